@@ -1,0 +1,65 @@
+"""The commands the rules call: `python -m raretok COMMAND --help`.
+
+Each command is a module with `add_arguments(parser)` and `main(arguments)`. Modules are imported only when
+their command is asked for, so that a table never waits for torch.
+"""
+
+import argparse
+import importlib
+import sys
+
+from raretok import __version__
+from raretok.errors import Interrupted, UserError
+
+# command: (module, what it does)
+COMMANDS = {
+    "runs": ("raretok.runs", "print the run table of the config, one run a line"),
+    "download": ("raretok.data.sources", "fetch one file of a data set, from its URLs or a mirror, and check it"),
+    "synthesise": ("raretok.data.synthetic", "make the seeded smoke corpus"),
+    "prepare": ("raretok.data.corpora", "turn a corpus into token ids, counts and a manifest"),
+    "train": ("raretok.training.command", "train one run, continuing where an interrupted one stopped"),
+    "evaluate": ("raretok.evaluation.command", "measure one trained run"),
+    "measure-gpt2": ("raretok.evaluation.margins", "effective margin and alpha of a GPT-2 checkpoint"),
+    "collect": ("raretok.reporting.collect", "gather the metrics of all runs into one csv"),
+    "table": ("raretok.reporting.tables", "render one table of a paper, published beside reproduced"),
+    "figure": ("raretok.reporting.figure", "render one figure of a paper"),
+    "claims": ("raretok.reporting.claims", "give a verdict on every claim of a paper"),
+    "page": ("raretok.reporting.page", "render the self-contained report page"),
+}
+
+EXIT_USER_ERROR = 2
+# EX_TEMPFAIL of sysexits.h: nothing is wrong, try again. Stopped by a signal with the state saved.
+EXIT_INTERRUPTED = 75
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command; return its exit status."""
+    argv = sys.argv[1:] if argv is None else argv
+    overview = "\n".join(f"  {name:14}{summary}" for name, (_, summary) in COMMANDS.items())
+    parser = argparse.ArgumentParser(
+        prog="raretok",
+        description=__doc__.splitlines()[0],
+        epilog=f"commands:\n{overview}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=__version__)
+    parser.add_argument("command", choices=COMMANDS, metavar="COMMAND")
+    name = parser.parse_args(argv[:1]).command
+    module_name, summary = COMMANDS[name]
+    module = importlib.import_module(module_name)
+    command_parser = argparse.ArgumentParser(prog=f"raretok {name}", description=summary)
+    module.add_arguments(command_parser)
+    arguments = command_parser.parse_args(argv[1:])
+    try:
+        module.main(arguments)
+    except UserError as error:
+        print(f"raretok {name}: error: {error}", file=sys.stderr)
+        return EXIT_USER_ERROR
+    except Interrupted as stop:
+        print(f"raretok {name}: {stop}", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

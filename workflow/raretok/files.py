@@ -1,0 +1,58 @@
+"""Files that are either whole or not there: temporary name, fsync, rename."""
+
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+
+@contextlib.contextmanager
+def atomic_path(target: Path | str) -> Iterator[Path]:
+    """Yield a temporary path beside `target`; when the block ends without an error it becomes `target`.
+
+    The file is flushed to disk before the rename, and the folder after it, so that a reader (or a run that
+    was killed) sees the old content or the new, never a part. The temporary name keeps the target's suffix,
+    because writers such as numpy and matplotlib choose the format by it.
+    """
+    target = Path(target)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.stem}.", suffix=f".part{target.suffix}")
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        # mkstemp makes files private; results are for everyone the umask lets read them.
+        umask = os.umask(0)
+        os.umask(umask)
+        temporary.chmod(0o666 & ~umask)
+        _sync(temporary)
+        os.replace(temporary, target)
+        _sync(target.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text(target: Path | str, text: str) -> None:
+    """Write `text` to `target` atomically, as UTF-8."""
+    with atomic_path(target) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_json(target: Path | str, value: object) -> None:
+    """Write `value` to `target` atomically, as readable JSON; a NaN or an infinity is refused."""
+    write_text(target, json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def read_json(source: Path | str):
+    """The value in the JSON file `source`."""
+    return json.loads(Path(source).read_text(encoding="utf-8"))
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
