@@ -1,0 +1,43 @@
+"""Models: what turns token ids into hidden vectors, and the output layer that all methods share."""
+
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file
+
+from raretok.errors import UserError
+from raretok.models.decoder import Decoder, DecoderConfig
+
+# The value of `model.name` in an experiment's settings, and what builds it.
+MODELS = {"decoder": (Decoder, DecoderConfig)}
+
+
+def build_model(settings: dict, vocabulary: int, seed: int | None = None) -> torch.nn.Module:
+    """The model that `settings` (an experiment's `model`) describe, over `vocabulary` types.
+
+    Raises UserError for a name or an option that does not exist.
+    """
+    options = dict(settings)
+    name = options.pop("name", None)
+    if name not in MODELS:
+        raise UserError(f"model.name is {name!r}; it can be {', '.join(MODELS)}")
+    model_class, config_class = MODELS[name]
+    try:
+        config = config_class(vocabulary=vocabulary, **options)
+    except TypeError as error:
+        raise UserError(f"model ({name}) is configured wrongly: {error}") from None
+    return model_class(config, seed=seed)
+
+
+def load_model(path: Path | str, settings: dict, vocabulary: int, device: str = "cpu") -> torch.nn.Module:
+    """A trained model in evaluation mode, its weights from the safetensors file `path`.
+
+    Raises UserError when the weights are not of such a model.
+    """
+    model = build_model(settings, vocabulary)
+    try:
+        model.load_state_dict(load_file(path))
+    except (RuntimeError, OSError) as error:
+        reason = str(error).splitlines()[-1].strip()
+        raise UserError(f"{path} does not hold the weights of this model: {reason}") from None
+    return model.eval().requires_grad_(False).to(device)

@@ -1,0 +1,198 @@
+"""Each method's fast form against its literal reference: value and every gradient, in float64, odd sizes."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from raretok.methods import adversarial, agg, build_method, contrastive, cosreg, cross_entropy, softminus, threshold
+from raretok.models.output import GatedLinear, Outputs, output_loss
+
+TOLERANCE = dict(rtol=0, atol=1e-12)
+
+
+def random_inputs(seed, positions, types, width, spread=2.0):
+    """h, W (both with gradient) and y."""
+    generator = torch.Generator().manual_seed(seed)
+    h = (spread * torch.randn(positions, width, generator=generator, dtype=torch.float64)).requires_grad_()
+    w = torch.randn(types, width, generator=generator, dtype=torch.float64).requires_grad_()
+    y = torch.randint(types, (positions,), generator=generator)
+    return h, w, y
+
+
+def value_and_gradients(loss, h, w):
+    gradients = torch.autograd.grad(loss, (h, w))
+    return [loss.detach(), *gradients]
+
+
+def fast(settings_, h, w, y):
+    return output_loss(build_method(settings_), None, h, w, y)[0]
+
+
+# name: (config of the method, literal loss per position from h, W, y)
+LOSSES = {
+    "cross_entropy": ({}, lambda h, w, y: cross_entropy.reference(h @ w.T, y)),
+    "label_smoothing": (
+        {"loss": {"name": "cross_entropy", "label_smoothing": 0.1}},
+        lambda h, w, y: cross_entropy.reference(h @ w.T, y, 0.1),
+    ),
+    "threshold": (
+        {"loss": {"name": "threshold", "margin": 1}},
+        lambda h, w, y: threshold.reference(h @ w.T, y, 1.0),
+    ),
+    "threshold_0": (
+        {"loss": {"name": "threshold", "margin": 0}},
+        lambda h, w, y: threshold.reference(h @ w.T, y, 0.0),
+    ),
+    "detached_under": (
+        {"loss": {"name": "threshold", "margin": 0.5, "detach_under": True}},
+        lambda h, w, y: threshold.reference(h @ w.T, y, 0.5, detach_under=True),
+    ),
+    "norm_margin": (
+        {"loss": {"name": "threshold", "alpha": 0.25}},
+        lambda h, w, y: threshold.reference(h @ w.T, y, 0.25 * h.norm(dim=1) * w[y].norm(dim=1)),
+    ),
+    "temperature": (
+        {"loss": {"name": "threshold", "margin": 1}, "training_temperature": 0.46},
+        lambda h, w, y: threshold.reference(0.46 * (h @ w.T), y, 1.0),
+    ),
+    "softminus": (
+        {"loss": {"name": "softminus", "margin": 1}},
+        lambda h, w, y: softminus.reference(h @ w.T, y, 1.0),
+    ),
+    "softminus_c5": (
+        {"loss": {"name": "softminus", "margin": 2, "c": 5}},
+        lambda h, w, y: softminus.reference(h @ w.T, y, 2.0, 5.0),
+    ),
+    "softminus_dt": (
+        {"loss": {"name": "softminus", "margin": 2, "detach_threshold": True}},
+        lambda h, w, y: softminus.reference(h @ w.T, y, 2.0, detach_threshold=True),
+    ),
+    "contrastive": ({"loss": {"name": "contrastive"}}, contrastive.reference),
+    "adversarial": (
+        {"perturbation": {"name": "adversarial", "alpha": 0.05}},
+        lambda h, w, y: cross_entropy.reference(adversarial.reference(h, w, y, 0.05), y),
+    ),
+    "adversarial_threshold": (
+        {"perturbation": {"name": "adversarial", "alpha": 0.05}, "loss": {"name": "threshold", "margin": 1}},
+        lambda h, w, y: threshold.reference(adversarial.reference(h, w, y, 0.05), y, 1.0),
+    ),
+    "cosreg": (
+        {"penalty": {"name": "cosreg", "gamma": 0.7}},
+        lambda h, w, y: cross_entropy.reference(h @ w.T, y) + cosreg.reference(w, 0.7),
+    ),
+    "cosreg_threshold": (
+        {"penalty": {"name": "cosreg"}, "loss": {"name": "threshold", "margin": 2}},
+        lambda h, w, y: threshold.reference(h @ w.T, y, 2.0) + cosreg.reference(w),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize(("positions", "types", "width"), [(1, 2, 1), (7, 13, 5), (33, 9, 3)])
+def test_loss_equals_literal_reference(name, positions, types, width):
+    config, reference = LOSSES[name]
+    h, w, y = random_inputs(positions, positions, types, width)
+    ours = value_and_gradients(fast(config, h, w, y), h, w)
+    literal = value_and_gradients(reference(h, w, y).mean(), h, w)
+    for a, b in zip(ours, literal, strict=True):
+        torch.testing.assert_close(a, b, **TOLERANCE)
+
+
+def fixed_gate(g1, g2, rare):
+    """A gate state that counts nothing and returns fixed gates."""
+
+    class Fixed:
+        def count(self, targets):
+            pass
+
+        def gates(self, targets):
+            return torch.stack([g1, g2]), rare[targets].long()
+
+    return Fixed()
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**6), positions=st.integers(1, 20), types=st.integers(2, 17), width=st.integers(1, 6))
+def test_gated_gradients_equal_three_logits(seed, positions, types, width):
+    h, w, y = random_inputs(seed, positions, types, width)
+    generator = torch.Generator().manual_seed(seed)
+    rare = torch.rand(types, generator=generator) < 0.5
+    one = torch.ones(types, dtype=torch.float64)
+    g1 = torch.where(rare, torch.rand(types, generator=generator, dtype=torch.float64), one)
+    g2 = torch.where(rare, torch.rand(types, generator=generator, dtype=torch.float64), one)
+    loss, _ = output_loss(build_method({}), fixed_gate(g1, g2, rare), h, w, y)
+    ours = value_and_gradients(loss, h, w)
+    literal = value_and_gradients(agg.reference(h, w, y, g1, g2, rare), h, w)
+    torch.testing.assert_close(2 * ours[0], literal[0], **TOLERANCE)
+    for a, b in zip(ours[1:], literal[1:], strict=True):
+        torch.testing.assert_close(a, b, **TOLERANCE)
+
+
+def test_gates_of_one_are_maximum_likelihood():
+    h, w, y = random_inputs(5, 11, 7, 4)
+    one = torch.ones(7, dtype=torch.float64)
+    for rare in (torch.zeros(7, dtype=torch.bool), torch.ones(7, dtype=torch.bool)):
+        loss, _ = output_loss(build_method({}), fixed_gate(one, one, rare), h, w, y)
+        plain = fast({}, h, w, y)
+        for a, b in zip(value_and_gradients(loss, h, w), value_and_gradients(plain, h, w), strict=True):
+            torch.testing.assert_close(a, b, **TOLERANCE)
+
+
+def test_gate_and_threshold_combine():
+    """A gate scales what the thresholded loss leaves: gate 0 for rare rows keeps only their own targets."""
+    h, w, y = random_inputs(6, 15, 8, 4)
+    rare = torch.arange(8) >= 5
+    g = torch.where(rare, 0.0, 1.0).double()
+    config = {"loss": {"name": "threshold", "margin": 1}}
+    loss, _ = output_loss(build_method(config), fixed_gate(g, g, rare), h, w, y)
+    gated = torch.autograd.grad(loss, w)[0]
+    z = (h @ w.T).detach().requires_grad_()
+    d = torch.autograd.grad(threshold.reference(z, y, 1.0).mean(), z)[0]
+    own = torch.zeros_like(d).scatter(1, y[:, None], 1.0)
+    expected = torch.where(rare, d * own, d).T @ h
+    torch.testing.assert_close(gated, expected.detach(), **TOLERANCE)
+
+
+def test_gated_linear_gradcheck_of_hidden():
+    h, w, y = random_inputs(7, 5, 6, 3)
+    gates, classes = torch.ones(2, 6, dtype=torch.float64), torch.tensor([0, 1, 0, 1, 1])
+    assert torch.autograd.gradcheck(lambda a, b: GatedLinear.apply(a, b, y, gates, classes), (h, w))
+
+
+def test_thresholded_rows_get_exactly_no_gradient():
+    h, w, y = random_inputs(8, 2, 50, 4, spread=5.0)
+    z = h @ w.T
+    under = (z < z.gather(1, y[:, None]) - 1).all(dim=0)
+    gradient = torch.autograd.grad(fast({"loss": {"name": "threshold", "margin": 1}}, h, w, y), w)[0]
+    assert under.any()
+    assert (gradient[under] == 0).all()
+    assert (gradient[~under] != 0).any(dim=1).all()
+
+
+def test_softminus_with_c_1_subtracts_the_threshold_probability():
+    """S13: with C = 1 the unnormalised probabilities become max(0, exp z - exp theta)."""
+    h, w, y = random_inputs(9, 4, 11, 3)
+    z = (h @ w.T).detach()
+    z_y = z.gather(1, y[:, None])
+    mass = (z.exp() - (z_y - 1.0).exp()).clamp_min(0)
+    expected = -(mass.gather(1, y[:, None]) / mass.sum(1, keepdim=True)).log().squeeze(1)
+    loss = softminus.Loss(margin=1.0)(Outputs(z, h, w, y))
+    torch.testing.assert_close(loss, expected, rtol=0, atol=1e-9)
+
+
+def test_large_logits_stay_finite():
+    """The contrastive sum and the thresholds are taken in logarithms."""
+    h, w, y = random_inputs(10, 6, 9, 4, spread=1e3)
+    for name, (config, _) in LOSSES.items():
+        values = value_and_gradients(fast(config, h, w, y), h, w)
+        if "softminus" not in name:  # exp((z - theta) / C) overflows by its definition
+            assert all(value.isfinite().all() for value in values), name
+
+
+def test_margin_infinite_is_cross_entropy():
+    h, w, y = random_inputs(11, 6, 9, 4)
+    plain = fast({}, h, w, y)
+    assert math.isclose(fast({"loss": {"name": "threshold", "margin": 1e9}}, h, w, y).item(), plain.item())

@@ -1,0 +1,113 @@
+"""Row-wise AdamW against a list of vectors, and the three readings of separated embeddings."""
+
+import pytest
+import torch
+
+from raretok.methods import build_method
+from raretok.models import build_model
+from raretok.training.optimiser import Optimiser, RowAdamW
+
+MODEL = {"name": "decoder", "layers": 1, "heads": 2, "width": 8, "context": 6}
+ADAMW = {"name": "adamw", "betas": [0.9, 0.99], "eps": 1e-8, "weight_decay": 0.1}
+
+
+def sparse_gradients(rows, width, steps, seed=0):
+    """Gradients whose rows are all zero at random; row 0 never has one, row 1 always."""
+    generator = torch.Generator().manual_seed(seed)
+    for _ in range(steps):
+        gradient = torch.randn(rows, width, generator=generator, dtype=torch.float64)
+        gradient[torch.rand(rows, generator=generator) < 0.6] = 0
+        gradient[0] = 0
+        gradient[1] += 1
+        yield gradient
+
+
+@pytest.mark.parametrize("weight_decay", [0.0, 0.1])
+def test_row_adamw_equals_a_list_of_vectors_without_gradients(weight_decay):
+    start = torch.randn(9, 5, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    matrix = torch.nn.Parameter(start.clone())
+    vectors = [torch.nn.Parameter(row.clone()) for row in start]
+    ours = RowAdamW(matrix, (0.9, 0.99), 1e-8, weight_decay)
+    listed = torch.optim.AdamW(vectors, betas=(0.9, 0.99), eps=1e-8, weight_decay=weight_decay)
+    for step, gradient in enumerate(sparse_gradients(9, 5, 25)):
+        learning_rate = 0.01 * (1 + step % 3)
+        matrix.grad = gradient
+        for vector, row in zip(vectors, gradient, strict=True):
+            vector.grad = row.clone() if row.any() else None
+        for group in listed.param_groups:
+            group["lr"] = learning_rate
+        ours.step(learning_rate)
+        listed.step()
+        torch.testing.assert_close(matrix.detach(), torch.stack([v.detach() for v in vectors]), rtol=0, atol=1e-14)
+    assert torch.equal(matrix[0], start[0])
+
+
+def trained(reading, tied, list_of_vectors=False, steps=12):
+    """Weights after a few steps of thresholded training under one reading."""
+    method = build_method(
+        {"loss": {"name": "threshold", "margin": 0.3}, "embedding_update": {"name": "separated", "reading": reading}}
+    )
+    model = build_model(MODEL | {"tied": tied}, 20, seed=1)
+    optimiser = Optimiser(model, method, ADAMW)
+    generator = torch.Generator().manual_seed(4)
+    for _ in range(steps):
+        ids = torch.randint(12, (2, 7), generator=generator)
+        logits = model.logits(model(ids[:, :-1]))
+        threshold = logits.gather(2, ids[:, 1:, None]) - 0.3
+        kept = logits.masked_fill(logits < threshold, float("-inf"))
+        torch.nn.functional.cross_entropy(kept.flatten(0, 1), ids[:, 1:].flatten()).backward()
+        optimiser.step(0.01)
+    return model
+
+
+@pytest.mark.parametrize("reading", ["matrix", "listing"])
+def test_listing_equals_matrix_when_tied(reading):
+    model, matrix = trained(reading, tied=True), trained("matrix", tied=True)
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), matrix.parameters(), strict=True))
+
+
+def test_skip_differs_from_matrix_for_tokens_never_seen():
+    """Ids 12 to 19 never occur, and fall under the threshold at times: skip then leaves them alone."""
+    start = build_model(MODEL | {"tied": True}, 20, seed=1)
+    skip, matrix = trained("skip", tied=True), trained("matrix", tied=True)
+    moved = (skip.input_weight - start.input_weight).norm(dim=1)
+    assert (moved[12:] < (matrix.input_weight - start.input_weight).norm(dim=1)[12:]).all()
+
+
+def test_untied_listing_has_no_decay_on_output_vectors():
+    """As the authors' optimiser groups; the input vectors still decay (docs/deviations.md, S1)."""
+    listing, matrix = trained("listing", tied=False, steps=1), trained("matrix", tied=False, steps=1)
+    assert torch.equal(listing.input_weight, matrix.input_weight)
+    start = build_model(MODEL | {"tied": False}, 20, seed=1)
+    decay = 0.01 * 0.1 * start.output_weight
+    torch.testing.assert_close(listing.output_weight - matrix.output_weight, decay, rtol=0, atol=1e-7)
+
+
+def test_listing_2_of_the_paper_never_has_a_gradient_of_none():
+    """What makes `listing` equal `matrix`: stacking a list of vectors gives each a gradient of zeros."""
+    vectors = [torch.nn.Parameter(torch.ones(3)) for _ in range(4)]
+    torch.stack(vectors)[torch.tensor([1, 1])].sum().backward()
+    assert all(vector.grad is not None for vector in vectors)
+    assert [bool(vector.grad.any()) for vector in vectors] == [False, True, False, False]
+
+
+def test_trained_weights_match_plain_adamw():
+    """The whole optimiser against torch's on the nanoGPT groups: matrices decay, norms do not."""
+    model, plain = trained("matrix", tied=False), build_model(MODEL | {"tied": False}, 20, seed=1)
+    decay = [p for p in plain.parameters() if p.dim() >= 2]
+    rest = [p for p in plain.parameters() if p.dim() < 2]
+    adamw = torch.optim.AdamW(
+        [{"params": decay, "weight_decay": 0.1}, {"params": rest, "weight_decay": 0.0}],
+        lr=0.01, betas=(0.9, 0.99), eps=1e-8, foreach=False, fused=False,
+    )  # fmt: skip
+    generator = torch.Generator().manual_seed(4)
+    for _ in range(12):
+        ids = torch.randint(12, (2, 7), generator=generator)
+        logits = plain.logits(plain(ids[:, :-1]))
+        threshold = logits.gather(2, ids[:, 1:, None]) - 0.3
+        kept = logits.masked_fill(logits < threshold, float("-inf"))
+        plain.zero_grad()
+        torch.nn.functional.cross_entropy(kept.flatten(0, 1), ids[:, 1:].flatten()).backward()
+        adamw.step()
+    for (name, a), b in zip(model.named_parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6, msg=name)

@@ -1,0 +1,69 @@
+"""Reading and checking the config files: every mistake is one sentence with its file and key."""
+
+from collections.abc import Iterable
+from copy import deepcopy
+from pathlib import Path
+
+import jsonschema
+import yaml
+
+from raretok.errors import UserError
+
+
+def read_yaml(path: Path) -> dict:
+    """The mapping in a YAML file; UserError when it is missing, no YAML or no mapping."""
+    try:
+        value = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"{path} does not exist") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(value, dict):
+        raise UserError(f"{path} must hold keys and values at its top level")
+    return value
+
+
+def validate(value: dict, schema_path: Path, source: str) -> None:
+    """Check `value`, which came from `source`, against a JSON schema; UserError names the key that is wrong."""
+    validator = jsonschema.Draft202012Validator(read_yaml(schema_path))
+    errors = sorted(validator.iter_errors(value), key=lambda error: len(error.absolute_path), reverse=True)
+    if errors:
+        raise UserError(f"{source}: {_sentence(errors[0])}")
+
+
+def read_config(path: Path, schema_path: Path) -> dict:
+    """A YAML file that follows its schema."""
+    value = read_yaml(path)
+    validate(value, schema_path, str(path))
+    return value
+
+
+def merge(base: dict, *changes: dict) -> dict:
+    """`base` with each of `changes` laid over it, mappings merged key by key, everything else replaced."""
+    merged = deepcopy(base)
+    for change in changes:
+        for key, value in change.items():
+            if isinstance(value, dict) and isinstance(merged.get(key), dict):
+                merged[key] = merge(merged[key], value)
+            else:
+                merged[key] = deepcopy(value)
+    return merged
+
+
+def key_path(parts: Iterable) -> str:
+    """`a.b.0` for the path of a key in nested mappings and lists."""
+    return ".".join(str(part) for part in parts)
+
+
+def _sentence(error: jsonschema.ValidationError) -> str:
+    """What is wrong at which key, for the two mistakes that people make and for all others."""
+    where = key_path(error.absolute_path)
+    if error.validator == "additionalProperties" and isinstance(error.schema.get("properties"), dict):
+        known = error.schema["properties"]
+        unknown = [key for key in error.instance if key not in known]
+        keys = ", ".join(key_path([*error.absolute_path, key]) for key in unknown)
+        return f"unknown key {keys}; known here: {', '.join(known)}"
+    if error.validator == "required":
+        missing = [key for key in error.validator_value if key not in error.instance]
+        return f"key {key_path([*error.absolute_path, missing[0]])} is missing"
+    return f"{where or 'the file'}: {error.message}"

@@ -1,0 +1,26 @@
+"""Contrastive weight tying (Godey et al. 2024): the other targets of the batch are the negatives."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Loss:
+    """-log(exp<h_t, w_{y_t}> / sum_s exp<h_t, w_{y_s}>), s over all positions of the batch.
+
+    A type that is the target n_k times stands n_k times in the sum, so the loss is a cross-entropy over the
+    vocabulary with log n_k added to the logits, and -inf for types that are no target at all.
+    """
+
+    def __call__(self, outputs):
+        """Loss of each position, N."""
+        counts = outputs.targets.bincount(minlength=outputs.logits.shape[1]).to(outputs.logits.dtype)
+        log_counts = counts.log()
+        return outputs.cross_entropy(outputs.logits + log_counts) + log_counts[outputs.targets]
+
+
+def reference(h, w, y):
+    """The N x N form: h N x d, w V x d, y N -> N."""
+    import torch
+
+    similarity = h @ w[y].T
+    return -(torch.diagonal(similarity) - torch.logsumexp(similarity, dim=1))

@@ -1,0 +1,32 @@
+"""Maximum likelihood: the baseline of all four papers."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Loss:
+    """-log softmax(z)[y], optionally smoothed towards the uniform distribution.
+
+    label_smoothing: mass given to all V types in equal parts, in [0, 1).
+    """
+
+    label_smoothing: float = 0.0
+
+    def __post_init__(self):
+        if not 0 <= self.label_smoothing < 1:
+            raise ValueError("label_smoothing must be at least 0 and below 1")
+
+    def __call__(self, outputs):
+        """Loss of each position, N."""
+        return outputs.cross_entropy(label_smoothing=self.label_smoothing)
+
+
+def reference(z, y, label_smoothing=0.0):
+    """The formula, position by position: z N x V, y N -> N."""
+    import torch
+
+    losses = []
+    for logits, target in zip(z, y, strict=True):
+        log_p = logits - torch.log(torch.exp(logits).sum())
+        losses.append(-(1 - label_smoothing) * log_p[target] - label_smoothing * log_p.mean())
+    return torch.stack(losses)

@@ -1,0 +1,35 @@
+"""Separated embeddings: each token's vector is updated on its own (stop_jostling, 4.5; inventory S1).
+
+The paper says AdamW then skips tokens without gradient. The printed listing does not do that: every vector
+gets a gradient of zeros, never None, so momentum and weight decay still move it. Hence three readings.
+"""
+
+from dataclasses import dataclass
+
+READINGS = ("matrix", "listing", "skip")
+
+
+@dataclass(frozen=True)
+class EmbeddingUpdate:
+    """How AdamW treats the rows of the embedding matrices.
+
+    reading: `matrix`, as everywhere else; `listing`, as Listing 2 and the authors' optimiser groups: equal to
+    `matrix` when tied, and without weight decay on an untied output matrix; `skip`, what the text says: a row
+    whose gradient is all zero is left alone, moments, decay and step count included.
+    """
+
+    reading: str
+
+    def __post_init__(self):
+        if self.reading not in READINGS:
+            raise ValueError(f"reading must be one of {', '.join(READINGS)}")
+
+    @property
+    def skips_rows(self) -> bool:
+        """Whether rows without gradient are left alone."""
+        return self.reading == "skip"
+
+    @property
+    def decays_untied_output(self) -> bool:
+        """Whether an untied output matrix has weight decay; the authors' groups leave its vectors out."""
+        return self.reading == "matrix"

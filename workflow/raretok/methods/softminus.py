@@ -1,0 +1,59 @@
+"""Softminus: logits fall off smoothly towards the threshold (stop_jostling, G.1; inventory S13)."""
+
+import math
+from dataclasses import dataclass
+
+# Smallest value whose logarithm is taken, from the authors' code: just above the threshold a logit is cut here.
+FLOOR = 1e-9
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Cross-entropy over z' = C log(max(1e-9, exp((z - theta) / C) - 1)) + theta for z > theta, else -inf.
+
+    theta_t = z_t[y_t] - margin. With C = 1 this subtracts exp(theta) from every unnormalised probability.
+    detach_threshold: no gradient through theta ("DT").
+    """
+
+    margin: float
+    c: float = 1.0
+    detach_threshold: bool = False
+
+    def __post_init__(self):
+        if self.margin <= 0:
+            raise ValueError("margin must be above 0, or the target itself falls under the threshold")
+        if self.c <= 0:
+            raise ValueError("c must be above 0")
+
+    def __call__(self, outputs):
+        """Loss of each position, N."""
+        z = outputs.logits
+        theta = outputs.target_logits() - self.margin
+        if self.detach_threshold:
+            theta = theta.detach()
+        under = z <= theta
+        # Under the threshold the gap is set to 1 first: a logarithm there would send NaN into the gradient.
+        gap = ((z - theta) / self.c).masked_fill(under, 1.0)
+        raised = self.c * gap.expm1().clamp_min(FLOOR).log() + theta
+        return outputs.cross_entropy(raised.masked_fill(under, -math.inf))
+
+
+def reference(z, y, margin, c=1.0, detach_threshold=False):
+    """The formula, entry by entry: z N x V, y N -> N."""
+    import torch
+
+    losses = []
+    for t in range(len(y)):
+        theta = z[t, y[t]] - margin
+        theta = theta.detach() if detach_threshold else theta
+        row = []
+        for i in range(z.shape[1]):
+            if z[t, i] > theta:
+                gap = torch.exp((z[t, i] - theta) / c) - 1
+                gap = gap if gap > FLOOR else torch.full_like(gap, FLOOR)
+                row.append(c * torch.log(gap) + theta)
+            else:
+                row.append(torch.tensor(-math.inf, dtype=z.dtype))
+        row = torch.stack(row)
+        losses.append(-(row[y[t]] - torch.logsumexp(row, 0)))
+    return torch.stack(losses)

@@ -1,0 +1,82 @@
+"""What the effective margin needs of a public GPT-2: its embedding matrix and its final layer norm.
+
+Nothing else of the checkpoint is read: safetensors files are opened lazily, tensor by tensor.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch.nn import functional as F
+
+from raretok.errors import UserError
+
+INIT_STD = 0.02
+EPSILON = 1e-5
+
+
+@dataclass(frozen=True)
+class FinalLayers:
+    """Tied embeddings (N x d) and the final layer norm's weight and bias (d each), float32."""
+
+    embeddings: torch.Tensor
+    norm_weight: torch.Tensor
+    norm_bias: torch.Tensor
+
+    def normalise(self, x: torch.Tensor) -> torch.Tensor:
+        """The final layer norm of x (... x d), epsilon 1e-5 as GPT-2."""
+        return F.layer_norm(x, x.shape[-1:], self.norm_weight, self.norm_bias, EPSILON)
+
+    def to(self, device: str) -> "FinalLayers":
+        """The same on another device."""
+        return FinalLayers(self.embeddings.to(device), self.norm_weight.to(device), self.norm_bias.to(device))
+
+
+def initialise(vocabulary: int, width: int, seed: int) -> FinalLayers:
+    """GPT-2's default initialisation: embeddings N(0, 0.02), layer norm weight 1 and bias 0."""
+    generator = torch.Generator().manual_seed(seed)
+    embeddings = torch.empty(vocabulary, width).normal_(0.0, INIT_STD, generator=generator)
+    return FinalLayers(embeddings, torch.ones(width), torch.zeros(width))
+
+
+def load_final_layers(path: Path | str, vocabulary: int, width: int) -> FinalLayers:
+    """Read `wte.weight`, `ln_f.weight` and `ln_f.bias`, with or without the prefix `transformer.`.
+
+    path: a `model.safetensors`, or the folder that holds it.
+    Raises UserError when the file is missing or broken, lacks a tensor, or has other sizes than N x d.
+    """
+    path = Path(path)
+    if path.is_dir():
+        path = path / "model.safetensors"
+    if not path.is_file():
+        raise UserError(
+            f"there is no GPT-2 checkpoint {path}; set gpt2_weights to skip, hub or the right folder"
+        )
+    try:
+        with safe_open(path, framework="pt") as checkpoint:
+            names = set(checkpoint.keys())
+            tensors = [
+                checkpoint.get_tensor(_find(short, names, path)).float()
+                for short in ("wte.weight", "ln_f.weight", "ln_f.bias")
+            ]
+    except (SafetensorError, OSError) as error:
+        raise UserError(f"{path} is not a readable safetensors file: {error}") from None
+    for short, tensor, expected in zip(
+        ("wte.weight", "ln_f.weight", "ln_f.bias"),
+        tensors,
+        ((vocabulary, width), (width,), (width,)),
+        strict=True,
+    ):
+        if tuple(tensor.shape) != expected:
+            raise UserError(
+                f"{short} of {path} has shape {tuple(tensor.shape)}, but {expected} was configured"
+            )
+    return FinalLayers(*tensors)
+
+
+def _find(short: str, names: set[str], path: Path) -> str:
+    for name in (short, f"transformer.{short}"):
+        if name in names:
+            return name
+    raise UserError(f"{path} holds no tensor {short}, so it is not a GPT-2 checkpoint")

@@ -1,0 +1,226 @@
+"""From config to the run table: every model to train, with all that determines it and a hash of that.
+
+This module and what it imports stay free of torch: Snakemake loads it on every dry run.
+"""
+
+import argparse
+import dataclasses
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from raretok.configuration import merge, read_config, validate
+from raretok.data.catalogue import corpus_definition
+from raretok.errors import UserError
+from raretok.methods import KINDS, build_method, build_part
+
+# Digits of the sha256 that name a run.
+HASH_DIGITS = 16
+# Keys of a method that are no part of its mathematics: its name for people, and overrides of the experiment.
+OVERRIDES = ("model", "training", "corpus")
+
+
+def canonical_json(value: object) -> str:
+    """The one JSON text of a value: sorted keys, no spaces, so that equal values have equal texts."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One model to train. `settings` hold everything that determines the result, `hash` names them."""
+
+    paper: str
+    experiment: str
+    method: str
+    seed: int
+    settings: dict
+    hash: str
+
+    def json(self) -> str:
+        """The run as `raretok train --run` takes it."""
+        return canonical_json(dataclasses.asdict(self))
+
+
+class RunTable:
+    """All runs of one configuration, and what rules ask about them.
+
+    config: checked values of config.yaml. scale: checked values of the scale's file. papers: paper id to the
+    checked values of its file, with the scale's sizes laid over them.
+    """
+
+    def __init__(self, config: dict, root: Path):
+        self.config = config
+        self.scale = config["scale"]
+        schemas = root / "config" / "schemas"
+        scale_path = root / "config" / "scales" / f"{self.scale}.yaml"
+        if not scale_path.exists():
+            known = ", ".join(sorted(path.stem for path in scale_path.parent.glob("*.yaml")))
+            raise UserError(f"config: scale is {self.scale!r}; it can be {known}")
+        self.scale_settings = read_config(scale_path, schemas / "scale.schema.yaml")
+        self.seeds = seed_list(config["seeds"] or self.scale_settings["seeds"])
+        self.root = root
+        self.published: dict[str, dict] = {}
+        self.papers: dict[str, dict] = {}
+        for paper in config["papers"]:
+            path = root / "config" / "papers" / f"{paper}.yaml"
+            if not path.exists():
+                known = ", ".join(sorted(file.stem for file in path.parent.glob("*.yaml")))
+                raise UserError(f"config: papers names {paper!r}; it can be {known}")
+            self.published[paper] = read_config(path, schemas / "paper.schema.yaml")
+            changes = self.scale_settings["papers"].get(paper, {})
+            self.papers[paper] = merge(self.published[paper], changes)
+            validate(self.papers[paper], schemas / "paper.schema.yaml", f"{scale_path} (over {path})")
+            check_references(self.papers[paper], path)
+        experiments = [name for paper in self.papers.values() for name in paper["experiments"]]
+        for name in experiments:
+            if experiments.count(name) > 1:
+                raise UserError(f"config/papers: experiment {name!r} stands in two papers; rename one")
+
+    @cached_property
+    def runs(self) -> dict[tuple[str, str, int], Run]:
+        """(experiment, method, seed) to run, in the order of the config."""
+        return {
+            (experiment, method, seed): self._run(paper, experiment, method, seed)
+            for paper, settings in self.papers.items()
+            for experiment in settings["experiments"]
+            for method in settings["methods"]
+            if experiment in self.experiments_of(paper, method)
+            for seed in self.seeds
+        }
+
+    def experiments_of(self, paper: str, method: str) -> list[str]:
+        """The experiments in which a method is trained: those it names, or all of its paper."""
+        settings = self.papers[paper]
+        return settings["methods"][method].get("experiments", list(settings["experiments"]))
+
+    def _run(self, paper: str, experiment: str, method: str, seed: int) -> Run:
+        settings = self.papers[paper]
+        base, entry = settings["experiments"][experiment], settings["methods"][method]
+        sections = {name: merge(base[name], entry.get(name, {})) for name in OVERRIDES}
+        sections["corpus"]["definition"] = corpus_definition(self.root, sections["corpus"]["name"])
+        published = self.published[paper]["experiments"][experiment]
+        where = f"config/papers/{paper}.yaml: methods.{method}"
+        parts = resolve_parts(entry, scale_factors(base, published), where)
+        build_method(parts, where)
+        everything = sections | {"method": parts, "seed": seed}
+        digest = hashlib.sha256(canonical_json(everything).encode()).hexdigest()[:HASH_DIGITS]
+        return Run(paper, experiment, method, seed, everything, digest)
+
+    def run(self, experiment: str, method: str, seed: int | str) -> Run:
+        """One run of the table; UserError when it is not in it."""
+        try:
+            return self.runs[experiment, method, int(seed)]
+        except KeyError:
+            raise UserError(
+                f"there is no run {experiment}/{method}/seed{seed} at scale {self.scale} with seeds {self.seeds}"
+            ) from None
+
+    def folder(self, run: Run) -> str:
+        """Where a run's final files lie."""
+        return f"results/{self.scale}/runs/{run.experiment}/{run.method}/seed{run.seed}"
+
+    def corpus(self, experiment: str, method: str) -> str:
+        """Name of the corpus a method is trained on."""
+        return self.run(experiment, method, self.seeds[0]).settings["corpus"]["name"]
+
+    def manifest(self, experiment: str, method: str) -> str:
+        """Manifest of the corpus a method is trained on."""
+        return f"results/{self.scale}/data/{self.corpus(experiment, method)}/manifest.json"
+
+    def evaluation(self, experiment: str) -> str:
+        """Canonical JSON of how an experiment's runs are evaluated."""
+        for paper in self.papers.values():
+            if experiment in paper["experiments"]:
+                return canonical_json(paper["experiments"][experiment]["evaluation"])
+        raise UserError(f"there is no experiment {experiment!r} in {', '.join(self.papers)}")
+
+
+def load(config: dict, root: Path | str = ".") -> RunTable:
+    """The run table of `config` (values of config.yaml) and the files under `root`/config.
+
+    Raises UserError naming file and key for an unknown key, a wrong value or a name that does not exist.
+    """
+    root = Path(root)
+    validate(config, root / "config" / "schemas" / "config.schema.yaml", "config/config.yaml or --config")
+    return RunTable(config, root)
+
+
+def seed_list(seeds: int | list[int]) -> list[int]:
+    """[1, ..., n] for a number n; a list as it is."""
+    return list(range(1, seeds + 1)) if isinstance(seeds, int) else list(seeds)
+
+
+def check_references(paper: dict, path: Path) -> None:
+    """Every method a table or figure names must exist, and labels must be unique; UserError otherwise."""
+    methods, experiments = paper["methods"], paper["experiments"]
+    for section in ("tables", "figures"):
+        for item, entry in paper[section].items():
+            for method in entry.get("methods", []):
+                if method not in methods:
+                    raise UserError(f"{path}: {section}.{item}.methods names {method!r}, which methods lacks")
+    for name, method in methods.items():
+        for experiment in method.get("experiments", []):
+            if experiment not in experiments:
+                raise UserError(f"{path}: methods.{name}.experiments names {experiment!r}, which does not exist")
+    labels = [method["label"] for method in methods.values()]
+    for label in labels:
+        if labels.count(label) > 1:
+            raise UserError(f"{path}: two methods have the label {label!r}; tables could not tell them apart")
+
+
+def scale_factors(experiment: dict, published: dict) -> dict[str, float]:
+    """How much larger than published a scale's updates and length of training are (inventory 5.3)."""
+
+    def tokens_per_step(settings: dict) -> int:
+        return settings["training"]["batch_size"] * settings["model"]["context"]
+
+    return {
+        "tokens_per_step": tokens_per_step(experiment) / tokens_per_step(published),
+        "steps": experiment["training"]["steps"] / published["training"]["steps"],
+    }
+
+
+def resolve_parts(entry: dict, factors: dict[str, float], where: str) -> dict:
+    """The mathematics of a method: its parts with scaled parameters, in their shortest form.
+
+    A parameter that its dataclass ties to tokens per step or steps is multiplied by that factor. Parameters at
+    their default are left out, so that a new parameter with a default changes no hash.
+    """
+    settings = {}
+    for key, value in entry.items():
+        if key in KINDS:
+            part = build_part(key, value, f"{where}.{key}")
+            settings[key] = {"name": value["name"]}
+            for field in dataclasses.fields(part):
+                number = getattr(part, field.name)
+                if number == field.default:
+                    continue
+                factor = factors.get(field.metadata.get("scales_with"), 1.0)
+                if factor != 1.0:
+                    number = max(1, round(number * factor)) if field.type is int else number * factor
+                settings[key][field.name] = number
+        elif key in ("training_temperature", "observe"):
+            settings[key] = value
+    return settings
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.add_argument("--scale", help="smoke, small or paper (default: what config.yaml says)")
+    parser.add_argument("--seeds", type=int, help="number of seeds (default: what the config says)")
+    parser.add_argument("--papers", nargs="+", help="which papers (default: what the config says)")
+    parser.add_argument("--root", type=Path, default=Path(), help="the project's folder (default: here)")
+    parser.add_argument("--json", action="store_true", help="each run as the JSON that `train --run` takes")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Print the run table."""
+    config = read_config(
+        arguments.root / "config" / "config.yaml", arguments.root / "config" / "schemas" / "config.schema.yaml"
+    )
+    given = {name: getattr(arguments, name) for name in ("scale", "seeds", "papers")}
+    table = load(config | {name: value for name, value in given.items() if value is not None}, arguments.root)
+    for run in table.runs.values():
+        print(run.json() if arguments.json else f"{run.hash}  {table.folder(run)}")

@@ -1,0 +1,67 @@
+"""The command `train`: one run, from where it stands to its end."""
+
+import argparse
+import fcntl
+import json
+from contextlib import contextmanager
+from pathlib import Path
+
+from raretok.errors import UserError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.add_argument("--run", required=True, help="the run as JSON, a line of `raretok runs`; @FILE reads it")
+    parser.add_argument("--manifest", type=Path, required=True, help="manifest.json of the prepared corpus")
+    parser.add_argument("--output", type=Path, required=True, help="folder for the final files")
+    parser.add_argument("--state", type=Path, required=True, help="folder for the state of unfinished training")
+    parser.add_argument("--device", default="auto", help="auto, cpu or cuda (default: %(default)s)")
+    parser.add_argument(
+        "--checkpoint-seconds", type=float, default=60.0, help="save the state this often (default: %(default)s)"
+    )
+    parser.add_argument("--checkpoint-steps", type=int, help="save the state also every so many steps")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Train; see `raretok.training.loop.train` for the errors."""
+    from raretok.data.corpora import load_manifest
+    from raretok.training.device import choose_device
+    from raretok.training.loop import Options, train
+
+    run = read_run(arguments.run)
+    options = Options(
+        choose_device(arguments.device), arguments.checkpoint_seconds, arguments.checkpoint_steps
+    )
+    with only_one(arguments.state):
+        train(run, load_manifest(arguments.manifest), arguments.output, arguments.state, options)
+
+
+def read_run(text: str) -> dict:
+    """The run that `--run` describes; UserError when it is no such JSON."""
+    try:
+        if text.startswith("@"):
+            text = Path(text[1:]).read_text(encoding="utf-8")
+        run = json.loads(text)
+        missing = {"experiment", "method", "seed", "hash", "settings"} - run.keys()
+    except (OSError, ValueError, AttributeError) as error:
+        raise UserError(f"--run is not a line of `raretok runs`: {error}") from None
+    if missing:
+        raise UserError(f"--run lacks {', '.join(sorted(missing))}; take a line of `raretok runs`")
+    return run
+
+
+@contextmanager
+def only_one(state: Path):
+    """Hold the state folder's lock: two processes must not train one run. UserError when another holds it."""
+    lock = state.with_name(f"{state.name}.lock")
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with lock.open("w") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise UserError(
+                f"another process is training this run (it holds {lock}); wait for it, or stop it first"
+            ) from None
+        yield
+    # Left behind when interrupted: removing it there could let a third process lock a file that is gone.
+    lock.unlink(missing_ok=True)

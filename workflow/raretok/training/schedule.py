@@ -1,0 +1,46 @@
+"""Learning rate schedules: a step number to a learning rate."""
+
+import math
+from dataclasses import dataclass
+
+from raretok.errors import UserError
+
+
+@dataclass(frozen=True)
+class Cosine:
+    """Linear warm-up from 0 to `peak` over `warmup` steps, then half a cosine down to `final` at the last step.
+
+    Step 0 has learning rate 0 when there is a warm-up (as nanoGPT, which the authors of stop_jostling used).
+    """
+
+    peak: float
+    final: float
+    warmup: int
+    steps: int
+
+    def __call__(self, step: int) -> float:
+        """Learning rate of the update number `step`, counted from 0."""
+        if step < self.warmup:
+            return self.peak * step / self.warmup
+        if step >= self.steps:
+            return self.final
+        progress = (step - self.warmup) / (self.steps - self.warmup)
+        return self.final + 0.5 * (1.0 + math.cos(math.pi * progress)) * (self.peak - self.final)
+
+
+SCHEDULES = {"cosine": Cosine}
+
+
+def build_schedule(settings: dict, steps: int) -> Cosine:
+    """The schedule that `training.schedule` describes for `steps` updates; UserError where it is wrong."""
+    options = dict(settings)
+    name = options.pop("name", None)
+    if name not in SCHEDULES:
+        raise UserError(f"training.schedule.name is {name!r}; it can be {', '.join(SCHEDULES)}")
+    try:
+        schedule = SCHEDULES[name](steps=steps, **options)
+    except TypeError as error:
+        raise UserError(f"training.schedule ({name}) is configured wrongly: {error}") from None
+    if schedule.warmup >= steps:
+        raise UserError(f"training.schedule.warmup is {schedule.warmup}, but training has only {steps} steps")
+    return schedule
