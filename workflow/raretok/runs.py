@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from raretok.configuration import merge, read_config, validate
-from raretok.data.catalogue import corpus_definition
+from raretok.data.catalogue import find_corpus, find_file, load_corpora, load_datasets
 from raretok.errors import UserError
 from raretok.methods import KINDS, build_method, build_part
 
@@ -73,6 +73,8 @@ class RunTable:
             self.papers[paper] = merge(self.published[paper], changes)
             validate(self.papers[paper], schemas / "paper.schema.yaml", f"{scale_path} (over {path})")
             check_references(self.papers[paper], path)
+        self.corpora = load_corpora(root / "config" / "corpora.yaml")
+        self.datasets = load_datasets(root / "config" / "datasets.yaml")
         experiments = [name for paper in self.papers.values() for name in paper["experiments"]]
         for name in experiments:
             if experiments.count(name) > 1:
@@ -99,7 +101,7 @@ class RunTable:
         settings = self.papers[paper]
         base, entry = settings["experiments"][experiment], settings["methods"][method]
         sections = {name: merge(base[name], entry.get(name, {})) for name in OVERRIDES}
-        sections["corpus"]["definition"] = corpus_definition(self.root, sections["corpus"]["name"])
+        sections["corpus"]["definition"] = self.corpus_definition(sections["corpus"]["name"])
         published = self.published[paper]["experiments"][experiment]
         where = f"config/papers/{paper}.yaml: methods.{method}"
         parts = resolve_parts(entry, scale_factors(base, published), where)
@@ -107,6 +109,14 @@ class RunTable:
         everything = sections | {"method": parts, "seed": seed}
         digest = hashlib.sha256(canonical_json(everything).encode()).hexdigest()[:HASH_DIGITS]
         return Run(paper, experiment, method, seed, everything, digest)
+
+    def corpus_definition(self, name: str) -> dict:
+        """What determines a corpus: its entry, with the checksum of the text in place of where it comes from."""
+        entry = dict(find_corpus(self.corpora, name))
+        if "dataset" in entry:
+            wanted = find_file(self.datasets, entry.pop("dataset"), entry.pop("file"))
+            entry["checksum"] = (wanted.member or wanted.file).checksum
+        return entry
 
     def run(self, experiment: str, method: str, seed: int | str) -> Run:
         """One run of the table; UserError when it is not in it."""

@@ -1,0 +1,180 @@
+"""What can be fetched and trained on: config/datasets.yaml and config/corpora.yaml, checked by their schemas."""
+
+import json
+from copy import deepcopy
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+
+from raretok.configuration import read_config
+from raretok.errors import UserError
+
+# The package lives in <project>/workflow/raretok, the schemas in <project>/config/schemas.
+SCHEMAS = Path(__file__).parents[3] / "config" / "schemas"
+
+
+@dataclass(frozen=True)
+class Member:
+    """One file inside an archive: its path there, size in bytes and `algorithm:digits`, both None if unknown."""
+
+    path: str
+    size: int | None = None
+    checksum: str | None = None
+
+
+@dataclass(frozen=True)
+class Published:
+    """One file as its publisher offers it; `size` in bytes, `checksum` as `algorithm:digits`."""
+
+    path: str
+    size: int | None
+    checksum: str | None
+    urls: tuple[str, ...]
+    manual: str | None
+    archive: str | None
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a job asked for: a published file, or a member of one.
+
+    `mirror` is the data set's folder in a data mirror; `name` is the path that was asked for.
+    """
+
+    dataset: str
+    mirror: str
+    file: Published
+    member: Member | None
+
+    @property
+    def name(self) -> str:
+        return self.member.path if self.member else self.file.path
+
+
+def load_datasets(path: Path | str = "config/datasets.yaml") -> dict:
+    """The data sets in `path`, by name.
+
+    Raises UserError where the file is missing, is not YAML, breaks its schema (file and key are named), or lists
+    one name twice in a data set.
+    """
+    datasets = _load(path, "datasets.schema.yaml")
+    for dataset, entry in datasets.items():
+        names = [*entry["files"], *(m for file in entry["files"].values() for m in file.get("members", {}))]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise UserError(
+                f"{path}: {dataset}.files lists {twice[0]} twice; give each file and member one entry"
+            )
+    return datasets
+
+
+def load_corpora(path: Path | str = "config/corpora.yaml") -> dict:
+    """The corpora in `path`, by name.
+
+    Raises UserError where the file is missing, is not YAML, breaks its schema (file and key are named), or has
+    splits that do not add up to 1.
+    """
+    corpora = _load(path, "corpora.schema.yaml")
+    for corpus, entry in corpora.items():
+        total = sum(entry["splits"].values())
+        if abs(total - 1) > 1e-9:
+            raise UserError(f"{path}: {corpus}.splits add up to {total:g}; make the shares add up to 1")
+    return corpora
+
+
+def find_corpus(corpora: dict, name: str) -> dict:
+    """The entry of corpus `name`; raises UserError with the known names if there is none."""
+    if name not in corpora:
+        known = ", ".join(sorted(corpora))
+        raise UserError(
+            f"there is no corpus {name} in config/corpora.yaml; choose one of {known} or add an entry"
+        )
+    return corpora[name]
+
+
+def find_file(datasets: dict, dataset: str, name: str) -> Wanted:
+    """The file or archive member `name` of `dataset`; raises UserError with the known names if there is none."""
+    if dataset not in datasets:
+        known = ", ".join(sorted(datasets))
+        raise UserError(
+            f"there is no data set {dataset} in config/datasets.yaml; choose one of {known} or add an entry"
+        )
+    entry = datasets[dataset]
+    for path, file in entry["files"].items():
+        members = file.get("members", {})
+        if name != path and name not in members:
+            continue
+        return Wanted(
+            dataset=dataset,
+            mirror=entry.get("mirror", dataset),
+            file=Published(
+                path=path,
+                size=file["size"],
+                checksum=file["checksum"],
+                urls=tuple(file["urls"]),
+                manual=file.get("manual"),
+                archive=file.get("archive"),
+            ),
+            member=Member(name, **members[name]) if name in members else None,
+        )
+    known = ", ".join(
+        path for file in entry["files"].items() for path in (file[0], *file[1].get("members", {}))
+    )
+    raise UserError(f"data set {dataset} of config/datasets.yaml has no file {name}; it has {known}")
+
+
+def text_file(corpora: dict, name: str) -> str:
+    """Where the text of corpus `name` lies: downloaded to resources/<dataset>/ or made in resources/synthetic/."""
+    corpus = find_corpus(corpora, name)
+    if "synthetic" in corpus:
+        return f"resources/synthetic/{name}.txt"
+    return f"resources/{corpus['dataset']}/{corpus['file']}"
+
+
+def file_params(datasets: dict, dataset: str, name: str) -> str:
+    """Canonical JSON of what determines the bytes of a file: a job reruns when this changes.
+
+    URLs are left out where a checksum stands for them, so that adding a mirror site downloads nothing again.
+    """
+    wanted = find_file(datasets, dataset, name)
+    file = asdict(wanted.file)
+    if wanted.file.checksum or (wanted.member and wanted.member.checksum):
+        del file["urls"], file["manual"]
+    return _canonical({"file": file, "member": asdict(wanted.member) if wanted.member else None})
+
+
+def corpus_params(corpora: dict, name: str) -> str:
+    """Canonical JSON of the entry of corpus `name`: a job reruns when this changes."""
+    return _canonical(find_corpus(corpora, name))
+
+
+def corpus_definition(root: Path, name: str) -> dict:
+    """What determines the tokens of corpus `name` of the project in `root`, for the hash of a run.
+
+    The entry of config/corpora.yaml and, where the text is downloaded, the checksum that stands for its bytes
+    (its URLs where none is published).
+    """
+    definition = dict(find_corpus(load_corpora(root / "config" / "corpora.yaml"), name))
+    if "dataset" in definition:
+        datasets = load_datasets(root / "config" / "datasets.yaml")
+        wanted = find_file(datasets, definition["dataset"], definition["file"])
+        checksum = wanted.member.checksum if wanted.member else None
+        definition["source"] = checksum or wanted.file.checksum or list(wanted.file.urls)
+    return definition
+
+
+def _canonical(value: object) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def _load(path: Path | str, schema: str) -> dict:
+    path = Path(path)
+    if not path.exists():
+        raise UserError(f"{path} does not exist; run from the project's folder or name the file")
+    # Every run of the table asks for its corpus: parse a file again only when it has changed.
+    return deepcopy(_parse(path, schema, path.stat().st_mtime_ns))
+
+
+@cache
+def _parse(path: Path, schema: str, changed: int) -> dict:
+    return read_config(path, SCHEMAS / schema)

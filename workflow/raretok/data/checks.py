@@ -1,0 +1,20 @@
+"""Is a file the one that was published? Its size and its checksum."""
+
+from pathlib import Path
+
+import pooch
+
+from raretok.data.catalogue import Member, Published
+
+
+def difference(path: Path, published: Published | Member) -> str | None:
+    """How the file at `path` differs from what is `published`, expected and found; None if it does not."""
+    size = path.stat().st_size
+    if published.size is not None and size != published.size:
+        return f"wrong size: expected {published.size:,} bytes, found {size:,}"
+    if published.checksum is not None:
+        algorithm, expected = published.checksum.split(":")
+        found = pooch.file_hash(str(path), alg=algorithm)
+        if found != expected:
+            return f"wrong {algorithm}: expected {expected}, found {found}"
+    return None

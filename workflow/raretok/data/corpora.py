@@ -1,0 +1,183 @@
+"""The command `prepare`: a corpus becomes token ids, counts and a manifest; training opens them with `load_manifest`.
+
+A prepared corpus is a folder of `train.npy` and `valid.npy` (one dimension, unsigned integers) and `manifest.json`.
+"""
+
+import argparse
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from raretok.data.catalogue import find_corpus, load_corpora
+from raretok.errors import UserError
+from raretok.files import atomic_path, read_json, write_json
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A prepared corpus.
+
+    `kind`: how text became tokens, `characters`. `symbols`: the token types, the index is the id. `counts`: how often each occurs in the training split, (types,)
+    int64. `splits`: tokens in each split. `sha256`: names the data in results.
+    """
+
+    name: str
+    kind: str
+    folder: Path
+    symbols: tuple[str, ...]
+    counts: np.ndarray
+    splits: Mapping[str, int]
+    sha256: str
+
+    @property
+    def types(self) -> int:
+        """Number of token types of one language."""
+        return len(self.symbols)
+
+    def tokens(self, split: str, at_least: int = 1) -> np.ndarray:
+        """The ids of `split`, (tokens,) unsigned integers, left on disk (memory map) until they are read.
+
+        Raises UserError if there are fewer than `at_least`, such as a context and the token to predict.
+        """
+        if self.splits[split] < at_least:
+            raise UserError(
+                f"the {split} split of corpus {self.name} has {self.splits[split]:,} tokens but {at_least:,} are needed; "
+                "take a smaller model.context or a longer text in config/corpora.yaml"
+            )
+        return np.load(self.folder / f"{split}.npy", mmap_mode="r", allow_pickle=False)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--corpora", required=True, type=Path, help="the list of corpora, config/corpora.yaml"
+    )
+    parser.add_argument("--corpus", required=True, help="a corpus of that list")
+    parser.add_argument("--text", required=True, type=Path, help="the corpus's text (UTF-8)")
+    parser.add_argument(
+        "--output", required=True, type=Path, help="folder for train.npy, valid.npy, manifest.json"
+    )
+
+
+def main(arguments: argparse.Namespace) -> None:
+    corpus = find_corpus(load_corpora(arguments.corpora), arguments.corpus)
+    prepare(arguments.corpus, corpus, arguments.text, arguments.output)
+
+
+def prepare(name: str, corpus: Mapping, text_path: Path, folder: Path) -> None:
+    """Write the prepared form of `corpus` (its entry in config/corpora.yaml) to `folder`, the manifest last.
+
+    Ids are stored in the smallest unsigned type that holds those of both languages, 2 x types of them.
+
+    Raises UserError if the text is empty, not UTF-8, too short to split, or has another number of symbols than the
+    entry says.
+    """
+    text = _read(text_path)
+    symbols = sorted(set(text))
+    if len(symbols) != corpus.get("symbols", len(symbols)):
+        raise UserError(
+            f"{text_path} has {len(symbols)} different characters, but corpus {name} of config/corpora.yaml has "
+            f"symbols: {corpus['symbols']}; correct that number if the text is right"
+        )
+    code_points = np.frombuffer(text.encode("utf-32-le"), dtype="<u4")
+    # Symbols are all the code points, sorted: a code point's place among them is its id.
+    ids = np.searchsorted(np.array([ord(symbol) for symbol in symbols], dtype="<u4"), code_points)
+    ids = ids.astype(np.min_scalar_type(2 * len(symbols) - 1).newbyteorder("<"))
+    arrays = split(ids, corpus["splits"])
+    for part, array in arrays.items():
+        if len(array) < 2:
+            raise UserError(
+                f"{text_path} has only {len(text)} characters, too few for the {part} split of corpus {name}; "
+                "take a longer text or another share in config/corpora.yaml"
+            )
+    splits = {}
+    for part, array in arrays.items():
+        with atomic_path(folder / f"{part}.npy") as temporary:
+            np.save(temporary, array, allow_pickle=False)
+        splits[part] = {"tokens": len(array), "sha256": hashlib.sha256(array.tobytes()).hexdigest()}
+    manifest = {
+        "corpus": name,
+        "kind": corpus["kind"],
+        "symbols": symbols,
+        "types": len(symbols),
+        "counts": np.bincount(arrays["train"], minlength=len(symbols)).tolist(),
+        "splits": splits,
+        "sha256": _digest(splits),
+    }
+    write_json(folder / "manifest.json", manifest)
+
+
+def split(ids: np.ndarray, shares: Mapping[str, float]) -> dict[str, np.ndarray]:
+    """Cut `ids` (tokens,) in order into `shares` that add up to 1: the first takes int(share * tokens).
+
+    The last takes what rounding leaves.
+    """
+    ends, total = [], 0.0
+    for share in list(shares.values())[:-1]:
+        total += share
+        ends.append(int(total * len(ids)))
+    return dict(zip(shares, np.split(ids, ends), strict=True))
+
+
+def load_manifest(path: Path | str) -> Corpus:
+    """The prepared corpus whose manifest.json is at `path`.
+
+    Checked cheaply: each split's file has as many tokens as the manifest says. The checksums are not computed again.
+
+    Raises UserError if the manifest or a split is missing or they do not belong together.
+    """
+    path = Path(path)
+    again = f"delete {path.parent} and run the workflow again"
+    try:
+        manifest = read_json(path)
+        corpus = Corpus(
+            name=manifest["corpus"],
+            kind=manifest["kind"],
+            kind=manifest["kind"],
+            folder=path.parent,
+            symbols=tuple(manifest["symbols"]),
+            counts=np.array(manifest["counts"], dtype=np.int64),
+            splits={part: described["tokens"] for part, described in manifest["splits"].items()},
+            sha256=manifest["sha256"],
+        )
+    except FileNotFoundError as error:
+        raise UserError(f"{path} does not exist; prepare the corpus first (rule prepare)") from error
+    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
+        raise UserError(f"{path} is not the manifest of a prepared corpus; {again}") from error
+    if corpus.counts.shape != (corpus.types,) or _digest(manifest["splits"]) != corpus.sha256:
+        raise UserError(f"{path} contradicts itself; {again}")
+    for part, tokens in corpus.splits.items():
+        try:
+            found = corpus.tokens(part).shape
+        except FileNotFoundError as error:
+            raise UserError(f"{path.parent / part}.npy is missing beside {path}; {again}") from error
+        except (ValueError, EOFError) as error:
+            raise UserError(f"{path.parent / part}.npy is damaged or cut short; {again}") from error
+        if found != (tokens,):
+            raise UserError(
+                f"{path.parent / part}.npy has shape {found}, but {path} says {tokens:,} tokens; {again}"
+            )
+    return corpus
+
+
+def _read(path: Path) -> str:
+    try:
+        # Bytes, not text mode: the ends of lines are characters like others.
+        text = path.read_bytes().decode("utf-8")
+    except FileNotFoundError as error:
+        raise UserError(f"{path} does not exist; download or synthesise it first") from error
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"{path} is not UTF-8: {error.reason} at byte {error.start}; convert or replace it"
+        ) from error
+    if not text:
+        raise UserError(f"{path} is empty; get it again")
+    return text
+
+
+def _digest(splits: Mapping) -> str:
+    """sha256 over the canonical JSON of the splits' lengths and checksums."""
+    return hashlib.sha256(json.dumps(splits, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
