@@ -1,4 +1,4 @@
-"""What can be fetched and trained on: config/datasets.yaml and config/corpora.yaml, checked by their schemas."""
+"""What can be fetched and trained on: config/datasets.yaml and config/corpora.yaml, schemas checked."""
 
 import json
 from copy import deepcopy
@@ -15,7 +15,7 @@ SCHEMAS = Path(__file__).parents[3] / "config" / "schemas"
 
 @dataclass(frozen=True)
 class Member:
-    """One file inside an archive: its path there, size in bytes and `algorithm:digits`, both None if unknown."""
+    """One file inside an archive: its path there; `size` in bytes, `checksum` as `algorithm:digits`."""
 
     path: str
     size: int | None = None
@@ -54,8 +54,8 @@ class Wanted:
 def load_datasets(path: Path | str = "config/datasets.yaml") -> dict:
     """The data sets in `path`, by name.
 
-    Raises UserError where the file is missing, is not YAML, breaks its schema (file and key are named), or lists
-    one name twice in a data set.
+    Raises UserError where the file is missing, is not YAML, breaks its schema (file and key are named), or
+    lists one name twice in a data set.
     """
     datasets = _load(path, "datasets.schema.yaml")
     for dataset, entry in datasets.items():
@@ -71,8 +71,8 @@ def load_datasets(path: Path | str = "config/datasets.yaml") -> dict:
 def load_corpora(path: Path | str = "config/corpora.yaml") -> dict:
     """The corpora in `path`, by name.
 
-    Raises UserError where the file is missing, is not YAML, breaks its schema (file and key are named), or has
-    splits that do not add up to 1.
+    Raises UserError where the file is missing, is not YAML, breaks its schema (file and key are named), or
+    has splits that do not add up to 1.
     """
     corpora = _load(path, "corpora.schema.yaml")
     for corpus, entry in corpora.items():
@@ -93,7 +93,7 @@ def find_corpus(corpora: dict, name: str) -> dict:
 
 
 def find_file(datasets: dict, dataset: str, name: str) -> Wanted:
-    """The file or archive member `name` of `dataset`; raises UserError with the known names if there is none."""
+    """The file or archive member `name` of `dataset`; UserError with the known names if there is none."""
     if dataset not in datasets:
         known = ", ".join(sorted(datasets))
         raise UserError(
@@ -124,7 +124,7 @@ def find_file(datasets: dict, dataset: str, name: str) -> Wanted:
 
 
 def text_file(corpora: dict, name: str) -> str:
-    """Where the text of corpus `name` lies: downloaded to resources/<dataset>/ or made in resources/synthetic/."""
+    """Where the text of corpus `name` lies: in resources/<dataset>/ or, if made here, resources/synthetic/."""
     corpus = find_corpus(corpora, name)
     if "synthetic" in corpus:
         return f"resources/synthetic/{name}.txt"

@@ -1,6 +1,6 @@
-"""The command `prepare`: a corpus becomes token ids, counts and a manifest; training opens them with `load_manifest`.
+"""The command `prepare`: a corpus becomes token ids, counts and a manifest; `load_manifest` opens them.
 
-A prepared corpus is a folder of `train.npy` and `valid.npy` (one dimension, unsigned integers) and `manifest.json`.
+A prepared corpus is a folder of `train.npy`, `valid.npy` (one dimension, unsigned integers) and `manifest.json`.
 """
 
 import argparse
@@ -21,8 +21,9 @@ from raretok.files import atomic_path, read_json, write_json
 class Corpus:
     """A prepared corpus.
 
-    `kind`: how text became tokens, `characters`. `symbols`: the token types, the index is the id. `counts`: how often each occurs in the training split, (types,)
-    int64. `splits`: tokens in each split. `sha256`: names the data in results.
+    `kind`: how text became tokens, `characters`. `symbols`: the token types, the index is the id.
+    `counts`: how often each occurs in the training split, (types,) int64. `splits`: tokens in each split.
+    `sha256`: names the data in results.
     """
 
     name: str
@@ -45,8 +46,8 @@ class Corpus:
         """
         if self.splits[split] < at_least:
             raise UserError(
-                f"the {split} split of corpus {self.name} has {self.splits[split]:,} tokens but {at_least:,} are needed; "
-                "take a smaller model.context or a longer text in config/corpora.yaml"
+                f"the {split} split of corpus {self.name} has {self.splits[split]:,} tokens, "
+                f"but {at_least:,} are needed; take a smaller model.context or a longer text in config/corpora.yaml"
             )
         return np.load(self.folder / f"{split}.npy", mmap_mode="r", allow_pickle=False)
 
@@ -72,15 +73,15 @@ def prepare(name: str, corpus: Mapping, text_path: Path, folder: Path) -> None:
 
     Ids are stored in the smallest unsigned type that holds those of both languages, 2 x types of them.
 
-    Raises UserError if the text is empty, not UTF-8, too short to split, or has another number of symbols than the
-    entry says.
+    Raises UserError if the text is empty, not UTF-8, too short to split, or has another number of symbols
+    than the entry says.
     """
     text = _read(text_path)
     symbols = sorted(set(text))
     if len(symbols) != corpus.get("symbols", len(symbols)):
         raise UserError(
-            f"{text_path} has {len(symbols)} different characters, but corpus {name} of config/corpora.yaml has "
-            f"symbols: {corpus['symbols']}; correct that number if the text is right"
+            f"{text_path} has {len(symbols)} different characters, but corpus {name} of config/corpora.yaml "
+            f"says symbols: {corpus['symbols']}; correct that number if the text is right"
         )
     code_points = np.frombuffer(text.encode("utf-32-le"), dtype="<u4")
     # Symbols are all the code points, sorted: a code point's place among them is its id.
@@ -90,8 +91,8 @@ def prepare(name: str, corpus: Mapping, text_path: Path, folder: Path) -> None:
     for part, array in arrays.items():
         if len(array) < 2:
             raise UserError(
-                f"{text_path} has only {len(text)} characters, too few for the {part} split of corpus {name}; "
-                "take a longer text or another share in config/corpora.yaml"
+                f"{text_path} has only {len(text)} characters, too few for the {part} split of corpus "
+                f"{name}; take a longer text or another share in config/corpora.yaml"
             )
     splits = {}
     for part, array in arrays.items():
@@ -125,7 +126,7 @@ def split(ids: np.ndarray, shares: Mapping[str, float]) -> dict[str, np.ndarray]
 def load_manifest(path: Path | str) -> Corpus:
     """The prepared corpus whose manifest.json is at `path`.
 
-    Checked cheaply: each split's file has as many tokens as the manifest says. The checksums are not computed again.
+    Checked cheaply: each split's file has as many tokens as the manifest says; checksums are not computed.
 
     Raises UserError if the manifest or a split is missing or they do not belong together.
     """
@@ -135,7 +136,6 @@ def load_manifest(path: Path | str) -> Corpus:
         manifest = read_json(path)
         corpus = Corpus(
             name=manifest["corpus"],
-            kind=manifest["kind"],
             kind=manifest["kind"],
             folder=path.parent,
             symbols=tuple(manifest["symbols"]),

@@ -1,4 +1,4 @@
-"""The command `download`: one file of a data set, from its URLs or a data mirror, checked, whole or not at all."""
+"""The command `download`: one file of a data set, from its URLs or a data mirror, whole and checked."""
 
 import argparse
 import errno
@@ -30,7 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="folder for archives and unfinished downloads (default: %(default)s)",
     )
     parser.add_argument(
-        "--mirror", help="a folder that holds the data: nothing is downloaded then (empty: no mirror)"
+        "--mirror",
+        nargs="?",
+        help="a folder that holds the data: nothing is downloaded then (nothing given: no mirror)",
     )
 
 
@@ -43,8 +45,8 @@ def main(arguments: argparse.Namespace) -> None:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         raise UserError(
-            f"the disk is full: {wanted.name} of {wanted.dataset} does not fit into {arguments.output.parent} "
-            f"or {arguments.cache}; make room and start again, what has arrived is kept"
+            f"the disk is full: {wanted.name} of {wanted.dataset} does not fit into "
+            f"{arguments.output.parent} or {arguments.cache}; make room and start again, what has arrived is kept"
         ) from error
 
 
@@ -85,7 +87,8 @@ def _ensure(wanted: Wanted, cached: Path, wait: float) -> None:
     )
     if not wanted.file.urls:
         raise UserError(
-            f"{wanted.file.path} of {wanted.dataset} cannot be downloaded: {wanted.file.manual}; then {by_hand}"
+            f"{wanted.file.path} of {wanted.dataset} cannot be downloaded: {wanted.file.manual}; "
+            f"then {by_hand}"
         )
     try:
         download(wanted.file, cached, wait)

@@ -1,12 +1,12 @@
 """The command `synthesise`: seeded text in an invented language, for runs without network or licence.
 
-It reads like a play: speakers in capitals, sentences with a capital first, commas and full stops. Words are Zipfian
-and made by a Zipfian character bigram process, so that characters are Zipfian too and context says much about the
-next one: a small model soon beats the unigram distribution. Upper and lower case of every letter occur, and symbols
-as rare as tiny Shakespeare's `$` and `3`.
+It reads like a play: speakers in capitals, sentences with a capital first, commas and full stops. Words are
+Zipfian and made by a Zipfian character bigram process, so that characters are Zipfian too and context says much
+about the next one: a small model soon beats the unigram distribution. Upper and lower case of every letter occur,
+and symbols as rare as tiny Shakespeare's `$` and `3`.
 
-The same bytes everywhere: only PCG64's raw stream is used, which numpy keeps stable across versions and platforms
-(its distributions it does not), and integer arithmetic.
+The same bytes everywhere: only PCG64's raw stream is used, which numpy keeps stable across versions and
+platforms (its distributions it does not), and integer arithmetic.
 """
 
 import argparse
@@ -83,8 +83,8 @@ def characters(seed: int, length: int) -> str:
     missing = set(SYMBOLS) - set(text[: length // 2])
     if missing:
         raise UserError(
-            f"synthetic text of {length} characters is too short to hold all {len(SYMBOLS)} symbols in its first "
-            "half; raise synthetic.length in config/corpora.yaml, 20000 is enough"
+            f"synthetic text of {length} characters is too short to hold all {len(SYMBOLS)} symbols in its "
+            "first half; raise synthetic.length in config/corpora.yaml, 20000 is enough"
         )
     return text
 

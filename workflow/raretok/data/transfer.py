@@ -27,8 +27,8 @@ RANGE_NOT_SATISFIABLE = 416
 def download(published: Published, target: Path, wait: float = 1.0) -> None:
     """Put the file at `target`, from the first of its URLs that serves the right bytes.
 
-    What has arrived lies beside it as `<target>.part`; a later call goes on from there. `wait` is the pause before
-    the second attempt at a URL, in seconds, doubled before each further one.
+    What has arrived lies beside it as `<target>.part`; a later call goes on from there. `wait` is the pause
+    before the second attempt at a URL, in seconds, doubled before each further one.
 
     Raises UserError if no URL served the file; it names each with its reason.
     """
@@ -81,7 +81,7 @@ def _try_url(url: str, published: Published, part: Path, wait: float) -> str | N
 
 
 def _transfer(url: str, part: Path, began_at: int) -> None:
-    """Append to `part` what follows its first `began_at` bytes, or all of it if the server ignores the range."""
+    """Append to `part` what follows its first `began_at` bytes, or write all if the server ignores ranges."""
     # A compressed transfer would make byte positions of the file and of the stream differ.
     headers = {"User-Agent": USER_AGENT, "Accept-Encoding": "identity"}
     if began_at:

@@ -21,8 +21,8 @@ DAMAGED = (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, lzma.LZMAErro
 def unpack(archive: Path, kind: str, member: str, target: Path) -> None:
     """Write `member` of `archive` (`kind`: tar, zip or gz) to `target`.
 
-    Raises UserError if the archive is damaged, lacks the member, or is unsafe: a member that leaves its folder
-    anywhere in it, or a link in the place of the one asked for.
+    Raises UserError if the archive is damaged, lacks the member, or is unsafe: a member that leaves its
+    folder anywhere in it, or a link in the place of the one asked for.
     """
     opener = {"tar": _open_tar, "zip": _open_zip, "gz": _open_gz}[kind]
     try:
