@@ -1,0 +1,37 @@
+# What a user types. The logic is in envs/*.sh, the work in the Snakefile.
+
+PYTHON ?= python3
+CORES ?= all
+SCALE ?=
+ARGS ?=
+
+export PYTHON
+
+.DEFAULT_GOAL := report
+.PHONY: report test lint clean help environment environment-test
+
+report: environment ## reproduce the papers and print where the report is (the default)
+	@sh envs/run.sh "$(SCALE)" --cores $(CORES) --rerun-incomplete $(ARGS)
+
+test: environment-test ## run the fast tests
+	@PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m pytest -m "not slow" $(ARGS)
+
+lint: environment-test ## check the style of Python and Snakemake files
+	.venv/bin/python -m ruff check .
+	.venv/bin/python -m ruff format --check .
+	.venv/bin/python -m snakefmt --check Snakefile workflow/rules
+	@PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m snakemake --lint
+
+clean: ## remove the results of SCALE (or of config's scale) and caches; keep .venv and downloads
+	@sh envs/clean.sh "$(SCALE)"
+
+help: ## show this
+	@echo "make [TARGET] [VARIABLE=VALUE ...]"
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1|\2/p' Makefile | while IFS='|' read -r name what; do printf '%-10s%s\n' "$$name" "$$what"; done
+	@echo "Variables: SCALE=smoke|small|paper, CORES=all, PYTHON=python3, ARGS=further Snakemake (or pytest) arguments"
+
+environment:
+	@sh envs/setup.sh
+
+environment-test:
+	@sh envs/setup.sh test

@@ -1,0 +1,20 @@
+#!/bin/sh
+# Removes what a run made at one scale, and the tools' caches:  sh envs/clean.sh [SCALE]
+# Other scales' results stay: they may be weeks of training.
+set -u
+
+scale=$1
+if [ -z "$scale" ]; then
+    scale=$(sed -n 's/^scale: *\([a-z]*\).*/\1/p' config/config.yaml)
+fi
+case $scale in
+    smoke | small | paper) ;;
+    *) echo "raretok: SCALE is '$scale'; it can be smoke, small or paper" >&2 && exit 1 ;;
+esac
+for path in "results/$scale" build .pytest_cache .ruff_cache .hypothesis; do
+    if [ -e "$path" ]; then
+        echo "removing $path"
+        rm -rf "$path"
+    fi
+done
+echo "kept: .venv, resources, .snakemake, all other results"

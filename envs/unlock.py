@@ -1,0 +1,65 @@
+"""Before `make` starts Snakemake: clear the lock of one that was killed, never that of one alive.
+
+A Snakemake that dies of kill -9 or a power cut leaves its lock behind, and the next one refuses to start.
+`--nolock` would switch the protection off for good; here the lock goes only when nobody is at work. Jobs can
+outlive a killed Snakemake, so they count too: their work must not be started a second time beside them.
+"""
+
+import pathlib
+import socket
+import subprocess
+import sys
+
+import psutil
+
+FOLDER = pathlib.Path.cwd()
+LOCKS = FOLDER / ".snakemake" / "locks"
+# Where `make` last started Snakemake: processes of another machine cannot be seen from here.
+HOST = FOLDER / ".snakemake" / "host"
+
+
+def at_work(name: str, folder: pathlib.Path = FOLDER) -> list[int]:
+    """Process ids of the program `name` (snakemake, raretok) at work in `folder` on this machine."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            # `python -m snakemake`, `python .venv/bin/snakemake`, `python -m raretok train`
+            program, *words = (pathlib.PurePath(word).name for word in process.cmdline()[:4])
+            if program.startswith("python") and name in words and process.cwd() == str(folder):
+                found.append(process.pid)
+        except (psutil.Error, ValueError):
+            continue  # gone by now, somebody else's, or a kernel thread without a command
+    return found
+
+
+def main() -> int:
+    """Exit status 0 when Snakemake can start, else 1 and one sentence."""
+    if at_work("snakemake"):
+        return 0  # its lock is real; Snakemake itself refuses what both would make, and allows another scale
+    jobs = at_work("raretok")
+    if jobs:
+        print(
+            "raretok: jobs of a killed run are still at work in this folder "
+            f"(process {', '.join(map(str, jobs))}); wait for them or stop them first.",
+            file=sys.stderr,
+        )
+        return 1
+    host = socket.gethostname()
+    if LOCKS.is_dir() and any(LOCKS.iterdir()):
+        before = HOST.read_text() if HOST.exists() else host
+        if before != host:
+            print(
+                f"raretok: this folder is locked by a run on {before}; if that has ended, "
+                "clear the lock with `.venv/bin/snakemake --unlock`.",
+                file=sys.stderr,
+            )
+            return 1
+        print("raretok: an earlier run was killed; clearing its lock")
+        subprocess.run([sys.executable, "-m", "snakemake", "--unlock", "--quiet", "all"], check=True)
+    HOST.parent.mkdir(exist_ok=True)
+    HOST.write_text(host)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
