@@ -228,8 +228,8 @@ def train(run: dict, corpus, output: Path, state: Path, options: Options) -> Non
 def finish(run, corpus, trainer: Trainer, best: dict, progress: Progress, output: Path, device: str) -> None:
     """Write the final files of a run, each whole or not at all; `training.json` last."""
     last = {name: tensor.detach().cpu() for name, tensor in trainer.model.state_dict().items()}
-    save_tensors(output / "model.safetensors", best, {"run": run["hash"], "step": str(progress.best_step)})
-    save_tensors(output / "last.safetensors", last, {"run": run["hash"], "step": str(progress.step)})
+    save_tensors(output / "model.safetensors", best, {"run": run["hash"]})
+    save_tensors(output / "last.safetensors", last, {"run": run["hash"]})
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
     writer.writerow(HISTORY_COLUMNS)

@@ -1,0 +1,200 @@
+"""Training that is really killed continues exactly: final files equal to an unbroken run's, byte for byte."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from raretok.files import read_json
+from raretok.runs import canonical_json
+from raretok.training.checkpoint import FILE_NAME
+
+# As `python -m raretok`, but the third write of a checkpoint hangs after its data and before its rename.
+HANGING_WRITE = """
+import pathlib, sys, time
+import raretok.files as files
+from raretok.__main__ import main
+writes = 0
+real = files._sync
+def slow(path):
+    global writes
+    if ".checkpoint." in str(path):
+        writes += 1
+        if writes == 3:
+            pathlib.Path(sys.argv[1], "in-the-middle").touch()
+            time.sleep(600)
+    real(path)
+files._sync = slow
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+class Training:
+    """A training started as its own process."""
+
+    def __init__(self, folder, manifest, run, prefix=("-m", "raretok"), checkpoint_steps=20):
+        self.output, self.state = folder / "output", folder / "state"
+        self.log = (folder / "log.txt").open("a+")
+        command = [sys.executable, *prefix, "train", "--run", run, "--manifest", str(manifest)]
+        command += ["--output", str(self.output), "--state", str(self.state), "--device", "cpu"]
+        command += ["--checkpoint-steps", str(checkpoint_steps)]
+        self.process = subprocess.Popen(command, stderr=self.log, stdout=self.log)
+
+    def wait_for(self, condition, seconds=60):
+        """Wait until condition() is true while the process lives."""
+        end = time.monotonic() + seconds
+        while not condition():
+            assert self.process.poll() is None, "training ended before it could be interrupted: " + self.text()
+            assert time.monotonic() < end
+            time.sleep(0.001)
+
+    def wait_for_checkpoints(self, number):
+        """Wait until the checkpoint has been replaced `number` times."""
+        seen = set()
+
+        def enough():
+            path = self.state / FILE_NAME
+            if path.exists():
+                seen.add(path.stat().st_ino)
+            return len(seen) >= number
+
+        self.wait_for(enough)
+
+    def end(self, number=None):
+        """Send a signal, if any; wait; return the exit status."""
+        if number:
+            self.process.send_signal(number)
+        return self.process.wait(timeout=120)
+
+    def text(self):
+        self.log.seek(0)
+        return self.log.read()
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory, manifest):
+    from tests.training.conftest import SETTINGS
+
+    run = {"paper": "p", "experiment": "e", "method": "m", "seed": SETTINGS["seed"]}
+    run = canonical_json(run | {"hash": "0123456789abcdef", "settings": SETTINGS})
+    training = Training(tmp_path_factory.mktemp("unbroken"), manifest, run)
+    assert training.end() == 0, training.text()
+    return training.output
+
+
+def assert_same_results(output, unbroken):
+    for name in ("model.safetensors", "last.safetensors", "history.csv"):
+        assert (output / name).read_bytes() == (unbroken / name).read_bytes(), name
+    ours, theirs = np.load(output / "observations.npz"), np.load(unbroken / "observations.npz")
+    assert sorted(ours) == sorted(theirs)
+    assert ours["gradient_norms.steps"] == 400
+    assert all(np.array_equal(ours[key], theirs[key]) for key in ours)
+
+
+def test_sigkill_at_several_points(tmp_path, manifest, run_json, unbroken):
+    for checkpoints, delay in ((1, 0.0), (2, 0.004), (3, 0.011)):
+        training = Training(tmp_path, manifest, run_json)
+        training.wait_for_checkpoints(checkpoints)
+        time.sleep(delay)
+        assert training.end(signal.SIGKILL) == -signal.SIGKILL
+        assert not training.output.exists()
+    training = Training(tmp_path, manifest, run_json)
+    assert training.end() == 0, training.text()
+    assert_same_results(training.output, unbroken)
+    record = read_json(training.output / "training.json")
+    assert record["resumes"] == 3
+    assert record["tokens"] == 400 * 4 * 16
+    assert not training.state.exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
+def test_signals_save_at_the_next_step(tmp_path, manifest, run_json, unbroken, number):
+    training = Training(tmp_path, manifest, run_json, checkpoint_steps=100)
+    training.wait_for_checkpoints(1)
+    assert training.end(number) == 75
+    assert f"{signal.Signals(number).name}: stopped at step" in training.text()
+    training = Training(tmp_path, manifest, run_json)
+    assert training.end() == 0, training.text()
+    assert "continuing e/m seed 3 at step" in training.text()
+    assert_same_results(training.output, unbroken)
+
+
+def test_kill_during_the_write_of_a_checkpoint(tmp_path, manifest, run_json, unbroken):
+    training = Training(tmp_path, manifest, run_json, prefix=("-c", HANGING_WRITE, str(tmp_path)))
+    training.wait_for((tmp_path / "in-the-middle").exists)
+    assert training.end(signal.SIGKILL) == -signal.SIGKILL
+    assert len(list(training.state.iterdir())) == 2  # the old checkpoint, and the one being written
+    training = Training(tmp_path, manifest, run_json)
+    assert training.end() == 0, training.text()
+    assert "continuing e/m seed 3 at step 40 of 400" in training.text()
+    assert_same_results(training.output, unbroken)
+
+
+def interrupted(folder, manifest, run):
+    training = Training(folder, manifest, run)
+    training.wait_for_checkpoints(1)
+    training.end(signal.SIGKILL)
+
+
+def test_state_of_another_run_is_refused(tmp_path, manifest, run_json, make_run):
+    interrupted(tmp_path, manifest, run_json)
+    other = canonical_json(make_run(hash_="fedcba9876543210", training={"clip_norm": 2.0}))
+    training = Training(tmp_path, manifest, other)
+    assert training.end() == 2
+    assert "belongs to another run (0123456789abcdef, not fedcba9876543210)" in training.text()
+    assert "Traceback" not in training.text()
+
+
+def test_damaged_state_is_one_sentence(tmp_path, manifest, run_json):
+    interrupted(tmp_path, manifest, run_json)
+    path = tmp_path / "state" / FILE_NAME
+    path.write_bytes(path.read_bytes()[:1000])
+    training = Training(tmp_path, manifest, run_json)
+    assert training.end() == 2
+    assert "cannot be read" in training.text()
+    assert "Traceback" not in training.text()
+
+
+def test_one_run_is_trained_by_one_process(tmp_path, manifest, run_json):
+    first = Training(tmp_path, manifest, run_json)
+    first.wait_for((tmp_path / "state.lock").exists)
+    time.sleep(0.05)
+    second = Training(tmp_path, manifest, run_json)
+    assert second.end() == 2
+    assert "another process is training this run" in second.text()
+    assert first.end() == 0
+
+
+def test_loss_that_is_not_finite(tmp_path, manifest, make_run):
+    schedule = {"name": "cosine", "peak": 1e38, "final": 1e37, "warmup": 5}
+    run = canonical_json(make_run(training={"schedule": schedule}))
+    training = Training(tmp_path, manifest, run, checkpoint_steps=1000)
+    assert training.end() == 2
+    text = training.text()
+    assert "the loss of e/m seed 3 is not finite at step" in text
+    assert "learning rate" in text
+    assert "Traceback" not in text
+    state = load_file(training.state / FILE_NAME)
+    weights = [value for name, value in state.items() if name.startswith("model.")]
+    assert weights
+    assert all(np.isfinite(value).all() for value in weights)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a small disk")
+def test_full_disk_is_one_sentence(tmp_path, manifest, run_json):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], capture_output=True)
+    if mount.returncode:
+        pytest.skip("this machine allows no mounts")
+    try:
+        training = Training(disk, manifest, run_json)
+        assert training.end() == 2
+        assert "is the disk full?" in training.text()
+    finally:
+        subprocess.run(["umount", disk], check=True)
