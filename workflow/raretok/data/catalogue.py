@@ -124,7 +124,7 @@ def find_file(datasets: dict, dataset: str, name: str) -> Wanted:
 
 
 def text_file(corpora: dict, name: str) -> str:
-    """Where the text of corpus `name` lies: in resources/<dataset>/ or, if made here, resources/synthetic/."""
+    """Where the text of corpus `name` lies: resources/<dataset>/ or, if made here, resources/synthetic/."""
     corpus = find_corpus(corpora, name)
     if "synthetic" in corpus:
         return f"resources/synthetic/{name}.txt"

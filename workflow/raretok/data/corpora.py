@@ -1,6 +1,6 @@
 """The command `prepare`: a corpus becomes token ids, counts and a manifest; `load_manifest` opens them.
 
-A prepared corpus is a folder of `train.npy`, `valid.npy` (one dimension, unsigned integers) and `manifest.json`.
+A prepared corpus is a folder of `train.npy`, `valid.npy` (unsigned integers, one dimension), `manifest.json`.
 """
 
 import argparse
@@ -47,7 +47,8 @@ class Corpus:
         if self.splits[split] < at_least:
             raise UserError(
                 f"the {split} split of corpus {self.name} has {self.splits[split]:,} tokens, "
-                f"but {at_least:,} are needed; take a smaller model.context or a longer text in config/corpora.yaml"
+                f"but {at_least:,} are needed; take a smaller model.context or "
+                "a longer text in config/corpora.yaml"
             )
         return np.load(self.folder / f"{split}.npy", mmap_mode="r", allow_pickle=False)
 

@@ -7,7 +7,7 @@ def expected_counts(counts: np.ndarray, low_resource_probability: float) -> np.n
     """How often each token is expected in the training text of both languages.
 
     A block of text becomes the low-resource language, every id raised by the number of types, with
-    `low_resource_probability` (Turumtaev 2025, section 4.1); so a count is shared out between its two versions.
+    `low_resource_probability` (Turumtaev 2025, section 4.1); so its two versions share a count.
 
     `counts`: (types,) occurrences in the text. Returns (2 x types,) float64: high-resource ids, then
     low-resource ids. Raises ValueError if the probability is not one.

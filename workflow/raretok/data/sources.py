@@ -46,7 +46,8 @@ def main(arguments: argparse.Namespace) -> None:
             raise
         raise UserError(
             f"the disk is full: {wanted.name} of {wanted.dataset} does not fit into "
-            f"{arguments.output.parent} or {arguments.cache}; make room and start again, what has arrived is kept"
+            f"{arguments.output.parent} or {arguments.cache}; make room and start again, "
+            "what has arrived is kept"
         ) from error
 
 

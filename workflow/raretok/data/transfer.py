@@ -16,7 +16,7 @@ from raretok.errors import UserError
 
 # Some hosts of public corpora answer 403 to the default agents of Python's libraries.
 USER_AGENT = f"Mozilla/5.0 (compatible; raretok/{__version__})"
-ATTEMPTS = 4
+ATTEMPTS = 3
 TIMEOUT = 30  # seconds without a byte
 CHUNK = 2**16
 # Request timeout and too many requests: as passing as a server's own faults (5xx).
@@ -86,8 +86,10 @@ def _transfer(url: str, part: Path, began_at: int) -> None:
     headers = {"User-Agent": USER_AGENT, "Accept-Encoding": "identity"}
     if began_at:
         headers["Range"] = f"bytes={began_at}-"
-    # In a log file a bar that moves ten times a second is noise.
-    bar = tqdm(desc=part.stem, unit="B", unit_scale=True, mininterval=0.1 if sys.stderr.isatty() else 10)
+    # Nothing for what takes no second; in a log file a bar that moves ten times a second is noise.
+    pause = 0.1 if sys.stderr.isatty() else 10
+    # pooch sets the total; until then tqdm needs one to be true in an `if`.
+    bar = tqdm(desc=part.stem, total=1, unit="B", unit_scale=True, mininterval=pause, delay=1)
     with part.open("ab") as stream:
 
         def restart_if_whole(response: requests.Response, **_) -> None:

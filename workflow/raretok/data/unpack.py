@@ -73,6 +73,8 @@ def _open_zip(archive: Path, name: str) -> Iterator[BinaryIO]:
 @contextlib.contextmanager
 def _open_gz(archive: Path, name: str) -> Iterator[BinaryIO]:
     """The one compressed file; `name` is ours, gz need not hold any."""
+    if archive.stat().st_size == 0:
+        raise EOFError("empty file")  # gzip takes it for compressed nothing
     with gzip.open(archive) as source:
         yield source
 

@@ -1,0 +1,144 @@
+"""The lists of data sets and corpora: the real ones are sound, and mistakes in them are named."""
+
+import json
+
+import pytest
+import yaml
+from raretok.data.catalogue import (
+    SCHEMAS,
+    corpus_definition,
+    corpus_params,
+    file_params,
+    find_corpus,
+    find_file,
+    load_corpora,
+    load_datasets,
+    text_file,
+)
+from raretok.errors import UserError
+
+ROOT = SCHEMAS.parents[1]
+SHA256 = "sha256:" + "0" * 64
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(value):
+        path = tmp_path / "list.yaml"
+        path.write_text(value if isinstance(value, str) else yaml.safe_dump(value))
+        return path
+
+    return write
+
+
+def dataset(**changes):
+    file = {"urls": ["https://example.org/a"], "size": 1, "checksum": SHA256} | changes
+    return {"plays": {"description": "d", "licence": "l", "files": {"a.zip": file}}}
+
+
+def corpus(**changes):
+    return {
+        "c": {"kind": "characters", "dataset": "d", "file": "f", "splits": {"train": 0.9, "valid": 0.1}}
+        | changes
+    }
+
+
+def test_the_real_lists_are_valid_and_fit_together():
+    datasets = load_datasets(ROOT / "config" / "datasets.yaml")
+    corpora = load_corpora(ROOT / "config" / "corpora.yaml")
+    for name, entry in corpora.items():
+        if "dataset" in entry:
+            find_file(datasets, entry["dataset"], entry["file"])
+        assert text_file(corpora, name).startswith("resources/")
+
+
+def test_tiny_shakespeare_is_pinned():
+    file = find_file(load_datasets(ROOT / "config" / "datasets.yaml"), "tiny_shakespeare", "input.txt").file
+    assert file.size == 1115394
+    assert file.checksum == "sha256:86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (dataset(checksum="sha256:12"), r"plays.files.a.zip.checksum"),
+        (dataset(checksum=None), "note"),
+        (dataset(urls=[]), "manual"),
+        (dataset(urls=["ftp://example.org/a"]), r"plays.files.a.zip.urls.0"),
+        (dataset(archive="zip"), "members"),
+        (dataset(archive="rar", members={"b": {}}), r"plays.files.a.zip.archive"),
+        (dataset(archive="zip", members={"../b": {}}), r"plays.files.a.zip.members"),
+        (dataset(archive="zip", members={"/b": {}}), r"plays.files.a.zip.members"),
+        (dataset(archive="zip", members={"b": {"sha": SHA256}}), "sha"),
+        (dataset(archive="gz", members={"b": {}, "c": {}}), r"plays.files.a.zip.members"),
+        (dataset(archive="zip", members={"a.zip": {}}), "lists a.zip twice"),
+        (dataset(sizes=1), "sizes"),
+        ("a: [", "not valid YAML"),
+    ],
+)
+def test_a_wrong_data_set_names_file_and_key(write, value, message):
+    path = write(value)
+    with pytest.raises(UserError, match=message) as raised:
+        load_datasets(path)
+    assert str(path) in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (corpus(kind="bytes"), r"c.kind"),
+        (corpus(splits={"train": 0.9, "valid": 0.2}), "c.splits add up to 1.1"),
+        (corpus(splits={"train": 0.9}), "valid"),
+        (corpus(symbol=65), "symbol"),
+        (corpus(synthetic={"name": "characters", "seed": 1, "length": 5}), "c: "),
+    ],
+)
+def test_a_wrong_corpus_names_file_and_key(write, value, message):
+    path = write(value)
+    with pytest.raises(UserError, match=message) as raised:
+        load_corpora(path)
+    assert str(path) in str(raised.value)
+
+
+def test_unknown_names_come_with_the_known_ones(write, tmp_path):
+    datasets = load_datasets(write(dataset(archive="zip", members={"b": {}})))
+    with pytest.raises(UserError, match=r"no data set poems .* choose one of plays"):
+        find_file(datasets, "poems", "b")
+    with pytest.raises(UserError, match=r"has no file c; it has a.zip, b"):
+        find_file(datasets, "plays", "c")
+    with pytest.raises(UserError, match=r"no corpus x .* choose one of c"):
+        find_corpus(corpus(), "x")
+    with pytest.raises(UserError, match=r"nowhere.yaml does not exist"):
+        load_datasets(tmp_path / "nowhere.yaml")
+
+
+def test_params_change_with_the_checksum_but_not_with_urls_and_prose():
+    one = dataset()
+    other = dataset(urls=["https://example.com/b", "https://example.org/a"], note="moved")
+    changed = dataset(checksum="sha256:" + "1" * 64)
+    assert file_params(one, "plays", "a.zip") == file_params(other, "plays", "a.zip")
+    assert file_params(one, "plays", "a.zip") != file_params(changed, "plays", "a.zip")
+    assert json.loads(file_params(one, "plays", "a.zip"))["file"]["size"] == 1
+
+
+def test_params_change_with_urls_where_no_checksum_is_published():
+    one = dataset(checksum=None, note="none")
+    other = dataset(checksum=None, note="none", urls=["https://example.com/b"])
+    assert file_params(one, "plays", "a.zip") != file_params(other, "plays", "a.zip")
+
+
+def test_corpus_params_do_not_depend_on_the_order_of_keys():
+    turned = {"c": dict(reversed(corpus()["c"].items()))}
+    assert corpus_params(turned, "c") == corpus_params(corpus(), "c")
+
+
+def test_definition_holds_the_checksum_of_the_text():
+    definition = corpus_definition(ROOT, "tiny_shakespeare")
+    assert definition["source"] == "sha256:86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"
+    assert corpus_definition(ROOT, "synthetic_characters")["synthetic"]["seed"] == 1
+
+
+def test_what_a_caller_changes_stays_with_the_caller():
+    corpus_definition(ROOT, "synthetic_characters")["synthetic"]["seed"] = 2
+    assert corpus_definition(ROOT, "synthetic_characters")["synthetic"]["seed"] == 1
