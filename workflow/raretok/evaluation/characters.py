@@ -1,0 +1,276 @@
+"""Evaluation of one checkpoint of a character model on two languages (stop_jostling, section 4).
+
+The high-resource language HR has ids 0 to n - 1; the low-resource language LR is the same text with n added.
+Both are scored over all V = 2n types. float32 forward, float64 statistics.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from raretok.errors import UserError
+from raretok.evaluation import clusters, isotropy, neighbours, projection, ranking
+from raretok.evaluation.perplexity import (
+    GRID,
+    TEMPERATURES,
+    best_temperature,
+    from_mean,
+    negative_log_likelihood,
+    perplexity,
+    sweep,
+)
+from raretok.evaluation.signature import signature
+from raretok.evaluation.tail import tail_mass, target_probability
+
+# Positions scored at a time: with V = 130 their logits are 1 MB, which stays in the cache.
+ROWS = 2048
+
+
+@dataclass(frozen=True)
+class Settings:
+    """An experiment's `evaluation`.
+
+    batch_size: blocks of the model's context that make a batch. drop_incomplete: leave out the last batch
+    when it is not full (the author's way); otherwise every character but the first is predicted. examples:
+    how many next-token distributions are kept for figures. neighbours: nearest tokens kept of each.
+    """
+
+    batch_size: int = 12
+    drop_incomplete: bool = True
+    examples: int = 64
+    neighbours: int = 3
+
+    def __post_init__(self):
+        for name, least in (("batch_size", 1), ("examples", 0), ("neighbours", 1)):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < least:
+                raise UserError(
+                    f"evaluation.{name} is {value!r}; it must be a whole number of at least {least}"
+                )
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Statistics of N positions (four arrays of N), the sweep's sums (200), P examples and their targets."""
+
+    nll: np.ndarray
+    ranks: np.ndarray
+    target_probability: np.ndarray
+    tail_mass: np.ndarray
+    sweep: np.ndarray
+    examples: np.ndarray
+    example_targets: np.ndarray
+
+
+def scored_positions(length: int, context: int, settings: Settings) -> int:
+    """How many characters of a text of `length` are predicted.
+
+    111,360 of 111,540 with context 64 and batches of 12. Raises UserError when that is none.
+    """
+    if settings.drop_incomplete:
+        batch = settings.batch_size * context
+        count = (length - 1) // batch * batch
+        needed = batch + 1
+    else:
+        count, needed = length - 1, 2
+    if count < 1:
+        raise UserError(
+            f"the validation text has {length} characters, but one evaluation batch needs {needed}"
+        )
+    return count
+
+
+def score(model: torch.nn.Module, ids: np.ndarray, context: int, settings: Settings, device="cpu") -> Scores:
+    """Score the text `ids` (whole numbers) in consecutive blocks of `context`, each on its own.
+
+    A batch only decides what is dropped: as many blocks are computed at once as fit ROWS.
+    """
+    count = scored_positions(len(ids), context, settings)
+    # int64 also where the file holds bytes, which the low-resource ids would overflow.
+    ids = torch.from_numpy(np.asarray(ids[: count + 1], dtype=np.int64)).to(device)
+    inputs, targets = ids[:-1], ids[1:]
+    wanted = np.unique(np.linspace(0, count - 1, min(settings.examples, count)).round().astype(np.int64))
+    kept, sums = [], np.zeros(GRID)
+    examples = []
+    with torch.inference_mode():
+        for start, stop, width in _chunks(count, context):
+            logits = model.logits(model(inputs[start:stop].view(-1, width))).flatten(0, 1).float()
+            goal = targets[start:stop]
+            nll = negative_log_likelihood(logits, goal)
+            columns = (nll, ranking.target_ranks(logits, goal), target_probability(nll), tail_mass(logits))
+            kept.append([column.cpu().numpy() for column in columns])
+            sums += sweep(logits, goal)
+            here = wanted[(wanted >= start) & (wanted < stop)] - start
+            examples.append(
+                logits[torch.from_numpy(here).to(device)].double().softmax(1).float().cpu().numpy()
+            )
+    columns = [np.concatenate(column) for column in zip(*kept, strict=True)]
+    return Scores(*columns, sums, np.concatenate(examples), targets.cpu().numpy()[wanted])
+
+
+def _chunks(count: int, context: int):
+    """(start, stop, block length) of consecutive chunks of whole blocks; a shorter last block comes alone."""
+    step = max(1, ROWS // context) * context
+    whole = count // context * context
+    for start in range(0, whole, step):
+        yield start, min(start + step, whole), context
+    if whole < count:
+        yield whole, count, count - whole
+
+
+def text_metrics(scores: Scores, group: str, checkpoint: str, fields: dict) -> tuple[list[dict], np.ndarray]:
+    """Metric rows of one language, and its perplexity at each of `TEMPERATURES`.
+
+    fields: what the signature says of the blocks.
+    """
+    n = len(scores.nll)
+    curve = from_mean(scores.sweep / n)
+    value = perplexity(scores.nll)
+    # The same number from the more exact sums, so that the best is never above it by rounding.
+    curve[TEMPERATURES == 1.0] = value
+    best, temperature = best_temperature(curve)
+    values = {
+        "perplexity": value,
+        "best_perplexity": best,
+        "best_temperature": temperature,
+        "accuracy": ranking.accuracy(scores.ranks),
+        "recall@5": ranking.recall(scores.ranks, 5),
+        "mrr": ranking.mean_reciprocal_rank(scores.ranks),
+        "mean_rank": ranking.mean_rank(scores.ranks),
+        "target_probability": float(scores.target_probability.mean()),
+        "tail_mass": float(scores.tail_mass.mean()),
+    }
+    extra = {
+        "best_perplexity": {"temperatures": "0.01-2.00"},
+        "best_temperature": {"temperatures": "0.01-2.00"},
+        "accuracy": {"ties": "lower_id"},
+        "recall@5": {"ties": "lower_id"},
+        "mrr": {"ties": "lower_id"},
+        "mean_rank": {"ties": "lower_id"},
+        "tail_mass": {"outside": 5},
+    }
+    split = f"valid@{checkpoint}"
+    return [
+        row(
+            name,
+            group,
+            split,
+            value,
+            n,
+            signature(name, **fields, **extra.get(name, {}), checkpoint=checkpoint),
+        )
+        for name, value in values.items()
+    ], curve
+
+
+def weight_metrics(
+    output: np.ndarray,
+    untied_input: np.ndarray | None,
+    symbols: list[str],
+    settings: Settings,
+    checkpoint: str,
+) -> tuple[list[dict], dict[str, np.ndarray]]:
+    """Metric rows and arrays of the output embeddings (2n x d), and of the input's when not tied."""
+    n, split, rows = len(symbols), f"weights@{checkpoint}", []
+
+    def add(name, group, value, count, **fields):
+        rows.append(row(name, group, split, value, count, signature(name, **fields, checkpoint=checkpoint)))
+
+    for group, part in (("HR", slice(0, n)), ("LR", slice(n, 2 * n))):
+        returned, sign_free = isotropy.isotropy(output[part])
+        add("isotropy", group, returned, n, groups="language", matrix="output", eigenvectors="as_returned")
+        add(
+            "isotropy_sign_free",
+            group,
+            sign_free,
+            n,
+            groups="language",
+            matrix="output",
+            eigenvectors="both_signs",
+        )
+        if untied_input is not None:
+            returned, _ = isotropy.isotropy(untied_input[part])
+            add(
+                "input_isotropy",
+                group,
+                returned,
+                n,
+                groups="language",
+                matrix="input",
+                eigenvectors="as_returned",
+            )
+    for group, (value, pairs) in clusters.cluster_means(output, symbols).items():
+        add("cluster_cosine", group, value, pairs, matrix="output", pairs="without_self")
+    ids, cosines = neighbours.nearest(output, settings.neighbours)
+    k = f"top{ids.shape[1]}"
+    hits, slots = neighbours.related_share(ids, symbols, "Aa")
+    add("related_neighbours", "Aa", hits, slots, unit="count", neighbours=k)
+    hits, slots = neighbours.related_share(ids, symbols)
+    add(
+        "related_neighbours",
+        "letters",
+        hits / slots if slots else float("nan"),
+        slots,
+        unit="share",
+        neighbours=k,
+    )
+    plane = projection.principal_components(output)
+    add("pca_distance", "", projection.translation_distance(plane), n, matrix="output", components=2)
+    arrays = {
+        "embeddings": output,
+        "neighbours": ids.astype(np.int32),
+        "neighbour_cosines": cosines,
+        "pca": plane,
+    }
+    return rows, {f"{checkpoint}.{name}": array for name, array in arrays.items()}
+
+
+def evaluate_checkpoint(
+    model: torch.nn.Module,
+    ids: np.ndarray,
+    symbols: list[str],
+    context: int,
+    settings: Settings,
+    checkpoint: str,
+    device: str = "cpu",
+) -> tuple[list[dict], dict[str, np.ndarray]]:
+    """All metric rows and arrays of one checkpoint (`best` or `last`), as docs/architecture.md names them.
+
+    ids: the validation text in HR ids. symbols: the n characters; the model's vocabulary is 2n.
+    """
+    incomplete = "drop" if settings.drop_incomplete else "keep"
+    fields = {
+        "groups": "language",
+        "context": context,
+        "batch": settings.batch_size,
+        "incomplete": incomplete,
+    }
+    rows, arrays = [], {}
+    for group, shift in (("HR", 0), ("LR", len(symbols))):
+        scores = score(model, np.asarray(ids, dtype=np.int64) + shift, context, settings, device)
+        group_rows, curve = text_metrics(scores, group, checkpoint, fields)
+        rows += group_rows
+        arrays[f"{checkpoint}.perplexity.{group}"] = curve
+        if checkpoint == "best" and group == "HR":
+            arrays["best.examples.HR"] = scores.examples
+            arrays["best.example_targets.HR"] = scores.example_targets
+    output, inputs = (weight.detach().cpu().numpy() for weight in (model.output_weight, model.input_weight))
+    tied = model.output_weight is model.input_weight
+    weight_rows, weight_arrays = weight_metrics(
+        output, None if tied else inputs, symbols, settings, checkpoint
+    )
+    return rows + weight_rows, arrays | weight_arrays
+
+
+def row(metric: str, group: str, split: str, value: float, n: int, sign: str) -> dict:
+    """One entry of `metrics.json`; a value that JSON cannot hold is the string `inf`, `-inf` or `nan`."""
+    value = float(value)
+    return {
+        "metric": metric,
+        "group": group,
+        "split": split,
+        "value": value if np.isfinite(value) else str(value),
+        "n": int(n),
+        "signature": sign,
+    }

@@ -1,0 +1,44 @@
+"""How large a token's useful gradients are against marginalisation (stop_jostling, section 4.2 and figure 3).
+
+At step s, g1 is a token's gradient through the input embedding, g2 the output gradient from positions whose
+target it is, g3 the output gradient from all others. Training keeps running sums (docs/architecture.md,
+Observations); these functions aggregate them, one value a token.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+
+def ratio_of_average(sums: Mapping[str, np.ndarray]) -> np.ndarray:
+    """mean_s(|g1| + |g2|) / mean_s |g3|: inf without any marginalisation, NaN without any gradient at all."""
+    return _divide(sums["sum_aligned"], sums["sum_marginal"])
+
+
+def average_of_ratio(sums: Mapping[str, np.ndarray]) -> np.ndarray:
+    """mean_s((|g1| + |g2|) / |g3|), where a step with |g3| = 0 takes mean_s |g3| as its denominator.
+
+    This is the rule of the paper's text, which calls the value a lower bound.
+    """
+    steps = np.asarray(sums["steps"], dtype=np.float64)
+    mean_marginal = np.asarray(sums["sum_marginal"], dtype=np.float64) / steps
+    substituted = _divide(sums["sum_aligned_zero"], mean_marginal)
+    return (np.asarray(sums["sum_ratio"], dtype=np.float64) + substituted) / steps
+
+
+def average_of_ratio_dropped(sums: Mapping[str, np.ndarray]) -> np.ndarray:
+    """The same mean over the steps with |g3| > 0 alone, as the author's notebook (S3); NaN of none."""
+    counted = np.asarray(sums["steps"], dtype=np.float64) - sums["zero_steps"]
+    return _divide(sums["sum_ratio"], counted)
+
+
+def mean_over_tokens(values: np.ndarray) -> tuple[float, int]:
+    """Mean and number of the values that are not NaN: a token that never had a gradient has no ratio."""
+    known = values[~np.isnan(values)]
+    return (float(known.mean()) if len(known) else float("nan")), len(known)
+
+
+def _divide(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
+    """Quotient in float64: x / 0 is inf, 0 / 0 is NaN."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(numerator, dtype=np.float64) / np.asarray(denominator, dtype=np.float64)

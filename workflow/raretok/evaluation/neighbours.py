@@ -1,0 +1,49 @@
+"""Nearest tokens by cosine similarity; how many are related characters (stop_jostling, 4.6 and table 2)."""
+
+import numpy as np
+
+
+def cosines(embeddings: np.ndarray) -> np.ndarray:
+    """Cosine similarity of every two rows, V x V, float64; a row of length 0 has 0 with every row."""
+    w = np.asarray(embeddings, dtype=np.float64)
+    norms = np.linalg.norm(w, axis=1, keepdims=True)
+    unit = np.divide(w, norms, out=np.zeros_like(w), where=norms > 0)
+    return unit @ unit.T
+
+
+def nearest(embeddings: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Ids and cosines (V x k each) of the k tokens most similar to each, itself excluded.
+
+    Falling by cosine, equals by rising id. k is cut to V - 1.
+    """
+    similarity = cosines(embeddings)
+    np.fill_diagonal(similarity, -np.inf)
+    k = min(k, len(similarity) - 1)
+    ids = np.argsort(-similarity, axis=1, kind="stable")[:, :k]
+    return ids, np.take_along_axis(similarity, ids, axis=1)
+
+
+def related(symbols: list[str]) -> np.ndarray:
+    """Whether token j is a related character of token i: the same letter in other case, language or both.
+
+    symbols: the n characters of one language; token i + n is character i of the other. 2n x 2n, boolean,
+    False for characters that are no letters and on the diagonal.
+    """
+    folded = np.array([s.lower() if s.isalpha() else "" for s in symbols] * 2)
+    same = (folded[:, None] == folded[None, :]) & (folded != "")[:, None]
+    np.fill_diagonal(same, False)
+    return same
+
+
+def related_share(
+    neighbour_ids: np.ndarray, symbols: list[str], queries: str | None = None
+) -> tuple[int, int]:
+    """How many neighbours of the letters are related characters, and of how many.
+
+    neighbour_ids: 2n x k, from `nearest`. queries: letters to look at in both languages ("Aa" gives table 2's
+    12 slots for k = 3); None: every letter.
+    """
+    chosen = [i for i, s in enumerate(symbols) if (s.isalpha() if queries is None else s in queries)]
+    rows = np.array(chosen + [i + len(symbols) for i in chosen], dtype=int)
+    hits = np.take_along_axis(related(symbols), neighbour_ids, axis=1)[rows]
+    return int(hits.sum()), hits.size

@@ -1,0 +1,48 @@
+"""Rank of the target among all types: accuracy, recall@k, mean reciprocal rank (stop_jostling, section 4.3).
+
+The statistic of an item is its rank, 1 the best. Ties go to the lower token id, as a stable sort by falling
+logit would place them, so that accuracy is that of arg max and the ranks of all tokens are a permutation.
+A logit that is NaN counts against the target: a broken model must not look good.
+"""
+
+import numpy as np
+import torch
+
+
+def target_ranks(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """Rank of each target, int64 (N), 1 to V, of logits N x V and targets N."""
+    own = logits.gather(1, targets[:, None])
+    ids = torch.arange(logits.shape[1], device=logits.device)
+    below = (logits < own) | ((logits == own) & (ids > targets[:, None]))
+    # The target is not below itself, which makes the best rank 1.
+    return (~below).sum(1)
+
+
+def accuracy(ranks: np.ndarray) -> float:
+    """Share of items whose target ranks first."""
+    return recall(ranks, 1)
+
+
+def recall(ranks: np.ndarray, k: int) -> float:
+    """Share of items whose target is among the k first; NaN of none."""
+    return float(np.mean(ranks <= k)) if len(ranks) else float("nan")
+
+
+def mean_reciprocal_rank(ranks: np.ndarray) -> float:
+    """Mean of 1 / rank; NaN of none."""
+    return float(np.mean(1 / ranks)) if len(ranks) else float("nan")
+
+
+def mean_rank(ranks: np.ndarray) -> float:
+    """Mean rank; NaN of none."""
+    return float(np.mean(ranks)) if len(ranks) else float("nan")
+
+
+def mrr_bounds(accuracy: float, recall_5: float, vocabulary: int) -> tuple[float, float]:
+    """The least and the largest MRR that an accuracy and a recall@5 allow (inventory, 4.3).
+
+    Targets neither first nor among five have ranks 2 to 5 or 6 to V; the printed MRR of table 7's
+    Softminus (DT, margin=1, C=5) lies outside.
+    """
+    second, rest = recall_5 - accuracy, 1 - recall_5
+    return accuracy + second / 5 + rest / vocabulary, accuracy + second / 2 + rest / 6

@@ -1,0 +1,111 @@
+"""Margins that thresholding cannot feel through a sampler, and seeded checks that they are right.
+
+Lemma 3 (stop_jostling, Appendix A) for nucleus sampling, and section 3.2's margin for min-p sampling. A token
+i is thresholded when z_i < z_y - margin. The checks are property tests that the claims `stop_jostling.lemma3`
+and `stop_jostling.min_p` evaluate: random logits, temperatures and levels, half of them drawn at the border,
+where a margin a little too small is caught. numpy alone.
+"""
+
+import math
+
+import numpy as np
+
+# How far beyond the threshold the border cases put their tokens, in units of T: above rounding.
+BEYOND = 1e-6
+
+
+def nucleus_margin(vocabulary: int, top_p: float, temperature: float = 1.0) -> float:
+    """T ln((N - 1) p / (1 - p)), the margin of Lemma 3 in logits; 14.50 for N = 100,000, p = 0.99, T = 0.9.
+
+    Raises ValueError unless N >= 2, 1 / N <= p < 1 and T > 0: for p < 1 / N the margin is negative, so that
+    the target itself is thresholded, and the lemma does not hold.
+    """
+    if vocabulary < 2 or not 1 / vocabulary <= top_p < 1 or temperature <= 0:
+        raise ValueError(f"no margin for N = {vocabulary}, top_p = {top_p}, T = {temperature}")
+    return max(0.0, temperature * math.log((vocabulary - 1) * top_p / (1 - top_p)))
+
+
+def min_p_margin(p_base: float, temperature: float = 1.0) -> float:
+    """-T ln(p_base) in logits, positive; the paper prints T ln(p_base), which is negative (inventory, S2).
+
+    Raises ValueError unless 0 < p_base <= 1 and T > 0.
+    """
+    if not 0 < p_base <= 1 or temperature <= 0:
+        raise ValueError(f"no margin for p_base = {p_base}, T = {temperature}")
+    return -temperature * math.log(p_base)
+
+
+def softmax(logits: np.ndarray, temperature: float = 1.0) -> np.ndarray:
+    """softmax(z / T) of N logits, float64."""
+    scaled = np.asarray(logits, dtype=np.float64) / temperature
+    powers = np.exp(scaled - scaled.max())
+    return powers / powers.sum()
+
+
+def in_nucleus(probabilities: np.ndarray, top_p: float) -> np.ndarray:
+    """Whether each token is in the smallest set of likeliest tokens reaching mass `top_p`; ties by id."""
+    order = np.argsort(-probabilities, kind="stable")
+    # Tokens before which the mass is still below top_p; the first always is.
+    before = np.concatenate([[0.0], np.cumsum(probabilities[order])[:-1]])
+    inside = np.zeros(len(probabilities), dtype=bool)
+    inside[order] = before < top_p
+    return inside
+
+
+def in_min_p(probabilities: np.ndarray, p_base: float) -> np.ndarray:
+    """Whether each token has at least `p_base` of the largest probability."""
+    return probabilities >= p_base * probabilities.max()
+
+
+def check_lemma3(seed: int, cases: int, factor: float = 1.0) -> int:
+    """In how many of `cases` random cases a thresholded token lies in the nucleus; the lemma says in none.
+
+    factor multiplies the margin: below 1 the check must find violations.
+    """
+    generator = np.random.default_rng(seed)
+    violations = 0
+    for case in range(cases):
+        vocabulary = int(generator.integers(2, 300))
+        temperature = float(generator.uniform(0.1, 2.0))
+        top_p = float(generator.uniform(max(0.5, 1 / vocabulary), 0.999))
+        margin = factor * nucleus_margin(vocabulary, top_p, temperature)
+        logits, target = _logits(generator, case, vocabulary, temperature, margin)
+        thresholded = logits < logits[target] - margin
+        violations += bool((thresholded & in_nucleus(softmax(logits, temperature), top_p)).any())
+    return violations
+
+
+def check_min_p(seed: int, cases: int, printed_sign: bool = False) -> int:
+    """In how many of `cases` random cases a thresholded token passes min-p sampling: none, by -T ln(p_base).
+
+    printed_sign: take the margin as printed, T ln(p_base); the check must find violations.
+    """
+    generator = np.random.default_rng(seed)
+    violations = 0
+    for case in range(cases):
+        vocabulary = int(generator.integers(2, 300))
+        temperature = float(generator.uniform(0.1, 2.0))
+        p_base = float(generator.uniform(0.01, 0.99))
+        margin = min_p_margin(p_base, temperature) * (-1 if printed_sign else 1)
+        logits, target = _logits(generator, case, vocabulary, temperature, margin)
+        thresholded = logits < logits[target] - margin
+        violations += bool((thresholded & in_min_p(softmax(logits, temperature), p_base)).any())
+    return violations
+
+
+def _logits(
+    generator: np.random.Generator, case: int, vocabulary: int, temperature: float, margin: float
+) -> tuple[np.ndarray, int]:
+    """Logits and a target: even cases random, odd ones with all other tokens just beyond the threshold.
+
+    The second is the hardest: as much mass as possible on thresholded tokens.
+    """
+    if case % 2 == 0:
+        logits = generator.normal(0.0, float(generator.uniform(0.5, 10.0)), vocabulary)
+        # A likely target in half of them: an unlikely one thresholds next to nothing.
+        likely = case % 4 == 0
+        return logits, int(logits.argmax()) if likely else int(generator.integers(vocabulary))
+    logits = np.full(vocabulary, -margin - BEYOND * temperature)
+    target = int(generator.integers(vocabulary))
+    logits[target] = 0.0
+    return logits, target
