@@ -21,16 +21,6 @@ Nothing here is read by training, and no plotting code is read here.
 # `sources` are the files that can change a number; editing one measures again, editing a figure does not.
 
 
-def evaluated_manifest(wildcards):
-    """Manifest of the corpus that a run was trained on."""
-    return TABLE.manifest(wildcards.experiment, wildcards.method)
-
-
-def evaluation_settings(wildcards):
-    """The experiment's evaluation settings as one canonical string."""
-    return TABLE.evaluation(wildcards.experiment)
-
-
 def gpt2_checkpoint(wildcards):
     """Pre-trained weights of one GPT-2, or nothing."""
     if config["gpt2_weights"] == "skip":
@@ -67,7 +57,7 @@ rule evaluate:
         last=f"results/{TABLE.scale}/runs/{{experiment}}/{{method}}/seed{{seed}}/last.safetensors",
         observations=f"results/{TABLE.scale}/runs/{{experiment}}/{{method}}/seed{{seed}}/observations.npz",
         training=f"results/{TABLE.scale}/runs/{{experiment}}/{{method}}/seed{{seed}}/training.json",
-        manifest=evaluated_manifest,
+        manifest=TABLE.manifest_of,
         sources=expand(
             "workflow/raretok/{file}.py",
             file=[
@@ -92,21 +82,23 @@ rule evaluate:
     log:
         f"logs/{TABLE.scale}/evaluate/{{experiment}}/{{method}}/seed{{seed}}.txt",
     threads: 1
+    resources:
+        # `auto` also measures well without a GPU, beside a training that has it.
+        gpu=int(config["device"] == "cuda"),
     params:
         folder=subpath(input.model, parent=True),
-        settings=evaluation_settings,
-        device=config["device"],
+        settings=TABLE.evaluation_of,
     shell:
         """
         python -m raretok evaluate \
             --run-folder {params.folder:q} \
             --manifest {input.manifest:q} \
             --settings {params.settings:q} \
-            --device {params.device:q} \
+            --device {config[device]:q} \
             --threads {threads} \
             --metrics {output.metrics:q} \
             --arrays {output.arrays:q} \
-            &>{log:q}
+            >{log:q} 2>&1
         """
 
 
@@ -127,10 +119,12 @@ rule measure_gpt2:
     log:
         f"logs/{TABLE.scale}/measure_gpt2/{{repository}}.txt",
     threads: 1
+    resources:
+        # `auto` also measures well without a GPU, beside a training that has it.
+        gpu=int(config["device"] == "cuda"),
     params:
         gpt2=gpt2_settings,
         seed=1,
-        device=config["device"],
     shell:
         """
         python -m raretok measure-gpt2 \
@@ -140,8 +134,8 @@ rule measure_gpt2:
             --percentile-index {params.gpt2[percentile_index]} \
             --checkpoint {input.checkpoint:q} \
             --seed {params.seed} \
-            --device {params.device:q} \
+            --device {config[device]:q} \
             --threads {threads} \
             --output {output.measured:q} \
-            &>{log:q}
+            >{log:q} 2>&1
         """
