@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-
 from raretok.methods import build_method
 from raretok.models import build_model
 from raretok.training.optimiser import Optimiser, RowAdamW
@@ -45,7 +44,10 @@ def test_row_adamw_equals_a_list_of_vectors_without_gradients(weight_decay):
 def trained(reading, tied, list_of_vectors=False, steps=12):
     """Weights after a few steps of thresholded training under one reading."""
     method = build_method(
-        {"loss": {"name": "threshold", "margin": 0.3}, "embedding_update": {"name": "separated", "reading": reading}}
+        {
+            "loss": {"name": "threshold", "margin": 0.3},
+            "embedding_update": {"name": "separated", "reading": reading},
+        }
     )
     model = build_model(MODEL | {"tied": tied}, 20, seed=1)
     optimiser = Optimiser(model, method, ADAMW)

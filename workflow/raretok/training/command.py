@@ -17,7 +17,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--state", type=Path, required=True, help="folder for the state of unfinished training")
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda (default: %(default)s)")
     parser.add_argument(
-        "--checkpoint-seconds", type=float, default=60.0, help="save the state this often (default: %(default)s)"
+        "--checkpoint-seconds",
+        type=float,
+        default=60.0,
+        help="save the state this often (default: %(default)s)",
     )
     parser.add_argument("--checkpoint-steps", type=int, help="save the state also every so many steps")
 
@@ -29,9 +32,7 @@ def main(arguments: argparse.Namespace) -> None:
     from raretok.training.loop import Options, train
 
     run = read_run(arguments.run)
-    options = Options(
-        choose_device(arguments.device), arguments.checkpoint_seconds, arguments.checkpoint_steps
-    )
+    options = Options(choose_device(arguments.device), arguments.checkpoint_seconds, arguments.checkpoint_steps)
     with only_one(arguments.state):
         train(run, load_manifest(arguments.manifest), arguments.output, arguments.state, options)
 

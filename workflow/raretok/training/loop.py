@@ -106,7 +106,11 @@ class Trainer:
 
     def state(self) -> dict[str, dict[str, torch.Tensor]]:
         """All tensors of the training, in groups."""
-        groups = {"model": self.model.state_dict(), "optimiser": self.optimiser.state(), "random": random_states()}
+        groups = {
+            "model": self.model.state_dict(),
+            "optimiser": self.optimiser.state(),
+            "random": random_states(),
+        }
         if self.gate is not None:
             groups["gate"] = self.gate.state()
         for name, observation in self.observations.items():

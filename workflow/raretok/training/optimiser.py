@@ -35,7 +35,9 @@ class RowAdamW:
         # A zero gradient must not decay the second moment of a row that is left alone.
         self.exp_avg_sq.copy_(
             torch.where(
-                touched, (self.exp_avg_sq * beta2).addcmul(gradient, gradient, value=1 - beta2), self.exp_avg_sq
+                touched,
+                (self.exp_avg_sq * beta2).addcmul(gradient, gradient, value=1 - beta2),
+                self.exp_avg_sq,
             )
         )
         # Rows never touched have row_steps 0; any count avoids 0/0 there, and their update is masked anyway.

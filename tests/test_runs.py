@@ -1,0 +1,195 @@
+"""The run table: what is trained, what its hash depends on, and how mistakes in the config read."""
+
+import csv
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from raretok import runs
+from raretok.configuration import merge
+from raretok.errors import UserError
+
+ROOT = Path(__file__).parents[1]
+CONFIG = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
+
+
+def load(root=ROOT, **changes):
+    return runs.load(CONFIG | changes, root)
+
+
+@pytest.fixture(scope="module")
+def paper_scale():
+    return load(scale="paper", seeds=1)
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A copy of the config that a test may break."""
+    shutil.copytree(ROOT / "config", tmp_path / "config")
+    return tmp_path
+
+
+def edit(path, change):
+    value = yaml.safe_load(path.read_text())
+    change(value)
+    path.write_text(yaml.safe_dump(value, sort_keys=False))
+
+
+def published_rows():
+    with (ROOT / "config" / "published" / "numbers.csv").open() as file:
+        rows = [row for row in csv.DictReader(file) if row["paper"] == "stop_jostling"]
+    return {row["row"] for row in rows if row["item"] in ("table1", "table5", "table6", "table7", "table8")}
+
+
+def test_all_37_models_of_the_paper_and_the_further_readings(paper_scale):
+    labels = {entry["label"] for entry in paper_scale.papers["stop_jostling"]["methods"].values()}
+    printed, further = {x for x in labels if "[" not in x}, {x for x in labels if "[" in x}
+    assert printed == published_rows()
+    assert len(printed) == 37
+    assert {re.sub(r" \[.*", "", label) for label in further} <= printed
+    assert len(paper_scale.runs) == 48
+
+
+def test_every_printed_row_stands_in_its_table(paper_scale):
+    paper = paper_scale.papers["stop_jostling"]
+    with (ROOT / "config" / "published" / "numbers.csv").open() as file:
+        for row in csv.DictReader(file):
+            if row["paper"] == "stop_jostling" and paper["tables"].get(row["item"], {}).get("kind") == "metrics":
+                table = paper["tables"][row["item"]]
+                assert row["row"] in [paper["methods"][name]["label"] for name in table["methods"]]
+                assert row["column"] in table["columns"]
+
+
+def test_three_readings_of_separated_embeddings_differ_in_nothing_else(paper_scale):
+    names = ("threshold_m0.6_se", "threshold_m0.6_se_listing", "threshold_m0.6_se_matrix")
+    settings = [paper_scale.run("shakespeare", name, 1).settings for name in names]
+    readings = [entry["method"].pop("embedding_update")["reading"] for entry in settings]
+    assert readings == ["skip", "listing", "matrix"]
+    assert settings[0] == settings[1] == settings[2]
+
+
+def test_hashes_are_distinct_and_stable(paper_scale):
+    hashes = [run.hash for run in paper_scale.runs.values()]
+    assert len(set(hashes)) == len(hashes)
+    assert {run.hash for run in load(scale="paper", seeds=1).runs.values()} == set(hashes)
+    # The same run at another scale or beside other seeds is the same run: results can move.
+    small = load(scale="small", seeds=[1, 7])
+    assert small.run("shakespeare", "baseline", 1).hash == paper_scale.run("shakespeare", "baseline", 1).hash
+    assert small.run("shakespeare", "baseline", 7).hash not in hashes
+
+
+def test_hash_ignores_labels_and_order_but_not_numbers(project):
+    path = project / "config" / "papers" / "stop_jostling.yaml"
+    before = load(project).run("shakespeare", "threshold_m1", 1).hash
+    edit(path, lambda paper: paper["methods"]["threshold_m1"].update(label="another name"))
+    edit(
+        path,
+        lambda paper: paper["methods"].update(threshold_m1=dict(reversed(paper["methods"]["threshold_m1"].items()))),
+    )
+    assert load(project).run("shakespeare", "threshold_m1", 1).hash == before
+    edit(path, lambda paper: paper["methods"]["threshold_m1"]["loss"].update(margin=1.5))
+    assert load(project).run("shakespeare", "threshold_m1", 1).hash != before
+
+
+def test_a_default_written_out_is_the_same_run(project):
+    path = project / "config" / "papers" / "stop_jostling.yaml"
+    before = load(project).run("shakespeare", "threshold_m1", 1).hash
+    edit(path, lambda paper: paper["methods"]["threshold_m1"]["loss"].update(detach_under=False))
+    assert load(project).run("shakespeare", "threshold_m1", 1).hash == before
+
+
+def test_scaled_down_agg_keeps_its_shares(paper_scale):
+    """Inventory 5.3: alpha goes with tokens per step, K with the length of training."""
+    published = paper_scale.run("shakespeare", "agg_a0.02", 1).settings
+    smoke = load().run("shakespeare", "agg_a0.02", 1).settings
+    assert published["method"]["gate"] == {"name": "agg", "alpha": 0.02, "memory": 1600}
+
+    def shares(settings):
+        tokens = settings["training"]["batch_size"] * settings["model"]["context"]
+        gate = settings["method"]["gate"]
+        return gate["alpha"] / tokens, gate["memory"] / settings["training"]["steps"]
+
+    assert shares(smoke) == pytest.approx(shares(published))
+
+
+def test_method_overrides_win_over_the_scale(paper_scale):
+    monolingual = paper_scale.run("shakespeare", "monolingual", 1).settings
+    assert monolingual["training"]["steps"] == 160
+    assert monolingual["training"]["schedule"] == {"name": "cosine", "peak": 1e-3, "final": 1e-4, "warmup": 2}
+    assert monolingual["corpus"]["low_resource_probability"] == 1.0
+    assert load().run("shakespeare", "monolingual", 1).settings["training"]["steps"] == 6
+
+
+def test_merge_lays_mappings_over_and_replaces_the_rest():
+    base = {"a": {"b": 1, "c": [1, 2]}, "d": 3}
+    assert merge(base, {"a": {"c": [9]}}, {"d": {"e": 1}}) == {"a": {"b": 1, "c": [9]}, "d": {"e": 1}}
+    assert base == {"a": {"b": 1, "c": [1, 2]}, "d": 3}
+
+
+def test_run_table_needs_no_torch():
+    code = "import sys; from raretok import runs; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+
+
+MISTAKES = [
+    (lambda p: p["methods"]["baseline"].update(los={"name": "x"}), "unknown key methods.baseline.los"),
+    (lambda p: p["methods"]["baseline"].update(loss={"name": "nll"}), "methods.baseline.loss.name is 'nll'"),
+    (lambda p: p["methods"]["baseline"].update(gate={"name": "cosreg"}), "'cosreg', which is no gate"),
+    (
+        lambda p: p["methods"]["threshold_m1"]["loss"].update(margine=1),
+        "margine is not a parameter of threshold",
+    ),
+    (
+        lambda p: p["methods"]["threshold_m1"]["loss"].update(margin="1"),
+        "margin is '1'; it must be of type float",
+    ),
+    (lambda p: p["methods"]["threshold_m1"]["loss"].update(margin=-1), "below 0 would drop the target"),
+    (lambda p: p["methods"]["threshold_m1"]["loss"].update(alpha=1), "give either margin or alpha"),
+    (lambda p: p["methods"]["cwt"].update(gate={"name": "agg", "alpha": 1, "memory": 2}), "do not combine"),
+    (lambda p: p["experiments"]["shakespeare"]["training"].update(step=3), "shakespeare.training.step"),
+    (lambda p: p["experiments"]["shakespeare"]["corpus"].update(name="moby_dick"), "moby_dick"),
+    (lambda p: p["experiments"]["shakespeare"].pop("model"), "key experiments.shakespeare.model is missing"),
+    (lambda p: p["tables"]["table1"]["methods"].append("nobody"), "tables.table1.methods names 'nobody'"),
+    (lambda p: p["methods"]["cwt"].update(label="Baseline"), "two methods have the label 'Baseline'"),
+    (lambda p: p["methods"].update({"../up": {"label": "x"}}), "../up"),
+]
+
+
+@pytest.mark.parametrize(("change", "expected"), MISTAKES)
+def test_a_mistake_in_a_paper_is_one_sentence_with_file_and_key(project, change, expected):
+    edit(project / "config" / "papers" / "stop_jostling.yaml", change)
+    edit(project / "config" / "scales" / "paper.yaml", lambda scale: scale.update(papers={}))
+    with pytest.raises(UserError) as error:
+        assert load(project, scale="paper").runs
+    message = str(error.value)
+    assert expected in message
+    assert "stop_jostling.yaml" in message or "corpora.yaml" in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"scale": "tiny"}, "scale is 'tiny'; it can be paper, small, smoke"),
+        ({"papers": ["hers"]}, "papers names 'hers'"),
+        ({"seeds": 0}, "seeds"),
+        ({"seeds": "{'a': 1}"}, "seeds"),
+        ({"sed": 3}, "unknown key sed; known here: scale, papers, seeds"),
+        ({"device": "tpu"}, "device"),
+    ],
+)
+def test_a_mistake_in_the_config_is_one_sentence(changes, expected):
+    with pytest.raises(UserError, match=re.escape(expected)) as error:
+        load(**changes)
+    assert "\n" not in str(error.value)
+
+
+def test_a_scale_that_overrides_an_unknown_key_is_refused(project):
+    scale = project / "config" / "scales" / "smoke.yaml"
+    edit(scale, lambda s: s["papers"]["stop_jostling"]["experiments"]["shakespeare"]["model"].update(deep=2))
+    with pytest.raises(UserError, match=r"smoke\.yaml.*unknown key experiments\.shakespeare\.model\.deep"):
+        load(project)
