@@ -43,9 +43,7 @@ def server():
                 start = int(wanted.removeprefix("bytes=").removesuffix("-"))
                 if start >= len(body):
                     return self.answer(416, b"")
-                return self.answer(
-                    206, body[start:], {"Content-Range": f"bytes {start}-{len(body) - 1}/{len(body)}"}
-                )
+                return self.answer(206, body[start:], {"Content-Range": f"bytes {start}-{len(body) - 1}/{len(body)}"})
             return self.answer(200, body)
 
         def answer(self, status, body, headers=None):

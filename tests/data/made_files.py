@@ -8,9 +8,7 @@ import zipfile
 from raretok.data.catalogue import Member, Published, Wanted
 
 
-def published(
-    body: bytes, *urls: str, path: str = "text.txt", archive: str | None = None, **changes
-) -> Published:
+def published(body: bytes, *urls: str, path: str = "text.txt", archive: str | None = None, **changes) -> Published:
     """A file of the catalogue with the size and checksum of `body`."""
     facts = {"size": len(body), "checksum": f"sha256:{hashlib.sha256(body).hexdigest()}", "manual": None}
     return Published(path=path, urls=urls, archive=archive, **(facts | changes))

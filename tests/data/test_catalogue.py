@@ -37,10 +37,7 @@ def dataset(**changes):
 
 
 def corpus(**changes):
-    return {
-        "c": {"kind": "characters", "dataset": "d", "file": "f", "splits": {"train": 0.9, "valid": 0.1}}
-        | changes
-    }
+    return {"c": {"kind": "characters", "dataset": "d", "file": "f", "splits": {"train": 0.9, "valid": 0.1}} | changes}
 
 
 def test_the_real_lists_are_valid_and_fit_together():

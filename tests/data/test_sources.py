@@ -186,7 +186,5 @@ def test_full_disk_is_one_sentence(server, tmp_path, capsys):
     options += ["--datasets", tmp_path / "datasets.yaml", "--cache", tmp_path / "cache", "--mirror"]
     assert main(["download", *map(str, options)]) == 2
     message = capsys.readouterr().err.strip().splitlines()[-1]
-    assert message.startswith(
-        "raretok download: error: the disk is full: text.txt of plays does not fit into"
-    )
+    assert message.startswith("raretok download: error: the disk is full: text.txt of plays does not fit into")
     assert not (tmp_path / "out").exists()

@@ -60,6 +60,7 @@ def test_part_is_thrown_away_if_the_server_knows_no_ranges(server, tmp_path):
     (tmp_path / "text.txt.part").write_bytes(BODY[:1000])
     download(published(BODY, f"{server.url}/text"), tmp_path / "text.txt", wait=0)
     assert (tmp_path / "text.txt").read_bytes() == BODY
+    assert len(server.requests) == 1
 
 
 def test_part_of_another_file_is_thrown_away(server, tmp_path):

@@ -75,7 +75,5 @@ def test_archive_cut_short_is_one_sentence(tmp_path, kind, share):
 @pytest.mark.parametrize(("kind", "make"), [("tar", make_tar), ("zip", make_zip)])
 def test_missing_member_names_archive_and_key(tmp_path, kind, make):
     archive = make(tmp_path / "a", [("plays/readme", b"read me")])
-    with pytest.raises(
-        UserError, match=r"no member plays/hamlet.txt; correct `members` in config/datasets.yaml"
-    ):
+    with pytest.raises(UserError, match=r"no member plays/hamlet.txt; correct `members` in config/datasets.yaml"):
         unpack(archive, kind, "plays/hamlet.txt", tmp_path / "out")

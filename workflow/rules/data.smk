@@ -14,10 +14,16 @@ OUTPUTS:
 Archives and unfinished downloads lie in resources/cache/, which can be deleted at any time.
 """
 
-from raretok.data import catalogue
+from snakemake.exceptions import WorkflowError
 
-DATASETS = catalogue.load_datasets("config/datasets.yaml")
-CORPORA = catalogue.load_corpora("config/corpora.yaml")
+from raretok.data import catalogue
+from raretok.errors import UserError
+
+try:
+    DATASETS = catalogue.load_datasets("config/datasets.yaml")
+    CORPORA = catalogue.load_corpora("config/corpora.yaml")
+except UserError as error:
+    raise WorkflowError(str(error)) from None
 
 
 rule download:

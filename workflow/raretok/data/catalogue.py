@@ -62,9 +62,7 @@ def load_datasets(path: Path | str = "config/datasets.yaml") -> dict:
         names = [*entry["files"], *(m for file in entry["files"].values() for m in file.get("members", {}))]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
-            raise UserError(
-                f"{path}: {dataset}.files lists {twice[0]} twice; give each file and member one entry"
-            )
+            raise UserError(f"{path}: {dataset}.files lists {twice[0]} twice; give each file and member one entry")
     return datasets
 
 
@@ -86,9 +84,7 @@ def find_corpus(corpora: dict, name: str) -> dict:
     """The entry of corpus `name`; raises UserError with the known names if there is none."""
     if name not in corpora:
         known = ", ".join(sorted(corpora))
-        raise UserError(
-            f"there is no corpus {name} in config/corpora.yaml; choose one of {known} or add an entry"
-        )
+        raise UserError(f"there is no corpus {name} in config/corpora.yaml; choose one of {known} or add an entry")
     return corpora[name]
 
 
@@ -117,9 +113,7 @@ def find_file(datasets: dict, dataset: str, name: str) -> Wanted:
             ),
             member=Member(name, **members[name]) if name in members else None,
         )
-    known = ", ".join(
-        path for file in entry["files"].items() for path in (file[0], *file[1].get("members", {}))
-    )
+    known = ", ".join(path for file in entry["files"].items() for path in (file[0], *file[1].get("members", {})))
     raise UserError(f"data set {dataset} of config/datasets.yaml has no file {name}; it has {known}")
 
 

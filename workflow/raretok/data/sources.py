@@ -19,9 +19,7 @@ from raretok.files import atomic_path
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--datasets", required=True, type=Path, help="the catalogue, config/datasets.yaml")
     parser.add_argument("--dataset", required=True, help="a data set of the catalogue")
-    parser.add_argument(
-        "--file", required=True, help="a file of the data set, or a member of one of its archives"
-    )
+    parser.add_argument("--file", required=True, help="a file of the data set, or a member of one of its archives")
     parser.add_argument("--output", required=True, type=Path, help="where to put it")
     parser.add_argument(
         "--cache",
@@ -88,8 +86,7 @@ def _ensure(wanted: Wanted, cached: Path, wait: float) -> None:
     )
     if not wanted.file.urls:
         raise UserError(
-            f"{wanted.file.path} of {wanted.dataset} cannot be downloaded: {wanted.file.manual}; "
-            f"then {by_hand}"
+            f"{wanted.file.path} of {wanted.dataset} cannot be downloaded: {wanted.file.manual}; then {by_hand}"
         )
     try:
         download(wanted.file, cached, wait)

@@ -36,9 +36,7 @@ SCALE = 10**9
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--corpora", required=True, type=Path, help="the list of corpora, config/corpora.yaml"
-    )
+    parser.add_argument("--corpora", required=True, type=Path, help="the list of corpora, config/corpora.yaml")
     parser.add_argument("--corpus", required=True, help="a corpus of that list with `synthetic`")
     parser.add_argument("--output", required=True, type=Path, help="where to write the text (UTF-8)")
 
@@ -46,9 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> None:
     corpus = find_corpus(load_corpora(arguments.corpora), arguments.corpus)
     if "synthetic" not in corpus:
-        raise UserError(
-            f"corpus {arguments.corpus} of {arguments.corpora} is not synthetic; give it `synthetic`"
-        )
+        raise UserError(f"corpus {arguments.corpus} of {arguments.corpora} is not synthetic; give it `synthetic`")
     text = characters(corpus["synthetic"]["seed"], corpus["synthetic"]["length"])
     with atomic_path(arguments.output) as temporary:
         temporary.write_bytes(text.encode("utf-8"))
@@ -70,11 +66,7 @@ def characters(seed: int, length: int) -> str:
         speaker = speakers[speech] if speech < len(speakers) else speakers[_zipf(len(speakers), draw)]
         text += f"{speaker.upper()}:\n"
         for sentence in range(2 + draw(3)):
-            mark = (
-                marks[speech]
-                if speech < len(marks) and sentence == 0
-                else MARKS[_zipf(len(MARKS), draw, power=3)]
-            )
+            mark = marks[speech] if speech < len(marks) and sentence == 0 else MARKS[_zipf(len(MARKS), draw, power=3)]
             end = ENDS[speech] if speech < len(ENDS) else ENDS[_zipf(len(ENDS), draw)]
             text += _sentence(words, speaker if sentence == 0 else None, mark, end, draw)
         text += "\n"

@@ -86,10 +86,10 @@ def _transfer(url: str, part: Path, began_at: int) -> None:
     headers = {"User-Agent": USER_AGENT, "Accept-Encoding": "identity"}
     if began_at:
         headers["Range"] = f"bytes={began_at}-"
-    # Nothing for what takes no second; in a log file a bar that moves ten times a second is noise.
+    # In a log file a bar that moves ten times a second is noise.
     pause = 0.1 if sys.stderr.isatty() else 10
     # pooch sets the total; until then tqdm needs one to be true in an `if`.
-    bar = tqdm(desc=part.stem, total=1, unit="B", unit_scale=True, mininterval=pause, delay=1)
+    bar = tqdm(desc=part.stem, total=1, unit="B", unit_scale=True, mininterval=pause)
     with part.open("ab") as stream:
 
         def restart_if_whole(response: requests.Response, **_) -> None:

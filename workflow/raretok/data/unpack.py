@@ -82,9 +82,7 @@ def _open_gz(archive: Path, name: str) -> Iterator[BinaryIO]:
 def _refuse_leaving(archive: Path, name: str) -> None:
     path = PurePosixPath(name.replace("\\", "/"))
     if path.is_absolute() or ".." in path.parts or ":" in path.parts[:1]:
-        raise UserError(
-            f"{archive} is unsafe (its member {name} leaves the folder); get it from its publisher"
-        )
+        raise UserError(f"{archive} is unsafe (its member {name} leaves the folder); get it from its publisher")
 
 
 def _missing(archive: Path, name: str) -> UserError:
@@ -92,6 +90,4 @@ def _missing(archive: Path, name: str) -> UserError:
 
 
 def _no_file(archive: Path, name: str) -> UserError:
-    return UserError(
-        f"{archive} is unsafe (its member {name} is a link or no file); get it from its publisher"
-    )
+    return UserError(f"{archive} is unsafe (its member {name} is a link or no file); get it from its publisher")
