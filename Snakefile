@@ -34,11 +34,11 @@ os.environ["PATH"] = os.pathsep.join(
     [str(Path(sys.executable).parent), os.environ["PATH"]]
 )
 
-from raretok import runs
+from raretok import wiring
 from raretok.errors import UserError
 
 try:
-    TABLE = runs.load(config, ROOT)
+    TABLE = wiring.load(config, ROOT)
 except UserError as error:
     raise WorkflowError(str(error)) from None
 

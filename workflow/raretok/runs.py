@@ -20,19 +20,6 @@ from raretok.methods import KINDS, build_method, build_part
 HASH_DIGITS = 16
 # Keys of a method that are no part of its mathematics: its name for people, and overrides of the experiment.
 OVERRIDES = ("model", "training", "corpus")
-# Source files that can change the result of any training; a method's own files are added to these.
-TRAINING_SOURCES = (
-    "data/batches",
-    "methods/__init__",
-    "models/decoder",
-    "models/layers",
-    "models/output",
-    "training/loop",
-    "training/observe",
-    "training/optimiser",
-    "training/schedule",
-    "training/tasks",
-)
 
 
 def canonical_json(value: object) -> str:
@@ -144,41 +131,6 @@ class RunTable:
         """Where a run's final files lie."""
         return f"results/{self.scale}/runs/{run.experiment}/{run.method}/seed{run.seed}"
 
-    # What rules ask, for the wildcards experiment, method and seed of a job.
-
-    def run_of(self, wildcards) -> Run:
-        """The run of a job."""
-        return self.run(wildcards.experiment, wildcards.method, wildcards.seed)
-
-    def run_json_of(self, wildcards) -> str:
-        """The run of a job, as one string that changes only when the run does."""
-        return self.run_of(wildcards).json()
-
-    def state_of(self, wildcards) -> str:
-        """Where a job keeps the state of its unfinished training."""
-        return f"results/{self.scale}/state/{self.run_of(wildcards).hash}"
-
-    def manifest_of(self, wildcards) -> str:
-        """Manifest of the corpus that a job trains or evaluates on."""
-        name = self.run_of(wildcards).settings["corpus"]["name"]
-        return f"results/{self.scale}/data/{name}/manifest.json"
-
-    def threads_of(self, wildcards) -> int:
-        """Threads of a job's training, which are part of its settings."""
-        return self.run_of(wildcards).settings["training"]["threads"]
-
-    def evaluation_of(self, wildcards) -> str:
-        """How a job's run is evaluated, as canonical JSON."""
-        return self.evaluation(wildcards.experiment)
-
-    def training_sources(self, wildcards) -> list[str]:
-        """The source files that can change what a job trains: the loop, the model, its own method's parts."""
-        parts = {"separated", "cross_entropy"} | {
-            part["name"] for part in self.run_of(wildcards).settings["method"].values() if isinstance(part, dict)
-        }
-        files = [*TRAINING_SOURCES, *(f"methods/{name}" for name in sorted(parts))]
-        return [f"workflow/raretok/{name}.py" for name in files]
-
     def evaluation(self, experiment: str) -> str:
         """Canonical JSON of how an experiment's runs are evaluated."""
         for paper in self.papers.values():
@@ -187,14 +139,14 @@ class RunTable:
         raise UserError(f"there is no experiment {experiment!r} in {', '.join(self.papers)}")
 
 
-def load(config: dict, root: Path | str = ".") -> RunTable:
-    """The run table of `config` (values of config.yaml) and the files under `root`/config.
+def load(config: dict, root: Path | str = ".", table: type[RunTable] = RunTable) -> RunTable:
+    """The run table (a `table`) of `config` (values of config.yaml) and the files under `root`/config.
 
     Raises UserError naming file and key for an unknown key, a wrong value or a name that does not exist.
     """
     root = Path(root)
     validate(config, root / "config" / "schemas" / "config.schema.yaml", "config/config.yaml or --config")
-    return RunTable(config, root)
+    return table(config, root)
 
 
 def seed_list(seeds: int | list[int]) -> list[int]:
@@ -268,7 +220,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> None:
     """Print the run table."""
     config = read_config(
-        arguments.root / "config" / "config.yaml", arguments.root / "config" / "schemas" / "config.schema.yaml"
+        arguments.root / "config" / "config.yaml",
+        arguments.root / "config" / "schemas" / "config.schema.yaml",
     )
     given = {name: getattr(arguments, name) for name in ("scale", "seeds", "papers")}
     table = load(config | {name: value for name, value in given.items() if value is not None}, arguments.root)

@@ -36,7 +36,7 @@ rule train:
         f"logs/{TABLE.scale}/train/{{experiment}}/{{method}}/seed{{seed}}.txt",
     threads: TABLE.threads_of
     resources:
-        gpu=int(config["device"] != "cpu"),
+        gpu=TABLE.gpus,
         mem_mb=lambda wildcards, attempt: 2000 * attempt,
     retries: 2
     params:
