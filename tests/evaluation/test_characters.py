@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 import torch
-
 from raretok.errors import UserError
 from raretok.evaluation import characters
 from raretok.evaluation.characters import Settings, evaluate_checkpoint, score, scored_positions, text_metrics
@@ -23,9 +22,7 @@ class Bigram(torch.nn.Module):
         super().__init__()
         generator = torch.Generator().manual_seed(0)
         self.input_weight = torch.randn(vocabulary, width, generator=generator)
-        self.output_weight = (
-            self.input_weight if tied else torch.randn(vocabulary, width, generator=generator)
-        )
+        self.output_weight = self.input_weight if tied else torch.randn(vocabulary, width, generator=generator)
 
     def forward(self, ids):
         return self.input_weight[ids].cumsum(1)
@@ -147,9 +144,7 @@ def test_rows_and_arrays_are_the_contracts():
 
 
 def test_an_untied_model_has_its_input_measured_too():
-    rows, arrays = evaluate_checkpoint(
-        Bigram(tied=False), text(40), SYMBOLS, 4, Settings(batch_size=2), "last"
-    )
+    rows, arrays = evaluate_checkpoint(Bigram(tied=False), text(40), SYMBOLS, 4, Settings(batch_size=2), "last")
     values = {(row["metric"], row["group"]): row["value"] for row in rows}
     assert values["input_isotropy", "HR"] != values["isotropy", "HR"]
     np.testing.assert_array_equal(arrays["last.embeddings"], Bigram(tied=False).output_weight)

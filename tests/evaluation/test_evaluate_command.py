@@ -5,12 +5,11 @@ import string
 
 import numpy as np
 import pytest
-from safetensors.torch import save_file
-
 from raretok.__main__ import EXIT_USER_ERROR, main
 from raretok.data.corpora import load_manifest, prepare
 from raretok.evaluation.gradients import average_of_ratio, ratio_of_average
 from raretok.models import build_model
+from safetensors.torch import save_file
 
 MODEL = {"name": "decoder", "layers": 1, "heads": 2, "width": 8, "context": 8, "tied": True}
 SETTINGS = {"batch_size": 2, "drop_incomplete": True, "examples": 4, "neighbours": 3}
@@ -83,9 +82,7 @@ def test_observed_gradients_become_ratios_of_the_low_resource_tokens(run):
     tokens = 2 * len(load_manifest(run / "data" / "manifest.json").symbols)
     names = ("sum_aligned", "sum_marginal", "sum_ratio", "sum_aligned_zero", "zero_steps")
     sums = {name: rng.random(tokens) for name in names} | {"steps": np.float64(7)}
-    np.savez(
-        run / "run" / "observations.npz", **{f"gradient_norms.{key}": value for key, value in sums.items()}
-    )
+    np.savez(run / "run" / "observations.npz", **{f"gradient_norms.{key}": value for key, value in sums.items()})
     assert evaluate(run) == 0
     rows = json.loads((run / "out" / "metrics.json").read_text())["metrics"]
     values = {(row["metric"], row["group"]): row["value"] for row in rows if row["split"] == "train"}

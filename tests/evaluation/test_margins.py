@@ -5,12 +5,11 @@ import math
 
 import pytest
 import torch
-from safetensors.torch import save_file
-
 from raretok.__main__ import EXIT_USER_ERROR, main
 from raretok.errors import UserError
 from raretok.evaluation.margins import effective_margin, per_token_margins
 from raretok.models.gpt2 import FinalLayers, initialise
+from safetensors.torch import save_file
 
 OPTIONS = ["measure-gpt2", "--name", "Tiny", "--width", "8", "--vocabulary", "23", "--percentile-index", "3"]
 
@@ -64,9 +63,7 @@ def test_the_table_shows_mean_and_standard_deviation():
     ):
         expected = sum(values) / len(values)
         assert mean == pytest.approx(expected, abs=1e-5)
-        assert sigma == pytest.approx(
-            math.sqrt(sum((v - expected) ** 2 for v in values) / len(values)), abs=1e-5
-        )
+        assert sigma == pytest.approx(math.sqrt(sum((v - expected) ** 2 for v in values) / len(values)), abs=1e-5)
 
 
 def test_random_initialisation_gives_what_the_paper_prints_at_a_smaller_vocabulary():

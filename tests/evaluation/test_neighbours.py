@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from raretok.evaluation.neighbours import cosines, nearest, related, related_share
 
 RNG = np.random.default_rng(0)

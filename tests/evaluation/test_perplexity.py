@@ -7,7 +7,6 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-
 from raretok.evaluation.perplexity import (
     TEMPERATURES,
     best_temperature,
@@ -44,9 +43,7 @@ def test_nll_is_the_literal_one(n, vocabulary):
     np.testing.assert_allclose(nll, expected, rtol=1e-13, atol=1e-14)
 
 
-@pytest.mark.parametrize(
-    ("n", "vocabulary", "scale"), [(1, 1, 1.0), (3, 2, 0.1), (7, 11, 4.0), (3, 130, 30.0)]
-)
+@pytest.mark.parametrize(("n", "vocabulary", "scale"), [(1, 1, 1.0), (3, 2, 0.1), (7, 11, 4.0), (3, 130, 30.0)])
 def test_sweep_is_the_literal_one_at_every_temperature(n, vocabulary, scale):
     logits, targets = random_items(n, vocabulary, scale)
     expected = [

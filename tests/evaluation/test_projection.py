@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from raretok.evaluation.projection import principal_components, translation_distance
 
 RNG = np.random.default_rng(0)

@@ -7,7 +7,6 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-
 from raretok.evaluation.ranking import (
     accuracy,
     mean_rank,
