@@ -45,9 +45,7 @@ class Settings:
         for name, least in (("batch_size", 1), ("examples", 0), ("neighbours", 1)):
             value = getattr(self, name)
             if not isinstance(value, int) or value < least:
-                raise UserError(
-                    f"evaluation.{name} is {value!r}; it must be a whole number of at least {least}"
-                )
+                raise UserError(f"evaluation.{name} is {value!r}; it must be a whole number of at least {least}")
 
 
 @dataclass(frozen=True)
@@ -75,9 +73,7 @@ def scored_positions(length: int, context: int, settings: Settings) -> int:
     else:
         count, needed = length - 1, 2
     if count < 1:
-        raise UserError(
-            f"the validation text has {length} characters, but one evaluation batch needs {needed}"
-        )
+        raise UserError(f"the validation text has {length} characters, but one evaluation batch needs {needed}")
     return count
 
 
@@ -102,9 +98,7 @@ def score(model: torch.nn.Module, ids: np.ndarray, context: int, settings: Setti
             kept.append([column.cpu().numpy() for column in columns])
             sums += sweep(logits, goal)
             here = wanted[(wanted >= start) & (wanted < stop)] - start
-            examples.append(
-                logits[torch.from_numpy(here).to(device)].double().softmax(1).float().cpu().numpy()
-            )
+            examples.append(logits[torch.from_numpy(here).to(device)].double().softmax(1).float().cpu().numpy())
     columns = [np.concatenate(column) for column in zip(*kept, strict=True)]
     return Scores(*columns, sums, np.concatenate(examples), targets.cpu().numpy()[wanted])
 
@@ -257,9 +251,7 @@ def evaluate_checkpoint(
             arrays["best.example_targets.HR"] = scores.example_targets
     output, inputs = (weight.detach().cpu().numpy() for weight in (model.output_weight, model.input_weight))
     tied = model.output_weight is model.input_weight
-    weight_rows, weight_arrays = weight_metrics(
-        output, None if tied else inputs, symbols, settings, checkpoint
-    )
+    weight_rows, weight_arrays = weight_metrics(output, None if tied else inputs, symbols, settings, checkpoint)
     return rows + weight_rows, arrays | weight_arrays
 
 

@@ -44,9 +44,7 @@ def main(arguments: argparse.Namespace) -> None:
     training = read_training(arguments.run_folder / "training.json")
     corpus = load_manifest(arguments.manifest)
     if training.get("data", corpus.sha256) != corpus.sha256:
-        raise UserError(
-            f"{arguments.run_folder} was trained on other data than {arguments.manifest} describes"
-        )
+        raise UserError(f"{arguments.run_folder} was trained on other data than {arguments.manifest} describes")
     model_settings, symbols = training["settings"]["model"], list(corpus.symbols)
     ids = np.asarray(corpus.tokens("valid"), dtype=np.int64)
     rows = []

@@ -68,9 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--name", required=True, help="the model's name in the table, such as GPT-2 Small")
     parser.add_argument("--width", type=int, required=True, help="embedding width d")
     parser.add_argument("--vocabulary", type=int, required=True, help="vocabulary size N")
-    parser.add_argument(
-        "--percentile-index", type=int, required=True, help="k: the k-th smallest of N values"
-    )
+    parser.add_argument("--percentile-index", type=int, required=True, help="k: the k-th smallest of N values")
     parser.add_argument(
         "--checkpoint",
         nargs="?",

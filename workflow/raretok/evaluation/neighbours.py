@@ -35,9 +35,7 @@ def related(symbols: list[str]) -> np.ndarray:
     return same
 
 
-def related_share(
-    neighbour_ids: np.ndarray, symbols: list[str], queries: str | None = None
-) -> tuple[int, int]:
+def related_share(neighbour_ids: np.ndarray, symbols: list[str], queries: str | None = None) -> tuple[int, int]:
     """How many neighbours of the letters are related characters, and of how many.
 
     neighbour_ids: 2n x k, from `nearest`. queries: letters to look at in both languages ("Aa" gives table 2's

@@ -50,9 +50,7 @@ def load_final_layers(path: Path | str, vocabulary: int, width: int) -> FinalLay
     if path.is_dir():
         path = path / "model.safetensors"
     if not path.is_file():
-        raise UserError(
-            f"there is no GPT-2 checkpoint {path}; set gpt2_weights to skip, hub or the right folder"
-        )
+        raise UserError(f"there is no GPT-2 checkpoint {path}; set gpt2_weights to skip, hub or the right folder")
     try:
         with safe_open(path, framework="pt") as checkpoint:
             names = set(checkpoint.keys())
@@ -69,9 +67,7 @@ def load_final_layers(path: Path | str, vocabulary: int, width: int) -> FinalLay
         strict=True,
     ):
         if tuple(tensor.shape) != expected:
-            raise UserError(
-                f"{short} of {path} has shape {tuple(tensor.shape)}, but {expected} was configured"
-            )
+            raise UserError(f"{short} of {path} has shape {tuple(tensor.shape)}, but {expected} was configured")
     return FinalLayers(*tensors)
 
 
