@@ -1,0 +1,18 @@
+"""Snakemake as a user starts it."""
+
+import os
+import subprocess
+import sys
+
+
+def snakemake(folder, *arguments, background=False, **environment):
+    """Run Snakemake in `folder`, without the tests' own PYTHONPATH; the finished process, or a running one."""
+    command = [sys.executable, "-m", "snakemake", *map(str, arguments)]
+    options = {
+        "cwd": folder,
+        "env": {key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | environment,
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.STDOUT,
+        "text": True,
+    }
+    return subprocess.Popen(command, **options) if background else subprocess.run(command, **options)

@@ -1,0 +1,130 @@
+"""The workflow as a graph: what is planned, what a change plans again, and what mistakes look like."""
+
+import re
+import shutil
+
+import pytest
+import yaml
+from tests.workflow.conftest import PARTS, ROOT
+from tests.workflow.running import snakemake
+
+TABLE8 = "results/smoke/tables/stop_jostling/table8.csv"
+
+
+def planned(text):
+    """Jobs of a dry run by rule."""
+    stats = re.findall(r"^(\w+) +(\d+)$", text, flags=re.MULTILINE)
+    return {rule: int(count) for rule, count in stats}
+
+
+def edit(path, change):
+    value = yaml.safe_load(path.read_text())
+    change(value)
+    path.write_text(yaml.safe_dump(value, sort_keys=False))
+
+
+def test_everything_is_planned_from_the_root(project):
+    result = snakemake(project, "-n", "--quiet", "rules", "--config", "seeds=2")
+    assert result.returncode == 0, result.stdout
+    jobs = planned(snakemake(project, "-n", "--config", "seeds=2").stdout)
+    assert jobs["train"] == jobs["evaluate"] == 2 * 48
+    assert jobs["table"] == jobs["figure"] == 8
+    assert jobs["page"] == jobs["claims"] == 1
+
+
+@pytest.mark.parametrize(
+    ("target", "models"),
+    [
+        (TABLE8, 2),
+        ("results/smoke/tables/stop_jostling/table4.csv", 0),
+        ("results/smoke/figures/stop_jostling/figure4.svg", 2),
+        ("stop_jostling", 48),
+    ],
+)
+def test_a_target_trains_what_it_shows_and_no_more(project, target, models):
+    result = snakemake(project, "-n", target)
+    assert result.returncode == 0, result.stdout
+    assert planned(result.stdout).get("train", 0) == models
+
+
+def test_lint_is_clean(project):
+    result = snakemake(project, "--lint")
+    assert result.returncode == 0, result.stdout
+    assert "Congratulations" in result.stdout
+
+
+def test_config_mistakes_are_one_sentence(project):
+    result = snakemake(project, "-n", "--config", "scale=huge")
+    assert result.returncode == 1
+    assert "scale is 'huge'; it can be paper, small, smoke" in result.stdout
+    assert "Traceback" not in result.stdout
+    result = snakemake(project, "-n", "--config", "sed=3")
+    assert "unknown key sed" in result.stdout
+    edit(
+        project / "config" / "papers" / "stop_jostling.yaml",
+        lambda paper: paper["methods"]["cwt"].update(los={"name": "x"}),
+    )
+    result = snakemake(project, "-n")
+    assert "config/papers/stop_jostling.yaml: unknown key methods.cwt.los" in result.stdout
+    assert "Traceback" not in result.stdout
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A project in which the two models of table 8 are trained and the table is made."""
+    folder = tmp_path_factory.mktemp("finished") / "with a space"
+    folder.mkdir()
+    for part in PARTS:
+        source = ROOT / part
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, folder / part)
+    result = snakemake(folder, "--cores", "2", TABLE8)
+    assert result.returncode == 0, result.stdout
+    assert (folder / TABLE8).exists()
+    return folder
+
+
+def reasons(folder, *arguments):
+    result = snakemake(folder, "-n", TABLE8, *arguments)
+    assert result.returncode == 0, result.stdout
+    return planned(result.stdout)
+
+
+def test_nothing_is_done_twice(finished):
+    assert "Nothing to be done" in snakemake(finished, "--cores", "2", TABLE8).stdout
+
+
+def test_touching_and_moving_files_retrains_nothing(finished, tmp_path):
+    moved = shutil.copytree(finished, tmp_path / "moved")
+    for path in (moved / "workflow").rglob("*.py"):
+        path.touch()
+    assert reasons(moved) == {}
+
+
+def test_results_of_another_machine_are_accepted(finished, tmp_path):
+    moved = shutil.copytree(finished, tmp_path / "moved", ignore=shutil.ignore_patterns(".snakemake"))
+    assert reasons(moved) == {}
+
+
+def test_plotting_code_and_labels_retrain_nothing(finished, tmp_path):
+    changed = shutil.copytree(finished, tmp_path / "changed")
+    with (changed / "workflow/raretok/reporting/table_text.py").open("a") as file:
+        file.write("\n# a comment\n")
+    edit(
+        changed / "config/papers/stop_jostling.yaml",
+        lambda paper: paper["methods"]["cwt"].update(label="CWT, renamed"),
+    )
+    assert "train" not in reasons(changed)
+    assert reasons(changed).get("table") == 1
+
+
+def test_only_the_changed_method_is_trained_again(finished, tmp_path):
+    changed = shutil.copytree(finished, tmp_path / "changed")
+    edit(
+        changed / "config/papers/stop_jostling.yaml",
+        lambda paper: paper["methods"]["dut_m1"]["loss"].update(margin=1.25),
+    )
+    assert reasons(changed)["train"] == 1
+
+
+def test_mirror_and_hardware_retrain_nothing(finished):
+    assert reasons(finished, "--config", "data_mirror=elsewhere", "device=cpu", "checkpoint_seconds=5") == {}

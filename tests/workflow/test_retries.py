@@ -1,0 +1,77 @@
+"""Training that is killed under Snakemake is tried again and continues."""
+
+import time
+
+import psutil
+import yaml
+from tests.workflow.running import snakemake
+
+from raretok.files import read_json
+
+RUN = "results/smoke/runs/shakespeare/baseline/seed1"
+
+
+def slow_down(project, steps):
+    """Make the smoke training long enough to be caught at work."""
+    path = project / "config" / "scales" / "smoke.yaml"
+    scale = yaml.safe_load(path.read_text())
+    scale["papers"]["stop_jostling"]["experiments"]["shakespeare"]["training"]["steps"] = steps
+    path.write_text(yaml.safe_dump(scale))
+
+
+def training_jobs(process):
+    """Processes of `raretok train` below a process."""
+    children = psutil.Process(process.pid).children(recursive=True)
+    found = []
+    for child in children:
+        try:
+            if child.name().startswith("python") and "train" in child.cmdline():
+                found.append(child)
+        except psutil.Error:
+            continue
+    return found
+
+
+def wait_for(condition, process, seconds=90):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert process.poll() is None, process.stdout.read()
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def has_state(project):
+    return lambda: list(project.glob("results/smoke/state/*/checkpoint.safetensors"))
+
+
+def test_a_killed_training_is_retried_from_its_state(project):
+    slow_down(project, 1500)
+    arguments = ("--cores", "1", f"{RUN}/training.json", "--config", "checkpoint_seconds=0.2")
+    process = snakemake(project, *arguments, background=True)
+    wait_for(has_state(project), process)
+    for job in training_jobs(process):
+        job.kill()
+    output = process.communicate(timeout=120)[0]
+    assert process.returncode == 0, output
+    assert "Trying to restart job" in output
+    record = read_json(project / RUN / "training.json")
+    assert record["resumes"] == 1
+    assert record["steps"] == 1500
+    log = (project / "logs/smoke/train/shakespeare/baseline/seed1.txt").read_text()
+    assert "continuing shakespeare/baseline seed 1 at step" in log
+
+
+def test_killing_snakemake_and_starting_again_continues(project):
+    slow_down(project, 1500)
+    arguments = ("--cores", "1", f"{RUN}/training.json", "--config", "checkpoint_seconds=0.2")
+    process = snakemake(project, *arguments, background=True)
+    wait_for(has_state(project), process)
+    jobs = training_jobs(process)
+    for victim in [process, *jobs]:
+        victim.kill()
+    process.wait()
+    psutil.wait_procs(jobs)
+    snakemake(project, "--unlock")
+    result = snakemake(project, *arguments)
+    assert result.returncode == 0, result.stdout
+    assert read_json(project / RUN / "training.json")["resumes"] == 1
