@@ -1,0 +1,55 @@
+"""One made-up results folder for the whole session; tests that change it copy what they need."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+from fake_results import PUBLISHED, definition_of, item_of, write_results
+from raretok.__main__ import main
+
+
+@pytest.fixture(scope="session")
+def scale(tmp_path_factory):
+    """Folder, definition and its JSON of scale `small`, two seeds, metrics collected, and a way to run commands."""
+    folder = tmp_path_factory.mktemp("results") / "small"
+    definition = definition_of("small", seeds=2)
+    paths = write_results(folder, definition)
+    listing = folder / "metrics.txt"
+    listing.write_text("\n".join(map(str, paths)), encoding="utf-8")
+    assert main(["collect", "--list", str(listing), "--output", str(folder / "metrics.csv")]) == 0
+
+    def table(item, stem, definition=definition, results=folder):
+        return main(
+            [
+                "table",
+                f"--item={item}",
+                f"--definition={item_of(definition, item)}",
+                f"--results={results}",
+                f"--published={PUBLISHED}",
+                f"--output-stem={stem}",
+            ]
+        )
+
+    def figure(item, stem, results=folder):
+        text = item_of(definition, item)
+        return main(
+            ["figure", f"--item={item}", f"--definition={text}", f"--results={results}", f"--output-stem={stem}"]
+        )
+
+    return SimpleNamespace(
+        folder=folder,
+        definition=definition,
+        text=json.dumps(definition),
+        paths=paths,
+        table=table,
+        figure=figure,
+    )
+
+
+@pytest.fixture(scope="session")
+def figures(scale):
+    """All figures, drawn once; the folder they lie in."""
+    folder = scale.folder / "figures" / "stop_jostling"
+    for item in scale.definition["figures"]:
+        assert scale.figure(item, folder / item) == 0
+    return folder

@@ -1,0 +1,235 @@
+"""A verdict on every claim of a paper.
+
+A claim's effect is its slack (predicates.py) averaged over seeds, each seed against itself: methods of one
+seed saw the same batches. The interval is the 95% t interval over seeds; it says how far another seed would
+move the result, not how far another validation text would.
+"""
+
+import argparse
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+
+from raretok.files import atomic_path
+from raretok.reporting.definition import Definition, Method, parse_definition
+from raretok.reporting.intervals import t_interval
+from raretok.reporting.named_claims import NAMED, Evidence
+from raretok.reporting.predicates import Missing, Truth, evaluate
+from raretok.reporting.results import (
+    GPT2_COLUMNS,
+    Printed,
+    Results,
+    printed_numbers,
+    read_published,
+    read_results,
+)
+
+COLUMNS = [
+    "paper",
+    "id",
+    "predicate",
+    "where",
+    "kind",
+    "published",
+    "effect",
+    "lower",
+    "upper",
+    "seeds",
+    "verdict",
+    "note",
+]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.add_argument("--definitions", nargs="+", required=True, help="one JSON of runs.py for each paper")
+    parser.add_argument("--results", type=Path, required=True, help="folder of the scale, with metrics.csv")
+    parser.add_argument("--published", type=Path, default=Path("config/published"))
+    parser.add_argument("--output", type=Path, required=True, help="the csv to write")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Run the command `claims`."""
+    results = read_results(arguments.results)
+    rows = [
+        row
+        for text in arguments.definitions
+        for row in judge_paper(parse_definition(text), results, arguments.published)
+    ]
+    with (
+        atomic_path(arguments.output) as temporary,
+        open(temporary, "w", encoding="utf-8", newline="") as file,
+    ):
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def judge_paper(definition: Definition, results: Results, published: Path) -> list[dict]:
+    """One row of claims.csv for each claim of the paper, in the order of config/published/claims.csv."""
+    printed = printed_numbers(published, definition.paper)
+    rows = []
+    for claim in read_published(published, "claims", definition.paper).itertuples():
+        finding = (judge_table if claim.kind == "table" else judge_named)(claim, definition, results, printed)
+        notes = [claim.note, finding.note]
+        if claim.holds_on_printed_numbers == "no":
+            notes.insert(0, "fails on the printed numbers")
+        if not definition.comparable:
+            notes.append(definition.scale_note())
+        rows.append(
+            {
+                "paper": definition.paper,
+                "id": claim.id,
+                "predicate": claim.predicate,
+                "where": claim.where,
+                "kind": claim.kind,
+                "published": _number(finding.published),
+                "effect": _number(finding.effect),
+                "lower": _number(finding.lower),
+                "upper": _number(finding.upper),
+                "seeds": finding.seeds,
+                "verdict": finding.verdict,
+                "note": "; ".join(filter(None, notes)),
+            }
+        )
+    return rows
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was found about a claim. `published`: the slack on the printed numbers, where they decide it."""
+
+    verdict: str
+    published: float | None = None
+    effect: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    seeds: int = 0
+    note: str = ""
+
+
+def judge(truths: dict[int, Truth], published: float | None, note: str, exact: bool = False) -> Finding:
+    """The verdict on a claim whose truth is known per seed.
+
+    `exact`: the value has no seed (weights that someone else trained), so that it is its own interval.
+    """
+    effect, lower, upper = t_interval([truth.slack for truth in truths.values()])
+    if exact:
+        lower = upper = effect
+    holds = [truth.holds for truth in truths.values()]
+    # At a bound of exactly 0 the truths decide: a tie reproduces `<=`, not `<`.
+    if lower is not None and (lower > 0 or (lower == 0 and all(holds))):
+        verdict = "reproduced"
+    elif upper is not None and (upper < 0 or (upper == 0 and not any(holds))):
+        verdict = "not reproduced"
+    else:
+        verdict = "inconclusive"
+    seeds = 0 if exact else len(truths)
+    return Finding(verdict, published, effect, lower, upper, seeds, note)
+
+
+def judge_table(claim, definition: Definition, results: Results, printed: dict) -> Finding:
+    """The verdict on a claim about numbers of tables."""
+    published = evaluate(claim.predicate, _printed_lookup(printed)).slack
+    try:
+        numbers = {key: _measured(definition, results, *key) for key in _needed(claim.predicate)}
+        # A number without seeds is the same for every seed.
+        seeded = {key: values for key, values in numbers.items() if isinstance(values, dict)}
+        seeds = common_seeds(seeded.values()) if seeded else [0]
+        truths = {
+            seed: evaluate(
+                claim.predicate,
+                lambda table, row, column, group="", seed=seed: _at(numbers[table, row, column, group], seed),
+            )
+            for seed in seeds
+        }
+    except Missing as missing:
+        return Finding("not run", published, note=str(missing))
+    note = "" if seeded else "measured on fixed weights: there is no seed, the value is its own interval"
+    return judge(truths, published, note, exact=not seeded)
+
+
+def judge_named(claim, definition: Definition, results: Results, printed: dict[tuple, Printed]) -> Finding:
+    """The verdict on a claim about a figure or a proof, by the function of its name."""
+    if claim.id not in NAMED:
+        return Finding("not run", note="nothing measures this claim")
+    try:
+        evidence = Evidence(definition, results, printed)
+        truths, published, note = NAMED[claim.id](evidence)
+    except Missing as missing:
+        return Finding("not run", note=str(missing))
+    return judge(truths, published, note)
+
+
+def common_seeds(values) -> list[int]:
+    """Seeds that all of the per-seed `values` have; raises Missing where there is none."""
+    seeds = sorted(set.intersection(*(set(of_seed) for of_seed in values)))
+    if not seeds:
+        raise Missing("no seed was run for all the methods compared")
+    return seeds
+
+
+def _needed(predicate: str) -> list[tuple[str, str, str, str]]:
+    """Every number that a predicate asks for; no predicate's questions depend on the answers."""
+    asked = []
+
+    def ask(table, row, column, group=""):
+        asked.append((table, row, column, group))
+        return 1.0
+
+    evaluate(predicate, ask)
+    return list(dict.fromkeys(asked))
+
+
+def _printed_lookup(printed: dict[tuple, Printed]):
+    def look_up(table, row, column, group=""):
+        return printed[table, row, column, group].value
+
+    return look_up
+
+
+def _measured(
+    definition: Definition, results: Results, table: str, row: str, column: str, group: str
+) -> dict[int, float] | float:
+    """Our value of a printed number: by seed, or one number where there is no seed. Raises Missing."""
+    entry = definition.tables.get(table)
+    if entry is None:
+        raise Missing(f"{table} is not made")
+    if entry["kind"] == "gpt2":
+        return _gpt2_number(definition, results, row, column)
+    method = _labelled(definition, entry, row)
+    if method is None or column not in entry.get("columns", {}):
+        raise Missing(f"{table} has no {row}, {column}")
+    how = entry["columns"][column]
+    values = results.per_seed(method, how["metric"], group, split=how.get("split"))
+    if not values:
+        raise Missing(f"{method.name} was not run ({column} {group})".replace(" )", ")"))
+    return values
+
+
+def _gpt2_number(definition: Definition, results: Results, row: str, column: str) -> dict[int, float] | float:
+    model = definition.gpt2["models"].get(row)
+    measured = results.gpt2(model["repository"]) if model else None
+    if measured is None:
+        raise Missing(f"{row} was not measured")
+    if column == "d_model":
+        return float(measured["width"])
+    part, key = GPT2_COLUMNS[column]
+    if measured[part] is None:
+        raise Missing(f"{row}, pre-trained: {measured.get('reason') or 'was not measured'}")
+    value = float(measured[part][key])
+    # A random initialisation is one draw, and stands for one seed.
+    return value if part == "pretrained" else {1: value}
+
+
+def _labelled(definition: Definition, entry: dict, label: str) -> Method | None:
+    methods = (definition.method(name) for name in entry.get("methods", []))
+    return next((method for method in methods if method.label == label), None)
+
+
+def _at(values: dict[int, float] | float, seed: int) -> float:
+    return values[seed] if isinstance(values, dict) else values
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value + 0.0:.6g}"  # + 0.0: no minus before a zero

@@ -1,0 +1,57 @@
+"""Gather the metrics of all runs into one csv, in an order that does not depend on when runs ended."""
+
+import argparse
+from pathlib import Path
+
+import pandas as pd
+
+from raretok.errors import UserError
+from raretok.files import atomic_path, read_json
+from raretok.reporting.results import COLUMNS
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--metrics", type=Path, nargs="+", help="metrics.json of every run")
+    source.add_argument("--list", type=Path, help="a file with one path of a metrics.json a line")
+    parser.add_argument("--output", type=Path, required=True, help="the csv to write")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Run the command `collect`."""
+    paths = arguments.metrics or [
+        Path(line) for line in arguments.list.read_text(encoding="utf-8").splitlines() if line.strip()
+    ]
+    with atomic_path(arguments.output) as temporary:
+        collect(paths).to_csv(temporary, index=False, lineterminator="\n")
+
+
+def collect(paths: list[Path]) -> pd.DataFrame:
+    """One row a measurement, sorted by run; the order of a run's metrics is the order they were written in.
+
+    Raises UserError where a file is missing, is not a metrics.json, or two files are of the same run.
+    """
+    rows = [row for path in paths for row in _rows(path)]
+    table = pd.DataFrame(rows, columns=COLUMNS)
+    keys = ["paper", "experiment", "method", "seed", "metric", "group", "split"]
+    twice = table[table.duplicated(keys)]
+    if not twice.empty:
+        first = twice.iloc[0]
+        raise UserError(
+            f"{first['metric']} of {first['experiment']}/{first['method']}/seed{first['seed']} is there "
+            "twice: give every run's metrics.json once."
+        )
+    return table.sort_values(["paper", "experiment", "method", "seed"], kind="stable")
+
+
+def _rows(path: Path) -> list[dict]:
+    try:
+        content = read_json(path)
+        run = content["training"]
+        about = {key: run[key] for key in ("paper", "experiment", "method", "seed")} | {"run": run["hash"]}
+        return [about | {key: metric[key] for key in COLUMNS[4:-1]} for metric in content["metrics"]]
+    except FileNotFoundError:
+        raise UserError(f"{path} does not exist; evaluate that run first.") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{path} is not the metrics.json of a run ({error!r}); delete it and evaluate again.") from None

@@ -1,0 +1,100 @@
+"""What a report job is told about a paper: its tables, figures, methods and scale, as one JSON string.
+
+`runs.py` resolves the config and writes the string, so that reporting reads results and nothing else. An
+item's definition is the paper's with one table or figure, and only the methods that it shows. Keys keep the
+order of the config file, because columns and rows are shown in it.
+"""
+
+import json
+from dataclasses import dataclass
+
+from raretok.errors import UserError
+
+
+@dataclass(frozen=True)
+class Method:
+    """One trained method: `label` as printed (a [bracket] marks a further reading), seeds of this scale."""
+
+    name: str
+    label: str
+    experiment: str
+    seeds: tuple[int, ...]
+
+    @property
+    def printed_label(self) -> str:
+        """The label of the paper's row: the label without a [bracket]."""
+        return self.label.split(" [")[0]
+
+    @property
+    def reading(self) -> str:
+        """What stands in the [bracket], or an empty string."""
+        return self.label.partition(" [")[2].removesuffix("]")
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A paper at one scale. `comparable`: whether a difference to the printed numbers means anything here."""
+
+    paper: str
+    title: str
+    scale: str
+    scale_title: str
+    comparable: bool
+    methods: dict[str, Method]
+    tables: dict[str, dict]
+    figures: dict[str, dict]
+    gpt2: dict
+    settings: dict[str, dict]  # experiment: its resolved settings, without any method's overrides
+
+    def heading(self, item: str) -> str:
+        """The title of a table or figure, with the scale in it."""
+        entry = self.tables.get(item) or self.figures[item]
+        kind, number = ("Table", "table") if item in self.tables else ("Figure", "figure")
+        return f"{kind} {item.removeprefix(number)}. {entry['title']} ({self.scale_note()})"
+
+    def scale_note(self) -> str:
+        """The scale, and a warning where its numbers must not be held against the paper's."""
+        return self.scale_title if self.comparable else f"{self.scale_title}; not comparable with the paper"
+
+    def method(self, name: str) -> Method:
+        """The method `name`; raises UserError where an item names one that the paper does not have."""
+        if name not in self.methods:
+            raise UserError(
+                f"config/papers/{self.paper}.yaml reports method '{name}', which is not one of its methods."
+            )
+        return self.methods[name]
+
+    def entry(self, kind: str, item: str) -> dict:
+        """The config entry of an item (`kind`: tables, figures); raises UserError for an unknown one."""
+        entries = getattr(self, kind)
+        if item not in entries:
+            raise UserError(
+                f"'{item}' is not among the {kind} of config/papers/{self.paper}.yaml: {', '.join(entries)}."
+            )
+        return entries[item]
+
+
+def parse_definition(text: str) -> Definition:
+    """Read the JSON string of `runs.py`; raises UserError where it is not one."""
+    try:
+        raw = json.loads(text)
+        methods = {
+            name: Method(name, method["label"], method["experiment"], tuple(method["seeds"]))
+            for name, method in raw["methods"].items()
+        }
+        return Definition(
+            paper=raw["paper"],
+            title=raw["title"],
+            scale=raw["scale"],
+            scale_title=raw["scale_title"],
+            comparable=raw["comparable"],
+            methods=methods,
+            tables=raw.get("tables", {}),
+            figures=raw.get("figures", {}),
+            gpt2=raw.get("gpt2", {}),
+            settings=raw.get("settings", {}),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UserError(
+            f"The definition given to a report is not one that raretok/runs.py writes: {error!r}."
+        ) from None

@@ -1,0 +1,97 @@
+"""The three ways in which a training position moves embeddings (stop_jostling, figure 1): a drawing."""
+
+from matplotlib.axes import Axes
+from matplotlib.patches import FancyArrowPatch, Wedge
+
+from raretok.reporting.figures.style import BLACK, BLUE, GREEN, ORANGE
+
+CONTEXT = "#777777"
+# Where the ends of the vectors lie; the hidden state points up.
+HIDDEN, TARGET, RIVAL = (0.0, 2.0), (0.95, 1.65), (-1.0, 1.5)
+FAR = ((-1.75, 0.25), (1.75, 0.35), (1.2, -0.55))
+
+
+def draw(panels: list[Axes]) -> None:
+    """Draw context alignment, target alignment and non-target marginalisation on three axes."""
+    texts = (
+        (
+            "1  Context alignment",
+            "embeddings of the input move, so that\nthe hidden state turns to the target",
+        ),
+        ("2  Target alignment", "the target's embedding moves\ntowards the hidden state"),
+        (
+            "3  Non-target marginalisation",
+            "every other embedding moves away from\nthe hidden state, relevant or not",
+        ),
+    )
+    for axes, (title, text) in zip(panels, texts, strict=True):
+        axes.set(xlim=(-2.6, 2.6), ylim=(-1.9, 3.9), aspect="equal", xticks=[], yticks=[])
+        axes.grid(False)
+        axes.spines[:].set_visible(False)
+        axes.set_title(title, loc="left", fontweight="bold")
+        axes.text(-2.6, 3.85, text, va="top", fontsize=10.5)
+        _vector(axes, HIDDEN, BLACK, "hidden state $h_t$", (0, 0.2), "center")
+        axes.plot(0, 0, "o", color=BLACK, markersize=4)
+    _context(panels[0])
+    _target(panels[1])
+    _others(panels[2])
+
+
+def _context(axes: Axes) -> None:
+    _vector(axes, TARGET, GREEN, "$w$ of the target", (0.12, 0.02), "left")
+    for end, moved, name, offset in (
+        ((-1.55, 0.95), (-1.15, 1.25), "$w$ of input 1", (-0.1, 0.3)),
+        ((-1.75, -0.3), (-1.6, 0.15), "$w$ of input 2", (-0.1, -0.26)),
+    ):
+        _vector(axes, end, CONTEXT, name, offset, "right" if offset[1] > 0 else "center")
+        _step(axes, end, moved, BLUE)
+    _step(axes, HIDDEN, (0.5, 1.92), BLUE)
+
+
+def _target(axes: Axes) -> None:
+    _vector(axes, TARGET, GREEN, "$w$ of the target", (0.12, 0.02), "left")
+    _step(axes, TARGET, (0.45, 1.87), GREEN)
+
+
+def _others(axes: Axes) -> None:
+    # What a threshold leaves alone: logits, the lengths along the hidden state, too far below the target's.
+    axes.add_patch(Wedge((0, 0), 1.95, 152, 388, color=ORANGE, alpha=0.13, linewidth=0))
+    _vector(axes, TARGET, GREEN, "target", (0.12, 0.02), "left")
+    _vector(axes, RIVAL, CONTEXT, "rival", (-0.1, 0.08), "right")
+    _step(axes, RIVAL, (-1.4, 1.1), ORANGE)
+    for end in FAR:
+        _vector(axes, end, CONTEXT, "", (0, 0), "center")
+        _step(axes, end, (end[0] * 1.04, end[1] - 0.42), ORANGE)
+    axes.text(-0.6, -1.1, "irrelevant:\nspared by thresholding", fontsize=9, ha="center", va="center")
+
+
+def _vector(axes: Axes, end: tuple, colour: str, name: str, offset: tuple, side: str) -> None:
+    axes.add_patch(
+        FancyArrowPatch(
+            (0, 0),
+            end,
+            arrowstyle="-|>",
+            mutation_scale=13,
+            color=colour,
+            linewidth=1.6,
+            shrinkA=0,
+            shrinkB=0,
+        )
+    )
+    axes.text(end[0] + offset[0], end[1] + offset[1], name, color=colour, ha=side, va="center", fontsize=10)
+
+
+def _step(axes: Axes, start: tuple, end: tuple, colour: str) -> None:
+    axes.add_patch(
+        FancyArrowPatch(
+            start,
+            end,
+            arrowstyle="->",
+            mutation_scale=14,
+            color=colour,
+            linewidth=2.4,
+            linestyle="-",
+            shrinkA=2,
+            shrinkB=0,
+        )
+    )

@@ -1,0 +1,248 @@
+"""The predicates of claims: a small, safe language that gives a truth and how far it is from turning over.
+
+A predicate such as `v('table1','Baseline','PPL','LR') < 2 * v('table1','AGG','PPL','LR')` looks like Python
+and is parsed by Python's own parser, but walked here over a whitelist: numbers, strings, tuples, `+ - * /`,
+comparisons, `and`, `or`, generator expressions, and the functions v, abs, min, max, sum, all, any, tuple.
+Everything else is refused. Nothing is executed.
+
+The **slack** of a truth is signed: positive when it holds with room, negative when it fails, in the unit of
+the numbers compared. a < b has b - a; a == b has -|a - b|; `and`, chains and `all` have the least slack of
+their parts, `or` and `any` the greatest. A slack of 0 is a tie: whether it holds depends on strictness, so
+the truth is kept beside it.
+"""
+
+import ast
+import math
+import operator
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from raretok.errors import UserError
+
+MAX_CHARACTERS = 4000
+MAX_DEPTH = 40
+MAX_STEPS = 20_000  # nodes visited, over all rounds of the generators
+
+Lookup = Callable[..., float]
+
+
+class Truth(NamedTuple):
+    """Whether a predicate holds, and its signed slack."""
+
+    holds: bool
+    slack: float
+
+
+class Missing(Exception):
+    """A number that the predicate needs was not measured; the message says which."""
+
+
+def evaluate(predicate: str, lookup: Lookup) -> Truth:
+    """Evaluate `predicate`; `lookup(table, row, column, group)` gives a number or raises Missing.
+
+    Raises UserError for a predicate outside the language.
+    """
+    if len(predicate) > MAX_CHARACTERS:
+        raise UserError(f"A claim's predicate has {len(predicate)} characters, more than {MAX_CHARACTERS}.")
+    try:
+        tree = ast.parse(predicate, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise UserError(f"A claim's predicate cannot be parsed: {_short(predicate)}.") from None
+    walker = _Walker(predicate, lookup)
+    try:
+        result = walker.visit(tree, {}, 0)
+    except (ZeroDivisionError, OverflowError):
+        raise Missing("a division by zero or a number beyond all bounds") from None
+    if not isinstance(result, Truth):
+        raise walker.refuse("its value is not a truth")
+    return result
+
+
+def difference(a: float, b: float) -> float:
+    """a - b, and 0 for two equal infinities."""
+    return 0.0 if a == b else a - b
+
+
+def all_of(truths) -> Truth:
+    """All hold; the least slack. True with infinite slack when there are none."""
+    truths = list(truths)
+    return Truth(all(t.holds for t in truths), min((t.slack for t in truths), default=math.inf))
+
+
+def any_of(truths) -> Truth:
+    """One holds; the greatest slack. False with infinitely negative slack when there are none."""
+    truths = list(truths)
+    return Truth(any(t.holds for t in truths), max((t.slack for t in truths), default=-math.inf))
+
+
+# operator: (does it hold, its slack)
+COMPARISONS = {
+    ast.Lt: (operator.lt, lambda a, b: difference(b, a)),
+    ast.LtE: (operator.le, lambda a, b: difference(b, a)),
+    ast.Gt: (operator.gt, difference),
+    ast.GtE: (operator.ge, difference),
+    ast.Eq: (operator.eq, lambda a, b: -abs(difference(a, b))),
+}
+ARITHMETIC = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
+
+
+class _Walker:
+    """Walks one parsed predicate; `names` are the loop variables in scope."""
+
+    def __init__(self, predicate: str, lookup: Lookup):
+        self.predicate = predicate
+        self.lookup = lookup
+        self.steps = 0
+
+    def refuse(self, why: str) -> UserError:
+        return UserError(f"A claim's predicate is refused, {why}: {_short(self.predicate)}.")
+
+    def visit(self, node: ast.expr, names: dict, depth: int):
+        self.steps += 1
+        if depth > MAX_DEPTH:
+            raise self.refuse(f"it is nested deeper than {MAX_DEPTH}")
+        if self.steps > MAX_STEPS:
+            raise self.refuse(f"it takes more than {MAX_STEPS} steps")
+        if type(node) not in VISITS:
+            raise self.refuse(f"{type(node).__name__} is not allowed")
+        return VISITS[type(node)](self, node, names, depth + 1)
+
+    def number(self, node: ast.expr, names: dict, depth: int) -> float:
+        value = self.visit(node, names, depth)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self.refuse("a number is needed where something else stands")
+        return value
+
+    def truth(self, node: ast.expr, names: dict, depth: int) -> Truth:
+        value = self.visit(node, names, depth)
+        if not isinstance(value, Truth):
+            raise self.refuse("a comparison is needed where something else stands")
+        return value
+
+    def constant(self, node, names, depth):
+        if isinstance(node.value, bool) or not isinstance(node.value, int | float | str):
+            raise self.refuse(f"the constant {node.value!r} is not allowed")
+        return node.value
+
+    def name(self, node, names, depth):
+        if node.id not in names:
+            raise self.refuse(f"the name '{node.id}' is not known")
+        return names[node.id]
+
+    def parts(self, node, names, depth):
+        return tuple(self.visit(part, names, depth) for part in node.elts)
+
+    def negate(self, node, names, depth):
+        if not isinstance(node.op, ast.USub):
+            raise self.refuse(f"{type(node.op).__name__} is not allowed")
+        return -self.number(node.operand, names, depth)
+
+    def arithmetic(self, node, names, depth):
+        if isinstance(node.op, ast.Mod):
+            return self.format(node, names, depth)
+        if type(node.op) not in ARITHMETIC:
+            raise self.refuse(f"{type(node.op).__name__} is not allowed")
+        left, right = self.visit(node.left, names, depth), self.visit(node.right, names, depth)
+        if isinstance(node.op, ast.Add) and type(left) is tuple and type(right) is tuple:
+            return left + right
+        for value in (left, right):
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise self.refuse("arithmetic is for numbers")
+        return ARITHMETIC[type(node.op)](left, right)
+
+    def format(self, node, names, depth):
+        """'example%d' % k, with nothing but plain %d and %s: a width could ask for a string of any length."""
+        text, value = self.visit(node.left, names, depth), self.visit(node.right, names, depth)
+        if not isinstance(text, str) or re.findall("%.?", text) not in (["%d"], ["%s"]):
+            raise self.refuse("% formats one plain %d or %s of a string")
+        if not isinstance(value, int | str) or ("%d" in text and isinstance(value, str)):
+            raise self.refuse("% formats a whole number or a string")
+        return text % value
+
+    def connect(self, node, names, depth):
+        truths = [self.truth(part, names, depth) for part in node.values]
+        return all_of(truths) if isinstance(node.op, ast.And) else any_of(truths)
+
+    def compare(self, node, names, depth):
+        values = [self.number(part, names, depth) for part in (node.left, *node.comparators)]
+        truths = []
+        for sign, left, right in zip(node.ops, values[:-1], values[1:], strict=True):
+            if type(sign) not in COMPARISONS:
+                raise self.refuse(f"{type(sign).__name__} is not allowed")
+            if math.isnan(left) or math.isnan(right):
+                raise Missing("a difference or ratio of infinite values")
+            holds, slack = COMPARISONS[type(sign)]
+            truths.append(Truth(holds(left, right), slack(left, right)))
+        return all_of(truths)
+
+    def call(self, node, names, depth):
+        if not isinstance(node.func, ast.Name) or node.keywords:
+            raise self.refuse("only plain calls of v, abs, min, max, sum, all, any and tuple are allowed")
+        name = node.func.id
+        if name == "v":
+            return self.look_up([self.visit(part, names, depth) for part in node.args])
+        if name == "abs" and len(node.args) == 1:
+            return abs(self.number(node.args[0], names, depth))
+        if name not in ("min", "max", "sum", "all", "any", "tuple") or not node.args:
+            raise self.refuse(f"the call of '{name}' is not allowed")
+        single = len(node.args) == 1
+        if not single and name not in ("min", "max"):
+            raise self.refuse(f"'{name}' takes one argument")
+        values = (
+            self.items(node.args[0], names, depth)
+            if single
+            else tuple(self.visit(part, names, depth) for part in node.args)
+        )
+        return self.fold(name, values)
+
+    def fold(self, name: str, values: tuple):
+        if name == "tuple":
+            return values
+        if name in ("all", "any"):
+            if not all(isinstance(value, Truth) for value in values):
+                raise self.refuse(f"'{name}' is over comparisons")
+            return all_of(values) if name == "all" else any_of(values)
+        if not all(isinstance(value, int | float) for value in values) or (name != "sum" and not values):
+            raise self.refuse(f"'{name}' is over numbers")
+        return {"min": min, "max": max, "sum": sum}[name](values)
+
+    def items(self, node, names, depth) -> tuple:
+        if isinstance(node, ast.GeneratorExp):
+            return tuple(self.generate(node, node.generators, names, depth))
+        value = self.visit(node, names, depth)
+        if type(value) is not tuple:
+            raise self.refuse("a tuple or a generator is needed where something else stands")
+        return value
+
+    def generate(self, node, loops, names, depth) -> Iterator:
+        if not loops:
+            yield self.visit(node.elt, names, depth)
+            return
+        loop = loops[0]
+        if loop.ifs or loop.is_async or not isinstance(loop.target, ast.Name):
+            raise self.refuse("a generator is `for NAME in TUPLE`, without conditions")
+        for value in self.items(loop.iter, names, depth):
+            yield from self.generate(node, loops[1:], names | {loop.target.id: value}, depth)
+
+    def look_up(self, values: list) -> float:
+        if not 3 <= len(values) <= 4 or not all(isinstance(value, str) for value in values):
+            raise self.refuse("v takes the names of table, row, column and, where there is one, group")
+        return float(self.lookup(*values))
+
+
+# A generator stands only as the one argument of a function, which asks for its items itself.
+VISITS = {
+    ast.Constant: _Walker.constant,
+    ast.Name: _Walker.name,
+    ast.Tuple: _Walker.parts,
+    ast.UnaryOp: _Walker.negate,
+    ast.BinOp: _Walker.arithmetic,
+    ast.BoolOp: _Walker.connect,
+    ast.Compare: _Walker.compare,
+    ast.Call: _Walker.call,
+}
+
+
+def _short(predicate: str) -> str:
+    return predicate if len(predicate) <= 120 else f"{predicate[:117]}..."

@@ -1,0 +1,157 @@
+"""Reading what runs measured and what papers printed. Needs no torch."""
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from raretok.errors import UserError
+from raretok.files import read_json
+from raretok.reporting.definition import Method
+
+COLUMNS = [
+    "paper",
+    "experiment",
+    "method",
+    "seed",
+    "metric",
+    "group",
+    "split",
+    "value",
+    "n",
+    "signature",
+    "run",
+]
+KEY = ["experiment", "method", "metric", "group", "split"]
+# Metrics of the temperature with the lowest perplexity mean nothing where that perplexity is infinite.
+NEEDS_FINITE = {"best_temperature": "best_perplexity"}
+
+# Columns of table 3 of stop_jostling: (part of the measurement's JSON, its key)
+GPT2_COLUMNS = {
+    "margin_init": ("random_init", "margin"),
+    "margin_init_sigma": ("random_init", "margin_sigma"),
+    "margin_PT": ("pretrained", "margin"),
+    "margin_PT_sigma": ("pretrained", "margin_sigma"),
+    "alpha_init": ("random_init", "alpha"),
+    "alpha_init_sigma": ("random_init", "alpha_sigma"),
+    "alpha_PT": ("pretrained", "alpha"),
+    "alpha_PT_sigma": ("pretrained", "alpha_sigma"),
+}
+
+
+class Printed(NamedTuple):
+    """A number of a paper: its text as printed, its value, which direction is better, and our note on it."""
+
+    text: str
+    value: float
+    direction: str
+    note: str
+
+
+class Spread(NamedTuple):
+    """Mean over seeds, their sample standard deviation (None for one seed or an infinite value), seeds."""
+
+    mean: float
+    spread: float | None
+    seeds: int
+
+
+@dataclass(frozen=True)
+class Results:
+    """One scale's folder of results: the collected metrics, and where arrays and GPT-2 measurements lie."""
+
+    folder: Path
+    metrics: pd.DataFrame
+    values: dict[tuple, dict[int, float]]  # (experiment, method, metric, group, split): {seed: value}
+
+    def per_seed(
+        self, method: Method, metric: str, group: str = "", checkpoint: str = "best", split: str | None = None
+    ) -> dict[int, float]:
+        """Values by seed, empty where nothing was measured; a NaN counts as not measured.
+
+        Without `split`, it is the one split at which the metric was measured at `checkpoint`: `valid@best`
+        for a perplexity, `weights@best` for an isotropy.
+        """
+        names = [split] if split else [f"valid@{checkpoint}", f"weights@{checkpoint}"]
+        for name in names:
+            found = self.values.get((method.experiment, method.name, metric, group, name), {})
+            if metric in NEEDS_FINITE:
+                needed = self.per_seed(method, NEEDS_FINITE[metric], group, checkpoint, split)
+                found = {seed: value for seed, value in found.items() if math.isfinite(needed.get(seed, math.nan))}
+            if found:
+                return found
+        return {}
+
+    def arrays(self, method: Method, seed: int) -> dict[str, np.ndarray] | None:
+        """The arrays of one run, or None where it was not evaluated."""
+        path = self.folder / "runs" / method.experiment / method.name / f"seed{seed}" / "arrays.npz"
+        if not path.exists():
+            return None
+        with np.load(path, allow_pickle=False) as archive:
+            return dict(archive)
+
+    def seeds_with_arrays(self, method: Method) -> list[tuple[int, dict[str, np.ndarray]]]:
+        """(seed, arrays) of every evaluated seed, in order of the seeds."""
+        pairs = [(seed, self.arrays(method, seed)) for seed in method.seeds]
+        return [(seed, arrays) for seed, arrays in pairs if arrays is not None]
+
+    def gpt2(self, repository: str) -> dict | None:
+        """The measurement of a GPT-2 checkpoint (table 3 of stop_jostling), or None."""
+        path = self.folder / "gpt2" / f"{repository}.json"
+        return read_json(path) if path.exists() else None
+
+
+def read_results(folder: Path | str) -> Results:
+    """Read `metrics.csv` of the results folder of a scale; raises UserError where there is none."""
+    folder = Path(folder)
+    metrics = read_metrics(folder / "metrics.csv")
+    values = defaultdict(dict)
+    keys = zip(*(metrics[name] for name in KEY), strict=True)
+    for key, seed, value in zip(keys, metrics["seed"], metrics["value"], strict=True):
+        if not math.isnan(value):
+            values[key][seed] = value
+    return Results(folder, metrics, dict(values))
+
+
+def read_metrics(path: Path | str) -> pd.DataFrame:
+    """Read a collected `metrics.csv`. The cluster group `NA` is a name, not a missing value."""
+    path = Path(path)
+    if not path.exists():
+        raise UserError(f"{path} does not exist; make it with `snakemake {path}`.")
+    metrics = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8")
+    if list(metrics.columns) != COLUMNS:
+        raise UserError(f"{path} has other columns than {','.join(COLUMNS)}; delete it and collect again.")
+    metrics["seed"] = metrics["seed"].astype(int)
+    metrics["value"] = metrics["value"].astype(float)
+    return metrics
+
+
+def summarise(values: dict[int, float]) -> Spread | None:
+    """Mean and sample standard deviation over seeds; None where there is no value."""
+    if not values:
+        return None
+    numbers = pd.Series(values.values(), dtype=float)
+    spread = numbers.std() if np.isfinite(numbers).all() else math.nan
+    return Spread(float(numbers.mean()), None if math.isnan(spread) else float(spread), len(numbers))
+
+
+def read_published(folder: Path | str, name: str, paper: str) -> pd.DataFrame:
+    """The rows of `<folder>/<name>.csv` that belong to `paper`, everything as text."""
+    path = Path(folder) / f"{name}.csv"
+    if not path.exists():
+        raise UserError(f"{path} does not exist; `--published` names the folder of the printed numbers.")
+    table = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8")
+    return table[table["paper"] == paper]
+
+
+def printed_numbers(folder: Path | str, paper: str) -> dict[tuple[str, str, str, str], Printed]:
+    """Printed numbers of a paper by (item, row, column, group)."""
+    table = read_published(folder, "numbers", paper)
+    return {
+        (row.item, row.row, row.column, row.group): Printed(row.value, float(row.value), row.direction, row.note)
+        for row in table.itertuples()
+    }

@@ -1,0 +1,172 @@
+"""Tables as GitHub Markdown and as LaTeX (booktabs), from the same cells."""
+
+import math
+import re
+from collections import Counter
+from dataclasses import replace
+
+from raretok.reporting.definition import Definition
+from raretok.reporting.table_kinds import Cell, blocks
+
+READINGS = "[bracket]: a further reading of the printed row of the same name, beside the same printed value."
+
+
+def number(cell: Cell) -> str:
+    """A cell's own value as shown; an en dash where there is none."""
+    if cell.value is None:
+        return "–"
+    if isinstance(cell.value, str):
+        return cell.value
+    return format(cell.value, cell.format) if math.isfinite(cell.value) else "inf"
+
+
+def legend(definition: Definition, cells: list[Cell]) -> list[str]:
+    """What the table's marks mean, one sentence each."""
+    seeds = max((cell.seeds for cell in cells), default=0)
+    sentences = []
+    if any(cell.spread is not None for cell in cells):
+        sentences.append(f"Mean ± sample standard deviation over {seeds} seeds.")
+    elif any(cell.seeds for cell in cells):
+        sentences.append("One seed." if seeds == 1 else f"First of {seeds} seeds.")
+    sentences.append("In parentheses: the paper's value.")
+    if any(cell.best for cell in cells):
+        sentences.append("Bold: the best of ours in its column and group.")
+    if any("[" in cell.row for cell in cells):
+        sentences.append(READINGS)
+    if any(cell.value is None for cell in cells):
+        sentences.append("–: not run or not defined.")
+    if not definition.comparable:
+        sentences.append("This scale's numbers must not be compared with the paper's.")
+    return sentences
+
+
+def remarks(cells: list[Cell]) -> list[str]:
+    """What must be said on single cells, the cells of the same words gathered."""
+    gathered: dict[str, dict[str, list[str]]] = {}
+    for cell in cells:
+        if cell.remark:
+            place = " ".join(filter(None, [cell.column, cell.group]))
+            gathered.setdefault(cell.remark, {}).setdefault(cell.row, []).append(place)
+    cells_in = Counter(cell.row for cell in cells)
+    lines = []
+    for remark, rows in gathered.items():
+        alike: dict[str, list[str]] = {}
+        for row, places in rows.items():
+            where = "" if len(places) == cells_in[row] else f" ({', '.join(places)})"
+            alike.setdefault(where, []).append(row)
+        lines.append(f"{'; '.join(', '.join(rows) + where for where, rows in alike.items())}: {remark}.")
+    return lines
+
+
+def markdown(definition: Definition, item: str, cells: list[Cell]) -> str:
+    """The table as GitHub Markdown, further blocks below it, legend and remarks at the end."""
+    parts = [f"### {definition.title}: {definition.heading(item)}"]
+    for heading, block in blocks(cells):
+        if heading:
+            parts.append(f"#### {heading} ({definition.scale_title})")
+            # The heading says it, so the rows need not.
+            block = [replace(cell, row=re.sub(r" \[last step\]|, last step", "", cell.row)) for cell in block]
+        parts.append(_markdown_grid(block))
+    parts.append(" ".join(legend(definition, cells)))
+    notes = remarks(cells)
+    if notes:
+        parts.append("\n".join(f"- {_markdown(note)}" for note in notes))
+    return "\n\n".join(parts) + "\n"
+
+
+def _markdown_grid(cells: list[Cell]) -> str:
+    columns, rows, groups = axes(cells)
+    lines = ["| " + " | ".join(["", *([""] if groups else []), *map(_markdown, columns)]) + " |"]
+    lines.append("|" + " --- |" * (2 if groups else 1) + " ---: |" * len(columns))
+    for (row, group), found, first in rows:
+        head = [_markdown(row) if first else "", *([group] if groups else [])]
+        lines.append("| " + " | ".join(head + [_markdown_cell(found.get(column)) for column in columns]) + " |")
+    return "\n".join(lines)
+
+
+def _markdown_cell(cell: Cell | None) -> str:
+    if cell is None:
+        return ""
+    own = _markdown(number(cell))
+    own = f"**{own}**" if cell.best else own
+    spread = "" if cell.spread is None else f" ± {format(cell.spread, cell.format)}"
+    return own + spread + (f" ({_markdown(cell.published)})" if cell.published else "")
+
+
+def _markdown(text: str) -> str:
+    for mark in "\\|*<`[":
+        text = text.replace(mark, f"\\{mark}")
+    return text
+
+
+def latex(definition: Definition, item: str, cells: list[Cell]) -> str:
+    """The main table as a LaTeX float; needs the packages booktabs and graphicx."""
+    cells = next(iter(blocks(cells)))[1] if cells else cells
+    columns, rows, groups = axes(cells)
+    lines = [
+        "% needs \\usepackage{booktabs,graphicx}",
+        "\\begin{table}",
+        "\\centering",
+        f"\\caption{{{_latex(definition.title + ': ' + definition.heading(item))}. "
+        f"{_latex(' '.join(legend(definition, cells)))}}}",
+        f"\\label{{tab:{definition.paper}-{item}}}".replace("_", "-"),
+        # Shrinks what is wider than the text, and leaves what is not.
+        "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%",
+        f"\\begin{{tabular}}{{{'ll' if groups else 'l'}{'r' * len(columns)}}}",
+        "\\toprule",
+        " & ".join(["", *([""] if groups else []), *map(_latex, columns)]) + " \\\\",
+        "\\midrule",
+    ]
+    for (row, group), found, first in rows:
+        head = [_latex(row) if first else "", *([_latex(group)] if groups else [])]
+        lines.append(" & ".join(head + [_latex_cell(found.get(column)) for column in columns]) + " \\\\")
+    return "\n".join([*lines, "\\bottomrule", "\\end{tabular}}", "\\end{table}", ""])
+
+
+def _latex_cell(cell: Cell | None) -> str:
+    if cell is None:
+        return ""
+    own = "$\\infty$" if number(cell) == "inf" else _latex(number(cell))
+    own = f"\\textbf{{{own}}}" if cell.best else own
+    spread = "" if cell.spread is None else f" $\\pm$ {format(cell.spread, cell.format)}"
+    printed = "$\\infty$" if cell.published == "inf" else _latex(cell.published)
+    return own + spread + (f" ({printed})" if cell.published else "")
+
+
+LATEX = {
+    "\\": "\\textbackslash{}",
+    "&": "\\&",
+    "%": "\\%",
+    "$": "\\$",
+    "#": "\\#",
+    "_": "\\_",
+    "{": "\\{",
+    "}": "\\}",
+    "~": "\\textasciitilde{}",
+    "^": "\\textasciicircum{}",
+    "±": "$\\pm$",
+    "–": "--",
+    "␣": "\\textvisiblespace{}",
+    "<": "$<$",
+    ">": "$>$",
+    "[": "{[}",  # a bracket after \\ would be read as its argument
+    "]": "{]}",
+}
+
+
+def _latex(text: str) -> str:
+    return "".join(LATEX.get(character, character) for character in text)
+
+
+def axes(cells: list[Cell]) -> tuple[list[str], list, bool]:
+    """Columns; rows as ((row, group), {column: cell}, is the first of its row); whether there are groups."""
+    columns = list(dict.fromkeys(cell.column for cell in cells))
+    table: dict[tuple[str, str], dict[str, Cell]] = {}
+    for cell in cells:
+        table.setdefault((cell.row, cell.group), {})[cell.column] = cell
+    seen = set()
+    rows = []
+    for key, found in table.items():
+        rows.append((key, found, key[0] not in seen))
+        seen.add(key[0])
+    return columns, rows, any(cell.group for cell in cells)

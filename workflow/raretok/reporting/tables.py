@@ -1,0 +1,76 @@
+"""Render one table of a paper, published beside reproduced: csv (tidy), Markdown and LaTeX."""
+
+import argparse
+from pathlib import Path
+
+import pandas as pd
+
+from raretok.errors import UserError
+from raretok.files import atomic_path, write_text
+from raretok.reporting.definition import Definition, parse_definition
+from raretok.reporting.neighbour_table import neighbour_cells
+from raretok.reporting.results import Results, read_results
+from raretok.reporting.table_kinds import Cell, gpt2_cells, hyperparameter_cells, metric_cells
+from raretok.reporting.table_text import latex, markdown
+
+KINDS = {
+    "metrics": metric_cells,
+    "neighbours": neighbour_cells,
+    "gpt2": gpt2_cells,
+    "hyperparameters": hyperparameter_cells,
+}
+COLUMNS = ["row", "column", "group", "published", "value", "spread", "seeds", "difference", "note"]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.add_argument("--item", required=True, help="the table, such as table1")
+    parser.add_argument("--definition", required=True, help="the item's JSON, as runs.py writes it")
+    parser.add_argument("--results", type=Path, required=True, help="folder of the scale, with metrics.csv")
+    parser.add_argument("--published", type=Path, default=Path("config/published"))
+    parser.add_argument("--output-stem", type=Path, required=True, help="path of the outputs without .csv, .md, .tex")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Run the command `table`."""
+    definition = parse_definition(arguments.definition)
+    cells = cells_of(definition, arguments.item, read_results(arguments.results), arguments.published)
+    stem = str(arguments.output_stem)
+    with atomic_path(f"{stem}.csv") as temporary:
+        tidy(cells).to_csv(temporary, index=False, lineterminator="\n")
+    write_text(f"{stem}.md", markdown(definition, arguments.item, cells))
+    write_text(f"{stem}.tex", latex(definition, arguments.item, cells))
+
+
+def cells_of(definition: Definition, item: str, results: Results, published: Path) -> list[Cell]:
+    """The cells of a table by its kind; raises UserError for a kind that there is not."""
+    kind = definition.entry("tables", item)["kind"]
+    if kind not in KINDS:
+        where = f"config/papers/{definition.paper}.yaml"
+        raise UserError(f"Table {item} of {where} has kind '{kind}'; it can be {', '.join(KINDS)}.")
+    return KINDS[kind](definition, item, results, published)
+
+
+def tidy(cells: list[Cell]) -> pd.DataFrame:
+    """The cells as text, one a row: empty for what is not there, six digits for what was measured."""
+    rows = [
+        {
+            "row": cell.row,
+            "column": cell.column,
+            "group": cell.group,
+            "published": cell.published,
+            "value": _text(cell.value),
+            "spread": _text(cell.spread),
+            "seeds": str(cell.seeds) if cell.seeds else "",
+            "difference": _text(cell.difference),
+            "note": cell.note,
+        }
+        for cell in cells
+    ]
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _text(value: float | str | None) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else f"{value:.6g}"
