@@ -11,7 +11,7 @@ case $scale in
     smoke | small | paper) ;;
     *) echo "raretok: SCALE is '$scale'; it can be smoke, small or paper" >&2 && exit 1 ;;
 esac
-for path in "results/$scale" build .pytest_cache .ruff_cache .hypothesis; do
+for path in "results/$scale" "logs/$scale" build .pytest_cache .ruff_cache .hypothesis; do
     if [ -e "$path" ]; then
         echo "removing $path"
         rm -rf "$path"
