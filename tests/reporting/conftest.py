@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 from fake_results import PUBLISHED, definition_of, item_of, write_results
+
 from raretok.__main__ import main
 
 

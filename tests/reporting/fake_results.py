@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import yaml
+
 from raretok.evaluation.clusters import cluster_means
 from raretok.evaluation.neighbours import nearest
 from raretok.reporting.definition import parse_definition

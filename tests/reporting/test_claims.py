@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 from fake_results import PUBLISHED, read_csv
+
 from raretok.__main__ import main
 from raretok.reporting.claims import judge, judge_paper
 from raretok.reporting.definition import parse_definition

@@ -6,6 +6,7 @@ import shutil
 import numpy as np
 import pytest
 from fake_results import item_of
+
 from raretok.__main__ import main
 from raretok.reporting.figures.stop_jostling import _example
 

@@ -5,6 +5,7 @@ from html.parser import HTMLParser
 
 import pytest
 from fake_results import PUBLISHED
+
 from raretok.__main__ import main
 
 

@@ -7,6 +7,7 @@ import pytest
 from fake_results import PUBLISHED
 from hypothesis import given
 from hypothesis import strategies as st
+
 from raretok.errors import UserError
 from raretok.reporting.predicates import MAX_CHARACTERS, Missing, Truth, evaluate
 from raretok.reporting.results import printed_numbers, read_published

@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 from fake_results import definition_of, item_of, read_csv
+
 from raretok.__main__ import main
 from raretok.errors import UserError
 from raretok.reporting.collect import collect

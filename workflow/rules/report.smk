@@ -30,45 +30,13 @@ def arrays_of_item(wildcards):
 
 def gpt2_of_item(wildcards):
     """Measurements of GPT-2, for the table that shows them."""
-    return TABLE.gpt2_for(wildcards.paper, wildcards.item)
+    kind = TABLE.item(wildcards.paper, wildcards.item).get("kind")
+    return TABLE.gpt2_files(wildcards.paper) if kind == "gpt2" else []
 
 
 def definition_of_item(wildcards):
-    """What the config says about a table or figure."""
-    return TABLE.item_definition(wildcards.paper, wildcards.item)
-
-
-def arrays_of_claims(wildcards):
-    """Arrays of all runs that figures show, for claims about figures."""
-    return sorted(
-        {
-            path
-            for paper in TABLE.papers
-            for item in TABLE.figures(paper)
-            for path in TABLE.arrays_for(paper, item)
-        }
-    )
-
-
-def gpt2_of_claims(wildcards):
-    """Measurements of GPT-2 that tables show."""
-    return sorted(
-        {
-            path
-            for paper in TABLE.papers
-            for item in TABLE.tables(paper)
-            for path in TABLE.gpt2_for(paper, item)
-        }
-    )
-
-
-def all_items(wildcards):
-    """Every table and figure of every paper."""
-    folder = f"results/{TABLE.scale}"
-    return [
-        *(f"{folder}/tables/{paper}/{item}.csv" for paper in TABLE.papers for item in TABLE.tables(paper)),
-        *(f"{folder}/figures/{paper}/{item}.svg" for paper in TABLE.papers for item in TABLE.figures(paper)),
-    ]
+    """What the config says about a table or figure, as one JSON string."""
+    return TABLE.definition(wildcards.paper, wildcards.item)
 
 
 rule collect:
@@ -183,8 +151,13 @@ rule claims:
     """
     input:
         metrics=f"results/{TABLE.scale}/metrics.csv",
-        arrays=arrays_of_claims,
-        gpt2=gpt2_of_claims,
+        arrays=[
+            path
+            for paper, settings in TABLE.papers.items()
+            for item in settings["figures"]
+            for path in TABLE.arrays_for(paper, item)
+        ],
+        gpt2=[path for paper in TABLE.papers for path in TABLE.gpt2_files(paper)],
         claims="config/published/claims.csv",
         numbers="config/published/numbers.csv",
         sources=expand(
@@ -202,7 +175,7 @@ rule claims:
     log:
         f"logs/{TABLE.scale}/claims.txt",
     params:
-        definitions=[TABLE.paper_definition(paper) for paper in TABLE.papers],
+        definitions=[TABLE.definition(paper) for paper in TABLE.papers],
         results=subpath(input.metrics, parent=True),
         published=subpath(input.claims, parent=True),
         scale=TABLE.scale,
@@ -224,7 +197,16 @@ rule page:
     input:
         metrics=f"results/{TABLE.scale}/metrics.csv",
         claims=f"results/{TABLE.scale}/claims.csv",
-        rendered=all_items,
+        tables=[
+            f"results/{TABLE.scale}/tables/{paper}/{item}.csv"
+            for paper, settings in TABLE.papers.items()
+            for item in settings["tables"]
+        ],
+        figures=[
+            f"results/{TABLE.scale}/figures/{paper}/{item}.svg"
+            for paper, settings in TABLE.papers.items()
+            for item in settings["figures"]
+        ],
         numbers="config/published/numbers.csv",
         deviations="docs/deviations.md",
         template=f"{REPORTING}/templates/page.html.j2",
@@ -239,7 +221,7 @@ rule page:
     log:
         f"logs/{TABLE.scale}/page.txt",
     params:
-        definitions=[TABLE.paper_definition(paper) for paper in TABLE.papers],
+        definitions=[TABLE.definition(paper) for paper in TABLE.papers],
         results=subpath(input.metrics, parent=True),
         published=subpath(input.numbers, parent=True),
         scale=TABLE.scale,
