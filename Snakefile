@@ -9,38 +9,38 @@ raretok: four papers on rare tokens, from download to report.
 Stages, in order: data, tokenize, train, evaluate, report.
 """
 
-import os
 import sys
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version
 
-min_version("9.0")
+min_version("9.12")
 
 
 configfile: "config/config.yaml"
 
 
-# Jobs call `python -m raretok`: the package of this checkout, installed or not, and the Python that runs
-# Snakemake, its environment activated or not.
-ROOT = Path(workflow.basedir)
-PACKAGES = str(ROOT / "workflow")
-sys.path.insert(0, PACKAGES)
-os.environ["PYTHONPATH"] = os.pathsep.join(
-    [PACKAGES, *filter(None, [os.environ.get("PYTHONPATH")])]
-)
-os.environ["PATH"] = os.pathsep.join(
-    [str(Path(sys.executable).parent), os.environ["PATH"]]
-)
+# The package of this checkout, installed or not; jobs call it with the Python that runs Snakemake.
+sys.path.insert(0, str(Path(workflow.basedir) / "workflow"))
 
 from raretok import wiring
 from raretok.errors import UserError
+from raretok.runs import RUN_FOLDER
+
+wiring.use_this_checkout()
 
 try:
-    TABLE = wiring.load(config, ROOT)
+    TABLE = wiring.load(config, workflow.basedir)
 except UserError as error:
     raise WorkflowError(str(error)) from None
+
+
+pathvars:
+    results=TABLE.results,
+    logs=TABLE.logs,
+    run=f"<results>/{RUN_FOLDER}",
+    log=f"{RUN_FOLDER}.txt",
 
 
 wildcard_constraints:
@@ -61,7 +61,7 @@ rule all:
     """
     default_target: True
     input:
-        f"results/{TABLE.scale}/report/index.html",
+        "<results>/report/index.html",
 
 
 include: "workflow/rules/data.smk"
@@ -69,3 +69,12 @@ include: "workflow/rules/tokenize.smk"
 include: "workflow/rules/train.smk"
 include: "workflow/rules/evaluate.smk"
 include: "workflow/rules/report.smk"
+
+
+for name in TABLE.papers:
+
+    rule:
+        name:
+            name
+        input:
+            TABLE.items(name),

@@ -21,11 +21,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import torch
+from torch import nn
+from torch.nn import functional as F
+
 from raretok.training.loop import Trainer
 from raretok.training.schedule import build_schedule
 from raretok.training.tasks import CharacterTask
-from torch import nn
-from torch.nn import functional as F
 
 TYPES, CONTEXT, BATCH, WIDTH, LAYERS, HEADS = 65, 64, 12, 128, 4, 4
 # Methods of every kind: what each adds to the baseline's step.

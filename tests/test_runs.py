@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+
 from raretok import runs
 from raretok.configuration import merge
 from raretok.errors import UserError

@@ -1,6 +1,7 @@
 """Data order: a pure function of (seed, stream, step)."""
 
 import numpy as np
+
 from raretok.data.batches import TRAIN, VALID, draw_blocks
 
 TOKENS = np.arange(1000, dtype=np.uint16) % 50

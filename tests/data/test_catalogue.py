@@ -4,6 +4,7 @@ import json
 
 import pytest
 import yaml
+
 from raretok.data.catalogue import (
     SCHEMAS,
     corpus_definition,

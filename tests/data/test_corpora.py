@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from raretok.__main__ import main
 from raretok.data.corpora import load_manifest, prepare, split
 from raretok.data.counts import expected_counts

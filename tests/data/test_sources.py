@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 from made_files import make_tar, make_zip, member, published, wanted
+
 from raretok.__main__ import main
 from raretok.data.sources import fetch
 from raretok.errors import UserError

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+
 from raretok.__main__ import main
 from raretok.data.synthetic import SYMBOLS, characters
 from raretok.errors import UserError

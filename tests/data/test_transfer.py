@@ -2,6 +2,7 @@
 
 import pytest
 from made_files import published
+
 from raretok.data.transfer import ATTEMPTS, CHUNK, download
 from raretok.errors import UserError
 

@@ -4,6 +4,7 @@ import gzip
 
 import pytest
 from made_files import make_tar, make_zip
+
 from raretok.data.unpack import unpack
 from raretok.errors import UserError
 

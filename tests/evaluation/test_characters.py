@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+
 from raretok.errors import UserError
 from raretok.evaluation import characters
 from raretok.evaluation.characters import Settings, evaluate_checkpoint, score, scored_positions, text_metrics

@@ -5,6 +5,7 @@ import string
 
 import numpy as np
 import pytest
+
 from raretok.evaluation.clusters import BLOCKS, MASKS, cluster_means, figure_order, mask
 
 SHAKESPEARE = sorted("\n !$&',-.3:;?" + string.ascii_letters)

@@ -5,11 +5,12 @@ import string
 
 import numpy as np
 import pytest
+from safetensors.torch import save_file
+
 from raretok.__main__ import EXIT_USER_ERROR, main
 from raretok.data.corpora import load_manifest, prepare
 from raretok.evaluation.gradients import average_of_ratio, ratio_of_average
 from raretok.models import build_model
-from safetensors.torch import save_file
 
 MODEL = {"name": "decoder", "layers": 1, "heads": 2, "width": 8, "context": 8, "tied": True}
 SETTINGS = {"batch_size": 2, "drop_incomplete": True, "examples": 4, "neighbours": 3}

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+
 from raretok.evaluation.gradients import (
     average_of_ratio,
     average_of_ratio_dropped,

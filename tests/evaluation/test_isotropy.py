@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from raretok.evaluation import isotropy as module
 from raretok.evaluation.isotropy import isotropy
 

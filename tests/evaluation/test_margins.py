@@ -5,11 +5,12 @@ import math
 
 import pytest
 import torch
+from safetensors.torch import save_file
+
 from raretok.__main__ import EXIT_USER_ERROR, main
 from raretok.errors import UserError
 from raretok.evaluation.margins import effective_margin, per_token_margins
 from raretok.models.gpt2 import FinalLayers, initialise
-from safetensors.torch import save_file
 
 OPTIONS = ["measure-gpt2", "--name", "Tiny", "--width", "8", "--vocabulary", "23", "--percentile-index", "3"]
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from raretok.evaluation.neighbours import cosines, nearest, related, related_share
 
 RNG = np.random.default_rng(0)

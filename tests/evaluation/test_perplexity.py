@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+
 from raretok.evaluation.perplexity import (
     TEMPERATURES,
     best_temperature,

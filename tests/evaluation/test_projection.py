@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from raretok.evaluation.projection import principal_components, translation_distance
 
 RNG = np.random.default_rng(0)

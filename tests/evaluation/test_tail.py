@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+
 from raretok.evaluation.perplexity import negative_log_likelihood
 from raretok.evaluation.tail import tail_mass, target_probability
 

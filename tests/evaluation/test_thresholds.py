@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from raretok.evaluation.thresholds import (
     check_lemma3,
     check_min_p,

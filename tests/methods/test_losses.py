@@ -7,10 +7,19 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raretok.methods import adversarial, agg, build_method, contrastive, cosreg, cross_entropy, softminus, threshold
+from raretok.methods import (
+    adversarial,
+    agg,
+    build_method,
+    contrastive,
+    cosreg,
+    cross_entropy,
+    softminus,
+    threshold,
+)
 from raretok.models.output import GatedLinear, Outputs, output_loss
 
-TOLERANCE = dict(rtol=0, atol=1e-12)
+TOLERANCE = {"rtol": 0, "atol": 1e-12}
 
 
 def random_inputs(seed, positions, types, width, spread=2.0):
@@ -115,7 +124,12 @@ def fixed_gate(g1, g2, rare):
 
 
 @settings(max_examples=60, deadline=None)
-@given(seed=st.integers(0, 10**6), positions=st.integers(1, 20), types=st.integers(2, 17), width=st.integers(1, 6))
+@given(
+    seed=st.integers(0, 10**6),
+    positions=st.integers(1, 20),
+    types=st.integers(2, 17),
+    width=st.integers(1, 6),
+)
 def test_gated_gradients_equal_three_logits(seed, positions, types, width):
     h, w, y = random_inputs(seed, positions, types, width)
     generator = torch.Generator().manual_seed(seed)

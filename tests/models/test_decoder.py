@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+
 from raretok.errors import UserError
 from raretok.models import build_model, load_model
 from raretok.training.checkpoint import save_tensors

@@ -2,9 +2,10 @@
 
 import pytest
 import torch
+from safetensors.torch import save_file
+
 from raretok.errors import UserError
 from raretok.models.gpt2 import initialise, load_final_layers
-from safetensors.torch import save_file
 
 
 def write(path, prefix="", vocabulary=11, width=4, leave_out=""):

@@ -4,6 +4,7 @@ import copy
 
 import numpy as np
 import pytest
+
 from raretok.data.corpora import load_manifest, prepare
 from raretok.runs import canonical_json
 

@@ -6,13 +6,14 @@ import math
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import load_file
+
 from raretok.errors import UserError
 from raretok.files import read_json
 from raretok.training.device import choose_device
 from raretok.training.loop import Options, Trainer, train
 from raretok.training.schedule import Cosine, build_schedule
 from raretok.training.tasks import CharacterTask
-from safetensors.numpy import load_file
 
 
 @pytest.fixture
@@ -98,7 +99,7 @@ def test_observed_norms_equal_three_separate_backward_passes(corpus, make_run):
     assert (marginal == 0).any()
     assert (marginal > 0).any()
     zero = marginal == 0
-    close = dict(rtol=1e-4, atol=1e-7)
+    close = {"rtol": 1e-4, "atol": 1e-7}
     torch.testing.assert_close(sums["sum_aligned"], aligned, **close)
     torch.testing.assert_close(sums["sum_marginal"], marginal, **close)
     torch.testing.assert_close(sums["zero_steps"], zero.double())

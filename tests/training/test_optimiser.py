@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+
 from raretok.methods import build_method
 from raretok.models import build_model
 from raretok.training.optimiser import Optimiser, RowAdamW

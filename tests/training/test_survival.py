@@ -8,10 +8,11 @@ import time
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file
+
 from raretok.files import read_json
 from raretok.runs import canonical_json
 from raretok.training.checkpoint import FILE_NAME
-from safetensors.numpy import load_file
 
 # As `python -m raretok`, but the third write of a checkpoint hangs after its data and before its rename.
 HANGING_WRITE = """

@@ -14,7 +14,10 @@ from raretok.errors import Interrupted, UserError
 # command: (module, what it does)
 COMMANDS = {
     "runs": ("raretok.runs", "print the run table of the config, one run a line"),
-    "download": ("raretok.data.sources", "fetch one file of a data set, from its URLs or a mirror, and check it"),
+    "download": (
+        "raretok.data.sources",
+        "fetch one file of a data set, from its URLs or a mirror, and check it",
+    ),
     "synthesise": ("raretok.data.synthetic", "make the seeded smoke corpus"),
     "prepare": ("raretok.data.corpora", "turn a corpus into token ids, counts and a manifest"),
     "train": ("raretok.training.command", "train one run, continuing where an interrupted one stopped"),

@@ -14,10 +14,12 @@ from pathlib import Path
 from raretok.configuration import merge, read_config, validate
 from raretok.data.catalogue import find_corpus, find_file, load_corpora, load_datasets
 from raretok.errors import UserError
-from raretok.methods import KINDS, build_method, build_part
+from raretok.methods import DEFAULTS, KINDS, build_method, build_part
 
 # Digits of the sha256 that name a run.
 HASH_DIGITS = 16
+# Where a run's final files lie, below the results of its scale; rules use it with the same wildcards.
+RUN_FOLDER = "runs/{experiment}/{method}/seed{seed}"
 # Keys of a method that are no part of its mathematics: its name for people, and overrides of the experiment.
 OVERRIDES = ("model", "training", "corpus")
 
@@ -37,6 +39,11 @@ class Run:
     seed: int
     settings: dict
     hash: str
+
+    def parts(self) -> list[str]:
+        """Names of the files in raretok/methods that the run's method is made of, defaults included."""
+        parts = DEFAULTS | self.settings["method"]
+        return sorted({part["name"] for part in parts.values() if isinstance(part, dict)})
 
     def json(self) -> str:
         """The run as `raretok train --run` takes it."""
@@ -59,6 +66,8 @@ class RunTable:
             known = ", ".join(sorted(path.stem for path in scale_path.parent.glob("*.yaml")))
             raise UserError(f"config: scale is {self.scale!r}; it can be {known}")
         self.scale_settings = read_config(scale_path, schemas / "scale.schema.yaml")
+        self.results = f"results/{self.scale}"
+        self.logs = f"logs/{self.scale}"
         self.seeds = seed_list(config["seeds"] or self.scale_settings["seeds"])
         self.root = root
         self.published: dict[str, dict] = {}
@@ -129,7 +138,8 @@ class RunTable:
 
     def folder(self, run: Run) -> str:
         """Where a run's final files lie."""
-        return f"results/{self.scale}/runs/{run.experiment}/{run.method}/seed{run.seed}"
+        names = {"experiment": run.experiment, "method": run.method, "seed": run.seed}
+        return f"{self.results}/{RUN_FOLDER.format(**names)}"
 
     def evaluation(self, experiment: str) -> str:
         """Canonical JSON of how an experiment's runs are evaluated."""

@@ -1,17 +1,23 @@
-"""What the rules ask the run table: inputs, parameters and resources of a job, and what the report shows.
+"""What the rules ask the run table: paths, inputs, parameters and resources of a job.
 
 Rules stay free of helper functions this way, and these can be tested without Snakemake.
 """
 
 import json
+import os
+import sys
 from pathlib import Path
 
 from raretok import runs
+from raretok.data import catalogue
 from raretok.errors import UserError
 from raretok.runs import Run, RunTable
 
 # Present where an NVIDIA driver is loaded; asking torch would cost every dry run its import.
 GPU_DRIVER = Path("/dev/nvidiactl")
+# A training of the character model stays under 0.5 GB; each further attempt gets as much again.
+TRAINING_MEGABYTES = 2000
+
 # Source files that can change the result of any training; a method's own files are added to these.
 TRAINING_SOURCES = (
     "data/batches",
@@ -25,10 +31,51 @@ TRAINING_SOURCES = (
     "training/schedule",
     "training/tasks",
 )
+# Source files that can change a metric or an array.
+EVALUATION_SOURCES = (
+    "evaluation/characters",
+    "evaluation/clusters",
+    "evaluation/command",
+    "evaluation/gradients",
+    "evaluation/isotropy",
+    "evaluation/neighbours",
+    "evaluation/perplexity",
+    "evaluation/projection",
+    "evaluation/ranking",
+    "evaluation/signature",
+    "evaluation/tail",
+    "models/decoder",
+    "models/layers",
+)
+GPT2_SOURCES = ("evaluation/margins", "evaluation/signature", "models/gpt2")
+
+
+def source_files(names: tuple[str, ...] | list[str]) -> list[str]:
+    """Paths of modules of the package, below the project's folder."""
+    return [f"workflow/raretok/{name}.py" for name in names]
 
 
 class Workflow(RunTable):
-    """The run table as rules see it. Methods named `..._of` take the wildcards experiment, method and seed."""
+    """The run table as rules see it. Methods named `..._of` take a job's wildcards."""
+
+    evaluation_sources = source_files(EVALUATION_SOURCES)
+    gpt2_sources = source_files(GPT2_SOURCES)
+
+    # Data: wildcards dataset and file, or corpus.
+
+    def file_entry_of(self, wildcards) -> str:
+        """What determines a downloaded file, as canonical JSON."""
+        return catalogue.file_params(self.datasets, wildcards.dataset, wildcards.file)
+
+    def corpus_entry_of(self, wildcards) -> str:
+        """What determines a corpus, as canonical JSON."""
+        return catalogue.corpus_params(self.corpora, wildcards.corpus)
+
+    def text_of(self, wildcards) -> str:
+        """The text of a corpus."""
+        return catalogue.text_file(self.corpora, wildcards.corpus)
+
+    # Runs: wildcards experiment, method and seed.
 
     def run_of(self, wildcards) -> Run:
         """The run of a job."""
@@ -40,51 +87,99 @@ class Workflow(RunTable):
 
     def state_of(self, wildcards) -> str:
         """Where a job keeps the state of its unfinished training."""
-        return f"results/{self.scale}/state/{self.run_of(wildcards).hash}"
+        return f"{self.results}/state/{self.run_of(wildcards).hash}"
 
     def manifest_of(self, wildcards) -> str:
         """Manifest of the corpus that a job trains or evaluates on."""
-        name = self.run_of(wildcards).settings["corpus"]["name"]
-        return f"results/{self.scale}/data/{name}/manifest.json"
+        return f"{self.results}/data/{self.run_of(wildcards).settings['corpus']['name']}/manifest.json"
 
     def threads_of(self, wildcards) -> int:
         """Threads of a job's training, which are part of its settings."""
         return self.run_of(wildcards).settings["training"]["threads"]
 
+    def memory_of(self, wildcards, attempt: int) -> int:
+        """Memory of a training in MB, more at every attempt."""
+        return TRAINING_MEGABYTES * attempt
+
     def evaluation_of(self, wildcards) -> str:
         """How a job's run is evaluated, as canonical JSON."""
         return self.evaluation(wildcards.experiment)
 
+    def training_sources_of(self, wildcards) -> list[str]:
+        """The source files that can change what a job trains: the loop, the model, its own method's parts."""
+        return source_files([*TRAINING_SOURCES, *(f"methods/{name}" for name in self.run_of(wildcards).parts())])
+
     @property
     def gpus(self) -> int:
-        """GPUs that a job asks for: one where config says cuda, or auto finds a driver on this machine."""
+        """GPUs that a training asks for: one where config says cuda, or auto finds a driver on this machine."""
         return int(self.config["device"] == "cuda" or (self.config["device"] == "auto" and GPU_DRIVER.exists()))
 
-    def training_sources(self, wildcards) -> list[str]:
-        """The source files that can change what a job trains: the loop, the model, its own method's parts."""
-        parts = {"separated", "cross_entropy"} | {
-            part["name"] for part in self.run_of(wildcards).settings["method"].values() if isinstance(part, dict)
-        }
-        files = [*TRAINING_SOURCES, *(f"methods/{name}" for name in sorted(parts))]
-        return [f"workflow/raretok/{name}.py" for name in files]
+    # GPT-2: wildcard repository.
 
-    # What the report asks.
+    def gpt2_of(self, wildcards) -> dict:
+        """Name, width, vocabulary and percentile of one GPT-2; UserError for one that no paper measures."""
+        for paper in self.papers.values():
+            settings = paper.get("gpt2", {"models": {}})
+            for name, model in settings["models"].items():
+                if model["repository"] == wildcards.repository:
+                    return {"name": name, "width": model["width"]} | {
+                        key: settings[key] for key in ("vocabulary", "percentile_index")
+                    }
+        raise UserError(f"no file in config/papers has {wildcards.repository!r} under gpt2.models")
 
-    def metrics_files(self, paper: str | None = None) -> list[str]:
-        """metrics.json of every run, or of one paper's."""
-        return [f"{self.folder(run)}/metrics.json" for run in self.runs.values() if paper in (None, run.paper)]
-
-    def arrays_for(self, paper: str, item: str) -> list[str]:
-        """arrays.npz of every run that a table or figure shows."""
-        shown = self.item(paper, item).get("methods", [])
-        return [
-            f"{self.folder(run)}/arrays.npz" for run in self.runs.values() if run.paper == paper and run.method in shown
-        ]
+    def gpt2_checkpoint_of(self, wildcards) -> list[str]:
+        """Pre-trained weights of one GPT-2, or nothing where the config skips them."""
+        place = self.config["gpt2_weights"]
+        if place == "skip":
+            return []
+        return [f"{'resources' if place == 'hub' else place}/{wildcards.repository}/model.safetensors"]
 
     def gpt2_files(self, paper: str) -> list[str]:
         """What is measured of every GPT-2 that a paper reports on."""
         models = self.papers[paper].get("gpt2", {"models": {}})["models"]
-        return [f"results/{self.scale}/gpt2/{model['repository']}.json" for model in models.values()]
+        return [f"{self.results}/gpt2/{model['repository']}.json" for model in models.values()]
+
+    # Reports: wildcards paper and item.
+
+    @property
+    def metrics_files(self) -> list[str]:
+        """metrics.json of every run."""
+        return [f"{self.folder(run)}/metrics.json" for run in self.runs.values()]
+
+    def measured_for(self, paper: str, item: str) -> list[str]:
+        """metrics.json and arrays.npz of the runs that a table or figure shows, or measurements of GPT-2."""
+        entry = self.item(paper, item)
+        if entry.get("kind") == "gpt2":
+            return self.gpt2_files(paper)
+        shown = entry.get("methods", [])
+        runs_shown = [run for run in self.runs.values() if run.paper == paper and run.method in shown]
+        return [f"{self.folder(run)}/{name}" for run in runs_shown for name in ("metrics.json", "arrays.npz")]
+
+    def measured_of(self, wildcards) -> list[str]:
+        """What a table or figure shows."""
+        return self.measured_for(wildcards.paper, wildcards.item)
+
+    def definition_of(self, wildcards) -> str:
+        """What the config says about a table or figure, as JSON."""
+        return self.definition(wildcards.paper, wildcards.item)
+
+    @property
+    def definitions(self) -> list[str]:
+        """What the config says about every paper, as JSON."""
+        return [self.definition(paper) for paper in self.papers]
+
+    @property
+    def measured_for_claims(self) -> list[str]:
+        """Everything that claims about figures and GPT-2 read beside the metrics."""
+        items = [(paper, figure) for paper, settings in self.papers.items() for figure in settings["figures"]]
+        arrays = {path: None for item in items for path in self.measured_for(*item)}
+        return [*arrays, *(path for paper in self.papers for path in self.gpt2_files(paper))]
+
+    def items(self, paper: str) -> list[str]:
+        """Every table and figure of a paper."""
+        settings = self.papers[paper]
+        tables = [f"{self.results}/tables/{paper}/{item}.csv" for item in settings["tables"]]
+        return tables + [f"{self.results}/figures/{paper}/{item}.svg" for item in settings["figures"]]
 
     def item(self, paper: str, item: str) -> dict:
         """The config entry of a table or figure; UserError when there is none."""
@@ -129,3 +224,10 @@ class Workflow(RunTable):
 def load(config: dict, root: Path | str = ".") -> Workflow:
     """The run table for the rules; see `raretok.runs.load` for what it raises."""
     return runs.load(config, root, Workflow)
+
+
+def use_this_checkout() -> None:
+    """Make `python -m raretok` in jobs mean this package and the Python at work here, environment activated or not."""
+    package = str(Path(__file__).parents[1])
+    for variable, folder in (("PYTHONPATH", package), ("PATH", str(Path(sys.executable).parent))):
+        os.environ[variable] = os.pathsep.join(filter(None, [folder, os.environ.get(variable)]))

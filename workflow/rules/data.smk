@@ -16,15 +16,6 @@ Archives and unfinished downloads lie in resources/cache/, which can be deleted 
 
 from snakemake.exceptions import WorkflowError
 
-from raretok.data import catalogue
-from raretok.errors import UserError
-
-try:
-    DATASETS = catalogue.load_datasets("config/datasets.yaml")
-    CORPORA = catalogue.load_corpora("config/corpora.yaml")
-except UserError as error:
-    raise WorkflowError(str(error)) from None
-
 
 rule download:
     """
@@ -36,14 +27,16 @@ rule download:
     log:
         "logs/download/{dataset}/{file}.txt",
     wildcard_constraints:
-        dataset="|".join(DATASETS),
+        dataset="|".join(TABLE.datasets),
         file=".+",
     retries: 2
+    conda:
+        "../../envs/raretok.yaml"
     resources:
         # No parameter: what was downloaded stays right when it could now come from another place.
         mirror=config["data_mirror"] or "",
     params:
-        entry=lambda wildcards: catalogue.file_params(DATASETS, wildcards.dataset, wildcards.file),
+        entry=TABLE.file_entry_of,
     shell:
         """
         exec &> >(tee {log:q})
@@ -69,9 +62,11 @@ rule synthesise:
     log:
         "logs/synthesise/{corpus}.txt",
     wildcard_constraints:
-        corpus="|".join(CORPORA),
+        corpus="|".join(TABLE.corpora),
+    conda:
+        "../../envs/raretok.yaml"
     params:
-        entry=lambda wildcards: catalogue.corpus_params(CORPORA, wildcards.corpus),
+        entry=TABLE.corpus_entry_of,
     shell:
         """
         exec &> >(tee {log:q})

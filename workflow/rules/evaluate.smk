@@ -15,34 +15,9 @@ OUTPUTS:
     arrays  = results/<scale>/runs/<experiment>/<method>/seed<k>/arrays.npz
     gpt2    = results/<scale>/gpt2/<repository>.json
 
-Nothing here is read by training, and no plotting code is read here.
+`sources` are the files that can change a number: editing one measures again, editing a figure does not. Nothing
+here is read by training.
 """
-
-# `sources` are the files that can change a number; editing one measures again, editing a figure does not.
-
-
-def gpt2_checkpoint(wildcards):
-    """Pre-trained weights of one GPT-2, or nothing."""
-    if config["gpt2_weights"] == "skip":
-        return []
-    folder = "resources" if config["gpt2_weights"] == "hub" else config["gpt2_weights"]
-    return f"{folder}/{wildcards.repository}/model.safetensors"
-
-
-def gpt2_settings(wildcards):
-    """Name, width, vocabulary and percentile of one GPT-2, as the command's options."""
-    settings = TABLE.papers["stop_jostling"]["gpt2"]
-    for name, model in settings["models"].items():
-        if model["repository"] == wildcards.repository:
-            return {
-                "name": name,
-                "width": model["width"],
-                "vocabulary": settings["vocabulary"],
-                "percentile_index": settings["percentile_index"],
-            }
-    raise ValueError(
-        f"config/papers/stop_jostling.yaml: gpt2.models has no repository {wildcards.repository}"
-    )
 
 
 rule evaluate:
@@ -53,38 +28,24 @@ rule evaluate:
       - ratios of gradient norms, where training observed them
     """
     input:
-        model=f"results/{TABLE.scale}/runs/{{experiment}}/{{method}}/seed{{seed}}/model.safetensors",
-        last=f"results/{TABLE.scale}/runs/{{experiment}}/{{method}}/seed{{seed}}/last.safetensors",
-        observations=f"results/{TABLE.scale}/runs/{{experiment}}/{{method}}/seed{{seed}}/observations.npz",
-        training=f"results/{TABLE.scale}/runs/{{experiment}}/{{method}}/seed{{seed}}/training.json",
+        model="<run>/model.safetensors",
+        last="<run>/last.safetensors",
+        observations="<run>/observations.npz",
+        training="<run>/training.json",
         manifest=TABLE.manifest_of,
-        sources=expand(
-            "workflow/raretok/{file}.py",
-            file=[
-                "evaluation/characters",
-                "evaluation/clusters",
-                "evaluation/command",
-                "evaluation/gradients",
-                "evaluation/isotropy",
-                "evaluation/neighbours",
-                "evaluation/perplexity",
-                "evaluation/projection",
-                "evaluation/ranking",
-                "evaluation/signature",
-                "evaluation/tail",
-                "models/decoder",
-                "models/layers",
-            ],
-        ),
+        sources=TABLE.evaluation_sources,
     output:
-        metrics=f"results/{TABLE.scale}/runs/{{experiment}}/{{method}}/seed{{seed}}/metrics.json",
-        arrays=f"results/{TABLE.scale}/runs/{{experiment}}/{{method}}/seed{{seed}}/arrays.npz",
+        metrics="<run>/metrics.json",
+        arrays="<run>/arrays.npz",
     log:
-        f"logs/{TABLE.scale}/evaluate/{{experiment}}/{{method}}/seed{{seed}}.txt",
+        "<logs>/evaluate/<log>",
+    conda:
+        "../../envs/raretok.yaml"
     threads: 1
     resources:
         # `auto` also measures well without a GPU, beside a training that has it.
         gpu=int(config["device"] == "cuda"),
+        device=config["device"],
     params:
         folder=subpath(input.model, parent=True),
         settings=TABLE.evaluation_of,
@@ -94,7 +55,7 @@ rule evaluate:
             --run-folder {params.folder:q} \
             --manifest {input.manifest:q} \
             --settings {params.settings:q} \
-            --device {config[device]:q} \
+            --device {resources.device:q} \
             --threads {threads} \
             --metrics {output.metrics:q} \
             --arrays {output.arrays:q} \
@@ -109,21 +70,21 @@ rule measure_gpt2:
       - pre-trained, where gpt2_weights gives its checkpoint
     """
     input:
-        checkpoint=gpt2_checkpoint,
-        sources=expand(
-            "workflow/raretok/{file}.py",
-            file=["evaluation/margins", "evaluation/signature", "models/gpt2"],
-        ),
+        checkpoint=TABLE.gpt2_checkpoint_of,
+        sources=TABLE.gpt2_sources,
     output:
-        measured=f"results/{TABLE.scale}/gpt2/{{repository}}.json",
+        measured="<results>/gpt2/{repository}.json",
     log:
-        f"logs/{TABLE.scale}/measure_gpt2/{{repository}}.txt",
+        "<logs>/measure_gpt2/{repository}.txt",
+    conda:
+        "../../envs/raretok.yaml"
     threads: 1
     resources:
         # `auto` also measures well without a GPU, beside a training that has it.
         gpu=int(config["device"] == "cuda"),
+        device=config["device"],
     params:
-        gpt2=gpt2_settings,
+        gpt2=TABLE.gpt2_of,
         seed=1,
     shell:
         """
@@ -134,7 +95,7 @@ rule measure_gpt2:
             --percentile-index {params.gpt2[percentile_index]} \
             --checkpoint {input.checkpoint:q} \
             --seed {params.seed} \
-            --device {config[device]:q} \
+            --device {resources.device:q} \
             --threads {threads} \
             --output {output.measured:q} \
             >{log:q} 2>&1

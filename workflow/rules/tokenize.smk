@@ -21,18 +21,20 @@ rule prepare:
       - counts of the training split and checksums in the manifest
     """
     input:
-        text=lambda wildcards: catalogue.text_file(CORPORA, wildcards.corpus),
+        text=TABLE.text_of,
         sources="workflow/raretok/data/corpora.py",
     output:
-        train=f"results/{TABLE.scale}/data/{{corpus}}/train.npy",
-        valid=f"results/{TABLE.scale}/data/{{corpus}}/valid.npy",
-        manifest=f"results/{TABLE.scale}/data/{{corpus}}/manifest.json",
+        train="<results>/data/{corpus}/train.npy",
+        valid="<results>/data/{corpus}/valid.npy",
+        manifest="<results>/data/{corpus}/manifest.json",
     log:
-        f"logs/{TABLE.scale}/prepare/{{corpus}}.txt",
+        "<logs>/prepare/{corpus}.txt",
     wildcard_constraints:
-        corpus="|".join(CORPORA),
+        corpus="|".join(TABLE.corpora),
+    conda:
+        "../../envs/raretok.yaml"
     params:
-        entry=lambda wildcards: catalogue.corpus_params(CORPORA, wildcards.corpus),
+        entry=TABLE.corpus_entry_of,
         folder=subpath(output.manifest, parent=True),
     shell:
         """

@@ -25,20 +25,25 @@ rule train:
     """
     input:
         manifest=TABLE.manifest_of,
-        sources=TABLE.training_sources,
+        sources=TABLE.training_sources_of,
     output:
-        model=f"results/{TABLE.scale}/runs/{{experiment}}/{{method}}/seed{{seed}}/model.safetensors",
-        last=f"results/{TABLE.scale}/runs/{{experiment}}/{{method}}/seed{{seed}}/last.safetensors",
-        history=f"results/{TABLE.scale}/runs/{{experiment}}/{{method}}/seed{{seed}}/history.csv",
-        observations=f"results/{TABLE.scale}/runs/{{experiment}}/{{method}}/seed{{seed}}/observations.npz",
-        training=f"results/{TABLE.scale}/runs/{{experiment}}/{{method}}/seed{{seed}}/training.json",
+        model="<run>/model.safetensors",
+        last="<run>/last.safetensors",
+        history="<run>/history.csv",
+        observations="<run>/observations.npz",
+        training="<run>/training.json",
     log:
-        f"logs/{TABLE.scale}/train/{{experiment}}/{{method}}/seed{{seed}}.txt",
+        "<logs>/train/<log>",
+    retries: 2
+    conda:
+        "../../envs/raretok.yaml"
     threads: TABLE.threads_of
     resources:
         gpu=TABLE.gpus,
-        mem_mb=lambda wildcards, attempt: 2000 * attempt,
-    retries: 2
+        mem_mb=TABLE.memory_of,
+        # No parameters: the hardware and how often the state is saved change no result.
+        device=config["device"],
+        checkpoint_seconds=config["checkpoint_seconds"],
     params:
         run=TABLE.run_json_of,
         state=TABLE.state_of,
@@ -50,7 +55,7 @@ rule train:
             --manifest {input.manifest:q} \
             --output {params.folder:q} \
             --state {params.state:q} \
-            --device {config[device]:q} \
-            --checkpoint-seconds {config[checkpoint_seconds]} \
+            --device {resources.device:q} \
+            --checkpoint-seconds {resources.checkpoint_seconds} \
             >>{log:q} 2>&1
         """

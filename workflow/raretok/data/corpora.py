@@ -54,14 +54,10 @@ class Corpus:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--corpora", required=True, type=Path, help="the list of corpora, config/corpora.yaml"
-    )
+    parser.add_argument("--corpora", required=True, type=Path, help="the list of corpora, config/corpora.yaml")
     parser.add_argument("--corpus", required=True, help="a corpus of that list")
     parser.add_argument("--text", required=True, type=Path, help="the corpus's text (UTF-8)")
-    parser.add_argument(
-        "--output", required=True, type=Path, help="folder for train.npy, valid.npy, manifest.json"
-    )
+    parser.add_argument("--output", required=True, type=Path, help="folder for train.npy, valid.npy, manifest.json")
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -158,9 +154,7 @@ def load_manifest(path: Path | str) -> Corpus:
         except (ValueError, EOFError) as error:
             raise UserError(f"{path.parent / part}.npy is damaged or cut short; {again}") from error
         if found != (tokens,):
-            raise UserError(
-                f"{path.parent / part}.npy has shape {found}, but {path} says {tokens:,} tokens; {again}"
-            )
+            raise UserError(f"{path.parent / part}.npy has shape {found}, but {path} says {tokens:,} tokens; {again}")
     return corpus
 
 
@@ -171,9 +165,7 @@ def _read(path: Path) -> str:
     except FileNotFoundError as error:
         raise UserError(f"{path} does not exist; download or synthesise it first") from error
     except UnicodeDecodeError as error:
-        raise UserError(
-            f"{path} is not UTF-8: {error.reason} at byte {error.start}; convert or replace it"
-        ) from error
+        raise UserError(f"{path} is not UTF-8: {error.reason} at byte {error.start}; convert or replace it") from error
     if not text:
         raise UserError(f"{path} is empty; get it again")
     return text

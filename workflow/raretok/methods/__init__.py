@@ -45,9 +45,7 @@ def build_method(settings: dict, where: str = "method") -> Method:
     temperature = settings.get("training_temperature", 1.0)
     if not temperature > 0:
         raise UserError(f"{where}.training_temperature is {temperature}; it must be above 0")
-    parts = {
-        kind: build_part(kind, spec, f"{where}.{kind}") for kind, spec in settings.items() if kind in KINDS
-    }
+    parts = {kind: build_part(kind, spec, f"{where}.{kind}") for kind, spec in settings.items() if kind in KINDS}
     method = Method(**parts, training_temperature=temperature)
     if method.gate is not None and parts["loss"].__module__.endswith(".contrastive"):
         raise UserError(f"{where}: a gate and the contrastive loss do not combine; leave one of them out")

@@ -7,7 +7,8 @@ import pandas as pd
 
 from raretok.errors import UserError
 from raretok.files import atomic_path, read_json
-from raretok.reporting.results import COLUMNS
+from raretok.reporting.definition import Definition
+from raretok.reporting.results import COLUMNS, Results, index_results
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,6 +44,20 @@ def collect(paths: list[Path]) -> pd.DataFrame:
             "twice: give every run's metrics.json once."
         )
     return table.sort_values(["paper", "experiment", "method", "seed"], kind="stable")
+
+
+def read_item(folder: Path, definition: Definition) -> Results:
+    """The results of the methods in a definition alone, from the metrics.json of their runs that are there.
+
+    A table or figure needs no run but its own, so it does not wait for `metrics.csv`.
+    """
+    runs = [
+        folder / "runs" / method.experiment / method.name / f"seed{seed}" / "metrics.json"
+        for method in definition.methods.values()
+        for seed in method.seeds
+    ]
+    metrics = collect([path for path in runs if path.exists()])
+    return index_results(folder, metrics.astype({"seed": int, "value": float}))
 
 
 def _rows(path: Path) -> list[dict]:

@@ -5,16 +5,16 @@ import importlib
 from pathlib import Path
 
 from raretok.errors import UserError
+from raretok.reporting.collect import read_item
 from raretok.reporting.definition import Definition, parse_definition
 from raretok.reporting.figures.style import caption, house_style, save
-from raretok.reporting.results import read_results
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     parser.add_argument("--item", required=True, help="the figure, such as figure3")
     parser.add_argument("--definition", required=True, help="the item's JSON, as runs.py writes it")
-    parser.add_argument("--results", type=Path, required=True, help="folder of the scale, with metrics.csv")
+    parser.add_argument("--results", type=Path, required=True, help="folder of the scale, with runs/")
     parser.add_argument("--output-stem", type=Path, required=True, help="path of the outputs without .svg, .png, .pdf")
 
 
@@ -24,7 +24,7 @@ def main(arguments: argparse.Namespace) -> None:
     definition.entry("figures", arguments.item)
     draw = drawing(definition, arguments.item)
     with house_style():
-        figure, text = draw(definition, arguments.item, read_results(arguments.results))
+        figure, text = draw(definition, arguments.item, read_item(arguments.results, definition))
         title = f"{definition.title}: {definition.heading(arguments.item)}"
         caption(figure, title, text)
         save(figure, arguments.output_stem, title, text)

@@ -107,8 +107,11 @@ class Results:
 
 def read_results(folder: Path | str) -> Results:
     """Read `metrics.csv` of the results folder of a scale; raises UserError where there is none."""
-    folder = Path(folder)
-    metrics = read_metrics(folder / "metrics.csv")
+    return index_results(Path(folder), read_metrics(Path(folder) / "metrics.csv"))
+
+
+def index_results(folder: Path, metrics: pd.DataFrame) -> Results:
+    """The results in `folder`, whose numbers are `metrics` (COLUMNS; `seed` whole, `value` a float)."""
     values = defaultdict(dict)
     keys = zip(*(metrics[name] for name in KEY), strict=True)
     for key, seed, value in zip(keys, metrics["seed"], metrics["value"], strict=True):

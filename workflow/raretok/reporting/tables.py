@@ -7,9 +7,10 @@ import pandas as pd
 
 from raretok.errors import UserError
 from raretok.files import atomic_path, write_text
+from raretok.reporting.collect import read_item
 from raretok.reporting.definition import Definition, parse_definition
 from raretok.reporting.neighbour_table import neighbour_cells
-from raretok.reporting.results import Results, read_results
+from raretok.reporting.results import Results
 from raretok.reporting.table_kinds import Cell, gpt2_cells, hyperparameter_cells, metric_cells
 from raretok.reporting.table_text import latex, markdown
 
@@ -26,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     parser.add_argument("--item", required=True, help="the table, such as table1")
     parser.add_argument("--definition", required=True, help="the item's JSON, as runs.py writes it")
-    parser.add_argument("--results", type=Path, required=True, help="folder of the scale, with metrics.csv")
+    parser.add_argument("--results", type=Path, required=True, help="folder of the scale, with runs/")
     parser.add_argument("--published", type=Path, default=Path("config/published"))
     parser.add_argument("--output-stem", type=Path, required=True, help="path of the outputs without .csv, .md, .tex")
 
@@ -34,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> None:
     """Run the command `table`."""
     definition = parse_definition(arguments.definition)
-    cells = cells_of(definition, arguments.item, read_results(arguments.results), arguments.published)
+    cells = cells_of(definition, arguments.item, read_item(arguments.results, definition), arguments.published)
     stem = str(arguments.output_stem)
     with atomic_path(f"{stem}.csv") as temporary:
         tidy(cells).to_csv(temporary, index=False, lineterminator="\n")
