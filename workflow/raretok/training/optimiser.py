@@ -4,6 +4,7 @@ Matrices and embeddings (also positions) decay, norms and biases do not, as in n
 """
 
 import torch
+from torch.optim.adamw import adamw
 
 from raretok.errors import UserError
 from raretok.methods import Method
@@ -52,70 +53,78 @@ class RowAdamW:
         """Tensors that a checkpoint keeps."""
         return {"exp_avg": self.exp_avg, "exp_avg_sq": self.exp_avg_sq, "row_steps": self.row_steps}
 
-    def load(self, state: dict[str, torch.Tensor]) -> None:
-        """Take over the tensors of a checkpoint."""
-        for name, tensor in self.state().items():
-            tensor.copy_(state[name])
-
 
 class Optimiser:
-    """All updates of one training: `torch.optim.AdamW`, and row-wise AdamW for matrices that skip rows."""
+    """All updates of one training: fused AdamW, and row-wise AdamW for matrices that skip rows.
+
+    AdamW is torch's functional form, which the class `torch.optim.AdamW` calls too: making an object of that
+    class imports torch's compiler, a second of work for every job. State: `exp_avg`, `exp_avg_sq` and `step` of
+    every parameter.
+    """
 
     def __init__(self, model: torch.nn.Module, method: Method, settings: dict):
         """settings: an experiment's `training.optimiser`, {name, betas, eps, weight_decay}."""
         if settings["name"] != "adamw":
             raise UserError(f"training.optimiser.name is {settings['name']!r}; it can be adamw")
-        betas, eps, decay = tuple(settings["betas"]), settings["eps"], settings["weight_decay"]
+        self.betas, self.eps = tuple(settings["betas"]), settings["eps"]
+        decay = settings["weight_decay"]
         update = method.embedding_update
-        decayed, plain, self.rows = [], [], {}
-        for name, parameter in model.named_parameters():
+        # weight decay: names of the parameters that have it
+        self.groups: dict[float, list[str]] = {}
+        self.rows: dict[str, RowAdamW] = {}
+        self.parameters = dict(model.named_parameters())
+        for name, parameter in self.parameters.items():
             is_embedding = parameter is model.input_weight or parameter is model.output_weight
             untied_output = is_embedding and parameter is not model.input_weight
-            own_decay = 0.0 if untied_output and not update.decays_untied_output else decay
+            decays = parameter.dim() >= 2 and (update.decays_untied_output or not untied_output)
+            own_decay = decay if decays else 0.0
             if is_embedding and update.skips_rows:
-                self.rows[name] = RowAdamW(parameter, betas, eps, own_decay)
-            elif parameter.dim() >= 2 and own_decay:
-                decayed.append(parameter)
+                self.rows[name] = RowAdamW(parameter, self.betas, self.eps, own_decay)
             else:
-                plain.append(parameter)
-        self.parameters = list(model.parameters())
-        self.adamw = torch.optim.AdamW(
-            [{"params": decayed, "weight_decay": decay}, {"params": plain, "weight_decay": 0.0}],
-            lr=0.0,
-            betas=betas,
-            eps=eps,
-            fused=True,
-        )
+                self.groups.setdefault(own_decay, []).append(name)
+        self.moments = {
+            name: {
+                "exp_avg": torch.zeros_like(self.parameters[name]),
+                "exp_avg_sq": torch.zeros_like(self.parameters[name]),
+                # Fused AdamW reads the count where the parameter lies.
+                "step": torch.zeros((), dtype=torch.float32, device=self.parameters[name].device),
+            }
+            for names in self.groups.values()
+            for name in names
+        }
 
+    @torch.no_grad()
     def step(self, learning_rate: float) -> None:
         """Update every parameter and clear the gradients."""
-        for group in self.adamw.param_groups:
-            group["lr"] = learning_rate
-        self.adamw.step()
+        for weight_decay, names in self.groups.items():
+            moments = [self.moments[name] for name in names]
+            adamw(
+                [self.parameters[name] for name in names],
+                [self.parameters[name].grad for name in names],
+                [moment["exp_avg"] for moment in moments],
+                [moment["exp_avg_sq"] for moment in moments],
+                [],
+                [moment["step"] for moment in moments],
+                fused=True,
+                amsgrad=False,
+                maximize=False,
+                beta1=self.betas[0],
+                beta2=self.betas[1],
+                lr=learning_rate,
+                weight_decay=weight_decay,
+                eps=self.eps,
+            )
         for rows in self.rows.values():
             rows.step(learning_rate)
-        for parameter in self.parameters:
+        for parameter in self.parameters.values():
             parameter.grad = None
 
     def state(self) -> dict[str, torch.Tensor]:
-        """Tensors that a checkpoint keeps, by name."""
-        tensors = {
-            f"adamw.{index}.{name}": tensor
-            for index, entry in self.adamw.state_dict()["state"].items()
-            for name, tensor in entry.items()
-        }
-        for matrix, rows in self.rows.items():
-            tensors |= {f"rows.{matrix}.{name}": tensor for name, tensor in rows.state().items()}
-        return tensors
+        """Tensors that a checkpoint keeps, `<parameter>/<moment>`."""
+        moments = self.moments | {name: rows.state() for name, rows in self.rows.items()}
+        return {f"{name}/{key}": tensor for name, entry in moments.items() for key, tensor in entry.items()}
 
     def load(self, tensors: dict[str, torch.Tensor]) -> None:
         """Take over the tensors of a checkpoint."""
-        entries: dict[int, dict] = {}
-        for key, tensor in tensors.items():
-            kind, rest = key.split(".", 1)
-            if kind == "adamw":
-                index, name = rest.split(".")
-                entries.setdefault(int(index), {})[name] = tensor
-        self.adamw.load_state_dict(self.adamw.state_dict() | {"state": entries})
-        for matrix, rows in self.rows.items():
-            rows.load({name: tensors[f"rows.{matrix}.{name}"] for name in rows.state()})
+        for name, tensor in self.state().items():
+            tensor.copy_(tensors[name])
