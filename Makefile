@@ -3,15 +3,25 @@
 PYTHON ?= python3
 CORES ?= all
 SCALE ?=
+CONFIG ?=
 ARGS ?=
 
 export PYTHON
 
 .DEFAULT_GOAL := report
-.PHONY: report test lint clean help environment environment-test
+# The scale whose finished runs are kept, and rendered again by `make recorded`.
+RECORDED_SCALE = $(or $(SCALE),small)
+
+.PHONY: report recorded record test lint clean help environment environment-test
 
 report: environment ## reproduce the papers and print where the report is (the default)
-	@sh envs/run.sh "$(SCALE)" --cores $(CORES) --rerun-incomplete $(ARGS)
+	@sh envs/run.sh "$(if $(SCALE),scale=$(SCALE)) $(CONFIG)" --cores $(CORES) $(ARGS)
+
+recorded: environment ## render the report of results/recorded/SCALE (default small) without training
+	@sh envs/run.sh "scale=$(RECORDED_SCALE) recorded=true $(CONFIG)" --cores $(CORES) $(ARGS)
+
+record: environment ## keep what the report of SCALE (default small) is made of in results/recorded/SCALE
+	@.venv/bin/python -m raretok record --results results/$(RECORDED_SCALE) --output results/recorded/$(RECORDED_SCALE)
 
 test: environment-test ## run the fast tests
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m pytest -m "not slow" $(ARGS)
@@ -28,7 +38,8 @@ clean: ## remove the results of SCALE (or of config's scale) and caches; keep .v
 help: ## show this
 	@echo "make [TARGET] [VARIABLE=VALUE ...]"
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1|\2/p' Makefile | while IFS='|' read -r name what; do printf '%-10s%s\n' "$$name" "$$what"; done
-	@echo "Variables: SCALE=smoke|small|paper, CORES=all, PYTHON=python3, ARGS=further Snakemake (or pytest) arguments"
+	@echo "Variables: SCALE=smoke|small|paper, CONFIG='seeds=3 data_mirror=FOLDER', CORES=all, PYTHON=python3,"
+	@echo "           ARGS=further Snakemake (or pytest) arguments"
 
 environment:
 	@sh envs/setup.sh

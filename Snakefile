@@ -64,10 +64,14 @@ rule all:
         "<results>/report/index.html",
 
 
-include: "workflow/rules/data.smk"
-include: "workflow/rules/tokenize.smk"
-include: "workflow/rules/train.smk"
-include: "workflow/rules/evaluate.smk"
+if not TABLE.recorded:
+
+    include: "workflow/rules/data.smk"
+    include: "workflow/rules/tokenize.smk"
+    include: "workflow/rules/train.smk"
+    include: "workflow/rules/evaluate.smk"
+
+
 include: "workflow/rules/report.smk"
 
 

@@ -1,14 +1,21 @@
 #!/bin/sh
-# Runs the workflow in .venv and says where the report is:  sh envs/run.sh SCALE [SNAKEMAKE OPTIONS]
-# SCALE may be empty: then config/config.yaml decides.
+# Runs the workflow in .venv and says where the report is:  sh envs/run.sh "KEY=VALUE ..." [SNAKEMAKE OPTIONS]
+# The keys are those of config/config.yaml; what is not named there is as that file says.
 set -u
 
-scale=$1
+config=$1
 shift
-if [ -n "$scale" ]; then
-    set -- "$@" --config "scale=$scale"
-else
-    scale=$(sed -n 's/^scale: *\([a-z]*\).*/\1/p' config/config.yaml)
+scale=$(sed -n 's/^scale: *\([a-z]*\).*/\1/p' config/config.yaml)
+folder=results
+for word in $config; do
+    case $word in
+        scale=*) scale=${word#scale=} ;;
+        recorded=true) folder=results/recorded ;;
+    esac
+done
+if [ -n "$(echo $config)" ]; then
+    # shellcheck disable=SC2086  # one argument a word is meant
+    set -- "$@" --config $config
 fi
 
 # Rules call `python`, which must be the one with the pinned packages.
@@ -25,7 +32,7 @@ if [ "$status" -ne 0 ]; then
     echo "raretok: not finished (see above). Nothing that is done is lost: the same command continues." >&2
     exit "$status"
 fi
-report=results/$scale/report/index.html
+report=$folder/$scale/report/index.html
 if [ -f "$report" ]; then
     echo "raretok: the report is $report"
 fi

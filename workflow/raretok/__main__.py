@@ -27,6 +27,7 @@ COMMANDS = {
     "table": ("raretok.reporting.tables", "render one table of a paper, published beside reproduced"),
     "figure": ("raretok.reporting.figure", "render one figure of a paper"),
     "claims": ("raretok.reporting.claims", "give a verdict on every claim of a paper"),
+    "record": ("raretok.reporting.record", "keep what a scale's report is made of under results/recorded"),
     "page": ("raretok.reporting.page", "render the self-contained report page"),
 }
 

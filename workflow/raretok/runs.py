@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+import yaml
+
 from raretok.configuration import merge, read_config, validate
 from raretok.data.catalogue import find_corpus, find_file, load_corpora, load_datasets
 from raretok.errors import UserError
@@ -66,10 +68,12 @@ class RunTable:
             known = ", ".join(sorted(path.stem for path in scale_path.parent.glob("*.yaml")))
             raise UserError(f"config: scale is {self.scale!r}; it can be {known}")
         self.scale_settings = read_config(scale_path, schemas / "scale.schema.yaml")
-        self.results = f"results/{self.scale}"
+        self.recorded = config["recorded"]
+        self.results = f"results/recorded/{self.scale}" if self.recorded else f"results/{self.scale}"
         self.logs = f"logs/{self.scale}"
-        self.seeds = seed_list(config["seeds"] or self.scale_settings["seeds"])
         self.root = root
+        recorded = self.recorded_seeds() if self.recorded else []
+        self.seeds = seed_list(config["seeds"] or recorded or self.scale_settings["seeds"])
         self.published: dict[str, dict] = {}
         self.papers: dict[str, dict] = {}
         for paper in config["papers"]:
@@ -100,6 +104,11 @@ class RunTable:
             if experiment in self.experiments_of(paper, method)
             for seed in self.seeds
         }
+
+    def recorded_seeds(self) -> list[int]:
+        """Every seed of which a run was kept."""
+        folders = (self.root / self.results).glob("runs/*/*/seed*")
+        return sorted({int(folder.name.removeprefix("seed")) for folder in folders})
 
     def experiments_of(self, paper: str, method: str) -> list[str]:
         """The experiments in which a method is trained: those it names, or all of its paper."""
@@ -155,8 +164,19 @@ def load(config: dict, root: Path | str = ".", table: type[RunTable] = RunTable)
     Raises UserError naming file and key for an unknown key, a wrong value or a name that does not exist.
     """
     root = Path(root)
+    config = {key: as_yaml(value) for key, value in config.items()}
     validate(config, root / "config" / "schemas" / "config.schema.yaml", "config/config.yaml or --config")
     return table(config, root)
+
+
+def as_yaml(value):
+    """A string from the command line as YAML reads it (true, null, [1, 2]); anything else as it is."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return yaml.safe_load(value)
+    except yaml.YAMLError:
+        return value
 
 
 def seed_list(seeds: int | list[int]) -> list[int]:

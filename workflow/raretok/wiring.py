@@ -137,14 +137,18 @@ class Workflow(RunTable):
     def gpt2_files(self, paper: str) -> list[str]:
         """What is measured of every GPT-2 that a paper reports on."""
         models = self.papers[paper].get("gpt2", {"models": {}})["models"]
-        return [f"{self.results}/gpt2/{model['repository']}.json" for model in models.values()]
+        return self.available([f"{self.results}/gpt2/{model['repository']}.json" for model in models.values()])
 
     # Reports: wildcards paper and item.
 
     @property
     def metrics_files(self) -> list[str]:
         """metrics.json of every run."""
-        return [f"{self.folder(run)}/metrics.json" for run in self.runs.values()]
+        return self.available([f"{self.folder(run)}/metrics.json" for run in self.runs.values()])
+
+    def available(self, paths: list[str]) -> list[str]:
+        """All of `paths`, since rules make them; of recorded results, those that are there."""
+        return [path for path in paths if (self.root / path).exists()] if self.recorded else paths
 
     def measured_for(self, paper: str, item: str) -> list[str]:
         """metrics.json and arrays.npz of the runs that a table or figure shows, or measurements of GPT-2."""
@@ -153,7 +157,8 @@ class Workflow(RunTable):
             return self.gpt2_files(paper)
         shown = entry.get("methods", [])
         runs_shown = [run for run in self.runs.values() if run.paper == paper and run.method in shown]
-        return [f"{self.folder(run)}/{name}" for run in runs_shown for name in ("metrics.json", "arrays.npz")]
+        names = ("metrics.json", "arrays.npz")
+        return self.available([f"{self.folder(run)}/{name}" for run in runs_shown for name in names])
 
     def measured_of(self, wildcards) -> list[str]:
         """What a table or figure shows."""

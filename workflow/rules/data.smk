@@ -34,7 +34,7 @@ rule download:
         "../../envs/raretok.yaml"
     resources:
         # No parameter: what was downloaded stays right when it could now come from another place.
-        mirror=config["data_mirror"] or "",
+        mirror=TABLE.config["data_mirror"] or "",
     params:
         entry=TABLE.file_entry_of,
     shell:

@@ -44,8 +44,8 @@ rule evaluate:
     threads: 1
     resources:
         # `auto` also measures well without a GPU, beside a training that has it.
-        gpu=int(config["device"] == "cuda"),
-        device=config["device"],
+        gpu=int(TABLE.config["device"] == "cuda"),
+        device=TABLE.config["device"],
     params:
         folder=subpath(input.model, parent=True),
         settings=TABLE.evaluation_of,
@@ -81,8 +81,8 @@ rule measure_gpt2:
     threads: 1
     resources:
         # `auto` also measures well without a GPU, beside a training that has it.
-        gpu=int(config["device"] == "cuda"),
-        device=config["device"],
+        gpu=int(TABLE.config["device"] == "cuda"),
+        device=TABLE.config["device"],
     params:
         gpt2=TABLE.gpt2_of,
         seed=1,

@@ -42,8 +42,8 @@ rule train:
         gpu=TABLE.gpus,
         mem_mb=TABLE.memory_of,
         # No parameters: the hardware and how often the state is saved change no result.
-        device=config["device"],
-        checkpoint_seconds=config["checkpoint_seconds"],
+        device=TABLE.config["device"],
+        checkpoint_seconds=TABLE.config["checkpoint_seconds"],
     params:
         run=TABLE.run_json_of,
         state=TABLE.state_of,

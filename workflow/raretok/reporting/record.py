@@ -1,0 +1,48 @@
+"""Keep what a scale's report is made of, so that it can be made again without training.
+
+Numbers, arrays, histories and provenance are kept; weights and states are not.
+"""
+
+import argparse
+import shutil
+from pathlib import Path
+
+from raretok.errors import UserError
+from raretok.files import atomic_path
+
+# Of every evaluated run, and of the scale.
+RUN_FILES = ("metrics.json", "arrays.npz", "history.csv")
+SCALE_FILES = "gpt2/*.json"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.add_argument("--results", type=Path, required=True, help="folder of a scale, such as results/small")
+    parser.add_argument("--output", type=Path, required=True, help="where to keep it, such as results/recorded/small")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Run the command `record`."""
+    kept = record(arguments.results, arguments.output)
+    print(f"kept {len(kept)} run(s) of {arguments.results} in {arguments.output}")
+
+
+def record(results: Path, output: Path) -> list[Path]:
+    """Copy what reports need of every evaluated run; returns the runs' folders below `output`.
+
+    Raises UserError where nothing has been evaluated.
+    """
+    finished = sorted(path.parent for path in results.glob("runs/*/*/*/metrics.json"))
+    if not finished:
+        raise UserError(f"{results} holds no evaluated run; run the workflow at that scale first")
+    for folder in finished:
+        for name in RUN_FILES:
+            _copy(folder / name, output / folder.relative_to(results) / name)
+    for path in results.glob(SCALE_FILES):
+        _copy(path, output / path.relative_to(results))
+    return [output / folder.relative_to(results) for folder in finished]
+
+
+def _copy(source: Path, target: Path) -> None:
+    with atomic_path(target) as temporary:
+        shutil.copyfile(source, temporary)
