@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(workflow.basedir) / "workflow"))
 
 from raretok import wiring
 from raretok.errors import UserError
-from raretok.runs import RUN_FOLDER
+from raretok.runs import RUN_FOLDER, RUN_NAME
 
 wiring.use_this_checkout()
 
@@ -40,7 +40,7 @@ pathvars:
     results=TABLE.results,
     logs=TABLE.logs,
     run=f"<results>/{RUN_FOLDER}",
-    log=f"{RUN_FOLDER}.txt",
+    log=f"{RUN_NAME}.txt",
 
 
 wildcard_constraints:

@@ -37,9 +37,9 @@ sys.exit(main(sys.argv[2:]))
 class Training:
     """A training started as its own process."""
 
-    def __init__(self, folder, manifest, run, prefix=("-m", "raretok"), checkpoint_steps=20):
+    def __init__(self, folder, manifest, run, prefix=("-m", "raretok"), checkpoint_steps=20, log=None):
         self.output, self.state = folder / "output", folder / "state"
-        self.log = (folder / "log.txt").open("a+")
+        self.log = (log or folder / "log.txt").open("a+")
         command = [sys.executable, *prefix, "train", "--run", run, "--manifest", str(manifest)]
         command += ["--output", str(self.output), "--state", str(self.state), "--device", "cpu"]
         command += ["--checkpoint-steps", str(checkpoint_steps)]
@@ -160,14 +160,14 @@ def test_damaged_state_is_one_sentence(tmp_path, manifest, run_json):
     assert "Traceback" not in training.text()
 
 
-def test_one_run_is_trained_by_one_process(tmp_path, manifest, run_json):
-    first = Training(tmp_path, manifest, run_json)
-    first.wait_for((tmp_path / "state.lock").exists)
-    time.sleep(0.05)
-    second = Training(tmp_path, manifest, run_json)
+def test_one_run_is_trained_by_one_process(tmp_path, manifest, make_run):
+    long_run = canonical_json(make_run(training={"steps": 1_000_000}))
+    first = Training(tmp_path, manifest, long_run)
+    first.wait_for_checkpoints(1)
+    second = Training(tmp_path, manifest, long_run)
     assert second.end() == 2
     assert "another process is training this run" in second.text()
-    assert first.end() == 0
+    assert first.end(signal.SIGTERM) == 75
 
 
 def test_loss_that_is_not_finite(tmp_path, manifest, make_run):
@@ -193,7 +193,8 @@ def test_full_disk_is_one_sentence(tmp_path, manifest, run_json):
     if mount.returncode:
         pytest.skip("this machine allows no mounts")
     try:
-        training = Training(disk, manifest, run_json)
+        # The message needs a disk that is not full.
+        training = Training(disk, manifest, run_json, log=tmp_path / "log.txt")
         assert training.end() == 2
         assert "is the disk full?" in training.text()
     finally:

@@ -20,8 +20,9 @@ from raretok.methods import DEFAULTS, KINDS, build_method, build_part
 
 # Digits of the sha256 that name a run.
 HASH_DIGITS = 16
-# Where a run's final files lie, below the results of its scale; rules use it with the same wildcards.
-RUN_FOLDER = "runs/{experiment}/{method}/seed{seed}"
+# How a run is named in paths, with the wildcards of the rules, and where its final files lie below the results.
+RUN_NAME = "{experiment}/{method}/seed{seed}"
+RUN_FOLDER = f"runs/{RUN_NAME}"
 # Keys of a method that are no part of its mathematics: its name for people, and overrides of the experiment.
 OVERRIDES = ("model", "training", "corpus")
 

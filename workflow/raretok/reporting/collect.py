@@ -49,8 +49,11 @@ def collect(paths: list[Path]) -> pd.DataFrame:
 def read_item(folder: Path, definition: Definition) -> Results:
     """The results of the methods in a definition alone, from the metrics.json of their runs that are there.
 
-    A table or figure needs no run but its own, so it does not wait for `metrics.csv`.
+    A table or figure needs no run but its own, so it does not wait for `metrics.csv`. Raises UserError where
+    there is no such folder.
     """
+    if not folder.is_dir():
+        raise UserError(f"{folder} does not exist; --results names the results of a scale, such as results/smoke.")
     runs = [
         folder / "runs" / method.experiment / method.name / f"seed{seed}" / "metrics.json"
         for method in definition.methods.values()
