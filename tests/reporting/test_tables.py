@@ -121,6 +121,18 @@ def test_missing_runs_leave_cells_empty(scale, tmp_path):
     assert "not run" in cell(read_csv(tmp_path / "table3.csv"), "GPT-2 XL", "margin_init")["note"]
 
 
+def test_a_model_of_one_language_is_reported_on_that_alone(scale, tmp_path):
+    """S18: the paper prints dashes for Monolingual on the high-resource language."""
+    definition = copy.deepcopy(scale.definition)
+    definition["methods"]["monolingual"]["groups"] = ["LR"]
+    assert scale.table("table1", tmp_path / "table1", definition) == 0
+    table = read_csv(tmp_path / "table1.csv")
+    high, low = (cell(table, "Monolingual", "PPL", group) for group in ("HR", "LR"))
+    assert (high["value"], high["note"]) == ("", "not printed; says nothing of HR")
+    assert low["value"]
+    assert low["published"] == "12.24"
+
+
 def test_smoke_is_never_compared(scale, tmp_path):
     smoke = definition_of("smoke", comparable=False)
     for item in TABLES:

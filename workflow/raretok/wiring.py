@@ -213,6 +213,7 @@ class Workflow(RunTable):
                         "label": method["label"],
                         "experiment": self.experiments_of(paper, name)[0],
                         "seeds": self.seeds,
+                        "groups": method.get("groups"),
                     }
                     for name, method in settings["methods"].items()
                     if shown is None or name in shown

@@ -13,12 +13,20 @@ from raretok.errors import UserError
 
 @dataclass(frozen=True)
 class Method:
-    """One trained method: `label` as printed (a [bracket] marks a further reading), seeds of this scale."""
+    """One trained method: `label` as printed (a [bracket] marks a further reading), seeds of this scale.
+
+    groups: the groups of data that it is measured on, where it is not all.
+    """
 
     name: str
     label: str
     experiment: str
     seeds: tuple[int, ...]
+    groups: tuple[str, ...] | None = None
+
+    def is_measured_on(self, group: str) -> bool:
+        """Whether a number of this group says anything about the method."""
+        return self.groups is None or group in self.groups
 
     @property
     def printed_label(self) -> str:
@@ -79,7 +87,13 @@ def parse_definition(text: str) -> Definition:
     try:
         raw = json.loads(text)
         methods = {
-            name: Method(name, method["label"], method["experiment"], tuple(method["seeds"]))
+            name: Method(
+                name,
+                method["label"],
+                method["experiment"],
+                tuple(method["seeds"]),
+                tuple(method["groups"]) if method.get("groups") else None,
+            )
             for name, method in raw["methods"].items()
         }
         return Definition(

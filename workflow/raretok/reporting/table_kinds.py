@@ -70,10 +70,13 @@ def _metric_cell(
     how: dict,
     printed: Printed | None,
 ) -> Cell:
-    values = results.per_seed(method, how["metric"], group, checkpoint, how.get("split"))
+    measured = method.is_measured_on(group)
+    values = results.per_seed(method, how["metric"], group, checkpoint, how.get("split")) if measured else {}
     summary = summarise(values)
     missing = ""
-    if summary is None:
+    if not measured:
+        missing = f"says nothing of {group}"
+    elif summary is None:
         needs = NEEDS_FINITE.get(how["metric"])
         infinite = needs and results.per_seed(method, needs, group, checkpoint, how.get("split"))
         missing = "no temperature: the perplexity is infinite" if infinite else NOT_RUN

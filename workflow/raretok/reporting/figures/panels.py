@@ -10,14 +10,22 @@ from raretok.reporting.figures.style import HIGH, LOW
 
 
 def mean_and_band(axes: Axes, x, values: np.ndarray, label: str | None, look: dict, **more) -> np.ndarray:
-    """Plot the mean over rows, with a band of one sample standard deviation where there are several rows."""
-    with np.errstate(invalid="ignore"):
-        mean = values.mean(0)
-        axes.plot(x, mean, label=label, linewidth=1.8, **look, **more)
-        if len(values) > 1:
-            deviation = values.std(0, ddof=1)
-            axes.fill_between(x, mean - deviation, mean + deviation, color=look["color"], alpha=0.15, linewidth=0)
-    return mean
+    """Plot the mean over rows (seeds x points), with a band of one sample standard deviation; return the mean."""
+    import seaborn  # a second to import, for the figures with curves alone
+
+    seaborn.lineplot(
+        x=np.tile(x, len(values)),
+        y=values.ravel(),
+        ax=axes,
+        label=label,
+        legend=False,
+        errorbar="sd",
+        err_kws={"alpha": 0.15, "linewidth": 0},
+        linewidth=1.8,
+        **look,
+        **more,
+    )
+    return values.mean(0)
 
 
 def draw_mask(axes: Axes, names: np.ndarray) -> None:

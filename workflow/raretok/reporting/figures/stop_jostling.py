@@ -187,10 +187,10 @@ def figure5(definition: Definition, item: str, results: Results) -> Drawn:
 
 def figure6(definition: Definition, item: str, results: Results) -> Drawn:
     """Embeddings in the plane of their first two principal components."""
-    figure = sheet(14, 6.6)
+    figure = sheet(15, 4.6)
     panels = figure.subplots(1, 2, sharex=True, sharey=True)
     methods = _methods(definition, item)
-    reach, drawn = 0.0, None
+    low, high, drawn = np.full(2, np.inf), np.full(2, -np.inf), None
     for axes, method in zip(panels, methods, strict=True):
         axes.set_title(method.label, loc="left")
         run = _first(results, method)
@@ -200,11 +200,12 @@ def figure6(definition: Definition, item: str, results: Results) -> Drawn:
         draw_plane(axes, run["best.pca"], run["counts"])
         axes.set(xlabel="first principal component", ylabel="second principal component")
         axes.set_aspect("equal")
-        reach = max(reach, np.abs(run["best.pca"]).max())
+        low, high = np.minimum(low, run["best.pca"].min(0)), np.maximum(high, run["best.pca"].max(0))
         drawn = axes
     if drawn is not None:
-        # Square and the same for both, so that distances can be compared.
-        drawn.set(xlim=(-1.08 * reach, 1.08 * reach), ylim=(-1.08 * reach, 1.08 * reach))
+        # The same for both, and one unit as long across as up, so that distances can be compared.
+        margin = 0.05 * (high - low).max()
+        drawn.set(xlim=(low[0] - margin, high[0] + margin), ylim=(low[1] - margin, high[1] + margin))
         handles = drawn.get_legend_handles_labels()
         panels[1].legend(*handles, loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
     return figure, (
