@@ -11,7 +11,7 @@ from raretok.__main__ import main
 from raretok.reporting.claims import judge, judge_paper
 from raretok.reporting.definition import parse_definition
 from raretok.reporting.intervals import t_interval, t_quantile
-from raretok.reporting.predicates import Truth
+from raretok.reporting.predicates import Truth, at_least, evaluate
 from raretok.reporting.results import read_results
 
 # Two-sided 95% points of Student's t, from printed tables.
@@ -50,6 +50,17 @@ def test_verdicts(slacks, verdict):
 def test_a_tie_reproduces_only_what_is_not_strict():
     assert judge({1: Truth(True, 0.0), 2: Truth(True, 0.0)}, None, "").verdict == "reproduced"
     assert judge({1: Truth(False, 0.0), 2: Truth(False, 0.0)}, None, "").verdict == "not reproduced"
+
+
+def test_a_measurement_on_the_bound_reproduces_it():
+    """`T_best` of five seeds at 0.95 is within 0.05 of 1, though not in floating point."""
+    truths = {seed: evaluate("abs(v('t','r','T') - 1) <= 0.05", lambda *key: 0.95) for seed in range(5)}
+    finding = judge(truths, None, "")
+    assert (finding.verdict, finding.effect) == ("reproduced", 0)
+
+
+def test_a_named_claim_on_the_bound_reproduces_it():
+    assert at_least(0.1 + 0.7, 0.8) == at_least(0.8, 0.1 + 0.7) == Truth(True, 0)
 
 
 def test_claims_csv(scale):

@@ -118,7 +118,32 @@ def test_no_number(predicate):
         evaluate(predicate, look_up)
 
 
-numbers = st.floats(-1e6, 1e6, allow_nan=False)
+@pytest.mark.parametrize(
+    ("predicate", "holds"),
+    [
+        ("abs(1.05 - 1) <= 0.05", True),
+        ("0.05 >= abs(1.05 - 1)", True),
+        ("0.05 < abs(1.05 - 1)", False),
+        ("abs(0.95 - 1) <= 0.05", True),
+        ("0.1 + 0.2 == 0.3", True),
+        ("0.1 + 0.2 > 0.3", False),
+        ("0.3 < 0.1 + 0.2", False),
+        ("30000000.1 + 0.2 <= 30000000.3", True),
+    ],
+)
+def test_a_bound_is_met_whatever_the_rounding(predicate, holds):
+    assert evaluate(predicate, look_up) == Truth(holds, 0)
+
+
+def test_what_differs_by_more_than_rounding_is_no_tie():
+    assert evaluate("1.0000001 <= 1", look_up).slack == pytest.approx(-1e-7)
+    assert not evaluate("1.0000001 == 1", look_up).holds
+    # Relative to the numbers: isotropies of e-20 are compared like any others.
+    assert evaluate("0.00000000000000000001 < 0.00000000000000000002", look_up).holds
+
+
+# Multiples of 1/64 are exact and differ by more than rounding.
+numbers = st.integers(-(10**6), 10**6).map(lambda k: k / 64)
 SIGNS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq}
 
 

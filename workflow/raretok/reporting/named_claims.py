@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from raretok.reporting.definition import Definition
-from raretok.reporting.predicates import Missing, Truth, all_of
+from raretok.reporting.predicates import Missing, Truth, all_of, at_least, greater
 from raretok.reporting.results import Printed, Results
 
 Found = tuple[dict[int, Truth], float | None, str]
@@ -51,16 +51,6 @@ class Evidence:
         if not seeds:
             raise Missing("no seed was run for all the methods compared")
         return {seed: judge(*(of_seed[seed] for of_seed in values)) for seed in seeds}
-
-
-def at_least(value: float, bound: float) -> Truth:
-    """value >= bound."""
-    return Truth(bool(value >= bound), float(value - bound))
-
-
-def greater(value: float, bound: float) -> Truth:
-    """value > bound."""
-    return Truth(bool(value > bound), float(value - bound))
 
 
 def fourteen_rarest(evidence: Evidence) -> Found:

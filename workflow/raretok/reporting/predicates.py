@@ -8,7 +8,7 @@ Everything else is refused. Nothing is executed.
 The **slack** of a truth is signed: positive when it holds with room, negative when it fails, in the unit of
 the numbers compared. a < b has b - a; a == b has -|a - b|; `and`, chains and `all` have the least slack of
 their parts, `or` and `any` the greatest. A slack of 0 is a tie: whether it holds depends on strictness, so
-the truth is kept beside it.
+the truth is kept beside it. A slack that rounding alone can make is 0, so that `abs(1.05 - 1) <= 0.05` holds.
 """
 
 import ast
@@ -23,6 +23,9 @@ from raretok.errors import UserError
 MAX_CHARACTERS = 4000
 MAX_DEPTH = 40
 MAX_STEPS = 20_000  # nodes visited, over all rounds of the generators
+# Numbers that differ by less, relative to the greater, are equal: far above what rounding does to a few
+# operations (1e-16 each), far below the digits that a paper prints.
+ROUNDING = 1e-9
 
 Lookup = Callable[..., float]
 
@@ -60,8 +63,26 @@ def evaluate(predicate: str, lookup: Lookup) -> Truth:
 
 
 def difference(a: float, b: float) -> float:
-    """a - b, and 0 for two equal infinities."""
-    return 0.0 if a == b else a - b
+    """a - b, and exactly 0 for two numbers that are equal but for rounding, or equal infinities."""
+    return 0.0 if math.isclose(a, b, rel_tol=ROUNDING) else float(a - b)
+
+
+def greater(a: float, b: float) -> Truth:
+    """a > b, by more than rounding."""
+    slack = difference(a, b)
+    return Truth(slack > 0, slack)
+
+
+def at_least(a: float, b: float) -> Truth:
+    """a >= b, or short of it by no more than rounding."""
+    slack = difference(a, b)
+    return Truth(slack >= 0, slack)
+
+
+def equal(a: float, b: float) -> Truth:
+    """a == b, but for rounding."""
+    slack = -abs(difference(a, b))
+    return Truth(slack == 0, slack)
 
 
 def all_of(truths) -> Truth:
@@ -76,13 +97,12 @@ def any_of(truths) -> Truth:
     return Truth(any(t.holds for t in truths), max((t.slack for t in truths), default=-math.inf))
 
 
-# operator: (does it hold, its slack)
 COMPARISONS = {
-    ast.Lt: (operator.lt, lambda a, b: difference(b, a)),
-    ast.LtE: (operator.le, lambda a, b: difference(b, a)),
-    ast.Gt: (operator.gt, difference),
-    ast.GtE: (operator.ge, difference),
-    ast.Eq: (operator.eq, lambda a, b: -abs(difference(a, b))),
+    ast.Lt: lambda a, b: greater(b, a),
+    ast.LtE: lambda a, b: at_least(b, a),
+    ast.Gt: greater,
+    ast.GtE: at_least,
+    ast.Eq: equal,
 }
 ARITHMETIC = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
 
@@ -172,8 +192,7 @@ class _Walker:
                 raise self.refuse(f"{type(sign).__name__} is not allowed")
             if math.isnan(left) or math.isnan(right):
                 raise Missing("a difference or ratio of infinite values")
-            holds, slack = COMPARISONS[type(sign)]
-            truths.append(Truth(holds(left, right), slack(left, right)))
+            truths.append(COMPARISONS[type(sign)](left, right))
         return all_of(truths)
 
     def call(self, node, names, depth):
