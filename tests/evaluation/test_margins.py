@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import asdict
 
 import pytest
 import torch
@@ -83,13 +84,13 @@ def test_a_percentile_outside_the_vocabulary_is_refused(k):
 def test_command_without_a_checkpoint(tmp_path):
     # The rule gives `--checkpoint` nothing when there is none.
     output = tmp_path / "tiny.json"
-    assert main([*OPTIONS, "--checkpoint", "--seed", "2", "--output", str(output)]) == 0
+    assert main([*OPTIONS, "--checkpoint", "--seeds", "2", "5", "--output", str(output)]) == 0
     result = json.loads(output.read_text())
     assert result["pretrained"] is None
     assert "gpt2_weights" in result["reason"]
-    expected = effective_margin(initialise(23, 8, seed=2), 3)
-    assert result["random_init"]["margin"] == expected.margin
-    assert result["random_init"]["alpha_sigma"] == expected.alpha_sigma
+    assert result["random_init"] == [
+        {"seed": seed, **asdict(effective_margin(initialise(23, 8, seed=seed), 3))} for seed in (2, 5)
+    ]
 
 
 def test_command_with_a_checkpoint(tmp_path):
@@ -109,6 +110,7 @@ def test_command_with_a_checkpoint(tmp_path):
     assert result["pretrained"]["margin"] == pytest.approx(sum(margins) / 23, abs=1e-5)
     assert "reason" not in result
     assert result["signature"].startswith("effective_margin|percentile:3/23|")
+    assert [entry["seed"] for entry in result["random_init"]] == [1]
 
 
 def test_a_missing_checkpoint_is_one_sentence(tmp_path, capsys):

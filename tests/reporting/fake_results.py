@@ -89,12 +89,16 @@ def write_results(folder: Path, definition: dict) -> list[Path]:
             "name": row,
             "width": model["width"],
             "vocabulary": 50257,
-            "random_init": {
-                "margin": 0.0185 * model["width"],
-                "margin_sigma": 0.02,
-                "alpha": 0.95,
-                "alpha_sigma": 0.001,
-            },
+            "random_init": [
+                {
+                    "seed": seed,
+                    "margin": (0.0184 + 0.0001 * seed) * model["width"],
+                    "margin_sigma": 0.02,
+                    "alpha": 0.95,
+                    "alpha_sigma": 0.001,
+                }
+                for seed in definition["methods"]["baseline"]["seeds"]
+            ],
             "pretrained": None,
             "reason": "no checkpoint: gpt2_weights is skip",
         }

@@ -84,11 +84,26 @@ def test_claims_csv(scale):
     assert table.loc["stop_jostling.concl.ppl", "verdict"] == "not reproduced"
     assert table.loc["stop_jostling.t3.pt_increases", "verdict"] == "not run"
     assert "GPT-2 Small" in table.loc["stop_jostling.t3.pt_increases", "note"]
-    assert table.loc["stop_jostling.t3.init_linear", "verdict"] == "inconclusive"
+    assert table.loc["stop_jostling.t3.init_linear", ["verdict", "seeds"]].tolist() == ["reproduced", "2"]
     for claim in ("f3.roa14", "f3.aor_all", "f3.aor_gain", "f3.roa_gain", "t2.related", "f4.tail", "f6.pca"):
         assert table.loc[f"stop_jostling.{claim}", "verdict"] == "reproduced", claim
     for claim in ("f7_8.min", "lemma3", "min_p"):
         assert table.loc[f"stop_jostling.{claim}", "verdict"] == "reproduced", claim
+
+
+def test_pretrained_weights_are_the_same_for_every_seed(scale, tmp_path):
+    """A claim that holds them against random initialisations is judged seed by seed; one on them alone has none."""
+    shutil.copy(scale.folder / "metrics.csv", tmp_path)
+    shutil.copytree(scale.folder / "gpt2", tmp_path / "gpt2")
+    for path in (tmp_path / "gpt2").iterdir():
+        measured = json.loads(path.read_text())
+        size = measured["width"] / 16
+        measured["pretrained"] = {"margin": size, "margin_sigma": 1.0, "alpha": 0.5, "alpha_sigma": 0.1}
+        path.write_text(json.dumps(measured))
+    rows = {row["id"]: row for row in judge_paper(parse_definition(scale.text), read_results(tmp_path), PUBLISHED)}
+    seeded, fixed = rows["stop_jostling.t3.alpha_pt_lower"], rows["stop_jostling.t3.pt_increases"]
+    assert (seeded["verdict"], seeded["seeds"], seeded["effect"]) == ("reproduced", 2, "0.45")
+    assert (fixed["verdict"], fixed["seeds"]) == ("reproduced", 0)
 
 
 def test_effect_is_paired_by_seed(scale):

@@ -98,7 +98,12 @@ def test_neighbours_gpt2_and_hyperparameters(tables):
     assert re.fullmatch(r".+_(HR|LR) \d\.\d\d", cell(table, "Baseline", "A_HR", "1")["value"])
     assert cell(table, "Proposed+SE (margin=0.6)", "of A and a (of 12)")["value"] == "10"
     table = read_csv(tables / "table3.csv")
-    assert float(cell(table, "GPT-2 XL", "margin_init")["value"]) == pytest.approx(29.6)
+    margin = cell(table, "GPT-2 XL", "margin_init")
+    assert float(margin["value"]) == pytest.approx(0.01855 * 1600)
+    assert float(margin["spread"]) == pytest.approx(0.0001 * 1600 / 2**0.5, rel=1e-5)
+    assert margin["seeds"] == "2"
+    width = cell(table, "GPT-2 XL", "d_model")
+    assert (width["value"], width["spread"], width["seeds"]) == ("1600", "", "")
     assert cell(table, "GPT-2 XL", "margin_PT")["note"] == "no checkpoint: gpt2_weights is skip"
     table = read_csv(tables / "table4.csv")
     assert (table["published"].astype(float) == table["value"].astype(float)).all()

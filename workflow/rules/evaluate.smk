@@ -66,7 +66,7 @@ rule evaluate:
 rule measure_gpt2:
     """
     Measure the effective margin and alpha of {wildcards.repository}
-      - at random initialisation
+      - at the random initialisation of every seed
       - pre-trained, where gpt2_weights gives its checkpoint
     """
     input:
@@ -85,7 +85,7 @@ rule measure_gpt2:
         device=TABLE.config["device"],
     params:
         gpt2=TABLE.gpt2_of,
-        seed=1,
+        seeds=TABLE.seeds,
     shell:
         """
         python -m raretok measure-gpt2 \
@@ -94,7 +94,7 @@ rule measure_gpt2:
             --vocabulary {params.gpt2[vocabulary]} \
             --percentile-index {params.gpt2[percentile_index]} \
             --checkpoint {input.checkpoint:q} \
-            --seed {params.seed} \
+            --seeds {params.seeds} \
             --device {resources.device:q} \
             --threads {threads} \
             --output {output.measured:q} \

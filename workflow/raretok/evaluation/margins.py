@@ -74,37 +74,40 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         help="model.safetensors or its folder; nothing: random initialisation alone",
     )
-    parser.add_argument("--seed", type=int, default=1, help="of the random initialisation")
+    parser.add_argument(
+        "--seeds", type=int, nargs="+", default=[1], help="of the random initialisations (default: %(default)s)"
+    )
     parser.add_argument("--device", default="cpu", help="auto, cpu or cuda (default: %(default)s)")
     parser.add_argument("--threads", type=int, default=1, help="CPU threads (default: %(default)s)")
     parser.add_argument("--output", required=True, help="the JSON file to write")
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Measure one model at random initialisation and, given its checkpoint, pre-trained."""
+    """Measure one model at the random initialisation of every seed and, given its checkpoint, pre-trained."""
     torch.set_num_threads(arguments.threads)
     device = choose_device(arguments.device)
     sizes = arguments.vocabulary, arguments.width
     # The checkpoint first: a wrong path should not cost minutes.
     layers = load_final_layers(arguments.checkpoint, *sizes) if arguments.checkpoint else None
-    random_init = effective_margin(initialise(*sizes, arguments.seed).to(device), arguments.percentile_index)
+    percentile_index = arguments.percentile_index
     result = {
         "name": arguments.name,
         "width": arguments.width,
         "vocabulary": arguments.vocabulary,
-        "percentile_index": arguments.percentile_index,
-        "seed": arguments.seed,
+        "percentile_index": percentile_index,
         "signature": signature(
             "effective_margin",
-            percentile=f"{arguments.percentile_index}/{arguments.vocabulary}",
+            percentile=f"{percentile_index}/{arguments.vocabulary}",
             sigma="population",
-            seed=arguments.seed,
         ),
-        "random_init": asdict(random_init),
+        "random_init": [
+            {"seed": seed, **asdict(effective_margin(initialise(*sizes, seed).to(device), percentile_index))}
+            for seed in arguments.seeds
+        ],
         "pretrained": None,
     }
     if layers is None:
         result["reason"] = "no checkpoint: gpt2_weights is skip"
     else:
-        result["pretrained"] = asdict(effective_margin(layers.to(device), arguments.percentile_index))
+        result["pretrained"] = asdict(effective_margin(layers.to(device), percentile_index))
     write_json(arguments.output, result)

@@ -16,9 +16,9 @@ from raretok.reporting.intervals import t_interval
 from raretok.reporting.named_claims import NAMED, Evidence
 from raretok.reporting.predicates import Missing, Truth, evaluate
 from raretok.reporting.results import (
-    GPT2_COLUMNS,
     Printed,
     Results,
+    gpt2_values,
     printed_numbers,
     read_published,
     read_results,
@@ -212,14 +212,10 @@ def _gpt2_number(definition: Definition, results: Results, row: str, column: str
     measured = results.gpt2(model["repository"]) if model else None
     if measured is None:
         raise Missing(f"{row} was not measured")
-    if column == "d_model":
-        return float(measured["width"])
-    part, key = GPT2_COLUMNS[column]
-    if measured[part] is None:
+    values = gpt2_values(measured, column)
+    if values is None:
         raise Missing(f"{row}, pre-trained: {measured.get('reason') or 'was not measured'}")
-    value = float(measured[part][key])
-    # A random initialisation is one draw, and stands for one seed.
-    return value if part == "pretrained" else {1: value}
+    return values
 
 
 def _labelled(definition: Definition, entry: dict, label: str) -> Method | None:

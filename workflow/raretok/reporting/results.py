@@ -142,6 +142,22 @@ def summarise(values: dict[int, float]) -> Spread | None:
     return Spread(float(numbers.mean()), None if math.isnan(spread) else float(spread), len(numbers))
 
 
+def gpt2_values(measured: dict | None, column: str) -> dict[int, float] | float | None:
+    """What a measurement of GPT-2 says in a column of table 3; None where it was not measured.
+
+    Random initialisations by seed; the model's width and pre-trained weights have no seed.
+    """
+    if measured is None:
+        return None
+    if column == "d_model":
+        return float(measured["width"])
+    part, key = GPT2_COLUMNS[column]
+    found = measured[part]
+    if part == "random_init":
+        return {entry["seed"]: float(entry[key]) for entry in found}
+    return None if found is None else float(found[key])
+
+
 def read_published(folder: Path | str, name: str, paper: str) -> pd.DataFrame:
     """The rows of `<folder>/<name>.csv` that belong to `paper`, everything as text."""
     path = Path(folder) / f"{name}.csv"

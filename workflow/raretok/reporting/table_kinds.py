@@ -11,6 +11,7 @@ from raretok.reporting.results import (
     NEEDS_FINITE,
     Printed,
     Results,
+    gpt2_values,
     printed_numbers,
     read_published,
     summarise,
@@ -140,12 +141,13 @@ def gpt2_cells(definition: Definition, item: str, results: Results, published: P
     for row, model in definition.gpt2["models"].items():
         measured = results.gpt2(model["repository"])
         for column in ("d_model", *GPT2_COLUMNS):
-            part, key = GPT2_COLUMNS.get(column, (None, "width"))
-            source = measured if part is None else (measured or {}).get(part)
-            value = float(source[key]) if source else None
+            found = gpt2_values(measured, column)
+            # Pre-trained weights and the width have no seed, hence no spread.
+            summary = summarise(found) if isinstance(found, dict) else None
+            value = summary.mean if summary else found
             number = printed.get((item, row, column, ""))
             # A measurement says itself why a part of it is missing: no weights were given.
-            missing = "" if source else ((measured or {}).get("reason") or NOT_RUN)
+            missing = ((measured or {}).get("reason") or NOT_RUN) if value is None else ""
             notes = [number.note if number else NOT_PRINTED, missing]
             if column == "d_model":
                 shown = "d_model"
@@ -157,7 +159,8 @@ def gpt2_cells(definition: Definition, item: str, results: Results, published: P
                     column=column,
                     published=number.text if number else "",
                     value=value,
-                    seeds=1 if source and part == "random_init" else 0,
+                    spread=summary.spread if summary else None,
+                    seeds=summary.seeds if summary else 0,
                     difference=_difference(definition, value, number),
                     note="; ".join(filter(None, notes)),
                     remark=missing if missing != NOT_RUN else "",
