@@ -12,54 +12,59 @@ from raretok import runs
 from raretok.data import catalogue
 from raretok.errors import UserError
 from raretok.runs import Run, RunTable
+from raretok.sources import all_sources, sources_of
 
 # Present where an NVIDIA driver is loaded; asking torch would cost every dry run its import.
 GPU_DRIVER = Path("/dev/nvidiactl")
 # A training of the character model stays under 0.5 GB; each further attempt gets as much again.
 TRAINING_MEGABYTES = 2000
 
-# Source files that can change the result of any training; a method's own files are added to these.
-TRAINING_SOURCES = (
-    "data/batches",
-    "methods/__init__",
-    "models/decoder",
-    "models/layers",
-    "models/output",
-    "training/loop",
-    "training/observe",
-    "training/optimiser",
-    "training/schedule",
-    "training/tasks",
-)
-# Source files that can change a metric or an array.
-EVALUATION_SOURCES = (
-    "evaluation/characters",
-    "evaluation/clusters",
-    "evaluation/command",
-    "evaluation/gradients",
-    "evaluation/isotropy",
-    "evaluation/neighbours",
-    "evaluation/perplexity",
-    "evaluation/projection",
-    "evaluation/ranking",
-    "evaluation/signature",
-    "evaluation/tail",
-    "models/decoder",
-    "models/layers",
-)
-GPT2_SOURCES = ("evaluation/margins", "evaluation/signature", "models/gpt2")
-
-
-def source_files(names: tuple[str, ...] | list[str]) -> list[str]:
-    """Paths of modules of the package, below the project's folder."""
-    return [f"workflow/raretok/{name}.py" for name in names]
-
 
 class Workflow(RunTable):
     """The run table as rules see it. Methods named `..._of` take a job's wildcards."""
 
-    evaluation_sources = source_files(EVALUATION_SOURCES)
-    gpt2_sources = source_files(GPT2_SOURCES)
+    # Sources: the files that can change what a job makes (`raretok.sources`), looked up when a rule asks.
+
+    @property
+    def evaluation_sources(self) -> list[str]:
+        """Files that can change a metric or an array."""
+        return sources_of("raretok.evaluation.command")
+
+    @property
+    def gpt2_sources(self) -> list[str]:
+        """Files that can change a measurement of GPT-2."""
+        return sources_of("raretok.evaluation.margins")
+
+    @property
+    def collect_sources(self) -> list[str]:
+        """Files that can change the collected metrics."""
+        return sources_of("raretok.reporting.collect")
+
+    @property
+    def table_sources(self) -> list[str]:
+        """Files that can change a table."""
+        return sources_of("raretok.reporting.tables")
+
+    @property
+    def claims_sources(self) -> list[str]:
+        """Files that can change a verdict."""
+        return sources_of("raretok.reporting.claims")
+
+    @property
+    def page_sources(self) -> list[str]:
+        """Files that can change the page, but for its template."""
+        return sources_of("raretok.reporting.page")
+
+    def figure_sources_of(self, wildcards) -> list[str]:
+        """Files that can change a figure: its paper's module is loaded by name."""
+        return all_sources("raretok.reporting.figure", f"raretok.reporting.figures.{wildcards.paper}")
+
+    def training_sources_of(self, wildcards) -> list[str]:
+        """Files that can change what a job trains: its method's parts are loaded by name."""
+        parts = self.run_of(wildcards).parts()
+        return all_sources("raretok.training.command", *(f"raretok.methods.{name}" for name in parts))
+
+    # End of sources.
 
     # Data: wildcards dataset and file, or corpus.
 
@@ -104,10 +109,6 @@ class Workflow(RunTable):
     def evaluation_of(self, wildcards) -> str:
         """How a job's run is evaluated, as canonical JSON."""
         return self.evaluation(wildcards.experiment)
-
-    def training_sources_of(self, wildcards) -> list[str]:
-        """The source files that can change what a job trains: the loop, the model, its own method's parts."""
-        return source_files([*TRAINING_SOURCES, *(f"methods/{name}" for name in self.run_of(wildcards).parts())])
 
     @property
     def gpus(self) -> int:

@@ -18,6 +18,7 @@ OUTPUTS:
 
 Nothing here needs torch or a GPU, and nothing that trains or measures reads this part's files. A table or figure
 reads the arrays of its own methods alone. What a job must know of the config comes as one JSON string in `params`.
+`sources` are the files that can change an output, found by their imports.
 """
 
 
@@ -27,6 +28,7 @@ rule collect:
     """
     input:
         metrics=TABLE.metrics_files,
+        sources=TABLE.collect_sources,
     output:
         metrics="<results>/metrics.csv",
     log:
@@ -51,10 +53,7 @@ rule table:
         numbers="config/published/numbers.csv",
         neighbours="config/published/neighbours.csv",
         hyperparameters="config/published/hyperparameters.csv",
-        sources=expand(
-            "workflow/raretok/reporting/{file}.py",
-            file=["tables", "table_kinds", "table_text", "neighbour_table", "results"],
-        ),
+        sources=TABLE.table_sources,
     output:
         csv=report(
             "<results>/tables/{paper}/{item}.csv",
@@ -92,11 +91,7 @@ rule figure:
     """
     input:
         measured=TABLE.measured_of,
-        sources=expand(
-            "workflow/raretok/reporting/{file}.py",
-            file=["figure", "figures/{paper}", "figures/panels", "figures/style"],
-            allow_missing=True,
-        ),
+        sources=TABLE.figure_sources_of,
     output:
         svg=report(
             "<results>/figures/{paper}/{item}.svg",
@@ -135,10 +130,7 @@ rule claims:
         measured=TABLE.measured_for_claims,
         claims="config/published/claims.csv",
         numbers="config/published/numbers.csv",
-        sources=expand(
-            "workflow/raretok/reporting/{file}.py",
-            file=["claims", "named_claims", "predicates", "intervals", "results"],
-        ),
+        sources=TABLE.claims_sources,
     output:
         claims=report(
             "<results>/claims.csv",
@@ -176,7 +168,7 @@ rule page:
         numbers="config/published/numbers.csv",
         deviations="docs/deviations.md",
         template="workflow/raretok/reporting/templates/page.html.j2",
-        sources="workflow/raretok/reporting/page.py",
+        sources=TABLE.page_sources,
     output:
         page=report(
             "<results>/report/index.html",
