@@ -6,13 +6,13 @@ import re
 import shutil
 
 import pytest
-from fake_results import definition_of, item_of, read_csv
+from fake_results import PUBLISHED, definition_of, item_of, read_csv
 
 from raretok.__main__ import main
 from raretok.errors import UserError
 from raretok.reporting.collect import collect
 from raretok.reporting.definition import parse_definition
-from raretok.reporting.results import read_metrics, summarise
+from raretok.reporting.results import printed_numbers, read_metrics, summarise
 from raretok.reporting.table_kinds import Cell, mark_best
 from raretok.reporting.table_text import latex, markdown
 
@@ -90,6 +90,37 @@ def test_infinite_perplexity_has_no_temperature(tables):
     assert temperature["value"] == ""
     assert "infinite" in temperature["note"]
     assert "suspect" in cell(table, "Proposed (DUT, margin=1)", "I(W)", "HR")["note"]
+
+
+# Of the authors' public notebook, where the print slipped (deviations, S7 and S8): what is printed, what was meant.
+REFERENCES = [
+    ("table7", "Softminus (DT, margin=2, C=5)", "MRR", "HR", "0.5017", 0.4870),
+    ("table7", "Softminus (DT, margin=2, C=5)", "I(W)", "HR", "0.4870", 0.1842),
+    ("table7", "Softminus (DT, margin=1, C=5)", "MRR", "HR", "0.6595", 0.5017),
+    ("table7", "Softminus (DT, margin=1, C=5)", "I(W)", "HR", "0.5017", 0.3262),
+    ("table8", "Proposed (DUT, margin=1)", "I(W)", "HR", "0.7866", 0.3075),
+    ("table8", "Proposed (DUT, margin=1)", "I(W)", "LR", "0.3075", 0.7866),
+]
+
+
+@pytest.mark.parametrize(("item", "row", "column", "group", "published", "reference"), REFERENCES)
+def test_where_the_print_slipped_we_compare_with_the_notebook(tables, item, row, column, group, published, reference):
+    found = cell(read_csv(tables / f"{item}.csv"), row, column, group)
+    assert found["published"] == published
+    assert float(found["difference"]) == pytest.approx(float(found["value"]) - reference, abs=1e-5)
+    assert f"the difference is from {reference:g}, the notebook's value" in found["note"]
+
+
+def test_no_other_number_has_a_reference():
+    numbers = printed_numbers(PUBLISHED, "stop_jostling")
+    assert {key for key, number in numbers.items() if number.reference is not None} == {row[:4] for row in REFERENCES}
+
+
+def test_references_are_optional(tmp_path):
+    numbers = read_csv(PUBLISHED / "numbers.csv")
+    numbers.drop(columns="reference").to_csv(tmp_path / "numbers.csv", index=False)
+    found = printed_numbers(tmp_path, "stop_jostling")
+    assert {number.reference for number in found.values()} == {None}
 
 
 def test_neighbours_gpt2_and_hyperparameters(tables):

@@ -44,12 +44,16 @@ GPT2_COLUMNS = {
 
 
 class Printed(NamedTuple):
-    """A number of a paper: its text as printed, its value, which direction is better, and our note on it."""
+    """A number of a paper: its text as printed, its value, which direction is better, and our note on it.
+
+    reference: what the authors' public notebook has instead, where the print slipped (deviations, S7 and S8).
+    """
 
     text: str
     value: float
     direction: str
     note: str
+    reference: float | None = None
 
 
 class Spread(NamedTuple):
@@ -169,8 +173,14 @@ def read_published(folder: Path | str, name: str, paper: str) -> pd.DataFrame:
 
 def printed_numbers(folder: Path | str, paper: str) -> dict[tuple[str, str, str, str], Printed]:
     """Printed numbers of a paper by (item, row, column, group)."""
-    table = read_published(folder, "numbers", paper)
+    numbers = read_published(folder, "numbers", paper).to_dict("records")
     return {
-        (row.item, row.row, row.column, row.group): Printed(row.value, float(row.value), row.direction, row.note)
-        for row in table.itertuples()
+        (row["item"], row["row"], row["column"], row["group"]): Printed(
+            row["value"],
+            float(row["value"]),
+            row["direction"],
+            row["note"],
+            float(row["reference"]) if row.get("reference") else None,
+        )
+        for row in numbers
     }

@@ -89,6 +89,9 @@ def _metric_cell(
         "weights after the last step, not the best by validation loss" if checkpoint == "last" else "",
         missing,
     ]
+    difference = _difference(definition, summary.mean if summary else None, printed)
+    if difference is not None and printed.reference is not None:
+        notes.append(f"the difference is from {printed.reference:g}, the notebook's value")
     # That a row stands in another table too, or was not run, can be seen; what is odd about it cannot.
     remarks = [
         printed.note if printed and checkpoint == "best" and not printed.note.startswith("repeats") else "",
@@ -103,7 +106,7 @@ def _metric_cell(
         value=summary.mean if summary else None,
         spread=summary.spread if summary else None,
         seeds=summary.seeds if summary else 0,
-        difference=_difference(definition, summary.mean if summary else None, printed),
+        difference=difference,
         note="; ".join(filter(None, notes)),
         remark="; ".join(filter(None, remarks)),
         format=how.get("format", ".4g"),
@@ -212,10 +215,11 @@ def _at_path(settings, path: str):
 
 
 def _difference(definition: Definition, value: float | None, printed: Printed | None) -> float | None:
-    """Ours minus the paper's, where the scale makes that meaningful and both are finite."""
+    """Ours minus the paper's (its reference's, where the print slipped), where that is meaningful and finite."""
     if not definition.comparable or value is None or printed is None:
         return None
-    return value - printed.value if math.isfinite(value) and math.isfinite(printed.value) else None
+    theirs = printed.value if printed.reference is None else printed.reference
+    return value - theirs if math.isfinite(value) and math.isfinite(theirs) else None
 
 
 def blocks(cells: list[Cell]) -> Iterator[tuple[str, list[Cell]]]:
