@@ -157,7 +157,13 @@ class Workflow(RunTable):
         if entry.get("kind") == "gpt2":
             return self.gpt2_files(paper)
         shown = entry.get("methods", [])
-        runs_shown = [run for run in self.runs.values() if run.paper == paper and run.method in shown]
+        runs_shown = [
+            run
+            for run in self.runs.values()
+            if run.paper == paper
+            and run.method in shown
+            and run.experiment == self.experiment_shown(paper, run.method, item)
+        ]
         names = ("metrics.json", "arrays.npz")
         return self.available([f"{self.folder(run)}/{name}" for run in runs_shown for name in names])
 
@@ -194,6 +200,16 @@ class Workflow(RunTable):
             raise UserError(f"config/papers/{paper}.yaml has no table or figure {item!r}; it has {', '.join(entries)}")
         return entries[item]
 
+    def experiment_shown(self, paper: str, method: str, item: str | None = None) -> str:
+        """The experiment in which a table or figure shows a method: the one that it names, or the method's first."""
+        trained = self.experiments_of(paper, method)
+        named = trained[0] if item is None else self.item(paper, item).get("experiment", trained[0])
+        if named not in trained:
+            raise UserError(
+                f"config/papers/{paper}.yaml: {item} shows {method} in experiment {named!r}, in which it is not trained"
+            )
+        return named
+
     def definition(self, paper: str, item: str | None = None) -> str:
         """JSON of what the report shows of a paper, or of one table or figure alone, in the order of the config.
 
@@ -212,7 +228,7 @@ class Workflow(RunTable):
                 "methods": {
                     name: {
                         "label": method["label"],
-                        "experiment": self.experiments_of(paper, name)[0],
+                        "experiment": self.experiment_shown(paper, name, item),
                         "seeds": self.seeds,
                         "groups": method.get("groups"),
                     }

@@ -197,7 +197,7 @@ def _measured(
         raise Missing(f"{table} is not made")
     if entry["kind"] == "gpt2":
         return _gpt2_number(definition, results, row, column)
-    method = _labelled(definition, entry, row)
+    method = _labelled(definition.of(table), entry, row)
     if method is None or column not in entry.get("columns", {}):
         raise Missing(f"{table} has no {row}, {column}")
     how = entry["columns"][column]

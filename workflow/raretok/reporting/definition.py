@@ -6,7 +6,7 @@ order of the config file, because columns and rows are shown in it.
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from raretok.errors import UserError
 
@@ -71,6 +71,14 @@ class Definition:
                 f"config/papers/{self.paper}.yaml reports method '{name}', which is not one of its methods."
             )
         return self.methods[name]
+
+    def of(self, item: str) -> "Definition":
+        """The definition as a table or figure sees it: its methods in the experiment that it names, if it does."""
+        entry = self.tables.get(item) or self.figures[item]
+        if "experiment" not in entry:
+            return self
+        shown = {name: replace(self.method(name), experiment=entry["experiment"]) for name in entry.get("methods", [])}
+        return replace(self, methods=self.methods | shown)
 
     def entry(self, kind: str, item: str) -> dict:
         """The config entry of an item (`kind`: tables, figures); raises UserError for an unknown one."""

@@ -128,8 +128,11 @@ def _provenance(definitions: list[Definition], results: Results) -> list[dict]:
     """What the runs of each paper were made with, from their metrics.json: every value that occurs."""
     papers = []
     for definition in definitions:
+        # A method is shown in another experiment where a table or figure says so.
+        views = [definition, *(definition.of(item) for item in [*definition.tables, *definition.figures])]
+        methods = {(m.experiment, m.name): m for view in views for m in view.methods.values()}.values()
         trainings = []
-        for method in definition.methods.values():
+        for method in methods:
             for seed in method.seeds:
                 path = results.folder / "runs" / method.experiment / method.name / f"seed{seed}" / "metrics.json"
                 if path.exists():
@@ -141,7 +144,7 @@ def _provenance(definitions: list[Definition], results: Results) -> list[dict]:
             "Commits": {training["commit"] for training in trainings},
             "Data (sha256)": {training["data"] for training in trainings},
         }
-        expected = sum(len(method.seeds) for method in definition.methods.values())
+        expected = sum(len(method.seeds) for method in methods)
         hours = sum(training["seconds"] for training in trainings) / 3600
         facts = {"Runs": f"{len(trainings)} of {expected}", "Training time": f"{hours:.2f} hours in all"}
         papers.append(

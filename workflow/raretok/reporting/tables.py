@@ -49,7 +49,7 @@ def cells_of(definition: Definition, item: str, results: Results, published: Pat
     if kind not in KINDS:
         where = f"config/papers/{definition.paper}.yaml"
         raise UserError(f"Table {item} of {where} has kind '{kind}'; it can be {', '.join(KINDS)}.")
-    return KINDS[kind](definition, item, results, published)
+    return KINDS[kind](definition.of(item), item, results, published)
 
 
 def tidy(cells: list[Cell]) -> pd.DataFrame:
