@@ -89,7 +89,7 @@ def test_a_figure_depends_on_its_papers_module(table):
     files = table.figure_sources_of(SimpleNamespace(paper="stop_jostling", item="figure1"))
     assert files == sorted(set(files))
     assert paths(loaded("raretok.reporting.figures.stop_jostling") - IGNORED) <= set(files)
-    assert {"reporting/figure", "reporting/collect", "reporting/definition", "evaluation/neighbours"} <= short(files)
+    assert {"reporting/figure", "reporting/collect", "reporting/definition", "data/counts"} <= short(files)
 
 
 def test_training_depends_on_its_own_parts_and_on_no_report(table):

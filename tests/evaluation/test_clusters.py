@@ -6,7 +6,7 @@ import string
 import numpy as np
 import pytest
 
-from raretok.evaluation.clusters import BLOCKS, MASKS, cluster_means, figure_order, mask
+from raretok.evaluation.clusters import MASKS, cluster_means, figure_order, mask
 
 SHAKESPEARE = sorted("\n !$&',-.3:;?" + string.ascii_letters)
 
@@ -49,7 +49,7 @@ def test_figure_order_is_by_language_then_alphabet():
 def test_means_are_the_literal_ones():
     symbols = ["!", "?", "A", "B", "a", "c"]
     w = np.random.default_rng(0).normal(size=(12, 3))
-    sums = {name: [] for name in (*MASKS, "off", *BLOCKS)}
+    sums = {name: [] for name in (*MASKS, "off", "HR-HR", "LR-LR", "HR-LR")}
     for i in range(12):
         for j in range(12):
             same_language = (i < 6) == (j < 6)

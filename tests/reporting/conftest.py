@@ -15,9 +15,7 @@ def scale(tmp_path_factory):
     folder = tmp_path_factory.mktemp("results") / "small"
     definition = definition_of("small", seeds=2)
     paths = write_results(folder, definition)
-    listing = folder / "metrics.txt"
-    listing.write_text("\n".join(map(str, paths)), encoding="utf-8")
-    assert main(["collect", "--list", str(listing), "--output", str(folder / "metrics.csv")]) == 0
+    assert main(["collect", "--metrics", *map(str, paths), "--output", str(folder / "metrics.csv")]) == 0
 
     def table(item, stem, definition=definition, results=folder):
         return main(

@@ -2,13 +2,18 @@
 
 import re
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
-from fake_results import item_of
+from fake_results import ROOT, item_of
 
 from raretok.__main__ import main
-from raretok.reporting.figures.stop_jostling import _example
+from raretok.data.counts import expected_counts
+from raretok.reporting.definition import parse_definition
+from raretok.reporting.figures.stop_jostling import _example, figure2
+from raretok.reporting.results import read_results
 
 ITEMS = [f"figure{k}" for k in range(1, 9)]
 
@@ -31,6 +36,24 @@ def test_the_same_bytes_again(scale, figures, tmp_path):
 
 def test_figure4_says_which_position_it_shows(figures):
     assert "position 3 of 16: the first at which both models rank" in (figures / "figure4.svg").read_text()
+
+
+def test_figure2_shows_the_expected_counts(scale):
+    """Of raretok.data, the same numbers that the corpus is checked by."""
+    text = item_of(scale.definition, "figure2")
+    results = read_results(scale.folder)
+    figure, _ = figure2(parse_definition(text), "figure2", results)
+    counts = results.arrays(parse_definition(text).method("baseline"), 1)["counts"]
+    order = np.argsort(-counts, kind="stable")
+    heights = [bar.get_height() for bar in figure.axes[0].patches]
+    assert np.array_equal(heights, expected_counts(counts, 0.02).reshape(2, 65)[:, order].ravel())
+
+
+def test_reporting_needs_no_torch():
+    names = "tables figure claims page collect record figures.stop_jostling"
+    imports = ", ".join(f"raretok.reporting.{name}" for name in names.split())
+    command = [sys.executable, "-c", f"import sys, {imports}; sys.exit('torch' in sys.modules)"]
+    assert subprocess.run(command, cwd=ROOT / "workflow").returncode == 0
 
 
 def test_rule_of_the_position():

@@ -11,7 +11,6 @@ import numpy as np
 from raretok.evaluation.neighbours import cosines
 
 MASKS = ("NA", "UC", "LC", "T", "C", "T+C")
-BLOCKS = ("HR-HR", "LR-LR", "HR-LR")
 
 
 def mask(symbols: list[str]) -> np.ndarray:

@@ -13,19 +13,14 @@ from raretok.reporting.results import COLUMNS, Results, index_results
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
-    source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument("--metrics", type=Path, nargs="+", help="metrics.json of every run")
-    source.add_argument("--list", type=Path, help="a file with one path of a metrics.json a line")
+    parser.add_argument("--metrics", type=Path, nargs="+", required=True, help="metrics.json of every run")
     parser.add_argument("--output", type=Path, required=True, help="the csv to write")
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Run the command `collect`."""
-    paths = arguments.metrics or [
-        Path(line) for line in arguments.list.read_text(encoding="utf-8").splitlines() if line.strip()
-    ]
     with atomic_path(arguments.output) as temporary:
-        collect(paths).to_csv(temporary, index=False, lineterminator="\n")
+        collect(arguments.metrics).to_csv(temporary, index=False, lineterminator="\n")
 
 
 def collect(paths: list[Path]) -> pd.DataFrame:

@@ -6,6 +6,7 @@ Only metrics.csv and arrays.npz are read. A picture of a single model shows the 
 import numpy as np
 from matplotlib.figure import Figure
 
+from raretok.data.counts import expected_counts
 from raretok.evaluation.clusters import figure_order, mask
 from raretok.evaluation.neighbours import cosines
 from raretok.reporting.definition import Definition, Method
@@ -41,11 +42,12 @@ def figure2(definition: Definition, item: str, results: Results) -> Drawn:
     share = definition.settings[method.experiment]["corpus"]["low_resource_probability"]
     order = np.argsort(-run["counts"], kind="stable")
     places = np.arange(len(order))
-    for shift, part, name, look in (
-        (-0.22, 1 - share, "high-resource", {"color": HIGH}),
-        (0.22, share, "low-resource", {"color": "white", "edgecolor": LOW, "hatch": "/////"}),
+    high, low = np.split(expected_counts(run["counts"], share), 2)
+    for shift, counts, part, name, look in (
+        (-0.22, high, 1 - share, "high-resource", {"color": HIGH}),
+        (0.22, low, share, "low-resource", {"color": "white", "edgecolor": LOW, "hatch": "/////"}),
     ):
-        heights = part * run["counts"][order]
+        heights = counts[order]
         axes.bar(places + shift, heights, 0.44, bottom=0, label=f"{name} ({part:.0%})", **look)
         boxed = {"textcoords": "offset points", "fontsize": 9, "bbox": {"color": "white", "pad": 1}}
         axes.annotate(f"{heights[0]:,.1f}", (shift, heights[0]), (7, 4), **boxed)
