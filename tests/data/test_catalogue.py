@@ -131,12 +131,25 @@ def test_corpus_params_do_not_depend_on_the_order_of_keys():
     assert corpus_params(turned, "c") == corpus_params(corpus(), "c")
 
 
+def real_definition(name):
+    corpora, datasets = load_corpora(ROOT / "config" / "corpora.yaml"), load_datasets(ROOT / "config" / "datasets.yaml")
+    return corpus_definition(corpora, datasets, name)
+
+
 def test_definition_holds_the_checksum_of_the_text():
-    definition = corpus_definition(ROOT, "tiny_shakespeare")
-    assert definition["source"] == "sha256:86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"
-    assert corpus_definition(ROOT, "synthetic_characters")["synthetic"]["seed"] == 1
+    definition = real_definition("tiny_shakespeare")
+    assert definition["checksum"] == "sha256:86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"
+    assert "dataset" not in definition
+    assert real_definition("synthetic_characters")["synthetic"]["seed"] == 1
+
+
+def test_definition_of_a_text_without_checksum_names_its_urls():
+    one = dataset(checksum=None, note="none", urls=["https://example.com/a"])
+    texts = {"c": {"kind": "characters", "dataset": "plays", "file": "a.zip", "splits": {"train": 1.0}}}
+    assert corpus_definition(texts, one, "c")["checksum"] == ["https://example.com/a"]
 
 
 def test_what_a_caller_changes_stays_with_the_caller():
-    corpus_definition(ROOT, "synthetic_characters")["synthetic"]["seed"] = 2
-    assert corpus_definition(ROOT, "synthetic_characters")["synthetic"]["seed"] == 1
+    texts = {"c": {"kind": "characters", "synthetic": {"seed": 1}, "splits": {"train": 1.0}}}
+    corpus_definition(texts, {}, "c")["synthetic"]["seed"] = 2
+    assert texts["c"]["synthetic"]["seed"] == 1

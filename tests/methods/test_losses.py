@@ -114,9 +114,6 @@ def fixed_gate(g1, g2, rare):
     """A gate state that counts nothing and returns fixed gates."""
 
     class Fixed:
-        def count(self, targets):
-            pass
-
         def gates(self, targets):
             return torch.stack([g1, g2]), rare[targets].long()
 
@@ -210,3 +207,21 @@ def test_margin_infinite_is_cross_entropy():
     h, w, y = random_inputs(11, 6, 9, 4)
     plain = fast({}, h, w, y)
     assert math.isclose(fast({"loss": {"name": "threshold", "margin": 1e9}}, h, w, y).item(), plain.item())
+
+
+def test_gate_under_autocast():
+    """In bf16 the gated layer's gradients are as close to float64's as the plain layer's own."""
+    h, w, y = random_inputs(12, 40, 30, 16, spread=1.0)
+    one = torch.ones(30, dtype=torch.float64)
+    exact = torch.autograd.grad(fast({}, h, w, y), (h, w))
+    h, w = h.detach().float().requires_grad_(), w.detach().float().requires_grad_()
+    errors = []
+    for gate in (None, fixed_gate(one, one, torch.arange(30) < 9)):
+        with torch.autocast("cpu", torch.bfloat16):
+            loss, _ = output_loss(build_method({}), gate, h, w, y)
+        gradients = torch.autograd.grad(loss, (h, w))
+        assert all(gradient.dtype == torch.float32 for gradient in gradients)
+        errors.append([(a - b).norm() / b.norm() for a, b in zip(gradients, exact, strict=True)])
+    for gated, plain in zip(errors[1], errors[0], strict=True):
+        assert gated < 1.5 * plain + 1e-4
+        assert gated < 0.02

@@ -1,15 +1,18 @@
 """Training that is really killed continues exactly: final files equal to an unbroken run's, byte for byte."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
+import raretok
 from raretok.files import read_json
 from raretok.runs import canonical_json
 from raretok.training.checkpoint import FILE_NAME
@@ -30,6 +33,14 @@ def slow(path):
             time.sleep(600)
     real(path)
 files._sync = slow
+sys.exit(main(sys.argv[2:]))
+"""
+
+# As `python -m raretok`, with another copy of the package.
+OTHER_PACKAGE = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from raretok.__main__ import main
 sys.exit(main(sys.argv[2:]))
 """
 
@@ -109,7 +120,7 @@ def test_sigkill_at_several_points(tmp_path, manifest, run_json, unbroken):
     record = read_json(training.output / "training.json")
     assert record["resumes"] == 3
     assert record["tokens"] == 400 * 4 * 16
-    assert not training.state.exists()
+    assert not (training.state / FILE_NAME).exists()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
@@ -128,7 +139,9 @@ def test_kill_during_the_write_of_a_checkpoint(tmp_path, manifest, run_json, unb
     training = Training(tmp_path, manifest, run_json, prefix=("-c", HANGING_WRITE, str(tmp_path)))
     training.wait_for((tmp_path / "in-the-middle").exists)
     assert training.end(signal.SIGKILL) == -signal.SIGKILL
-    assert len(list(training.state.iterdir())) == 2  # the old checkpoint, and the one being written
+    names = sorted(path.name for path in training.state.iterdir())
+    assert len(names) == 3  # the lock, the old checkpoint, and the one being written
+    assert names[0].startswith(".checkpoint.")
     training = Training(tmp_path, manifest, run_json)
     assert training.end() == 0, training.text()
     assert "continuing e/m seed 3 at step 40 of 400" in training.text()
@@ -173,13 +186,15 @@ def test_one_run_is_trained_by_one_process(tmp_path, manifest, make_run):
 def test_loss_that_is_not_finite(tmp_path, manifest, make_run):
     schedule = {"name": "cosine", "peak": 1e38, "final": 1e37, "warmup": 5}
     run = canonical_json(make_run(training={"schedule": schedule}))
-    training = Training(tmp_path, manifest, run, checkpoint_steps=1000)
+    training = Training(tmp_path, manifest, run, checkpoint_steps=1)
     assert training.end() == 2
     text = training.text()
     assert "the loss of e/m seed 3 is not finite at step" in text
     assert "learning rate" in text
+    assert f"the last good state is in {training.state}" in text
     assert "Traceback" not in text
     state = load_file(training.state / FILE_NAME)
+    assert state["gate.step"] == state["observe-gradient_norms.steps"] > 0
     weights = [value for name, value in state.items() if name.startswith("model.")]
     assert weights
     assert all(np.isfinite(value).all() for value in weights)
@@ -199,3 +214,47 @@ def test_full_disk_is_one_sentence(tmp_path, manifest, run_json):
         assert "is the disk full?" in training.text()
     finally:
         subprocess.run(["umount", disk], check=True)
+
+
+def test_a_finished_training_is_not_done_again(tmp_path, manifest, run_json, unbroken):
+    """Snakemake deletes the files of a job that it did not see end: the next attempt has them at once."""
+    training = Training(tmp_path, manifest, run_json)
+    assert training.end() == 0, training.text()
+    for path in training.output.iterdir():
+        path.unlink()
+    again = Training(tmp_path, manifest, run_json)
+    assert again.end() == 0, again.text()
+    assert "was finished before" in again.text()
+    assert again.text().count("finished 400 steps") == 1
+    assert_same_results(again.output, unbroken)
+
+
+def test_a_killed_finish_is_repeated(tmp_path, manifest, run_json, unbroken):
+    """Killed while the final files are written: they come again, equal, and none twice."""
+    prefix = ("-c", HANGING_WRITE.replace(".checkpoint.", ".history."), str(tmp_path))
+    prefix = (prefix[0], prefix[1].replace("writes == 3", "writes == 1"), prefix[2])
+    training = Training(tmp_path, manifest, run_json, prefix=prefix)
+    training.wait_for((tmp_path / "in-the-middle").exists)
+    assert training.end(signal.SIGKILL) == -signal.SIGKILL
+    training = Training(tmp_path, manifest, run_json)
+    assert training.end() == 0, training.text()
+    assert_same_results(training.output, unbroken)
+
+
+def test_state_of_other_code_is_not_continued(tmp_path, manifest, run_json, unbroken):
+    """A changed source starts the training anew; a changed comment does not."""
+    package = tmp_path / "code" / "raretok"
+    shutil.copytree(Path(raretok.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    loss = package / "methods" / "threshold.py"
+    prefix = ("-c", OTHER_PACKAGE, str(package.parent))
+    interrupted(tmp_path, manifest, run_json)
+    loss.write_text(loss.read_text() + "\n# a comment\n")
+    training = Training(tmp_path, manifest, run_json, prefix=prefix)
+    training.wait_for(lambda: "continuing" in training.text())
+    training.end(signal.SIGKILL)
+    loss.write_text(loss.read_text() + "\nUNUSED = 1\n")
+    training = Training(tmp_path, manifest, run_json, prefix=prefix)
+    assert training.end() == 0, training.text()
+    assert training.text().count("continuing") == 1
+    assert read_json(training.output / "training.json")["resumes"] == 0
+    assert_same_results(training.output, unbroken)

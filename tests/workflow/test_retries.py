@@ -41,12 +41,12 @@ def wait_for(condition, process, seconds=90):
 
 
 def has_state(project):
-    return lambda: list(project.glob("results/smoke/state/*/checkpoint.safetensors"))
+    return lambda: list(project.glob("results/smoke/state/**/checkpoint.safetensors"))
 
 
 def test_a_killed_training_is_retried_from_its_state(project):
-    slow_down(project, 1500)
-    arguments = ("--cores", "1", f"{RUN}/training.json", "--config", "checkpoint_seconds=0.2")
+    slow_down(project, 3000)
+    arguments = ("--cores", "1", f"{RUN}/training.json", "--config", "checkpoint_seconds=1")
     process = snakemake(project, *arguments, background=True)
     wait_for(has_state(project), process)
     for job in training_jobs(process):
@@ -56,14 +56,14 @@ def test_a_killed_training_is_retried_from_its_state(project):
     assert "Trying to restart job" in output
     record = read_json(project / RUN / "training.json")
     assert record["resumes"] == 1
-    assert record["steps"] == 1500
+    assert record["steps"] == 3000
     log = (project / "logs/smoke/train/shakespeare/baseline/seed1.txt").read_text()
     assert "continuing shakespeare/baseline seed 1 at step" in log
 
 
 def test_killing_snakemake_and_starting_again_continues(project):
-    slow_down(project, 1500)
-    arguments = ("--cores", "1", f"{RUN}/training.json", "--config", "checkpoint_seconds=0.2")
+    slow_down(project, 3000)
+    arguments = ("--cores", "1", f"{RUN}/training.json", "--config", "checkpoint_seconds=1")
     process = snakemake(project, *arguments, background=True)
     wait_for(has_state(project), process)
     jobs = training_jobs(process)

@@ -5,6 +5,7 @@ their command is asked for, so that a table never waits for torch.
 """
 
 import argparse
+import errno
 import importlib
 import sys
 
@@ -58,6 +59,11 @@ def main(argv: list[str] | None = None) -> int:
         module.main(arguments)
     except UserError as error:
         print(f"raretok {name}: error: {error}", file=sys.stderr)
+        return EXIT_USER_ERROR
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        print(f"raretok {name}: error: the disk is full ({error.filename}); make room and start again", file=sys.stderr)
         return EXIT_USER_ERROR
     except Interrupted as stop:
         print(f"raretok {name}: {stop}", file=sys.stderr)

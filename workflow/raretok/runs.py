@@ -14,7 +14,7 @@ from pathlib import Path
 import yaml
 
 from raretok.configuration import merge, read_config, validate
-from raretok.data.catalogue import find_corpus, find_file, load_corpora, load_datasets
+from raretok.data.catalogue import corpus_definition, load_corpora, load_datasets
 from raretok.errors import UserError
 from raretok.methods import DEFAULTS, KINDS, build_method, build_part
 
@@ -42,11 +42,6 @@ class Run:
     seed: int
     settings: dict
     hash: str
-
-    def parts(self) -> list[str]:
-        """Names of the files in raretok/methods that the run's method is made of, defaults included."""
-        parts = DEFAULTS | self.settings["method"]
-        return sorted({part["name"] for part in parts.values() if isinstance(part, dict)})
 
     def json(self) -> str:
         """The run as `raretok train --run` takes it."""
@@ -120,7 +115,7 @@ class RunTable:
         settings = self.papers[paper]
         base, entry = settings["experiments"][experiment], settings["methods"][method]
         sections = {name: merge(base[name], entry.get(name, {})) for name in OVERRIDES}
-        sections["corpus"]["definition"] = self.corpus_definition(sections["corpus"]["name"])
+        sections["corpus"]["definition"] = corpus_definition(self.corpora, self.datasets, sections["corpus"]["name"])
         published = self.published[paper]["experiments"][experiment]
         where = f"config/papers/{paper}.yaml: methods.{method}"
         parts = resolve_parts(entry, scale_factors(base, published), where)
@@ -128,14 +123,6 @@ class RunTable:
         everything = sections | {"method": parts, "seed": seed}
         digest = hashlib.sha256(canonical_json(everything).encode()).hexdigest()[:HASH_DIGITS]
         return Run(paper, experiment, method, seed, everything, digest)
-
-    def corpus_definition(self, name: str) -> dict:
-        """What determines a corpus: its entry, with the checksum of the text in place of where it comes from."""
-        entry = dict(find_corpus(self.corpora, name))
-        if "dataset" in entry:
-            wanted = find_file(self.datasets, entry.pop("dataset"), entry.pop("file"))
-            entry["checksum"] = (wanted.member or wanted.file).checksum
-        return entry
 
     def run(self, experiment: str, method: str, seed: int | str) -> Run:
         """One run of the table; UserError when it is not in it."""
@@ -236,7 +223,8 @@ def resolve_parts(entry: dict, factors: dict[str, float], where: str) -> dict:
                 settings[key][field.name] = number
         elif key in ("training_temperature", "observe"):
             settings[key] = value
-    return settings
+    # A default written out is the same method.
+    return {key: value for key, value in settings.items() if value != DEFAULTS.get(key)}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -43,6 +43,11 @@ def all_sources(*modules: str) -> list[str]:
     return sorted({path for module in modules for path in sources_of(module)})
 
 
+def training_sources(parts: list[str]) -> list[str]:
+    """Files that can change what a training gives, with a method made of `parts` (files of raretok/methods)."""
+    return all_sources("raretok.training.loop", *(f"raretok.methods.{name}" for name in parts))
+
+
 def digest_of(paths: list[str]) -> str:
     """sha256 of what `paths` say as programs: comments and layout do not count."""
     digest = hashlib.sha256()

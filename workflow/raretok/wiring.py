@@ -11,8 +11,9 @@ from pathlib import Path
 from raretok import runs
 from raretok.data import catalogue
 from raretok.errors import UserError
+from raretok.methods import part_names
 from raretok.runs import Run, RunTable
-from raretok.sources import all_sources, sources_of
+from raretok.sources import all_sources, sources_of, training_sources
 
 # Present where an NVIDIA driver is loaded; asking torch would cost every dry run its import.
 GPU_DRIVER = Path("/dev/nvidiactl")
@@ -61,10 +62,7 @@ class Workflow(RunTable):
 
     def training_sources_of(self, wildcards) -> list[str]:
         """Files that can change what a job trains: its method's parts are loaded by name."""
-        parts = self.run_of(wildcards).parts()
-        return all_sources("raretok.training.command", *(f"raretok.methods.{name}" for name in parts))
-
-    # End of sources.
+        return training_sources(part_names(self.run_of(wildcards).settings["method"]))
 
     # Data: wildcards dataset and file, or corpus.
 
@@ -92,7 +90,8 @@ class Workflow(RunTable):
 
     def state_of(self, wildcards) -> str:
         """Where a job keeps the state of its unfinished training."""
-        return f"{self.results}/state/{self.run_of(wildcards).hash}"
+        run = self.run_of(wildcards)
+        return f"{self.results}/state/{run.experiment}/{run.method}/seed{run.seed}/{run.hash}"
 
     def manifest_of(self, wildcards) -> str:
         """Manifest of the corpus that a job trains or evaluates on."""

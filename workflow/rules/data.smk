@@ -55,8 +55,6 @@ rule synthesise:
     """
     Make the seeded text of {wildcards.corpus}
     """
-    input:
-        sources="workflow/raretok/data/synthetic.py",
     output:
         text="resources/synthetic/{corpus}.txt",
     log:

@@ -22,7 +22,6 @@ rule prepare:
     """
     input:
         text=TABLE.text_of,
-        sources="workflow/raretok/data/corpora.py",
     output:
         train="<results>/data/{corpus}/train.npy",
         valid="<results>/data/{corpus}/valid.npy",

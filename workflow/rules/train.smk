@@ -50,7 +50,7 @@ rule train:
         folder=subpath(output.model, parent=True),
     shell:
         """
-        python -m raretok train \
+        exec python -m raretok train \
             --run {params.run:q} \
             --manifest {input.manifest:q} \
             --output {params.folder:q} \

@@ -10,6 +10,9 @@ from raretok.configuration import read_config
 from raretok.errors import UserError
 
 # The package lives in <project>/workflow/raretok, the schemas in <project>/config/schemas.
+# Raised whenever the same entry gives other bytes: a changed way to make texts or to prepare them. The sources of
+# those are no inputs of their rules, because a comment there would train every model again.
+FORMAT = 1
 SCHEMAS = Path(__file__).parents[3] / "config" / "schemas"
 
 
@@ -138,22 +141,21 @@ def file_params(datasets: dict, dataset: str, name: str) -> str:
 
 
 def corpus_params(corpora: dict, name: str) -> str:
-    """Canonical JSON of the entry of corpus `name`: a job reruns when this changes."""
-    return _canonical(find_corpus(corpora, name))
+    """Canonical JSON of what determines how corpus `name` is written: a job reruns when this changes."""
+    return _canonical({"format": FORMAT, "entry": find_corpus(corpora, name)})
 
 
-def corpus_definition(root: Path, name: str) -> dict:
-    """What determines the tokens of corpus `name` of the project in `root`, for the hash of a run.
+def corpus_definition(corpora: dict, datasets: dict, name: str) -> dict:
+    """What determines the tokens of corpus `name`, for the hash of a run.
 
-    The entry of config/corpora.yaml and, where the text is downloaded, the checksum that stands for its bytes
-    (its URLs where none is published).
+    Its entry and, where the text is downloaded, the checksum that stands for its bytes (the archive's where the
+    member has none, the URLs where none is published) in place of where it comes from.
     """
-    definition = dict(find_corpus(load_corpora(root / "config" / "corpora.yaml"), name))
+    definition = deepcopy(find_corpus(corpora, name))
     if "dataset" in definition:
-        datasets = load_datasets(root / "config" / "datasets.yaml")
-        wanted = find_file(datasets, definition["dataset"], definition["file"])
+        wanted = find_file(datasets, definition.pop("dataset"), definition.pop("file"))
         checksum = wanted.member.checksum if wanted.member else None
-        definition["source"] = checksum or wanted.file.checksum or list(wanted.file.urls)
+        definition["checksum"] = checksum or wanted.file.checksum or list(wanted.file.urls)
     return definition
 
 

@@ -21,7 +21,11 @@ KINDS = {
     "perturbation": "Perturbation",
     "embedding_update": "EmbeddingUpdate",
 }
-DEFAULTS = {"loss": {"name": "cross_entropy"}, "embedding_update": {"name": "separated", "reading": "matrix"}}
+DEFAULTS = {
+    "loss": {"name": "cross_entropy"},
+    "embedding_update": {"name": "separated", "reading": "matrix"},
+    "training_temperature": 1.0,
+}
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,7 @@ def build_method(settings: dict, where: str = "method") -> Method:
     Raises UserError naming `where` and the key for a part, parameter or value that does not exist.
     """
     settings = DEFAULTS | settings
-    temperature = settings.get("training_temperature", 1.0)
+    temperature = settings["training_temperature"]
     if not temperature > 0:
         raise UserError(f"{where}.training_temperature is {temperature}; it must be above 0")
     parts = {kind: build_part(kind, spec, f"{where}.{kind}") for kind, spec in settings.items() if kind in KINDS}
@@ -50,6 +54,11 @@ def build_method(settings: dict, where: str = "method") -> Method:
     if method.gate is not None and parts["loss"].__module__.endswith(".contrastive"):
         raise UserError(f"{where}: a gate and the contrastive loss do not combine; leave one of them out")
     return method
+
+
+def part_names(settings: dict) -> list[str]:
+    """Names of the files of `raretok/methods` that a method is made of, defaults included."""
+    return sorted({part["name"] for part in (DEFAULTS | settings).values() if isinstance(part, dict)})
 
 
 def build_part(kind: str, spec: dict, where: str) -> object:

@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from raretok.errors import UserError
-from raretok.models.layers import Block, LayerNorm
+from raretok.models.layers import Block
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Decoder(nn.Module):
         self.blocks = nn.ModuleList(
             Block(config.width, config.heads, config.bias, config.dropout) for _ in range(config.layers)
         )
-        self.final_norm = LayerNorm(config.width, config.bias)
+        self.final_norm = nn.LayerNorm(config.width, bias=config.bias)
         if not config.tied:
             self.output_embedding = nn.Parameter(torch.empty(config.vocabulary, config.width))
         if seed is not None:

@@ -8,18 +8,6 @@ from torch import nn
 from torch.nn import functional as F
 
 
-class LayerNorm(nn.Module):
-    """Layer normalisation with an optional bias (`nn.LayerNorm` has both or neither before torch 2.1)."""
-
-    def __init__(self, width: int, bias: bool):
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(width))
-        self.bias = nn.Parameter(torch.zeros(width)) if bias else None
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return F.layer_norm(x, self.weight.shape, self.weight, self.bias, 1e-5)
-
-
 class CausalSelfAttention(nn.Module):
     """Multi-head attention in which a position sees itself and what came before it."""
 
@@ -60,9 +48,9 @@ class Block(nn.Module):
 
     def __init__(self, width: int, heads: int, bias: bool, dropout: float):
         super().__init__()
-        self.attention_norm = LayerNorm(width, bias)
+        self.attention_norm = nn.LayerNorm(width, bias=bias)
         self.attention = CausalSelfAttention(width, heads, bias, dropout)
-        self.feed_forward_norm = LayerNorm(width, bias)
+        self.feed_forward_norm = nn.LayerNorm(width, bias=bias)
         self.feed_forward = FeedForward(width, bias, dropout)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:

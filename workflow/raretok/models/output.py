@@ -36,19 +36,22 @@ class GatedLinear(torch.autograd.Function):
     def backward(ctx, gradient):
         hidden, weight, targets, gates, classes = ctx.saved_tensors
         gates = gates.to(weight.dtype)
+        # Under autocast the logits' gradient is of lower precision: products are taken in it, as autograd does,
+        # and summed up in the parameters' own.
+        low = gradient.dtype
         hidden_gradient = weight_gradient = None
         if ctx.needs_input_grad[0]:
-            hidden_gradient = gradient @ weight
+            hidden_gradient = (gradient @ weight.to(low)).to(hidden.dtype)
         if ctx.needs_input_grad[1]:
             own = gradient.gather(1, targets[:, None])
             own_gate = gates[classes, targets][:, None]
             weight_gradient = torch.zeros_like(weight)
-            weight_gradient.index_add_(0, targets, (1 - own_gate) * own * hidden)
+            weight_gradient.index_add_(0, targets, (1 - own_gate) * own.to(weight.dtype) * hidden.to(weight.dtype))
             for number, gate in enumerate(gates):
                 members = (classes == number).nonzero().squeeze(1)
                 if len(members):
-                    part = gradient[members].T @ hidden[members]
-                    weight_gradient.addcmul_(gate[:, None], part)
+                    part = gradient[members].T @ hidden[members].to(low)
+                    weight_gradient.addcmul_(gate[:, None], part.to(weight.dtype))
         return hidden_gradient, weight_gradient, None, None, None
 
 
@@ -77,13 +80,13 @@ class Outputs:
 def output_loss(method, gate_state, hidden: torch.Tensor, weight: torch.Tensor, targets: torch.Tensor):
     """The training loss (a scalar) of a method: mean over positions plus the method's penalty.
 
-    method: a `raretok.methods.Method`. gate_state: what its gate's `start` returned, or None.
-    hidden: N x d. weight: V x d. targets: N. Returns the loss and the plain logits (N x V).
+    method: a `raretok.methods.Method`. gate_state: what its gate's `start` returned, or None; it has counted the
+    targets of the whole update already and is only read here. hidden: N x d. weight: V x d. targets: N.
+    Returns the loss and the plain logits (N x V).
     """
     if gate_state is None:
         logits = F.linear(hidden, weight)
     else:
-        gate_state.count(targets)
         logits = GatedLinear.apply(hidden, weight, targets, *gate_state.gates(targets))
     outputs = Outputs(logits, hidden, weight, targets)
     if method.perturbation is not None:

@@ -7,6 +7,7 @@ move the result, not how far another validation text would.
 
 import argparse
 import csv
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,7 +74,8 @@ def judge_paper(definition: Definition, results: Results, published: Path) -> li
         finding = (judge_table if claim.kind == "table" else judge_named)(claim, definition, results, printed)
         notes = [claim.note, finding.note]
         if claim.holds_on_printed_numbers == "no":
-            notes.insert(0, "fails on the printed numbers")
+            # The inventory's own note begins with that it fails, and goes on with where.
+            notes[0] = ": ".join(filter(None, ["fails on the printed numbers", _where(claim.note)]))
         if not definition.comparable:
             notes.append(definition.scale_note())
         rows.append(
@@ -225,6 +227,11 @@ def _labelled(definition: Definition, entry: dict, label: str) -> Method | None:
 
 def _at(values: dict[int, float] | float, seed: int) -> float:
     return values[seed] if isinstance(values, dict) else values
+
+
+def _where(note: str) -> str:
+    """A note on why a claim fails, without the word."""
+    return re.sub(r"^fails:?\s*", "", note)
 
 
 def _number(value: float | None) -> str:

@@ -70,7 +70,13 @@ def short(value: str) -> str:
 
 
 def _paper(definition: Definition, results: Results, claims: list[dict], published: Path, folder: Path) -> dict:
-    own = [claim for claim in claims if claim["paper"] == definition.paper]
+    # The section's title says the scale already; claims.csv, which has no title, says it in every row.
+    said = f"; {definition.scale_note()}"
+    own = [
+        claim | {"note": f"; {claim['note']}".removesuffix(said).removeprefix("; ")}
+        for claim in claims
+        if claim["paper"] == definition.paper
+    ]
     return {
         "id": definition.paper,
         "title": definition.title,

@@ -24,14 +24,14 @@ def save_tensors(path: Path, tensors: dict[str, torch.Tensor], metadata: dict[st
     try:
         with atomic_path(path) as temporary:
             save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, temporary, metadata)
-    except (OSError, SafetensorError) as error:
+    except SafetensorError as error:  # safetensors' own name for an error of the disk
         raise UserError(f"{path} could not be written ({error}); is the disk full?") from None
 
 
 def save_checkpoint(folder: Path, groups: dict[str, dict[str, torch.Tensor]], facts: dict) -> None:
     """Write the state of a training into `folder`.
 
-    groups: prefix to tensors by name. facts: whatever JSON can hold; must contain `run`, `data` and `step`.
+    groups: prefix to tensors by name. facts: whatever JSON can hold; must contain `run`, `data` and `sources`.
     """
     tensors = {f"{prefix}.{name}": value for prefix, group in groups.items() for name, value in group.items()}
     # A copy on the CPU, and one of its own: tied or shared tensors cannot be stored twice.
@@ -39,11 +39,13 @@ def save_checkpoint(folder: Path, groups: dict[str, dict[str, torch.Tensor]], fa
     save_tensors(folder / FILE_NAME, tensors, {"facts": json.dumps(facts | {"version": VERSION})})
 
 
-def load_checkpoint(folder: Path, run: str, data: str) -> tuple[dict[str, dict[str, torch.Tensor]], dict] | None:
-    """The groups and facts that `save_checkpoint` wrote into `folder`, or None when there is no state.
+def load_checkpoint(
+    folder: Path, run: str, data: str, sources: str
+) -> tuple[dict[str, dict[str, torch.Tensor]], dict] | None:
+    """The groups and facts that `save_checkpoint` wrote into `folder`, or None when there is no state to continue.
 
-    Raises UserError when the state belongs to another run (hash `run`) or to other data (hash `data`), or
-    cannot be read.
+    A state that other code wrote (digest `sources`) is none: going on would mix two trainings. Raises UserError
+    when the state belongs to another run (hash `run`) or to other data (hash `data`), or cannot be read.
     """
     for leftover in folder.glob(f".{Path(FILE_NAME).stem}.*"):
         leftover.unlink()  # a write that was killed; the rename never happened
@@ -62,6 +64,8 @@ def load_checkpoint(folder: Path, run: str, data: str) -> tuple[dict[str, dict[s
                 f"{path} belongs to another {what} ({facts.get(what)}, not {expected}); "
                 "delete it to start this run anew"
             )
+    if facts["sources"] != sources:
+        return None
     groups: dict[str, dict[str, torch.Tensor]] = {}
     for name, tensor in tensors.items():
         prefix, rest = name.split(".", 1)
@@ -69,17 +73,16 @@ def load_checkpoint(folder: Path, run: str, data: str) -> tuple[dict[str, dict[s
     return groups, facts
 
 
-def random_states() -> dict[str, torch.Tensor]:
-    """States of torch's own generators, CPU and every CUDA device."""
+def random_states(device: str) -> dict[str, torch.Tensor]:
+    """States of torch's own generators, of the CPU and of the GPU in use."""
     states = {"cpu": torch.get_rng_state()}
-    if torch.cuda.is_available():
-        states |= {f"cuda{index}": state for index, state in enumerate(torch.cuda.get_rng_state_all())}
+    if device == "cuda":
+        states["cuda"] = torch.cuda.get_rng_state()
     return states
 
 
-def restore_random_states(states: dict[str, torch.Tensor]) -> None:
-    """Set torch's generators as `random_states` found them; devices that are gone are passed over."""
+def restore_random_states(states: dict[str, torch.Tensor], device: str) -> None:
+    """Set torch's generators as `random_states` found them; a GPU's only where one is in use now."""
     torch.set_rng_state(states["cpu"])
-    for index in range(torch.cuda.device_count()):
-        if f"cuda{index}" in states:
-            torch.cuda.set_rng_state(states[f"cuda{index}"], index)
+    if device == "cuda" and "cuda" in states:
+        torch.cuda.set_rng_state(states["cuda"])

@@ -1,10 +1,10 @@
 """The command `train`: one run, from where it stands to its end."""
 
 import argparse
-import fcntl
 import json
-from contextlib import contextmanager
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from raretok.errors import UserError
 
@@ -51,18 +51,13 @@ def read_run(text: str) -> dict:
     return run
 
 
-@contextmanager
-def only_one(state: Path):
-    """Hold the state folder's lock: two processes must not train one run. UserError when another holds it."""
-    lock = state.with_name(f"{state.name}.lock")
-    lock.parent.mkdir(parents=True, exist_ok=True)
-    with lock.open("w") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise UserError(
-                f"another process is training this run (it holds {lock}); wait for it, or stop it first"
-            ) from None
-        yield
-    # Left behind when interrupted: removing it there could let a third process lock a file that is gone.
-    lock.unlink(missing_ok=True)
+def only_one(state: Path) -> FileLock:
+    """The lock of a state folder, held: two processes must not train one run. UserError when another holds it."""
+    state.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(state / "lock", timeout=0)
+    try:
+        return lock.acquire()
+    except Timeout:
+        raise UserError(
+            f"another process is training this run (it holds {lock.lock_file}); wait for it, or stop it first"
+        ) from None

@@ -4,7 +4,6 @@ import csv
 import dataclasses
 import io
 import math
-import shutil
 import sys
 import time
 from dataclasses import dataclass
@@ -15,10 +14,13 @@ import torch
 
 from raretok.errors import Interrupted, UserError
 from raretok.files import atomic_path, write_json, write_text
-from raretok.methods import Method, build_method
+from raretok.methods import Method, build_method, part_names
 from raretok.models import build_model
 from raretok.models.output import output_loss
+from raretok.sources import digest_of, training_sources
+from raretok.training import finished
 from raretok.training.checkpoint import (
+    FILE_NAME,
     load_checkpoint,
     random_states,
     restore_random_states,
@@ -61,8 +63,7 @@ class Progress:
     tokens: int = 0
     seconds: float = 0.0
     resumes: int = 0
-    loss_sum: float = 0.0
-    loss_count: int = 0
+    validated_step: int = 0
     history: list = dataclasses.field(default_factory=list)
 
 
@@ -78,6 +79,9 @@ class Trainer:
         training = settings["training"]
         self.optimiser = Optimiser(self.model, self.method, training["optimiser"])
         self.clip_norm = training["clip_norm"]
+        self.device = device
+        # Sum and number of the losses since the last row of the history; on the device, since reading waits.
+        self.running = torch.zeros(2, dtype=torch.float64, device=device)
         self.observations = build_observations(settings["method"].get("observe", []), self.model)
         self.input_vectors: torch.Tensor | None = None
         if self.observations:
@@ -90,10 +94,11 @@ class Trainer:
 
     def backward(self, inputs: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Loss and clipped gradients of one batch (B x T each); returns the loss and the norm before clipping."""
+        targets = targets.flatten()
         if self.gate is not None:
             self.gate.begin_update()
+            self.gate.count(targets)
         hidden = self.model(inputs).flatten(0, 1)
-        targets = targets.flatten()
         loss, logits = output_loss(self.method, self.gate, hidden, self.model.output_weight, targets)
         if self.observations:
             logits.retain_grad()
@@ -102,14 +107,17 @@ class Trainer:
             vectors = self.input_vectors.grad.flatten(0, 1)
             observation.record(logits.grad, hidden, targets, inputs.flatten(), vectors)
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.clip_norm)
-        return loss.detach(), norm
+        loss = loss.detach()
+        self.running += torch.stack([loss, torch.ones_like(loss)])
+        return loss, norm
 
     def state(self) -> dict[str, dict[str, torch.Tensor]]:
         """All tensors of the training, in groups."""
         groups = {
             "model": self.model.state_dict(),
             "optimiser": self.optimiser.state(),
-            "random": random_states(),
+            "random": random_states(self.device),
+            "running": {"loss": self.running},
         }
         if self.gate is not None:
             groups["gate"] = self.gate.state()
@@ -121,7 +129,8 @@ class Trainer:
         """Take over the groups of a checkpoint."""
         self.model.load_state_dict(groups["model"])
         self.optimiser.load(groups["optimiser"])
-        restore_random_states(groups["random"])
+        restore_random_states(groups["random"], self.device)
+        self.running.copy_(groups["running"]["loss"])
         if self.gate is not None:
             self.gate.load(groups["gate"])
         for name, observation in self.observations.items():
@@ -132,15 +141,21 @@ class Trainer:
 def train(run: dict, corpus, output: Path, state: Path, options: Options) -> None:
     """Train one run to its end, continuing from `state` when that holds a part of it.
 
-    run: {paper, experiment, method, seed, label, hash, settings}. corpus: prepared data. output: the folder
-    for the final files (docs/architecture.md). state: the folder of the unfinished training, removed at the
-    end. Raises Interrupted when a signal stopped it with the state saved, UserError when the loss is not
-    finite or the state belongs to another run.
+    run: {paper, experiment, method, seed, hash, settings}. corpus: prepared data. output: the folder for the
+    final files (docs/architecture.md). state: the folder of the unfinished training; what stays there at the end
+    are links to the final files. Raises Interrupted when a signal stopped it with the state saved, UserError when
+    the loss is not finite or the state belongs to another run.
     """
     stop = StopFlag()
     settings = run["settings"]
     training, validation = settings["training"], settings["training"]["validation"]
     steps = training["steps"]
+    name = f"{run['experiment']}/{run['method']} seed {run['seed']}"
+    sources = digest_of(training_sources(part_names(settings["method"])))
+    identity = {"run": run["hash"], "data": corpus.sha256, "sources": sources}
+    if finished.restore(state / "finished", output, identity):
+        _log(f"{name} was finished before; its files are in place again")
+        return
     if options.device == "cpu":
         torch.set_num_threads(training["threads"])
     torch.manual_seed(settings["seed"])
@@ -149,87 +164,86 @@ def train(run: dict, corpus, output: Path, state: Path, options: Options) -> Non
     schedule = build_schedule(training["schedule"], steps)
     trainer = Trainer(settings, task.vocabulary, options.device)
     progress, best = Progress(), {}
-    saved = load_checkpoint(state, run["hash"], corpus.sha256)
+    saved = load_checkpoint(state, **identity)
     if saved is not None:
         groups, facts = saved
         progress = Progress(**facts["progress"])
         progress.resumes += 1
         best = groups.pop("best", {})
         trainer.load(groups)
-        _log(f"continuing {run['experiment']}/{run['method']} seed {run['seed']} at step {progress.step} of {steps}")
+        _log(f"continuing {name} at step {progress.step} of {steps}")
 
     clock = Clock(progress, steps)
 
     def save() -> None:
         clock.stop()
         groups = trainer.state() | ({"best": best} if best else {})
-        facts = {
-            "run": run["hash"],
-            "data": corpus.sha256,
-            "step": progress.step,
-            "progress": dataclasses.asdict(progress),
-        }
-        save_checkpoint(state, groups, facts)
+        save_checkpoint(state, groups, identity | {"progress": dataclasses.asdict(progress)})
+
+    def save_and_stop() -> None:
+        save()
+        raise Interrupted(
+            f"{stop.signal}: stopped at step {progress.step} of {steps}; the state is saved, start the same "
+            "command again to continue"
+        )
 
     log_every = max(1, steps // HISTORY_ROWS)
     last_save = time.monotonic()
     while True:
-        # Validation comes before the update, so that step 0 is never the best by accident of a tie.
         at_end = progress.step == steps
-        if (progress.step % validation["every"] == 0 and progress.step > 0) or at_end:
-            loss = task.validation_loss(trainer.model, progress.step)
+        is_due = progress.step > 0 and progress.step % validation["every"] == 0
+        if (is_due or at_end) and progress.validated_step != progress.step:
+            loss = task.validation_loss(trainer.model, progress.step, lambda: stop.signal)
+            if loss is None:
+                save_and_stop()
+            if not math.isfinite(loss):
+                raise UserError(f"the validation loss of {name} is {loss} at step {progress.step}; {_advice(state)}")
+            progress.validated_step = progress.step
             progress.history.append([progress.step, "valid", loss, "", "", progress.tokens])
-            if loss < progress.best_loss or not best:
+            if loss < progress.best_loss:
                 progress.best_loss, progress.best_step = loss, progress.step
                 best = {name: tensor.detach().cpu().clone() for name, tensor in trainer.model.state_dict().items()}
         if at_end:
             break
 
         learning_rate = schedule(progress.step)
-        inputs, targets = task.batch(progress.step)
-        loss, norm = trainer.backward(inputs, targets)
-        # On a GPU reading a number waits for it, so it is read only when something is written.
+        loss, norm = trainer.backward(*task.batch(progress.step))
         is_log_step = (progress.step + 1) % log_every == 0
-        due = time.monotonic() - last_save >= options.checkpoint_seconds
-        due = due or (options.checkpoint_steps and (progress.step + 1) % options.checkpoint_steps == 0)
-        if options.device == "cpu" or is_log_step or due or stop.signal:
+        is_save_step = stop.signal is not None or time.monotonic() - last_save >= options.checkpoint_seconds
+        if options.checkpoint_steps:
+            is_save_step = is_save_step or (progress.step + 1) % options.checkpoint_steps == 0
+        # On a GPU reading a number waits for it, so it is read only when something is written.
+        if options.device == "cpu" or is_log_step or is_save_step:
             loss, norm = loss.item(), norm.item()
             if not (math.isfinite(loss) and math.isfinite(norm)):
-                if options.device == "cpu":
-                    save()  # the weights are still those of the step before
                 raise UserError(
-                    f"the loss of {run['experiment']}/{run['method']} seed {run['seed']} is not finite at step "
-                    f"{progress.step} (loss {loss}, gradient norm {norm}, learning rate {learning_rate:.3g}); "
-                    f"the last good state is in {state}; lower training.schedule.peak or check the data"
+                    f"the loss of {name} is not finite at step {progress.step} (loss {loss}, gradient norm {norm}, "
+                    f"learning rate {learning_rate:.3g}); {_advice(state)}"
                 )
-            progress.loss_sum += loss
-            progress.loss_count += 1
         trainer.optimiser.step(learning_rate)
         progress.step += 1
         progress.tokens += task.tokens_per_step
 
         if is_log_step:
-            mean = progress.loss_sum / progress.loss_count
+            mean = (trainer.running[0] / trainer.running[1]).item()
+            trainer.running.zero_()
             progress.history.append([progress.step, "train", mean, learning_rate, norm, progress.tokens])
-            progress.loss_sum, progress.loss_count = 0.0, 0
-        if due or stop.signal:
+        if is_save_step:
+            if stop.signal:
+                save_and_stop()
             save()
             last_save = time.monotonic()
-        if stop.signal:
-            raise Interrupted(
-                f"{stop.signal}: stopped at step {progress.step} of {steps}; the state is saved, start the "
-                "same command again to continue"
-            )
         clock.report(loss)
 
     clock.stop()
-    finish(run, corpus, trainer, best, progress, output, options.device)
-    shutil.rmtree(state, ignore_errors=True)
+    finish(run, corpus, trainer, best, progress, output, sources)
+    finished.keep(output, state / "finished")
+    (state / FILE_NAME).unlink(missing_ok=True)
     rate = progress.tokens / max(progress.seconds, 1e-9)
-    _log(f"finished {steps} steps in {progress.seconds:.0f} s, {rate:,.0f} tokens/s, best step {progress.best_step}")
+    _log(f"finished {steps} steps in {progress.seconds:.0f} s, {rate:,.0f} tokens/s; best step {progress.best_step}")
 
 
-def finish(run, corpus, trainer: Trainer, best: dict, progress: Progress, output: Path, device: str) -> None:
+def finish(run, corpus, trainer: Trainer, best: dict, progress: Progress, output: Path, sources: str) -> None:
     """Write the final files of a run, each whole or not at all; `training.json` last."""
     last = {name: tensor.detach().cpu() for name, tensor in trainer.model.state_dict().items()}
     save_tensors(output / "model.safetensors", best, {"run": run["hash"]})
@@ -248,14 +262,15 @@ def finish(run, corpus, trainer: Trainer, best: dict, progress: Progress, output
         np.savez(temporary, **arrays)
     record = dict(run) | {
         "data": corpus.sha256,
+        "sources": sources,
         "best_step": progress.best_step,
         "best_validation_loss": progress.best_loss,
         "steps": progress.step,
         "tokens": progress.tokens,
         "seconds": round(progress.seconds, 3),
         "resumes": progress.resumes,
-        "peak_memory_gib": round(peak_memory_gib(device), 4),
-        "device": describe_device(device),
+        "peak_memory_gib": round(peak_memory_gib(trainer.device), 4),
+        "device": describe_device(trainer.device),
         "versions": versions(),
         "commit": source_commit(),
     }
@@ -289,6 +304,11 @@ class Clock:
             f"{progress.tokens / seconds:,.0f} tokens/s  {left / 60:.1f} min left"
         )
         self.reported = now
+
+
+def _advice(state: Path) -> str:
+    kept = f"the last good state is in {state}" if (state / FILE_NAME).exists() else "no state was saved before"
+    return f"{kept}; lower training.schedule.peak or check the data"
 
 
 def _log(line: str) -> None:
