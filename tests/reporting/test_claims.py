@@ -118,6 +118,17 @@ def test_effect_is_paired_by_seed(scale):
     assert float(row["upper"]) - float(row["effect"]) == pytest.approx(half, rel=1e-3)
 
 
+def test_what_the_printed_numbers_refute_is_said_once(scale):
+    rows = judge_paper(parse_definition(scale.text), read_results(scale.folder), PUBLISHED)
+    notes = {row["id"].removeprefix("stop_jostling."): row["note"] for row in rows}
+    assert notes["t6.ppl_best"] == "fails on the printed numbers"
+    assert notes["t1.ppl_best_hr"] == "fails on the printed numbers: 5.13 against 5.01"
+    assert notes["t1.lr_recall_monotone"] == "fails on the printed numbers between margins 8 and 4"
+    assert notes["t1.ppl_best_lr_all"].startswith("general form; fails on the printed numbers for margins 8 and 4")
+    assert sum("fails on the printed numbers" in note for note in notes.values()) == 8
+    assert all(note.count("fails") <= 1 for note in notes.values())
+
+
 def test_a_missing_method_is_named_and_the_scale_is_said(scale, tmp_path):
     metrics = read_csv(scale.folder / "metrics.csv")
     metrics[metrics["method"] != "monolingual"].to_csv(tmp_path / "metrics.csv", index=False)

@@ -1,12 +1,15 @@
 """The page: needs no network, escapes what it shows, links to its files."""
 
+import json
 import re
 from html.parser import HTMLParser
 
 import pytest
-from fake_results import PUBLISHED
+from fake_results import PUBLISHED, definition_of
 
 from raretok.__main__ import main
+from raretok.reporting.definition import parse_definition
+from raretok.reporting.page import own_claims
 
 
 class Reader(HTMLParser):
@@ -82,3 +85,15 @@ def test_every_claim_has_a_chip_and_every_title_the_scale(page):
     assert len(titles) == 16
     assert all("small scale, real data" in title for title in titles)
     assert "0123456789ab" in text
+
+
+def test_the_sections_title_alone_says_the_scale_of_its_claims():
+    definition = parse_definition(json.dumps(definition_of("smoke", comparable=False)))
+    scale = "smoke scale, synthetic data; not comparable with the paper"
+    claims = [
+        {"paper": "stop_jostling", "note": scale},
+        {"paper": "stop_jostling", "note": f"by margin 2; {scale}"},
+        {"paper": "stop_jostling", "note": ""},
+        {"paper": "agg", "note": scale},
+    ]
+    assert [claim["note"] for claim in own_claims(definition, claims)] == ["", "by margin 2", ""]

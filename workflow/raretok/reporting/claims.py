@@ -72,10 +72,7 @@ def judge_paper(definition: Definition, results: Results, published: Path) -> li
     rows = []
     for claim in read_published(published, "claims", definition.paper).itertuples():
         finding = (judge_table if claim.kind == "table" else judge_named)(claim, definition, results, printed)
-        notes = [claim.note, finding.note]
-        if claim.holds_on_printed_numbers == "no":
-            # The inventory's own note begins with that it fails, and goes on with where.
-            notes[0] = ": ".join(filter(None, ["fails on the printed numbers", _where(claim.note)]))
+        notes = [_own_note(claim), finding.note]
         if not definition.comparable:
             notes.append(definition.scale_note())
         rows.append(
@@ -229,9 +226,15 @@ def _at(values: dict[int, float] | float, seed: int) -> float:
     return values[seed] if isinstance(values, dict) else values
 
 
-def _where(note: str) -> str:
-    """A note on why a claim fails, without the word."""
-    return re.sub(r"^fails:?\s*", "", note)
+def _own_note(claim) -> str:
+    """The inventory's note on a claim, with a word on the printed numbers where they refute it."""
+    if claim.holds_on_printed_numbers != "no":
+        return claim.note
+    refuted = "fails on the printed numbers"
+    # Most notes say already that and where it fails.
+    if re.search(r"\bfails\b", claim.note):
+        return re.sub(r"\bfails\b", refuted, claim.note, count=1)
+    return "; ".join(filter(None, [refuted, claim.note]))
 
 
 def _number(value: float | None) -> str:

@@ -70,13 +70,7 @@ def short(value: str) -> str:
 
 
 def _paper(definition: Definition, results: Results, claims: list[dict], published: Path, folder: Path) -> dict:
-    # The section's title says the scale already; claims.csv, which has no title, says it in every row.
-    said = f"; {definition.scale_note()}"
-    own = [
-        claim | {"note": f"; {claim['note']}".removesuffix(said).removeprefix("; ")}
-        for claim in claims
-        if claim["paper"] == definition.paper
-    ]
+    own = own_claims(definition, claims)
     return {
         "id": definition.paper,
         "title": definition.title,
@@ -86,6 +80,16 @@ def _paper(definition: Definition, results: Results, claims: list[dict], publish
         "claims": own,
         "counts": Counter(claim["verdict"] for claim in own),
     }
+
+
+def own_claims(definition: Definition, claims: list[dict]) -> list[dict]:
+    """The rows of claims.csv on a paper, without the scale, which the section's title says for all of them."""
+    said = f"; {definition.scale_note()}"
+    return [
+        claim | {"note": f"; {claim['note']}".removesuffix(said).removeprefix("; ")}
+        for claim in claims
+        if claim["paper"] == definition.paper
+    ]
 
 
 def _table(definition: Definition, item: str, results: Results, published: Path, folder: Path) -> dict:
