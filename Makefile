@@ -29,7 +29,7 @@ test: environment-test ## run the fast tests
 lint: environment-test ## check the style of Python and Snakemake files
 	.venv/bin/python -m ruff check .
 	.venv/bin/python -m ruff format --check .
-	.venv/bin/python -m snakefmt --check Snakefile workflow/rules
+	@PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m snakefmt --check Snakefile workflow/rules
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m snakemake --lint
 
 clean: ## remove the results of SCALE (or of config's scale) and caches; keep .venv and downloads
@@ -37,7 +37,7 @@ clean: ## remove the results of SCALE (or of config's scale) and caches; keep .v
 
 help: ## show this
 	@echo "make [TARGET] [VARIABLE=VALUE ...]"
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1|\2/p' Makefile | while IFS='|' read -r name what; do printf '%-10s%s\n' "$$name" "$$what"; done
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1|\2/p' Makefile | while IFS='|' read -r name what; do printf '%-17s%s\n' "$$name" "$$what"; done
 	@echo "Variables: SCALE=smoke|small|paper, CONFIG='seeds=3 data_mirror=FOLDER', CORES=all, PYTHON=python3,"
 	@echo "           ARGS=further Snakemake (or pytest) arguments"
 

@@ -32,6 +32,7 @@ wiring.use_this_checkout()
 
 try:
     TABLE = wiring.load(config, workflow.basedir)
+    TABLE.check()
 except UserError as error:
     raise WorkflowError(str(error)) from None
 
@@ -44,11 +45,7 @@ pathvars:
 
 
 wildcard_constraints:
-    experiment=r"[A-Za-z0-9][A-Za-z0-9_.+-]*",
-    method=r"[A-Za-z0-9][A-Za-z0-9_.+-]*",
-    seed=r"\d+",
-    paper=r"[a-z_]+",
-    item=r"[a-z]+[0-9]+",
+    **TABLE.wildcards,
 
 
 localrules:

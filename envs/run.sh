@@ -13,6 +13,12 @@ for word in $config; do
         recorded=true) folder=results/recorded ;;
     esac
 done
+case " $* " in
+    *" --config"*)
+        echo "raretok: give config to make as CONFIG='KEY=VALUE ...', not as --config in ARGS" >&2
+        exit 2
+        ;;
+esac
 if [ -n "$(echo $config)" ]; then
     # shellcheck disable=SC2086  # one argument a word is meant
     set -- "$@" --config $config
@@ -29,9 +35,12 @@ trap : INT TERM
 python -m snakemake "$@"
 status=$?
 if [ "$status" -ne 0 ]; then
-    echo "raretok: not finished (see above). Nothing that is done is lost: the same command continues." >&2
+    echo "raretok: not finished, see the message above. What is done is kept: the same command goes on from there." >&2
     exit "$status"
 fi
+case " $* " in
+    *" -n "* | *" --dry-run "*) exit 0 ;;
+esac
 report=$folder/$scale/report/index.html
 if [ -f "$report" ]; then
     echo "raretok: the report is $report"

@@ -2,7 +2,7 @@
 
 A Snakemake that dies of kill -9 or a power cut leaves its lock behind, and the next one refuses to start.
 `--nolock` would switch the protection off for good; here the lock goes only when nobody is at work. Jobs can
-outlive a killed Snakemake, so they count too: their work must not be started a second time beside them.
+outlive a killed Snakemake: they are asked to stop first, because their work must not be done twice side by side.
 """
 
 import pathlib
@@ -16,6 +16,8 @@ FOLDER = pathlib.Path.cwd()
 LOCKS = FOLDER / ".snakemake" / "locks"
 # Where `make` last started Snakemake: processes of another machine cannot be seen from here.
 HOST = FOLDER / ".snakemake" / "host"
+# Seconds that a job may take to reach its next step and save its state.
+PATIENCE = 120
 
 
 def at_work(name: str, folder: pathlib.Path = FOLDER) -> list[int]:
@@ -36,14 +38,14 @@ def main() -> int:
     """Exit status 0 when Snakemake can start, else 1 and one sentence."""
     if at_work("snakemake"):
         return 0  # its lock is real; Snakemake itself refuses what both would make, and allows another scale
-    jobs = at_work("raretok")
+    jobs = [psutil.Process(pid) for pid in at_work("raretok")]
     if jobs:
-        print(
-            "raretok: jobs of a killed run are still at work in this folder "
-            f"(process {', '.join(map(str, jobs))}); wait for them or stop them first.",
-            file=sys.stderr,
-        )
-        return 1
+        print(f"raretok: stopping {len(jobs)} job(s) of a killed run; trainings save their state first")
+        for job in jobs:
+            job.terminate()
+        if psutil.wait_procs(jobs, timeout=PATIENCE)[1]:
+            print("raretok: they do not stop; stop them by hand, then start again", file=sys.stderr)
+            return 1
     host = socket.gethostname()
     if LOCKS.is_dir() and any(LOCKS.iterdir()):
         before = HOST.read_text() if HOST.exists() else host

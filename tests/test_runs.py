@@ -181,8 +181,10 @@ def test_a_mistake_in_a_paper_is_one_sentence_with_file_and_key(project, change,
     [
         ({"scale": "tiny"}, "scale is 'tiny'; it can be paper, small, smoke"),
         ({"papers": ["hers"]}, "papers names 'hers'"),
-        ({"seeds": 0}, "seeds"),
-        ({"seeds": "{'a': 1}"}, "seeds"),
+        ({"seeds": 0}, "seeds is 0; it can be null, a number of seeds from 1, or a list"),
+        ({"seeds": "{'a': 1}"}, "seeds is {'a': 1}; it can be"),
+        ({"data_mirror": "no/such/folder"}, "data_mirror is no/such/folder, which is no folder"),
+        ({"recorded": "true", "scale": "smoke"}, "nothing is recorded in results/recorded/smoke"),
         ({"sed": 3}, "unknown key sed; known here: scale, papers, seeds"),
         ({"device": "tpu"}, "device"),
     ],
@@ -191,6 +193,20 @@ def test_a_mistake_in_the_config_is_one_sentence(changes, expected):
     with pytest.raises(UserError, match=re.escape(expected)) as error:
         load(**changes)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(("given", "seeds"), [("3", [1, 2, 3]), (["1", "4"], [1, 4]), ("null", [1]), ("[7]", [7])])
+def test_seeds_as_snakemake_gives_them(given, seeds):
+    """`--config seeds=[1,4]` arrives as a list of strings."""
+    assert load(seeds=given).seeds == seeds
+
+
+@pytest.mark.parametrize("section", ["experiments", "methods"])
+def test_a_scale_cannot_change_what_the_paper_lacks(project, section):
+    scale = project / "config" / "scales" / "smoke.yaml"
+    edit(scale, lambda s: s["papers"]["stop_jostling"][section].update(shakspeare={}))
+    with pytest.raises(UserError, match=rf"smoke\.yaml: papers\.stop_jostling\.{section}\.shakspeare changes what"):
+        load(project)
 
 
 def test_a_scale_that_overrides_an_unknown_key_is_refused(project):

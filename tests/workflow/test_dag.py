@@ -60,6 +60,10 @@ def test_config_mistakes_are_one_sentence(project):
     assert "Traceback" not in result.stdout
     result = snakemake(project, "-n", "--config", "sed=3")
     assert "unknown key sed" in result.stdout
+    result = snakemake(project, "-n", "results/smoke/tables/stop_jostling/table9.csv")
+    assert "Traceback" not in result.stdout
+    result = snakemake(project, "-n", "--config", "seeds=[1,4]")
+    assert planned(result.stdout)["train"] == 96
     edit(
         project / "config" / "papers" / "stop_jostling.yaml",
         lambda paper: paper["methods"]["cwt"].update(los={"name": "x"}),
@@ -127,4 +131,4 @@ def test_only_the_changed_method_is_trained_again(finished, tmp_path):
 
 
 def test_mirror_and_hardware_retrain_nothing(finished):
-    assert reasons(finished, "--config", "data_mirror=elsewhere", "device=cpu", "checkpoint_seconds=5") == {}
+    assert reasons(finished, "--config", "data_mirror=config", "device=cpu", "checkpoint_seconds=5") == {}

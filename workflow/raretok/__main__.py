@@ -60,6 +60,9 @@ def main(argv: list[str] | None = None) -> int:
     except UserError as error:
         print(f"raretok {name}: error: {error}", file=sys.stderr)
         return EXIT_USER_ERROR
+    except BrokenPipeError:  # `raretok runs | head`
+        sys.stderr.close()
+        return 0
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise

@@ -69,6 +69,8 @@ class RunTable:
         self.logs = f"logs/{self.scale}"
         self.root = root
         recorded = self.recorded_seeds() if self.recorded else []
+        if self.recorded and not recorded:
+            raise UserError(f"nothing is recorded in {self.results}; keep finished runs there with `make record`")
         self.seeds = seed_list(config["seeds"] or recorded or self.scale_settings["seeds"])
         self.published: dict[str, dict] = {}
         self.papers: dict[str, dict] = {}
@@ -79,11 +81,15 @@ class RunTable:
                 raise UserError(f"config: papers names {paper!r}; it can be {known}")
             self.published[paper] = read_config(path, schemas / "paper.schema.yaml")
             changes = self.scale_settings["papers"].get(paper, {})
+            check_overrides(changes, self.published[paper], f"{scale_path}: papers.{paper}")
             self.papers[paper] = merge(self.published[paper], changes)
             validate(self.papers[paper], schemas / "paper.schema.yaml", f"{scale_path} (over {path})")
             check_references(self.papers[paper], path)
         self.corpora = load_corpora(root / "config" / "corpora.yaml")
         self.datasets = load_datasets(root / "config" / "datasets.yaml")
+        mirror = config["data_mirror"]
+        if mirror and not Path(mirror).is_dir():
+            raise UserError(f"config: data_mirror is {mirror}, which is no folder; name one, or null for downloads")
         experiments = [name for paper in self.papers.values() for name in paper["experiments"]]
         for name in experiments:
             if experiments.count(name) > 1:
@@ -158,7 +164,9 @@ def load(config: dict, root: Path | str = ".", table: type[RunTable] = RunTable)
 
 
 def as_yaml(value):
-    """A string from the command line as YAML reads it (true, null, [1, 2]); anything else as it is."""
+    """A string from the command line as YAML reads it (true, null, 3), also inside a list; the rest as it is."""
+    if isinstance(value, list):
+        return [as_yaml(entry) for entry in value]
     if not isinstance(value, str):
         return value
     try:
@@ -170,6 +178,15 @@ def as_yaml(value):
 def seed_list(seeds: int | list[int]) -> list[int]:
     """[1, ..., n] for a number n; a list as it is."""
     return list(range(1, seeds + 1)) if isinstance(seeds, int) else list(seeds)
+
+
+def check_overrides(changes: dict, paper: dict, where: str) -> None:
+    """A scale can change the experiments and methods of a paper, not add any; UserError where it tries."""
+    for section in ("experiments", "methods"):
+        for name in changes.get(section, {}):
+            if name not in paper[section]:
+                known = ", ".join(paper[section])
+                raise UserError(f"{where}.{section}.{name} changes what the paper does not have; it has {known}")
 
 
 def check_references(paper: dict, path: Path) -> None:

@@ -5,6 +5,7 @@ Rules stay free of helper functions this way, and these can be tested without Sn
 
 import json
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -63,6 +64,23 @@ class Workflow(RunTable):
     def training_sources_of(self, wildcards) -> list[str]:
         """Files that can change what a job trains: its method's parts are loaded by name."""
         return training_sources(part_names(self.run_of(wildcards).settings["method"]))
+
+    def check(self) -> None:
+        """Resolve every run now: a mistake in a method is one sentence here, and a stack trace inside a rule."""
+        len(self.runs)
+
+    @property
+    def wildcards(self) -> dict[str, str]:
+        """What wildcards can be: a target with another name is one that no rule makes."""
+        items = [item for paper in self.papers.values() for item in (*paper["tables"], *paper["figures"])]
+        names = {
+            "experiment": [name for paper in self.papers.values() for name in paper["experiments"]],
+            "method": [name for paper in self.papers.values() for name in paper["methods"]],
+            "seed": map(str, self.seeds),
+            "paper": self.papers,
+            "item": items,
+        }
+        return {wildcard: "|".join(map(re.escape, dict.fromkeys(known))) for wildcard, known in names.items()}
 
     # Data: wildcards dataset and file, or corpus.
 
@@ -187,10 +205,15 @@ class Workflow(RunTable):
         return [*arrays, *(path for paper in self.papers for path in self.gpt2_files(paper))]
 
     def items(self, paper: str) -> list[str]:
-        """Every table and figure of a paper."""
+        """Every table and figure of a paper, in every form."""
         settings = self.papers[paper]
-        tables = [f"{self.results}/tables/{paper}/{item}.csv" for item in settings["tables"]]
-        return tables + [f"{self.results}/figures/{paper}/{item}.svg" for item in settings["figures"]]
+        forms = {"tables": ("csv", "md", "tex"), "figures": ("svg", "png", "pdf")}
+        return [
+            f"{self.results}/{kind}/{paper}/{item}.{form}"
+            for kind in forms
+            for item in settings[kind]
+            for form in forms[kind]
+        ]
 
     def item(self, paper: str, item: str) -> dict:
         """The config entry of a table or figure; UserError when there is none."""

@@ -29,7 +29,6 @@ rule download:
     wildcard_constraints:
         dataset="|".join(TABLE.datasets),
         file=".+",
-    retries: 2
     conda:
         "../../envs/raretok.yaml"
     resources:
@@ -39,6 +38,7 @@ rule download:
         entry=TABLE.file_entry_of,
     shell:
         """
+        # The progress of a download is for the terminal, too.
         exec &> >(tee {log:q})
 
         python -m raretok download \
@@ -67,10 +67,9 @@ rule synthesise:
         entry=TABLE.corpus_entry_of,
     shell:
         """
-        exec &> >(tee {log:q})
-
         python -m raretok synthesise \
             --corpora config/corpora.yaml \
             --corpus {wildcards.corpus:q} \
-            --output {output.text:q}
+            --output {output.text:q} \
+            &>{log:q}
         """

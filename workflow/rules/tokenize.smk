@@ -37,11 +37,10 @@ rule prepare:
         folder=subpath(output.manifest, parent=True),
     shell:
         """
-        exec &> >(tee {log:q})
-
         python -m raretok prepare \
             --corpora config/corpora.yaml \
             --corpus {wildcards.corpus:q} \
             --text {input.text:q} \
-            --output {params.folder:q}
+            --output {params.folder:q} \
+            &>{log:q}
         """

@@ -35,6 +35,7 @@ def record(results: Path, output: Path) -> list[Path]:
     finished = sorted(path.parent for path in results.glob("runs/*/*/*/metrics.json"))
     if not finished:
         raise UserError(f"{results} holds no evaluated run; run the workflow at that scale first")
+    shutil.rmtree(output, ignore_errors=True)  # replaced as a whole: no run of an earlier time stays among them
     for folder in finished:
         for name in RUN_FILES:
             _copy(folder / name, output / folder.relative_to(results) / name)

@@ -11,7 +11,7 @@ from raretok.errors import UserError
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    parser.add_argument("--run", required=True, help="the run as JSON, a line of `raretok runs`; @FILE reads it")
+    parser.add_argument("--run", required=True, help="the run as JSON, a line of `raretok runs --json`; @FILE reads it")
     parser.add_argument("--manifest", type=Path, required=True, help="manifest.json of the prepared corpus")
     parser.add_argument("--output", type=Path, required=True, help="folder for the final files")
     parser.add_argument("--state", type=Path, required=True, help="folder for the state of unfinished training")
@@ -45,9 +45,9 @@ def read_run(text: str) -> dict:
         run = json.loads(text)
         missing = {"experiment", "method", "seed", "hash", "settings"} - run.keys()
     except (OSError, ValueError, AttributeError) as error:
-        raise UserError(f"--run is not a line of `raretok runs`: {error}") from None
+        raise UserError(f"--run is not a line of `raretok runs --json`: {error}") from None
     if missing:
-        raise UserError(f"--run lacks {', '.join(sorted(missing))}; take a line of `raretok runs`")
+        raise UserError(f"--run lacks {', '.join(sorted(missing))}; take a line of `raretok runs --json`")
     return run
 
 
