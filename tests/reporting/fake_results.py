@@ -77,12 +77,14 @@ def write_results(folder: Path, definition: dict) -> list[Path]:
                 "data": "d" * 64,
                 "steps": 8000,
                 "seconds": 60.0,
+                "resumes": 0,
                 "device": "made up <b>&",
                 "versions": {"raretok": "0.1.0", "torch": "0.0"},
                 "commit": "0123456789ab",
             }
             path = run / "metrics.json"
             path.write_text(json.dumps({"training": training, "metrics": metrics}), encoding="utf-8")
+            (run / "history.csv").write_text("step,split,loss\n", encoding="utf-8")
             paths.append(path)
     for row, model in definition["gpt2"]["models"].items():
         measured = {

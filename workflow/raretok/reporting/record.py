@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 from raretok.errors import UserError
-from raretok.files import atomic_path
+from raretok.files import atomic_path, read_json, write_text
 
 # Of every evaluated run, and of the scale.
 RUN_FILES = ("metrics.json", "arrays.npz", "history.csv")
@@ -41,7 +41,28 @@ def record(results: Path, output: Path) -> list[Path]:
             _copy(folder / name, output / folder.relative_to(results) / name)
     for path in results.glob(SCALE_FILES):
         _copy(path, output / path.relative_to(results))
-    return [output / folder.relative_to(results) for folder in finished]
+    kept = [output / folder.relative_to(results) for folder in finished]
+    write_text(output / "README.md", provenance(kept))
+    return kept
+
+
+def provenance(folders: list[Path]) -> str:
+    """What made the runs in `folders`, as Markdown: a row a run with its commit, machine, versions and time."""
+    lines = [
+        "# Where these results come from",
+        "",
+        "Written by `make record`; `make recorded` renders tables, figures and the page from what lies here.",
+        "A commit with a `+` had local changes.",
+        "",
+        "| run | hash | commit | device | torch | seconds | resumed |",
+        "|---|---|---|---|---|---:|---:|",
+    ]
+    for folder in folders:
+        run = read_json(folder / "metrics.json")["training"]
+        name = f"{run['experiment']}/{run['method']}/seed{run['seed']}"
+        facts = (run["hash"], run["commit"], run["device"], run["versions"]["torch"], f"{run['seconds']:.0f}")
+        lines.append(f"| {name} | {' | '.join(facts)} | {run['resumes']} |")
+    return "\n".join(lines) + "\n"
 
 
 def _copy(source: Path, target: Path) -> None:
