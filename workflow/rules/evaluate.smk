@@ -43,8 +43,7 @@ rule evaluate:
         "../../envs/raretok.yaml"
     threads: 1
     resources:
-        # `auto` also measures well without a GPU, beside a training that has it.
-        gpu=int(TABLE.config["device"] == "cuda"),
+        gpu=TABLE.gpus,
         device=TABLE.config["device"],
     params:
         folder=subpath(input.model, parent=True),
@@ -80,8 +79,7 @@ rule measure_gpt2:
         "../../envs/raretok.yaml"
     threads: 1
     resources:
-        # `auto` also measures well without a GPU, beside a training that has it.
-        gpu=int(TABLE.config["device"] == "cuda"),
+        gpu=TABLE.gpus,
         device=TABLE.config["device"],
     params:
         gpt2=TABLE.gpt2_of,
