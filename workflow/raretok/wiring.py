@@ -129,7 +129,7 @@ class Workflow(RunTable):
 
     @property
     def gpus(self) -> int:
-        """GPUs that a training or a measurement asks for: one where config says cuda, or auto finds a driver on this machine."""
+        """GPUs that a training or measurement asks for: one where config says cuda, or auto finds a driver here."""
         return int(self.config["device"] == "cuda" or (self.config["device"] == "auto" and GPU_DRIVER.exists()))
 
     # GPT-2: wildcard repository.
