@@ -66,6 +66,6 @@ def _sentence(error: jsonschema.ValidationError) -> str:
     if error.validator == "required":
         missing = [key for key in error.validator_value if key not in error.instance]
         return f"key {key_path([*error.absolute_path, missing[0]])} is missing"
-    if error.validator in ("oneOf", "anyOf"):
-        return f"{where} is {error.instance!r}; it can be {error.schema.get('description', 'something else')}"
+    if error.validator == "oneOf" and "description" in error.schema:
+        return f"{where} is {error.instance!r}; it can be {error.schema['description']}"
     return f"{where or 'the file'}: {error.message}"
