@@ -89,7 +89,7 @@ def _transfer(url: str, part: Path, began_at: int) -> None:
     # In a log file a bar that moves ten times a second is noise.
     pause = 0.1 if sys.stderr.isatty() else 10
     # pooch sets the total; until then tqdm needs one to be true in an `if`.
-    bar = tqdm(desc=part.stem, total=1, unit="B", unit_scale=True, mininterval=pause)
+    bar = tqdm(desc=part.stem, total=1, unit="B", unit_scale=True, mininterval=pause, delay=pause)
     with part.open("ab") as stream:
 
         def restart_if_whole(response: requests.Response, **_) -> None:
