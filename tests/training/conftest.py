@@ -5,8 +5,8 @@ import copy
 import numpy as np
 import pytest
 
+from raretok.configuration import canonical_json
 from raretok.data.corpora import load_manifest, prepare
-from raretok.runs import canonical_json
 
 SETTINGS = {
     "corpus": {"low_resource_probability": 0.2},

@@ -13,8 +13,8 @@ import pytest
 from safetensors.numpy import load_file
 
 import raretok
+from raretok.configuration import canonical_json
 from raretok.files import read_json
-from raretok.runs import canonical_json
 from raretok.training.checkpoint import FILE_NAME
 
 # As `python -m raretok`, but the third write of a checkpoint hangs after its data and before its rename.

@@ -1,5 +1,6 @@
 """Reading and checking the config files: every mistake is one sentence with its file and key."""
 
+import json
 from collections.abc import Iterable
 from copy import deepcopy
 from pathlib import Path
@@ -48,6 +49,11 @@ def merge(base: dict, *changes: dict) -> dict:
             else:
                 merged[key] = deepcopy(value)
     return merged
+
+
+def canonical_json(value: object) -> str:
+    """The one JSON text of a value: sorted keys, no spaces, so that equal values have equal texts."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def key_path(parts: Iterable) -> str:

@@ -6,14 +6,13 @@ This module and what it imports stay free of torch: Snakemake loads it on every 
 import argparse
 import dataclasses
 import hashlib
-import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 import yaml
 
-from raretok.configuration import merge, read_config, validate
+from raretok.configuration import canonical_json, merge, read_config, validate
 from raretok.data.catalogue import corpus_definition, load_corpora, load_datasets
 from raretok.errors import UserError
 from raretok.methods import DEFAULTS, KINDS, build_method, build_part
@@ -27,11 +26,6 @@ RUN_FOLDER = f"runs/{RUN_NAME}"
 OVERRIDES = ("model", "training", "corpus")
 
 
-def canonical_json(value: object) -> str:
-    """The one JSON text of a value: sorted keys, no spaces, so that equal values have equal texts."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-
-
 @dataclass(frozen=True)
 class Run:
     """One model to train. `settings` hold everything that determines the result, `hash` names them."""
@@ -42,6 +36,11 @@ class Run:
     seed: int
     settings: dict
     hash: str
+
+    @property
+    def name(self) -> str:
+        """The run as paths name it."""
+        return RUN_NAME.format(experiment=self.experiment, method=self.method, seed=self.seed)
 
     def json(self) -> str:
         """The run as `raretok train --run` takes it."""
@@ -141,8 +140,7 @@ class RunTable:
 
     def folder(self, run: Run) -> str:
         """Where a run's final files lie."""
-        names = {"experiment": run.experiment, "method": run.method, "seed": run.seed}
-        return f"{self.results}/{RUN_FOLDER.format(**names)}"
+        return f"{self.results}/runs/{run.name}"
 
     def evaluation(self, experiment: str) -> str:
         """Canonical JSON of how an experiment's runs are evaluated."""

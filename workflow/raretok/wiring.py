@@ -109,7 +109,7 @@ class Workflow(RunTable):
     def state_of(self, wildcards) -> str:
         """Where a job keeps the state of its unfinished training."""
         run = self.run_of(wildcards)
-        return f"{self.results}/state/{run.experiment}/{run.method}/seed{run.seed}/{run.hash}"
+        return f"{self.results}/state/{run.name}/{run.hash}"
 
     def manifest_of(self, wildcards) -> str:
         """Manifest of the corpus that a job trains or evaluates on."""

@@ -14,8 +14,6 @@ OUTPUTS:
 Archives and unfinished downloads lie in resources/cache/, which can be deleted at any time.
 """
 
-from snakemake.exceptions import WorkflowError
-
 
 rule download:
     """

@@ -12,8 +12,9 @@ OUTPUTS:
     observations = results/<scale>/runs/<experiment>/<method>/seed<k>/observations.npz
     training     = results/<scale>/runs/<experiment>/<method>/seed<k>/training.json
 
-The state of an unfinished training lies in results/<scale>/state/<run hash>/, which no rule declares: Snakemake
-deletes declared outputs before every attempt, and an interrupted training must find its state again.
+The state of an unfinished training lies in results/<scale>/state/<experiment>/<method>/seed<k>/<run hash>/, which no
+rule declares: Snakemake deletes declared outputs before every attempt, and an interrupted training must find its
+state again.
 """
 
 

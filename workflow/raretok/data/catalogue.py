@@ -1,12 +1,11 @@
 """What can be fetched and trained on: config/datasets.yaml and config/corpora.yaml, schemas checked."""
 
-import json
 from copy import deepcopy
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 
-from raretok.configuration import read_config
+from raretok.configuration import canonical_json, read_config
 from raretok.errors import UserError
 
 # The package lives in <project>/workflow/raretok, the schemas in <project>/config/schemas.
@@ -137,12 +136,12 @@ def file_params(datasets: dict, dataset: str, name: str) -> str:
     file = asdict(wanted.file)
     if wanted.file.checksum or (wanted.member and wanted.member.checksum):
         del file["urls"], file["manual"]
-    return _canonical({"file": file, "member": asdict(wanted.member) if wanted.member else None})
+    return canonical_json({"file": file, "member": asdict(wanted.member) if wanted.member else None})
 
 
 def corpus_params(corpora: dict, name: str) -> str:
     """Canonical JSON of what determines how corpus `name` is written: a job reruns when this changes."""
-    return _canonical({"format": FORMAT, "entry": find_corpus(corpora, name)})
+    return canonical_json({"format": FORMAT, "entry": find_corpus(corpora, name)})
 
 
 def corpus_definition(corpora: dict, datasets: dict, name: str) -> dict:
@@ -157,10 +156,6 @@ def corpus_definition(corpora: dict, datasets: dict, name: str) -> dict:
         checksum = wanted.member.checksum if wanted.member else None
         definition["checksum"] = checksum or wanted.file.checksum or list(wanted.file.urls)
     return definition
-
-
-def _canonical(value: object) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def _load(path: Path | str, schema: str) -> dict:

@@ -50,7 +50,7 @@ def read_item(folder: Path, definition: Definition) -> Results:
     if not folder.is_dir():
         raise UserError(f"{folder} does not exist; --results names the results of a scale, such as results/smoke.")
     runs = [
-        folder / "runs" / method.experiment / method.name / f"seed{seed}" / "metrics.json"
+        method.run_folder(folder, seed) / "metrics.json"
         for method in definition.methods.values()
         for seed in method.seeds
     ]

@@ -7,6 +7,7 @@ order of the config file, because columns and rows are shown in it.
 
 import json
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from raretok.errors import UserError
 
@@ -23,6 +24,10 @@ class Method:
     experiment: str
     seeds: tuple[int, ...]
     groups: tuple[str, ...] | None = None
+
+    def run_folder(self, results: Path, seed: int) -> Path:
+        """Where the files of one of its runs lie, below the results of a scale."""
+        return results / "runs" / self.experiment / self.name / f"seed{seed}"
 
     def is_measured_on(self, group: str) -> bool:
         """Whether a number of this group says anything about the method."""

@@ -92,7 +92,7 @@ class Results:
 
     def arrays(self, method: Method, seed: int) -> dict[str, np.ndarray] | None:
         """The arrays of one run, or None where it was not evaluated."""
-        path = self.folder / "runs" / method.experiment / method.name / f"seed{seed}" / "arrays.npz"
+        path = method.run_folder(self.folder, seed) / "arrays.npz"
         if not path.exists():
             return None
         with np.load(path, allow_pickle=False) as archive:

@@ -283,7 +283,6 @@ class Clock:
     def __init__(self, progress: Progress, steps: int):
         self.progress, self.steps = progress, steps
         self.started = self.reported = time.monotonic()
-        self.first_step = progress.step
 
     def stop(self) -> None:
         """Add the time since the last call to the training's."""
