@@ -206,13 +206,19 @@ def check_references(paper: dict, path: Path) -> None:
 
 
 def scale_factors(experiment: dict, published: dict) -> dict[str, float]:
-    """How much larger than published a scale's updates and length of training are (inventory 5.3)."""
+    """How much larger than published a scale's updates and length of training are (inventory 5.3).
+
+    Where `training.rare` says how rarity is derived from the corpus's own counts, tokens per update have no part
+    in it.
+    """
 
     def tokens_per_step(settings: dict) -> int:
-        return settings["training"]["batch_size"] * settings["model"]["context"]
+        training = settings["training"]
+        return training["batch_size"] * training.get("accumulation", 1) * settings["model"]["context"]
 
+    derived = "rare" in experiment["training"]
     return {
-        "tokens_per_step": tokens_per_step(experiment) / tokens_per_step(published),
+        "tokens_per_step": 1.0 if derived else tokens_per_step(experiment) / tokens_per_step(published),
         "steps": experiment["training"]["steps"] / published["training"]["steps"],
     }
 
@@ -233,13 +239,34 @@ def resolve_parts(entry: dict, factors: dict[str, float], where: str) -> dict:
                 if number == field.default:
                     continue
                 factor = factors.get(field.metadata.get("scales_with"), 1.0)
-                if factor != 1.0:
-                    number = max(1, round(number * factor)) if field.type is int else number * factor
+                if factor != 1.0 and number is not None:
+                    number = scale_number(number, factor)
                 settings[key][field.name] = number
-        elif key in ("training_temperature", "observe"):
+        elif key == "observe":
+            settings[key] = [scale_observation(entry, factors["steps"]) for entry in value]
+        elif key == "training_temperature":
             settings[key] = value
     # A default written out is the same method.
     return {key: value for key, value in settings.items() if value != DEFAULTS.get(key)}
+
+
+def scale_number(number: float, factor: float) -> float:
+    """`number` times `factor`; a whole number stays one, of at least 1."""
+    return max(1, round(number * factor)) if isinstance(number, int) else number * factor
+
+
+def scale_observation(entry: str | dict, factor: float) -> str | dict:
+    """An entry of a method's `observe` whose numbers of updates are those of a training `factor` times as long."""
+    if isinstance(entry, str):
+        return entry
+    scaled = dict(entry)
+    for key in {"steps", "every"} & entry.keys():
+        value = entry[key]
+        if isinstance(value, list):
+            scaled[key] = sorted({scale_number(step, factor) for step in value})
+        else:
+            scaled[key] = scale_number(value, factor)
+    return scaled
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
