@@ -29,6 +29,21 @@ def build_model(settings: dict, vocabulary: int, seed: int | None = None) -> tor
     return model_class(config, seed=seed)
 
 
+def plain_weights(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """What `load_model` reads: the state dict, with a parametrised matrix as the matrix that its parts make.
+
+    While a method trains a matrix in parts (`torch.nn.utils.parametrize`), the state dict names those.
+    """
+    weights = {}
+    for name, tensor in model.state_dict().items():
+        owner, is_part, rest = name.partition("parametrizations.")
+        if is_part:
+            attribute = rest.split(".")[0]
+            name, tensor = owner + attribute, getattr(model.get_submodule(owner.rstrip(".")), attribute).detach()
+        weights[name] = tensor
+    return weights
+
+
 def load_model(path: Path | str, settings: dict, vocabulary: int, device: str = "cpu") -> torch.nn.Module:
     """A trained model in evaluation mode, its weights from the safetensors file `path`.
 

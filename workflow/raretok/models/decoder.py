@@ -1,4 +1,4 @@
-"""A GPT-2 style decoder with learned positions, tied or untied output embeddings.
+"""A GPT-2 style decoder with learned or sinusoidal positions, tied or untied output embeddings.
 
 Shapes: B sequences, T positions (at most `context`), d width, V vocabulary.
 """
@@ -9,19 +9,26 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 from raretok.errors import UserError
-from raretok.models.layers import Block
+from raretok.models.layers import Block, sinusoidal_table
+
+CHOICES = {"positions": ("learned", "sinusoidal"), "linear_init": ("normal", "xavier")}
 
 
 @dataclass(frozen=True)
 class DecoderConfig:
     """Sizes and choices of a decoder.
 
-    vocabulary: number of token types V. layers, heads, width, context: the usual. dropout: on embeddings,
-    attention and residual branches. bias: whether linear layers and layer norms have biases. tied: one matrix
-    for input and output embeddings. init_std: of every matrix and embedding; projections into the residual
-    stream get init_std / sqrt(2 layers), as GPT-2.
+    vocabulary: number of token types V. layers, heads, width, context: the usual. dropout: on embeddings and
+    residual branches; attention_dropout: on attention weights (None: as dropout). bias: whether linear layers and
+    layer norms have biases. tied: one matrix for input and output embeddings. positions: a `learned` vector for
+    each, or fairseq's `sinusoidal` table, which is not trained and no part of the weights. scale_embedding: token
+    embeddings are multiplied by sqrt(width) before positions are added. init_std: of every embedding, and of
+    every matrix where linear_init is `normal`; projections into the residual stream then get
+    init_std / sqrt(2 layers), as GPT-2. linear_init `xavier`: matrices as fairseq's, uniform within
+    sqrt(6 / (inputs + outputs)), queries, keys and values each within 1 / sqrt(2) of that.
     """
 
     vocabulary: int
@@ -33,14 +40,30 @@ class DecoderConfig:
     bias: bool = False
     tied: bool = True
     init_std: float = 0.02
+    attention_dropout: float | None = None
+    positions: str = "learned"
+    scale_embedding: bool = False
+    linear_init: str = "normal"
 
     def __post_init__(self):
+        for key, known in CHOICES.items():
+            if getattr(self, key) not in known:
+                raise UserError(f"model.{key} is {getattr(self, key)!r}; it can be {' or '.join(known)}")
+        if self.positions == "sinusoidal" and self.width < 4:
+            raise UserError(f"model.width is {self.width}; sinusoidal positions need at least 4")
         if self.width % self.heads:
             raise UserError(f"model.width is {self.width}, which {self.heads} heads (model.heads) do not divide")
 
 
 class Decoder(nn.Module):
-    """Token ids (B x T) to hidden vectors (B x T x d); `logits` turns those into B x T x V."""
+    """Token ids (B x T) to hidden vectors (B x T x d); `logits` turns those into B x T x V.
+
+    checkpoint_activations: keep only what enters each block, and compute the rest again in the backward pass; same
+    numbers, less memory. output_bias: of the logits, V, or None (these models have none).
+    """
+
+    checkpoint_activations = False
+    output_bias: torch.Tensor | None = None
 
     def __init__(self, config: DecoderConfig, seed: int | None = None):
         """Initialise from `seed` (none: leave that to whoever loads weights).
@@ -51,9 +74,14 @@ class Decoder(nn.Module):
         super().__init__()
         self.config = config
         self.token_embedding = nn.Embedding(config.vocabulary, config.width)
-        self.position_embedding = nn.Embedding(config.context, config.width)
+        if config.positions == "learned":
+            self.position_embedding = nn.Embedding(config.context, config.width)
+        else:
+            self.register_buffer("position_table", sinusoidal_table(config.context, config.width), persistent=False)
+        attention_dropout = config.dropout if config.attention_dropout is None else config.attention_dropout
         self.blocks = nn.ModuleList(
-            Block(config.width, config.heads, config.bias, config.dropout) for _ in range(config.layers)
+            Block(config.width, config.heads, config.bias, config.dropout, attention_dropout)
+            for _ in range(config.layers)
         )
         self.final_norm = nn.LayerNorm(config.width, bias=config.bias)
         if not config.tied:
@@ -71,29 +99,57 @@ class Decoder(nn.Module):
         """Output embedding matrix, V x d; the input's when tied."""
         return self.token_embedding.weight if self.config.tied else self.output_embedding
 
+    @property
+    def positions(self) -> torch.Tensor:
+        """Vectors of the positions, context x d."""
+        return self.position_embedding.weight if self.config.positions == "learned" else self.position_table
+
     def initialise(self, seed: int) -> None:
-        """Draw all matrices and embeddings anew, N(0, init_std); norms are 1, biases 0."""
+        """Draw all matrices and embeddings anew (see `DecoderConfig`); norms are 1, biases 0."""
         generator = torch.Generator().manual_seed(seed)
-        residual_std = self.config.init_std / math.sqrt(2 * self.config.layers)
         for name, parameter in sorted(self.named_parameters(), key=lambda item: item[0] == "output_embedding"):
             if parameter.dim() < 2:
+                # Norms start so already, linear layers' biases do not.
+                if name.endswith("bias"):
+                    parameter.data.zero_()
                 continue
-            std = residual_std if name.endswith("projection.weight") else self.config.init_std
-            values = torch.empty(parameter.shape).normal_(0.0, std, generator=generator)
+            values = torch.empty(parameter.shape)
+            if "embedding" in name or self.config.linear_init == "normal":
+                values.normal_(0.0, self._std(name), generator=generator)
+            else:
+                bound = self._bound(name, parameter)
+                values.uniform_(-bound, bound, generator=generator)
             parameter.data.copy_(values)
+
+    def _std(self, name: str) -> float:
+        is_residual = name.endswith("projection.weight")
+        return self.config.init_std / math.sqrt(2 * self.config.layers) if is_residual else self.config.init_std
+
+    def _bound(self, name: str, parameter: torch.Tensor) -> float:
+        outputs, inputs = parameter.shape
+        if name.endswith("qkv.weight"):
+            # Three square matrices in one, each with fairseq's gain of 1 / sqrt(2).
+            return math.sqrt(6 / (2 * inputs)) / math.sqrt(2)
+        return math.sqrt(6 / (inputs + outputs))
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
         """Hidden vectors after the final norm, B x T x d, of ids B x T."""
         length = ids.shape[1]
         if length > self.config.context:
-            raise ValueError(f"{length} positions do not fit a context of {self.config.context}")
-        x = self.token_embedding(ids) + self.position_embedding.weight[:length]
+            raise UserError(f"{length} positions do not fit model.context, which is {self.config.context}")
+        x = self.token_embedding(ids)
+        if self.config.scale_embedding:
+            x = x * math.sqrt(self.config.width)
+        x = x + self.positions[:length]
         if self.config.dropout:
             x = F.dropout(x, self.config.dropout, self.training)
         for block in self.blocks:
-            x = block(x)
+            x = checkpoint(block, x, use_reentrant=False) if self._recomputes() else block(x)
         return self.final_norm(x)
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """Plain logits of hidden vectors (... x d -> ... x V), the same for every method."""
-        return F.linear(hidden, self.output_weight)
+        return F.linear(hidden, self.output_weight, self.output_bias)
+
+    def _recomputes(self) -> bool:
+        return self.checkpoint_activations and torch.is_grad_enabled()

@@ -1,20 +1,29 @@
-"""Pre-norm transformer blocks shared by the models.
+"""Pre-norm transformer blocks shared by the models, and fixed positions.
 
 Shapes: B sequences, T positions, d width, H heads.
 """
+
+import math
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 
+# The first two rows of the table belong to padding in fairseq: the first token is at position 2.
+FIRST_POSITION = 2
+
 
 class CausalSelfAttention(nn.Module):
-    """Multi-head attention in which a position sees itself and what came before it."""
+    """Multi-head attention in which a position sees itself and what came before it.
 
-    def __init__(self, width: int, heads: int, bias: bool, dropout: float):
+    attention_dropout: on the attention weights. dropout: on what is added to the residual stream.
+    """
+
+    def __init__(self, width: int, heads: int, bias: bool, dropout: float, attention_dropout: float):
         super().__init__()
         self.heads = heads
         self.dropout = dropout
+        self.attention_dropout = attention_dropout
         self.qkv = nn.Linear(width, 3 * width, bias=bias)
         self.projection = nn.Linear(width, width, bias=bias)
 
@@ -23,10 +32,10 @@ class CausalSelfAttention(nn.Module):
         # B x T x 3d -> three of B x H x T x d/H
         split = self.qkv(x).view(batch, length, 3, self.heads, width // self.heads)
         query, key, value = split.permute(2, 0, 3, 1, 4).unbind()
-        dropout = self.dropout if self.training else 0.0
+        dropout = self.attention_dropout if self.training else 0.0
         y = F.scaled_dot_product_attention(query, key, value, dropout_p=dropout, is_causal=True)
         y = self.projection(y.transpose(1, 2).reshape(batch, length, width))
-        return F.dropout(y, dropout, self.training) if dropout else y
+        return F.dropout(y, self.dropout, self.training) if self.dropout else y
 
 
 class FeedForward(nn.Module):
@@ -46,13 +55,26 @@ class FeedForward(nn.Module):
 class Block(nn.Module):
     """Attention and feed-forward, each normalised before and added to the residual stream after."""
 
-    def __init__(self, width: int, heads: int, bias: bool, dropout: float):
+    def __init__(self, width: int, heads: int, bias: bool, dropout: float, attention_dropout: float):
         super().__init__()
         self.attention_norm = nn.LayerNorm(width, bias=bias)
-        self.attention = CausalSelfAttention(width, heads, bias, dropout)
+        self.attention = CausalSelfAttention(width, heads, bias, dropout, attention_dropout)
         self.feed_forward_norm = nn.LayerNorm(width, bias=bias)
         self.feed_forward = FeedForward(width, bias, dropout)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         x = x + self.attention(self.attention_norm(x))
         return x + self.feed_forward(self.feed_forward_norm(x))
+
+
+def sinusoidal_table(length: int, width: int) -> torch.Tensor:
+    """Fixed vectors of positions 0 to length - 1, `length` x `width`, as fairseq's.
+
+    Sines of all frequencies, then their cosines, frequencies from 1 down to 1/10,000 in equal ratios; position t
+    takes the angle t + 2 (fairseq counts from its padding id, 1). An odd width ends with a zero.
+    """
+    half = width // 2
+    frequencies = torch.exp(torch.arange(half) * -(math.log(10_000) / (half - 1)))
+    angles = torch.arange(FIRST_POSITION, FIRST_POSITION + length)[:, None] * frequencies
+    table = torch.cat([angles.sin(), angles.cos()], dim=1)
+    return F.pad(table, (0, width % 2))
