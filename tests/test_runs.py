@@ -25,7 +25,12 @@ def load(root=ROOT, **changes):
 
 @pytest.fixture(scope="module")
 def paper_scale():
-    return load(scale="paper", seeds=1)
+    return load(scale="paper", seeds=1, papers=["stop_jostling"])
+
+
+@pytest.fixture(scope="module")
+def language_models():
+    return load(scale="paper", seeds=1, papers=["agg", "agps"])
 
 
 @pytest.fixture
@@ -77,7 +82,7 @@ def test_three_readings_of_separated_embeddings_differ_in_nothing_else(paper_sca
 def test_hashes_are_distinct_and_stable(paper_scale):
     hashes = [run.hash for run in paper_scale.runs.values()]
     assert len(set(hashes)) == len(hashes)
-    assert {run.hash for run in load(scale="paper", seeds=1).runs.values()} == set(hashes)
+    assert {run.hash for run in load(scale="paper", seeds=1, papers=["stop_jostling"]).runs.values()} == set(hashes)
     # The same run at another scale or beside other seeds is the same run: results can move.
     small = load(scale="small", seeds=[1, 7])
     assert small.run("shakespeare", "baseline", 1).hash == paper_scale.run("shakespeare", "baseline", 1).hash
@@ -119,6 +124,34 @@ def test_scaled_down_agg_keeps_its_shares(paper_scale):
         return gate["alpha"] / tokens, gate["memory"] / settings["training"]["steps"]
 
     assert shares(smoke) == pytest.approx(shares(published))
+
+
+def test_all_trainings_of_the_language_models(language_models):
+    """Inventory 5.2: eight of the empirical study, eleven of GPT-2 medium, three of agps; and further readings."""
+    further = {"cosreg"}, {"agps_alg1", "freeze_until_8k"}
+    names = [(run.experiment, run.method) for run in language_models.runs.values()]
+    assert len([name for name in names if name[0] == "empirical"]) == 8
+    assert len([name for name in names if name[0] == "language_model" and name[1] not in further[0]]) == 11
+    assert len([name for name in names if name[0] == "agps_language_model" and name[1] not in further[1]]) == 3
+    assert len({run.hash for run in language_models.runs.values()}) == len(names) == 8 + 12 + 5
+
+
+def test_an_update_of_the_language_models_has_the_papers_tokens(language_models):
+    for run in language_models.runs.values():
+        training = run.settings["training"]
+        assert training["batch_size"] * training["accumulation"] * run.settings["model"]["context"] == 32768
+
+
+def test_scaled_language_models_keep_alpha_and_places_in_training():
+    """Alpha is derived from the corpus's counts; steps go with the length of training."""
+    table = load(papers=["agg"])
+    steps = table.run("empirical", "mle", 1).settings["training"]["steps"]
+    gate = table.run("language_model", "agg_a0.05", 1).settings["method"]["gate"]
+    assert gate == {"name": "agg", "alpha": 0.05}
+    until = table.run("empirical", "freeze_until_18k", 1).settings["method"]["gate"]["until"]
+    assert until == round(18 / 40 * steps)
+    shown = table.run("empirical", "mle", 1).settings["method"]["observe"][0]
+    assert shown == {"name": "snapshots", "steps": [max(1, round(s / 40000 * steps)) for s in (100, 500, 1500, 3500)]}
 
 
 def test_method_overrides_win_over_the_scale(paper_scale):
@@ -176,10 +209,30 @@ def test_a_mistake_in_a_paper_is_one_sentence_with_file_and_key(project, change,
     assert "\n" not in message
 
 
+LANGUAGE_MISTAKES = [
+    (lambda p: p["experiments"]["empirical"]["corpus"].update(name="tiny_shakespeare"), "lacks low_resource_prob"),
+    (lambda p: p["experiments"]["empirical"]["evaluation"].pop("window"), "experiments.empirical.evaluation"),
+    (lambda p: p["experiments"]["empirical"]["evaluation"]["groups"][0].update(share=1), "evaluation"),
+    (lambda p: p["methods"]["agg"]["gate"].update(memory=0), "memory"),
+    (lambda p: p["methods"]["agg"]["gate"].update(alpha=0), "alpha"),
+    (lambda p: p["methods"]["mle"]["observe"][0].update(step=3), "methods.mle.observe"),
+]
+
+
+@pytest.mark.parametrize(("change", "expected"), LANGUAGE_MISTAKES)
+def test_a_mistake_in_a_language_model_is_one_sentence(project, change, expected):
+    edit(project / "config" / "papers" / "agg.yaml", change)
+    with pytest.raises(UserError) as error:
+        assert load(project, scale="paper", papers=["agg"]).runs
+    assert expected in str(error.value)
+    assert "agg.yaml" in str(error.value)
+    assert "\n" not in str(error.value)
+
+
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"scale": "tiny"}, "scale is 'tiny'; it can be paper, small, smoke"),
+        ({"scale": "tiny"}, "scale is 'tiny'; it can be paper, small, small_gpu, smoke"),
         ({"papers": ["hers"]}, "papers names 'hers'"),
         ({"seeds": 0}, "seeds is 0; it can be null, a number of seeds from 1, or a list"),
         ({"seeds": "{'a': 1}"}, "seeds is {'a': 1}; it can be"),

@@ -74,4 +74,21 @@ def _sentence(error: jsonschema.ValidationError) -> str:
         return f"key {key_path([*error.absolute_path, missing[0]])} is missing"
     if error.validator == "oneOf" and "description" in error.schema:
         return f"{where} is {error.instance!r}; it can be {error.schema['description']}"
+    if error.validator == "oneOf" and error.context:
+        # What the alternative that is meant lacks: the one that most of the value fits.
+        alternatives = {}
+        for mistake in error.context:
+            alternatives.setdefault(mistake.relative_schema_path[0], []).append(mistake)
+        return _sentence(min(alternatives.values(), key=_distance)[0])
     return f"{where or 'the file'}: {error.message}"
+
+
+def _distance(mistakes: list[jsonschema.ValidationError]) -> int:
+    """How far a value is from an alternative: its mistakes, one of a wrong kind counting most."""
+    kinds = {"type": 100, "enum": 100, "required": 10}
+    return sum(
+        len(set(error.instance) - set(error.schema.get("properties", ())))
+        if error.validator == "additionalProperties"
+        else kinds.get(error.validator, 1)
+        for error in mistakes
+    )
