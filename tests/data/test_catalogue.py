@@ -46,7 +46,11 @@ def test_the_real_lists_are_valid_and_fit_together():
     corpora = load_corpora(ROOT / "config" / "corpora.yaml")
     for name, entry in corpora.items():
         if "dataset" in entry:
-            find_file(datasets, entry["dataset"], entry["file"])
+            for file in entry.get("files", {"": entry.get("file")}).values():
+                find_file(datasets, entry["dataset"], file)
+        merges = entry.get("tokenizer", {}).get("merges")
+        if merges:
+            find_file(datasets, merges["dataset"], merges["file"])
         assert text_file(corpora, name).startswith("resources/")
 
 

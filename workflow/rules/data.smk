@@ -9,7 +9,9 @@ REQUIRED INPUTS:
 OUTPUTS:
 
     file = resources/<dataset>/<file>, a file of a data set or a member of one of its archives
-    text = resources/synthetic/<corpus>.txt, made by the project
+    text = resources/synthetic/<corpus>.txt, characters made by the project
+    train, valid, test = resources/synthetic/<corpus>/{train,valid,test}.txt, a language made by the project
+    similarity         = resources/synthetic/<corpus>/similarity.tsv, pairs of its words with scores
 
 Archives and unfinished downloads lie in resources/cache/, which can be deleted at any time.
 """
@@ -58,7 +60,7 @@ rule synthesise:
     log:
         "logs/synthesise/{corpus}.txt",
     wildcard_constraints:
-        corpus="|".join(TABLE.corpora),
+        corpus=TABLE.corpora_of_kind("characters"),
     conda:
         "../../envs/raretok.yaml"
     params:
@@ -69,5 +71,33 @@ rule synthesise:
             --corpora config/corpora.yaml \
             --corpus {wildcards.corpus:q} \
             --output {output.text:q} \
+            &>{log:q}
+        """
+
+
+rule synthesise_language:
+    """
+    Make the seeded articles of {wildcards.corpus}, and word pairs with scores
+    """
+    output:
+        train="resources/synthetic/{corpus}/train.txt",
+        valid="resources/synthetic/{corpus}/valid.txt",
+        test="resources/synthetic/{corpus}/test.txt",
+        similarity="resources/synthetic/{corpus}/similarity.tsv",
+    log:
+        "logs/synthesise_language/{corpus}.txt",
+    wildcard_constraints:
+        corpus=TABLE.corpora_of_kind("language"),
+    conda:
+        "../../envs/raretok.yaml"
+    params:
+        entry=TABLE.corpus_entry_of,
+        folder=subpath(output.train, parent=True),
+    shell:
+        """
+        python -m raretok synthesise \
+            --corpora config/corpora.yaml \
+            --corpus {wildcards.corpus:q} \
+            --output {params.folder:q} \
             &>{log:q}
         """

@@ -8,10 +8,10 @@ from pathlib import Path
 from raretok.configuration import canonical_json, read_config
 from raretok.errors import UserError
 
+# Raised whenever the same entry gives other bytes: a changed way to make texts of a kind or to prepare them. The
+# sources of those are no inputs of their rules, because a comment there would train every model again.
+FORMAT = {"characters": 1, "language": 1}
 # The package lives in <project>/workflow/raretok, the schemas in <project>/config/schemas.
-# Raised whenever the same entry gives other bytes: a changed way to make texts or to prepare them. The sources of
-# those are no inputs of their rules, because a comment there would train every model again.
-FORMAT = 1
 SCHEMAS = Path(__file__).parents[3] / "config" / "schemas"
 
 
@@ -72,10 +72,12 @@ def load_corpora(path: Path | str = "config/corpora.yaml") -> dict:
     """The corpora in `path`, by name.
 
     Raises UserError where the file is missing, is not YAML, breaks its schema (file and key are named), or
-    has splits that do not add up to 1.
+    cuts one text into splits that do not add up to 1.
     """
     corpora = _load(path, "corpora.schema.yaml")
     for corpus, entry in corpora.items():
+        if entry["kind"] != "characters":
+            continue
         total = sum(entry["splits"].values())
         if abs(total - 1) > 1e-9:
             raise UserError(f"{path}: {corpus}.splits add up to {total:g}; make the shares add up to 1")
@@ -121,10 +123,29 @@ def find_file(datasets: dict, dataset: str, name: str) -> Wanted:
 
 def text_file(corpora: dict, name: str) -> str:
     """Where the text of corpus `name` lies: resources/<dataset>/ or, if made here, resources/synthetic/."""
-    corpus = find_corpus(corpora, name)
+    corpus = _find_kind(corpora, name, "characters")
     if "synthetic" in corpus:
         return f"resources/synthetic/{name}.txt"
     return f"resources/{corpus['dataset']}/{corpus['file']}"
+
+
+def split_files(corpora: dict, name: str) -> dict[str, str]:
+    """Where the texts of language corpus `name` lie, by split: train, valid, test."""
+    corpus = _find_kind(corpora, name, "language")
+    if "synthetic" in corpus:
+        return {split: f"resources/synthetic/{name}/{split}.txt" for split in ("train", "valid", "test")}
+    return {split: f"resources/{corpus['dataset']}/{file}" for split, file in corpus["files"].items()}
+
+
+def merges_file(corpora: dict, name: str) -> list[str]:
+    """Where the published BPE merges of language corpus `name` lie: one path, or none if it needs none."""
+    merges = _find_kind(corpora, name, "language")["tokenizer"].get("merges")
+    return [f"resources/{merges['dataset']}/{merges['file']}"] if merges else []
+
+
+def corpora_of_kind(corpora: dict, kind: str) -> list[str]:
+    """Names of the corpora of `kind`: characters or language."""
+    return [name for name, corpus in corpora.items() if corpus["kind"] == kind]
 
 
 def file_params(datasets: dict, dataset: str, name: str) -> str:
@@ -141,21 +162,43 @@ def file_params(datasets: dict, dataset: str, name: str) -> str:
 
 def corpus_params(corpora: dict, name: str) -> str:
     """Canonical JSON of what determines how corpus `name` is written: a job reruns when this changes."""
-    return canonical_json({"format": FORMAT, "entry": find_corpus(corpora, name)})
+    corpus = find_corpus(corpora, name)
+    return canonical_json({"format": FORMAT[corpus["kind"]], "entry": corpus})
 
 
 def corpus_definition(corpora: dict, datasets: dict, name: str) -> dict:
     """What determines the tokens of corpus `name`, for the hash of a run.
 
-    Its entry and, where the text is downloaded, the checksum that stands for its bytes (the archive's where the
-    member has none, the URLs where none is published) in place of where it comes from.
+    Its entry and, where texts or merges are downloaded, the checksums that stand for their bytes (the archive's where
+    a member has none, the URLs where none is published) in place of where they come from.
     """
     definition = deepcopy(find_corpus(corpora, name))
     if "dataset" in definition:
-        wanted = find_file(datasets, definition.pop("dataset"), definition.pop("file"))
-        checksum = wanted.member.checksum if wanted.member else None
-        definition["checksum"] = checksum or wanted.file.checksum or list(wanted.file.urls)
+        dataset = definition.pop("dataset")
+        if "file" in definition:
+            definition["checksum"] = _checksum(datasets, dataset, definition.pop("file"))
+        else:
+            files = definition.pop("files")
+            definition["checksums"] = {split: _checksum(datasets, dataset, file) for split, file in files.items()}
+    merges = definition.get("tokenizer", {}).get("merges")
+    if merges:
+        definition["tokenizer"]["merges"] = _checksum(datasets, merges["dataset"], merges["file"])
     return definition
+
+
+def _checksum(datasets: dict, dataset: str, name: str) -> str | list[str]:
+    """What stands for the bytes of a file: its checksum, else its archive's, else its URLs."""
+    wanted = find_file(datasets, dataset, name)
+    checksum = wanted.member.checksum if wanted.member else None
+    return checksum or wanted.file.checksum or list(wanted.file.urls)
+
+
+def _find_kind(corpora: dict, name: str, kind: str) -> dict:
+    """The entry of corpus `name`, which must be of `kind`."""
+    corpus = find_corpus(corpora, name)
+    if corpus["kind"] != kind:
+        raise UserError(f"corpus {name} of config/corpora.yaml has kind {corpus['kind']}; {kind} is needed here")
+    return corpus
 
 
 def _load(path: Path | str, schema: str) -> dict:

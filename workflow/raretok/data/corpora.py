@@ -1,6 +1,7 @@
-"""The command `prepare`: a corpus becomes token ids, counts and a manifest; `load_manifest` opens them.
+"""The command `prepare`: a text becomes character ids, counts and a manifest; `load_manifest` opens any corpus.
 
-A prepared corpus is a folder of `train.npy`, `valid.npy` (unsigned integers, one dimension), `manifest.json`.
+A prepared corpus is a folder of `train.npy`, `valid.npy` (unsigned integers, one dimension), `manifest.json`; one of
+kind `language` (module `encode`) has `test.npy`, `counts.npy`, `vocabulary.json` and `tokenizer.json`, too.
 """
 
 import argparse
@@ -8,6 +9,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -16,28 +18,45 @@ from raretok.data.catalogue import find_corpus, load_corpora
 from raretok.errors import UserError
 from raretok.files import atomic_path, read_json, write_json
 
+VOCABULARY, COUNTS = "vocabulary.json", "counts.npy"
+
 
 @dataclass(frozen=True)
 class Corpus:
     """A prepared corpus.
 
-    `kind`: how text became tokens, `characters`. `symbols`: the token types, the index is the id.
-    `counts`: how often each occurs in the training split, (types,) int64. `splits`: tokens in each split.
-    `sha256`: names the data in results.
+    `kind`: `characters` (ids in the order of code points, `types` of them in one language) or `language` (ids in
+    the order of falling training frequency). `counts`: how often each type occurs in the training split, (types,)
+    int64. `splits`: tokens in each split. `sha256`: names the data in results. `special`: ids that are no part of
+    the text. `tokenizer`: how text became tokens, for results.
     """
 
     name: str
     kind: str
     folder: Path
-    symbols: tuple[str, ...]
+    types: int
     counts: np.ndarray
     splits: Mapping[str, int]
     sha256: str
+    special: tuple[int, ...]
+    tokenizer: Mapping
 
-    @property
-    def types(self) -> int:
-        """Number of token types of one language."""
-        return len(self.symbols)
+    @cached_property
+    def symbols(self) -> tuple[str, ...]:
+        """The token types as text, the index is the id; read when first asked for."""
+        if self.kind == "characters":
+            return tuple(read_json(self.folder / "manifest.json")["symbols"])
+        path = self.folder / VOCABULARY
+        try:
+            symbols = tuple(read_json(path))
+        except (OSError, ValueError) as error:
+            raise UserError(f"{path} is missing or damaged; delete {self.folder} and run the workflow again") from error
+        if len(symbols) != self.types:
+            raise UserError(
+                f"{path} has {len(symbols):,} types, but the manifest beside it says {self.types:,}; "
+                f"delete {self.folder} and run the workflow again"
+            )
+        return symbols
 
     def tokens(self, split: str, at_least: int = 1) -> np.ndarray:
         """The ids of `split`, (tokens,) unsigned integers, left on disk (memory map) until they are read.
@@ -62,6 +81,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     corpus = find_corpus(load_corpora(arguments.corpora), arguments.corpus)
+    if corpus["kind"] != "characters":
+        raise UserError(f"corpus {arguments.corpus} of {arguments.corpora} has kind {corpus['kind']}; use encode")
     prepare(arguments.corpus, corpus, arguments.text, arguments.output)
 
 
@@ -103,9 +124,8 @@ def prepare(name: str, corpus: Mapping, text_path: Path, folder: Path) -> None:
         "types": len(symbols),
         "counts": np.bincount(arrays["train"], minlength=len(symbols)).tolist(),
         "splits": splits,
-        "sha256": _digest(splits),
     }
-    write_json(folder / "manifest.json", manifest)
+    write_json(folder / "manifest.json", manifest | {"sha256": digest(manifest)})
 
 
 def split(ids: np.ndarray, shares: Mapping[str, float]) -> dict[str, np.ndarray]:
@@ -123,9 +143,9 @@ def split(ids: np.ndarray, shares: Mapping[str, float]) -> dict[str, np.ndarray]
 def load_manifest(path: Path | str) -> Corpus:
     """The prepared corpus whose manifest.json is at `path`.
 
-    Checked cheaply: each split's file has as many tokens as the manifest says; checksums are not computed.
+    Checked cheaply: each split's file has as many tokens as the manifest says; checksums of tokens are not computed.
 
-    Raises UserError if the manifest or a split is missing or they do not belong together.
+    Raises UserError if the manifest, a split or the counts are missing or they do not belong together.
     """
     path = Path(path)
     again = f"delete {path.parent} and run the workflow again"
@@ -135,16 +155,20 @@ def load_manifest(path: Path | str) -> Corpus:
             name=manifest["corpus"],
             kind=manifest["kind"],
             folder=path.parent,
-            symbols=tuple(manifest["symbols"]),
-            counts=np.array(manifest["counts"], dtype=np.int64),
+            types=manifest["types"],
+            counts=_load_counts(path.parent, manifest, again),
             splits={part: described["tokens"] for part, described in manifest["splits"].items()},
             sha256=manifest["sha256"],
+            special=tuple(manifest.get("special", ())),
+            tokenizer=manifest.get("tokenizer", {"name": "characters"}),
         )
+        consistent = digest(manifest) == corpus.sha256 and corpus.counts.shape == (corpus.types,)
+        consistent = consistent and len(manifest.get("symbols", corpus.counts)) == corpus.types
     except FileNotFoundError as error:
-        raise UserError(f"{path} does not exist; prepare the corpus first (rule prepare)") from error
-    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
+        raise UserError(f"{path} does not exist; prepare the corpus first (rule prepare or encode)") from error
+    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{path} is not the manifest of a prepared corpus; {again}") from error
-    if corpus.counts.shape != (corpus.types,) or _digest(manifest["splits"]) != corpus.sha256:
+    if not consistent:
         raise UserError(f"{path} contradicts itself; {again}")
     for part, tokens in corpus.splits.items():
         try:
@@ -158,6 +182,34 @@ def load_manifest(path: Path | str) -> Corpus:
     return corpus
 
 
+def digest(manifest: Mapping) -> str:
+    """sha256 that names the data of a manifest.
+
+    Over the canonical JSON of the splits' lengths and checksums and, of kind `language`, those of the vocabulary and
+    the counts.
+    """
+    named = manifest["splits"]
+    if manifest["kind"] == "language":
+        named = {key: manifest[key] for key in ("splits", "vocabulary", "counts")}
+    return hashlib.sha256(json.dumps(named, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def _load_counts(folder: Path, manifest: Mapping, again: str) -> np.ndarray:
+    """Counts of the training split, (types,) int64, from the manifest or from the file that it names."""
+    if manifest["kind"] == "characters":
+        return np.array(manifest["counts"], dtype=np.int64)
+    path = folder / COUNTS
+    try:
+        counts = np.load(path, allow_pickle=False)
+    except FileNotFoundError as error:
+        raise UserError(f"{path} is missing beside the manifest; {again}") from error
+    except (ValueError, EOFError) as error:
+        raise UserError(f"{path} is damaged or cut short; {again}") from error
+    if hashlib.sha256(counts.tobytes()).hexdigest() != manifest["counts"]:
+        raise UserError(f"{path} is not the one that the manifest beside it names; {again}")
+    return counts
+
+
 def _read(path: Path) -> str:
     try:
         # Bytes, not text mode: the ends of lines are characters like others.
@@ -169,8 +221,3 @@ def _read(path: Path) -> str:
     if not text:
         raise UserError(f"{path} is empty; get it again")
     return text
-
-
-def _digest(splits: Mapping) -> str:
-    """sha256 over the canonical JSON of the splits' lengths and checksums."""
-    return hashlib.sha256(json.dumps(splits, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

@@ -1,9 +1,10 @@
 """The command `synthesise`: seeded text in an invented language, for runs without network or licence.
 
-It reads like a play: speakers in capitals, sentences with a capital first, commas and full stops. Words are
-Zipfian and made by a Zipfian character bigram process, so that characters are Zipfian too and context says
-much about the next one: a small model soon beats the unigram distribution. Upper and lower case of every
-letter occur, and symbols as rare as tiny Shakespeare's `$` and `3`.
+Kind `language` is made by `synthetic_language`. The text of kind `characters`, made here, reads like a play: speakers
+in capitals, sentences with a capital first, commas and full stops. Words are Zipfian and made by a Zipfian character
+bigram process, so that characters are Zipfian too and context says much about the next one: a small model soon beats
+the unigram distribution. Upper and lower case of every letter occur, and symbols as rare as tiny Shakespeare's `$` and
+`3`.
 
 The same bytes everywhere: only PCG64's raw stream is used, which numpy keeps stable across versions and
 platforms (its distributions it does not), and integer arithmetic.
@@ -38,13 +39,23 @@ SCALE = 10**9
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--corpora", required=True, type=Path, help="the list of corpora, config/corpora.yaml")
     parser.add_argument("--corpus", required=True, help="a corpus of that list with `synthetic`")
-    parser.add_argument("--output", required=True, type=Path, help="where to write the text (UTF-8)")
+    parser.add_argument(
+        "--output",
+        required=True,
+        type=Path,
+        help="the text to write (UTF-8); of kind language the folder of its splits",
+    )
 
 
 def main(arguments: argparse.Namespace) -> None:
     corpus = find_corpus(load_corpora(arguments.corpora), arguments.corpus)
     if "synthetic" not in corpus:
         raise UserError(f"corpus {arguments.corpus} of {arguments.corpora} is not synthetic; give it `synthetic`")
+    if corpus["kind"] == "language":
+        from raretok.data.synthetic_language import write_language
+
+        write_language(arguments.output, corpus["synthetic"]["seed"], corpus["synthetic"]["words"])
+        return
     text = characters(corpus["synthetic"]["seed"], corpus["synthetic"]["length"])
     with atomic_path(arguments.output) as temporary:
         temporary.write_bytes(text.encode("utf-8"))
@@ -55,7 +66,7 @@ def characters(seed: int, length: int) -> str:
 
     Raises UserError if `length` is too short for that.
     """
-    draw = _drawer(seed)
+    draw = drawer(seed)
     words = _lexicon(draw)
     speakers = _shuffled(words[: len(string.ascii_lowercase)], draw)
     marks = _shuffled(MARKS, draw)
@@ -63,11 +74,11 @@ def characters(seed: int, length: int) -> str:
     speech = 0
     while len(text) < length:
         # Every speaker, mark and end once in turn, then by chance: so no symbol depends on luck.
-        speaker = speakers[speech] if speech < len(speakers) else speakers[_zipf(len(speakers), draw)]
+        speaker = speakers[speech] if speech < len(speakers) else speakers[zipf(len(speakers), draw)]
         text += f"{speaker.upper()}:\n"
         for sentence in range(2 + draw(3)):
-            mark = marks[speech] if speech < len(marks) and sentence == 0 else MARKS[_zipf(len(MARKS), draw, power=3)]
-            end = ENDS[speech] if speech < len(ENDS) else ENDS[_zipf(len(ENDS), draw)]
+            mark = marks[speech] if speech < len(marks) and sentence == 0 else MARKS[zipf(len(MARKS), draw, power=3)]
+            end = ENDS[speech] if speech < len(ENDS) else ENDS[zipf(len(ENDS), draw)]
             text += _sentence(words, speaker if sentence == 0 else None, mark, end, draw)
         text += "\n"
         speech += 1
@@ -83,7 +94,7 @@ def characters(seed: int, length: int) -> str:
 
 def _sentence(words: list[str], named: str | None, mark: str, end: str, draw: Callable[[int], int]) -> str:
     """One line: words by rank, `named` among them if given, `mark` inside and `end` at the end."""
-    chosen = [words[_zipf(len(words), draw)] for _ in range(SENTENCE_LENGTHS[draw(len(SENTENCE_LENGTHS))])]
+    chosen = [words[zipf(len(words), draw)] for _ in range(SENTENCE_LENGTHS[draw(len(SENTENCE_LENGTHS))])]
     if named:
         chosen[1] = named
     chosen[0] = chosen[0].capitalize()
@@ -105,15 +116,15 @@ def _lexicon(draw: Callable[[int], int]) -> list[str]:
     initials = _shuffled(letters, draw)
     words: list[str] = []
     while len(words) < WORDS:
-        word = initials[len(words)] if len(words) < len(initials) else initials[_zipf(len(initials), draw)]
+        word = initials[len(words)] if len(words) < len(initials) else initials[zipf(len(initials), draw)]
         for _ in range(WORD_LENGTHS[draw(len(WORD_LENGTHS))] - 1):
-            word += followers[word[-1]][_zipf(8, draw)]
+            word += followers[word[-1]][zipf(8, draw)]
         if word not in words:
             words.append(word)
     return words
 
 
-def _drawer(seed: int) -> Callable[[int], int]:
+def drawer(seed: int) -> Callable[[int], int]:
     """A function that draws an integer from 0 to bound - 1 (even but for 1 part in 2^48)."""
     bits = np.random.PCG64(seed)
 
@@ -123,7 +134,7 @@ def _drawer(seed: int) -> Callable[[int], int]:
     return draw
 
 
-def _zipf(size: int, draw: Callable[[int], int], power: int = 1) -> int:
+def zipf(size: int, draw: Callable[[int], int], power: int = 1) -> int:
     """A rank from 0 to size - 1, with probability proportional to 1 / (rank + 1)^power."""
     bounds = _bounds(size, power)
     return bisect_right(bounds, draw(bounds[-1]))
