@@ -1,22 +1,27 @@
-"""The state of an unfinished training: one safetensors file, replaced atomically, refused by any other run.
+"""The state of an unfinished training: safetensors files, replaced atomically, refused by any other run.
 
-Tensors carry a prefix that says whose they are (`model.`, `best.`, `optimiser.`, ...); everything that is no
-tensor is JSON in the file's metadata. Nothing is pickled.
+`checkpoint.safetensors` holds all that continuing needs but the best weights so far. Its tensors carry a prefix that
+says whose they are (`model.`, `optimiser.`, ...); everything that is no tensor is JSON in its metadata. The best
+weights change seldom and lie in `best-<step>.safetensors`: written before the checkpoint that names that step, and
+removed after the checkpoint that names another, so the file that a checkpoint names is always there. Snapshots of the
+output matrix lie in `snapshot-<step>.safetensors` until the end. Nothing is pickled.
 """
 
 import json
+import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 from raretok.errors import UserError
 from raretok.files import atomic_path
 
 FILE_NAME = "checkpoint.safetensors"
 # Raised whenever what a checkpoint holds changes, so that an old one is refused and not misread.
-VERSION = 1
+VERSION = 2
 
 
 def save_tensors(path: Path, tensors: dict[str, torch.Tensor], metadata: dict[str, str]) -> None:
@@ -86,3 +91,86 @@ def restore_random_states(states: dict[str, torch.Tensor], device: str) -> None:
     torch.set_rng_state(states["cpu"])
     if device == "cuda" and "cuda" in states:
         torch.cuda.set_rng_state(states["cuda"])
+
+
+def best_path(folder: Path, step: int) -> Path:
+    """Where the best weights lie when they are those after `step` updates."""
+    return folder / f"best-{step:07d}.safetensors"
+
+
+def save_best(folder: Path, weights: dict[str, torch.Tensor], step: int) -> None:
+    """Write the best weights unless they are there; call it before the checkpoint that names `step`."""
+    if not best_path(folder, step).exists():
+        save_tensors(best_path(folder, step), weights, {})
+
+
+def load_best(folder: Path, step: int) -> dict[str, torch.Tensor]:
+    """The weights that `save_best` wrote; UserError when they cannot be read."""
+    try:
+        return load_file(best_path(folder, step))
+    except (SafetensorError, OSError) as error:
+        raise UserError(
+            f"{best_path(folder, step)} cannot be read ({error}); delete {folder} to start this run anew"
+        ) from None
+
+
+def drop_best(folder: Path, keep: int | None = None) -> None:
+    """Remove best weights that no checkpoint names: all but those of step `keep`, and writes that were killed."""
+    for path in [*folder.glob("best-*.safetensors"), *folder.glob(".best-*")]:
+        if keep is None or path != best_path(folder, keep):
+            path.unlink()
+
+
+def snapshot_path(folder: Path, step: int) -> Path:
+    """Where the output matrix after `step` updates lies."""
+    return folder / f"snapshot-{step:07d}.safetensors"
+
+
+def save_snapshot(folder: Path, step: int, matrix: torch.Tensor) -> None:
+    """Write the output matrix (V x d) after `step` updates, in 16 bits."""
+    save_tensors(snapshot_path(folder, step), {f"step{step:06d}": matrix.detach().to("cpu", torch.float16)}, {})
+
+
+def gather_snapshots(folder: Path, steps: Iterable[int], output: Path, run: str) -> None:
+    """Copy the snapshots of `steps` into the one safetensors file `output`, never more than a part in memory.
+
+    The format: the header's length (8 bytes, little endian), the header (JSON), the tensors' bytes.
+    Raises UserError when a snapshot is missing.
+    """
+    header, offset, sources = {"__metadata__": {"run": run}}, 0, []
+    try:
+        for step in steps:
+            path = snapshot_path(folder, step)
+            start, entries = _read_header(path)
+            ((name, entry),) = [item for item in entries.items() if item[0] != "__metadata__"]
+            size = entry["data_offsets"][1]
+            header[name] = entry | {"data_offsets": [offset, offset + size]}
+            offset += size
+            sources.append((path, start))
+        text = json.dumps(header, separators=(",", ":")).encode()
+        text += b" " * (-len(text) % 8)
+        with atomic_path(output) as temporary, temporary.open("wb") as file:
+            file.write(len(text).to_bytes(8, "little") + text)
+            for path, start in sources:
+                with path.open("rb") as source:
+                    source.seek(start)
+                    shutil.copyfileobj(source, file, 2**20)
+    except FileNotFoundError as error:
+        raise UserError(f"{error.filename} is gone; delete {folder} to start this run anew") from None
+    except OSError as error:
+        raise UserError(f"{output} could not be written ({error}); is the disk full?") from None
+
+
+def drop_state(folder: Path) -> None:
+    """Remove the state of a training that is done: its final files are kept elsewhere."""
+    (folder / FILE_NAME).unlink(missing_ok=True)
+    drop_best(folder)
+    for path in folder.glob("snapshot-*.safetensors"):
+        path.unlink()
+
+
+def _read_header(path: Path) -> tuple[int, dict]:
+    """Where a safetensors file's data begin, and its header."""
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        return 8 + length, json.loads(file.read(length))

@@ -23,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="save the state this often (default: %(default)s)",
     )
     parser.add_argument("--checkpoint-steps", type=int, help="save the state also every so many steps")
+    parser.add_argument("--no-compile", action="store_true", help="train on a GPU without torch.compile")
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -32,7 +33,12 @@ def main(arguments: argparse.Namespace) -> None:
     from raretok.training.loop import Options, train
 
     run = read_run(arguments.run)
-    options = Options(choose_device(arguments.device), arguments.checkpoint_seconds, arguments.checkpoint_steps)
+    options = Options(
+        device=choose_device(arguments.device),
+        checkpoint_seconds=arguments.checkpoint_seconds,
+        checkpoint_steps=arguments.checkpoint_steps,
+        compile=not arguments.no_compile,
+    )
     with only_one(arguments.state):
         train(run, load_manifest(arguments.manifest), arguments.output, arguments.state, options)
 

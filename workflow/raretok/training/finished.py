@@ -11,7 +11,7 @@ from pathlib import Path
 from raretok.files import atomic_path, read_json
 
 RECORD = "training.json"  # written last, so its presence means that all are there
-FILES = ("model.safetensors", "last.safetensors", "history.csv", "observations.npz", RECORD)
+FILES = ("model.safetensors", "last.safetensors", "history.csv", "observations.npz", "snapshots.safetensors", RECORD)
 
 
 def keep(output: Path, folder: Path) -> None:

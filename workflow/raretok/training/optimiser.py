@@ -73,9 +73,12 @@ class Optimiser:
         self.groups: dict[float, list[str]] = {}
         self.rows: dict[str, RowAdamW] = {}
         self.parameters = dict(model.named_parameters())
+        input_weight, output_weight = model.input_weight, model.output_weight
+        # The matrices whose rows are types: one when tied.
+        self.embeddings = [p for p in self.parameters.values() if p is input_weight or p is output_weight]
         for name, parameter in self.parameters.items():
-            is_embedding = parameter is model.input_weight or parameter is model.output_weight
-            untied_output = is_embedding and parameter is not model.input_weight
+            is_embedding = parameter is input_weight or parameter is output_weight
+            untied_output = is_embedding and parameter is not input_weight
             decays = parameter.dim() >= 2 and (update.decays_untied_output or not untied_output)
             own_decay = decay if decays else 0.0
             if is_embedding and update.skips_rows:
@@ -94,8 +97,12 @@ class Optimiser:
         }
 
     @torch.no_grad()
-    def step(self, learning_rate: float) -> None:
-        """Update every parameter and clear the gradients."""
+    def step(self, learning_rate: float, frozen: torch.Tensor | None = None) -> None:
+        """Update every parameter and clear the gradients.
+
+        frozen: types (V, bool) whose rows of the embedding matrices keep their values, weight decay included.
+        """
+        kept = [(matrix, matrix.clone()) for matrix in self.embeddings] if frozen is not None else []
         for weight_decay, names in self.groups.items():
             moments = [self.moments[name] for name in names]
             adamw(
@@ -116,6 +123,8 @@ class Optimiser:
             )
         for rows in self.rows.values():
             rows.step(learning_rate)
+        for matrix, before in kept:
+            matrix.copy_(torch.where(frozen[:, None], before, matrix))
         for parameter in self.parameters.values():
             parameter.grad = None
 

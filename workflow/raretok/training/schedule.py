@@ -1,6 +1,7 @@
 """Learning rate schedules: a step number to a learning rate."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from raretok.errors import UserError
@@ -28,10 +29,34 @@ class Cosine:
         return self.final + 0.5 * (1.0 + math.cos(math.pi * progress)) * (self.peak - self.final)
 
 
-SCHEDULES = {"cosine": Cosine}
+@dataclass(frozen=True)
+class InverseSqrt:
+    """Linear warm-up from `start` to `peak` over `warmup` steps, then peak x sqrt(warmup / step).
+
+    As fairseq's `inverse_sqrt`: the first update, step 0, has the rate `start`; step n < warmup has
+    start + n (peak - start) / warmup; step `warmup` is the first to have `peak`.
+    """
+
+    peak: float
+    warmup: int
+    steps: int
+    start: float = 1e-7
+
+    def __post_init__(self):
+        if self.warmup < 1:
+            raise UserError(f"training.schedule.warmup is {self.warmup}; inverse_sqrt needs at least 1 step")
+
+    def __call__(self, step: int) -> float:
+        """Learning rate of the update number `step`, counted from 0."""
+        if step < self.warmup:
+            return self.start + step * (self.peak - self.start) / self.warmup
+        return self.peak * math.sqrt(self.warmup / step)
 
 
-def build_schedule(settings: dict, steps: int) -> Cosine:
+SCHEDULES = {"cosine": Cosine, "inverse_sqrt": InverseSqrt}
+
+
+def build_schedule(settings: dict, steps: int) -> Callable[[int], float]:
     """The schedule that `training.schedule` describes for `steps` updates; UserError where it is wrong."""
     options = dict(settings)
     name = options.pop("name", None)

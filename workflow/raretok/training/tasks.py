@@ -1,14 +1,120 @@
-"""What is trained on: batches and validation for each kind of corpus."""
+"""What is trained on: batches and validation for each kind of corpus.
 
-from collections.abc import Callable
+A task knows its `vocabulary`, `tokens_per_step` and `steps_per_epoch`, and gives the micro-batches of an update, all
+its targets, the mean loss on the validation text, and what gates need to know. An update is a pure function of
+(seed, step), so the targets of one long past need not be kept.
+"""
 
+from collections.abc import Callable, Iterator
+
+import numpy as np
 import torch
 from torch.nn import functional as F
 
-from raretok.data.batches import TRAIN, VALID, draw_blocks
+from raretok.data.batches import TRAIN, VALID, Blocks, draw_blocks
+from raretok.methods import TrainingFacts
+
+# Logits of a validation batch held at once: 2^24 of them, 64 MiB.
+LOGITS_AT_ONCE = 2**24
+
+# Inputs and targets, B x T each.
+Batch = tuple[torch.Tensor, torch.Tensor]
 
 
-class CharacterTask:
+class Task:
+    """What the kinds of corpus share: an update is `accumulation` micro-batches of `size` sequences."""
+
+    vocabulary: int
+    steps_per_epoch: int
+    # Ids that are never rare.
+    special: tuple[int, ...] = ()
+
+    def __init__(self, settings: dict, device: str):
+        """settings: a run's settings."""
+        training = settings["training"]
+        self.context = settings["model"]["context"]
+        self.accumulation = training.get("accumulation", 1)
+        self.size = training["batch_size"]
+        self.sequences = self.size * self.accumulation
+        self.tokens_per_step = self.sequences * self.context
+        self.validation = training["validation"]
+        self.rare = training.get("rare")
+        self.seed = settings["seed"]
+        self.device = device
+
+    def draw(self, step: int) -> tuple[np.ndarray, np.ndarray]:
+        """Inputs and targets of update `step`, sequences x context each."""
+        raise NotImplementedError
+
+    def counts(self) -> np.ndarray:
+        """How often each type is a target in an epoch of training, V, whole numbers."""
+        raise NotImplementedError
+
+    def validation_batches(self, step: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Inputs and targets to validate on after `step` updates."""
+        raise NotImplementedError
+
+    def micro_batches(self, step: int) -> list[Batch]:
+        """Inputs and targets of update `step`, as many pairs as are accumulated, batch_size x context each."""
+        inputs, targets = (self._put(block) for block in self.draw(step))
+        return list(zip(inputs.split(self.size), targets.split(self.size), strict=True))
+
+    def targets(self, step: int) -> torch.Tensor:
+        """All targets of update `step`, flat."""
+        return self._put(self.draw(step)[1]).flatten()
+
+    def facts(self) -> TrainingFacts:
+        """What gates know of the training."""
+        return TrainingFacts(
+            counts=self.counts(),
+            special=self.special,
+            tokens_per_step=self.tokens_per_step,
+            steps_per_epoch=self.steps_per_epoch,
+            rare=self.rare,
+            device=self.device,
+        )
+
+    def validation_loss(self, model: torch.nn.Module, step: int, must_stop: Callable[[], object]) -> float | None:
+        """Mean plain cross-entropy over the validation batches, the same for every method.
+
+        None when must_stop() became true between two batches.
+        """
+        model.eval()
+        total, positions = 0.0, 0
+        for block in self.validation_batches(step):
+            if must_stop():
+                model.train()
+                return None
+            inputs, targets = (self._put(part) for part in block)
+            total = total + negative_log_likelihood(model, inputs, targets)
+            positions += targets.numel()
+        model.train()
+        return float(total) / positions
+
+    def _put(self, block: np.ndarray) -> torch.Tensor:
+        tensor = torch.from_numpy(block)
+        if self.device == "cuda":
+            # From pinned memory a copy waits for nothing that the GPU still has to do.
+            return tensor.pin_memory().to(self.device, non_blocking=True)
+        return tensor
+
+
+@torch.no_grad()
+def negative_log_likelihood(model: torch.nn.Module, inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """Sum over all positions of -log softmax(z)[y] on plain logits, a 64-bit scalar; B x T ids each.
+
+    Logits are made for some positions at a time and in 32 bits, whatever the model computes in.
+    """
+    hidden, targets = model(inputs).flatten(0, 1), targets.flatten()
+    rows = max(1, LOGITS_AT_ONCE // len(model.output_weight))
+    total = torch.zeros((), dtype=torch.float64, device=hidden.device)
+    with torch.autocast(hidden.device.type, enabled=False):
+        for part, own in zip(hidden.float().split(rows), targets.split(rows), strict=True):
+            total += F.cross_entropy(model.logits(part), own, reduction="sum")
+    return total
+
+
+class CharacterTask(Task):
     """Next-character prediction in two languages, high-resource and low-resource, over one text.
 
     The low-resource language is the same text with `types` added to every id, so there are 2 x types tokens.
@@ -16,49 +122,75 @@ class CharacterTask:
 
     def __init__(self, corpus, settings: dict, device: str):
         """corpus: from `data.corpora.load_manifest`. settings: a run's settings."""
+        super().__init__(settings, device)
         self.types = corpus.types
+        self.type_counts = corpus.counts
         self.vocabulary = 2 * corpus.types
-        self.context = settings["model"]["context"]
         # One block and the character after it.
         self.texts = {
             TRAIN: corpus.tokens("train", at_least=self.context + 1),
             VALID: corpus.tokens("valid", at_least=self.context + 1),
         }
-        self.size = settings["training"]["batch_size"]
         self.probability = settings["corpus"]["low_resource_probability"]
-        self.validation_batches = settings["training"]["validation"]["batches"]
-        self.seed = settings["seed"]
-        self.device = device
-        self.tokens_per_step = self.size * self.context
+        self.steps_per_epoch = max(1, len(self.texts[TRAIN]) // self.tokens_per_step)
 
-    def batch(self, step: int, stream: int = TRAIN, number: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
-        """Inputs and targets of update `step`, batch_size x context each."""
-        blocks = draw_blocks(
-            self.texts[stream],
-            self.types,
-            self.size,
-            self.context,
-            self.probability,
-            key=(self.seed, stream, step, number),
-        )
-        return tuple(torch.from_numpy(block).to(self.device, non_blocking=True) for block in blocks)
+    def draw(self, step: int) -> tuple[np.ndarray, np.ndarray]:
+        """Random blocks of the training text, each in one of the languages."""
+        return self._blocks(TRAIN, self.sequences, step, 0)
 
-    @torch.no_grad()
-    def validation_loss(self, model: torch.nn.Module, step: int, must_stop: Callable[[], object]) -> float | None:
-        """Mean plain cross-entropy over random mixed-language batches of the validation text.
+    def counts(self) -> np.ndarray:
+        """Counts in the training text, shared out between the languages."""
+        share = self.probability
+        return np.concatenate([self.type_counts * (1 - share), self.type_counts * share]).round().astype(np.int64)
 
-        The same batches for every method of one seed at one step (stop_jostling, inventory 4.7). None when
-        must_stop() became true between two batches.
+    def validation_batches(self, step: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Random mixed-language batches of the validation text.
+
+        The same for every method of one seed at one step (stop_jostling, inventory 4.7).
         """
-        model.eval()
-        losses = []
-        for number in range(self.validation_batches):
-            if must_stop():
-                break
-            inputs, targets = self.batch(step, VALID, number)
-            losses.append(F.cross_entropy(model.logits(model(inputs)).flatten(0, 1), targets.flatten()))
-        model.train()
-        return torch.stack(losses).mean().item() if len(losses) == self.validation_batches else None
+        for number in range(self.validation["batches"]):
+            yield self._blocks(VALID, self.size, step, number)
+
+    def _blocks(self, stream: int, size: int, step: int, number: int) -> tuple[np.ndarray, np.ndarray]:
+        key = (self.seed, stream, step, number)
+        return draw_blocks(self.texts[stream], self.types, size, self.context, self.probability, key)
 
 
-TASKS = {"characters": CharacterTask}
+class LanguageTask(Task):
+    """Next-token prediction over consecutive blocks of one text, each seen once an epoch in an order of its own."""
+
+    def __init__(self, corpus, settings: dict, device: str):
+        """corpus: from `data.corpora.load_manifest`. settings: a run's settings."""
+        super().__init__(settings, device)
+        self.vocabulary = corpus.types
+        self.special = tuple(corpus.special)
+        self.type_counts = corpus.counts
+        tokens = corpus.tokens("train", at_least=self.context + 1)
+        self.blocks = Blocks(tokens, self.context, self.sequences, self.seed)
+        self.steps_per_epoch = self.blocks.steps_per_epoch
+        self.validation_tokens = corpus.tokens("valid", at_least=self.context + 1)
+
+    def draw(self, step: int) -> tuple[np.ndarray, np.ndarray]:
+        """Blocks of the epoch in which update `step` lies."""
+        return self.blocks.draw(step)
+
+    def counts(self) -> np.ndarray:
+        """Counts in the training text."""
+        return self.type_counts
+
+    def validation_batches(self, step: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """The validation text from its start in consecutive blocks, at every step the same.
+
+        As many whole blocks as validation.tokens has, at least one; all there are without it.
+        """
+        length = len(self.validation_tokens) - 1
+        if self.validation.get("tokens"):
+            length = min(length, max(self.context, self.validation["tokens"]))
+        blocks = length // self.context
+        for first in range(0, blocks, self.size):
+            start, end = first * self.context, min(first + self.size, blocks) * self.context
+            ids = self.validation_tokens[start : end + 1].astype(np.int64)
+            yield ids[:-1].reshape(-1, self.context), ids[1:].reshape(-1, self.context)
+
+
+TASKS = {"characters": CharacterTask, "language": LanguageTask}
