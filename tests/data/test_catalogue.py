@@ -14,6 +14,8 @@ from raretok.data.catalogue import (
     find_file,
     load_corpora,
     load_datasets,
+    merges_file,
+    split_files,
     text_file,
 )
 from raretok.errors import UserError
@@ -51,7 +53,8 @@ def test_the_real_lists_are_valid_and_fit_together():
         merges = entry.get("tokenizer", {}).get("merges")
         if merges:
             find_file(datasets, merges["dataset"], merges["file"])
-        assert text_file(corpora, name).startswith("resources/")
+        files = split_files(corpora, name).values() if entry["kind"] == "language" else [text_file(corpora, name)]
+        assert all(file.startswith("resources/") for file in files)
 
 
 def test_tiny_shakespeare_is_pinned():

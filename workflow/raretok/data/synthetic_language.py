@@ -2,20 +2,22 @@
 
 Lines are like WikiText's: ` = Title = `, paragraphs of words with blanks between all of them, blank lines. Function
 words stand everywhere. A content word belongs to a topic and, in it, to a field: an article is about one field, so that
-its words keep company with each other, less often with the topic's others, seldom with other topics'. Ranks are Zipfian
-inside each field. Every article has names of its own, from a long list that hardly repeats, written in letters that
-nothing else is: they are the rare tail, and once a name has come up in an article it comes again.
+its words keep company with each other, less often with the topic's others, seldom with other topics'. They end alike,
+too, as words of one trade do, so that pieces of words know the field. Ranks are Zipfian inside each field. Every
+article has names of its own, from a long list that hardly repeats, written in letters that nothing else is: they are
+the rare tail, and once a name has come up in an article it comes again.
 
 The same bytes everywhere, as in `synthetic`: PCG64's raw stream and integers.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from raretok.data.synthetic import drawer, zipf
 from raretok.files import write_text
 
-TOPICS, FIELDS, FIELD_WORDS, FUNCTION_WORDS = 6, 3, 60, 30
+TOPICS, FIELDS, FUNCTION_WORDS = 6, 3, 30
+FIELD_WORDS, FIELD_ENDINGS, SHORT_WORDS = 60, 2, 10
 NAMES = 1500
 ONSETS = ("b", "d", "f", "g", "k", "l", "m", "n", "p", "r", "s", "t", "v", "br", "st", "tr")
 VOWELS = "aeiou"
@@ -51,24 +53,32 @@ class _Lexicon:
     """All words of the language: function words, content words by topic and field, commonest first, and names."""
 
     def __init__(self, draw: Callable[[int], int]):
-        known: set[str] = set()
+        self._draw = draw
+        self._known: set[str] = set()
+        self.function = [self._new(1) for _ in range(FUNCTION_WORDS)]
+        self.topics = [[self._field() for _ in range(FIELDS)] for _ in range(TOPICS)]
+        self.names = [self._new(1 + draw(2), onsets=NAME_ONSETS, vowels=NAME_VOWELS).capitalize() for _ in range(NAMES)]
 
-        def new(onsets: tuple[str, ...], vowels, syllables: int) -> str:
-            while True:
-                word = "".join(
-                    onsets[draw(len(onsets))] + vowels[draw(len(vowels))] + CODAS[draw(len(CODAS))]
-                    for _ in range(syllables)
-                )
-                if word not in known:
-                    known.add(word)
-                    return word
-
-        self.function = [new(ONSETS, VOWELS, 1) for _ in range(FUNCTION_WORDS)]
-        self.topics = [
-            [[new(ONSETS, VOWELS, 2 + (rank > 10)) for rank in range(FIELD_WORDS)] for _ in range(FIELDS)]
-            for _ in range(TOPICS)
+    def _field(self) -> list[str]:
+        endings = [self._new(1) for _ in range(FIELD_ENDINGS)]
+        return [
+            self._new(1 + (rank > SHORT_WORDS), ending=endings[self._draw(FIELD_ENDINGS)])
+            for rank in range(FIELD_WORDS)
         ]
-        self.names = [new(NAME_ONSETS, NAME_VOWELS, 1 + draw(2)).capitalize() for _ in range(NAMES)]
+
+    def _new(
+        self, syllables: int, ending: str = "", onsets: Sequence[str] = ONSETS, vowels: Sequence[str] = VOWELS
+    ) -> str:
+        """A word that is not in use yet."""
+        while True:
+            parts = [self._pick(letters) for _ in range(syllables) for letters in (onsets, vowels, CODAS)]
+            word = "".join(parts) + ending
+            if word not in self._known:
+                self._known.add(word)
+                return word
+
+    def _pick(self, letters: Sequence[str]) -> str:
+        return letters[self._draw(len(letters))]
 
 
 def _text(lexicon: _Lexicon, words: int, draw: Callable[[int], int]) -> str:
