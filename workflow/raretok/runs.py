@@ -13,7 +13,7 @@ from pathlib import Path
 import yaml
 
 from raretok.configuration import canonical_json, merge, read_config, validate
-from raretok.data.catalogue import corpus_definition, load_corpora, load_datasets
+from raretok.data.catalogue import corpus_definition, find_corpus, load_corpora, load_datasets
 from raretok.errors import UserError
 from raretok.methods import DEFAULTS, KINDS, build_method, build_part
 
@@ -86,6 +86,9 @@ class RunTable:
             check_references(self.papers[paper], path)
         self.corpora = load_corpora(root / "config" / "corpora.yaml")
         self.datasets = load_datasets(root / "config" / "datasets.yaml")
+        for paper, settings in self.papers.items():
+            for name, experiment in settings["experiments"].items():
+                check_corpus(experiment, self.corpora, f"config/papers/{paper}.yaml: experiments.{name}")
         mirror = config["data_mirror"]
         if mirror and not Path(mirror).is_dir():
             raise UserError(f"config: data_mirror is {mirror}, which is no folder; name one, or null for downloads")
@@ -203,6 +206,17 @@ def check_references(paper: dict, path: Path) -> None:
     for label in labels:
         if labels.count(label) > 1:
             raise UserError(f"{path}: two methods have the label {label!r}; tables could not tell them apart")
+
+
+def check_corpus(experiment: dict, corpora: dict, where: str) -> None:
+    """An experiment's `corpus` and `evaluation` must be of the corpus's kind; UserError otherwise."""
+    name = experiment["corpus"]["name"]
+    characters = find_corpus(corpora, name)["kind"] == "characters"
+    if characters and "low_resource_probability" not in experiment["corpus"]:
+        raise UserError(f"{where}.corpus lacks low_resource_probability, which {name} needs: it is of characters")
+    if characters == ("word_similarity" in experiment["evaluation"]):
+        kind = "characters" if characters else "a language"
+        raise UserError(f"{where}.evaluation is not that of {kind}, which {name} is; see config/README.md")
 
 
 def scale_factors(experiment: dict, published: dict) -> dict[str, float]:

@@ -92,9 +92,21 @@ class Workflow(RunTable):
         """What determines a corpus, as canonical JSON."""
         return catalogue.corpus_params(self.corpora, wildcards.corpus)
 
+    def corpora_of_kind(self, kind: str) -> str:
+        """Names of the corpora of one kind, as a wildcard's constraint."""
+        return "|".join(map(re.escape, catalogue.corpora_of_kind(self.corpora, kind)))
+
     def text_of(self, wildcards) -> str:
-        """The text of a corpus."""
+        """The text of a corpus of characters."""
         return catalogue.text_file(self.corpora, wildcards.corpus)
+
+    def splits_of(self, wildcards) -> dict[str, str]:
+        """The texts of a language corpus: train, valid and test."""
+        return catalogue.split_files(self.corpora, wildcards.corpus)
+
+    def merges_of(self, wildcards) -> list[str]:
+        """The published BPE merges of a language corpus, or nothing where it has its own tokeniser."""
+        return catalogue.merges_file(self.corpora, wildcards.corpus)
 
     # Runs: wildcards experiment, method and seed.
 
@@ -126,6 +138,15 @@ class Workflow(RunTable):
     def evaluation_of(self, wildcards) -> str:
         """How a job's run is evaluated, as canonical JSON."""
         return self.evaluation(wildcards.experiment)
+
+    def similarity_of(self, wildcards) -> list[str]:
+        """Sets of word pairs that a job's run is measured on, as NAME=PATH."""
+        settings = json.loads(self.evaluation(wildcards.experiment))
+        return [f"{name}=resources/{file}" for name, file in settings.get("word_similarity", {}).items()]
+
+    def similarity_files_of(self, wildcards) -> list[str]:
+        """The files of those sets, each once."""
+        return list(dict.fromkeys(pair.partition("=")[2] for pair in self.similarity_of(wildcards)))
 
     @property
     def gpus(self) -> int:

@@ -5,8 +5,10 @@ REQUIRED INPUTS:
 
     model, last  = results/<scale>/runs/<experiment>/<method>/seed<k>/{model,last}.safetensors
     observations = results/<scale>/runs/<experiment>/<method>/seed<k>/observations.npz
+    snapshots    = results/<scale>/runs/<experiment>/<method>/seed<k>/snapshots.safetensors
     training     = results/<scale>/runs/<experiment>/<method>/seed<k>/training.json
     manifest     = results/<scale>/data/<corpus>/manifest.json
+    similarity   = resources/<dataset>/<file>, pairs of words with a human score
     checkpoint   = resources/<repository>/model.safetensors, or none (gpt2_weights: skip)
 
 OUTPUTS:
@@ -23,16 +25,19 @@ here is read by training.
 rule evaluate:
     """
     Measure both checkpoints of {wildcards.experiment}/{wildcards.method}, seed {wildcards.seed}
-      - perplexity, temperature sweep and ranks on the validation text, for each language
-      - isotropy, neighbours and clusters of the embeddings
-      - ratios of gradient norms, where training observed them
+      - characters: perplexity, temperature sweep and ranks on the validation text, for each language
+      - a language: perplexity and distinct predictions for each group of types, greedy continuations
+      - isotropy, neighbours, projections and word similarity of the embeddings
+      - what training observed
     """
     input:
         model="<run>/model.safetensors",
         last="<run>/last.safetensors",
         observations="<run>/observations.npz",
+        snapshots="<run>/snapshots.safetensors",
         training="<run>/training.json",
         manifest=TABLE.manifest_of,
+        similarity=TABLE.similarity_files_of,
         sources=TABLE.evaluation_sources,
     output:
         metrics="<run>/metrics.json",
@@ -48,12 +53,14 @@ rule evaluate:
     params:
         folder=subpath(input.model, parent=True),
         settings=TABLE.evaluation_of,
+        similarity=TABLE.similarity_of,
     shell:
         """
         python -m raretok evaluate \
             --run-folder {params.folder:q} \
             --manifest {input.manifest:q} \
             --settings {params.settings:q} \
+            --word-similarity {params.similarity:q} \
             --device {resources.device:q} \
             --threads {threads} \
             --metrics {output.metrics:q} \

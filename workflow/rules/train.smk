@@ -10,6 +10,7 @@ OUTPUTS:
     model, last  = results/<scale>/runs/<experiment>/<method>/seed<k>/{model,last}.safetensors
     history      = results/<scale>/runs/<experiment>/<method>/seed<k>/history.csv
     observations = results/<scale>/runs/<experiment>/<method>/seed<k>/observations.npz
+    snapshots    = results/<scale>/runs/<experiment>/<method>/seed<k>/snapshots.safetensors
     training     = results/<scale>/runs/<experiment>/<method>/seed<k>/training.json
 
 The state of an unfinished training lies in results/<scale>/state/<experiment>/<method>/seed<k>/<run hash>/, which no
@@ -32,6 +33,7 @@ rule train:
         last="<run>/last.safetensors",
         history="<run>/history.csv",
         observations="<run>/observations.npz",
+        snapshots="<run>/snapshots.safetensors",
         training="<run>/training.json",
     log:
         "<logs>/train/<log>",
