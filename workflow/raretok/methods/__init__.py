@@ -29,6 +29,25 @@ DEFAULTS = {
 
 
 @dataclass(frozen=True)
+class TrainingFacts:
+    """What a gate may know about the training it serves, before the first update.
+
+    counts: how often each type is a target of the training split (numpy array, V integers); None where a task
+    cannot say. special: ids that are never rare (padding, end of line, ...). tokens_per_step: targets of one
+    update, over all processes. steps_per_epoch: updates that see the training split once. rare: how a scaled run
+    derives what a paper prints (`training.rare` of its settings: alpha, share, mass, tokens), or None for the
+    printed numbers themselves. device: where the state lives.
+    """
+
+    counts: object
+    special: tuple[int, ...]
+    tokens_per_step: int
+    steps_per_epoch: int
+    rare: dict | None = None
+    device: str = "cpu"
+
+
+@dataclass(frozen=True)
 class Method:
     """One method: a loss and how embeddings are updated, and optional parts."""
 

@@ -2,85 +2,180 @@
 
 from dataclasses import dataclass, field
 
+from raretok.errors import UserError
+from raretok.methods.counting import update_counts
+
 # Keeps Eq. 8 finite while no rare token has occurred (authors' code; inventory A5).
 EPSILON = 1e-7
+DIVISORS = ("elapsed", "memory")
 
 
 @dataclass(frozen=True)
 class Gate:
     """Gates from counts of the last K updates.
 
-    a_k counts type k among the targets of the last `memory` updates, the current one included, and a type is
-    rare while a_k / min(step, memory) < alpha. For rare types g1_k = a_k / min(step, memory) gates the gradient
-    from positions with a frequent target, and g2_k = min(a_k / mean of rare a, 1) the gradient from positions
-    with another rare target; both are 1 elsewhere.
+    a_k counts type k among the targets of the last `memory` updates, the current one included (inventory A4), and
+    a type is rare while a_k / d < alpha, d being min(step, memory). For rare types g1_k = a_k / d gates the
+    gradient from positions with a frequent target, and g2_k = min(a_k / mean of rare a, 1) the gradient from
+    positions with another rare target; both are 1 elsewhere. Special types are never rare (A6).
 
     alpha: mean count per update below which a type is rare; proportional to tokens per update.
-    memory: K, in updates; proportional to the length of training.
+    memory: K, in updates; null: the updates of one epoch.
+    g1, g2: switched off, that gate is 1 everywhere ("no g1", "no g2").
+    static: counts, and with them rare types and gates, stay as they are at the end of the first epoch.
+    divisor: `elapsed` divides by min(step, memory), as the authors' code does; `memory` by K, as printed (A3).
     """
 
     alpha: float = field(metadata={"scales_with": "tokens_per_step"})
-    memory: int = field(metadata={"scales_with": "steps"})
+    memory: int | None = field(default=None, metadata={"scales_with": "steps"})
+    g1: bool = True
+    g2: bool = True
+    static: bool = False
+    divisor: str = "elapsed"
 
     def __post_init__(self):
-        if self.alpha <= 0:
+        if not self.alpha > 0:
             raise ValueError("alpha must be above 0, or no token is ever rare")
-        if self.memory < 1:
-            raise ValueError("memory must be at least 1 update")
+        if self.memory is not None and self.memory < 1:
+            raise ValueError("memory must be at least 1 update, or null for the updates of one epoch")
+        if self.divisor not in DIVISORS:
+            raise ValueError(f"divisor must be one of {', '.join(DIVISORS)}")
 
-    def start(self, vocabulary: int, device="cpu") -> "Counters":
-        """Counters at zero, for `vocabulary` types."""
-        return Counters(self, vocabulary, device)
+    def start(self, facts) -> "Counters":
+        """Counters at zero.
+
+        Raises UserError where alpha makes no type, or every type, rare over the counts of the training split.
+        """
+        return Counters(self, facts)
 
 
 class Counters:
-    """The counter memory of one training: a ring of the last K updates' target counts and their sum.
+    """The counter memory of one training: the sum of the last K updates' target counts.
 
-    State: `slots` K x V and `total` V (32-bit integers), `step` (number of updates counted).
+    Which targets leave that sum the trainer says, since it can draw any update's targets again; a ring of K
+    updates' counts would take K x V numbers (agg's own setting: 3,150 x 44,256).
+
+    State: `total` V and `step` (number of updates counted), 64-bit integers.
+    memory: K. alpha: the bound in use, derived for a scaled run.
     """
 
-    def __init__(self, gate: Gate, vocabulary: int, device):
+    def __init__(self, gate: Gate, facts):
         import torch
 
         self.gate = gate
-        self.slots = torch.zeros(gate.memory, vocabulary, dtype=torch.int32, device=device)
-        self.total = torch.zeros(vocabulary, dtype=torch.int32, device=device)
+        self.types = len(facts.counts)
+        self.memory = gate.memory if gate.memory is not None else facts.steps_per_epoch
+        self.last_step = facts.steps_per_epoch if gate.static else None
+        self.alpha = checked_alpha(gate.alpha, facts)
+        self.total = torch.zeros(self.types, dtype=torch.int64, device=facts.device)
         self.step = torch.zeros((), dtype=torch.int64)
+        self.can_be_rare = torch.ones(self.types, dtype=torch.bool, device=facts.device)
+        self.can_be_rare[list(facts.special)] = False
+        self.counting = False
+        self.kept = None
 
-    def begin_update(self) -> None:
-        """Start a new update; all micro-batches until the next call share its slot."""
-        slot = self.slots[int(self.step) % self.gate.memory]
-        self.total -= slot
-        slot.zero_()
+    def begin_update(self, leaving=None) -> None:
+        """Start a new update; all micro-batches until the next call share its slot.
+
+        leaving: this process's targets of the update K before this one, None while there is none.
+        """
+        self.counting = self.last_step is None or int(self.step) < self.last_step
+        if not self.counting:
+            return
+        self.kept = None
         self.step += 1
+        if leaving is not None:
+            self.total -= update_counts(leaving, self.types)
 
     def count(self, targets) -> None:
-        """Add the targets (N) of one micro-batch to the current update."""
-        counts = targets.bincount(minlength=len(self.total)).to(self.total.dtype)
-        self.slots[(int(self.step) - 1) % self.gate.memory] += counts
-        self.total += counts
+        """Add this process's targets of one micro-batch to the current update."""
+        if self.counting:
+            self.kept = None
+            self.total += update_counts(targets, self.types)
+
+    def rare(self):
+        """Which types are rare now, V."""
+        return self._now()[1]
 
     def gates(self, targets):
         """Gates 2 x V (g1, g2) and the class of each of the targets, N: 1 where the target is rare, else 0."""
+        gates, rare = self._now()
+        return gates, rare[targets].long()
+
+    def frozen(self) -> None:
+        """No row is excluded from updates."""
+        return None
+
+    def _now(self):
+        """Gates and rare types, computed once for the micro-batches of an update."""
         import torch
 
-        total = self.total.double()
-        mean_count = total / min(int(self.step), self.gate.memory)
-        rare = mean_count < self.gate.alpha
-        one = torch.ones_like(mean_count)
-        mean_rare = (total * rare).sum() / rare.sum().clamp_min(1)
-        g1 = torch.where(rare, mean_count, one)
-        g2 = torch.where(rare, (total / (mean_rare + EPSILON)).clamp_max(1), one)
-        return torch.stack([g1, g2]), rare[targets].long()
+        if self.kept is None:
+            total = self.total.double()
+            elapsed = max(1, int(self.step))
+            mean_count = total / (self.memory if self.gate.divisor == "memory" else min(elapsed, self.memory))
+            rare = (mean_count < self.alpha) & self.can_be_rare
+            one = torch.ones_like(mean_count)
+            mean_rare = (total * rare).sum() / rare.sum().clamp_min(1)
+            g1 = torch.where(rare, mean_count, one) if self.gate.g1 else one
+            g2 = torch.where(rare, (total / (mean_rare + EPSILON)).clamp_max(1), one) if self.gate.g2 else one
+            self.kept = torch.stack([g1, g2]), rare
+        return self.kept
+
+    def derived(self) -> dict:
+        """Numbers in use that the settings do not show."""
+        return {"alpha": self.alpha, "memory": self.memory, "rare_types": int(self.rare().sum())}
 
     def state(self) -> dict:
         """Tensors that a checkpoint keeps."""
-        return {"slots": self.slots, "total": self.total, "step": self.step}
+        return {"total": self.total, "step": self.step}
 
     def load(self, state: dict) -> None:
         """Take over the tensors of a checkpoint."""
         for name, tensor in self.state().items():
             tensor.copy_(state[name])
+        self.kept = None
+
+
+def checked_alpha(alpha: float, facts) -> float:
+    """alpha for this training, derived where the run is a scaled one (inventory 5.3).
+
+    A scaled run has other counts per update than the paper. Its bound makes that share of types rare over the
+    training split which the paper's own alpha makes rare (`rare.share`); another alpha of the paper keeps its ratio.
+    Raises UserError where no type, or every type, would be rare.
+    """
+    import numpy as np
+
+    counts = np.asarray(facts.counts, dtype=np.int64)
+    plain = np.delete(counts, list(facts.special))
+    per_update = facts.tokens_per_step / max(1, counts.sum())
+    if facts.rare is not None:
+        alpha = alpha / facts.rare["alpha"] * bound_of_share(plain, facts.rare["share"] * len(counts)) * per_update
+    rare = int((plain * per_update < alpha).sum())
+    if rare == 0:
+        raise UserError(
+            f"method.gate.alpha is {alpha:.3g}, which makes no type rare: the rarest is a target "
+            f"{plain.min() * per_update:.3g} times an update; raise alpha"
+        )
+    if rare == len(plain):
+        raise UserError(
+            f"method.gate.alpha is {alpha:.3g}, which makes every type rare: the most frequent is a target "
+            f"{plain.max() * per_update:.3g} times an update; lower alpha"
+        )
+    return float(alpha)
+
+
+def bound_of_share(counts, wanted: float) -> float:
+    """The count under which about `wanted` of the types lie: halfway between two counts that occur, of all such
+    bounds the one that comes nearest."""
+    import numpy as np
+
+    values, types = np.unique(counts, return_counts=True)
+    if len(values) == 1:
+        return float(values[0])
+    below = np.cumsum(types)[:-1]
+    nearest = int(np.abs(below - wanted).argmin())
+    return float(values[nearest] + values[nearest + 1]) / 2
 
 
 def reference(h, w, y, g1, g2, rare):

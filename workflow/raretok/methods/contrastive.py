@@ -13,7 +13,7 @@ class Loss:
 
     def __call__(self, outputs):
         """Loss of each position, N."""
-        counts = outputs.targets.bincount(minlength=outputs.logits.shape[1]).to(outputs.logits.dtype)
+        counts = outputs.batch.bincount(minlength=outputs.logits.shape[1]).to(outputs.logits.dtype)
         log_counts = counts.log()
         return outputs.cross_entropy(outputs.logits + log_counts) + log_counts[outputs.targets]
 

@@ -1,0 +1,152 @@
+"""Adaptive gradient partial scaling (agps, Eqs. 10 to 15 and Algorithm 1): gates from counts of the whole corpus."""
+
+from dataclasses import dataclass
+
+from raretok.errors import UserError
+from raretok.methods.counting import frequency_ranks, update_counts
+
+READINGS = ("eq15", "alg1")
+
+
+@dataclass(frozen=True)
+class Gate:
+    """Rare words that are no target of the update get f1 of the gradient from targets that are not rare, and f2 of
+    the gradient from rare targets; f1 = min(c / mu_1, 1), f2 = min(c / mu_2, 1), c the training count (Eqs. 13, 14;
+    inventory G5). Rare words that are a target, and all other words, get all of it.
+
+    rare_from: i_r, the rank by falling training count from which words are rare.
+    mu_1, mu_2: counts.
+    reading: `eq15` as that equation; `alg1` as Algorithm 1 computes: f1 + f2 from rare targets (G1).
+    """
+
+    rare_from: int
+    mu_1: float
+    mu_2: float
+    reading: str = "eq15"
+
+    def __post_init__(self):
+        if self.rare_from < 1:
+            raise ValueError("rare_from must be at least 1, or every word is rare")
+        if not (self.mu_1 > 0 and self.mu_2 > 0):
+            raise ValueError("mu_1 and mu_2 must be above 0; they are counts that others are divided by")
+        if self.reading not in READINGS:
+            raise ValueError(f"reading must be one of {', '.join(READINGS)}")
+
+    def start(self, facts) -> "State":
+        """The gate's state before the first update; UserError where rare_from leaves no word, or no other, rare."""
+        return State(self, facts)
+
+
+class State:
+    """Rare words and their two factors, fixed, and which words are targets of the current update.
+
+    A scaled run derives i_r and mu from its own counts (inventory 5.3): i_r is the smallest rank from which on
+    words make up at most `rare.mass` of the training tokens, mu is in proportion to the training tokens.
+    """
+
+    memory = 0
+
+    def __init__(self, gate: Gate, facts):
+        import numpy as np
+        import torch
+
+        counts = np.asarray(facts.counts, dtype=np.int64)
+        ranks = frequency_ranks(facts)
+        self.gate, self.types = gate, len(counts)
+        self.rare_from, self.mu_1, self.mu_2 = gate.rare_from, gate.mu_1, gate.mu_2
+        if facts.rare is not None:
+            by_rank = counts[np.argsort(ranks)]
+            tails = by_rank[::-1].cumsum()[::-1]
+            self.rare_from = int((tails > facts.rare["mass"] * counts.sum()).sum())
+            scale = float(counts.sum() / facts.rare["tokens"])
+            self.mu_1, self.mu_2 = gate.mu_1 * scale, gate.mu_2 * scale
+        if not len(facts.special) < self.rare_from < self.types:
+            raise UserError(
+                f"method.gate.rare_from is {self.rare_from} in a vocabulary of {self.types} types, "
+                f"{len(facts.special)} of them special: that makes no word rare or leaves no other"
+            )
+        self.is_rare = torch.from_numpy(ranks >= self.rare_from).to(facts.device)
+        count = torch.from_numpy(counts).to(facts.device).double()
+        self.f1 = (count / self.mu_1).clamp_max(1)
+        self.f2 = (count / self.mu_2).clamp_max(1)
+        self.present = torch.zeros(self.types, dtype=torch.bool, device=facts.device)
+
+    def begin_update(self, leaving=None) -> None:
+        """Start a new update: no word is a target yet."""
+        self.present.zero_()
+
+    def count(self, targets) -> None:
+        """Mark this process's targets of one micro-batch, and those of all others."""
+        self.present |= update_counts(targets, self.types) > 0
+
+    def rare(self):
+        """Which words are rare, V."""
+        return self.is_rare
+
+    def gates(self, targets):
+        """Gates 2 x V and classes N (1: rare target)."""
+        import torch
+
+        gated = self.is_rare & ~self.present
+        one = torch.ones_like(self.f1)
+        from_rare = self.f2 if self.gate.reading == "eq15" else self.f1 + self.f2
+        gates = [torch.where(gated, factor, one) for factor in (self.f1, from_rare)]
+        return torch.stack(gates), self.is_rare[targets].long()
+
+    def frozen(self) -> None:
+        """No row is excluded from updates."""
+        return None
+
+    def derived(self) -> dict:
+        """Numbers in use that the settings do not show."""
+        return {
+            "i_r": self.rare_from,
+            "mu_1": self.mu_1,
+            "mu_2": self.mu_2,
+            "rare_types": int(self.is_rare.sum()),
+        }
+
+    def state(self) -> dict:
+        """Tensors that a checkpoint keeps: none, every update starts anew."""
+        return {}
+
+    def load(self, state: dict) -> None:
+        """Nothing to take over."""
+
+
+def reference(h, w, y, f1, f2, rare_from):
+    """Algorithm 1 with the indices of inventory G3: the sum L1 + L2 (G4), L2 over rare targets alone.
+
+    h N x d, w V x d, y N, f1 and f2 V, words from index `rare_from` on rare. L1 is the NLL.
+    """
+    import torch
+
+    mask = torch.zeros(len(w), dtype=w.dtype)
+    mask[y] = 1
+    mask[:rare_from] = 1
+    reverse = (1 - mask) * f2.clamp_max(1)
+    mask = (mask + f1).clamp_max(1)
+
+    def masked_nll(features, rows, m):
+        logits = features @ (m[:, None] * w + (1 - m[:, None]) * w.detach()).T
+        return -torch.log_softmax(logits, dim=1).gather(1, rows[:, None]).sum()
+
+    rare = y >= rare_from
+    return masked_nll(h, y, mask) + masked_nll(h.detach()[rare], y[rare], reverse)
+
+
+def reference_eq15(h, w, y, f1, f2, rare_from):
+    """Eq. 15 with the bracket of inventory G2: the gradient of the summed NLL with respect to w, V x d."""
+    import torch
+
+    p = torch.softmax(h @ w.T, dim=1)
+    rows = []
+    for r in range(len(w)):
+        row = torch.zeros_like(w[r])
+        for t in range(len(y)):
+            part = (p[t, r] - (1.0 if y[t] == r else 0.0)) * h[t]
+            if r >= rare_from and r not in y:
+                part = part * (f2[r] if y[t] >= rare_from else f1[r])
+            row = row + part
+        rows.append(row)
+    return torch.stack(rows)

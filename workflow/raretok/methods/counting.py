@@ -1,0 +1,32 @@
+"""Counts of target types: what gates share."""
+
+
+def frequency_ranks(facts):
+    """Rank of every type by falling training count, V integers: special types first, ties by id.
+
+    In a language corpus ids stand in this order already; in a joint dictionary of two languages they do not, and
+    the target side's counts decide (inventory G6).
+    """
+    import numpy as np
+
+    counts = np.asarray(facts.counts, dtype=np.int64)
+    plain = np.ones(len(counts), dtype=bool)
+    plain[list(facts.special)] = False
+    order = np.lexsort((np.arange(len(counts)), -counts, plain))
+    ranks = np.empty(len(counts), dtype=np.int64)
+    ranks[order] = np.arange(len(counts))
+    return ranks
+
+
+def update_counts(targets, types: int):
+    """How often each type is a target of an update, `types` integers, summed over processes.
+
+    targets: this process's share of them, any shape.
+    """
+    import torch
+    from torch import distributed
+
+    counts = torch.bincount(targets.flatten(), minlength=types)
+    if distributed.is_available() and distributed.is_initialized():
+        distributed.all_reduce(counts)
+    return counts

@@ -1,0 +1,122 @@
+"""Freezing rare rows, or parts of their gradient (agg, sections 3.2 and 3.3; agps, section 3.3)."""
+
+from dataclasses import dataclass, field
+
+from raretok.errors import UserError
+from raretok.methods.counting import frequency_ranks
+
+PARTS = ("all", "b", "c", "bc")
+
+
+@dataclass(frozen=True)
+class Gate:
+    """What of the gradient of rare rows is left out; rare are the `share` of all types that are rarest in training.
+
+    The gradient of a rare row is (a) from positions where it is the target, (b) from positions with a target that
+    is not rare, (c) from positions with another rare target (agg, Eq. 4; inventory A2).
+
+    part: `all` leaves the row as it is initialised: no gradient of output or input, no decay, no update (A21);
+    `b`, `c`, `bc` leave out those parts alone.
+    share: of all types, ties and padding types by id; special types are never rare.
+    until: number of updates after which nothing is left out any more; null: never.
+    """
+
+    part: str = "all"
+    share: float = 0.2
+    until: int | None = field(default=None, metadata={"scales_with": "steps"})
+
+    def __post_init__(self):
+        if self.part not in PARTS:
+            raise ValueError(f"part must be one of {', '.join(PARTS)}")
+        if not 0 < self.share < 1:
+            raise ValueError("share must be above 0 and below 1")
+        if self.until is not None and self.until < 1:
+            raise ValueError("until must be at least 1 update, or null for the whole training")
+
+    def start(self, facts) -> "State":
+        """The gate's state before the first update; UserError where no type, or every type, is rare."""
+        return State(self, facts)
+
+
+class State:
+    """Which types are rare, and how many updates were begun (`step`, a 64-bit integer)."""
+
+    memory = 0
+
+    def __init__(self, gate: Gate, facts):
+        import torch
+
+        types = len(facts.counts)
+        number = round(gate.share * types)
+        if not 0 < number < types - len(facts.special):
+            raise UserError(
+                f"method.gate.share is {gate.share}, which makes {number} of {types} types rare; "
+                f"{len(facts.special)} of them are special; give a share between"
+            )
+        self.gate = gate
+        self.is_rare = torch.from_numpy(frequency_ranks(facts) >= types - number).to(facts.device)
+        open_, shut = torch.ones(types, dtype=torch.float64, device=facts.device), (~self.is_rare).double()
+        self.fixed_gates = torch.stack([shut if "b" in gate.part else open_, shut if "c" in gate.part else open_])
+        self.step = torch.zeros((), dtype=torch.int64)
+
+    @property
+    def active(self) -> bool:
+        """Whether something is left out of the current update."""
+        return self.gate.until is None or int(self.step) <= self.gate.until
+
+    def begin_update(self, leaving=None) -> None:
+        """Count one update more."""
+        self.step += 1
+
+    def count(self, targets) -> None:
+        """Nothing: the rare types are fixed."""
+
+    def rare(self):
+        """Which types are rare, V."""
+        return self.is_rare
+
+    def gates(self, targets):
+        """Gates 2 x V and classes N (1: rare target) while parts are left out, else None."""
+        if self.gate.part == "all" or not self.active:
+            return None
+        return self.fixed_gates, self.is_rare[targets].long()
+
+    def frozen(self):
+        """The rows that this update leaves alone, V; None: it updates all."""
+        return self.is_rare if self.gate.part == "all" and self.active else None
+
+    def derived(self) -> dict:
+        """Numbers in use that the settings do not show."""
+        return {"rare_types": int(self.is_rare.sum())}
+
+    def state(self) -> dict:
+        """Tensors that a checkpoint keeps."""
+        return {"step": self.step}
+
+    def load(self, state: dict) -> None:
+        """Take over the tensors of a checkpoint."""
+        self.step.copy_(state["step"])
+
+
+def reference(h, w, y, rare, part):
+    """Eq. 4 row by row: the sum over positions of the NLL's gradient of w, parts left out.
+
+    h N x d, w V x d, y N, rare V (bool) -> V x d.
+    """
+    import torch
+
+    p = torch.softmax(h @ w.T, dim=1)
+    rows = []
+    for k in range(len(w)):
+        row = torch.zeros_like(w[k])
+        for t in range(len(y)):
+            if y[t] == k:
+                row = row + (p[t, k] - 1) * h[t]
+            elif not rare[k]:
+                row = row + p[t, k] * h[t]
+            elif not rare[y[t]]:
+                row = row + (0 if "b" in part else 1) * p[t, k] * h[t]
+            else:
+                row = row + (0 if "c" in part else 1) * p[t, k] * h[t]
+        rows.append(row)
+    return torch.stack(rows)

@@ -1,0 +1,67 @@
+"""Unlikelihood (Welleck et al. 2020; agg, table 4): tokens of the sequence so far are made less likely."""
+
+from dataclasses import dataclass
+
+# Least value of 1 - p, from Welleck et al.'s code: below it the logarithm is cut and has no gradient.
+FLOOR = 1e-5
+
+
+@dataclass(frozen=True)
+class Penalty:
+    """-alpha * sum over c in C_t of log(1 - p(c | t)) at every position t, from plain, ungated logits.
+
+    C_t are the distinct tokens that the model has seen at t, its inputs up to t, without the target y_t.
+
+    alpha: weight of the penalty against the position's loss.
+    """
+
+    alpha: float = 1.0
+
+    def __post_init__(self):
+        if self.alpha < 0:
+            raise ValueError("alpha must be at least 0")
+
+    def token_loss(self, outputs):
+        """The penalty of each position, N."""
+        import torch
+
+        inputs = outputs.inputs
+        context = inputs.shape[1]
+        sequence, time = outputs.positions // context, outputs.positions % context
+        candidates = inputs[sequence]
+        # A token counts once, where it stands first; n x T instead of n x V.
+        counts = first_occurrences(inputs)[sequence]
+        counts &= torch.arange(context, device=inputs.device) <= time[:, None]
+        counts &= candidates != outputs.targets[:, None]
+        if outputs.padding is not None:
+            counts &= candidates != outputs.padding
+        z = outputs.logits
+        log_p = z.gather(1, candidates) - z.logsumexp(dim=1, keepdim=True)
+        terms = (-log_p.expm1()).clamp_min(FLOOR).log()
+        return -self.alpha * terms.masked_fill(~counts, 0.0).sum(dim=1)
+
+
+def first_occurrences(inputs):
+    """Where a token stands for the first time in its sequence: B x T -> B x T (bool)."""
+    import torch
+
+    order = inputs.argsort(dim=1, stable=True)
+    ordered = inputs.gather(1, order)
+    first = torch.ones_like(inputs, dtype=torch.bool)
+    first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    return torch.zeros_like(first).scatter(1, order, first)
+
+
+def reference(z, y, x, alpha=1.0):
+    """The formula, position by position: z B x T x V, targets y and inputs x B x T -> B x T."""
+    import torch
+
+    losses = []
+    for b in range(len(z)):
+        for t in range(z.shape[1]):
+            p = torch.softmax(z[b, t], dim=0)
+            total = 0 * z[b, t].sum()
+            for c in set(x[b, : t + 1].tolist()) - {int(y[b, t])}:
+                total = total - torch.log(torch.clamp(1 - p[c], min=FLOOR))
+            losses.append(alpha * total)
+    return torch.stack(losses).view(y.shape)
