@@ -13,8 +13,10 @@ from pathlib import Path
 
 from raretok.files import atomic_path
 from raretok.reporting.definition import Definition, Method, parse_definition
+from raretok.reporting.generated_table import UNIQ, metric_group
 from raretok.reporting.intervals import t_interval
-from raretok.reporting.named_claims import NAMED, Evidence
+from raretok.reporting.named import agg, agps, stop_jostling
+from raretok.reporting.named.evidence import NEEDS_TRANSLATION, Evidence
 from raretok.reporting.predicates import Missing, Truth, evaluate
 from raretok.reporting.results import (
     Printed,
@@ -24,7 +26,12 @@ from raretok.reporting.results import (
     read_published,
     read_results,
 )
+from raretok.reporting.table_kinds import data_value
 
+CLAIMS = agg.CLAIMS | agps.CLAIMS | stop_jostling.CLAIMS
+BESIDE = agg.BESIDE
+# Tables of models that translate.
+TRANSLATION_TABLES = {"agg": ("table7", "table14"), "agps": ("table1", "table2", "table3")}
 COLUMNS = [
     "paper",
     "id",
@@ -144,17 +151,27 @@ def judge_table(claim, definition: Definition, results: Results, printed: dict) 
         }
     except Missing as missing:
         return Finding("not run", published, note=str(missing))
-    note = "" if seeded else "measured on fixed weights: there is no seed, the value is its own interval"
-    return judge(truths, published, note, exact=not seeded)
+    notes = [_beside(claim, Evidence(definition, results, printed))]
+    if not seeded:
+        notes.append("of fixed weights or of the data: there is no seed, the value is its own interval")
+    return judge(truths, published, "; ".join(filter(None, notes)), exact=not seeded)
+
+
+def _beside(claim, evidence: Evidence) -> str:
+    """What is said beside a verdict, where there is anything to say and it was measured."""
+    try:
+        return BESIDE[claim.id](evidence) if claim.id in BESIDE else ""
+    except Missing:
+        return ""
 
 
 def judge_named(claim, definition: Definition, results: Results, printed: dict[tuple, Printed]) -> Finding:
     """The verdict on a claim about a figure or a proof, by the function of its name."""
-    if claim.id not in NAMED:
+    if claim.id not in CLAIMS:
         return Finding("not run", note="nothing measures this claim")
     try:
         evidence = Evidence(definition, results, printed)
-        truths, published, note = NAMED[claim.id](evidence)
+        truths, published, note = CLAIMS[claim.id](evidence)
     except Missing as missing:
         return Finding("not run", note=str(missing))
     return judge(truths, published, note)
@@ -193,13 +210,24 @@ def _measured(
     """Our value of a printed number: by seed, or one number where there is no seed. Raises Missing."""
     entry = definition.tables.get(table)
     if entry is None:
-        raise Missing(f"{table} is not made")
+        made_elsewhere = table in TRANSLATION_TABLES.get(definition.paper, ())
+        raise Missing(NEEDS_TRANSLATION if made_elsewhere else f"{table} is not made")
     if entry["kind"] == "gpt2":
         return _gpt2_number(definition, results, row, column)
-    method = _labelled(definition.of(table), entry, row)
-    if method is None or column not in entry.get("columns", {}):
+    shown = definition.of(table)
+    if row in entry.get("data", {}):
+        value = data_value(shown, table, results, row, column, group)
+        if value is None:
+            raise Missing(f"no run of {table} was made")
+        return value
+    method = _labelled(shown, entry, row)
+    if entry["kind"] == "generated":
+        columns, group = {UNIQ: {"metric": "generated_uniq"}}, metric_group(entry, group)
+    else:
+        columns = entry.get("columns", {})
+    if method is None or column not in columns:
         raise Missing(f"{table} has no {row}, {column}")
-    how = entry["columns"][column]
+    how = columns[column]
     values = results.per_seed(method, how["metric"], group, split=how.get("split"))
     if not values:
         raise Missing(f"{method.name} was not run ({column} {group})".replace(" )", ")"))

@@ -31,9 +31,9 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def drawing(definition: Definition, item: str):
-    """The function of the figure's name, in the module of its paper; raises UserError where there is none."""
+    """The function of the figure's name (`-` as `_`), in the module of its paper; UserError where there is none."""
     module = f"raretok.reporting.figures.{definition.paper}"
     try:
-        return getattr(importlib.import_module(module), item)
+        return getattr(importlib.import_module(module), item.replace("-", "_"))
     except (ModuleNotFoundError, AttributeError):
         raise UserError(f"{module.replace('.', '/')}.py has no function {item}; draw the figure there.") from None

@@ -1,17 +1,23 @@
 """Keep what a scale's report is made of, so that it can be made again without training.
 
-Numbers, arrays, histories and provenance are kept; weights and states are not.
+Numbers, arrays, histories and provenance are kept; weights and states are not. Of a language model's arrays, which
+grow with the vocabulary, pictures (the points of a plane) are kept in half precision, and
+those of the last step, which nothing shows, are left out: 8,000 types with four snapshots stay below 600 KB a run.
 """
 
 import argparse
 import shutil
 from pathlib import Path
 
+import numpy as np
+
 from raretok.errors import UserError
 from raretok.files import atomic_path, read_json, write_text
 
 # Of every evaluated run, and of the scale.
-RUN_FILES = ("metrics.json", "arrays.npz", "history.csv")
+RUN_FILES = ("metrics.json", "history.csv")
+ARRAYS = "arrays.npz"
+PLANES = ("svd", "pca")
 SCALE_FILES = "gpt2/*.json"
 
 
@@ -39,6 +45,7 @@ def record(results: Path, output: Path) -> list[Path]:
     for folder in finished:
         for name in RUN_FILES:
             _copy(folder / name, output / folder.relative_to(results) / name)
+        _keep_arrays(folder / ARRAYS, output / folder.relative_to(results) / ARRAYS)
     for path in results.glob(SCALE_FILES):
         _copy(path, output / path.relative_to(results))
     kept = [output / folder.relative_to(results) for folder in finished]
@@ -63,6 +70,29 @@ def provenance(folders: list[Path]) -> str:
         facts = (run["hash"], run["commit"], run["device"], run["versions"]["torch"], f"{run['seconds']:.0f}")
         lines.append(f"| {name} | {' | '.join(facts)} | {run['resumes']} |")
     return "\n".join(lines) + "\n"
+
+
+def kept_arrays(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """A language model's arrays as they are kept: planes in float16, without those of the last step."""
+    kept = {}
+    for name, values in arrays.items():
+        checkpoint, _, what = name.partition(".")
+        if what in PLANES:
+            if checkpoint == "last":
+                continue
+            values = values.astype(np.float16)
+        kept[name] = values
+    return kept
+
+
+def _keep_arrays(source: Path, target: Path) -> None:
+    with np.load(source, allow_pickle=False) as archive:
+        kept = kept_arrays(dict(archive)) if "bounds" in archive.files else None
+    if kept is None:  # of a character model, small as it is
+        _copy(source, target)
+        return
+    with atomic_path(target) as temporary, open(temporary, "wb") as file:
+        np.savez_compressed(file, **kept)
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -77,10 +77,10 @@ class Results:
     ) -> dict[int, float]:
         """Values by seed, empty where nothing was measured; a NaN counts as not measured.
 
-        Without `split`, it is the one split at which the metric was measured at `checkpoint`: `valid@best`
-        for a perplexity, `weights@best` for an isotropy.
+        Without `split`, it is the first at which the metric was measured at `checkpoint`: `test@best` for a
+        perplexity (`valid@best` where a paper has no test text), `weights@best` for an isotropy.
         """
-        names = [split] if split else [f"valid@{checkpoint}", f"weights@{checkpoint}"]
+        names = [split] if split else [f"{part}@{checkpoint}" for part in ("test", "valid", "weights")]
         for name in names:
             found = self.values.get((method.experiment, method.name, metric, group, name), {})
             if metric in NEEDS_FINITE:
@@ -102,6 +102,14 @@ class Results:
         """(seed, arrays) of every evaluated seed, in order of the seeds."""
         pairs = [(seed, self.arrays(method, seed)) for seed in method.seeds]
         return [(seed, arrays) for seed, arrays in pairs if arrays is not None]
+
+    def training(self, method: Method) -> dict | None:
+        """What is on record of the training of the first seed that was run: settings, `derived`, parameters."""
+        for seed in method.seeds:
+            path = method.run_folder(self.folder, seed) / "metrics.json"
+            if path.exists():
+                return read_json(path)["training"]
+        return None
 
     def gpt2(self, repository: str) -> dict | None:
         """The measurement of a GPT-2 checkpoint (table 3 of stop_jostling), or None."""

@@ -13,18 +13,26 @@ from raretok.reporting.results import (
     Results,
     gpt2_values,
     printed_numbers,
-    read_published,
     summarise,
 )
 
 NOT_RUN = "not run"
 NOT_PRINTED = "not printed"
-LAST_STEP = "Weights after the last step"
+# What follows every table of metrics that does not say otherwise. The authors select checkpoints by plain
+# cross-entropy, which is biased against methods that train another loss (inventory of stop_jostling, S6).
+FURTHER = [{"title": "Weights after the last step", "reading": "last step", "checkpoint": "last"}]
+NOTES_ON_CHECKPOINT = {"last": "weights after the last step, not the best by validation loss"}
+# What a scaled run derives in place of a printed hyper-parameter (inventory 5.3): key of the record, printed name.
+DERIVED = {"alpha": "alpha", "memory": "K", "i_r": "i_r", "mu_1": "mu_1", "mu_2": "mu_2"}
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One row of a table's csv, and how it is shown. `block`: the heading of a further table it is in."""
+    """One row of a table's csv, and how it is shown.
+
+    block: the heading of a further grid that it is in. reading: what all rows of that grid have in their bracket,
+    which the heading says. remarks: what of the note a reader of the whole table must see.
+    """
 
     row: str
     column: str
@@ -35,69 +43,111 @@ class Cell:
     seeds: int = 0
     difference: float | None = None
     note: str = ""
-    remark: str = ""  # the part of the note that a reader of the whole table must see
+    remarks: tuple[str, ...] = ()
     format: str = ""
     direction: str = "none"  # up, down: which values are better
     best: bool = False
     block: str = ""
+    reading: str = ""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """One grid of a `kind: metrics` table: the table itself, or a further reading of its numbers.
+
+    columns: name: {metric, format, split, groups}, the last two where they are not those of the table.
+    suffix: of the groups' names in the metrics, for another set of groups.
+    """
+
+    columns: dict[str, dict]
+    title: str = ""
+    reading: str = ""
+    checkpoint: str = "best"
+    suffix: str = ""
+
+    def group(self, name: str) -> str:
+        """The metrics' name of a group; all groups together are the same in every set."""
+        return name if name in ("", "total") else name + self.suffix
 
 
 def metric_cells(definition: Definition, item: str, results: Results, published: Path) -> list[Cell]:
-    """Rows x columns x groups of a `kind: metrics` table, of the best checkpoint and of the last step.
-
-    The last step stands beside because the authors select checkpoints by plain cross-entropy, which is biased
-    against methods that train another loss (inventory of stop_jostling, S6).
-    """
+    """Rows x columns x groups of a `kind: metrics` table, then its further grids, where anything was measured."""
     entry = definition.entry("tables", item)
     printed = printed_numbers(published, definition.paper)
     cells = []
-    for checkpoint in ("best", "last"):
-        for name in entry["methods"]:
-            method = definition.method(name)
-            for group in entry.get("groups", [""]):
-                for column, how in entry["columns"].items():
-                    number = printed.get((item, method.printed_label, column, group))
-                    cells.append(_metric_cell(definition, results, method, checkpoint, group, column, how, number))
-    return mark_best(cells)
+    for k, words in enumerate([{}, *entry.get("further", FURTHER)]):
+        grid = Grid(**({"columns": entry["columns"]} | words))
+        found = _grid_cells(definition, item, results, printed, grid)
+        if k == 0 or any(cell.value is not None for cell in found):
+            cells += found
+    return cells
+
+
+def _grid_cells(definition: Definition, item: str, results: Results, printed: dict, grid: Grid) -> list[Cell]:
+    entry = definition.entry("tables", item)
+    places = [
+        (group, column, how)
+        for group in entry.get("groups", [""])
+        for column, how in grid.columns.items()
+        if group in how.get("groups", [group])
+    ]
+    cells = []
+    for name in entry["methods"]:
+        method = definition.method(name)
+        derived = derived_remark(definition, results.training(method))
+        for group, column, how in places:
+            number = printed.get((item, method.printed_label, column, group))
+            cells.append(_metric_cell(definition, results, method, grid, group, column, how, number, derived))
+    cells = mark_best(cells)
+    if grid.checkpoint == "best":
+        for row, columns in entry.get("data", {}).items():
+            for group, column, _ in places:
+                if column in columns:
+                    number = printed.get((item, row, column, group))
+                    cells.append(_data_cell(definition, item, results, grid, row, group, column, number))
+    return cells
 
 
 def _metric_cell(
     definition: Definition,
     results: Results,
     method: Method,
-    checkpoint: str,
+    grid: Grid,
     group: str,
     column: str,
     how: dict,
     printed: Printed | None,
+    derived: str,
 ) -> Cell:
+    where = {"group": grid.group(group), "checkpoint": grid.checkpoint, "split": how.get("split")}
     measured = method.is_measured_on(group)
-    values = results.per_seed(method, how["metric"], group, checkpoint, how.get("split")) if measured else {}
-    summary = summarise(values)
+    summary = summarise(results.per_seed(method, how["metric"], **where) if measured else {})
     missing = ""
     if not measured:
         missing = f"says nothing of {group}"
     elif summary is None:
         needs = NEEDS_FINITE.get(how["metric"])
-        infinite = needs and results.per_seed(method, needs, group, checkpoint, how.get("split"))
+        infinite = needs and results.per_seed(method, needs, **where)
         missing = "no temperature: the perplexity is infinite" if infinite else NOT_RUN
     elif summary.seeds < len(method.seeds):
         missing = f"{summary.seeds} of {len(method.seeds)} seeds"
     notes = [
         printed.note if printed else NOT_PRINTED,
         f"further reading of the printed row: {method.reading}" if method.reading else "",
-        "weights after the last step, not the best by validation loss" if checkpoint == "last" else "",
+        NOTES_ON_CHECKPOINT.get(grid.checkpoint) or (grid.title and f"{grid.title[0].lower()}{grid.title[1:]}"),
         missing,
+        derived,
     ]
-    difference = _difference(definition, summary.mean if summary else None, printed)
-    if difference is not None and printed.reference is not None:
+    gap = difference(definition, summary.mean if summary else None, printed)
+    if gap is not None and printed.reference is not None:
         notes.append(f"the difference is from {printed.reference:g}, the notebook's value")
     # That a row stands in another table too, or was not run, can be seen; what is odd about it cannot.
     remarks = [
-        printed.note if printed and checkpoint == "best" and not printed.note.startswith("repeats") else "",
+        printed.note if printed and not grid.title and not printed.note.startswith("repeats") else "",
         missing if missing != NOT_RUN else "",
+        derived if not grid.title else "",
     ]
-    reading = ", ".join(filter(None, [method.reading, "last step" if checkpoint == "last" else ""]))
+    reading = ", ".join(filter(None, [method.reading, grid.reading]))
     return Cell(
         row=f"{method.printed_label} [{reading}]" if reading else method.label,
         column=column,
@@ -106,13 +156,63 @@ def _metric_cell(
         value=summary.mean if summary else None,
         spread=summary.spread if summary else None,
         seeds=summary.seeds if summary else 0,
-        difference=difference,
+        difference=gap,
         note="; ".join(filter(None, notes)),
-        remark="; ".join(filter(None, remarks)),
+        remarks=tuple(filter(None, remarks)),
         format=how.get("format", ".4g"),
         direction=printed.direction if printed else "none",
-        block=LAST_STEP if checkpoint == "last" else "",
+        block=grid.title,
+        reading=grid.reading,
     )
+
+
+def _data_cell(
+    definition: Definition,
+    item: str,
+    results: Results,
+    grid: Grid,
+    row: str,
+    group: str,
+    column: str,
+    printed: Printed | None,
+) -> Cell:
+    value = data_value(definition, item, results, row, column, grid.group(group))
+    return Cell(
+        row=f"{row} [{grid.reading}]" if grid.reading else row,
+        column=column,
+        group=group,
+        published=printed.text if printed else "",
+        value=value,
+        difference=difference(definition, value, printed),
+        note="; ".join(filter(None, [printed.note if printed else NOT_PRINTED, NOT_RUN if value is None else ""])),
+        remarks=(printed.note,) if printed and not grid.title else (),
+        format=definition.entry("tables", item)["data"][row][column].get("format", ".4g"),
+        block=grid.title,
+        reading=grid.reading,
+    )
+
+
+def data_value(definition: Definition, item: str, results: Results, row: str, column: str, group: str) -> float | None:
+    """A number of a table's `data` rows, which is of the data and no model: the first run that measured it has it.
+
+    `group` as the metrics name it. None where no run of the table's methods has it.
+    """
+    entry = definition.entry("tables", item)
+    how = entry["data"][row][column]
+    for name in entry["methods"]:
+        values = results.per_seed(definition.method(name), how["metric"], group, split=how.get("split"))
+        if values:
+            return next(iter(values.values()))
+    return None
+
+
+def derived_remark(definition: Definition, training: dict | None) -> str:
+    """What a scaled run derived in place of the printed hyper-parameters, or nothing."""
+    derived = (training or {}).get("derived") or {}
+    known = [f"{name} {derived[key]:.4g}" for key, name in DERIVED.items() if derived.get(key)]
+    if definition.comparable or not known:
+        return ""
+    return f"derived for this scale: {', '.join(known)}"
 
 
 def mark_best(cells: list[Cell]) -> list[Cell]:
@@ -164,57 +264,16 @@ def gpt2_cells(definition: Definition, item: str, results: Results, published: P
                     value=value,
                     spread=summary.spread if summary else None,
                     seeds=summary.seeds if summary else 0,
-                    difference=_difference(definition, value, number),
+                    difference=difference(definition, value, number),
                     note="; ".join(filter(None, notes)),
-                    remark=missing if missing != NOT_RUN else "",
+                    remarks=(missing,) if missing and missing != NOT_RUN else (),
                     format=formats[shown],
                 )
             )
     return cells
 
 
-def hyperparameter_cells(definition: Definition, item: str, results: Results, published: Path) -> list[Cell]:
-    """The printed settings of an experiment beside those that this scale used."""
-    entry = definition.entry("tables", item)
-    table = read_published(published, "hyperparameters", definition.paper)
-    printed = {row.name: row.value for row in table[table["item"] == item].itertuples()}
-    settings = definition.settings.get(entry["experiment"], {})
-    cells = []
-    for name, path in entry["settings"].items():
-        value = _at_path(settings, path)
-        text = printed.get(name, "")
-        differs = ""
-        notes = [path, "" if text else NOT_PRINTED, NOT_RUN if value is None else ""]
-        if text and value is not None and float(text) != float(value):
-            differs = "differs from the paper"
-            notes.append(differs)
-        number = Printed(text, float(text), "none", "") if text else None
-        cells.append(
-            Cell(
-                row=name,
-                column="value",
-                published=text,
-                value=None if value is None else float(value),
-                difference=_difference(definition, None if value is None else float(value), number),
-                note="; ".join(filter(None, notes)),
-                remark=differs,
-                format="g",
-            )
-        )
-    return cells
-
-
-def _at_path(settings, path: str):
-    """The value at a dotted path of keys and list positions, or None."""
-    for key in path.split("."):
-        try:
-            settings = settings[int(key)] if isinstance(settings, list) else settings[key]
-        except (KeyError, IndexError, ValueError, TypeError):
-            return None
-    return settings
-
-
-def _difference(definition: Definition, value: float | None, printed: Printed | None) -> float | None:
+def difference(definition: Definition, value: float | None, printed: Printed | None) -> float | None:
     """Ours minus the paper's (its reference's, where the print slipped), where that is meaningful and finite."""
     if not definition.comparable or value is None or printed is None:
         return None

@@ -1,13 +1,17 @@
 """Tables as GitHub Markdown and as LaTeX (booktabs), from the same cells."""
 
 import math
-import re
 from collections import Counter
 from dataclasses import replace
 
 from raretok.reporting.definition import Definition
+from raretok.reporting.neighbour_table import RARE
 from raretok.reporting.table_kinds import Cell, blocks
 
+# What is shown of a text; the csv has the whole.
+MARKDOWN_CHARACTERS, LATEX_CHARACTERS = 400, 250
+# A column of texts longer than this is set as paragraphs.
+PROSE_CHARACTERS = 60
 READINGS = "[bracket]: a further reading of the printed row of the same name, beside the same printed value."
 
 
@@ -18,6 +22,18 @@ def number(cell: Cell) -> str:
     if isinstance(cell.value, str):
         return cell.value
     return format(cell.value, cell.format) if math.isfinite(cell.value) else "inf"
+
+
+def shortened(text: str, characters: int) -> str:
+    """`text` in at most that many characters, cut at a blank where there is one."""
+    if len(text) <= characters:
+        return text
+    return text[: characters - 1].rsplit(" ", 1)[0] + "…"
+
+
+def is_prose(cell: Cell) -> bool:
+    """Whether a cell holds a text rather than a number or a name."""
+    return isinstance(cell.value, str) and len(cell.value) > PROSE_CHARACTERS
 
 
 def legend(definition: Definition, cells: list[Cell]) -> list[str]:
@@ -33,6 +49,8 @@ def legend(definition: Definition, cells: list[Cell]) -> list[str]:
         sentences.append("Bold: the best of ours in its column and group.")
     if any("[" in cell.row for cell in cells):
         sentences.append(READINGS)
+    if any(isinstance(cell.value, str) and RARE in cell.value for cell in cells):
+        sentences.append(f"{RARE}: a token of the rare group. ␣: a blank.")
     if any(cell.value is None for cell in cells):
         sentences.append("–: not run or not defined.")
     if not definition.comparable:
@@ -44,9 +62,9 @@ def remarks(cells: list[Cell]) -> list[str]:
     """What must be said on single cells, the cells of the same words gathered."""
     gathered: dict[str, dict[str, list[str]]] = {}
     for cell in cells:
-        if cell.remark:
-            place = " ".join(filter(None, [cell.column, cell.group]))
-            gathered.setdefault(cell.remark, {}).setdefault(cell.row, []).append(place)
+        place = " ".join(filter(None, [cell.column, cell.group]))
+        for remark in cell.remarks:
+            gathered.setdefault(remark, {}).setdefault(cell.row, []).append(place)
     cells_in = Counter(cell.row for cell in cells)
     lines = []
     for remark, rows in gathered.items():
@@ -64,14 +82,22 @@ def markdown(definition: Definition, item: str, cells: list[Cell]) -> str:
     for heading, block in blocks(cells):
         if heading:
             parts.append(f"#### {heading} ({definition.scale_title})")
-            # The heading says it, so the rows need not.
-            block = [replace(cell, row=re.sub(r" \[last step\]|, last step", "", cell.row)) for cell in block]
-        parts.append(_markdown_grid(block))
+        parts.append(_markdown_grid(under_heading(block)))
     parts.append(" ".join(legend(definition, cells)))
     notes = remarks(cells)
     if notes:
         parts.append("\n".join(f"- {_markdown(note)}" for note in notes))
     return "\n\n".join(parts) + "\n"
+
+
+def under_heading(cells: list[Cell]) -> list[Cell]:
+    """The cells of a further grid without what its heading says in the brackets of their rows."""
+    return [
+        replace(cell, row=cell.row.replace(f" [{cell.reading}]", "").replace(f", {cell.reading}]", "]"))
+        if cell.reading
+        else cell
+        for cell in cells
+    ]
 
 
 def _markdown_grid(cells: list[Cell]) -> str:
@@ -87,7 +113,7 @@ def _markdown_grid(cells: list[Cell]) -> str:
 def _markdown_cell(cell: Cell | None) -> str:
     if cell is None:
         return ""
-    own = _markdown(number(cell))
+    own = _markdown(shortened(number(cell), MARKDOWN_CHARACTERS))
     own = f"**{own}**" if cell.best else own
     spread = "" if cell.spread is None else f" ± {format(cell.spread, cell.format)}"
     return own + spread + (f" ({_markdown(cell.published)})" if cell.published else "")
@@ -112,7 +138,7 @@ def latex(definition: Definition, item: str, cells: list[Cell]) -> str:
         f"\\label{{tab:{definition.paper}-{item}}}".replace("_", "-"),
         # Shrinks what is wider than the text, and leaves what is not.
         "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%",
-        f"\\begin{{tabular}}{{{'ll' if groups else 'l'}{'r' * len(columns)}}}",
+        f"\\begin{{tabular}}{{{'ll' if groups else 'l'}{''.join(_alignment(cells, name) for name in columns)}}}",
         "\\toprule",
         " & ".join(["", *([""] if groups else []), *map(_latex, columns)]) + " \\\\",
         "\\midrule",
@@ -123,10 +149,14 @@ def latex(definition: Definition, item: str, cells: list[Cell]) -> str:
     return "\n".join([*lines, "\\bottomrule", "\\end{tabular}}", "\\end{table}", ""])
 
 
+def _alignment(cells: list[Cell], column: str) -> str:
+    return "p{10cm}" if any(is_prose(cell) for cell in cells if cell.column == column) else "r"
+
+
 def _latex_cell(cell: Cell | None) -> str:
     if cell is None:
         return ""
-    own = "$\\infty$" if number(cell) == "inf" else _latex(number(cell))
+    own = "$\\infty$" if number(cell) == "inf" else _latex(shortened(number(cell), LATEX_CHARACTERS))
     own = f"\\textbf{{{own}}}" if cell.best else own
     spread = "" if cell.spread is None else f" $\\pm$ {format(cell.spread, cell.format)}"
     printed = "$\\infty$" if cell.published == "inf" else _latex(cell.published)
@@ -147,6 +177,13 @@ LATEX = {
     "±": "$\\pm$",
     "–": "--",
     "␣": "\\textvisiblespace{}",
+    "†": "$\\dagger$",
+    "…": "\\dots{}",
+    "—": "---",
+    "‘": "`",
+    "’": "'",
+    "“": "``",
+    "”": "''",
     "<": "$<$",
     ">": "$>$",
     "[": "{[}",  # a bracket after \\ would be read as its argument
@@ -155,7 +192,12 @@ LATEX = {
 
 
 def _latex(text: str) -> str:
-    return "".join(LATEX.get(character, character) for character in text)
+    return "".join(LATEX.get(character) or _latex_character(character) for character in text)
+
+
+def _latex_character(character: str) -> str:
+    """ASCII and the Latin letters that every LaTeX knows as they are, the others by their code point."""
+    return character if character.isprintable() and character < "\u0180" else f"U+{ord(character):04X}"
 
 
 def axes(cells: list[Cell]) -> tuple[list[str], list, bool]:
@@ -164,9 +206,9 @@ def axes(cells: list[Cell]) -> tuple[list[str], list, bool]:
     table: dict[tuple[str, str], dict[str, Cell]] = {}
     for cell in cells:
         table.setdefault((cell.row, cell.group), {})[cell.column] = cell
-    seen = set()
     rows = []
+    before = None
     for key, found in table.items():
-        rows.append((key, found, key[0] not in seen))
-        seen.add(key[0])
+        rows.append((key, found, key[0] != before))
+        before = key[0]
     return columns, rows, any(cell.group for cell in cells)

@@ -4,18 +4,17 @@ Only metrics.csv and arrays.npz are read. A picture of a single model shows the 
 """
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from raretok.data.counts import expected_counts
 from raretok.evaluation.clusters import figure_order, mask
 from raretok.evaluation.neighbours import cosines
-from raretok.reporting.definition import Definition, Method
+from raretok.reporting.definition import Definition
 from raretok.reporting.figures import schematic
 from raretok.reporting.figures.panels import draw_mask, draw_plane, language_ticks, mean_and_band
+from raretok.reporting.figures.shown import Drawn, first_run, seeds_note, shown_methods
 from raretok.reporting.figures.style import HIGH, LOW, SERIES, not_run, sheet, symbol_ticks
 from raretok.reporting.results import Results
 
-Drawn = tuple[Figure, str]
 PPL_LIMIT = 15  # of the authors' notebook
 
 
@@ -34,8 +33,8 @@ def figure2(definition: Definition, item: str, results: Results) -> Drawn:
     """Expected frequencies of the characters of both languages."""
     figure = sheet(13, 5.2)
     axes = figure.subplots()
-    method = _methods(definition, item)[0]
-    run = _first(results, method)
+    method = shown_methods(definition, item)[0]
+    run = first_run(results, method)
     if run is None:
         not_run(axes, method.label)
         return figure, "Not run."
@@ -66,7 +65,7 @@ def figure3(definition: Definition, item: str, results: Results) -> Drawn:
     """Ratio of Average and Average of Ratio of every low-resource character."""
     figure = sheet(13, 7.4)
     panels = figure.subplots(2, 1, sharex=True)
-    methods = _methods(definition, item)
+    methods = shown_methods(definition, item)
     ticks = None
     for axes, key, title in zip(
         panels,
@@ -95,7 +94,7 @@ def figure3(definition: Definition, item: str, results: Results) -> Drawn:
     return figure, (
         "Below the line at 1, pushes from positions with other targets outweigh what the character asks for. "
         "Average of Ratio takes a step without push at the mean push (the paper's rule, a lower bound). "
-        + _seeds_note(results, methods)
+        + seeds_note(results, methods)
     )
 
 
@@ -103,8 +102,8 @@ def figure4(definition: Definition, item: str, results: Results) -> Drawn:
     """The next-token distribution at one position, baseline and proposed."""
     figure = sheet(13, 5.2)
     axes = figure.subplots()
-    methods = _methods(definition, item)
-    runs = [_first(results, method) for method in methods]
+    methods = shown_methods(definition, item)
+    runs = [first_run(results, method) for method in methods]
     if any(run is None for run in runs):
         not_run(axes, ", ".join(m.label for m, run in zip(methods, runs, strict=True) if run is None))
         return figure, "Not run."
@@ -159,8 +158,8 @@ def figure5(definition: Definition, item: str, results: Results) -> Drawn:
     """Expected clusters, and cosine similarities of the embeddings of two models."""
     figure = sheet(15, 6.1)
     panels = figure.subplots(1, 3)
-    methods = _methods(definition, item)
-    runs = [_first(results, method) for method in methods]
+    methods = shown_methods(definition, item)
+    runs = [first_run(results, method) for method in methods]
     known = next((run for run in runs if run is not None), None)
     if known is None:
         for axes, name in zip(panels, ["Expected clusters", *(m.label for m in methods)], strict=True):
@@ -191,11 +190,11 @@ def figure6(definition: Definition, item: str, results: Results) -> Drawn:
     """Embeddings in the plane of their first two principal components."""
     figure = sheet(15, 4.6)
     panels = figure.subplots(1, 2, sharex=True, sharey=True)
-    methods = _methods(definition, item)
+    methods = shown_methods(definition, item)
     low, high, drawn = np.full(2, np.inf), np.full(2, -np.inf), None
     for axes, method in zip(panels, methods, strict=True):
         axes.set_title(method.label, loc="left")
-        run = _first(results, method)
+        run = first_run(results, method)
         if run is None:
             not_run(axes, method.label)
             continue
@@ -228,7 +227,7 @@ def figure8(definition: Definition, item: str, results: Results) -> Drawn:
 def _temperature(definition: Definition, item: str, results: Results, group: str) -> Drawn:
     figure = sheet(11, 5.8)
     axes = figure.subplots()
-    methods = _methods(definition, item)
+    methods = shown_methods(definition, item)
     minima = []
     for method, look in zip(methods, SERIES, strict=True):
         runs = [arrays for _, arrays in results.seeds_with_arrays(method)]
@@ -265,20 +264,5 @@ def _temperature(definition: Definition, item: str, results: Results, group: str
     return (
         figure,
         f"Markers: the minimum of each curve. Perplexities above {limit:.0f} are cut off. "
-        + _seeds_note(results, methods),
+        + seeds_note(results, methods),
     )
-
-
-def _seeds_note(results: Results, methods: list[Method]) -> str:
-    seeds = max((len(results.seeds_with_arrays(method)) for method in methods), default=0)
-    return f"Mean over {seeds} seeds; the band is one sample standard deviation." if seeds > 1 else "One seed."
-
-
-def _methods(definition: Definition, item: str) -> list[Method]:
-    return [definition.method(name) for name in definition.entry("figures", item)["methods"]]
-
-
-def _first(results: Results, method: Method) -> dict[str, np.ndarray] | None:
-    """The arrays of the first seed that was run."""
-    runs = results.seeds_with_arrays(method)
-    return runs[0][1] if runs else None

@@ -21,6 +21,7 @@ BLUE, ORANGE, GREEN, PINK, SKY, YELLOW, BLACK = (
     "#000000",
 )
 HIGH, LOW = BLUE, ORANGE  # the two languages
+FREQUENT, MEDIUM, RARE = BLUE, GREEN, ORANGE  # groups of tokens; the papers have blue, green and red
 SERIES = [
     {"color": BLACK, "linestyle": "-", "marker": "o"},
     {"color": BLUE, "linestyle": "--", "marker": "s"},

@@ -1,18 +1,9 @@
-"""Claims about figures and proofs, one function each, by the claim's id.
-
-Each function returns the truth per seed (predicates.Truth: does it hold, its signed slack), the slack that
-the paper's own printed numbers have (None where it prints none) and a note on what was measured.
-"""
-
-from dataclasses import dataclass
+"""Claims of stop_jostling about figures and proofs, one function each; what they return: `named/evidence.py`."""
 
 import numpy as np
 
-from raretok.reporting.definition import Definition
+from raretok.reporting.named.evidence import Evidence, Found
 from raretok.reporting.predicates import Missing, Truth, all_of, at_least, greater
-from raretok.reporting.results import Printed, Results
-
-Found = tuple[dict[int, Truth], float | None, str]
 
 PROPOSED = "threshold_m2"  # figures 3 and 4 name no margin; the authors' notebook has 2 (inventory, S4)
 SEPARATED = "threshold_m0.6_se"
@@ -20,37 +11,6 @@ BASELINE = "baseline"
 # Property tests: seeds of their random cases, and how many cases each draws.
 PROPERTY_SEEDS = range(1, 6)
 PROPERTY_CASES = 400
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """What claims are judged on."""
-
-    definition: Definition
-    results: Results
-    printed: dict[tuple, Printed]
-
-    def metric(self, method: str, metric: str, group: str = "") -> dict[int, float]:
-        """Values by seed of the evaluated checkpoint; raises Missing."""
-        values = self.results.per_seed(self.definition.method(method), metric, group)
-        if not values:
-            raise Missing(f"{method} was not run ({metric} {group})".replace(" )", ")"))
-        return values
-
-    def array(self, method: str, key: str) -> dict[int, np.ndarray]:
-        """One array by seed; raises Missing."""
-        pairs = self.results.seeds_with_arrays(self.definition.method(method))
-        values = {seed: arrays[key] for seed, arrays in pairs if key in arrays}
-        if not values:
-            raise Missing(f"{method} was not run (array {key})")
-        return values
-
-    def per_seed(self, judge, *values: dict) -> dict[int, Truth]:
-        """`judge` of the values of each seed that all have; raises Missing where there is none."""
-        seeds = sorted(set.intersection(*(set(of_seed) for of_seed in values)))
-        if not seeds:
-            raise Missing("no seed was run for all the methods compared")
-        return {seed: judge(*(of_seed[seed] for of_seed in values)) for seed in seeds}
 
 
 def fourteen_rarest(evidence: Evidence) -> Found:
@@ -256,7 +216,7 @@ def low_resource(values: np.ndarray, counts: np.ndarray) -> np.ndarray:
     return np.nan_to_num(np.asarray(values, dtype=float)[len(counts) : 2 * len(counts)], nan=0.0, posinf=np.inf)
 
 
-NAMED = {
+CLAIMS = {
     "stop_jostling.f3.roa14": fourteen_rarest,
     "stop_jostling.f3.aor_all": all_below_one,
     "stop_jostling.f3.aor_gain": average_of_ratio_gain,

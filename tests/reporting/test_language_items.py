@@ -1,0 +1,392 @@
+"""Tables, figures and claims of agg and agps, from made-up runs and from none at all."""
+
+import csv
+import json
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import fake_language
+import numpy as np
+import pytest
+from fake_language import PAPERS, QUERY, arrays_of, definition_of, item_of
+from fake_results import PUBLISHED, read_csv
+
+from raretok.__main__ import main
+from raretok.reporting.claims import judge_paper
+from raretok.reporting.definition import parse_definition
+from raretok.reporting.hyperparameter_table import number_of, same, value_of
+from raretok.reporting.named.shared import rare_first, separations, spearman
+from raretok.reporting.record import kept_arrays, record
+from raretok.reporting.results import read_results
+from raretok.reporting.table_text import shortened
+
+DEFINITIONS = {paper: definition_of(paper) for paper in PAPERS}
+TABLES = [(paper, item) for paper in PAPERS for item in DEFINITIONS[paper]["tables"]]
+FIGURES = [(paper, item) for paper in PAPERS for item in DEFINITIONS[paper]["figures"]]
+# Claims that no language model can answer.
+TRANSLATION = {
+    *("agg.t7.gain_base", "agg.t7.gain_big", "agg.t7.best", "agg.t14.cross_lingual", "agg.abs.all_tasks"),
+    *("agps.t1.bleu", "agps.t1.bleu_gain", "agps.t1.S", "agps.t2.gain_base", "agps.t2.gain_big", "agps.t2.best"),
+    *("agps.t3.all", "agps.f3.spread", "agps.t10_12.related", "agps.f5_7.bias"),
+}
+
+
+def make(command: str, definition: dict, item: str, results: Path, stem: Path) -> None:
+    more = [f"--published={PUBLISHED}"] if command == "table" else []
+    arguments = [f"--item={item}", f"--definition={item_of(definition, item)}", f"--results={results}", *more]
+    assert main([command, *arguments, f"--output-stem={stem}"]) == 0
+
+
+@pytest.fixture(scope="module")
+def language(tmp_path_factory):
+    """Folder and definitions of both papers, with every table and figure made."""
+    folder = tmp_path_factory.mktemp("language") / "small"
+    paths = [path for paper in PAPERS for path in fake_language.write_results(folder, DEFINITIONS[paper])]
+    assert main(["collect", "--metrics", *map(str, paths), "--output", str(folder / "metrics.csv")]) == 0
+    for paper, item in TABLES:
+        make("table", DEFINITIONS[paper], item, folder, folder / "tables" / paper / item)
+    for paper, item in FIGURES:
+        make("figure", DEFINITIONS[paper], item, folder, folder / "figures" / paper / item)
+
+    def table(paper, item):
+        return read_csv(folder / "tables" / paper / f"{item}.csv")
+
+    return SimpleNamespace(folder=folder, table=table, results=read_results(folder))
+
+
+@pytest.fixture(scope="module")
+def verdicts(language):
+    """Rows of claims.csv by id."""
+    rows = [
+        row
+        for paper in PAPERS
+        for row in judge_paper(parse_definition(json.dumps(DEFINITIONS[paper])), language.results, PUBLISHED)
+    ]
+    return {row["id"]: row for row in rows}
+
+
+def cell(table, row, column, group=""):
+    found = table[(table["row"] == row) & (table["column"] == column) & (table["group"] == group)]
+    assert len(found) == 1, (row, column, group)
+    return found.iloc[0]
+
+
+def measured(language, experiment, method, metric, group, split):
+    return language.results.values[experiment, method, metric, group, split]
+
+
+def test_every_printed_number_of_a_language_model_has_its_cell(language):
+    kinds = {(paper, item): DEFINITIONS[paper]["tables"][item]["kind"] for paper, item in TABLES}
+    with open(PUBLISHED / "numbers.csv", encoding="utf-8") as file:
+        for number in csv.DictReader(file):
+            if kinds.get((number["paper"], number["item"])) in ("metrics", "generated"):
+                found = cell(
+                    language.table(number["paper"], number["item"]), *(number[k] for k in ("row", "column", "group"))
+                )
+                assert found["published"] == number["value"]
+                assert found["value"] != ""
+
+
+def test_a_method_is_shown_in_the_experiment_that_the_table_names(language):
+    for item, experiment in (("table1", "empirical"), ("table3", "language_model")):
+        values = measured(language, experiment, "mle", "perplexity", "rare", "test@best")
+        found = cell(language.table("agg", item), "MLE", "PPL", "rare")
+        assert float(found["value"]) == pytest.approx(sum(values.values()) / 2, rel=1e-5)
+
+
+def test_a_column_is_shown_for_its_own_groups(language):
+    table = language.table("agg", "table3")
+    assert set(table[table["column"] == "I(W)"]["group"]) == {"total"}
+    assert set(table[table["column"] == "Uniq"]["group"]) == {"freq", "med", "rare", "total"}
+
+
+def test_the_data_row_has_no_seeds_and_competes_with_no_model(language):
+    table = language.table("agg", "table3")
+    found = cell(table, "Human", "Uniq", "rare")
+    assert (found["value"], found["published"], found["seeds"], found["spread"]) == ("300", "300", "", "")
+    text = (language.folder / "tables" / "agg" / "table3.md").read_text()
+    human = re.search(r"\| Human \| freq \|(.*)", text)[1]
+    assert "**" not in human
+    assert "groups sum to 18290" in text
+
+
+def test_further_readings_stand_beside_the_same_printed_value(language):
+    table = language.table("agg", "table1")
+    rows = {
+        "MLE [index bounds]": ("perplexity", "rare@index", "test@best"),
+        "MLE [no context]": ("perplexity_plain", "rare", "test@best"),
+        "MLE [valid]": ("perplexity_plain", "rare", "valid@best"),
+        "MLE [valid, index bounds]": ("perplexity_plain", "rare@index", "valid@best"),
+        "MLE [last step]": ("perplexity_plain", "rare", "test@last"),
+    }
+    for row, key in rows.items():
+        values = measured(language, "empirical", "mle", *key)
+        found = cell(table, row, "PPL", "rare")
+        assert float(found["value"]) == pytest.approx(sum(values.values()) / 2, rel=1e-5)
+        assert found["published"] == "813.76"
+    text = (language.folder / "tables" / "agg" / "table1.md").read_text()
+    heading = "#### Groups by the index bounds of the authors' evaluation (small scale, real data)"
+    assert text.split(heading)[1].splitlines()[4].startswith("| MLE | freq |")
+    # All groups together are the same in every set.
+    assert cell(table, "MLE [index bounds]", "PPL", "total")["value"] == cell(table, "MLE", "PPL", "total")["value"]
+
+
+def test_a_further_grid_that_nothing_was_measured_for_is_left_out(tmp_path):
+    definition = DEFINITIONS["agps"]
+    make("table", definition, "table4", tmp_path, tmp_path / "table4")
+    assert "####" not in (tmp_path / "table4.md").read_text()
+    assert set(read_csv(tmp_path / "table4.csv")["value"]) == {""}
+
+
+def test_a_scaled_run_says_what_it_derived(language):
+    text = (language.folder / "tables" / "agg" / "table8.md").read_text()
+    assert "AGG, no g1, no g2: derived for this scale: alpha 0.01, K 412." in text
+    text = (language.folder / "tables" / "agps" / "table4.md").read_text()
+    assert "derived for this scale: i\\_r" in text or "derived for this scale: i_r 1600, mu_1 10.25, mu_2 0.41" in text
+
+
+def test_at_the_published_scale_nothing_is_derived_and_differences_are_shown(language, tmp_path):
+    definition = definition_of("agg", "paper", comparable=True)
+    make("table", definition, "table8", language.folder, tmp_path / "table8")
+    assert "derived" not in (tmp_path / "table8.md").read_text()
+    found = cell(read_csv(tmp_path / "table8.csv"), "AGG", "I(W)", "total")
+    assert float(found["difference"]) == pytest.approx(float(found["value"]) - 0.813, abs=1e-5)
+
+
+def test_generated_texts(language):
+    table = language.table("agg", "table15")
+    assert cell(table, "Prefix", "Text", "example1")["value"] == "= A title 2 = the first of"
+    text = cell(table, "AGG", "Text", "example4")["value"]
+    assert text.startswith("agg wrote 100 % of it & more ,")
+    assert text.endswith("\N{REPLACEMENT CHARACTER}")
+    assert len(text) > 400  # the csv has the whole
+    values = measured(language, "language_model", "agg", "generated_uniq", "example2", "test@best")
+    assert float(cell(table, "AGG", "Uniq", "example1")["value"]) == pytest.approx(sum(values.values()) / 2, rel=1e-5)
+    assert cell(table, "AGG", "Uniq", "example1")["published"] == "43"
+    assert float(cell(table, "MLE", "Uniq", "mean of all")["value"]) == pytest.approx(20, rel=0.01)
+    for line in (language.folder / "tables" / "agg" / "table15.md").read_text().splitlines():
+        assert len(line) < 700
+    latex = (language.folder / "tables" / "agg" / "table15.tex").read_text()
+    assert "lp{10cm}r}" in latex.replace("ll", "l")
+    assert "100 \\% of it \\& more" in latex
+
+
+def test_texts_are_cut_at_a_blank():
+    assert shortened("four words of text", 12) == "four words…"
+    assert shortened("four", 4) == "four"
+    assert len(shortened("x" * 50, 12)) == 12
+
+
+def test_neighbours_of_printed_and_of_own_queries(language):
+    table = language.table("agg", "table13")
+    with np.load(language.folder / "runs" / "language_model" / "mle" / "seed1" / "arrays.npz") as arrays:
+        identity, cosine = arrays["best.neighbours"][0, 1], arrays["best.neighbour_cosines"][0, 1]
+        name = str(arrays["vocabulary"][identity]).replace(" ", "␣")
+        rare = "†" if identity >= arrays["bounds"][1] else ""
+        own = str(arrays["vocabulary"][arrays["best.neighbour_queries"][1]]).strip()
+    found = cell(table, "MLE", QUERY, "2")
+    assert found["value"] == f"{name}{rare} {cosine:.2f}"
+    assert found["published"] == "inbox"
+    assert cell(table, "MLE", "Werewolf", "1")["value"] == ""
+    assert "no query of this run" in cell(table, "MLE", "Werewolf", "1")["note"]
+    assert cell(table, "MLE", own, "5")["value"] != ""
+    assert cell(table, "MLE", own, "5")["published"] == ""
+    assert table["value"].str.contains("†").any()
+    assert float(cell(table, "AGG", "share")["value"]) == pytest.approx(0.3, rel=0.01)
+    assert "†: a token of the rare group." in (language.folder / "tables" / "agg" / "table13.md").read_text()
+
+
+def test_hyperparameters_of_several_experiments(language):
+    table = language.table("agg", "table12")
+    assert cell(table, "projection_dimension", "language_modeling")["value"] == "4096"
+    assert cell(table, "max_tokens_per_batch", "empirical_study")["value"] == "32768"
+    assert cell(table, "max_tokens_per_batch", "empirical_study")["note"].endswith("model.context")  # 32k is 32,768
+    assert cell(table, "optimizer", "language_modeling")["value"] == "adamw"
+    assert cell(table, "parameters", "empirical_study")["published"] == "42M"
+    assert "differs" not in cell(table, "parameters", "empirical_study")["note"]
+    vocabulary = cell(table, "vocabulary_size", "language_modeling")
+    assert (vocabulary["value"], vocabulary["published"]) == ("2000", "44256")
+    assert "differs from the paper" in vocabulary["note"]
+    assert cell(table, "alpha_AGG", "language_modeling")["value"] == "0.01"
+    assert cell(table, "alpha_AGG", "empirical_study")["value"] == ""
+    assert cell(table, "alpha_UL", "language_modeling")["value"] == "1"
+    translation = cell(table, "layers", "machine_translation_base")
+    assert (translation["value"], translation["published"]) == ("", "6-6")
+    assert "not run" in translation["note"]
+    assert cell(language.table("agps", "table8"), "mu_1", "WikiText-103")["value"] == "10.25"
+    assert cell(language.table("agps", "table9"), "max_tokens_per_batch", "transformer_lm")["value"] == "4096"
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "alike"),
+    [
+        ("32k", 32768.0, True),
+        ("32k", 32000.0, True),
+        ("32k", 33000.0, False),
+        ("42M", 41_559_552.0, True),
+        ("42M", 43_000_000.0, False),
+        ("7e-4", 0.0007, True),
+        ("Adam", "adam", True),
+        ("Adam", "adamw", False),
+        ("6-6", 6.0, False),
+    ],
+)
+def test_printed_settings(text, value, alike):
+    assert same(text, value) == alike
+
+
+def test_expressions_of_settings():
+    facts = {"a": {"b": 3}, "runs": {"m": {"alpha": 2.0}}, "run": {}}
+    assert value_of("4 * a.b * runs.m.alpha", facts) == 24
+    assert value_of("a.c", facts) is None
+    assert value_of("runs.m.beta | 0.5", facts) == 0.5
+    assert value_of("runs.n.beta | 0.5", facts) is None
+    assert [number_of(text) for text in ("5e2", "190k", "6-6", "")] == [500, 190_000, None, None]
+
+
+@pytest.mark.parametrize(("paper", "item"), TABLES)
+def test_latex_and_markdown_are_well_formed(language, paper, item):
+    stem = language.folder / "tables" / paper / item
+    text = Path(f"{stem}.tex").read_text(encoding="utf-8")
+    assert "東" not in text  # no LaTeX knows it without further packages
+    bare = re.sub(r"\\[\\{}%&#_$]", "", text.split("\n", 1)[1]).replace("{!}{%\n", "{!}{")
+    assert bare.count("{") == bare.count("}")
+    assert bare.count("$") % 2 == 0
+    assert not re.search(r"[%#_~^]", bare)
+    body = text.split("\\midrule\n")[1].split("\\bottomrule")[0].strip().splitlines()
+    assert len({len(re.findall(r"(?<!\\)&", line)) for line in body}) == 1
+    for block in Path(f"{stem}.md").read_text(encoding="utf-8").split("\n\n"):
+        widths = {len(re.findall(r"(?<!\\)\|", line)) for line in block.splitlines() if line.startswith("|")}
+        assert len(widths) <= 1
+
+
+@pytest.mark.parametrize(("paper", "item"), FIGURES)
+def test_figures_name_the_scale_and_stay_small(language, paper, item):
+    stem = language.folder / "figures" / paper / item
+    svg = Path(f"{stem}.svg").read_text()
+    title = re.search(r"<dc:title>(.*?)</dc:title>", svg)[1]
+    assert f"Figure {item.removeprefix('figure')}. " in title
+    assert "small scale, real data; not comparable with the paper" in title
+    assert "Not run" not in svg
+    for suffix in ("svg", "png", "pdf"):
+        assert Path(f"{stem}.{suffix}").stat().st_size < 1_500_000
+
+
+def test_panels_name_the_steps_of_this_run(language):
+    folder = language.folder / "figures"
+    drawn = {}
+    for paper, item in FIGURES:
+        with open(folder / paper / f"{item}.svg", encoding="utf-8") as file:
+            drawn[paper, item] = " ".join(re.findall(r"<!-- (.*?) -->", file.read()))
+    assert all(f"step {step}" in drawn["agg", "figure1"] for step in (5, 25, 75, 175))
+    assert all(f"until step {step:,}" in drawn["agg", "figure2"] for step in (350, 900, 1450))
+    assert "until step 400" in drawn["agps", "figure2-lm"]
+    assert "0.03 is 0.01" in drawn["agg", "figure5"]
+
+
+def test_verdicts_on_language_models(verdicts):
+    assert {name for name, row in verdicts.items() if "translation experiments" in row["note"]} == TRANSLATION
+    assert all(verdicts[name]["verdict"] == "not run" for name in TRANSLATION)
+    named = [row for name, row in verdicts.items() if row["kind"] == "figure" and name not in TRANSLATION]
+    assert {row["id"]: row["verdict"] for row in named} == {row["id"]: "reproduced" for row in named}
+    tables = [row for name, row in verdicts.items() if row["kind"] == "table" and name not in TRANSLATION]
+    # Noise of the made-up seeds decides the tightest ones alone.
+    missing = {row["id"] for row in tables if row["verdict"] == "not run"}
+    assert missing == set()
+    assert verdicts["agg.t3.rare_ppl"]["verdict"] == "reproduced"
+    assert verdicts["agg.t6.all"]["verdict"] == "reproduced"
+    assert verdicts["agps.t4.low"]["verdict"] == "reproduced"
+
+
+def test_a_claim_on_the_data_alone_has_no_seeds(verdicts):
+    row = verdicts["agg.t3.human_sum"]
+    assert (row["verdict"], row["seeds"], row["effect"]) == ("not reproduced", 0, "-630")
+    assert "of the data" in row["note"]
+
+
+def test_generated_texts_are_judged_on_our_examples_and_their_mean_is_said(verdicts):
+    row = verdicts["agg.t15.uniq"]
+    assert row["verdict"] == "reproduced"
+    assert "mean over all test prefixes: AGG 45" in row["note"]
+    assert float(verdicts["agg.t5.uniq"]["effect"]) == pytest.approx(33, abs=1)
+
+
+def test_claims_turn_over(language, tmp_path):
+    """With MLE's and AGG's runs exchanged, what the named claims hold against each other is not reproduced."""
+    rows = language.results.metrics.copy()
+    names = {"mle": "agg", "agg": "mle"}
+    swapped = rows["method"].isin(names) & (rows["experiment"] == "language_model")
+    rows.loc[swapped, "method"] = rows.loc[swapped, "method"].map(names)
+    rows.to_csv(tmp_path / "metrics.csv", index=False)
+    definition = parse_definition(json.dumps(DEFINITIONS["agg"]))
+    found = {row["id"]: row["verdict"] for row in judge_paper(definition, read_results(tmp_path), PUBLISHED)}
+    for claim in ("t13.frequency_bias", "f3.disjoint", "f3.singular", "t3.rare_ppl", "t15.uniq"):
+        assert found[f"agg.{claim}"] == "not reproduced", claim
+    assert found["agg.f1.rare_first"] == "not run"  # no arrays there
+
+
+def test_separation_by_hand():
+    plane = np.concatenate([np.zeros((80, 2)), np.full((20, 2), [5.0, 0.0])])
+    # Centre at 1: the last group 4 away, the others 1; spread sqrt(0.8 x 1 + 0.2 x 16) = 2.
+    assert separations(plane, np.array([30, 80])) == pytest.approx([0.5, 0.5, 2.0])
+    # Groups alike: centre at 5/3, spread 5 sqrt(2)/3.
+    assert separations(plane, np.array([30, 80]), balanced=True) == pytest.approx([0.7071, 0.7071, 1.4142], abs=1e-4)
+    assert separations(np.ones((10, 2)), np.array([3, 8])).tolist() == [0, 0, 0]
+
+
+def test_rare_first_needs_the_rare_group_to_be_first():
+    together, apart = np.zeros((100, 2)), np.zeros((100, 2))
+    apart[80:, 0] = 5
+    bounds = np.array([30, 80])
+    assert rare_first(np.stack([together, apart]), bounds) == (True, 1.0)
+    assert not rare_first(np.stack([together, together]), bounds).holds
+    frequent = np.zeros((100, 2))
+    frequent[:20, 0] = 5
+    assert not rare_first(np.stack([frequent, apart]), np.array([20, 80])).holds
+
+
+def test_spearman_by_hand():
+    assert spearman([1, 2, 3], [10, 20, 15]) == pytest.approx(0.5)
+    assert spearman([1, 2, 2, 3], [1, 2, 2, 9]) == pytest.approx(1)
+    assert spearman([1, 2], [7, 7]) == 0
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_nothing_run_is_said_everywhere(paper, tmp_path):
+    """Every table, figure and claim of a paper whose experiments were not run (issue 6's order)."""
+    definition = definition_of(paper, "smoke")
+    for item in definition["tables"]:
+        make("table", definition, item, tmp_path, tmp_path / item)
+        table = read_csv(tmp_path / f"{item}.csv")
+        if definition["tables"][item]["kind"] != "hyperparameters":
+            assert (table["value"] == "").all()
+            assert table["note"].str.contains("not run").all()
+    for item in definition["figures"]:
+        make("figure", definition, item, tmp_path, tmp_path / item)
+        assert "Not run." in (tmp_path / f"{item}.svg").read_text()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path)
+        Path("metrics.csv").write_text("paper,experiment,method,seed,metric,group,split,value,n,signature,run\n")
+        rows = judge_paper(parse_definition(json.dumps(definition)), read_results("."), PUBLISHED)
+    assert {row["verdict"] for row in rows} == {"not run"}
+    assert all(row["note"] for row in rows)
+
+
+def test_recorded_arrays_of_a_language_model_are_small(tmp_path):
+    arrays = arrays_of("mle", np.random.default_rng(1), types=8000)
+    kept = kept_arrays(arrays)
+    assert not any(name.startswith("last.") for name in kept)
+    assert kept["best.svd"].dtype == np.float16
+    assert np.abs(kept["snapshots.pca"] - arrays["snapshots.pca"]).max() < 0.01
+    folder = tmp_path / "runs" / "language_model" / "mle" / "seed1"
+    folder.mkdir(parents=True)
+    np.savez(folder / "arrays.npz", **arrays)
+    training = {"experiment": "e", "method": "mle", "seed": 1, "hash": "0", "commit": "c", "device": "d"}
+    training |= {"versions": {"torch": "0"}, "seconds": 1.0, "resumes": 0}
+    (folder / "metrics.json").write_text(json.dumps({"training": training, "metrics": []}))
+    (folder / "history.csv").write_text("step\n")
+    (place,) = record(tmp_path, tmp_path / "kept")
+    assert (place / "arrays.npz").stat().st_size < 600_000
+    with np.load(place / "arrays.npz") as again:
+        assert set(again.files) == set(kept)

@@ -1,0 +1,232 @@
+"""The figures of agg (Yu et al. 2022), one function each, giving the figure and its caption.
+
+Only metrics.json and arrays.npz are read. A picture of a single model shows the first seed.
+"""
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from raretok.reporting.definition import Definition, Method
+from raretok.reporting.figures.language import (
+    LOOKS,
+    end_of_freeze,
+    freeze_line,
+    group_legend,
+    planes_along_training,
+    scatter_groups,
+    stacked,
+)
+from raretok.reporting.figures.panels import mean_and_band
+from raretok.reporting.figures.shown import Drawn, first_run, seeds_note, shown_methods
+from raretok.reporting.figures.style import BLACK, SERIES, not_run, sheet
+from raretok.reporting.named.agg import ALPHAS
+from raretok.reporting.results import Results
+from raretok.reporting.table_kinds import derived_remark
+
+GROUPS = ("frequent", "medium", "rare")
+PROJECTION = (
+    "Rows of the embedding matrix on its first two right singular vectors, not centred; every point is a token. "
+    "The outermost 0.1% on each side are cut off."
+)
+
+
+def figure1(definition: Definition, item: str, results: Results) -> Drawn:
+    """Embeddings of MLE in the SVD plane at four steps of training."""
+    figure = sheet(13, 4.6)
+    method = shown_methods(definition, item)[0]
+    count = planes_along_training(figure, first_run(results, method), "snapshots.svd", method.label, "SVD component")
+    if not count:
+        return figure, "Not run."
+    group_legend(figure, GROUPS)
+    return figure, f"{method.label}, the first seed. {PROJECTION} The paper's steps are 100, 500, 1,500 and 3,500."
+
+
+def figure2(definition: Definition, item: str, results: Results) -> Drawn:
+    """I(W) of rare and frequent tokens and their mean cosine when rare tokens are frozen until a step."""
+    figure = sheet(13, 4.9)
+    methods = shown_methods(definition, item)
+    panels = figure.subplots(1, len(methods), sharey=True)
+    similarities = []
+    for letter, axes, method in zip("abc", panels, methods, strict=False):
+        runs = results.seeds_with_arrays(method)
+        isotropy, cosine = stacked(runs, "snapshots.isotropy"), stacked(runs, "snapshots.cosine_rare_frequent")
+        if isotropy is None or cosine is None:
+            not_run(axes, method.label)
+            axes.set_title(f"({letter}) {method.label}", loc="left")
+            continue
+        steps = next(arrays["snapshots.steps"] for _, arrays in runs if "snapshots.steps" in arrays)
+        steps = steps[: isotropy.shape[1]]
+        for group in (2, 0):
+            look = LOOKS[group] | {"markersize": 3.5}
+            mean_and_band(axes, steps, isotropy[:, :, group], f"I(W), {GROUPS[group]}", look)
+        other = axes.twinx()
+        similarities.append(other)
+        look = {"color": BLACK, "linestyle": ":", "marker": "D", "markersize": 3}
+        mean_and_band(other, steps, cosine[:, : len(steps)], "mean cosine of rare and frequent", look)
+        other.grid(False)
+        other.spines["right"].set_visible(True)
+        step = end_of_freeze(results, method)
+        if step is not None:
+            freeze_line(axes, step, first=True)
+        until = "" if step is None else f" until step {step:,}"
+        axes.set_title(f"({letter}) rare tokens frozen{until}", loc="left")
+        axes.set(xlabel="training step", ylim=(0, 1.02), xlim=(0, None))
+    panels[0].set_ylabel("I(W)")
+    if not similarities:
+        return figure, "Not run."
+    low = min(other.get_ylim()[0] for other in similarities)
+    high = max(other.get_ylim()[1] for other in similarities)
+    for other in similarities:
+        other.set_ylim(low, high)
+        if other is not similarities[-1]:
+            other.set_yticklabels([])
+    similarities[-1].set_ylabel("mean cosine")
+    drawn = next(axes for axes in panels if axes.lines)
+    handles = [*drawn.get_legend_handles_labels()[0], *similarities[0].get_legend_handles_labels()[0]]
+    figure.legend(handles=handles, loc="outside upper right", ncols=4, frameon=False)
+    return figure, (
+        "I(W) on the left axis (1 is isotropic), the mean cosine of all pairs of a rare and a frequent embedding on "
+        f"the right one. The paper freezes until steps 7k, 18k and 29k of 40k. {seeds_note(results, methods)}"
+    )
+
+
+def figure3(definition: Definition, item: str, results: Results) -> Drawn:
+    """Embeddings of MLE and AGG in the SVD plane, and their singular values."""
+    figure = sheet(13, 4.9)
+    methods = shown_methods(definition, item)
+    panels = figure.subplots(1, len(methods) + 1)
+    drawn = False
+    for letter, axes, method in zip("ab", panels, methods, strict=False):
+        arrays = first_run(results, method)
+        if arrays is None or "best.svd" not in arrays:
+            not_run(axes, method.label)
+            continue
+        drawn = True
+        scatter_groups(axes, arrays["best.svd"], arrays["bounds"])
+        accuracy = results.per_seed(method, "separability", "svd")
+        said = f", separability {np.mean(list(accuracy.values())):.2f}" if accuracy else ""
+        axes.set_title(f"({letter}) {method.label}{said}", loc="left")
+        axes.set(xlabel="SVD component 1", ylabel="SVD component 2" if letter == "a" else None)
+    curves = panels[-1]
+    for method, look in zip(methods, SERIES, strict=False):
+        values = stacked(results.seeds_with_arrays(method), "best.singular_values")
+        if values is None:
+            curves.plot([], [], label=f"{method.label} (not run)", **look)
+            continue
+        values = values / values[:, :1]
+        look = look | {"marker": None}
+        mean_and_band(curves, np.arange(1, values.shape[1] + 1), values, method.label, look)
+    curves.set_title("(c) singular values", loc="left")
+    curves.set(xlabel="index", ylabel="singular value / largest", ylim=(0, 1.02))
+    curves.legend(frameon=False, loc="upper right")
+    if not drawn:
+        return figure, "Not run."
+    group_legend(figure, GROUPS)
+    return figure, (
+        f"{PROJECTION} Separability: balanced accuracy of a linear classifier of rare against frequent tokens in the "
+        "plane, mean over seeds; 0.5 is chance. Points are the first seed's. (c): "
+        + seeds_note(results, methods).replace("Mean", "mean").replace("One", "one")
+        + _derived(definition, results, methods)
+    )
+
+
+def figure4(definition: Definition, item: str, results: Results) -> Drawn:
+    """The size of the rare group at each of the first steps."""
+    figure = sheet(13, 4.6)
+    axes = figure.subplots()
+    methods = shown_methods(definition, item)
+    method = methods[0]
+    runs = results.seeds_with_arrays(method)
+    sizes = stacked(runs, "rare_types.sizes")
+    if sizes is None:
+        not_run(axes, method.label)
+        return figure, "Not run."
+    look = {"color": LOOKS[2]["color"], "linestyle": "-"}
+    mean = mean_and_band(axes, np.arange(1, sizes.shape[1] + 1), sizes, None, look)
+    types = len(next(arrays["counts"] for _, arrays in runs if "counts" in arrays))
+    axes.set(xlabel="training step", ylabel="tokens in the rare group", ylim=(0, None), xlim=(0, sizes.shape[1]))
+    axes.annotate(
+        f"{mean[-1]:,.0f} of {types:,}",
+        (sizes.shape[1], mean[-1]),
+        (-6, 10),
+        textcoords="offset points",
+        ha="right",
+    )
+    share = axes.secondary_yaxis("right", functions=(lambda y: 100 * y / types, lambda y: y * types / 100))
+    share.set_ylabel("% of the vocabulary")
+    return figure, (
+        f"{method.label}: tokens of which fewer than alpha occurred in a step, on average over the last K steps. "
+        f"{seeds_note(results, methods)}{_derived(definition, results, methods)}"
+    )
+
+
+def figure5(definition: Definition, item: str, results: Results) -> Drawn:
+    """Perplexity, Uniq and I(W) of rare and of all tokens against alpha."""
+    figure = sheet(13, 6.6)
+    panels = figure.subplots(2, 3, sharex=True)
+    methods = shown_methods(definition, item)
+    swept = [method for method in methods if method.name in ALPHAS]
+    reference = next((method for method in methods if method.name not in ALPHAS), None)
+    columns = (("perplexity", "perplexity"), ("uniq", "Uniq"), ("isotropy", "I(W)"))
+    drawn = False
+    for row, (group, name, look) in zip(
+        panels, (("rare", "rare tokens", LOOKS[2]), ("total", "all tokens", SERIES[0])), strict=True
+    ):
+        for letter, axes, (metric, title) in zip("abc", row, columns, strict=True):
+            drawn |= _against_alpha(axes, results, swept, reference, metric, group, look)
+            if group == "rare":
+                axes.set_title(f"({letter}) {title}", loc="left")
+            axes.set_ylabel(f"{title}, {name}")
+    for axes in panels[-1]:
+        axes.set_xlabel("alpha, as printed")
+        axes.set_xticks(list(ALPHAS.values()))
+    if not drawn:
+        return figure, "Not run."
+    handles, labels = panels[0, 0].get_legend_handles_labels()
+    if reference is not None and handles:
+        figure.legend(handles, labels, loc="outside upper right", ncols=2, frameon=False)
+    derived = [
+        f"{ALPHAS[method.name]:g} is {training['derived']['alpha']:.3g}"
+        for method in swept
+        if (training := results.training(method)) and (training.get("derived") or {}).get("alpha")
+    ]
+    scaled = "" if definition.comparable or not derived else f" Derived for this scale: {', '.join(derived)}."
+    return figure, (
+        "Above the rare group, below all tokens; (a) and (b) of the test text. Bars: one sample standard deviation "
+        f"over seeds. {_seeds(results, methods)}{scaled}"
+    )
+
+
+def _against_alpha(
+    axes: Axes, results: Results, swept: list[Method], reference: Method | None, metric: str, group: str, look: dict
+) -> bool:
+    points = {ALPHAS[method.name]: list(results.per_seed(method, metric, group).values()) for method in swept}
+    points = {alpha: values for alpha, values in points.items() if values}
+    line = list(results.per_seed(reference, metric, group).values()) if reference else []
+    if line:
+        axes.axhline(np.mean(line), color="#555555", linestyle=(0, (5, 2)), linewidth=1.4, label=reference.label)
+    if not points:
+        not_run(axes, "AGG")
+        return bool(line)
+    alphas = sorted(points)
+    axes.errorbar(
+        alphas,
+        [np.mean(points[alpha]) for alpha in alphas],
+        [np.std(points[alpha], ddof=1) if len(points[alpha]) > 1 else 0 for alpha in alphas],
+        capsize=3,
+        linewidth=1.8,
+        label="AGG",
+        **look,
+    )
+    axes.margins(y=0.15)
+    return True
+
+
+def _seeds(results: Results, methods: list[Method]) -> str:
+    counts = [len(results.per_seed(method, "perplexity", "total")) for method in methods]
+    return "One seed." if max(counts, default=0) == 1 else f"Mean over {max(counts, default=0)} seeds."
+
+
+def _derived(definition: Definition, results: Results, methods: list[Method]) -> str:
+    found = [(method.label, derived_remark(definition, results.training(method))) for method in methods]
+    return "".join(f" {label}: {remark}." for label, remark in found if remark)
