@@ -212,7 +212,7 @@ def test_recomputed_activations_change_no_bit():
 
 
 def test_a_sequence_longer_than_the_context_is_one_sentence():
-    with pytest.raises(UserError, match="10 positions do not fit model.context"):
+    with pytest.raises(UserError, match="10 positions do not fit"):
         build_model(SETTINGS, 7)(torch.zeros(1, 10, dtype=torch.int64))
 
 

@@ -1,12 +1,14 @@
 """A small prepared corpus and a run that uses every kind of state, for tests of training."""
 
 import copy
+import functools
 
 import numpy as np
 import pytest
 
 from raretok.configuration import canonical_json
 from raretok.data.corpora import load_manifest, prepare
+from raretok.data.encode import encode
 
 SETTINGS = {
     "corpus": {"low_resource_probability": 0.2},
@@ -30,6 +32,44 @@ SETTINGS = {
     "seed": 3,
 }
 
+# A language run that uses what a character run does not: micro-batches, counters that forget (one epoch is 22
+# updates), tied sinusoidal inputs, no clipping, snapshots and the set of rare types.
+LANGUAGE_SETTINGS = {
+    "corpus": {},
+    "model": {
+        "name": "decoder",
+        "layers": 1,
+        "heads": 2,
+        "width": 16,
+        "context": 8,
+        "dropout": 0.1,
+        "attention_dropout": 0.0,
+        "bias": True,
+        "positions": "sinusoidal",
+        "scale_embedding": True,
+        "linear_init": "xavier",
+    },
+    "training": {
+        "steps": 120,
+        "batch_size": 3,
+        "accumulation": 2,
+        "optimiser": {"name": "adamw", "betas": [0.9, 0.98], "eps": 1e-8, "weight_decay": 0.1},
+        "schedule": {"name": "inverse_sqrt", "peak": 0.01, "warmup": 10, "start": 1e-7},
+        "clip_norm": None,
+        "validation": {"every": 20, "tokens": 100},
+        "threads": 1,
+    },
+    "method": {
+        "gate": {"name": "agg", "alpha": 0.3},
+        "observe": [
+            {"name": "snapshots", "every": 30},
+            {"name": "rare_types", "steps": 50},
+            {"name": "rare_alignment", "every": 7},
+        ],
+    },
+    "seed": 3,
+}
+
 
 @pytest.fixture(scope="session")
 def manifest(tmp_path_factory):
@@ -49,18 +89,51 @@ def corpus(manifest):
     return load_manifest(manifest)
 
 
+@pytest.fixture(scope="session")
+def language_manifest(tmp_path_factory):
+    """Manifest of a text of about 40 words, 1,100 of them in the training split, with a rare tail."""
+    folder = tmp_path_factory.mktemp("language")
+    generator = np.random.default_rng(0)
+    texts = {}
+    for split, lines in (("train", 100), ("valid", 20), ("test", 20)):
+        ids = (40 * generator.random((lines, 10)) ** 3).astype(int)
+        texts[split] = folder / f"{split}.txt"
+        texts[split].write_text("".join(" ".join(f"w{i}" for i in line) + "\n" for line in ids))
+    encode("words", {"kind": "language", "tokenizer": {"name": "words"}}, texts, folder / "prepared")
+    return folder / "prepared" / "manifest.json"
+
+
+@pytest.fixture(scope="session")
+def language(language_manifest):
+    return load_manifest(language_manifest)
+
+
+def run_of(settings, hash_="0123456789abcdef", **changes):
+    """A run of these settings with some changed; a section given whole replaces keys, `method` all of it."""
+    settings = copy.deepcopy(settings)
+    for section, values in changes.items():
+        keeps = isinstance(values, dict) and section != "method"
+        settings[section] = settings[section] | values if keeps else values
+    run = {"paper": "p", "experiment": "e", "method": "m", "seed": settings["seed"]}
+    return run | {"hash": hash_, "settings": settings}
+
+
 @pytest.fixture
 def make_run():
     """A run with some settings changed: make_run(training={"steps": 5})."""
+    return functools.partial(run_of, SETTINGS)
 
-    def make(hash_="0123456789abcdef", **changes):
-        settings = copy.deepcopy(SETTINGS)
-        for section, values in changes.items():
-            settings[section] = settings[section] | values if isinstance(values, dict) else values
-        run = {"paper": "p", "experiment": "e", "method": "m", "seed": settings["seed"]}
-        return run | {"hash": hash_, "settings": settings}
 
-    return make
+@pytest.fixture
+def make_language_run():
+    """A language run with some settings changed."""
+    return functools.partial(run_of, LANGUAGE_SETTINGS)
+
+
+@pytest.fixture
+def no_signals(monkeypatch):
+    """Training in this process must not take over pytest's Ctrl-C."""
+    monkeypatch.setattr("raretok.training.loop.StopFlag", lambda: type("Never", (), {"signal": None})())
 
 
 @pytest.fixture

@@ -12,14 +12,7 @@ from raretok.errors import UserError
 from raretok.files import read_json
 from raretok.training.device import choose_device
 from raretok.training.loop import Options, Trainer, train
-from raretok.training.schedule import Cosine, build_schedule
 from raretok.training.tasks import CharacterTask
-
-
-@pytest.fixture
-def no_signals(monkeypatch):
-    """Training in this process must not take over pytest's Ctrl-C."""
-    monkeypatch.setattr("raretok.training.loop.StopFlag", lambda: type("Never", (), {"signal": None})())
 
 
 def trained(folder, corpus, run, **options):
@@ -73,9 +66,9 @@ def test_observed_norms_equal_three_separate_backward_passes(corpus, make_run):
     settings = make_run(model={"dropout": 0.0, "context": 2}, training={"batch_size": 1})["settings"]
     settings["method"].pop("gate")
     settings["method"]["loss"]["margin"] = 0.1
-    trainer = Trainer(settings, 40)
     task = CharacterTask(corpus, settings, "cpu")
-    inputs = task.batch(0)[0]
+    trainer = Trainer(settings, task.facts())
+    inputs = task.micro_batches(0)[0][0]
     targets = trainer.model.logits(trainer.model(inputs)).argmax(dim=2)
     weight = trainer.model.input_weight
     margin = settings["method"]["loss"]["margin"]
@@ -94,7 +87,7 @@ def test_observed_norms_equal_three_separate_backward_passes(corpus, make_run):
         return torch.autograd.grad(torch.nn.functional.cross_entropy(z, y), w)[0].norm(dim=1).double()
 
     aligned, marginal = gradient("input") + gradient("target"), gradient("other")
-    trainer.backward(inputs, targets)
+    trainer.backward([(inputs, targets)], 0)
     sums = trainer.observations["gradient_norms"].tensors
     assert (marginal == 0).any()
     assert (marginal > 0).any()
@@ -110,39 +103,13 @@ def test_observed_norms_equal_three_separate_backward_passes(corpus, make_run):
 def test_methods_of_one_seed_see_the_same_batches(corpus, make_run):
     """Whatever a method draws: dropout takes random numbers, the batches stay."""
     one = CharacterTask(corpus, make_run()["settings"], "cpu")
-    first = [one.batch(step)[0] for step in range(5)]
+    first = [one.draw(step)[0] for step in range(5)]
     torch.manual_seed(99)
     torch.rand(7)
     plain = make_run(model={"dropout": 0.5})["settings"]
     plain["method"] = {}
     other = CharacterTask(corpus, plain, "cpu")
-    assert all(torch.equal(batch, other.batch(step)[0]) for step, batch in enumerate(first))
-
-
-def test_cosine_schedule():
-    schedule = Cosine(peak=1e-3, final=1e-4, warmup=100, steps=8000)
-    assert schedule(0) == 0
-    assert schedule(50) == pytest.approx(5e-4)
-    assert schedule(100) == pytest.approx(1e-3)
-    assert schedule(4050) == pytest.approx(5.5e-4)
-    assert schedule(7999) == pytest.approx(1e-4, rel=1e-3)
-    assert schedule(8000) == 1e-4
-
-
-@pytest.mark.parametrize(
-    ("settings", "expected"),
-    [
-        ({"name": "linear"}, "schedule.name is 'linear'"),
-        (
-            {"name": "cosine", "peak": 1, "final": 0, "warmup": 10},
-            "warmup is 10, but training has only 10 steps",
-        ),
-        ({"name": "cosine", "peak": 1}, "configured wrongly"),
-    ],
-)
-def test_wrong_schedules_are_one_sentence(settings, expected):
-    with pytest.raises(UserError, match=expected):
-        build_schedule(settings, 10)
+    assert all(np.array_equal(batch, other.draw(step)[0]) for step, batch in enumerate(first))
 
 
 def test_a_text_shorter_than_a_block_is_one_sentence(corpus, make_run):

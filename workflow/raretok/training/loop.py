@@ -256,7 +256,8 @@ class Trainer:
         restore_random_states(groups["random"], self.device)
         self.running.copy_(groups["running"]["loss"])
         if self.gate is not None:
-            self.gate.load(groups["gate"])
+            # A gate without counters has no tensors, so its group is not there.
+            self.gate.load(groups.get("gate", {}))
         for name, observation in self.observations.items():
             for key, tensor in observation.tensors.items():
                 tensor.copy_(groups[f"observe-{name}"][key])
