@@ -8,7 +8,7 @@ from raretok.reporting.table_kinds import NOT_RUN, Cell, difference, mark_best
 
 TEXT, UNIQ = "Text", "Uniq"
 PREFIX = "Prefix"
-MEAN = "mean of all"
+MEAN = "mean of all prefixes"
 OTHER_PREFIX = "the paper's number is that of its own prefix"
 
 

@@ -212,7 +212,7 @@ def derived_remark(definition: Definition, training: dict | None) -> str:
     known = [f"{name} {derived[key]:.4g}" for key, name in DERIVED.items() if derived.get(key)]
     if definition.comparable or not known:
         return ""
-    return f"derived for this scale: {', '.join(known)}"
+    return f"{', '.join(known)} (derived for this scale)"
 
 
 def mark_best(cells: list[Cell]) -> list[Cell]:

@@ -103,7 +103,10 @@ def under_heading(cells: list[Cell]) -> list[Cell]:
 def _markdown_grid(cells: list[Cell]) -> str:
     columns, rows, groups = axes(cells)
     lines = ["| " + " | ".join(["", *([""] if groups else []), *map(_markdown, columns)]) + " |"]
-    lines.append("|" + " --- |" * (2 if groups else 1) + " ---: |" * len(columns))
+    prose = {cell.column for cell in cells if is_prose(cell)}
+    lines.append(
+        "|" + " --- |" * (2 if groups else 1) + "".join(" --- |" if c in prose else " ---: |" for c in columns)
+    )
     for (row, group), found, first in rows:
         head = [_markdown(row) if first else "", *([group] if groups else [])]
         lines.append("| " + " | ".join(head + [_markdown_cell(found.get(column)) for column in columns]) + " |")
@@ -150,7 +153,7 @@ def latex(definition: Definition, item: str, cells: list[Cell]) -> str:
 
 
 def _alignment(cells: list[Cell], column: str) -> str:
-    return "p{10cm}" if any(is_prose(cell) for cell in cells if cell.column == column) else "r"
+    return "p{10cm}" if any(cell.column == column and is_prose(cell) for cell in cells) else "r"
 
 
 def _latex_cell(cell: Cell | None) -> str:

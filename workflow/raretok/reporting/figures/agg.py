@@ -9,9 +9,11 @@ from matplotlib.axes import Axes
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.figures.language import (
     LOOKS,
+    draw_legend,
     end_of_freeze,
     freeze_line,
-    group_legend,
+    group_handles,
+    panels_over_legend,
     planes_along_training,
     scatter_groups,
     stacked,
@@ -24,6 +26,7 @@ from raretok.reporting.results import Results
 from raretok.reporting.table_kinds import derived_remark
 
 GROUPS = ("frequent", "medium", "rare")
+COSINE = "mean cosine of rare and frequent (right axis)"
 PROJECTION = (
     "Rows of the embedding matrix on its first two right singular vectors, not centred; every point is a token. "
     "The outermost 0.1% on each side are cut off."
@@ -34,19 +37,19 @@ def figure1(definition: Definition, item: str, results: Results) -> Drawn:
     """Embeddings of MLE in the SVD plane at four steps of training."""
     figure = sheet(13, 4.6)
     method = shown_methods(definition, item)[0]
-    count = planes_along_training(figure, first_run(results, method), "snapshots.svd", method.label, "SVD component")
-    if not count:
+    arrays = first_run(results, method)
+    if not planes_along_training(figure, arrays, "snapshots.svd", method.label, "SVD component", GROUPS):
         return figure, "Not run."
-    group_legend(figure, GROUPS)
     return figure, f"{method.label}, the first seed. {PROJECTION} The paper's steps are 100, 500, 1,500 and 3,500."
 
 
 def figure2(definition: Definition, item: str, results: Results) -> Drawn:
     """I(W) of rare and frequent tokens and their mean cosine when rare tokens are frozen until a step."""
-    figure = sheet(13, 4.9)
+    figure = sheet(13, 5.2)
     methods = shown_methods(definition, item)
-    panels = figure.subplots(1, len(methods), sharey=True)
-    similarities = []
+    panels, strip = panels_over_legend(figure, 1, len(methods), sharey=True)
+    panels = panels[0]
+    drawn = []
     for letter, axes, method in zip("abc", panels, methods, strict=False):
         runs = results.seeds_with_arrays(method)
         isotropy, cosine = stacked(runs, "snapshots.isotropy"), stacked(runs, "snapshots.cosine_rare_frequent")
@@ -57,33 +60,29 @@ def figure2(definition: Definition, item: str, results: Results) -> Drawn:
         steps = next(arrays["snapshots.steps"] for _, arrays in runs if "snapshots.steps" in arrays)
         steps = steps[: isotropy.shape[1]]
         for group in (2, 0):
-            look = LOOKS[group] | {"markersize": 3.5}
-            mean_and_band(axes, steps, isotropy[:, :, group], f"I(W), {GROUPS[group]}", look)
-        other = axes.twinx()
-        similarities.append(other)
-        look = {"color": BLACK, "linestyle": ":", "marker": "D", "markersize": 3}
-        mean_and_band(other, steps, cosine[:, : len(steps)], "mean cosine of rare and frequent", look)
-        other.grid(False)
-        other.spines["right"].set_visible(True)
+            mean_and_band(axes, steps, isotropy[:, :, group], f"I(W), {GROUPS[group]}", LOOKS[group] | {"marker": None})
         step = end_of_freeze(results, method)
-        if step is not None:
-            freeze_line(axes, step, first=True)
         until = "" if step is None else f" until step {step:,}"
         axes.set_title(f"({letter}) rare tokens frozen{until}", loc="left")
         axes.set(xlabel="training step", ylim=(0, 1.02), xlim=(0, None))
+        right = axes.twinx()
+        mean_and_band(right, steps, cosine[:, : len(steps)], COSINE, {"color": BLACK, "linestyle": ":"})
+        right.grid(False)
+        if step is not None:
+            freeze_line(axes, step)
+        drawn.append((axes, right))
     panels[0].set_ylabel("I(W)")
-    if not similarities:
+    if not drawn:
         return figure, "Not run."
-    low = min(other.get_ylim()[0] for other in similarities)
-    high = max(other.get_ylim()[1] for other in similarities)
-    for other in similarities:
-        other.set_ylim(low, high)
-        if other is not similarities[-1]:
-            other.set_yticklabels([])
-    similarities[-1].set_ylabel("mean cosine")
-    drawn = next(axes for axes in panels if axes.lines)
-    handles = [*drawn.get_legend_handles_labels()[0], *similarities[0].get_legend_handles_labels()[0]]
-    figure.legend(handles=handles, loc="outside upper right", ncols=4, frameon=False)
+    limits = np.array([right.get_ylim() for _, right in drawn])
+    for _, right in drawn:
+        right.set_ylim(limits.min(), limits.max())
+        right.tick_params(right=False, labelright=False)
+    last = drawn[-1][1]
+    last.tick_params(right=True, labelright=True)
+    last.spines["right"].set_visible(True)
+    last.set_ylabel("mean cosine")
+    draw_legend(strip, [handle for axes in drawn[0] for handle in axes.get_legend_handles_labels()[0]])
     return figure, (
         "I(W) on the left axis (1 is isotropic), the mean cosine of all pairs of a rare and a frequent embedding on "
         f"the right one. The paper freezes until steps 7k, 18k and 29k of 40k. {seeds_note(results, methods)}"
@@ -92,9 +91,10 @@ def figure2(definition: Definition, item: str, results: Results) -> Drawn:
 
 def figure3(definition: Definition, item: str, results: Results) -> Drawn:
     """Embeddings of MLE and AGG in the SVD plane, and their singular values."""
-    figure = sheet(13, 4.9)
+    figure = sheet(13, 5.2)
     methods = shown_methods(definition, item)
-    panels = figure.subplots(1, len(methods) + 1)
+    panels, strip = panels_over_legend(figure, 1, len(methods) + 1)
+    panels = panels[0]
     drawn = False
     for letter, axes, method in zip("ab", panels, methods, strict=False):
         arrays = first_run(results, method)
@@ -121,7 +121,7 @@ def figure3(definition: Definition, item: str, results: Results) -> Drawn:
     curves.legend(frameon=False, loc="upper right")
     if not drawn:
         return figure, "Not run."
-    group_legend(figure, GROUPS)
+    draw_legend(strip, group_handles(GROUPS))
     return figure, (
         f"{PROJECTION} Separability: balanced accuracy of a linear classifier of rare against frequent tokens in the "
         "plane, mean over seeds; 0.5 is chance. Points are the first seed's. (c): "
@@ -155,23 +155,23 @@ def figure4(definition: Definition, item: str, results: Results) -> Drawn:
     share = axes.secondary_yaxis("right", functions=(lambda y: 100 * y / types, lambda y: y * types / 100))
     share.set_ylabel("% of the vocabulary")
     return figure, (
-        f"{method.label}: tokens of which fewer than alpha occurred in a step, on average over the last K steps. "
+        f"{method.label}: tokens of which fewer than alpha occurred in a step, on average over the last K steps (over "
+        "all of them before there are K). "
         f"{seeds_note(results, methods)}{_derived(definition, results, methods)}"
     )
 
 
 def figure5(definition: Definition, item: str, results: Results) -> Drawn:
     """Perplexity, Uniq and I(W) of rare and of all tokens against alpha."""
-    figure = sheet(13, 6.6)
-    panels = figure.subplots(2, 3, sharex=True)
+    figure = sheet(13, 7)
+    panels, strip = panels_over_legend(figure, 2, 3, sharex=True)
     methods = shown_methods(definition, item)
     swept = [method for method in methods if method.name in ALPHAS]
     reference = next((method for method in methods if method.name not in ALPHAS), None)
     columns = (("perplexity", "perplexity"), ("uniq", "Uniq"), ("isotropy", "I(W)"))
     drawn = False
-    for row, (group, name, look) in zip(
-        panels, (("rare", "rare tokens", LOOKS[2]), ("total", "all tokens", SERIES[0])), strict=True
-    ):
+    rows = (("rare", "rare tokens", LOOKS[2] | {"linestyle": "-"}), ("total", "all tokens", SERIES[0]))
+    for row, (group, name, look) in zip(panels, rows, strict=True):
         for letter, axes, (metric, title) in zip("abc", row, columns, strict=True):
             drawn |= _against_alpha(axes, results, swept, reference, metric, group, look)
             if group == "rare":
@@ -182,18 +182,16 @@ def figure5(definition: Definition, item: str, results: Results) -> Drawn:
         axes.set_xticks(list(ALPHAS.values()))
     if not drawn:
         return figure, "Not run."
-    handles, labels = panels[0, 0].get_legend_handles_labels()
-    if reference is not None and handles:
-        figure.legend(handles, labels, loc="outside upper right", ncols=2, frameon=False)
+    draw_legend(strip, [axes for row in panels[:, :1] for axes in row[0].get_legend_handles_labels()[0]])
     derived = [
-        f"{ALPHAS[method.name]:g} is {training['derived']['alpha']:.3g}"
+        f"{training['derived']['alpha']:.3g} for {ALPHAS[method.name]:g}"
         for method in swept
         if (training := results.training(method)) and (training.get("derived") or {}).get("alpha")
     ]
-    scaled = "" if definition.comparable or not derived else f" Derived for this scale: {', '.join(derived)}."
+    scaled = "" if definition.comparable or not derived else f" Alphas of this scale: {', '.join(derived)}."
     return figure, (
-        "Above the rare group, below all tokens; (a) and (b) of the test text. Bars: one sample standard deviation "
-        f"over seeds. {_seeds(results, methods)}{scaled}"
+        "Above the rare group, below all tokens, each on its own scale; (a) and (b) of the test text. Bars: one sample "
+        f"standard deviation over seeds. {_seeds(results, methods)}{scaled}"
     )
 
 
@@ -204,7 +202,8 @@ def _against_alpha(
     points = {alpha: values for alpha, values in points.items() if values}
     line = list(results.per_seed(reference, metric, group).values()) if reference else []
     if line:
-        axes.axhline(np.mean(line), color="#555555", linestyle=(0, (5, 2)), linewidth=1.4, label=reference.label)
+        name = reference.label if group == "total" else None
+        axes.axhline(np.mean(line), color="#555555", linestyle=(0, (5, 2)), linewidth=1.4, label=name)
     if not points:
         not_run(axes, "AGG")
         return bool(line)
@@ -215,10 +214,10 @@ def _against_alpha(
         [np.std(points[alpha], ddof=1) if len(points[alpha]) > 1 else 0 for alpha in alphas],
         capsize=3,
         linewidth=1.8,
-        label="AGG",
+        label="AGG, rare tokens" if group == "rare" else "AGG, all tokens",
         **look,
     )
-    axes.margins(y=0.15)
+    axes.margins(x=0.08, y=0.15)
     return True
 
 

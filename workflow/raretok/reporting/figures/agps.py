@@ -6,9 +6,10 @@ Only metrics.json and arrays.npz are read. A picture of a single model shows the
 from raretok.reporting.definition import Definition
 from raretok.reporting.figures.language import (
     LOOKS,
+    draw_legend,
     end_of_freeze,
     freeze_line,
-    group_legend,
+    panels_over_legend,
     planes_along_training,
     stacked,
 )
@@ -25,10 +26,9 @@ def figure1_lm(definition: Definition, item: str, results: Results) -> Drawn:
     """Embeddings of the baseline in the PCA plane at four steps of training."""
     figure = sheet(13, 4.6)
     method = shown_methods(definition, item)[0]
-    count = planes_along_training(figure, first_run(results, method), "snapshots.pca", method.label, "PCA component")
-    if not count:
+    arrays = first_run(results, method)
+    if not planes_along_training(figure, arrays, "snapshots.pca", method.label, "PCA component", GROUPS):
         return figure, f"Not run. {COUNTERPART}"
-    group_legend(figure, GROUPS)
     return figure, (
         f"{COUNTERPART} {method.label}, the first seed. Centred rows of the embedding matrix on their first two "
         "principal components; every point is a word. The outermost 0.1% on each side are cut off."
@@ -37,8 +37,9 @@ def figure1_lm(definition: Definition, item: str, results: Results) -> Drawn:
 
 def figure2_lm(definition: Definition, item: str, results: Results) -> Drawn:
     """Mean inner products within groups along training, rare rows frozen until a step."""
-    figure = sheet(13, 4.8)
-    axes = figure.subplots()
+    figure = sheet(13, 5.2)
+    panels, strip = panels_over_legend(figure, 1, 1)
+    axes = panels[0, 0]
     methods = shown_methods(definition, item)
     method = methods[0]
     runs = results.seeds_with_arrays(method)
@@ -48,12 +49,12 @@ def figure2_lm(definition: Definition, item: str, results: Results) -> Drawn:
         return figure, f"Not run. {COUNTERPART}"
     steps = next(arrays["snapshots.steps"] for _, arrays in runs if "snapshots.steps" in arrays)[: products.shape[1]]
     for group in (2, 1, 0):
-        mean_and_band(axes, steps, products[:, :, group], GROUPS[group], LOOKS[group] | {"markersize": 4})
+        mean_and_band(axes, steps, products[:, :, group], GROUPS[group], LOOKS[group] | {"marker": None})
     step = end_of_freeze(results, method)
     if step is not None:
-        freeze_line(axes, step, first=True)
+        freeze_line(axes, step)
     axes.set(xlabel="training step", ylabel="mean inner product within the group", xlim=(0, None))
-    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+    draw_legend(strip, axes.get_legend_handles_labels()[0])
     until = "" if step is None else f" until step {step:,}"
     return figure, (
         f"{COUNTERPART} Embeddings of rare words are frozen{until}; the paper freezes until 8k. "

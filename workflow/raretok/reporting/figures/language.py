@@ -27,7 +27,7 @@ def scatter_groups(axes: Axes, plane: np.ndarray, bounds: np.ndarray) -> None:
         colours[part] = look["color"]
     # In one random order, the same at every call: drawn group by group, the last would cover the others.
     order = np.random.default_rng(0).permutation(len(plane))
-    size = float(np.clip(12_000 / len(plane), 1.2, 14))
+    size = float(np.clip(24_000 / len(plane), 1.2, 14))
     axes.scatter(*plane[order].T, c=colours[order], s=size, alpha=0.55, linewidth=0, rasterized=True)
     for set_limits, values in ((axes.set_xlim, plane[:, 0]), (axes.set_ylim, plane[:, 1])):
         low, high = np.quantile(values, [OUTSIDE, 1 - OUTSIDE])
@@ -41,33 +41,51 @@ def scatter_groups(axes: Axes, plane: np.ndarray, bounds: np.ndarray) -> None:
     axes.grid(False)
 
 
-def group_legend(figure: Figure, names: tuple[str, str, str]) -> None:
-    """One legend for all panels of `scatter_groups`, above them."""
-    handles = [
+def panels_over_legend(figure: Figure, rows: int, columns: int, **share) -> tuple[np.ndarray, Axes]:
+    """rows x columns panels, and a strip below all of them for one legend (`draw_legend`)."""
+    upper, lower = figure.subfigures(2, 1, height_ratios=[figure.get_figheight() - 0.45, 0.45])
+    strip = lower.add_subplot()
+    strip.set_axis_off()
+    return upper.subplots(rows, columns, squeeze=False, **share), strip
+
+
+def draw_legend(strip: Axes, handles: list) -> None:
+    """One legend of `handles`, which carry their labels, in the strip below the panels."""
+    strip.legend(handles=handles, loc="center", ncols=len(handles), frameon=False, borderpad=0)
+
+
+def group_handles(names: tuple[str, str, str]) -> list[Line2D]:
+    """Entries of a legend for `scatter_groups`."""
+    return [
         Line2D([], [], linestyle="", marker="o", markersize=8, color=look["color"], label=name)
         for name, look in zip(names, LOOKS, strict=True)
     ]
-    figure.legend(handles=handles, loc="outside upper right", ncols=3, frameon=False)
 
 
-def planes_along_training(figure: Figure, arrays: dict[str, np.ndarray] | None, key: str, label: str, axis: str) -> int:
-    """A panel for each snapshot (`key`: snapshots.svd or .pca), the step in its title; returns how many there are."""
+def planes_along_training(
+    figure: Figure, arrays: dict[str, np.ndarray] | None, key: str, label: str, axis: str, names: tuple[str, str, str]
+) -> int:
+    """A panel for each snapshot (`key`: snapshots.svd or .pca), the step in its title; returns how many there are.
+
+    label: of the method. axis: what a component is called. names: of the groups.
+    """
     planes = [] if arrays is None or key not in arrays else arrays[key]
-    panels = figure.subplots(1, max(len(planes), 1), squeeze=False)[0]
     if not len(planes):
-        not_run(panels[0], f"{label} (no snapshots)" if arrays is not None else label)
+        not_run(figure.subplots(), f"{label} (no snapshots)" if arrays is not None else label)
         return 0
-    for letter, axes, plane, step in zip("abcdefgh", panels, planes, arrays["snapshots.steps"], strict=False):
+    panels, strip = panels_over_legend(figure, 1, len(planes))
+    for letter, axes, plane, step in zip("abcdefgh", panels[0], planes, arrays["snapshots.steps"], strict=False):
         scatter_groups(axes, plane, arrays["bounds"])
         axes.set_title(f"({letter}) step {int(step):,}", loc="left")
         axes.set_xlabel(f"{axis} 1")
-    panels[0].set_ylabel(f"{axis} 2")
+    panels[0, 0].set_ylabel(f"{axis} 2")
+    draw_legend(strip, group_handles(names))
     return len(planes)
 
 
-def freeze_line(axes: Axes, step: int, first: bool) -> None:
-    """A line where the freeze of rare rows ends; `first`: with its name."""
-    axes.axvline(step, color="#444444", linewidth=1.2, linestyle=(0, (2, 2)), label="freeze ends" if first else None)
+def freeze_line(axes: Axes, step: int) -> None:
+    """A line where the freeze of rare rows ends."""
+    axes.axvline(step, color="#888888", linewidth=1.3, label="rare embeddings are trained from here on")
 
 
 def stacked(runs: list[tuple[int, dict[str, np.ndarray]]], key: str) -> np.ndarray | None:
