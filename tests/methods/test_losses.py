@@ -4,12 +4,9 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from raretok.methods import (
     adversarial,
-    agg,
     build_method,
     contrastive,
     cosreg,
@@ -17,7 +14,8 @@ from raretok.methods import (
     softminus,
     threshold,
 )
-from raretok.models.output import GatedLinear, Outputs, output_loss
+from raretok.models import output
+from raretok.models.output import Outputs, output_loss
 
 TOLERANCE = {"rtol": 0, "atol": 1e-12}
 
@@ -37,7 +35,7 @@ def value_and_gradients(loss, h, w):
 
 
 def fast(settings_, h, w, y):
-    return output_loss(build_method(settings_), None, h, w, y)[0]
+    return output_loss(build_method(settings_), None, h, w, y).loss
 
 
 # name: (config of the method, literal loss per position from h, W, y)
@@ -46,6 +44,10 @@ LOSSES = {
     "label_smoothing": (
         {"loss": {"name": "cross_entropy", "label_smoothing": 0.1}},
         lambda h, w, y: cross_entropy.reference(h @ w.T, y, 0.1),
+    ),
+    "cross_entropy_temperature": (
+        {"training_temperature": 2.1},
+        lambda h, w, y: cross_entropy.reference(2.1 * (h @ w.T), y),
     ),
     "threshold": (
         {"loss": {"name": "threshold", "margin": 1}},
@@ -100,77 +102,17 @@ LOSSES = {
 
 
 @pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("at_once", [3, 1000])
 @pytest.mark.parametrize(("positions", "types", "width"), [(1, 2, 1), (7, 13, 5), (33, 9, 3)])
-def test_loss_equals_literal_reference(name, positions, types, width):
+def test_loss_equals_literal_reference(monkeypatch, name, at_once, positions, types, width):
+    """Whatever the number of positions whose logits are held at once."""
+    monkeypatch.setattr(output, "chunk_positions", lambda *_: at_once)
     config, reference = LOSSES[name]
     h, w, y = random_inputs(positions, positions, types, width)
     ours = value_and_gradients(fast(config, h, w, y), h, w)
     literal = value_and_gradients(reference(h, w, y).mean(), h, w)
     for a, b in zip(ours, literal, strict=True):
         torch.testing.assert_close(a, b, **TOLERANCE)
-
-
-def fixed_gate(g1, g2, rare):
-    """A gate state that counts nothing and returns fixed gates."""
-
-    class Fixed:
-        def gates(self, targets):
-            return torch.stack([g1, g2]), rare[targets].long()
-
-    return Fixed()
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    seed=st.integers(0, 10**6),
-    positions=st.integers(1, 20),
-    types=st.integers(2, 17),
-    width=st.integers(1, 6),
-)
-def test_gated_gradients_equal_three_logits(seed, positions, types, width):
-    h, w, y = random_inputs(seed, positions, types, width)
-    generator = torch.Generator().manual_seed(seed)
-    rare = torch.rand(types, generator=generator) < 0.5
-    one = torch.ones(types, dtype=torch.float64)
-    g1 = torch.where(rare, torch.rand(types, generator=generator, dtype=torch.float64), one)
-    g2 = torch.where(rare, torch.rand(types, generator=generator, dtype=torch.float64), one)
-    loss, _ = output_loss(build_method({}), fixed_gate(g1, g2, rare), h, w, y)
-    ours = value_and_gradients(loss, h, w)
-    literal = value_and_gradients(agg.reference(h, w, y, g1, g2, rare), h, w)
-    torch.testing.assert_close(2 * ours[0], literal[0], **TOLERANCE)
-    for a, b in zip(ours[1:], literal[1:], strict=True):
-        torch.testing.assert_close(a, b, **TOLERANCE)
-
-
-def test_gates_of_one_are_maximum_likelihood():
-    h, w, y = random_inputs(5, 11, 7, 4)
-    one = torch.ones(7, dtype=torch.float64)
-    for rare in (torch.zeros(7, dtype=torch.bool), torch.ones(7, dtype=torch.bool)):
-        loss, _ = output_loss(build_method({}), fixed_gate(one, one, rare), h, w, y)
-        plain = fast({}, h, w, y)
-        for a, b in zip(value_and_gradients(loss, h, w), value_and_gradients(plain, h, w), strict=True):
-            torch.testing.assert_close(a, b, **TOLERANCE)
-
-
-def test_gate_and_threshold_combine():
-    """A gate scales what the thresholded loss leaves: gate 0 for rare rows keeps only their own targets."""
-    h, w, y = random_inputs(6, 15, 8, 4)
-    rare = torch.arange(8) >= 5
-    g = torch.where(rare, 0.0, 1.0).double()
-    config = {"loss": {"name": "threshold", "margin": 1}}
-    loss, _ = output_loss(build_method(config), fixed_gate(g, g, rare), h, w, y)
-    gated = torch.autograd.grad(loss, w)[0]
-    z = (h @ w.T).detach().requires_grad_()
-    d = torch.autograd.grad(threshold.reference(z, y, 1.0).mean(), z)[0]
-    own = torch.zeros_like(d).scatter(1, y[:, None], 1.0)
-    expected = torch.where(rare, d * own, d).T @ h
-    torch.testing.assert_close(gated, expected.detach(), **TOLERANCE)
-
-
-def test_gated_linear_gradcheck_of_hidden():
-    h, w, y = random_inputs(7, 5, 6, 3)
-    gates, classes = torch.ones(2, 6, dtype=torch.float64), torch.tensor([0, 1, 0, 1, 1])
-    assert torch.autograd.gradcheck(lambda a, b: GatedLinear.apply(a, b, y, gates, classes), (h, w))
 
 
 def test_thresholded_rows_get_exactly_no_gradient():
@@ -207,21 +149,3 @@ def test_margin_infinite_is_cross_entropy():
     h, w, y = random_inputs(11, 6, 9, 4)
     plain = fast({}, h, w, y)
     assert math.isclose(fast({"loss": {"name": "threshold", "margin": 1e9}}, h, w, y).item(), plain.item())
-
-
-def test_gate_under_autocast():
-    """In bf16 the gated layer's gradients are as close to float64's as the plain layer's own."""
-    h, w, y = random_inputs(12, 40, 30, 16, spread=1.0)
-    one = torch.ones(30, dtype=torch.float64)
-    exact = torch.autograd.grad(fast({}, h, w, y), (h, w))
-    h, w = h.detach().float().requires_grad_(), w.detach().float().requires_grad_()
-    errors = []
-    for gate in (None, fixed_gate(one, one, torch.arange(30) < 9)):
-        with torch.autocast("cpu", torch.bfloat16):
-            loss, _ = output_loss(build_method({}), gate, h, w, y)
-        gradients = torch.autograd.grad(loss, (h, w))
-        assert all(gradient.dtype == torch.float32 for gradient in gradients)
-        errors.append([(a - b).norm() / b.norm() for a, b in zip(gradients, exact, strict=True)])
-    for gated, plain in zip(errors[1], errors[0], strict=True):
-        assert gated < 1.5 * plain + 1e-4
-        assert gated < 0.02

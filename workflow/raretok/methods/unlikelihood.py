@@ -52,7 +52,7 @@ def first_occurrences(inputs):
     return torch.zeros_like(first).scatter(1, order, first)
 
 
-def reference(z, y, x, alpha=1.0):
+def reference(z, y, x, alpha=1.0, padding=None):
     """The formula, position by position: z B x T x V, targets y and inputs x B x T -> B x T."""
     import torch
 
@@ -61,7 +61,7 @@ def reference(z, y, x, alpha=1.0):
         for t in range(z.shape[1]):
             p = torch.softmax(z[b, t], dim=0)
             total = 0 * z[b, t].sum()
-            for c in set(x[b, : t + 1].tolist()) - {int(y[b, t])}:
+            for c in set(x[b, : t + 1].tolist()) - {int(y[b, t]), padding}:
                 total = total - torch.log(torch.clamp(1 - p[c], min=FLOOR))
             losses.append(alpha * total)
     return torch.stack(losses).view(y.shape)

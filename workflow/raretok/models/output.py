@@ -99,14 +99,18 @@ def output_loss(
     on_tokens = hasattr(penalty, "token_loss")
     if on_tokens and (inputs is None or inputs.dim() != 2 or inputs.numel() != len(flat)):
         raise ValueError("a penalty on tokens needs `inputs`, B x T, one for each target")
+    is_padding, batch = None, flat
+    if padding is not None:
+        # A padding id may lie outside the vocabulary.
+        is_padding = flat == padding
+        batch, flat = flat[~is_padding], flat.masked_fill(is_padding, 0)
     gating = gate_state.gates(flat) if gate_state is not None else None
-    segments, number = arrange(flat, gating, padding, len(weight))
-    batch = flat if padding is None else torch.cat([flat[segment.positions] for segment in segments])
+    segments = arrange(flat, gating, is_padding)
     job = _Job(method, on_tokens, segments, flat, batch, inputs, padding, torch.is_grad_enabled())
     logits = None
     if need_logits:
         logits = hidden.new_zeros(len(flat), len(weight)).requires_grad_(job.with_gradient)
-    scale = 1 / (max(1, number) if normaliser is None else normaliser)
+    scale = 1 / (max(1, len(batch)) if normaliser is None else normaliser)
     loss, nll = _ChunkedLoss.apply(hidden, weight, bias, logits, scale, job)
     if penalty is not None and not on_tokens:
         loss = loss + share * penalty(Outputs(None, hidden, weight, flat, batch, inputs, None, padding))
@@ -134,24 +138,21 @@ class Segment:
             yield part if isinstance(self.positions, slice) else self.positions[part]
 
 
-def arrange(targets: torch.Tensor, gating, padding: int | None, types: int) -> tuple[list[Segment], int]:
-    """Positions by class, the most frequent class first, padding left out; and their number.
+def arrange(targets: torch.Tensor, gating, is_padding: torch.Tensor | None) -> list[Segment]:
+    """Positions by class, the most frequent class first, padding (N, bool) left out.
 
     Only the first segment's gate can be put on rows, since dL/dW holds nothing else yet; others are gated entry by
     entry, and are small: rare targets are few.
     """
-    if gating is None and padding is None:
-        return [Segment(slice(None), len(targets))], len(targets)
+    if gating is None and is_padding is None:
+        return [Segment(slice(None), len(targets))]
     gates, classes = gating if gating is not None else (None, torch.zeros_like(targets))
     number = 1 if gates is None else len(gates)
     facts = [torch.zeros(number, dtype=torch.long, device=targets.device)]
     if gates is not None:
-        # A padding id may lie outside the vocabulary.
-        own = gates[classes, targets.clamp(0, types - 1)] != 1
-        facts = [classes[own].bincount(minlength=number)]
-    if padding is not None:
-        classes = classes.masked_fill(targets == padding, number)
-    # The host waits for the device here, and nowhere else.
+        facts = [classes[gates[classes, targets] != 1].bincount(minlength=number)]
+    if is_padding is not None:
+        classes = classes.masked_fill(is_padding, number)
     sizes, own_gated = torch.stack([classes.bincount(minlength=number + 1)[:number], *facts]).tolist()
     segments = []
     order = None if max(sizes) == len(targets) else classes.argsort(stable=True)
@@ -161,7 +162,7 @@ def arrange(targets: torch.Tensor, gating, padding: int | None, types: int) -> t
         if sizes[c]:
             gate = None if gates is None else gates[c]
             segments.append(Segment(positions, sizes[c], gate, not segments and not own_gated[c]))
-    return segments, sum(sizes)
+    return segments
 
 
 @dataclass
@@ -223,7 +224,9 @@ class _ChunkedLoss(torch.autograd.Function):
         with torch.autocast(device, enabled=False):
             low_weight, low_bias = weight.to(low), None if bias is None else bias.to(low)
             total = torch.zeros(2, dtype=torch.float64, device=hidden.device)
-            hidden_gradient = torch.zeros_like(hidden) if len(job.batch) < len(job.targets) else torch.empty_like(hidden)
+            hidden_gradient = (
+                torch.zeros_like(hidden) if len(job.batch) < len(job.targets) else torch.empty_like(hidden)
+            )
             weight_gradient = torch.zeros_like(weight)
             bias_gradient = None if bias is None else torch.zeros_like(bias)
             logits_gradient = None if logits is None else torch.zeros_like(logits)
@@ -276,16 +279,21 @@ class _ChunkedLoss(torch.autograd.Function):
 
 
 def cross_entropy_gradient(z, targets, label_smoothing: float = 0.0):
-    """Summed cross-entropy, summed plain NLL and D = softmax - smoothed one-hot, in place of z: n x V, float32 up."""
-    log_p = torch.log_softmax(z, dim=1)
-    nll = -log_p.gather(1, targets[:, None]).sum()
-    loss = nll
+    """Summed cross-entropy, summed plain NLL and D = softmax - smoothed one-hot, in place of z: n x V, float32 up.
+
+    One softmax gives D and the log normaliser both: at the largest logit the probability is at least 1 / V, so its
+    logarithm loses nothing, where the target's own might underflow.
+    """
+    rows = targets[:, None]
+    target_logits, largest = z.gather(1, rows).squeeze(1), z.amax(dim=1)
+    mean = z.mean(dim=1) if label_smoothing else None
+    d = torch.softmax(z, dim=1, out=z)
+    log_normaliser = largest - d.amax(dim=1).log()
+    loss = nll = (log_normaliser - target_logits).sum()
     if label_smoothing:
-        loss = (1 - label_smoothing) * nll - label_smoothing * log_p.mean(dim=1).sum()
-    d = log_p.exp_()
-    if label_smoothing:
+        loss = (1 - label_smoothing) * nll + label_smoothing * (log_normaliser - mean).sum()
         d -= label_smoothing / z.shape[1]
-    d.scatter_add_(1, targets[:, None], d.new_full((len(targets), 1), label_smoothing - 1))
+    d.scatter_add_(1, rows, d.new_full(rows.shape, label_smoothing - 1))
     return loss, nll, d
 
 
