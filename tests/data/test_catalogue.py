@@ -106,6 +106,58 @@ def test_a_wrong_corpus_names_file_and_key(write, value, message):
     assert str(path) in str(raised.value)
 
 
+def language(tokenizer=None, **changes):
+    entry = {"kind": "language", "synthetic": {"name": "language", "seed": 1, "words": dict.fromkeys(SPLITS, 9)}}
+    return {"c": entry | {"tokenizer": tokenizer or {"name": "words"}} | changes}
+
+
+SPLITS = ("train", "valid", "test")
+MERGES = {"dataset": "gpt2_bpe", "file": "vocab.bpe"}
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (language({"name": "bpe"}), r"c.tokenizer"),
+        (language({"name": "bpe", "types": 512, "merges": MERGES}), r"c.tokenizer"),
+        (language({"name": "bpe", "types": 100}), r"c.tokenizer.types"),
+        (language({"name": "bpe", "types": 601}), r"c.tokenizer.types"),
+        (language({"name": "words", "types": 512}), "types"),
+        (language(symbols=65), "symbols"),
+        (language(dataset="plays"), "files"),
+        (language(splits={"train": 0.9, "valid": 0.1}), "splits"),
+    ],
+)
+def test_a_wrong_language_names_file_and_key(write, value, message):
+    path = write(value)
+    with pytest.raises(UserError, match=message) as raised:
+        load_corpora(path)
+    assert str(path) in str(raised.value)
+
+
+def test_texts_and_merges_of_languages(write):
+    load_corpora(write(language()))
+    assert split_files(language(), "c") == {split: f"resources/synthetic/c/{split}.txt" for split in SPLITS}
+    assert merges_file(language(), "c") == []
+    entry = {"kind": "language", "dataset": "d", "files": {split: f"{split}.tokens" for split in SPLITS}}
+    corpora = {"c": entry | {"tokenizer": {"name": "bpe", "merges": MERGES}}}
+    assert split_files(corpora, "c")["test"] == "resources/d/test.tokens"
+    assert merges_file(corpora, "c") == ["resources/gpt2_bpe/vocab.bpe"]
+    with pytest.raises(UserError, match=r"corpus c .* has kind language; characters is needed"):
+        text_file(corpora, "c")
+    with pytest.raises(UserError, match=r"corpus c .* has kind characters; language is needed"):
+        split_files(corpus(), "c")
+
+
+def test_definition_of_a_language_holds_the_checksums_of_texts_and_merges():
+    definition = real_definition("wikitext-2_gpt2")
+    assert definition["checksums"]["train"].startswith("sha256:9e9fa1ad")
+    assert definition["tokenizer"]["merges"].startswith("sha256:1ce16647")
+    assert not {"dataset", "files"} & set(definition)
+    assert real_definition("wikitext-2")["tokenizer"] == {"name": "bpe", "types": 8000}
+    assert real_definition("wikitext-103")["checksums"]["train"].startswith("sha1:b7497e2d")
+
+
 def test_unknown_names_come_with_the_known_ones(write, tmp_path):
     datasets = load_datasets(write(dataset(archive="zip", members={"b": {}})))
     with pytest.raises(UserError, match=r"no data set poems .* choose one of plays"):

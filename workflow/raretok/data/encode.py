@@ -23,6 +23,9 @@ from raretok.files import atomic_path, write_json
 SPLITS = ("train", "valid", "test")
 # Bytes of text in a batch, and of the longest line that is taken: a line is tokenised as one, in memory.
 BATCH, LONGEST_LINE = 2**20, 2**22
+# Text that merges are learnt on at most: the library keeps its different words in memory. Of a larger one, where a part
+# of the lines shows the commonest pairs as well, every k-th line is taken.
+LEARNT_BYTES = 2**28
 # Raw ids of one step of the second pass.
 CHUNK = 2**20
 # The vocabulary is filled up to a multiple of this, as fairseq does.
@@ -116,9 +119,9 @@ def read_lines(path: Path) -> Iterator[list[str]]:
                 yield [line.strip() for line in lines]
                 before += len(lines)
     except FileNotFoundError as error:
-        raise UserError(f"{path} does not exist; download or synthesise it first") from error
+        raise _missing(path) from error
     if not before:
-        raise UserError(f"{path} is empty; get it again")
+        raise _empty(path)
 
 
 def order_by_frequency(symbols: list[str], counts: np.ndarray) -> tuple[np.ndarray, list[str], np.ndarray]:
@@ -147,8 +150,9 @@ def _build_tokenizer(name: str, entry: Mapping, text: Path, merges: Path | None)
         if merges is None:
             raise UserError(f"corpus {name} of config/corpora.yaml takes published merges; give their file by --merges")
         return BPE(read_merges(merges), "published")
-    wanted = entry["types"] - len(SPECIAL)
-    tokenizer = BPE(train_merges(read_lines(text), wanted), "trained")
+    every = -(-_size(text) // LEARNT_BYTES)
+    merges = train_merges(_every_line(text, every), entry["types"] - len(SPECIAL))
+    tokenizer = BPE(merges, "trained", learnt_on_every=every)
     found = len(tokenizer.symbols)
     if found < entry["types"]:
         raise UserError(
@@ -156,6 +160,14 @@ def _build_tokenizer(name: str, entry: Mapping, text: Path, merges: Path | None)
             f"{entry['types']:,}; lower tokenizer.types or take a longer text"
         )
     return tokenizer
+
+
+def _every_line(path: Path, every: int) -> Iterator[list[str]]:
+    """Every `every`-th line of a text, in batches, the first among them."""
+    position = 0
+    for lines in read_lines(path):
+        yield lines[-position % every :: every]
+        position += len(lines)
 
 
 def _write_ids(target: Path, raw, final_ids: np.ndarray, tokens: int) -> str:
@@ -170,6 +182,25 @@ def _write_ids(target: Path, raw, final_ids: np.ndarray, tokens: int) -> str:
             checksum.update(ids)
             stream.write(ids)
     return checksum.hexdigest()
+
+
+def _size(path: Path) -> int:
+    """Bytes of a text; UserError if it is missing or empty."""
+    try:
+        size = path.stat().st_size
+    except FileNotFoundError as error:
+        raise _missing(path) from error
+    if not size:
+        raise _empty(path)
+    return size
+
+
+def _missing(path: Path) -> UserError:
+    return UserError(f"{path} does not exist; download or synthesise it first")
+
+
+def _empty(path: Path) -> UserError:
+    return UserError(f"{path} is empty; get it again")
 
 
 def _decode(block: bytes, path: Path, before: int) -> str:

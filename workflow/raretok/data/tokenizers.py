@@ -64,9 +64,12 @@ class Words:
 class BPE:
     """Byte-level BPE: GPT-2's splitting into words, bytes as its 256 characters, then merges in their order."""
 
-    def __init__(self, merges: Merges, origin: str):
-        """merges: pairs of pieces in GPT-2's characters for bytes. origin: `published` or `trained`."""
-        self._merges, self._origin = merges, origin
+    def __init__(self, merges: Merges, origin: str, **details):
+        """merges: pairs of pieces in GPT-2's characters for bytes. origin: `published` or `trained`.
+
+        details: what else the manifest says of them.
+        """
+        self._merges, self._origin, self._details = merges, origin, details
         self._pieces = pieces_of(merges)
         self._tokenizer = _tokenizer(merges, self._pieces)
 
@@ -86,7 +89,9 @@ class BPE:
     @property
     def described(self) -> dict:
         """What the manifest says."""
-        return {"name": "bpe", "merges": self._origin, "library": _library(), "number_of_merges": len(self._merges)}
+        library = f"tokenizers {version('tokenizers')}"
+        described = {"name": "bpe", "merges": self._origin, "library": library, "number_of_merges": len(self._merges)}
+        return described | self._details
 
     @property
     def saved(self) -> dict:
@@ -210,7 +215,3 @@ def _tokenizer(merges: Merges, pieces: list[str]):
     tokenizer = Tokenizer(models.BPE(vocab={piece: place for place, piece in enumerate(pieces)}, merges=merges))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     return tokenizer
-
-
-def _library() -> str:
-    return f"tokenizers {version('tokenizers')}"
