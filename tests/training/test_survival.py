@@ -4,13 +4,14 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
+from tests.training.child import Training
+from tests.training.conftest import SETTINGS
 
 import raretok
 from raretok.configuration import canonical_json
@@ -18,25 +19,6 @@ from raretok.data.corpora import load_manifest
 from raretok.files import read_json
 from raretok.training.checkpoint import FILE_NAME
 from raretok.training.loop import Options, train
-
-# As `python -m raretok`, but the write number sys.argv[2] of a checkpoint hangs after its data and before its rename.
-HANGING_WRITE = """
-import pathlib, sys, time
-import raretok.files as files
-from raretok.__main__ import main
-writes = 0
-real = files._sync
-def slow(path):
-    global writes
-    if ".checkpoint." in str(path):
-        writes += 1
-        if writes == int(sys.argv[2]):
-            pathlib.Path(sys.argv[1], "in-the-middle").touch()
-            time.sleep(600)
-    real(path)
-files._sync = slow
-sys.exit(main(sys.argv[3:]))
-"""
 
 # As `python -m raretok`, with another copy of the package.
 OTHER_PACKAGE = """
@@ -47,52 +29,8 @@ sys.exit(main(sys.argv[2:]))
 """
 
 
-class Training:
-    """A training started as its own process."""
-
-    def __init__(self, folder, manifest, run, prefix=("-m", "raretok"), checkpoint_steps=20, log=None):
-        self.output, self.state = folder / "output", folder / "state"
-        self.log = (log or folder / "log.txt").open("a+")
-        command = [sys.executable, *prefix, "train", "--run", run, "--manifest", str(manifest)]
-        command += ["--output", str(self.output), "--state", str(self.state), "--device", "cpu"]
-        command += ["--checkpoint-steps", str(checkpoint_steps)]
-        self.process = subprocess.Popen(command, stderr=self.log, stdout=self.log)
-
-    def wait_for(self, condition, seconds=60):
-        """Wait until condition() is true while the process lives."""
-        end = time.monotonic() + seconds
-        while not condition():
-            assert self.process.poll() is None, "training ended before it could be interrupted: " + self.text()
-            assert time.monotonic() < end
-            time.sleep(0.001)
-
-    def wait_for_checkpoints(self, number):
-        """Wait until the checkpoint has been replaced `number` times."""
-        seen = set()
-
-        def enough():
-            path = self.state / FILE_NAME
-            if path.exists():
-                seen.add(path.stat().st_ino)
-            return len(seen) >= number
-
-        self.wait_for(enough)
-
-    def end(self, number=None):
-        """Send a signal, if any; wait; return the exit status."""
-        if number:
-            self.process.send_signal(number)
-        return self.process.wait(timeout=120)
-
-    def text(self):
-        self.log.seek(0)
-        return self.log.read()
-
-
 @pytest.fixture(scope="module")
 def unbroken(tmp_path_factory, manifest):
-    from tests.training.conftest import SETTINGS
-
     run = {"paper": "p", "experiment": "e", "method": "m", "seed": SETTINGS["seed"]}
     run = canonical_json(run | {"hash": "0123456789abcdef", "settings": SETTINGS})
     training = Training(tmp_path_factory.mktemp("unbroken"), manifest, run)
@@ -178,7 +116,7 @@ def test_signals_save_at_the_next_step(tmp_path, manifest, run_json, unbroken, n
 @pytest.mark.parametrize("write", [3, 6])
 def test_kill_during_the_write_of_a_checkpoint(tmp_path, manifest, run_json, unbroken, write):
     """Between the write of new best weights and that of the checkpoint which names them: the old ones count."""
-    training = Training(tmp_path, manifest, run_json, prefix=("-c", HANGING_WRITE, str(tmp_path), str(write)))
+    training = Training(tmp_path, manifest, run_json, hang=(".checkpoint.", write, tmp_path / "in-the-middle"))
     training.wait_for((tmp_path / "in-the-middle").exists)
     assert training.end(signal.SIGKILL) == -signal.SIGKILL
     names = sorted(path.name for path in training.state.iterdir())
@@ -275,8 +213,7 @@ def test_a_finished_training_is_not_done_again(tmp_path, manifest, run_json, unb
 
 def test_a_killed_finish_is_repeated(tmp_path, manifest, run_json, unbroken):
     """Killed while the final files are written: they come again, equal, and none twice."""
-    prefix = ("-c", HANGING_WRITE.replace(".checkpoint.", ".history."), str(tmp_path), "1")
-    training = Training(tmp_path, manifest, run_json, prefix=prefix)
+    training = Training(tmp_path, manifest, run_json, hang=(".history.", 1, tmp_path / "in-the-middle"))
     training.wait_for((tmp_path / "in-the-middle").exists)
     assert training.end(signal.SIGKILL) == -signal.SIGKILL
     training = Training(tmp_path, manifest, run_json)
@@ -289,14 +226,14 @@ def test_state_of_other_code_is_not_continued(tmp_path, manifest, run_json, unbr
     package = tmp_path / "code" / "raretok"
     shutil.copytree(Path(raretok.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
     loss = package / "methods" / "threshold.py"
-    prefix = ("-c", OTHER_PACKAGE, str(package.parent))
+    code = (OTHER_PACKAGE, str(package.parent))
     interrupted(tmp_path, manifest, run_json)
     loss.write_text(loss.read_text() + "\n# a comment\n")
-    training = Training(tmp_path, manifest, run_json, prefix=prefix)
+    training = Training(tmp_path, manifest, run_json, code=code)
     training.wait_for(lambda: "continuing" in training.text())
     training.end(signal.SIGKILL)
     loss.write_text(loss.read_text() + "\nUNUSED = 1\n")
-    training = Training(tmp_path, manifest, run_json, prefix=prefix)
+    training = Training(tmp_path, manifest, run_json, code=code)
     assert training.end() == 0, training.text()
     assert training.text().count("continuing") == 1
     assert read_json(training.output / "training.json")["resumes"] == 0
