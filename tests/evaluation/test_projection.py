@@ -3,7 +3,12 @@
 import numpy as np
 import pytest
 
-from raretok.evaluation.projection import principal_components, translation_distance
+from raretok.evaluation.projection import (
+    plane,
+    principal_components,
+    relative_singular_values,
+    translation_distance,
+)
 
 RNG = np.random.default_rng(0)
 
@@ -46,3 +51,29 @@ def test_odd_sizes_give_two_columns(shape):
 def test_distance_is_between_a_character_and_its_translation():
     plane = np.array([[0.0, 0.0], [1.0, 1.0], [3.0, 4.0], [1.0, 2.0]])
     assert translation_distance(plane) == pytest.approx((5 + 1) / 2)
+
+
+@pytest.mark.parametrize("shape", [(30, 6), (200, 3), (4, 7)])
+@pytest.mark.parametrize("centred", [False, True])
+def test_the_plane_is_that_of_the_singular_value_decomposition(shape, centred):
+    w = np.random.default_rng(2).normal(0.5, 1, shape) * np.linspace(3, 1, shape[1])
+    rows = w - w.mean(0) if centred else w
+    left, values, _ = np.linalg.svd(rows, full_matrices=False)
+    expected = (left * values)[:, :2]
+    # Up to the sign of each axis.
+    np.testing.assert_allclose(np.abs(plane(w, centred)), np.abs(expected), atol=1e-8)
+    if centred:
+        np.testing.assert_allclose(plane(w, centred), principal_components(w), atol=1e-8)
+    relative = relative_singular_values(w)
+    assert relative.shape == (shape[1],)
+    values = np.linalg.svd(w, compute_uv=False)
+    np.testing.assert_allclose(relative[: len(values)], values / values[0], atol=1e-7)
+    assert relative[0] == 1
+
+
+def test_what_is_no_number_has_no_plane():
+    w = np.full((4, 3), np.nan)
+    assert np.isnan(plane(w, centred=False)).all()
+    assert np.isnan(relative_singular_values(w)).all()
+    assert np.isnan(relative_singular_values(np.zeros((4, 3)))).all()
+    assert plane(np.ones((5, 1)), centred=False)[:, 1].tolist() == [0.0] * 5

@@ -20,6 +20,7 @@ from raretok.evaluation.perplexity import (
     perplexity,
     sweep,
 )
+from raretok.evaluation.rows import row
 from raretok.evaluation.signature import signature
 from raretok.evaluation.tail import tail_mass, target_probability
 
@@ -253,16 +254,3 @@ def evaluate_checkpoint(
     tied = model.output_weight is model.input_weight
     weight_rows, weight_arrays = weight_metrics(output, None if tied else inputs, symbols, settings, checkpoint)
     return rows + weight_rows, arrays | weight_arrays
-
-
-def row(metric: str, group: str, split: str, value: float, n: int, sign: str) -> dict:
-    """One entry of `metrics.json`; a value that JSON cannot hold is the string `inf`, `-inf` or `nan`."""
-    value = float(value)
-    return {
-        "metric": metric,
-        "group": group,
-        "split": split,
-        "value": value if np.isfinite(value) else str(value),
-        "n": int(n),
-        "signature": sign,
-    }

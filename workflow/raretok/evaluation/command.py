@@ -9,20 +9,9 @@ import torch
 
 from raretok.data.corpora import load_manifest
 from raretok.errors import UserError
-from raretok.evaluation import gradients
-from raretok.evaluation.characters import Settings, evaluate_checkpoint, row
-from raretok.evaluation.perplexity import TEMPERATURES
-from raretok.evaluation.signature import signature
+from raretok.evaluation import character_run, language_run, language_settings
 from raretok.files import atomic_path, read_json, write_json
-from raretok.models import load_model
 from raretok.training.device import choose_device
-
-CHECKPOINTS = {"best": "model.safetensors", "last": "last.safetensors"}
-RATIOS = {
-    "ratio_of_average": gradients.ratio_of_average,
-    "average_of_ratio": gradients.average_of_ratio,
-    "average_of_ratio_dropped": gradients.average_of_ratio_dropped,
-}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,6 +19,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--run-folder", type=Path, required=True, help="folder that `train` wrote")
     parser.add_argument("--manifest", type=Path, required=True, help="manifest.json of the prepared corpus")
     parser.add_argument("--settings", required=True, help="the experiment's `evaluation`, as JSON")
+    parser.add_argument(
+        "--word-similarity",
+        nargs="*",
+        default=[],
+        metavar="NAME=PATH",
+        help="files of word pairs with human scores, for a language (default: none)",
+    )
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda (default: %(default)s)")
     parser.add_argument("--threads", type=int, default=1, help="CPU threads (default: %(default)s)")
     parser.add_argument("--metrics", type=Path, required=True, help="metrics.json to write")
@@ -37,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Evaluate both checkpoints of a run on the validation text, and what training observed."""
+    """Evaluate both checkpoints of a run on its corpus's held-out text, and what training observed."""
     torch.set_num_threads(arguments.threads)
     settings = read_settings(arguments.settings)
     device = choose_device(arguments.device)
@@ -45,54 +41,50 @@ def main(arguments: argparse.Namespace) -> None:
     corpus = load_manifest(arguments.manifest)
     if training.get("data", corpus.sha256) != corpus.sha256:
         raise UserError(f"{arguments.run_folder} was trained on other data than {arguments.manifest} describes")
-    model_settings, symbols = training["settings"]["model"], list(corpus.symbols)
-    ids = np.asarray(corpus.tokens("valid"), dtype=np.int64)
-    rows = []
-    arrays = {
-        "temperatures": TEMPERATURES,
-        "counts": np.asarray(corpus.counts, dtype=np.int64),
-        "symbols": np.array([ord(symbol) for symbol in symbols], dtype=np.int32),
-    }
-    for checkpoint, file in CHECKPOINTS.items():
-        path = arguments.run_folder / file
-        model = load_model(path, model_settings, vocabulary=2 * len(symbols), device=device)
-        more_rows, more_arrays = evaluate_checkpoint(
-            model, ids, symbols, model_settings["context"], settings, checkpoint, device
+    model = training["settings"]["model"]
+    if corpus.kind == "language":
+        files = similarity_files(arguments.word_similarity)
+        rows, arrays = language_run.evaluate_run(
+            arguments.run_folder, model, corpus, language_settings.parse(settings), files, device
         )
-        rows += more_rows
-        arrays |= more_arrays
-    more_rows, more_arrays = gradient_ratios(arguments.run_folder / "observations.npz", len(symbols))
+        # Texts and their padding shrink to a few per cent.
+        save = np.savez_compressed
+    else:
+        rows, arrays = character_run.evaluate_run(
+            arguments.run_folder, model, corpus, character_run.parse(settings), device
+        )
+        save = np.savez
     # The arrays first: metrics.json is the sign that a run is evaluated.
     with atomic_path(arguments.arrays) as temporary:
-        np.savez(temporary, **arrays, **more_arrays)
-    write_json(arguments.metrics, {"training": training, "metrics": rows + more_rows})
+        save(temporary, **arrays)
+    write_json(arguments.metrics, {"training": training, "metrics": rows})
 
 
-def gradient_ratios(path: Path, types: int) -> tuple[list[dict], dict[str, np.ndarray]]:
-    """Rows (mean over LR tokens) and arrays (V) of the gradient norms in `path`; nothing if not observed."""
-    with np.load(path, allow_pickle=False) as archive:
-        sums = {
-            name.removeprefix("gradient_norms."): archive[name]
-            for name in archive.files
-            if name.startswith("gradient_norms.")
-        }
-    rows, arrays = [], {}
-    if sums:
-        for name, ratio in RATIOS.items():
-            values = ratio(sums)
-            mean, tokens = gradients.mean_over_tokens(values[types:])
-            sign = signature(name, steps=int(sums["steps"]), mean="tokens")
-            rows.append(row(name, "LR", "train", mean, tokens, sign))
-            arrays[f"gradients.{name}"] = values
-    return rows, arrays
-
-
-def read_settings(text: str) -> Settings:
-    """The evaluation settings in a JSON object; UserError for anything else or an unknown key."""
+def read_settings(text: str) -> dict:
+    """The JSON object in `text`; UserError for anything else."""
     try:
-        return Settings(**json.loads(text))
-    except (ValueError, TypeError) as error:
+        settings = json.loads(text)
+    except ValueError as error:
         raise UserError(f"--settings is not an experiment's evaluation: {error}") from None
+    if not isinstance(settings, dict):
+        raise UserError(f"--settings is not an experiment's evaluation: {text} is no JSON object")
+    return settings
+
+
+def similarity_files(pairs: list[str]) -> dict[str, Path]:
+    """Files of word pairs by the name of their set, of arguments NAME=PATH; UserError where a file is missing."""
+    files = {}
+    for pair in pairs:
+        name, equals, path = pair.partition("=")
+        if not (name and equals and path):
+            raise UserError(f"--word-similarity is {pair!r}; it must be NAME=PATH, as MEN=resources/men/pairs.txt")
+        if not Path(path).is_file():
+            raise UserError(
+                f"{path}, the word pairs of {name}, does not exist; download it (config/datasets.yaml) or take {name} "
+                "out of evaluation.word_similarity"
+            )
+        files[name] = Path(path)
+    return files
 
 
 def read_training(path: Path) -> dict:

@@ -2,12 +2,12 @@
 
 import numpy as np
 
+from raretok.evaluation.similarity import unit_rows
+
 
 def cosines(embeddings: np.ndarray) -> np.ndarray:
     """Cosine similarity of every two rows, V x V, float64; a row of length 0 has 0 with every row."""
-    w = np.asarray(embeddings, dtype=np.float64)
-    norms = np.linalg.norm(w, axis=1, keepdims=True)
-    unit = np.divide(w, norms, out=np.zeros_like(w), where=norms > 0)
+    unit = unit_rows(embeddings)
     return unit @ unit.T
 
 
@@ -18,7 +18,23 @@ def nearest(embeddings: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """
     similarity = cosines(embeddings)
     np.fill_diagonal(similarity, -np.inf)
-    k = min(k, len(similarity) - 1)
+    return _largest(similarity, k)
+
+
+def nearest_to(embeddings: np.ndarray, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Ids and cosines (q x k each) of the k tokens most similar to each of the q ids `queries`, itself excluded.
+
+    As `nearest`, for a vocabulary whose V x V cosines do not fit: q x V are held.
+    """
+    unit = unit_rows(embeddings)
+    similarity = unit[queries] @ unit.T
+    np.put_along_axis(similarity, np.asarray(queries)[:, None], -np.inf, axis=1)
+    return _largest(similarity, k)
+
+
+def _largest(similarity: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Ids and values of the k largest of each row, but never all of them: one is the token itself."""
+    k = min(k, similarity.shape[1] - 1)
     ids = np.argsort(-similarity, axis=1, kind="stable")[:, :k]
     return ids, np.take_along_axis(similarity, ids, axis=1)
 

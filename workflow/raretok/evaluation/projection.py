@@ -1,4 +1,9 @@
-"""Embeddings in the plane of their first two principal components (stop_jostling, figure 6)."""
+"""Embeddings in the plane of their first two components, and their singular values.
+
+Centred (principal components: stop_jostling figure 6, agps figures 1, 3, 4) or not (singular value decomposition: agg
+figures 1, 3). A direction is known up to its sign: here its largest entry by absolute value, the first of equals, is
+positive. NaN where W holds a value that is not finite.
+"""
 
 import numpy as np
 
@@ -6,24 +11,56 @@ import numpy as np
 def principal_components(embeddings: np.ndarray, components: int = 2) -> np.ndarray:
     """Coordinates (V x components, float64) of the centred rows of W (V x d).
 
-    The axes are the leading right singular vectors of the centred matrix. A singular vector is known up to
-    its sign: here its largest entry by absolute value, the first of equals, is positive. Missing components
-    (d or V too small) are 0. NaN when W holds a value that is not finite.
+    The axes are the leading right singular vectors of the centred matrix. Missing components (d or V too small)
+    are 0.
     """
     w = np.asarray(embeddings, dtype=np.float64)
     if not np.isfinite(w).all():
         return np.full((len(w), components), np.nan)
     centred = w - w.mean(0)
     _, _, directions = np.linalg.svd(centred, full_matrices=False)
-    directions = directions[:components]
-    largest = np.abs(directions).argmax(1)
-    signs = np.where(directions[np.arange(len(directions)), largest] < 0, -1.0, 1.0)
-    plane = np.zeros((len(w), components))
-    plane[:, : len(directions)] = centred @ (directions * signs[:, None]).T
-    return plane
+    return _project(centred, directions[:components], components)
+
+
+def plane(embeddings: np.ndarray, centred: bool) -> np.ndarray:
+    """Coordinates (V x 2, float64) of the rows of W (V x d) on its first two right singular vectors.
+
+    centred: the rows' mean is taken off first. The vectors are eigenvectors of the d x d matrix W^T W: a full
+    decomposition of W would cost ten times as much, and its left vectors are not wanted.
+    """
+    w = np.asarray(embeddings, dtype=np.float64)
+    if not np.isfinite(w).all():
+        return np.full((len(w), 2), np.nan)
+    if centred:
+        w = w - w.mean(0)
+    _, vectors = np.linalg.eigh(w.T @ w)
+    # Eigenvalues rise, so that the last vectors lead.
+    return _project(w, vectors[:, ::-1].T[:2], 2)
+
+
+def relative_singular_values(embeddings: np.ndarray) -> np.ndarray:
+    """sigma_i / sigma_1 of W (V x d), falling, d of them, float64 (agg, figure 3c).
+
+    Square roots of the eigenvalues of W^T W: values below 1e-8 are rounding. NaN of a matrix of zeros.
+    """
+    w = np.asarray(embeddings, dtype=np.float64)
+    if not np.isfinite(w).all():
+        return np.full(w.shape[1], np.nan)
+    squares = np.linalg.eigvalsh(w.T @ w)[::-1].clip(min=0)
+    with np.errstate(invalid="ignore"):
+        return np.sqrt(squares / squares[0])
 
 
 def translation_distance(plane: np.ndarray) -> float:
     """Mean Euclidean distance of the two language versions of a character, rows i and i + n of 2n x 2."""
     n = len(plane) // 2
     return float(np.linalg.norm(plane[:n] - plane[n:], axis=1).mean())
+
+
+def _project(rows: np.ndarray, directions: np.ndarray, components: int) -> np.ndarray:
+    """Coordinates of `rows` (V x d) on `directions` (at most components x d), their signs settled."""
+    largest = np.abs(directions).argmax(1)
+    signs = np.where(directions[np.arange(len(directions)), largest] < 0, -1.0, 1.0)
+    coordinates = np.zeros((len(rows), components))
+    coordinates[:, : len(directions)] = rows @ (directions * signs[:, None]).T
+    return coordinates

@@ -1,0 +1,245 @@
+"""The command `evaluate` on a run of a language model, as training and encoding write it."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from conftest import LANGUAGE_MODEL
+from safetensors.numpy import save_file
+
+from raretok.__main__ import EXIT_USER_ERROR, main
+from raretok.data.groups import bounds
+from raretok.data.tokenizers import codec_of
+from raretok.evaluation.isotropy import isotropy
+from raretok.evaluation.language_settings import parse
+from raretok.evaluation.scores import score
+from raretok.models import load_model
+
+SETTINGS = {
+    "groups": [
+        {"names": ["freq", "med", "rare"], "shares": [0.3, 0.5, 0.2]},
+        {"names": ["freq", "med", "rare"], "bounds": [20, 50], "suffix": "@index"},
+    ],
+    "block": 16,
+    "window": 11,
+    "prefixes": {"number": 6, "length": 5, "continuation": 14, "examples": 5},
+    "neighbours": 4,
+    "queries": {"rare": 3},
+    "word_similarity": {"MEN": "men/pairs"},
+}
+GROUPS = ("freq", "med", "rare")
+
+
+def evaluate(root, corpus, settings=SETTINGS, similarity=("MEN=pairs.tsv",)) -> int:
+    arguments = ["--run-folder", root / "run", "--manifest", corpus.folder / "manifest.json", "--device", "cpu"]
+    arguments += ["--settings", json.dumps(settings), "--word-similarity"]
+    arguments += [pair.replace("=", f"={root}/") for pair in similarity]
+    arguments += ["--metrics", root / "out" / "metrics.json", "--arrays", root / "out" / "arrays.npz"]
+    return main(["evaluate", *map(str, arguments)])
+
+
+def measured(root) -> dict:
+    rows = json.loads((root / "out" / "metrics.json").read_text())["metrics"]
+    keys = [(row["metric"], row["group"], row["split"]) for row in rows]
+    assert len(set(keys)) == len(keys)
+    return dict(zip(keys, rows, strict=True))
+
+
+def test_rows_are_the_contracts(language_run, prepared):
+    assert evaluate(language_run, prepared) == 0
+    rows = measured(language_run)
+    index = tuple(f"{name}@index" for name in GROUPS)
+    on_groups = {
+        "perplexity": ["test@best"],
+        "perplexity_plain": ["test@best", "test@last", "valid@best"],
+        "uniq": ["test@best", "test@last"],
+        "uniq_human": ["test@data"],
+        "isotropy": ["weights@best", "weights@last"],
+        "isotropy_sign_free": ["weights@best", "weights@last"],
+    }
+    expected = {(m, g, s) for m, splits in on_groups.items() for s in splits for g in (*GROUPS, "total", *index)}
+    without_total = {
+        "group_mass": ["train@data", "valid@data", "test@data"],
+        "group_types": ["train@data"],
+        "inner_product": ["weights@best", "weights@last"],
+    }
+    expected |= {(m, g, s) for m, splits in without_total.items() for s in splits for g in GROUPS + index}
+    for split in ("weights@best", "weights@last"):
+        expected |= {("cosine_rare_frequent", "", split), ("mean_cosine", "total", split)}
+        expected |= {("singular_sum", "total", split), ("separability", "svd", split), ("separability", "pca", split)}
+    names = ["word_similarity", "word_similarity_coverage"]
+    if prepared.tokenizer["name"] == "bpe":
+        names += [f"{name}_with_space" for name in names]
+    expected |= {(name, "MEN", "weights@best") for name in names}
+    expected |= {("rare_neighbours", "rare", "weights@best")}
+    expected |= {("generated_uniq", g, "test@best") for g in ("mean", *(f"example{i}" for i in range(1, 6)))}
+    assert set(rows) == expected
+    first = ",".join(map(str, bounds(SETTINGS["groups"][0], prepared.counts)))
+    signature = rows["perplexity", "rare", "test@best"]["signature"]
+    assert f"|groups:shares=0.3,0.5,0.2|bounds:{first}|block:16|window:11|checkpoint:best|" in signature
+    assert "|bounds:20,50|" in rows["group_types", "rare@index", "train@data"]["signature"]
+
+
+def test_numbers_agree_with_each_other_and_with_the_model(language_run, prepared):
+    evaluate(language_run, prepared)
+    rows = measured(language_run)
+    value = {key: row["value"] for key, row in rows.items()}
+    for suffix in ("", "@index"):
+        groups = [name + suffix for name in GROUPS]
+        for split in ("train", "valid", "test"):
+            assert sum(value["group_mass", g, f"{split}@data"] for g in groups) == pytest.approx(1)
+        assert sum(value["group_types", g, "train@data"] for g in groups) == prepared.types
+        # Masses reproduce the totals.
+        for metric in ("perplexity", "perplexity_plain"):
+            total = sum(
+                value["group_mass", g, "test@data"] * math.log(value[metric, g, "test@best"])
+                for g in groups
+                if rows[metric, g, "test@best"]["n"]
+            )
+            assert math.exp(total) == pytest.approx(value[metric, "total", "test@best"], rel=1e-12)
+        for metric, split in (("uniq", "test@best"), ("uniq_human", "test@data")):
+            assert sum(value[metric, g, split] for g in groups) == value[metric, "total", split]
+    test = np.asarray(prepared.tokens("test"), dtype=np.int64)
+    assert value["uniq_human", "total", "test@data"] == len(set(test.tolist()))
+    assert rows["perplexity", "total", "test@best"]["n"] == len(test)
+    for checkpoint, file in (("best", "model"), ("last", "last")):
+        path = language_run / "run" / f"{file}.safetensors"
+        model = load_model(path, LANGUAGE_MODEL, prepared.types)
+        found = score(model, test, 16, 0, 2)
+        split = f"test@{checkpoint}"
+        assert value["perplexity_plain", "total", split] == pytest.approx(math.exp(found.nll.mean()), rel=1e-12)
+        assert value["uniq", "total", split] == len(set(found.predicted.tolist()))
+        weights = model.output_weight.double().numpy()
+        assert value["isotropy", "total", f"weights@{checkpoint}"] == pytest.approx(isotropy(weights)[0])
+        assert value["isotropy", "rare@index", f"weights@{checkpoint}"] == pytest.approx(isotropy(weights[50:])[0])
+        if checkpoint == "best":
+            windowed = math.exp(score(model, test, 16, 11, 2).nll.mean())
+            assert value["perplexity", "total", split] == pytest.approx(windowed, rel=1e-12)
+    assert value["perplexity", "total", "test@best"] != value["perplexity_plain", "total", "test@best"]
+    uniq = [value["generated_uniq", f"example{i}", "test@best"] for i in range(1, 6)]
+    assert all(1 <= count <= 14 for count in uniq)
+
+
+def test_arrays_are_the_contracts(language_run, prepared):
+    observations = {"rare_types.sizes": np.arange(7), "rare_alignment.mean": np.ones(2), "gradient_norms.steps": 3.0}
+    np.savez(language_run / "run" / "observations.npz", **observations)
+    snapshot = np.random.default_rng(0).normal(size=(prepared.types, 8)).astype(np.float16)
+    save_file({"step000005": snapshot}, language_run / "run" / "snapshots.safetensors")
+    assert evaluate(language_run, prepared) == 0
+    types = prepared.types
+    with np.load(language_run / "out" / "arrays.npz", allow_pickle=False) as arrays:
+        assert {name: arrays[name].shape for name in arrays} == {
+            "vocabulary": (types,),
+            "counts": (types,),
+            "bounds": (2,),
+            "best.svd": (types, 2),
+            "best.pca": (types, 2),
+            "last.svd": (types, 2),
+            "last.pca": (types, 2),
+            "best.singular_values": (8,),
+            "best.neighbour_queries": (3,),
+            "best.neighbours": (3, 4),
+            "best.neighbour_cosines": (3, 4),
+            "best.generated.prefixes": (5,),
+            "best.generated.texts": (5,),
+            "snapshots.steps": (1,),
+            "snapshots.isotropy": (1, 3),
+            "snapshots.cosine_rare_frequent": (1,),
+            "snapshots.inner_product": (1, 3),
+            "snapshots.svd": (1, types, 2),
+            "snapshots.pca": (1, types, 2),
+            "rare_types.sizes": (7,),
+            "rare_alignment.mean": (2,),
+        }
+        assert arrays["vocabulary"].tolist() == list(prepared.symbols)
+        assert (arrays["best.neighbour_queries"] >= arrays["bounds"][1]).all()
+        first = codec_of(prepared).text(prepared.tokens("test")[:5].tolist())
+        assert arrays["best.generated.prefixes"][0] == first
+
+
+def test_the_same_run_gives_the_same_bytes(language_run, prepared):
+    evaluate(language_run, prepared)
+    first = [(language_run / "out" / name).read_bytes() for name in ("metrics.json", "arrays.npz")]
+    evaluate(language_run, prepared)
+    assert first == [(language_run / "out" / name).read_bytes() for name in ("metrics.json", "arrays.npz")]
+
+
+def test_pieces_of_words_are_those_without_a_space(language_run, prepared):
+    evaluate(language_run, prepared)
+    rows = measured(language_run)
+    coverage = rows["word_similarity_coverage", "MEN", "weights@best"]
+    words = {word for line in (language_run / "pairs.tsv").read_text().splitlines() for word in line.split("\t")[:2]}
+    codec = codec_of(prepared)
+    assert coverage["n"] == len(words)
+    assert coverage["value"] == pytest.approx(np.mean([3 not in codec.ids(word) for word in words]))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"windows": 3}, "evaluation.windows does not exist; evaluation has groups, block, window"),
+        ({"block": 0}, "evaluation.block is 0; it must be a whole number of at least 1"),
+        ({"block": True}, "evaluation.block is True"),
+        ({"window": 16}, "evaluation.window is 16; it must be smaller than block, 16"),
+        ({"window": -1}, "evaluation.window is -1"),
+        ({"neighbours": "five"}, "evaluation.neighbours is 'five'"),
+        ({"prefixes": {"number": 6, "size": 1}}, "evaluation.prefixes.size does not exist"),
+        ({"prefixes": {"length": 0}}, "evaluation.prefixes.length is 0"),
+        ({"prefixes": 5}, "evaluation.prefixes is 5; it must be a mapping"),
+        ({"groups": []}, "evaluation.groups is empty"),
+        ({"groups": None}, "evaluation.groups is missing or no list"),
+        ({"groups": [{"shares": [0.3, 0.5, 0.2]}]}, "each set needs `names`, a list of three"),
+        ({"groups": SETTINGS["groups"][:1] * 2}, "evaluation.groups has the suffixes ['', '']"),
+        ({"groups": SETTINGS["groups"][1:]}, "evaluation.groups has the suffixes ['@index']"),
+        ({"groups": [{"names": list(GROUPS)}]}, "groups need `shares`"),
+        ({"groups": [{"names": list(GROUPS), "bounds": [5, 10**6]}]}, "one of them is empty"),
+        ({"queries": "word"}, "evaluation.queries is 'word'; it must be a list of words or {rare: n}"),
+        ({"queries": [1]}, "evaluation.queries is"),
+        ({"queries": {"many": 3}}, "evaluation.queries is"),
+        ({"queries": {"rare": 0}}, "evaluation.queries.rare is 0"),
+        ({"queries": ["xyzzyx"]}, "evaluation.queries names 'xyzzyx', which is no type of corpus tiny; choose"),
+        ({"word_similarity": ["MEN"]}, "evaluation.word_similarity must map names"),
+        ({"word_similarity": {"RW": "rw"}}, "evaluation.word_similarity names RW, whose file is not given"),
+        ({"block": 17}, "evaluation.block is 17, but the model reads 16 tokens (model.context)"),
+        ({"prefixes": {"number": 5000}}, "too few for 5000 prefixes of 50 (evaluation.prefixes)"),
+    ],
+)
+def test_wrong_settings_are_one_sentence(language_run, prepared, capsys, change, message):
+    assert evaluate(language_run, prepared, SETTINGS | change) == EXIT_USER_ERROR
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert not (language_run / "out" / "metrics.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("similarity", "message"),
+    [
+        (("MEN=absent.tsv",), "the word pairs of MEN, does not exist; download it"),
+        (("MEN",), "--word-similarity is 'MEN'; it must be NAME=PATH"),
+        ((), "--word-similarity MEN=PATH"),
+    ],
+)
+def test_missing_word_pairs_are_one_sentence(language_run, prepared, capsys, similarity, message):
+    assert evaluate(language_run, prepared, similarity=similarity) == EXIT_USER_ERROR
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_a_test_split_shorter_than_a_block_is_one_sentence(language_run, prepared, capsys):
+    record = language_run / "run" / "training.json"
+    record.write_text(record.read_text().replace('"context": 16', '"context": 4096'))
+    assert prepared.splits["test"] < 4096
+    assert evaluate(language_run, prepared, SETTINGS | {"block": 4096}) == EXIT_USER_ERROR
+    error = capsys.readouterr().err
+    assert "the test split of corpus tiny has" in error
+    assert "fewer than one block (evaluation.block: 4096); take a smaller block or a longer text" in error
+    assert error.count("\n") == 1
+
+
+def test_defaults_are_the_papers():
+    settings = parse({"groups": SETTINGS["groups"]})
+    assert (settings.block, settings.window, settings.neighbours) == (512, 400, 5)
+    assert (settings.prefixes.length, settings.prefixes.continuation) == (50, 100)

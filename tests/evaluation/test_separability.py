@@ -1,0 +1,48 @@
+"""Linear discriminant analysis in the plane."""
+
+import math
+
+import numpy as np
+import pytest
+
+from raretok.evaluation.separability import separability
+
+RNG = np.random.default_rng(0)
+
+
+def test_apart_is_one_and_mixed_is_chance():
+    a = RNG.normal(0, 1, (200, 2))
+    assert separability(a, RNG.normal(9, 1, (50, 2))) == 1.0
+    assert separability(a, a) == 0.5
+    # Groups of very different sizes count the same.
+    assert separability(RNG.normal(0, 1, (20000, 2)), RNG.normal(0, 1, (200, 2))) == pytest.approx(0.5, abs=0.07)
+
+
+def test_equal_covariances_reach_what_theory_says():
+    # Means two standard deviations apart along a stretched axis: Phi(1) of each side is on its own side.
+    stretch = np.array([[3.0, 0.0], [2.9, 0.2]])
+    a = RNG.normal(0, 1, (20000, 2)) @ stretch
+    b = RNG.normal([0.0, 2.0], 1, (20000, 2)) @ stretch
+    assert separability(a, b) == pytest.approx(0.5 * (1 + math.erf(1 / math.sqrt(2))), abs=0.005)
+
+
+def test_an_affine_map_changes_nothing():
+    a, b = RNG.normal(0, 1, (60, 2)), RNG.normal(1, 1, (40, 2))
+    matrix = np.array([[2.0, -1.0], [0.5, 3.0]])
+    expected = separability(a, b)
+    assert 0.6 < expected < 0.95
+    assert separability(a @ matrix + 5, b @ matrix + 5) == pytest.approx(expected)
+    assert separability(1e-6 * a, 1e-6 * b) == pytest.approx(expected)
+    assert separability(b, a) == pytest.approx(expected)
+
+
+def test_points_on_a_line_and_single_points():
+    line = np.array([[1.0, 2.0]])
+    assert separability(np.arange(5)[:, None] * line, np.arange(7, 9)[:, None] * line) == 1.0
+    assert separability(np.zeros((3, 2)), np.ones((1, 2))) == 1.0
+    assert separability(np.zeros((3, 2)), np.zeros((2, 2))) == 0.5
+
+
+def test_nothing_or_no_numbers_give_nan():
+    assert math.isnan(separability(np.zeros((0, 2)), np.zeros((2, 2))))
+    assert math.isnan(separability(np.full((2, 2), np.nan), np.zeros((2, 2))))

@@ -1,0 +1,192 @@
+"""Numbers and arrays of a language model (agg sections 3, 5, 6 and appendices; agps sections 2 and 4.2).
+
+Each function gives metric rows as docs/architecture.md names them, some of them arrays too.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+
+from raretok.data.groups import masses
+from raretok.data.tokenizers import END, UNKNOWN, Codec
+from raretok.evaluation import generation
+from raretok.evaluation.grouping import Groups, distinct, group_perplexities
+from raretok.evaluation.isotropy import isotropy
+from raretok.evaluation.language_settings import LanguageSettings
+from raretok.evaluation.neighbours import nearest_to
+from raretok.evaluation.projection import plane, relative_singular_values
+from raretok.evaluation.rare_neighbours import rare_share
+from raretok.evaluation.rows import row
+from raretok.evaluation.scores import Scores, score
+from raretok.evaluation.separability import separability
+from raretok.evaluation.signature import signature
+from raretok.evaluation.similarity import mean_cosine, mean_cosine_between, mean_inner_product
+from raretok.evaluation.word_similarity import word_similarity
+
+
+def data_rows(corpus, groups: list[Groups]) -> list[dict]:
+    """Numbers of types, masses and the Human row of Uniq: what the data alone say."""
+    rows = []
+    test = np.asarray(corpus.tokens("test"), dtype=np.int64)
+    counts = {
+        "train": np.asarray(corpus.counts),
+        "valid": np.bincount(np.asarray(corpus.tokens("valid"), dtype=np.int64), minlength=corpus.types),
+        "test": np.bincount(test, minlength=corpus.types),
+    }
+    for one in groups:
+        for split, count in counts.items():
+            shares = masses(one.bounds, count)
+            for label, share in zip(one.labels, shares, strict=True):
+                rows.append(_row("group_mass", label, f"{split}@data", share, count.sum(), one))
+        for label, part in zip(one.labels, one.parts, strict=True):
+            types = part.stop - part.start
+            rows.append(_row("group_types", label, "train@data", types, corpus.types, one))
+        human = distinct(test, one)
+        rows += _four("uniq_human", one, "test@data", human, [len(test)] * 4)
+    return rows
+
+
+def text_rows(
+    model: torch.nn.Module, corpus, groups: list[Groups], settings: LanguageSettings, checkpoint: str, device: str
+) -> list[dict]:
+    """Perplexities and Uniq of one checkpoint; windowed perplexity and validation for `best` alone."""
+    # Uniq is that of the plain pass over the test text (inventory 1.7).
+    passes = [("perplexity_plain", "test", 0, True)]
+    if checkpoint == "best":
+        passes += [("perplexity", "test", settings.window, False), ("perplexity_plain", "valid", 0, False)]
+    rows = []
+    for metric, split, window, predict in passes:
+        targets = np.asarray(corpus.tokens(split), dtype=np.int64)
+        scores = score(model, targets, settings.block, window, END, device, predict)
+        fields = {"block": settings.block, "window": window, "checkpoint": checkpoint}
+        rows += score_rows(metric, scores, targets, groups, f"{split}@{checkpoint}", fields)
+    return rows
+
+
+def score_rows(
+    metric: str, scores: Scores, targets: np.ndarray, groups: list[Groups], split: str, fields: Mapping
+) -> list[dict]:
+    """Perplexity by group under the name `metric`; Uniq where there are predictions."""
+    rows = []
+    for one in groups:
+        values, numbers = group_perplexities(scores.nll, targets, one)
+        rows += _four(metric, one, split, values, numbers, **fields)
+        if scores.predicted is not None:
+            found = distinct(scores.predicted, one)
+            rows += _four("uniq", one, split, found, [len(targets)] * 4, **fields)
+    return rows
+
+
+def weight_rows(weights: np.ndarray, groups: list[Groups], checkpoint: str) -> tuple[list[dict], dict[str, np.ndarray]]:
+    """Metric rows and arrays of an output matrix (V x d, float64)."""
+    rows, split, fields = [], f"weights@{checkpoint}", {"matrix": "output", "checkpoint": checkpoint}
+    whole = isotropy(weights)
+    for one in groups:
+        parts = [weights[part] for part in one.parts]
+        sizes = [*map(len, parts), len(weights)]
+        values = [*map(isotropy, parts), whole]
+        rows += _four("isotropy", one, split, [v for v, _ in values], sizes, eigenvectors="as_returned", **fields)
+        rows += _four(
+            "isotropy_sign_free", one, split, [v for _, v in values], sizes, eigenvectors="both_signs", **fields
+        )
+        inner = [*map(mean_inner_product, parts)]
+        for label, value, size in zip(one.labels, inner, sizes[:3], strict=True):
+            rows.append(_row("inner_product", label, split, value, size, one, pairs="without_self", **fields))
+    one = groups[0]
+    first, _, third = one.parts
+    between = mean_cosine_between(weights[third], weights[first])
+    pairs = (first.stop - first.start) * (third.stop - third.start)
+    rows.append(_row("cosine_rare_frequent", "", split, between, pairs, one, **fields))
+    total, size = "total", len(weights)
+    rows.append(_row("mean_cosine", total, split, mean_cosine(weights), size, None, pairs="without_self", **fields))
+    singular = relative_singular_values(weights)
+    rows.append(_row("singular_sum", total, split, singular.sum(), len(singular), None, **fields))
+    arrays = {}
+    for name, centred in (("svd", False), ("pca", True)):
+        points = plane(weights, centred)
+        value = separability(points[first], points[third])
+        used = first.stop - first.start + third.stop - third.start
+        rows.append(_row("separability", name, split, value, used, one, classifier="lda", held_out="no", **fields))
+        arrays[f"{checkpoint}.{name}"] = points.astype(np.float32)
+    if checkpoint == "best":
+        arrays["best.singular_values"] = singular
+    return rows, arrays
+
+
+def similarity_rows(weights: np.ndarray, corpus, codec: Codec, pairs: Mapping[str, list]) -> list[dict]:
+    """Word similarity on each set of pairs; of BPE a second time with a space before the words (inventory, A22)."""
+    rows = []
+    variants = {"": ""} if corpus.tokenizer["name"] == "words" else {"": "", "_with_space": " "}
+    for name, judged in pairs.items():
+        for suffix, space in variants.items():
+            found = word_similarity(judged, lambda word, space=space: codec.ids(space + word), weights, UNKNOWN)
+            fields = {"words": "mean_of_pieces", "leading_space": "yes" if space else "no", "checkpoint": "best"}
+            values = {"": (found.spearman, found.pairs), "_coverage": (found.coverage, found.words)}
+            for what, (value, n) in values.items():
+                metric = f"word_similarity{what}{suffix}"
+                rows.append(_row(metric, name, "weights@best", value, n, None, **fields))
+    return rows
+
+
+def neighbour_rows(
+    matrix: torch.Tensor, weights: np.ndarray, groups: Groups, queries: np.ndarray, settings: LanguageSettings
+) -> tuple[list[dict], dict[str, np.ndarray]]:
+    """Neighbours of the queries, and how rare those of rare types are. matrix: W on the device, weights: the same."""
+    ids, cosines = nearest_to(weights, queries, settings.neighbours)
+    share, slots = rare_share(matrix, groups.bounds[1], settings.neighbours)
+    fields = {"neighbours": f"top{settings.neighbours}", "checkpoint": "best"}
+    arrays = {
+        "best.neighbour_queries": queries,
+        "best.neighbours": ids.astype(np.int32),
+        "best.neighbour_cosines": cosines,
+    }
+    return [_row("rare_neighbours", groups.labels[2], "weights@best", share, slots, groups, **fields)], arrays
+
+
+def generated_rows(
+    model: torch.nn.Module, corpus, codec: Codec, context: int, settings: LanguageSettings, device: str
+) -> tuple[list[dict], dict[str, np.ndarray]]:
+    """Distinct tokens of greedy continuations: their mean and those of the examples, with the texts."""
+    asked = settings.prefixes
+    begun = generation.prefixes(corpus.tokens("test"), asked.number, asked.length)
+    texts = generation.greedy(model, torch.from_numpy(begun).to(device), asked.continuation, context).cpu().numpy()
+    found = generation.distinct_tokens(texts)
+    fields = {
+        "prefixes": asked.number,
+        "prefix": asked.length,
+        "continuation": asked.continuation,
+        "decoding": "greedy",
+        "checkpoint": "best",
+    }
+    # Of all prefixes, the examples are evenly spaced too.
+    shown = np.unique(np.linspace(0, asked.number - 1, min(asked.examples, asked.number)).round().astype(np.int64))
+    rows = [_row("generated_uniq", "mean", "test@best", found.mean(), asked.number, None, **fields)]
+    for number, i in enumerate(shown, 1):
+        rows.append(
+            _row("generated_uniq", f"example{number}", "test@best", found[i], asked.continuation, None, **fields)
+        )
+    arrays = {}
+    for name, ids in (("prefixes", begun), ("texts", texts)):
+        arrays[f"best.generated.{name}"] = np.array([codec.text(ids[i].tolist()) for i in shown], dtype=np.str_)
+    return rows, arrays
+
+
+def _four(metric: str, groups: Groups, split: str, values, numbers, **fields) -> list[dict]:
+    """Rows of a set's three groups and, for the set without a suffix, of the total, which is the same for all."""
+    labels = groups.labels if groups.suffix else (*groups.labels, "total")
+    return [
+        _row(metric, label, split, value, n, groups, **fields)
+        for label, value, n in zip(labels, values, numbers, strict=False)
+    ]
+
+
+def _row(metric: str, group: str, split: str, value: float, n: int, groups: Groups | None, **fields) -> dict:
+    """A row whose signature says how groups were made, where there are any."""
+    made = {"groups": groups.rule, "bounds": listed(groups.bounds)} if groups else {}
+    return row(metric, group, split, value, n, signature(metric, **made, **fields))
+
+
+def listed(value) -> str:
+    """A value of a rule as signatures show it."""
+    return ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)

@@ -1,0 +1,35 @@
+"""Types whose neighbours are shown: words that a reader names, or some of the rare ones."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from raretok.errors import UserError
+
+
+def query_ids(
+    queries: Sequence[str] | Mapping[str, int], symbols: Sequence[str], counts: np.ndarray, first_rare: int, corpus: str
+) -> np.ndarray:
+    """Ids of the types whose neighbours are wanted.
+
+    queries: words, looked up with a leading space first, then without; or {rare: n} for n types (fewer where there are
+    not as many) evenly spaced among the rare ones that occur in training and are made of letters, all that occur
+    where none is. symbols, counts: text and training count of the V types. Raises UserError for an unknown word.
+    """
+    if isinstance(queries, Mapping):
+        rare = [i for i in range(first_rare, len(symbols)) if counts[i] > 0]
+        rare = [i for i in rare if symbols[i].strip().isalpha()] or rare
+        places = np.linspace(0, len(rare) - 1, min(queries["rare"], len(rare))).round().astype(np.int64)
+        return np.array(rare, dtype=np.int64)[places]
+    ids = {symbol: i for i, symbol in reversed(list(enumerate(symbols)))}
+    return np.array([_find(word, ids, corpus) for word in queries], dtype=np.int64)
+
+
+def _find(word: str, ids: Mapping[str, int], corpus: str) -> int:
+    for symbol in (f" {word}", word):
+        if symbol in ids:
+            return ids[symbol]
+    raise UserError(
+        f"evaluation.queries names {word!r}, which is no type of corpus {corpus}; choose words of its vocabulary.json, "
+        "or {rare: 3} to take three rare types"
+    )
