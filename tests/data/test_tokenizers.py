@@ -44,7 +44,7 @@ def test_a_hand_made_merges_file_is_applied_in_its_order(tmp_path):
     assert bpe.described["library"].startswith("tokenizers ")
     symbols = bpe.symbols
     assert len(symbols) == 4 + 256 + 5
-    ids = bpe.encode(["the the hat that", ""], learn=False)
+    ids = bpe.encode(["the the hat that", ""])
     # "hat": a t is merged before h at; "that": t h comes first, then a t, and th at is no merge.
     assert [symbols[raw] for raw in ids] == ["the", " the", " ", "hat", " ", "th", "at", "</s>", "</s>"]
     # Raw ids but for the special ones are GPT-2's own: bytes first, then merges.
@@ -103,9 +103,9 @@ def test_an_error_while_training_reads_is_not_swallowed():
 
 def test_words_are_ids_in_the_order_met_and_specials_are_unknown():
     words = Words()
-    assert words.encode(["b a  b", "", "<unk> </s> c"], learn=True).tolist() == [4, 5, 4, END, END, 3, 3, 6, END]
-    assert words.encode(["a d"], learn=False).tolist() == [5, UNKNOWN, END]
-    assert words.symbols == ["<s>", "<pad>", "</s>", "<unk>", "b", "a", "c"]
+    assert words.encode(["b a  b", "", "<unk> </s> c"]).tolist() == [4, 5, 4, END, END, 3, 3, 6, END]
+    assert words.encode(["a d"]).tolist() == [5, 7, END]
+    assert words.symbols == ["<s>", "<pad>", "</s>", "<unk>", "b", "a", "c", "d"]
 
 
 def test_bytes_that_are_no_text_are_shown():

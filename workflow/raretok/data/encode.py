@@ -66,7 +66,7 @@ def encode(name: str, corpus: Mapping, texts: Mapping[str, Path], folder: Path, 
         for split in SPLITS:
             tokens[split] = 0
             for lines in read_lines(texts[split]):
-                ids = tokenizer.encode(lines, learn=split == "train")
+                ids = tokenizer.encode(lines)
                 raw[split].write(ids.tobytes())
                 tokens[split] += len(ids)
                 if split == "train":

@@ -32,16 +32,15 @@ class Words:
     def __init__(self):
         self._ids = dict.fromkeys(SPECIAL, UNKNOWN)
 
-    def encode(self, lines: Sequence[str], learn: bool) -> np.ndarray:
-        """Raw ids of the lines, each closed by END, (tokens,) uint32; new words get ids if `learn`."""
+    def encode(self, lines: Sequence[str]) -> np.ndarray:
+        """Raw ids of the lines, each closed by END, (tokens,) uint32; a new word gets the next id."""
         ids, flat = self._ids, []
         for line in lines:
             words = line.split()
-            if learn:
-                for word in words:
-                    if word not in ids:
-                        ids[word] = len(ids)
-            flat += [ids.get(word, UNKNOWN) for word in words]
+            for word in words:
+                if word not in ids:
+                    ids[word] = len(ids)
+            flat += [ids[word] for word in words]
             flat.append(END)
         return np.array(flat, dtype=np.uint32)
 
@@ -73,8 +72,8 @@ class BPE:
         self._pieces = pieces_of(merges)
         self._tokenizer = _tokenizer(merges, self._pieces)
 
-    def encode(self, lines: Sequence[str], learn: bool) -> np.ndarray:
-        """Raw ids of the lines, each closed by END, (tokens,) uint32. `learn` changes nothing: merges are fixed."""
+    def encode(self, lines: Sequence[str]) -> np.ndarray:
+        """Raw ids of the lines, each closed by END, (tokens,) uint32."""
         flat = []
         for encoding in self._tokenizer.encode_batch_fast(list(lines), add_special_tokens=False):
             flat += encoding.ids
@@ -153,7 +152,6 @@ def train_merges(batches: Iterable[Sequence[str]], types: int) -> Merges:
         vocab_size=types, initial_alphabet=sorted(byte_characters().values()), special_tokens=[], show_progress=False
     )
     tokenizer.train_from_iterator(batches, trainer)
-
     return [tuple(pair) for pair in json.loads(tokenizer.to_str())["model"]["merges"]]
 
 
