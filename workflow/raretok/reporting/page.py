@@ -15,7 +15,7 @@ from raretok.files import read_json, write_text
 from raretok.reporting.definition import Definition, parse_definition
 from raretok.reporting.results import Results, read_results
 from raretok.reporting.table_kinds import blocks
-from raretok.reporting.table_text import axes, is_prose, legend, number, remarks, under_heading
+from raretok.reporting.table_text import axes, legend, number, prose_columns, remarks, under_heading
 from raretok.reporting.tables import cells_of
 
 VERDICTS = ("reproduced", "not reproduced", "inconclusive", "not run")
@@ -97,7 +97,9 @@ def _table(definition: Definition, item: str, results: Results, published: Path,
     grids = []
     for heading, block in blocks(cells):
         columns, rows, groups = axes(under_heading(block))
-        grids.append({"heading": heading, "columns": columns, "rows": rows, "groups": groups})
+        grids.append(
+            {"heading": heading, "columns": columns, "rows": rows, "groups": groups, "prose": prose_columns(block)}
+        )
     return {
         "id": f"{definition.paper}-{item}",
         "heading": definition.heading(item),
@@ -105,7 +107,6 @@ def _table(definition: Definition, item: str, results: Results, published: Path,
         "legend": " ".join(legend(definition, cells)),
         "remarks": remarks(cells),
         "number": number,
-        "is_prose": is_prose,
         "spread": lambda cell: format(cell.spread, cell.format),
         "files": [
             (kind, _relative(results.folder / "tables" / definition.paper / f"{item}.{kind}", folder))

@@ -31,9 +31,9 @@ def shortened(text: str, characters: int) -> str:
     return text[: characters - 1].rsplit(" ", 1)[0] + "…"
 
 
-def is_prose(cell: Cell) -> bool:
-    """Whether a cell holds a text rather than a number or a name."""
-    return isinstance(cell.value, str) and len(cell.value) > PROSE_CHARACTERS
+def prose_columns(cells: list[Cell]) -> set[str]:
+    """The columns that hold texts rather than numbers or names."""
+    return {cell.column for cell in cells if isinstance(cell.value, str) and len(cell.value) > PROSE_CHARACTERS}
 
 
 def legend(definition: Definition, cells: list[Cell]) -> list[str]:
@@ -103,10 +103,9 @@ def under_heading(cells: list[Cell]) -> list[Cell]:
 def _markdown_grid(cells: list[Cell]) -> str:
     columns, rows, groups = axes(cells)
     lines = ["| " + " | ".join(["", *([""] if groups else []), *map(_markdown, columns)]) + " |"]
-    prose = {cell.column for cell in cells if is_prose(cell)}
-    lines.append(
-        "|" + " --- |" * (2 if groups else 1) + "".join(" --- |" if c in prose else " ---: |" for c in columns)
-    )
+    prose = prose_columns(cells)
+    sides = ["---" if column in prose else "---:" for column in columns]
+    lines.append("| " + " | ".join(["---"] * (2 if groups else 1) + sides) + " |")
     for (row, group), found, first in rows:
         head = [_markdown(row) if first else "", *([group] if groups else [])]
         lines.append("| " + " | ".join(head + [_markdown_cell(found.get(column)) for column in columns]) + " |")
@@ -132,6 +131,8 @@ def latex(definition: Definition, item: str, cells: list[Cell]) -> str:
     """The main table as a LaTeX float; needs the packages booktabs and graphicx."""
     cells = next(iter(blocks(cells)))[1] if cells else cells
     columns, rows, groups = axes(cells)
+    prose = prose_columns(cells)
+    sides = "".join("p{10cm}" if column in prose else "r" for column in columns)
     lines = [
         "% needs \\usepackage{booktabs,graphicx}",
         "\\begin{table}",
@@ -141,7 +142,7 @@ def latex(definition: Definition, item: str, cells: list[Cell]) -> str:
         f"\\label{{tab:{definition.paper}-{item}}}".replace("_", "-"),
         # Shrinks what is wider than the text, and leaves what is not.
         "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%",
-        f"\\begin{{tabular}}{{{'ll' if groups else 'l'}{''.join(_alignment(cells, name) for name in columns)}}}",
+        f"\\begin{{tabular}}{{{'ll' if groups else 'l'}{sides}}}",
         "\\toprule",
         " & ".join(["", *([""] if groups else []), *map(_latex, columns)]) + " \\\\",
         "\\midrule",
@@ -150,10 +151,6 @@ def latex(definition: Definition, item: str, cells: list[Cell]) -> str:
         head = [_latex(row) if first else "", *([_latex(group)] if groups else [])]
         lines.append(" & ".join(head + [_latex_cell(found.get(column)) for column in columns]) + " \\\\")
     return "\n".join([*lines, "\\bottomrule", "\\end{tabular}}", "\\end{table}", ""])
-
-
-def _alignment(cells: list[Cell], column: str) -> str:
-    return "p{10cm}" if any(cell.column == column and is_prose(cell) for cell in cells) else "r"
 
 
 def _latex_cell(cell: Cell | None) -> str:
