@@ -10,7 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from raretok.methods import TrainingFacts, agg, build_method, cosreg, cross_entropy, softminus, threshold, unlikelihood
+from raretok.methods import (
+    TrainingFacts,
+    agg,
+    build_method,
+    contrastive,
+    cosreg,
+    cross_entropy,
+    softminus,
+    threshold,
+    unlikelihood,
+)
 from raretok.models import output
 from raretok.models.output import output_loss
 
@@ -31,30 +41,43 @@ GATES = {
     "eq15": {"name": "agps", "rare_from": 9, "mu_1": 40.0, "mu_2": 9.0},
     "alg1": {"name": "agps", "rare_from": 9, "mu_1": 40.0, "mu_2": 9.0, "reading": "alg1"},
 }
-# The loss of every position, from the logits.
+# The loss of every position, from z, y, h and W.
 LOSSES = {
-    "cross_entropy": ({}, lambda z, y: cross_entropy.reference(z, y)),
+    "cross_entropy": ({}, lambda z, y, h, w: cross_entropy.reference(z, y)),
     "smoothing": (
         {"loss": {"name": "cross_entropy", "label_smoothing": 0.1}},
-        lambda z, y: cross_entropy.reference(z, y, 0.1),
+        lambda z, y, h, w: cross_entropy.reference(z, y, 0.1),
     ),
-    "temperature": ({"training_temperature": 0.7}, lambda z, y: cross_entropy.reference(0.7 * z, y)),
-    "threshold": ({"loss": {"name": "threshold", "margin": 1}}, lambda z, y: threshold.reference(z, y, 1.0)),
+    "temperature": ({"training_temperature": 0.7}, lambda z, y, h, w: cross_entropy.reference(0.7 * z, y)),
+    "threshold": ({"loss": {"name": "threshold", "margin": 1}}, lambda z, y, h, w: threshold.reference(z, y, 1.0)),
     "detached_under": (
         {"loss": {"name": "threshold", "margin": 1, "detach_under": True}},
-        lambda z, y: threshold.reference(z, y, 1.0, detach_under=True),
+        lambda z, y, h, w: threshold.reference(z, y, 1.0, detach_under=True),
     ),
     "threshold_temperature": (
         {"loss": {"name": "threshold", "margin": 1}, "training_temperature": 0.5},
-        lambda z, y: threshold.reference(0.5 * z, y, 1.0),
+        lambda z, y, h, w: threshold.reference(0.5 * z, y, 1.0),
     ),
-    "softminus": ({"loss": {"name": "softminus", "margin": 1}}, lambda z, y: softminus.reference(z, y, 1.0)),
+    "adversarial": (
+        {"perturbation": {"name": "adversarial", "alpha": 0.05}, "training_temperature": 0.9},
+        lambda z, y, h, w: cross_entropy.reference(0.9 * worst_case(z, y, h, w, 0.05), y),
+    ),
+    "softminus": (
+        {"loss": {"name": "softminus", "margin": 1}},
+        lambda z, y, h, w: softminus.reference(z, y, 1.0),
+    ),
 }
 PENALTIES = {
     "none": None,
     "unlikelihood": {"name": "unlikelihood", "alpha": 0.8},
     "cosreg": {"name": "cosreg", "gamma": 0.6},
 }
+
+
+def worst_case(z, y, h, w, alpha):
+    """Logits whose target's embedding is perturbed against h; its norm has no gradient."""
+    radius = alpha * w.detach()[y].norm(dim=1) * h.norm(dim=1)
+    return z.scatter_add(1, y[:, None], -radius[:, None])
 
 
 @dataclass
@@ -121,7 +144,7 @@ def literal(case, gate, position_loss, penalty):
     z = h @ case.w.detach().T + of_w - of_w.detach()
     if case.b is not None:
         z = z + case.b
-    loss = position_loss(z, y).mean()
+    loss = position_loss(z, y, h, case.w).mean()
     if penalty is not None and penalty["name"] == "unlikelihood":
         z = case.h @ case.w.T + (0 if case.b is None else case.b)
         x = case.x if case.padding is None else case.x.clone()
@@ -165,6 +188,14 @@ def test_all_that_composes_equals_plain_autograd(monkeypatch, gate, loss, penalt
         case = random_case(seed, bias=bias, padding=padding)
         result, state = run(case, config, gate, penalty)
         assert_same(result.loss, literal(case, state, position_loss, PENALTIES[penalty]), case.leaves)
+
+
+def test_contrastive_negatives_are_the_whole_micro_batch_without_padding(monkeypatch):
+    monkeypatch.setattr(output, "chunk_positions", lambda *_: 2)
+    case = random_case(14, bias=False)
+    result, _ = run(case, {"loss": {"name": "contrastive"}})
+    kept = case.y != case.padding
+    assert_same(result.loss, contrastive.reference(case.h[kept], case.w, case.y[kept]).mean(), case.leaves)
 
 
 @settings(max_examples=80, deadline=None)
@@ -275,7 +306,7 @@ def test_asked_for_logits_change_nothing_and_hold_their_gradient(monkeypatch, ga
         assert torch.equal(leaf.grad, other)
     z = (case.h @ case.w.T + case.b).flatten(0, 1)[kept].detach().requires_grad_()
     torch.testing.assert_close(result.logits.detach()[kept], z.detach(), **TOLERANCE)
-    d = torch.autograd.grad(position_loss(z, case.y.flatten()[kept]).mean(), z)[0]
+    d = torch.autograd.grad(position_loss(z, case.y.flatten()[kept], None, None).mean(), z)[0]
     torch.testing.assert_close(result.logits.grad[kept], d, **TOLERANCE)
     assert (result.logits.grad[~kept] == 0).all()
 
@@ -293,7 +324,8 @@ def test_a_loss_that_is_scaled_scales_its_gradients():
     case = random_case(8)
     once, _ = run(case, {}, "agg")
     thrice, _ = run(case, {}, "agg")
-    for a, b in zip(torch.autograd.grad(once.loss, case.leaves), torch.autograd.grad(3 * thrice.loss, case.leaves)):
+    expected = torch.autograd.grad(once.loss, case.leaves)
+    for a, b in zip(expected, torch.autograd.grad(3 * thrice.loss, case.leaves), strict=True):
         torch.testing.assert_close(3 * a, b, **TOLERANCE)
 
 

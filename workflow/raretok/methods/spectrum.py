@@ -81,7 +81,7 @@ def reference(u, sigma, v, orthogonality=1.0, decay=10.0, prior="exponential", g
     for matrix in (u, v):
         for i in range(len(sigma)):
             for j in range(len(sigma)):
-                total = total + orthogonality * ((matrix[:, i] * matrix[:, j]).sum() - (i == j)) ** 2
+                total = total + orthogonality * ((matrix[:, i] * matrix[:, j]).sum() - float(i == j)) ** 2
     decays = [math.exp(-c2 * k**g) if prior == "exponential" else k**-g for k in range(1, len(sigma) + 1)]
     c1 = max(abs(float(value)) for value in sigma) / decays[0]
     for k in range(len(sigma)):

@@ -1,0 +1,76 @@
+"""Freezing: which types, which parts of their gradient, and until when."""
+
+import numpy as np
+import pytest
+import torch
+
+from raretok.errors import UserError
+from raretok.methods import TrainingFacts, build_method, freeze
+from raretok.models.output import output_loss
+
+COUNTS = np.array([0, 0, 90, 80, 70, 60, 50, 5, 5, 5, 1, 0])
+
+
+def start(gate, counts=COUNTS, special=(0, 1)):
+    return gate.start(TrainingFacts(counts, special, tokens_per_step=10, steps_per_epoch=5))
+
+
+@pytest.mark.parametrize("part", ["b", "c", "bc"])
+def test_gradient_of_rows_equals_the_printed_parts(part):
+    generator = torch.Generator().manual_seed(1)
+    h = torch.randn(31, 5, generator=generator, dtype=torch.float64)
+    w = torch.randn(12, 5, generator=generator, dtype=torch.float64).requires_grad_()
+    y = torch.randint(12, (31,), generator=generator)
+    method = build_method({"gate": {"name": "freeze", "part": part, "share": 0.4}})
+    state = start(method.gate)
+    state.begin_update()
+    loss = output_loss(method, state, h, w, y, normaliser=1).loss
+    expected = freeze.reference(h, w, y, state.rare(), part)
+    torch.testing.assert_close(torch.autograd.grad(loss, w)[0], expected.detach(), rtol=0, atol=1e-12)
+
+
+def test_the_rarest_share_of_types_is_rare_and_special_types_never_are():
+    assert start(freeze.Gate(share=0.25)).rare().nonzero().flatten().tolist() == [9, 10, 11]
+    # Ids out of frequency order: the counts decide, ties by id.
+    shuffled = np.array([0, 0, 5, 80, 0, 5, 90, 5])
+    assert start(freeze.Gate(share=0.375), shuffled).rare().nonzero().flatten().tolist() == [4, 5, 7]
+
+
+def test_all_excludes_rows_from_the_update_and_gates_nothing():
+    state = start(freeze.Gate())
+    state.begin_update()
+    assert state.gates(torch.tensor([1])) is None
+    assert torch.equal(state.frozen(), state.rare())
+
+
+@pytest.mark.parametrize("part", ["all", "bc"])
+def test_until_counts_updates(part):
+    """until 3: updates 0, 1 and 2 are frozen, also after an interruption."""
+    gate = freeze.Gate(part=part, until=3)
+    state, seen = start(gate), []
+    for _ in range(5):
+        state.begin_update()
+        restored = start(gate)
+        restored.load({name: tensor.clone() for name, tensor in state.state().items()})
+        for one in (state, restored):
+            seen.append(one.frozen() is not None or one.gates(torch.tensor([1])) is not None)
+    assert seen == [True] * 6 + [False] * 4
+
+
+@pytest.mark.parametrize("share", [0.01, 0.9])
+def test_a_share_that_parts_nothing_is_refused(share):
+    with pytest.raises(UserError, match=f"share is {share}, which makes"):
+        start(freeze.Gate(share=share))
+
+
+@pytest.mark.parametrize(
+    ("part", "sentence"),
+    [
+        ({"part": "d"}, "part must be one of all, b, c, bc"),
+        ({"share": 1.0}, "share must be above 0 and below 1"),
+        ({"until": 0}, "until must be at least 1 update"),
+    ],
+)
+def test_wrong_values_are_refused(part, sentence):
+    with pytest.raises(UserError, match=sentence):
+        build_method({"gate": {"name": "freeze"} | part})
