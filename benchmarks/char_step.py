@@ -38,7 +38,7 @@ METHODS = {
         "embedding_update": {"name": "separated", "reading": "skip"},
     },
     "softminus": {"loss": {"name": "softminus", "margin": 1}},
-    "agg": {"gate": {"name": "agg", "alpha": 0.02, "memory": 1600}},
+    "agg": {"gate": {"name": "agg", "alpha": 0.3, "memory": 1600}},
     "cosreg": {"penalty": {"name": "cosreg", "gamma": 1}},
     "adversarial": {"perturbation": {"name": "adversarial", "alpha": 0.05}},
     "contrastive": {"loss": {"name": "contrastive"}},
@@ -80,17 +80,19 @@ class Ours:
 
     def __init__(self, text: np.ndarray, method: dict):
         settings = settings_of(method)
-        corpus = SimpleNamespace(types=TYPES, tokens=lambda split: text)
+        counts = np.bincount(text, minlength=TYPES)
+        corpus = SimpleNamespace(types=TYPES, counts=counts, tokens=lambda split, at_least=1: text)
         self.task = CharacterTask(corpus, settings, "cpu")
-        self.trainer = Trainer(settings, self.task.vocabulary)
+        self.trainer = Trainer(settings, self.task.facts())
         self.schedule = build_schedule(settings["training"]["schedule"], settings["training"]["steps"])
         self.number = 0
 
     def step(self) -> float:
-        inputs, targets = self.task.batch(self.number)
-        loss, norm = self.trainer.backward(inputs, targets)
-        loss, norm = loss.item(), norm.item()
-        self.trainer.optimiser.step(self.schedule(self.number))
+        memory = self.trainer.memory
+        leaving = self.task.targets(self.number - memory) if memory and self.number >= memory else None
+        update = self.trainer.backward(self.task.micro_batches(self.number), self.number, leaving)
+        loss, _ = update.loss.item(), update.norm.item()
+        self.trainer.step(self.schedule(self.number))
         self.number += 1
         return loss
 
