@@ -373,6 +373,21 @@ def test_nothing_run_is_said_everywhere(paper, tmp_path):
     assert all(row["note"] for row in rows)
 
 
+def test_the_page_shows_both_papers(language):
+    common = [f"--results={language.folder}", f"--published={PUBLISHED}"]
+    texts = [json.dumps(DEFINITIONS[paper]) for paper in PAPERS]
+    assert main(["claims", "--definitions", *texts, *common, f"--output={language.folder / 'claims.csv'}"]) == 0
+    output = language.folder / "report" / "index.html"
+    assert main(["page", "--definitions", *texts, *common, f"--output={output}"]) == 0
+    page = output.read_text(encoding="utf-8")
+    titles = re.findall(r"<h3[^>]*>((?:Table|Figure) .*?)</h3>", page)
+    assert len(titles) == len(TABLES) + len(FIGURES)
+    assert all("small scale, real data; not comparable with the paper" in title for title in titles)
+    assert '<th scope="col" class="side">Text</th>' in page
+    assert "MLE [index bounds]" not in page  # the heading says it
+    assert page.count("needs the translation experiments") == len(TRANSLATION)
+
+
 def test_recorded_arrays_of_a_language_model_are_small(tmp_path):
     arrays = arrays_of("mle", np.random.default_rng(1), types=8000)
     kept = kept_arrays(arrays)
