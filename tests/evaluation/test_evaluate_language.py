@@ -13,7 +13,9 @@ from raretok.data.groups import bounds
 from raretok.data.tokenizers import codec_of
 from raretok.evaluation.isotropy import isotropy
 from raretok.evaluation.language_settings import parse
+from raretok.evaluation.neighbours import nearest
 from raretok.evaluation.scores import score
+from raretok.evaluation.separability import separability
 from raretok.models import load_model
 
 SETTINGS = {
@@ -119,6 +121,33 @@ def test_numbers_agree_with_each_other_and_with_the_model(language_run, prepared
     assert value["perplexity", "total", "test@best"] != value["perplexity_plain", "total", "test@best"]
     uniq = [value["generated_uniq", f"example{i}", "test@best"] for i in range(1, 6)]
     assert all(1 <= count <= 14 for count in uniq)
+
+
+def test_numbers_of_the_matrix_are_those_of_its_groups(language_run, prepared):
+    evaluate(language_run, prepared)
+    value = {key: row["value"] for key, row in measured(language_run).items()}
+    first, third = bounds(SETTINGS["groups"][0], prepared.counts)
+    for checkpoint, file in (("best", "model"), ("last", "last")):
+        model = load_model(language_run / "run" / f"{file}.safetensors", LANGUAGE_MODEL, prepared.types)
+        w, split = model.output_weight.double().numpy(), f"weights@{checkpoint}"
+        unit = w / np.linalg.norm(w, axis=1, keepdims=True)
+        cosines, products = unit @ unit.T, w @ w.T
+        off = ~np.eye(len(w), dtype=bool)
+        assert value["cosine_rare_frequent", "", split] == pytest.approx(cosines[third:, :first].mean())
+        assert value["mean_cosine", "total", split] == pytest.approx(cosines[off].sum() / len(w) ** 2)
+        for group, part in zip(GROUPS, (slice(0, first), slice(first, third), slice(third, None)), strict=True):
+            expected = products[part, part][off[part, part]].mean()
+            assert value["inner_product", group, split] == pytest.approx(expected)
+        singular = np.linalg.svd(w, compute_uv=False)
+        assert value["singular_sum", "total", split] == pytest.approx((singular / singular[0]).sum())
+        with np.load(language_run / "out" / "arrays.npz") as arrays:
+            for name in ("svd", "pca"):
+                plane = arrays[f"{checkpoint}.{name}"].astype(np.float64)
+                expected = separability(plane[:first], plane[third:])
+                assert value["separability", name, split] == pytest.approx(expected, abs=0.02)
+        if checkpoint == "best":
+            ids, _ = nearest(w, 4)
+            assert value["rare_neighbours", "rare", split] == pytest.approx((ids[third:] >= third).mean())
 
 
 def test_arrays_are_the_contracts(language_run, prepared):
