@@ -88,8 +88,7 @@ class Ours:
         self.number = 0
 
     def step(self) -> float:
-        memory = self.trainer.memory
-        leaving = self.task.targets(self.number - memory) if memory and self.number >= memory else None
+        leaving = self.task.leaving(self.number, self.trainer.memory)
         update = self.trainer.backward(self.task.micro_batches(self.number), self.number, leaving)
         loss, _ = update.loss.item(), update.norm.item()
         self.trainer.step(self.schedule(self.number))

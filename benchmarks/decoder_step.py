@@ -104,8 +104,7 @@ class Ours:
         self.reads = device == "cpu"
 
     def step(self) -> None:
-        memory = self.trainer.memory
-        leaving = self.task.targets(self.number - memory) if memory and self.number >= memory else None
+        leaving = self.task.leaving(self.number, self.trainer.memory)
         update = self.trainer.backward(self.task.micro_batches(self.number), self.number, leaving)
         if self.reads:
             update.loss.item(), update.norm.item()

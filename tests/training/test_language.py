@@ -30,8 +30,7 @@ def updated(corpus, run, steps):
     """A trainer after some updates, as the loop makes them."""
     task, trainer = trainer_of(corpus, run)
     for step in range(steps):
-        leaving = task.targets(step - trainer.memory) if trainer.memory and step >= trainer.memory else None
-        trainer.backward(task.micro_batches(step), step, leaving)
+        trainer.backward(task.micro_batches(step), step, task.leaving(step, trainer.memory))
         trainer.step(0.01)
     return trainer
 
@@ -112,6 +111,22 @@ def test_counters_hold_the_targets_of_the_last_epoch(language, make_language_run
             task.targets(step).bincount(minlength=task.vocabulary) for step in range(max(0, steps - 5), steps)
         )
         assert torch.equal(trainer.gate.total, expected)
+
+
+def test_the_loop_says_which_targets_leave(tmp_path, language, make_language_run, no_signals):
+    """Types that are rare at each update, from the targets of the last five."""
+    run = make_language_run(training={"steps": 50})
+    run["settings"]["method"] = {
+        "gate": {"name": "agg", "alpha": 0.9, "memory": 5},
+        "observe": [{"name": "rare_types", "steps": 50}],
+    }
+    sizes = np.load(trained(tmp_path, language, run) / "observations.npz")["rare_types.sizes"]
+    task = LanguageTask(language, run["settings"], "cpu")
+    for step in range(50):
+        remembered = [task.targets(number) for number in range(max(0, step - 4), step + 1)]
+        mean = torch.cat(remembered).bincount(minlength=task.vocabulary).double() / len(remembered)
+        assert sizes[step] == (mean[4:] < 0.9).sum()
+    assert len(set(sizes)) > 3
 
 
 @pytest.mark.parametrize("tied", [True, False])
@@ -266,3 +281,43 @@ def test_rare_types_and_their_alignment(language, make_language_run):
     assert trainer.observations["rare_types"].tensors["sizes"].tolist() == sizes[:4]
     assert len(set(sizes)) > 1
     assert math.isfinite(tensors["mean"][1].item())
+
+
+def test_a_matrix_trained_in_parts_is_written_whole(tmp_path, language, make_language_run, no_signals):
+    """Spectrum control trains U, sigma and V; files and snapshots hold their product under the model's own names."""
+    run = make_language_run(training={"steps": 40}, method={"penalty": {"name": "spectrum"}})
+    run["settings"]["method"]["observe"] = [{"name": "snapshots", "steps": [40]}]
+    output = trained(tmp_path, language, run)
+    weights = load_file(output / "last.safetensors")
+    assert not any("parametrizations" in name for name in weights)
+    snapshot = load_file(output / "snapshots.safetensors")["step000040"]
+    assert np.array_equal(snapshot, weights["token_embedding.weight"].astype(np.float16))
+    best = load_model(output / "model.safetensors", run["settings"]["model"], language.types)
+    task = LanguageTask(language, run["settings"], "cpu")
+    expected = read_json(output / "training.json")["best_validation_loss"]
+    assert task.validation_loss(best, 0, lambda: False) == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_a_machine_that_cannot_compile_trains_without(language, make_language_run, monkeypatch, capsys, works):
+    """Trying leaves no trace: neither gradients nor random numbers; a compiler's failure is one line."""
+    _, trainer = trainer_of(language, make_language_run())
+    compiled = []
+
+    def stand_in(model, dynamic):
+        def forward(ids):
+            if not works:
+                raise RuntimeError("no compiler\nat all")
+            compiled.append(ids.shape)
+            return model(ids)
+
+        return forward
+
+    monkeypatch.setattr(torch, "compile", stand_in)
+    before = torch.get_rng_state()
+    forward = trainer._compiled(3, 8)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert all(parameter.grad is None for parameter in trainer.model.parameters())
+    assert (forward is trainer.model) is not works
+    assert compiled == ([(3, 8)] if works else [])
+    assert ("torch.compile does not work here (no compiler)" in capsys.readouterr().err) is not works

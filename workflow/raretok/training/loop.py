@@ -223,7 +223,8 @@ class Trainer:
                 hidden = forward(torch.zeros(size, context, dtype=torch.int64, device=self.device))
             hidden.float().sum().backward()
         except Exception as error:  # whatever a compiler's chain of tools raises
-            _log(f"torch.compile does not work here ({str(error).strip().splitlines()[:1]}); training goes on without")
+            reason = str(error).strip().split("\n")[0]
+            _log(f"torch.compile does not work here ({reason}); training goes on without")
             forward = self.model
         for parameter in self.parameters:
             parameter.grad = None
@@ -348,8 +349,7 @@ def train(run: dict, corpus, output: Path, state: Path, options: Options) -> Non
             break
 
         learning_rate = schedule(progress.step)
-        remembers = trainer.memory and progress.step >= trainer.memory
-        leaving = task.targets(progress.step - trainer.memory) if remembers else None
+        leaving = task.leaving(progress.step, trainer.memory)
         update = trainer.backward(task.micro_batches(progress.step), progress.step, leaving)
         is_log_step = (progress.step + 1) % log_every == 0
         is_save_step = stop.signal is not None or time.monotonic() - last_save >= options.checkpoint_seconds

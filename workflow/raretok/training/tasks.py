@@ -63,6 +63,10 @@ class Task:
         """All targets of update `step`, flat."""
         return self._put(self.draw(step)[1]).flatten()
 
+    def leaving(self, step: int, memory: int) -> torch.Tensor | None:
+        """Targets that a gate which remembers `memory` updates forgets at update `step`: None while there are none."""
+        return self.targets(step - memory) if memory and step >= memory else None
+
     def facts(self) -> TrainingFacts:
         """What gates know of the training."""
         return TrainingFacts(

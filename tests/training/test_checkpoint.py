@@ -1,0 +1,42 @@
+"""Files of an unfinished training beside its checkpoint."""
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from raretok.errors import UserError
+from raretok.training.checkpoint import best_path, drop_best, gather_snapshots, load_best, save_best, save_snapshot
+
+
+def test_only_the_best_weights_that_a_checkpoint_names_are_kept(tmp_path):
+    for step in (20, 40, 60):
+        save_best(tmp_path, {"w": torch.full((2,), float(step))}, step)
+    (tmp_path / ".best-0000080.abc.part.safetensors").touch()  # a write that was killed
+    drop_best(tmp_path, keep=40)
+    assert list(tmp_path.iterdir()) == [best_path(tmp_path, 40)]
+    assert load_best(tmp_path, 40)["w"].tolist() == [40, 40]
+    with pytest.raises(UserError, match="cannot be read"):
+        load_best(tmp_path, 60)
+    drop_best(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_best_weights_are_written_once(tmp_path):
+    save_best(tmp_path, {"w": torch.ones(2)}, 20)
+    written = best_path(tmp_path, 20).stat().st_ino
+    save_best(tmp_path, {"w": torch.ones(2)}, 20)
+    assert best_path(tmp_path, 20).stat().st_ino == written
+
+
+def test_snapshots_are_gathered_into_one_file(tmp_path):
+    matrices = {step: torch.randn(5, 3, generator=torch.Generator().manual_seed(step)) for step in (7, 1000, 40)}
+    for step, matrix in matrices.items():
+        save_snapshot(tmp_path, step, matrix)
+    gather_snapshots(tmp_path, [7, 40, 1000], tmp_path / "snapshots.safetensors", "run")
+    gathered = load_file(tmp_path / "snapshots.safetensors")
+    assert list(gathered) == ["step000007", "step000040", "step001000"]
+    for step, matrix in matrices.items():
+        assert torch.equal(gathered[f"step{step:06d}"], matrix.half())
+    with pytest.raises(UserError, match="snapshot-0000008.safetensors is gone"):
+        gather_snapshots(tmp_path, [7, 8], tmp_path / "more.safetensors", "run")
+    assert not (tmp_path / "more.safetensors").exists()
