@@ -62,7 +62,8 @@ def factors_module():
 
     class Factors(torch.nn.Module):
         def forward(self, u, sigma, v):
-            weight = (u * sigma) @ v.T
+            with torch.autocast(u.device.type, enabled=False):
+                weight = (u * sigma) @ v.T
             weight.factors = (u, sigma, v)
             return weight
 
@@ -83,7 +84,7 @@ def reference(u, sigma, v, orthogonality=1.0, decay=10.0, prior="exponential", g
             for j in range(len(sigma)):
                 total = total + orthogonality * ((matrix[:, i] * matrix[:, j]).sum() - float(i == j)) ** 2
     decays = [math.exp(-c2 * k**g) if prior == "exponential" else k**-g for k in range(1, len(sigma) + 1)]
-    c1 = max(abs(float(value)) for value in sigma) / decays[0]
+    c1 = max(abs(float(value)) for value in sigma.detach()) / decays[0]
     for k in range(len(sigma)):
         total = total + decay * (sigma[k] - c1 * decays[k]) ** 2
     return total

@@ -113,7 +113,8 @@ def output_loss(
     scale = 1 / (max(1, len(batch)) if normaliser is None else normaliser)
     loss, nll = _ChunkedLoss.apply(hidden, weight, bias, logits, scale, job)
     if penalty is not None and not on_tokens:
-        loss = loss + share * penalty(Outputs(None, hidden, weight, flat, batch, inputs, None, padding))
+        with torch.autocast(hidden.device.type, enabled=False):
+            loss = loss + share * penalty(Outputs(None, hidden, weight, flat, batch, inputs, None, padding))
     return Result(loss, nll, logits)
 
 
@@ -227,8 +228,8 @@ class _ChunkedLoss(torch.autograd.Function):
             hidden_gradient = (
                 torch.zeros_like(hidden) if len(job.batch) < len(job.targets) else torch.empty_like(hidden)
             )
-            weight_gradient = torch.zeros_like(weight)
-            bias_gradient = None if bias is None else torch.zeros_like(bias)
+            weight_gradient = torch.zeros_like(weight, dtype=high)
+            bias_gradient = None if bias is None else torch.zeros_like(bias, dtype=high)
             logits_gradient = None if logits is None else torch.zeros_like(logits)
             past = None
             for segment in job.segments:
@@ -263,6 +264,7 @@ class _ChunkedLoss(torch.autograd.Function):
             if past is not None:
                 weight_gradient += past
         ctx.scale = scale
+        ctx.dtypes = [None if tensor is None else tensor.dtype for tensor in (hidden, weight, bias, logits)]
         ctx.gradients = [hidden_gradient, weight_gradient, bias_gradient, logits_gradient]
         loss, nll = (total[0] * scale).to(high), total[1]
         ctx.mark_non_differentiable(nll)
@@ -274,7 +276,8 @@ class _ChunkedLoss(torch.autograd.Function):
             raise RuntimeError("the output layer's gradients were used already; its backward pass runs once")
         gradients, ctx.gradients = ctx.gradients, None
         scale = loss_gradient * ctx.scale
-        scaled = [gradient if gradient is None else gradient.mul_(scale) for gradient in gradients]
+        # In place, each in its input's precision.
+        scaled = [None if g is None else g.mul_(scale).to(low) for g, low in zip(gradients, ctx.dtypes, strict=True)]
         return *scaled, None, None
 
 

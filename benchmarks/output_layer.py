@@ -1,0 +1,307 @@
+"""The output layer: time and peak memory of the forms one could write, and of ours, alone and in a whole step.
+
+    OMP_NUM_THREADS=1 python benchmarks/output_layer.py [--repetitions 15]
+    python benchmarks/output_layer.py --device cuda --presets empirical gpt2-medium
+
+Rows: plain cross-entropy over all logits, the same compiled, Liger Kernel's fused linear cross-entropy where
+`liger_kernel` is installed (GPU), AGG as it is printed with three sets of logits, and ours. The whole step is the same
+decoder and fused AdamW for all rows; on a GPU its body is compiled and runs under bf16 autocast. Repetitions are
+interleaved (row after row, again and again), so that a machine whose speed drifts slows all; on a CPU one core's CPU
+seconds count. Peak memory is measured in a process of its own on a CPU: the peak of resident memory beyond what was
+resident before the row's second step.
+"""
+
+import argparse
+import importlib.util
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+
+from raretok.methods import TrainingFacts, build_method
+from raretok.models import build_model
+from raretok.models.output import output_loss
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A model and an update: `sequences` of `context` tokens. memory: AGG's K, the updates of an epoch.
+
+    rare: what a scaled run derives alpha from.
+    """
+
+    layers: int
+    heads: int
+    width: int
+    vocabulary: int
+    context: int
+    sequences: int
+    memory: int
+    rare: dict | None = None
+
+    @property
+    def tokens(self) -> int:
+        """Targets of an update."""
+        return self.context * self.sequences
+
+
+PRESETS = {
+    "small": Preset(4, 4, 128, 8000, 128, 16, 1000, {"alpha": 0.03, "share": 0.2}),
+    "empirical": Preset(6, 8, 512, 44_256, 1024, 32, 3150),
+    "gpt2-medium": Preset(24, 16, 1024, 44_256, 1024, 32, 3150),
+}
+# Ours: the config of the method.
+METHODS = {
+    "ours, MLE": {},
+    "ours, AGG": {"gate": {"name": "agg", "alpha": 0.03}},
+    "ours, threshold": {"loss": {"name": "threshold", "margin": 8}},
+    "ours, UL": {"penalty": {"name": "unlikelihood"}},
+    "ours, UL + AGG": {"gate": {"name": "agg", "alpha": 0.03}, "penalty": {"name": "unlikelihood"}},
+}
+PLAIN, COMPILED, LIGER = "MLE, plain", "MLE, torch.compile", "MLE, Liger"
+PRINTED, PRINTED_COMPILED = "AGG as printed, plain", "AGG as printed, torch.compile"
+# Batches that a row goes through in turn.
+BATCHES = 4
+
+
+def plain_loss(hidden, weight, targets):
+    """Cross-entropy over all logits at once."""
+    return F.cross_entropy(F.linear(hidden, weight), targets)
+
+
+def printed_loss(hidden, weight, targets, gates, rare):
+    """Three sets of logits (agg, Eqs. 9 and 10), as the authors' code computes them: whole matrices, masks."""
+    own = F.one_hot(targets, len(weight)).bool()
+    plain = F.linear(hidden.detach(), weight)
+    held = plain.detach()
+    loss = F.cross_entropy(F.linear(hidden, weight.detach()), targets, reduction="none")
+    losses = []
+    for gate in gates.to(plain.dtype):
+        gate = torch.where(own, 1.0, gate)
+        losses.append(F.cross_entropy(gate * plain + (1 - gate) * held, targets, reduction="none"))
+    return (loss + torch.where(rare[targets], losses[1], losses[0])).mean()
+
+
+def zipf(preset: Preset) -> tuple[np.ndarray, np.ndarray]:
+    """Probabilities and training counts of types, as words have them."""
+    probability = 1 / (np.arange(preset.vocabulary) + 2.7)
+    probability /= probability.sum()
+    return probability, np.maximum(1, probability * preset.memory * preset.tokens).astype(np.int64)
+
+
+class Row:
+    """One form of the layer at a preset's size, and what its step needs.
+
+    whole: with the decoder, its backward pass and AdamW, else the layer alone with its gradients.
+    """
+
+    def __init__(self, name: str, preset: Preset, device: str, whole: bool):
+        torch.manual_seed(1)
+        self.name, self.preset, self.device, self.whole = name, preset, device, whole
+        probability, counts = zipf(preset)
+        ids = np.random.default_rng(1).choice(
+            preset.vocabulary, (BATCHES, preset.sequences, preset.context + 1), p=probability
+        )
+        ids = torch.from_numpy(ids).to(device)
+        self.inputs, self.targets = ids[..., :-1].contiguous(), ids[..., 1:].contiguous()
+        self.number = 0
+        if whole:
+            settings = {
+                "layers": preset.layers,
+                "heads": preset.heads,
+                "width": preset.width,
+                "context": preset.context,
+            }
+            settings |= {"name": "decoder", "dropout": 0.0, "bias": True, "tied": True, "init_std": 0.02}
+            self.model = build_model(settings, preset.vocabulary, seed=1).to(device)
+            self.optimiser = torch.optim.AdamW(self.model.parameters(), lr=1e-4, fused=True)
+            self.body = torch.compile(self.model) if device == "cuda" else self.model
+        else:
+            std = preset.width**-0.5
+            self.weight = (std * torch.randn(preset.vocabulary, preset.width, device=device)).requires_grad_()
+            low = torch.bfloat16 if device == "cuda" else torch.float32
+            self.hidden = torch.randn(preset.sequences, preset.context, preset.width, device=device, dtype=low)
+        self.gate = None
+        self.method = build_method(METHODS.get(name, METHODS["ours, AGG"]))
+        if self.method.gate is not None:
+            facts = TrainingFacts(counts, (0, 1, 2, 3), preset.tokens, preset.memory, preset.rare, device)
+            self.gate = self.method.gate.start(facts)
+            # As after an epoch.
+            self.gate.load({"total": torch.from_numpy(counts), "step": torch.tensor(preset.memory)})
+        self.loss = self._loss()
+
+    def _loss(self) -> Callable:
+        """(hidden, weight, inputs, targets) -> loss."""
+        name = self.name
+        if name in METHODS:
+            return lambda h, w, x, y: output_loss(self.method, self.gate, h, w, y, inputs=x).loss
+        if name == LIGER:
+            from liger_kernel.transformers.functional import liger_fused_linear_cross_entropy
+
+            return lambda h, w, x, y: liger_fused_linear_cross_entropy(h.flatten(0, 1), w.to(h.dtype), y.flatten())
+        form = plain_loss if name in (PLAIN, COMPILED) else printed_loss
+        form = torch.compile(form) if name in (COMPILED, PRINTED_COMPILED) else form
+        if name in (PLAIN, COMPILED):
+            return lambda h, w, x, y: form(h.flatten(0, 1), w, y.flatten())
+        return lambda h, w, x, y: form(h.flatten(0, 1), w, y.flatten(), self.gate.gates(y)[0], self.gate.rare())
+
+    def step(self) -> None:
+        """One update, or the layer's two passes."""
+        x, y = self.inputs[self.number % BATCHES], self.targets[self.number % BATCHES]
+        self.number += 1
+        if self.gate is not None and self.name not in (PLAIN, COMPILED, LIGER):
+            self.gate.begin_update(y.flatten())
+            self.gate.count(y.flatten())
+        with torch.autocast(self.device, torch.bfloat16, enabled=self.device == "cuda"):
+            if self.whole:
+                hidden, weight = self.body(x), self.model.output_weight
+            else:
+                self.weight.grad = None
+                hidden, weight = self.hidden.detach().requires_grad_(), self.weight
+            loss = self.loss(hidden, weight, x, y)
+        loss.backward()
+        if self.whole:
+            self.optimiser.step()
+            self.optimiser.zero_grad(set_to_none=True)
+
+
+def rows_on(device: str) -> list[str]:
+    """The rows that this machine can run."""
+    names = [PLAIN, COMPILED, PRINTED, PRINTED_COMPILED, *METHODS]
+    if device == "cuda" and importlib.util.find_spec("liger_kernel"):
+        names.insert(2, LIGER)
+    # On a CPU a compiler takes a minute a row and gains nothing that is compared.
+    return names if device == "cuda" else [name for name in names if "compile" not in name]
+
+
+def milliseconds(row: Row) -> float:
+    """One step."""
+    if row.device == "cpu":
+        started = time.process_time()
+        row.step()
+        return 1e3 * (time.process_time() - started)
+    events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
+    events[0].record()
+    row.step()
+    events[1].record()
+    torch.cuda.synchronize()
+    return events[0].elapsed_time(events[1])
+
+
+def times(names: list[str], preset: Preset, device: str, whole: bool, repetitions: int) -> dict[str, list[float]]:
+    """Milliseconds of every row in every repetition, rows interleaved.
+
+    On a GPU a row at a time is held, since whole models of all rows need not fit.
+    """
+    if device == "cuda":
+        measured = {}
+        for name in names:
+            row = Row(name, preset, device, whole)
+            for _ in range(5):
+                milliseconds(row)
+            measured[name] = [milliseconds(row) for _ in range(repetitions)]
+            del row
+            torch.cuda.empty_cache()
+        return measured
+    rows = {name: Row(name, preset, device, whole) for name in names}
+    measured = {name: [] for name in names}
+    for row in rows.values():
+        milliseconds(row)
+    for _ in range(repetitions):
+        for name, row in rows.items():
+            measured[name].append(milliseconds(row))
+    return measured
+
+
+def resident(kind: str) -> float:
+    """Resident memory of this process, MiB; kind: VmRSS (now) or VmHWM (the peak)."""
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith(kind)) / 1024
+
+
+def peak_mebibytes(name: str, preset: Preset, device: str, whole: bool) -> float:
+    """Peak memory of one step beyond parameters, inputs and optimiser state, MiB."""
+    row = Row(name, preset, device, whole)
+    row.step()
+    if device == "cuda":
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        row.step()
+        torch.cuda.synchronize()
+        return (torch.cuda.max_memory_allocated() - (0 if whole else before)) / 2**20
+    if not whole:
+        row.weight.grad = None
+    before = resident("VmRSS")
+    with open("/proc/self/clear_refs", "w") as file:
+        file.write("5")  # the peak starts anew
+    row.step()
+    return resident("VmHWM") - before
+
+
+def memory(names: list[str], preset_name: str, device: str, whole: bool) -> dict[str, float]:
+    """Peak memory of every row, MiB; on a CPU each in a process of its own, which frees what it has freed at once."""
+    measured = {}
+    for name in names:
+        if device == "cuda":
+            measured[name] = peak_mebibytes(name, PRESETS[preset_name], device, whole)
+            torch.cuda.empty_cache()
+            continue
+        command = [sys.executable, __file__, "--peak", json.dumps([name, preset_name, whole])]
+        environment = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536", "OMP_NUM_THREADS": "1"}
+        output = subprocess.run(command, check=True, capture_output=True, text=True, env=os.environ | environment)
+        measured[name] = float(output.stdout)
+    return measured
+
+
+def compare(preset_name: str, device: str, repetitions: int, names: list[str]) -> None:
+    """Print both tables of a preset."""
+    preset = PRESETS[preset_name]
+    for whole in (False, True):
+        taken = times(names, preset, device, whole, repetitions)
+        peaks = memory(names, preset_name, device, whole)
+        title = f"{preset_name}, {'whole step' if whole else 'layer alone'}: {preset.tokens:,} tokens, {device}"
+        print(f"\n{title:44}{'ms':>9}{'least':>9}{'of plain':>10}{'MiB':>9}{'of printed':>12}")
+        for name in names:
+            if device == "cpu":
+                pairs = zip(taken[name], taken[PLAIN], strict=True)
+                ratio = statistics.median(value / plain for value, plain in pairs)
+            else:
+                ratio = statistics.median(taken[name]) / statistics.median(taken[PLAIN])
+            print(
+                f"{name:44}{statistics.median(taken[name]):9.1f}{min(taken[name]):9.1f}{ratio:10.2f}"
+                f"{peaks[name]:9.0f}{peaks[name] / peaks[PRINTED]:12.2f}"
+            )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="(default: %(default)s)")
+    parser.add_argument("--presets", nargs="+", choices=PRESETS, default=["small"], help="(default: small)")
+    parser.add_argument("--rows", nargs="+", help="only these rows, beside the plain and the printed one")
+    parser.add_argument("--repetitions", type=int, default=15, help="(default: %(default)s)")
+    parser.add_argument("--peak", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.device == "cpu":
+        torch.set_num_threads(1)
+    if arguments.peak:
+        name, preset, whole = json.loads(arguments.peak)
+        print(peak_mebibytes(name, PRESETS[preset], "cpu", whole))
+        return
+    names = rows_on(arguments.device)
+    if arguments.rows:
+        names = [name for name in names if name in (PLAIN, PRINTED, *arguments.rows)]
+    for preset in arguments.presets:
+        compare(preset, arguments.device, arguments.repetitions, names)
+
+
+if __name__ == "__main__":
+    main()
