@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from safetensors.numpy import save_file
 from raretok.__main__ import EXIT_USER_ERROR, main
 from raretok.data.groups import bounds
 from raretok.data.tokenizers import codec_of
+from raretok.evaluation import language
 from raretok.evaluation.isotropy import isotropy
 from raretok.evaluation.language_settings import parse
 from raretok.evaluation.neighbours import nearest
@@ -192,6 +194,18 @@ def test_the_same_run_gives_the_same_bytes(language_run, prepared):
     first = [(language_run / "out" / name).read_bytes() for name in ("metrics.json", "arrays.npz")]
     evaluate(language_run, prepared)
     assert first == [(language_run / "out" / name).read_bytes() for name in ("metrics.json", "arrays.npz")]
+
+
+def test_a_last_checkpoint_that_is_the_best_is_scored_once(language_run, prepared, monkeypatch):
+    shutil.copy(language_run / "run" / "model.safetensors", language_run / "run" / "last.safetensors")
+    passes = []
+    monkeypatch.setattr(language, "score", lambda *a, **k: passes.append(a[3]) or score(*a, **k))
+    evaluate(language_run, prepared)
+    assert passes == [0, 11, 0]
+    value = {key: row["value"] for key, row in measured(language_run).items()}
+    for metric in ("perplexity_plain", "uniq"):
+        for group in (*GROUPS, "total", "rare@index"):
+            assert value[metric, group, "test@last"] == value[metric, group, "test@best"]
 
 
 def test_pieces_of_words_are_those_without_a_space(language_run, prepared):

@@ -48,20 +48,33 @@ def data_rows(corpus, groups: list[Groups]) -> list[dict]:
 
 
 def text_rows(
-    model: torch.nn.Module, corpus, groups: list[Groups], settings: LanguageSettings, checkpoint: str, device: str
-) -> list[dict]:
-    """Perplexities and Uniq of one checkpoint; windowed perplexity and validation for `best` alone."""
+    model: torch.nn.Module,
+    corpus,
+    groups: list[Groups],
+    settings: LanguageSettings,
+    checkpoint: str,
+    device: str,
+    known: Scores | None = None,
+) -> tuple[list[dict], Scores]:
+    """Perplexities and Uniq of one checkpoint, and the plain scores of the test text; windows for `best` alone.
+
+    known: plain scores of the test text by the same weights, where there are any.
+    """
     # Uniq is that of the plain pass over the test text (inventory 1.7).
     passes = [("perplexity_plain", "test", 0, True)]
     if checkpoint == "best":
         passes += [("perplexity", "test", settings.window, False), ("perplexity_plain", "valid", 0, False)]
-    rows = []
+    rows, plain = [], known
     for metric, split, window, predict in passes:
         targets = np.asarray(corpus.tokens(split), dtype=np.int64)
-        scores = score(model, targets, settings.block, window, END, device, predict)
+        if predict and known is not None:
+            scores = known
+        else:
+            scores = score(model, targets, settings.block, window, END, device, predict)
         fields = {"block": settings.block, "window": window, "checkpoint": checkpoint}
         rows += score_rows(metric, scores, targets, groups, f"{split}@{checkpoint}", fields)
-    return rows
+        plain = scores if predict else plain
+    return rows, plain
 
 
 def score_rows(

@@ -2,13 +2,15 @@
 
 Cost, in tokens through the blocks of the model, for N test and M validation tokens: 2 N + M plain, block / (block -
 window) x N windowed (best checkpoint alone), and those of the continuations (generation.py). Through the output layer:
-3 N + M, and one a continued token. The rest is d x d algebra of the output matrix and rare types against all types.
+3 N + M, and one a continued token. Both N less where the last checkpoint is the best. The rest is d x d algebra of the
+output matrix, and rare types against all types.
 """
 
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from raretok.data.groups import bounds
 from raretok.data.tokenizers import codec_of
@@ -56,10 +58,14 @@ def evaluate_run(
         "counts": np.asarray(corpus.counts, dtype=np.int64),
         "bounds": np.array(groups[0].bounds, dtype=np.int64),
     }
+    plain, previous = None, None
     for checkpoint, file in CHECKPOINTS.items():
         model = load_model(folder / file, dict(model_settings), vocabulary=corpus.types, device=device)
+        # Often the last checkpoint is the best: then its text is scored already.
+        known = plain if previous is not None and same_weights(model, previous) else None
         weights = model.output_weight.detach().float().cpu().numpy().astype(np.float64)
-        rows += language.text_rows(model, corpus, groups, settings, checkpoint, device)
+        more_rows, plain = language.text_rows(model, corpus, groups, settings, checkpoint, device, known)
+        rows, previous = rows + more_rows, model
         more_rows, more_arrays = language.weight_rows(weights, groups, checkpoint)
         rows, arrays = rows + more_rows, arrays | more_arrays
         if checkpoint == "best":
@@ -104,6 +110,12 @@ def check_lengths(settings: LanguageSettings, corpus, context: int) -> None:
             f"the test split of corpus {corpus.name} has {corpus.splits['test']:,} tokens, too few for "
             f"{prefixes.number} prefixes of {prefixes.length} (evaluation.prefixes); take fewer or a longer text"
         )
+
+
+def same_weights(first: torch.nn.Module, second: torch.nn.Module) -> bool:
+    """Whether two models of one kind have equal weights."""
+    others = second.state_dict()
+    return all(torch.equal(tensor, others[name]) for name, tensor in first.state_dict().items())
 
 
 def observed(path: Path) -> dict[str, np.ndarray]:
