@@ -37,6 +37,6 @@ def test_snapshots_are_gathered_into_one_file(tmp_path):
     assert list(gathered) == ["step000007", "step000040", "step001000"]
     for step, matrix in matrices.items():
         assert torch.equal(gathered[f"step{step:06d}"], matrix.half())
-    with pytest.raises(UserError, match="snapshot-0000008.safetensors is gone"):
+    with pytest.raises(UserError, match="snapshot-0000008"):
         gather_snapshots(tmp_path, [7, 8], tmp_path / "more.safetensors", "run")
     assert not (tmp_path / "more.safetensors").exists()
