@@ -236,9 +236,7 @@ def compare(name: str, methods: dict, device: str, compiled: bool, repetitions: 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"], help="(default: %(default)s)")
-    parser.add_argument(
-        "--presets", nargs="+", choices=list(PRESETS), help="(default: small, on a GPU the others)"
-    )
+    parser.add_argument("--presets", nargs="+", choices=list(PRESETS), help="(default: small, on a GPU the others)")
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2], help="of a CPU (default: 1 2)")
     parser.add_argument("--repetitions", type=int, default=7, help="(default: %(default)s)")
     parser.add_argument("--steps", type=int, default=5, help="steps a repetition (default: %(default)s)")
