@@ -285,7 +285,7 @@ def scale_observation(entry: str | dict, factor: float) -> str | dict:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    parser.add_argument("--scale", help="smoke, small or paper (default: what config.yaml says)")
+    parser.add_argument("--scale", help="a file of config/scales, such as small (default: what config.yaml says)")
     parser.add_argument("--seeds", type=int, help="number of seeds (default: what the config says)")
     parser.add_argument("--papers", nargs="+", help="which papers (default: what the config says)")
     parser.add_argument("--root", type=Path, default=Path(), help="the project's folder (default: here)")

@@ -18,8 +18,12 @@ from raretok.sources import all_sources, sources_of, training_sources
 
 # Present where an NVIDIA driver is loaded; asking torch would cost every dry run its import.
 GPU_DRIVER = Path("/dev/nvidiactl")
-# A training of the character model stays under 0.5 GB; each further attempt gets as much again.
-TRAINING_MEGABYTES = 2000
+# What a job of any size takes, and what it takes for each parameter: weights, gradients, two moments, the best weights,
+# and a copy of all that while it is written. A further attempt gets as much again.
+BASE_MEGABYTES = 1500
+BYTES_PER_PARAMETER = 36
+# Types of a vocabulary, where the config does not say how many: GPT-2's, and the words of WikiText-103.
+TYPES = {"merges": 50_264, "words": 267_744}
 
 
 class Workflow(RunTable):
@@ -132,8 +136,9 @@ class Workflow(RunTable):
         return self.run_of(wildcards).settings["training"]["threads"]
 
     def memory_of(self, wildcards, attempt: int) -> int:
-        """Memory of a training in MB, more at every attempt."""
-        return TRAINING_MEGABYTES * attempt
+        """Memory of a training or a measurement in MB, an estimate from its model's size, more at every attempt."""
+        parameters = parameters_at_most(self.run_of(wildcards).settings)
+        return (BASE_MEGABYTES + parameters * BYTES_PER_PARAMETER // 10**6) * attempt
 
     def evaluation_of(self, wildcards) -> str:
         """How a job's run is evaluated, as canonical JSON."""
@@ -285,6 +290,15 @@ class Workflow(RunTable):
             },
             ensure_ascii=False,
         )
+
+
+def parameters_at_most(settings: dict) -> int:
+    """About how many parameters a run's model has; its vocabulary is known for sure only when its text is."""
+    model, tokenizer = settings["model"], settings["corpus"]["definition"].get("tokenizer", {})
+    kind = "merges" if "merges" in tokenizer else "words"
+    types = tokenizer.get("types", TYPES[kind]) if tokenizer else 2 * settings["corpus"]["definition"]["symbols"]
+    matrices = 1 if model.get("tied", True) else 2
+    return matrices * types * model["width"] + 12 * model["layers"] * model["width"] ** 2
 
 
 def load(config: dict, root: Path | str = ".") -> Workflow:

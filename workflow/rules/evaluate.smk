@@ -49,6 +49,7 @@ rule evaluate:
     threads: 1
     resources:
         gpu=TABLE.gpus,
+        mem_mb=TABLE.memory_of,
         device=TABLE.config["device"],
     params:
         folder=subpath(input.model, parent=True),
