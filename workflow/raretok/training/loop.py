@@ -328,12 +328,13 @@ def train(run: dict, corpus, output: Path, state: Path, options: Options) -> Non
         )
 
     log_every = max(1, steps // HISTORY_ROWS)
-    last_save = time.monotonic()
+    next_save = time.monotonic() + options.checkpoint_seconds
     while True:
         at_end = progress.step == steps
         is_due = progress.step > 0 and progress.step % validation["every"] == 0
         if (is_due or at_end) and progress.validated_step != progress.step:
-            loss = task.validation_loss(trainer.model, progress.step, lambda: stop.signal)
+            with parametrize.cached():
+                loss = task.validation_loss(trainer.model, progress.step, lambda: stop.signal)
             if loss is None:
                 save_and_stop()
             if not math.isfinite(loss):
@@ -352,7 +353,7 @@ def train(run: dict, corpus, output: Path, state: Path, options: Options) -> Non
         leaving = task.leaving(progress.step, trainer.memory)
         update = trainer.backward(task.micro_batches(progress.step), progress.step, leaving)
         is_log_step = (progress.step + 1) % log_every == 0
-        is_save_step = stop.signal is not None or time.monotonic() - last_save >= options.checkpoint_seconds
+        is_save_step = stop.signal is not None or time.monotonic() >= next_save
         if options.checkpoint_steps:
             is_save_step = is_save_step or (progress.step + 1) % options.checkpoint_steps == 0
         # On a GPU reading a number waits for it, so it is read only when something is written.
@@ -374,8 +375,11 @@ def train(run: dict, corpus, output: Path, state: Path, options: Options) -> Non
         if is_save_step:
             if stop.signal:
                 save_and_stop()
+            before = time.monotonic()
             save()
-            last_save = time.monotonic()
+            # A large model takes long to save: not more than a thirtieth of the time goes into it.
+            spent = time.monotonic() - before
+            next_save = time.monotonic() + max(options.checkpoint_seconds, 30 * spent)
         clock.report(update.nll)
 
     clock.stop()
