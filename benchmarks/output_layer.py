@@ -146,7 +146,8 @@ class Row:
         if name == LIGER:
             from liger_kernel.transformers.functional import liger_fused_linear_cross_entropy
 
-            return lambda h, w, x, y: liger_fused_linear_cross_entropy(h.flatten(0, 1), w.to(h.dtype), y.flatten())
+            low = torch.bfloat16
+            return lambda h, w, x, y: liger_fused_linear_cross_entropy(h.flatten(0, 1).to(low), w.to(low), y.flatten())
         form = plain_loss if name in (PLAIN, COMPILED) else printed_loss
         form = torch.compile(form) if name in (COMPILED, PRINTED_COMPILED) else form
         if name in (PLAIN, COMPILED):

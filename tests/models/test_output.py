@@ -21,7 +21,7 @@ from raretok.methods import (
     threshold,
     unlikelihood,
 )
-from raretok.models import output
+from raretok.models import output, softmax
 from raretok.models.output import output_loss
 
 TOLERANCE = {"rtol": 0, "atol": 1e-12}
@@ -404,3 +404,41 @@ def test_bf16_is_as_close_to_float64_as_plain_cross_entropy(gate, types):
             assert all(gradient.dtype == torch.float32 for gradient in gradients)
             total += torch.stack([(a - b).norm() / b.norm() for a, b in zip(gradients, target, strict=True)]).float()
     assert (mine <= 1.05 * plain).all(), mine / plain
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("gate", ["none", "agg", "freeze_bc", "alg1"])
+def test_the_compiled_kernels_form_is_the_same(monkeypatch, gate, smoothing):
+    """What a GPU compiles, run uncompiled: as exact, and in place."""
+    monkeypatch.setattr(output, "FUSED_DEVICES", ("cpu",))
+    monkeypatch.setattr(output, "chunk_positions", lambda *_: 4)
+    monkeypatch.setattr(softmax.fused_gradient, "compiled", softmax.softmax_gradient)
+    case = random_case(15)
+    config = {"loss": {"name": "cross_entropy", "label_smoothing": smoothing}}
+    result, state = run(case, config, gate)
+    assert_same(
+        result.loss,
+        literal(case, state, lambda z, y, h, w: cross_entropy.reference(z, y, smoothing), None),
+        case.leaves,
+    )
+    z = torch.randn(5, 9, dtype=torch.bfloat16)
+    expected = softmax.cross_entropy_gradient(z.float(), torch.arange(5), smoothing)
+    loss, nll, d = softmax.fused_gradient(z, torch.arange(5), smoothing)
+    assert d is z
+    torch.testing.assert_close((loss, nll), expected[:2])
+    torch.testing.assert_close(d.float(), expected[2], rtol=2**-8, atol=0)
+
+
+def test_without_a_compiler_the_loss_goes_on(monkeypatch):
+    def broken(*_):
+        raise RuntimeError("no compiler here\nat all")
+
+    fusion = softmax.Fusion()
+    monkeypatch.setattr(output, "FUSED_DEVICES", ("cpu",))
+    monkeypatch.setattr(output, "fused_gradient", fusion)
+    monkeypatch.setattr(torch, "compile", lambda form: broken)
+    case = random_case(16)
+    with pytest.warns(UserWarning, match=r"torch.compile does not work here \(no compiler here\)"):
+        result, state = run(case, {}, "agg")
+    assert_same(result.loss, literal(case, state, LOSSES["cross_entropy"][1], None), case.leaves)
+    assert not fusion.works

@@ -26,7 +26,13 @@ def update_counts(targets, types: int):
     import torch
     from torch import distributed
 
-    counts = torch.bincount(targets.flatten(), minlength=types)
+    targets = targets.flatten()
+    if targets.is_cuda:
+        # bincount would make the host wait for the device.
+        counts = torch.zeros(types, dtype=torch.int64, device=targets.device)
+        counts.scatter_add_(0, targets, torch.ones_like(targets))
+    else:
+        counts = targets.bincount(minlength=types)
     if distributed.is_available() and distributed.is_initialized():
         distributed.all_reduce(counts)
     return counts

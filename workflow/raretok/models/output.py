@@ -21,10 +21,14 @@ from dataclasses import dataclass
 import torch
 from torch.nn import functional as F
 
+from raretok.models.softmax import cross_entropy_gradient, fused_gradient
+
 # Bytes of logits that are held at once: what a CPU's cache holds, what a GPU fills its cores with.
 CHUNK_BYTES = {"cpu": 8 * 2**20, "cuda": 192 * 2**20}
 # Positions of a chunk at least: every chunk reads and writes all of dL/dW once.
 LEAST_POSITIONS = 256
+# Where D of cross-entropy is made by a compiled kernel.
+FUSED_DEVICES = ("cuda",)
 
 
 @dataclass
@@ -149,12 +153,12 @@ def arrange(targets: torch.Tensor, gating, is_padding: torch.Tensor | None) -> l
         return [Segment(slice(None), len(targets))]
     gates, classes = gating if gating is not None else (None, torch.zeros_like(targets))
     number = 1 if gates is None else len(gates)
-    facts = [torch.zeros(number, dtype=torch.long, device=targets.device)]
-    if gates is not None:
-        facts = [classes[gates[classes, targets] != 1].bincount(minlength=number)]
+    own_is_gated = torch.zeros_like(targets, dtype=torch.bool) if gates is None else gates[classes, targets] != 1
     if is_padding is not None:
         classes = classes.masked_fill(is_padding, number)
-    sizes, own_gated = torch.stack([classes.bincount(minlength=number + 1)[:number], *facts]).tolist()
+    members = classes == torch.arange(number, device=classes.device)[:, None]
+    # The host waits for the device here, and nowhere else.
+    sizes, gated = torch.stack([members.sum(dim=1), (members & own_is_gated).sum(dim=1)]).tolist()
     segments = []
     order = None if max(sizes) == len(targets) else classes.argsort(stable=True)
     for c in sorted(range(number), key=lambda c: -sizes[c]):
@@ -162,7 +166,7 @@ def arrange(targets: torch.Tensor, gating, is_padding: torch.Tensor | None) -> l
         positions = slice(None) if order is None else order[start : start + sizes[c]]
         if sizes[c]:
             gate = None if gates is None else gates[c]
-            segments.append(Segment(positions, sizes[c], gate, not segments and not own_gated[c]))
+            segments.append(Segment(positions, sizes[c], gate, not segments and not gated[c]))
     return segments
 
 
@@ -179,6 +183,13 @@ class _Job:
     padding: int | None
     with_gradient: bool
 
+    @property
+    def is_cross_entropy(self) -> bool:
+        """Whether D has the closed form, softmax minus target, from plain logits."""
+        method = self.method
+        is_plain = method.perturbation is None and method.training_temperature == 1.0 and not self.on_tokens
+        return is_plain and method.loss.__module__.endswith(".cross_entropy")
+
     def chunk_loss(self, z, index, hidden, weight):
         """Loss and gradients of one chunk.
 
@@ -187,8 +198,7 @@ class _Job:
         (or None).
         """
         method, targets = self.method, self.targets[index]
-        is_plain = method.perturbation is None and method.training_temperature == 1.0
-        if is_plain and not self.on_tokens and method.loss.__module__.endswith(".cross_entropy"):
+        if self.is_cross_entropy:
             return *cross_entropy_gradient(z, targets, method.loss.label_smoothing), None, None, None
         with torch.set_grad_enabled(self.with_gradient):
             leaves = [leaf.detach().requires_grad_(self.with_gradient) for leaf in (z, hidden, weight)]
@@ -232,16 +242,21 @@ class _ChunkedLoss(torch.autograd.Function):
             bias_gradient = None if bias is None else torch.zeros_like(bias, dtype=high)
             logits_gradient = None if logits is None else torch.zeros_like(logits)
             past = None
+            fuses = job.is_cross_entropy and device in FUSED_DEVICES
             for segment in job.segments:
                 gate = None if segment.gate is None else segment.gate.to(high)
                 by_rows = segment.by_rows and not job.on_tokens
                 for index in segment.chunks(chunk_positions(len(weight), low.itemsize, device)):
                     h, y = hidden[index], job.targets[index]
                     low_h = h.to(low)
-                    z = F.linear(low_h, low_weight, low_bias).to(high)
+                    z = F.linear(low_h, low_weight, low_bias)
                     if logits is not None:
                         logits.data[index] = z.to(logits.dtype)
-                    loss, nll, d, extra, past_h, past_w = job.chunk_loss(z, index, h.to(high), weight)
+                    if fuses and (gate is None or by_rows):
+                        loss, nll, d = fused_gradient(z, y, job.method.loss.label_smoothing)
+                        extra = past_h = past_w = None
+                    else:
+                        loss, nll, d, extra, past_h, past_w = job.chunk_loss(z.to(high), index, h.to(high), weight)
                     total += torch.stack([loss, nll])
                     if not job.with_gradient:
                         continue
@@ -252,7 +267,7 @@ class _ChunkedLoss(torch.autograd.Function):
                     if logits is not None:
                         logits_gradient[index] = both.to(logits.dtype)
                     if bias is not None:
-                        bias_gradient += both.sum(dim=0)
+                        bias_gradient += both.sum(dim=0, dtype=high)
                     if gate is not None and not by_rows:
                         gated = gate_entries(d, gate, y)
                         low_d = (gated if extra is None else gated + extra).to(low)
@@ -279,25 +294,6 @@ class _ChunkedLoss(torch.autograd.Function):
         # In place, each in its input's precision.
         scaled = [None if g is None else g.mul_(scale).to(low) for g, low in zip(gradients, ctx.dtypes, strict=True)]
         return *scaled, None, None
-
-
-def cross_entropy_gradient(z, targets, label_smoothing: float = 0.0):
-    """Summed cross-entropy, summed plain NLL and D = softmax - smoothed one-hot, in place of z: n x V, float32 up.
-
-    One softmax gives D and the log normaliser both: at the largest logit the probability is at least 1 / V, so its
-    logarithm loses nothing, where the target's own might underflow.
-    """
-    rows = targets[:, None]
-    target_logits, largest = z.gather(1, rows).squeeze(1), z.amax(dim=1)
-    mean = z.mean(dim=1) if label_smoothing else None
-    d = torch.softmax(z, dim=1, out=z)
-    log_normaliser = largest - d.amax(dim=1).log()
-    loss = nll = (log_normaliser - target_logits).sum()
-    if label_smoothing:
-        loss = (1 - label_smoothing) * nll + label_smoothing * (log_normaliser - mean).sum()
-        d -= label_smoothing / z.shape[1]
-    d.scatter_add_(1, rows, d.new_full(rows.shape, label_smoothing - 1))
-    return loss, nll, d
 
 
 def gate_entries(d, gate, targets):
