@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from raretok.data.groups import bounds, group_of, masses, masses_of_ids
+from raretok.data.groups import bounds, group_of, masses
 from raretok.errors import UserError
 
 NUMBERS = Path(__file__).parents[2] / "config" / "published" / "numbers.csv"
@@ -65,13 +65,11 @@ def test_an_unknown_rule_is_one_sentence():
         bounds({"percent": 3}, COUNTS)
 
 
-def test_masses_add_up_and_are_those_of_the_ids():
+def test_masses_add_up():
     limits = (8, 18)
-    ids = np.random.default_rng(1).permutation(np.repeat(np.arange(40), COUNTS)).astype(np.uint16)
     shares = masses(limits, COUNTS)
     assert shares.sum() == pytest.approx(1, abs=1e-15)
     assert shares == pytest.approx([0.78, 0.18, 0.04], abs=1e-15)
-    assert np.array_equal(masses_of_ids(limits, ids), shares)
     assert group_of(limits, np.array([[0, 7], [8, 17], [18, 39]])).tolist() == [[0, 0], [1, 1], [2, 2]]
 
 

@@ -39,6 +39,9 @@ def test_every_form_is_read_alike(tmp_path, content, pairs):
         (b"one\ttwo\tscore\n", "pairs has no pairs"),
         (b"a b 1\na b\n", "line 2 is no pair of words with a score: 'a b'"),
         (b"a b 1\na b c\n", "line 2 is no pair"),
+        # A first line that is no header either.
+        (b"a b\na b 1\n", "pairs, line 1 is no pair of words with a score: 'a b'"),
+        (b"a b 7,5\nc d 1\n", "line 1 is no pair of words with a score: 'a b 7,5'"),
         (b"a b 1\n\xff b 2\n", "pairs is not UTF-8"),
     ],
 )

@@ -63,6 +63,8 @@ def test_rows_are_the_contracts(language_run, prepared):
         "isotropy_sign_free": ["weights@best", "weights@last"],
     }
     expected = {(m, g, s) for m, splits in on_groups.items() for s in splits for g in (*GROUPS, "total", *index)}
+    aggregate = ("perplexity", "perplexity_plain", "uniq", "isotropy")
+    expected |= {(m, "nonrare", s) for m in aggregate for s in on_groups[m]}
     without_total = {
         "group_mass": ["train@data", "valid@data", "test@data"],
         "group_types": ["train@data"],
@@ -117,6 +119,11 @@ def test_numbers_agree_with_each_other_and_with_the_model(language_run, prepared
         weights = model.output_weight.double().numpy()
         assert value["isotropy", "total", f"weights@{checkpoint}"] == pytest.approx(isotropy(weights)[0])
         assert value["isotropy", "rare@index", f"weights@{checkpoint}"] == pytest.approx(isotropy(weights[50:])[0])
+        third = bounds(SETTINGS["groups"][0], prepared.counts)[1]
+        nonrare = found.nll[test < third]
+        assert value["perplexity_plain", "nonrare", split] == pytest.approx(math.exp(nonrare.mean()), rel=1e-12)
+        assert rows["perplexity_plain", "nonrare", split]["n"] == len(nonrare)
+        assert value["uniq", "nonrare", split] == len({i for i in found.predicted.tolist() if i < third})
         if checkpoint == "best":
             windowed = math.exp(score(model, test, 16, 11, 2).nll.mean())
             assert value["perplexity", "total", split] == pytest.approx(windowed, rel=1e-12)
@@ -140,6 +147,7 @@ def test_numbers_of_the_matrix_are_those_of_its_groups(language_run, prepared):
         for group, part in zip(GROUPS, (slice(0, first), slice(first, third), slice(third, None)), strict=True):
             expected = products[part, part][off[part, part]].mean()
             assert value["inner_product", group, split] == pytest.approx(expected)
+        assert value["isotropy", "nonrare", split] == pytest.approx(isotropy(w[:third])[0])
         singular = np.linalg.svd(w, compute_uv=False)
         assert value["singular_sum", "total", split] == pytest.approx((singular / singular[0]).sum())
         with np.load(language_run / "out" / "arrays.npz") as arrays:
@@ -148,8 +156,10 @@ def test_numbers_of_the_matrix_are_those_of_its_groups(language_run, prepared):
                 expected = separability(plane[:first], plane[third:])
                 assert value["separability", name, split] == pytest.approx(expected, abs=0.02)
         if checkpoint == "best":
-            ids, _ = nearest(w, 4)
-            assert value["rare_neighbours", "rare", split] == pytest.approx((ids[third:] >= third).mean())
+            occur = np.flatnonzero((prepared.counts > 0) & (np.arange(len(w)) > 3))
+            assert len(occur) < len(w) - 3  # <s> and <pad> alone never occur
+            ids = occur[nearest(w[occur], 4)[0][occur >= third]]
+            assert value["rare_neighbours", "rare", split] == pytest.approx((ids >= third).mean())
 
 
 def test_arrays_are_the_contracts(language_run, prepared):
@@ -184,6 +194,8 @@ def test_arrays_are_the_contracts(language_run, prepared):
             "rare_alignment.mean": (2,),
         }
         assert arrays["vocabulary"].tolist() == list(prepared.symbols)
+        assert (prepared.counts[arrays["best.neighbours"]] > 0).all()
+        assert (arrays["best.neighbours"] > 3).all()
         assert (arrays["best.neighbour_queries"] >= arrays["bounds"][1]).all()
         first = codec_of(prepared).text(prepared.tokens("test")[:5].tolist())
         assert arrays["best.generated.prefixes"][0] == first
@@ -241,7 +253,10 @@ def test_pieces_of_words_are_those_without_a_space(language_run, prepared):
         ({"queries": [1]}, "evaluation.queries is"),
         ({"queries": {"many": 3}}, "evaluation.queries is"),
         ({"queries": {"rare": 0}}, "evaluation.queries.rare is 0"),
-        ({"queries": ["xyzzyx"]}, "evaluation.queries names 'xyzzyx', which is no type of corpus tiny; choose"),
+        (
+            {"queries": ["xyzzyx"]},
+            "names 'xyzzyx', which is no type of corpus tiny that occurs in training; choose",
+        ),
         ({"word_similarity": ["MEN"]}, "evaluation.word_similarity must map names"),
         ({"word_similarity": {"RW": "rw"}}, "evaluation.word_similarity names RW, whose file is not given"),
         ({"block": 17}, "evaluation.block is 17, but the model reads 16 tokens (model.context)"),

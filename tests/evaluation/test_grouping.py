@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raretok.data.groups import masses
-from raretok.evaluation.grouping import Groups, distinct, group_perplexities
+from raretok.evaluation.grouping import Groups, distinct, group_perplexities, nonrare_perplexity
 from raretok.evaluation.scores import score
 
 GROUPS = Groups(("freq", "med", "rare"), (3, 8), 10)
@@ -36,6 +36,13 @@ def test_masses_and_group_perplexities_make_up_the_total(items):
             assert values[group] == pytest.approx(math.exp(own.mean()), rel=1e-9)
         else:
             assert math.isnan(values[group])
+
+
+def test_non_rare_is_the_first_and_second_group_together():
+    targets, nll = np.array([0, 7, 9, 8, 3]), np.array([1.0, 3.0, 9.0, 8.0, 2.0])
+    assert nonrare_perplexity(nll, targets, GROUPS) == (pytest.approx(math.exp(2)), 3)
+    value, number = nonrare_perplexity(nll[2:4], targets[2:4], GROUPS)
+    assert (math.isnan(value), number) == (True, 0)
 
 
 def test_a_model_of_known_probabilities_has_known_perplexities():

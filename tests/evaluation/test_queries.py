@@ -7,23 +7,32 @@ from raretok.errors import UserError
 from raretok.evaluation.queries import query_ids
 
 SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>", " the", "home", " home", "page", "-", " rare", "x1", " odd", "<unused 0>")
-COUNTS = np.array([0, 0, 9, 8, 7, 6, 5, 4, 3, 2, 2, 1, 0])
+# All but the special types and the unused one.
+KNOWN = np.arange(13) % 12 > 3
 
 
 def test_a_word_is_looked_up_with_a_space_first_then_without():
-    assert query_ids(["home", "page", " the", "</s>"], SYMBOLS, COUNTS, 8, "c").tolist() == [6, 7, 4, 2]
-    assert query_ids([], SYMBOLS, COUNTS, 8, "c").tolist() == []
+    assert query_ids(["home", "page", " the"], SYMBOLS, KNOWN, 8, "c").tolist() == [6, 7, 4]
+    assert query_ids([], SYMBOLS, KNOWN, 8, "c").tolist() == []
 
 
 def test_rare_ones_occur_and_are_made_of_letters():
-    assert query_ids({"rare": 2}, SYMBOLS, COUNTS, 8, "c").tolist() == [9, 11]
-    assert query_ids({"rare": 9}, SYMBOLS, COUNTS, 4, "c").tolist() == [4, 5, 6, 7, 9, 11]
-    assert query_ids({"rare": 3}, SYMBOLS, COUNTS, 4, "c").tolist() == [4, 6, 11]
+    assert query_ids({"rare": 2}, SYMBOLS, KNOWN, 8, "c").tolist() == [9, 11]
+    assert query_ids({"rare": 9}, SYMBOLS, KNOWN, 4, "c").tolist() == [4, 5, 6, 7, 9, 11]
+    assert query_ids({"rare": 3}, SYMBOLS, KNOWN, 4, "c").tolist() == [4, 6, 11]
     # Where none is made of letters, those that occur; where none occurs, none.
-    assert query_ids({"rare": 3}, ("a", "b", "?", "1", "2"), np.array([5, 4, 3, 2, 0]), 2, "c").tolist() == [2, 3]
-    assert query_ids({"rare": 3}, SYMBOLS, COUNTS, 12, "c").tolist() == []
+    assert query_ids(
+        {"rare": 3}, ("a", "b", "?", "1", "2"), np.array([1, 1, 1, 1, 0], dtype=bool), 2, "c"
+    ).tolist() == [2, 3]
+    assert query_ids({"rare": 3}, SYMBOLS, KNOWN, 12, "c").tolist() == []
 
 
 def test_an_unknown_word_is_named():
-    with pytest.raises(UserError, match=r"'homepage'.*no type of corpus tiny; choose words of its vocabulary.json"):
-        query_ids(["home", "homepage"], SYMBOLS, COUNTS, 8, "tiny")
+    with pytest.raises(UserError, match=r"'homepage'.*no type of corpus tiny that occurs in training; choose words of"):
+        query_ids(["home", "homepage"], SYMBOLS, KNOWN, 8, "tiny")
+
+
+@pytest.mark.parametrize("word", ["</s>", "<unused 0>"])
+def test_special_and_unseen_types_are_no_queries(word):
+    with pytest.raises(UserError, match=f"'{word}'.*no type of corpus tiny that occurs"):
+        query_ids([word], SYMBOLS, KNOWN, 8, "tiny")

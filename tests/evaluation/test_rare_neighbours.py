@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from raretok.evaluation import rare_neighbours
-from raretok.evaluation.neighbours import nearest, nearest_to
+from raretok.evaluation.neighbours import nearest, nearest_to, occurring
 from raretok.evaluation.rare_neighbours import rare_share
 
 
@@ -39,3 +39,27 @@ def test_queries_have_the_same_neighbours_as_in_the_whole_table():
         found, cosines = nearest_to(w, np.array(queries, dtype=int), 6)
         np.testing.assert_array_equal(found, ids[queries] if queries else np.zeros((0, 6)))
         np.testing.assert_allclose(cosines, values[queries] if queries else np.zeros((0, 6)), atol=1e-12)
+
+
+def test_special_and_unseen_types_neither_ask_nor_answer(monkeypatch):
+    """As if their rows were not there: the lists of the others alone, renumbered."""
+    monkeypatch.setattr(rare_neighbours, "COSINES", 40)
+    counts = np.array([0, 0, 90, 5, *range(40, 16, -1), 0, 0])
+    known = occurring(counts, (0, 1, 2, 3))
+    ids = np.flatnonzero(known)
+    assert ids.tolist() == list(range(4, 28))
+    w = np.random.default_rng(2).normal(0.1, 1, (30, 4)).astype(np.float32)
+    w[[2, 28, 29]] = w[[27, 26, 25]]  # an unmasked one would be the nearest of all
+    expected, cosines = nearest(w[ids], 5)
+    found, values = nearest_to(w, ids, 5, known)
+    np.testing.assert_array_equal(found, ids[expected])
+    np.testing.assert_allclose(values, cosines, atol=1e-6)
+    share, slots = rare_share(torch.from_numpy(w), 20, 5, known)
+    assert slots == 8 * 5
+    assert share == pytest.approx((ids[expected[16:]] >= 20).mean())
+    assert nearest_to(w, ids[:2], 99, known)[0].shape == (2, 23)
+    assert rare_share(torch.from_numpy(w), 20, 99, known)[1] == 8 * 23
+    # Nothing rare ever occurred.
+    share, slots = rare_share(torch.from_numpy(w), 28, 5, known)
+    assert math.isnan(share)
+    assert slots == 0

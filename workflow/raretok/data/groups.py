@@ -62,14 +62,6 @@ def masses(limits: tuple[int, int], counts: np.ndarray) -> np.ndarray:
     return sums / sums.sum()
 
 
-def masses_of_ids(limits: tuple[int, int], ids: np.ndarray) -> np.ndarray:
-    """The groups' shares of the tokens `ids`, (3,) float64; ids may be a memory map of any length."""
-    sums = np.zeros(3, dtype=np.int64)
-    for start in range(0, len(ids), 2**22):
-        sums += np.bincount(group_of(limits, ids[start : start + 2**22]), minlength=3)
-    return sums / sums.sum()
-
-
 def _describe(rule: Mapping) -> str:
     return ", ".join(f"{key} {value}" for key, value in rule.items() if key in _KEYS)
 

@@ -9,7 +9,8 @@ def read_pairs(path: Path | str) -> list[tuple[str, str, float]]:
     """The pairs in the file at `path`, in its order.
 
     A line has two words and a score, between tabs or blanks; what follows is ignored. So MEN (natural form), the
-    combined WordSim-353, RG65, RW and our own similarity.tsv are read alike. A first line without a score is a header.
+    combined WordSim-353, RG65, RW and our own similarity.tsv are read alike. A first line whose third field has no
+    digit is a header.
 
     Raises UserError if the file is missing, is not UTF-8, has no pairs, or has another line without a score.
     """
@@ -30,7 +31,7 @@ def read_pairs(path: Path | str) -> list[tuple[str, str, float]]:
         try:
             pairs.append((fields[0].strip(), fields[1].strip(), float(fields[2])))
         except (IndexError, ValueError) as error:
-            if number == 1:
+            if number == 1 and len(fields) > 2 and not any(character.isdigit() for character in fields[2]):
                 continue
             raise UserError(f"{path}, line {number} is no pair of words with a score: {line[:80]!r}") from error
     if not pairs:

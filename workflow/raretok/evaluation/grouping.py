@@ -59,6 +59,14 @@ def group_perplexities(nll: np.ndarray, targets: np.ndarray, groups: Groups) -> 
         return np.exp(sums / numbers), numbers
 
 
+def nonrare_perplexity(nll: np.ndarray, targets: np.ndarray, groups: Groups) -> tuple[float, int]:
+    """Perplexity of the targets in the first and second group together, and their number (agg figure 5; A23)."""
+    frequent = np.asarray(targets) < groups.bounds[1]
+    number = int(frequent.sum())
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float(np.exp(np.divide(nll[frequent].sum(), number))), number
+
+
 def distinct(ids: np.ndarray, groups: Groups) -> np.ndarray:
     """Uniq: how many different ids lie in each group, and in all; (4,) int64 (agg, section 5.1).
 

@@ -11,7 +11,7 @@ import torch
 from raretok.data.groups import masses
 from raretok.data.tokenizers import END, UNKNOWN, Codec
 from raretok.evaluation import generation
-from raretok.evaluation.grouping import Groups, distinct, group_perplexities
+from raretok.evaluation.grouping import Groups, distinct, group_perplexities, nonrare_perplexity
 from raretok.evaluation.isotropy import isotropy
 from raretok.evaluation.language_settings import LanguageSettings
 from raretok.evaluation.neighbours import nearest_to
@@ -23,6 +23,9 @@ from raretok.evaluation.separability import separability
 from raretok.evaluation.signature import signature
 from raretok.evaluation.similarity import mean_cosine, mean_cosine_between, mean_inner_product
 from raretok.evaluation.word_similarity import word_similarity
+
+# The first and second group together, of the first set of groups (inventory, A23).
+NONRARE = "nonrare"
 
 
 def data_rows(corpus, groups: list[Groups]) -> list[dict]:
@@ -80,7 +83,7 @@ def text_rows(
 def score_rows(
     metric: str, scores: Scores, targets: np.ndarray, groups: list[Groups], split: str, fields: Mapping
 ) -> list[dict]:
-    """Perplexity by group under the name `metric`; Uniq where there are predictions."""
+    """Perplexity by group under the name `metric`; Uniq where there are predictions. Of the first set, non-rare too."""
     rows = []
     for one in groups:
         values, numbers = group_perplexities(scores.nll, targets, one)
@@ -88,6 +91,11 @@ def score_rows(
         if scores.predicted is not None:
             found = distinct(scores.predicted, one)
             rows += _four("uniq", one, split, found, [len(targets)] * 4, **fields)
+            if not one.suffix:
+                rows.append(_row("uniq", NONRARE, split, found[0] + found[1], len(targets), one, **fields))
+        if not one.suffix:
+            value, number = nonrare_perplexity(scores.nll, targets, one)
+            rows.append(_row(metric, NONRARE, split, value, number, one, **fields))
     return rows
 
 
@@ -108,6 +116,8 @@ def weight_rows(weights: np.ndarray, groups: list[Groups], checkpoint: str) -> t
             rows.append(_row("inner_product", label, split, value, size, one, pairs="without_self", **fields))
     one = groups[0]
     first, _, third = one.parts
+    value, _ = isotropy(weights[: third.start])
+    rows.append(_row("isotropy", NONRARE, split, value, third.start, one, eigenvectors="as_returned", **fields))
     between = mean_cosine_between(weights[third], weights[first])
     pairs = (first.stop - first.start) * (third.stop - third.start)
     rows.append(_row("cosine_rare_frequent", "", split, between, pairs, one, **fields))
@@ -116,11 +126,12 @@ def weight_rows(weights: np.ndarray, groups: list[Groups], checkpoint: str) -> t
     singular = relative_singular_values(weights)
     rows.append(_row("singular_sum", total, split, singular.sum(), len(singular), None, **fields))
     arrays = {}
+    classifier = {"classifier": "lda", "threshold": "best_balanced", "held_out": "no"}
     for name, centred in (("svd", False), ("pca", True)):
         points = plane(weights, centred)
         value = separability(points[first], points[third])
         used = first.stop - first.start + third.stop - third.start
-        rows.append(_row("separability", name, split, value, used, one, classifier="lda", held_out="no", **fields))
+        rows.append(_row("separability", name, split, value, used, one, **classifier, **fields))
         arrays[f"{checkpoint}.{name}"] = points.astype(np.float32)
     if checkpoint == "best":
         arrays["best.singular_values"] = singular
@@ -143,12 +154,20 @@ def similarity_rows(weights: np.ndarray, corpus, codec: Codec, pairs: Mapping[st
 
 
 def neighbour_rows(
-    matrix: torch.Tensor, weights: np.ndarray, groups: Groups, queries: np.ndarray, settings: LanguageSettings
+    matrix: torch.Tensor,
+    weights: np.ndarray,
+    groups: Groups,
+    queries: np.ndarray,
+    known: np.ndarray,
+    settings: LanguageSettings,
 ) -> tuple[list[dict], dict[str, np.ndarray]]:
-    """Neighbours of the queries, and how rare those of rare types are. matrix: W on the device, weights: the same."""
-    ids, cosines = nearest_to(weights, queries, settings.neighbours)
-    share, slots = rare_share(matrix, groups.bounds[1], settings.neighbours)
-    fields = {"neighbours": f"top{settings.neighbours}", "checkpoint": "best"}
+    """Neighbours of the queries, and how rare those of rare types are, among the types that are `known` (V booleans).
+
+    matrix: W on the device, weights: the same.
+    """
+    ids, cosines = nearest_to(weights, queries, settings.neighbours, known)
+    share, slots = rare_share(matrix, groups.bounds[1], settings.neighbours, known)
+    fields = {"neighbours": f"top{settings.neighbours}", "types": "occurring", "checkpoint": "best"}
     arrays = {
         "best.neighbour_queries": queries,
         "best.neighbours": ids.astype(np.int32),

@@ -19,6 +19,7 @@ from raretok.errors import UserError
 from raretok.evaluation import language
 from raretok.evaluation.grouping import Groups
 from raretok.evaluation.language_settings import LanguageSettings
+from raretok.evaluation.neighbours import occurring
 from raretok.evaluation.queries import query_ids
 from raretok.evaluation.snapshots import measure_snapshots
 from raretok.models import load_model
@@ -51,7 +52,8 @@ def evaluate_run(
             f"--word-similarity {missing[0]}=PATH or take the set out of the settings"
         )
     codec = codec_of(corpus)
-    queries = query_ids(settings.queries, corpus.symbols, corpus.counts, groups[0].bounds[1], corpus.name)
+    known = occurring(corpus.counts, corpus.special)
+    queries = query_ids(settings.queries, corpus.symbols, known, groups[0].bounds[1], corpus.name)
     rows = language.data_rows(corpus, groups)
     arrays = {
         "vocabulary": np.array(corpus.symbols),
@@ -62,15 +64,17 @@ def evaluate_run(
     for checkpoint, file in CHECKPOINTS.items():
         model = load_model(folder / file, dict(model_settings), vocabulary=corpus.types, device=device)
         # Often the last checkpoint is the best: then its text is scored already.
-        known = plain if previous is not None and same_weights(model, previous) else None
+        scored = plain if previous is not None and same_weights(model, previous) else None
         weights = model.output_weight.detach().float().cpu().numpy().astype(np.float64)
-        more_rows, plain = language.text_rows(model, corpus, groups, settings, checkpoint, device, known)
+        more_rows, plain = language.text_rows(model, corpus, groups, settings, checkpoint, device, scored)
         rows, previous = rows + more_rows, model
         more_rows, more_arrays = language.weight_rows(weights, groups, checkpoint)
         rows, arrays = rows + more_rows, arrays | more_arrays
         if checkpoint == "best":
             rows += language.similarity_rows(weights, corpus, codec, pairs)
-            more_rows, more_arrays = language.neighbour_rows(model.output_weight, weights, groups[0], queries, settings)
+            more_rows, more_arrays = language.neighbour_rows(
+                model.output_weight, weights, groups[0], queries, known, settings
+            )
             rows, arrays = rows + more_rows, arrays | more_arrays
             more_rows, more_arrays = language.generated_rows(
                 model, corpus, codec, model_settings["context"], settings, device

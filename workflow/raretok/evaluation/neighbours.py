@@ -1,5 +1,7 @@
 """Nearest tokens by cosine similarity; how many are related characters (stop_jostling, 4.6 and table 2)."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from raretok.evaluation.similarity import unit_rows
@@ -21,14 +23,30 @@ def nearest(embeddings: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     return _largest(similarity, k)
 
 
-def nearest_to(embeddings: np.ndarray, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+def occurring(counts: np.ndarray, special: Sequence[int]) -> np.ndarray:
+    """Which of V types can be queries and neighbours: those that training saw (`counts`) and that are not special.
+
+    What never occurred, such as types that fill up the vocabulary, was only ever pushed away: it says nothing of words.
+    """
+    known = np.asarray(counts) > 0
+    known[list(special)] = False
+    return known
+
+
+def nearest_to(
+    embeddings: np.ndarray, queries: np.ndarray, k: int, known: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Ids and cosines (q x k each) of the k tokens most similar to each of the q ids `queries`, itself excluded.
 
-    As `nearest`, for a vocabulary whose V x V cosines do not fit: q x V are held.
+    As `nearest`, for a vocabulary whose V x V cosines do not fit: q x V are held. known: which types are neighbours
+    (V booleans, as the queries themselves are); without, all. k is cut to their number less one.
     """
     unit = unit_rows(embeddings)
     similarity = unit[queries] @ unit.T
     np.put_along_axis(similarity, np.asarray(queries)[:, None], -np.inf, axis=1)
+    if known is not None:
+        similarity[:, ~known] = -np.inf
+        k = min(k, max(0, int(known.sum()) - 1))
     return _largest(similarity, k)
 
 

@@ -8,20 +8,21 @@ from raretok.errors import UserError
 
 
 def query_ids(
-    queries: Sequence[str] | Mapping[str, int], symbols: Sequence[str], counts: np.ndarray, first_rare: int, corpus: str
+    queries: Sequence[str] | Mapping[str, int], symbols: Sequence[str], known: np.ndarray, first_rare: int, corpus: str
 ) -> np.ndarray:
     """Ids of the types whose neighbours are wanted.
 
     queries: words, looked up with a leading space first, then without; or {rare: n} for n types (fewer where there are
-    not as many) evenly spaced among the rare ones that occur in training and are made of letters, all that occur
-    where none is. symbols, counts: text and training count of the V types. Raises UserError for an unknown word.
+    not as many) evenly spaced among the rare ones that are known and made of letters, all that are known where none
+    is. symbols: texts of the V types. known: which of them occur in training and are not special; the others are no
+    queries (`neighbours.occurring`). Raises UserError for a word that is no known type.
     """
     if isinstance(queries, Mapping):
-        rare = [i for i in range(first_rare, len(symbols)) if counts[i] > 0]
+        rare = [i for i in range(first_rare, len(symbols)) if known[i]]
         rare = [i for i in rare if symbols[i].strip().isalpha()] or rare
         places = np.linspace(0, len(rare) - 1, min(queries["rare"], len(rare))).round().astype(np.int64)
         return np.array(rare, dtype=np.int64)[places]
-    ids = {symbol: i for i, symbol in reversed(list(enumerate(symbols)))}
+    ids = {symbol: i for i, symbol in reversed(list(enumerate(symbols))) if known[i]}
     return np.array([_find(word, ids, corpus) for word in queries], dtype=np.int64)
 
 
@@ -30,6 +31,6 @@ def _find(word: str, ids: Mapping[str, int], corpus: str) -> int:
         if symbol in ids:
             return ids[symbol]
     raise UserError(
-        f"evaluation.queries names {word!r}, which is no type of corpus {corpus}; choose words of its vocabulary.json, "
-        "or {rare: 3} to take three rare types"
+        f"evaluation.queries names {word!r}, which is no type of corpus {corpus} that occurs in training; "
+        "choose words of its vocabulary.json, or {rare: 3} to take three rare types"
     )

@@ -1,28 +1,34 @@
 """Share of rare tokens among the neighbours of all rare tokens (agg, table 13 and its claim)."""
 
+import numpy as np
 import torch
 
 # Cosines held at a time.
 COSINES = 2**24
 
 
-def rare_share(embeddings: torch.Tensor, first_rare: int, k: int) -> tuple[float, int]:
+def rare_share(embeddings: torch.Tensor, first_rare: int, k: int, known: np.ndarray | None = None) -> tuple[float, int]:
     """Share of rare tokens among the k nearest of every rare token, itself excluded, and the number of neighbours.
 
-    embeddings: W (V x d), on the device to compute on; float32. first_rare: rows from there on are rare. Nearest by
-    cosine; a row of length 0 has 0 with every row. k is cut to V - 1. Computed a few rows at a time, never V x V.
-    NaN when W holds a value that is not finite.
+    embeddings: W (V x d), on the device to compute on; float32. first_rare: rows from there on are rare. known: which
+    types are asked and are neighbours (V booleans, from `neighbours.occurring`); without, all. Nearest by cosine; a row
+    of length 0 has 0 with every row. k is cut to the number of other types. Computed a few rows at a time, never V x V.
+    NaN when W holds a value that is not finite, or no rare type is known.
     """
     w = torch.nn.functional.normalize(embeddings.float(), dim=1)
-    k = min(k, len(w) - 1)
-    rare = len(w) - first_rare
-    if not torch.isfinite(w).all():
-        return float("nan"), rare * k
+    if known is None:
+        known = np.ones(len(w), dtype=bool)
+    asked = first_rare + np.flatnonzero(known[first_rare:])
+    k = min(k, max(0, int(known.sum()) - 1))
+    slots = len(asked) * k
+    if not slots or not torch.isfinite(w).all():
+        return float("nan"), slots
+    masked = torch.from_numpy(~known).to(w.device)
+    queries = torch.from_numpy(asked).to(w.device)
     hits = 0
-    for start in range(first_rare, len(w), max(1, COSINES // len(w))):
-        rows = w[start : start + max(1, COSINES // len(w))]
-        cosines = rows @ w.T
-        own = torch.arange(start, start + len(rows), device=w.device)
+    for own in queries.split(max(1, COSINES // len(w))):
+        cosines = w[own] @ w.T
         cosines.scatter_(1, own[:, None], float("-inf"))
+        cosines.masked_fill_(masked, float("-inf"))
         hits += int((cosines.topk(k, dim=1).indices >= first_rare).sum())
-    return (hits / (rare * k) if rare * k else float("nan")), rare * k
+    return hits / slots, slots

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from raretok.evaluation.rank_correlation import spearman
 from raretok.evaluation.similarity import unit_rows
 
 
@@ -37,20 +38,3 @@ def word_similarity(
     covered = sum(unknown not in ids[word] for word in words)
     rho = spearman(np.array(cosines), np.array([score for _, _, score in pairs]))
     return WordSimilarity(100 * rho, len(pairs), covered / len(words), len(words))
-
-
-def ranks(values: np.ndarray) -> np.ndarray:
-    """Ranks from 1, float64; equal values share the mean of their ranks."""
-    _, group, sizes = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(sizes)
-    return (last - (sizes - 1) / 2)[group]
-
-
-def spearman(first: np.ndarray, second: np.ndarray) -> float:
-    """Correlation of the ranks of two sequences; NaN when one is constant or holds a NaN."""
-    if np.isnan(first).any() or np.isnan(second).any():
-        return float("nan")
-    a, b = ranks(first), ranks(second)
-    a, b = a - a.mean(), b - b.mean()
-    scale = np.sqrt((a @ a) * (b @ b))
-    return float(a @ b / scale) if scale else float("nan")

@@ -124,7 +124,7 @@ def figure3(definition: Definition, item: str, results: Results) -> Drawn:
     draw_legend(strip, group_handles(GROUPS))
     return figure, (
         f"{PROJECTION} Separability: balanced accuracy of a linear classifier of rare against frequent tokens in the "
-        "plane, mean over seeds; 0.5 is chance. Points are the first seed's. (c): "
+        "plane at its best border, mean over seeds; 0.5 is chance. Points are the first seed's. (c): "
         + seeds_note(results, methods).replace("Mean", "mean").replace("One", "one")
         + _derived(definition, results, methods)
     )
@@ -162,18 +162,22 @@ def figure4(definition: Definition, item: str, results: Results) -> Drawn:
 
 
 def figure5(definition: Definition, item: str, results: Results) -> Drawn:
-    """Perplexity, Uniq and I(W) of rare and of all tokens against alpha."""
-    figure = sheet(13, 7)
-    panels, strip = panels_over_legend(figure, 2, 3, sharex=True)
+    """Perplexity, Uniq and I(W) of rare, of non-rare and of all tokens against alpha (inventory, A23)."""
+    figure = sheet(13, 9.4)
+    panels, strip = panels_over_legend(figure, 3, 3, sharex=True)
     methods = shown_methods(definition, item)
     swept = [method for method in methods if method.name in ALPHAS]
     reference = next((method for method in methods if method.name not in ALPHAS), None)
     columns = (("perplexity", "perplexity"), ("uniq", "Uniq"), ("isotropy", "I(W)"))
     drawn = False
-    rows = (("rare", "rare tokens", LOOKS[2] | {"linestyle": "-"}), ("total", "all tokens", SERIES[0]))
+    rows = (
+        ("rare", "rare tokens", LOOKS[2] | {"linestyle": "-"}),
+        ("nonrare", "non-rare tokens", LOOKS[0]),
+        ("total", "all tokens", SERIES[0]),
+    )
     for row, (group, name, look) in zip(panels, rows, strict=True):
         for letter, axes, (metric, title) in zip("abc", row, columns, strict=True):
-            drawn |= _against_alpha(axes, results, swept, reference, metric, group, look)
+            drawn |= _against_alpha(axes, results, swept, reference, metric, group, name, look)
             if group == "rare":
                 axes.set_title(f"({letter}) {title}", loc="left")
             axes.set_ylabel(f"{title}, {name}")
@@ -190,20 +194,29 @@ def figure5(definition: Definition, item: str, results: Results) -> Drawn:
     ]
     scaled = "" if definition.comparable or not derived else f" Alphas of this scale: {', '.join(derived)}."
     return figure, (
-        "Above the rare group, below all tokens, each on its own scale; (a) and (b) of the test text. Bars: one sample "
-        f"standard deviation over seeds. {_seeds(results, methods)}{scaled}"
+        "Rare tokens, the others (frequent and medium), and all, each on its own scale; (a) and (b) of the test text. "
+        "The paper's panels show rare and all tokens, its text speaks of the non-rare ones. Bars: one sample standard "
+        f"deviation over seeds. {_seeds(results, methods)}{scaled}"
     )
 
 
 def _against_alpha(
-    axes: Axes, results: Results, swept: list[Method], reference: Method | None, metric: str, group: str, look: dict
+    axes: Axes,
+    results: Results,
+    swept: list[Method],
+    reference: Method | None,
+    metric: str,
+    group: str,
+    tokens: str,
+    look: dict,
 ) -> bool:
+    """One panel; `tokens`: the group's name in the legend. Whether anything was drawn."""
     points = {ALPHAS[method.name]: list(results.per_seed(method, metric, group).values()) for method in swept}
     points = {alpha: values for alpha, values in points.items() if values}
     line = list(results.per_seed(reference, metric, group).values()) if reference else []
     if line:
-        name = reference.label if group == "total" else None
-        axes.axhline(np.mean(line), color="#555555", linestyle=(0, (5, 2)), linewidth=1.4, label=name)
+        label = reference.label if group == "total" else None
+        axes.axhline(np.mean(line), color="#555555", linestyle=(0, (5, 2)), linewidth=1.4, label=label)
     if not points:
         not_run(axes, "AGG")
         return bool(line)
@@ -214,7 +227,7 @@ def _against_alpha(
         [np.std(points[alpha], ddof=1) if len(points[alpha]) > 1 else 0 for alpha in alphas],
         capsize=3,
         linewidth=1.8,
-        label="AGG, rare tokens" if group == "rare" else "AGG, all tokens",
+        label=f"AGG, {tokens}",
         **look,
     )
     axes.margins(x=0.08, y=0.15)

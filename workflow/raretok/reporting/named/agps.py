@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from raretok.reporting.named.evidence import Evidence, Found, translation
-from raretok.reporting.named.shared import LEFT, rare_first, spearman, until
+from raretok.reporting.named.shared import LEFT, rare_first, rises, until
 from raretok.reporting.predicates import Missing, Truth, all_of, at_least, greater
 
 BASELINE, COSREG, AGPS = "baseline", "cosreg", "agps"
@@ -85,8 +85,7 @@ def rare_pairs(evidence: Evidence) -> Found:
         start = int(rare.argmin())
         if start > len(rare) - 3:  # falls to the end
             return Truth(False, -1.0)
-        slack = spearman(steps[start:], rare[start:])
-        return Truth(slack > 0, slack)
+        return rises(steps[start:], rare[start:])
 
     steps, products = (evidence.array(FREEZE_UNTIL, f"snapshots.{key}") for key in ("steps", "inner_product"))
     note = "slack: Spearman of step and inner product from its minimum on; -1 where it falls to the end"

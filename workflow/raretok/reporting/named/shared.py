@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from raretok.evaluation.rank_correlation import spearman
 from raretok.reporting.named.evidence import Evidence
-from raretok.reporting.predicates import Missing, Truth
+from raretok.reporting.predicates import Missing, Truth, greater
 
 # A group has left the bulk when its centroid is as far from the centre as the points are spread (ours).
 LEFT = 1.0
@@ -57,16 +58,10 @@ def at(steps: np.ndarray, values: np.ndarray, step: float, *, after: bool = Fals
     return float(values[places[0] if after else places[-1]])
 
 
-def spearman(x, y) -> float:
-    """Spearman's rank correlation of two series, ties at their mean rank; 0 where one does not vary."""
-    x, y = _ranks(x), _ranks(y)
-    x, y = x - x.mean(), y - y.mean()
-    norm = np.sqrt((x**2).sum() * (y**2).sum())
-    return float((x * y).sum() / norm) if norm else 0.0
+def rises(x, y) -> Truth:
+    """Two series rise and fall together: Spearman's rank correlation, the slack, is above 0.
 
-
-def _ranks(values) -> np.ndarray:
-    values = np.asarray(values, dtype=float)
-    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    return (last - (counts - 1) / 2)[inverse]
+    A series that does not vary has none: it does not rise, by a slack of 0.
+    """
+    rho = spearman(x, y)
+    return Truth(False, 0.0) if np.isnan(rho) else greater(rho, 0)
