@@ -24,7 +24,7 @@ record: environment ## keep what the report of SCALE (default small) is made of 
 	@.venv/bin/python -m raretok record --results results/$(RECORDED_SCALE) --output results/recorded/$(RECORDED_SCALE)
 
 test: environment-test ## run the fast tests
-	@PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m pytest -m "not slow" $(ARGS)
+	@PATH="$(CURDIR)/.venv/bin:$$PATH" OMP_NUM_THREADS=1 .venv/bin/python -m pytest -m "not slow" -n auto --dist loadfile $(ARGS)
 
 lint: environment-test ## check the style of Python and Snakemake files
 	.venv/bin/python -m ruff check .
