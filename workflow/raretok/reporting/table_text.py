@@ -44,10 +44,12 @@ def legend(definition: Definition, cells: list[Cell]) -> list[str]:
         sentences.append(f"Mean ± sample standard deviation over {seeds} seeds.")
     elif any(cell.seeds for cell in cells):
         sentences.append("One seed." if seeds == 1 else f"First of {seeds} seeds.")
-    sentences.append("In parentheses: the paper's value.")
+    printed = any(cell.published for cell in cells)
+    if printed:
+        sentences.append("In parentheses: the paper's value.")
     if any(cell.best for cell in cells):
         sentences.append("Bold: the best of ours in its column and group.")
-    if any("[" in cell.row for cell in cells):
+    if printed and any("[" in cell.row for cell in cells):
         sentences.append(READINGS)
     if any(isinstance(cell.value, str) and RARE in cell.value for cell in cells):
         sentences.append(f"{RARE}: a token of the rare group. ␣: a blank.")

@@ -172,7 +172,7 @@ def figure5(definition: Definition, item: str, results: Results) -> Drawn:
     drawn = False
     rows = (
         ("rare", "rare tokens", LOOKS[2] | {"linestyle": "-"}),
-        ("nonrare", "non-rare tokens", LOOKS[0]),
+        ("nonrare", "non-rare tokens", SERIES[1]),
         ("total", "all tokens", SERIES[0]),
     )
     for row, (group, name, look) in zip(panels, rows, strict=True):
