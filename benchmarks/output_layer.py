@@ -79,7 +79,7 @@ def plain_loss(hidden, weight, targets):
 
 def printed_loss(hidden, weight, targets, gates, rare):
     """Three sets of logits (agg, Eqs. 9 and 10), as the authors' code computes them: whole matrices, masks."""
-    own = F.one_hot(targets, len(weight)).bool()
+    own = targets[:, None] == torch.arange(len(weight), device=targets.device)
     plain = F.linear(hidden.detach(), weight)
     held = plain.detach()
     loss = F.cross_entropy(F.linear(hidden, weight.detach()), targets, reduction="none")

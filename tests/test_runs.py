@@ -211,7 +211,7 @@ def test_a_mistake_in_a_paper_is_one_sentence_with_file_and_key(project, change,
 
 LANGUAGE_MISTAKES = [
     (lambda p: p["experiments"]["empirical"]["corpus"].update(name="tiny_shakespeare"), "lacks low_resource_prob"),
-    (lambda p: p["experiments"]["empirical"]["evaluation"].pop("window"), "experiments.empirical.evaluation"),
+    (lambda p: p["experiments"]["empirical"]["evaluation"].pop("window"), "evaluation.window is missing"),
     (lambda p: p["experiments"]["empirical"]["evaluation"]["groups"][0].update(share=1), "evaluation"),
     (lambda p: p["methods"]["agg"]["gate"].update(memory=0), "memory"),
     (lambda p: p["methods"]["agg"]["gate"].update(alpha=0), "alpha"),

@@ -24,7 +24,7 @@ class Updates:
 
     def update(self, targets, parts=1):
         past = len(self.history) - self.state.memory
-        self.state.begin_update(self.history[past] if past >= 0 else None)
+        self.state.begin_update(self.history[past] if self.state.memory and past >= 0 else None)
         for part in targets.chunk(parts):
             self.state.count(part)
         self.history.append(targets)
@@ -173,6 +173,13 @@ def test_alpha_that_parts_nothing_is_refused(alpha, sentence):
     counts = COUNTS[:6]
     with pytest.raises(UserError, match=sentence):
         agg.Gate(alpha=alpha).start(facts(counts=counts))
+
+
+def test_types_that_never_occur_are_not_what_makes_an_alpha_good():
+    """A vocabulary is filled up to a multiple of eight."""
+    counts = np.array([900, 90, 9, 0, 0])
+    with pytest.raises(UserError, match="no type rare"):
+        agg.Gate(alpha=0.02).start(facts(counts=counts, tokens_per_step=10))
 
 
 def test_special_types_are_not_what_makes_an_alpha_good():

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from raretok.errors import UserError
-from raretok.methods import TrainingFacts, build_method, freeze
+from raretok.methods import TrainingFacts, agps, build_method, freeze
 from raretok.models.output import output_loss
 
 COUNTS = np.array([0, 0, 90, 80, 70, 60, 50, 5, 5, 5, 1, 0])
@@ -74,3 +74,18 @@ def test_a_share_that_parts_nothing_is_refused(share):
 def test_wrong_values_are_refused(part, sentence):
     with pytest.raises(UserError, match=sentence):
         build_method({"gate": {"name": "freeze"} | part})
+
+
+def test_rare_from_is_the_low_group_of_agps():
+    """Also where a scaled run derives it from its own counts."""
+    counts = np.array([500, 300, 100, 50, 30, 12, 5, 2, 1])
+    for rare in (None, {"alpha": 0.03, "share": 0.2, "mass": 0.048, "tokens": 2000}):
+        facts = TrainingFacts(counts, (), tokens_per_step=10, steps_per_epoch=5, rare=rare)
+        frozen = freeze.Gate(rare_from=6).start(facts).rare()
+        assert torch.equal(frozen, agps.Gate(rare_from=6, mu_1=1.0, mu_2=1.0).start(facts).rare())
+    assert frozen.tolist() == [False] * 5 + [True] * 4  # 12 + 5 + 2 + 1 of 1000 is at most 4.8%, with 30 it is more
+
+
+def test_share_and_rare_from_are_two_ways_to_say_it():
+    with pytest.raises(ValueError, match="not both"):
+        freeze.Gate(share=0.2, rare_from=3)

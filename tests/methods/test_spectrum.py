@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from raretok.errors import UserError
 from raretok.methods import build_method, spectrum
 from raretok.models.output import output_loss
 
@@ -59,3 +60,11 @@ def test_a_plain_matrix_is_refused():
     method = build_method({"penalty": {"name": "spectrum"}})
     with pytest.raises(ValueError, match="parametrise"):
         output_loss(method, None, torch.randn(2, 3), torch.randn(4, 3, requires_grad=True), torch.tensor([0, 1]))
+
+
+@pytest.mark.parametrize(
+    "part", [{"gate": {"name": "freeze"}}, {"embedding_update": {"name": "separated", "reading": "skip"}}]
+)
+def test_rows_of_a_product_cannot_be_left_alone(part):
+    with pytest.raises(UserError, match="no rows to leave alone"):
+        build_method({"penalty": {"name": "spectrum"}} | part)

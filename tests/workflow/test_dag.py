@@ -60,7 +60,7 @@ def test_lint_is_clean(project):
 def test_config_mistakes_are_one_sentence(project):
     result = snakemake(project, "-n", "--config", "scale=huge")
     assert result.returncode == 1
-    assert "scale is 'huge'; it can be paper, small, smoke" in result.stdout
+    assert "scale is 'huge'; it can be paper, small, small_gpu, smoke" in result.stdout
     assert "Traceback" not in result.stdout
     result = snakemake(project, "-n", "--config", "sed=3")
     assert "unknown key sed" in result.stdout

@@ -70,8 +70,14 @@ def build_method(settings: dict, where: str = "method") -> Method:
         raise UserError(f"{where}.training_temperature is {temperature}; it must be above 0")
     parts = {kind: build_part(kind, spec, f"{where}.{kind}") for kind, spec in settings.items() if kind in KINDS}
     method = Method(**parts, training_temperature=temperature)
-    if method.gate is not None and parts["loss"].__module__.endswith(".contrastive"):
+    if method.gate is not None and not getattr(method.loss, "combines_with_gates", True):
         raise UserError(f"{where}: a gate and the contrastive loss do not combine; leave one of them out")
+    leaves_rows = getattr(method.gate, "part", None) == "all" or method.embedding_update.skips_rows
+    if leaves_rows and hasattr(method.penalty, "parametrise"):
+        raise UserError(
+            f"{where}: the penalty makes the output matrix from factors, which have no rows to leave alone; "
+            "leave out the penalty, or the frozen gate and the skipping embedding_update"
+        )
     return method
 
 

@@ -18,7 +18,7 @@ class Perturbation:
 
     def __call__(self, outputs):
         """Perturbed logits, N x V."""
-        radius = self.alpha * outputs.weight.detach().norm(dim=1)[outputs.targets]
+        radius = self.alpha * outputs.weight.detach()[outputs.targets].norm(dim=1)
         worst = radius * outputs.hidden.norm(dim=1)
         return outputs.logits.scatter_add(1, outputs.targets[:, None], -worst[:, None])
 

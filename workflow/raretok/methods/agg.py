@@ -56,7 +56,7 @@ class Counters:
     updates' counts would take K x V numbers (agg's own setting: 3,150 x 44,256).
 
     State: `total` V and `step` (number of updates counted), 64-bit integers.
-    memory: K. alpha: the bound in use, derived for a scaled run.
+    updates: K. alpha: the bound in use, derived for a scaled run.
     """
 
     def __init__(self, gate: Gate, facts):
@@ -64,7 +64,7 @@ class Counters:
 
         self.gate = gate
         self.types = len(facts.counts)
-        self.memory = gate.memory if gate.memory is not None else facts.steps_per_epoch
+        self.updates = gate.memory if gate.memory is not None else facts.steps_per_epoch
         self.last_step = facts.steps_per_epoch if gate.static else None
         self.alpha = checked_alpha(gate.alpha, facts)
         self.total = torch.zeros(self.types, dtype=torch.int64, device=facts.device)
@@ -73,6 +73,11 @@ class Counters:
         self.can_be_rare[list(facts.special)] = False
         self.counting = False
         self.kept = None
+
+    @property
+    def memory(self) -> int:
+        """After how many updates an update is counted out again; 0: nothing is counted any more."""
+        return 0 if self.last_step is not None and int(self.step) >= self.last_step else self.updates
 
     def begin_update(self, leaving=None) -> None:
         """Start a new update; all micro-batches until the next call share its slot.
@@ -113,7 +118,7 @@ class Counters:
         if self.kept is None:
             total = self.total.double()
             elapsed = max(1, int(self.step))
-            mean_count = total / (self.memory if self.gate.divisor == "memory" else min(elapsed, self.memory))
+            mean_count = total / (self.updates if self.gate.divisor == "memory" else min(elapsed, self.updates))
             rare = (mean_count < self.alpha) & self.can_be_rare
             one = torch.ones_like(mean_count)
             mean_rare = (total * rare).sum() / rare.sum().clamp_min(1)
@@ -124,7 +129,7 @@ class Counters:
 
     def derived(self) -> dict:
         """Numbers in use that the settings do not show."""
-        return {"alpha": self.alpha, "memory": self.memory, "rare_types": int(self.rare().sum())}
+        return {"alpha": self.alpha, "memory": self.updates, "rare_types": int(self.rare().sum())}
 
     def state(self) -> dict:
         """Tensors that a checkpoint keeps."""
@@ -140,9 +145,9 @@ class Counters:
 def checked_alpha(alpha: float, facts) -> float:
     """alpha for this training, derived where the run is a scaled one (inventory 5.3).
 
-    A scaled run has other counts per update than the paper. Its bound makes that share of types rare over the
-    training split which the paper's own alpha makes rare (`rare.share`); another alpha of the paper keeps its ratio.
-    Raises UserError where no type, or every type, would be rare.
+    A scaled run has other counts per update than the paper. The alpha that the paper selected (`rare.alpha`) becomes
+    the bound that makes `rare.share` of the types rare over the training split; other alphas keep their ratio to it.
+    Raises UserError where no type that occurs, or every one, would be rare.
     """
     import numpy as np
 
@@ -151,6 +156,8 @@ def checked_alpha(alpha: float, facts) -> float:
     per_update = facts.tokens_per_step / max(1, counts.sum())
     if facts.rare is not None:
         alpha = alpha / facts.rare["alpha"] * bound_of_share(plain, facts.rare["share"] * len(counts)) * per_update
+    # Types that only fill the vocabulary up are always rare, and say nothing.
+    plain = plain[plain > 0]
     rare = int((plain * per_update < alpha).sum())
     if rare == 0:
         raise UserError(

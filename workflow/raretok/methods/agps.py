@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from raretok.errors import UserError
-from raretok.methods.counting import frequency_ranks, update_counts
+from raretok.methods.counting import first_rare_rank, frequency_ranks, update_counts
 
 READINGS = ("eq15", "alg1")
 
@@ -53,18 +52,10 @@ class State:
         counts = np.asarray(facts.counts, dtype=np.int64)
         ranks = frequency_ranks(facts)
         self.gate, self.types = gate, len(counts)
-        self.rare_from, self.mu_1, self.mu_2 = gate.rare_from, gate.mu_1, gate.mu_2
+        self.rare_from, self.mu_1, self.mu_2 = first_rare_rank(gate.rare_from, facts), gate.mu_1, gate.mu_2
         if facts.rare is not None:
-            by_rank = counts[np.argsort(ranks)]
-            tails = by_rank[::-1].cumsum()[::-1]
-            self.rare_from = int((tails > facts.rare["mass"] * counts.sum()).sum())
             scale = float(counts.sum() / facts.rare["tokens"])
             self.mu_1, self.mu_2 = gate.mu_1 * scale, gate.mu_2 * scale
-        if not len(facts.special) < self.rare_from < self.types:
-            raise UserError(
-                f"method.gate.rare_from is {self.rare_from} in a vocabulary of {self.types} types, "
-                f"{len(facts.special)} of them special: that makes no word rare or leaves no other"
-            )
         self.is_rare = torch.from_numpy(ranks >= self.rare_from).to(facts.device)
         count = torch.from_numpy(counts).to(facts.device).double()
         self.f1 = (count / self.mu_1).clamp_max(1)

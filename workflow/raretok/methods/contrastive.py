@@ -11,6 +11,9 @@ class Loss:
     vocabulary with log n_k added to the logits, and -inf for types that are no target at all.
     """
 
+    # Its D is of the batch's targets alone, which gates are not defined for.
+    combines_with_gates = False
+
     def __call__(self, outputs):
         """Loss of each position, N."""
         counts = outputs.batch.bincount(minlength=outputs.logits.shape[1]).to(outputs.logits.dtype)

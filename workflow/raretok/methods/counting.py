@@ -1,5 +1,7 @@
 """Counts of target types: what gates share."""
 
+from raretok.errors import UserError
+
 
 def frequency_ranks(facts):
     """Rank of every type by falling training count, V integers: special types first, ties by id.
@@ -16,6 +18,27 @@ def frequency_ranks(facts):
     ranks = np.empty(len(counts), dtype=np.int64)
     ranks[order] = np.arange(len(counts))
     return ranks
+
+
+def first_rare_rank(rare_from: int, facts) -> int:
+    """The rank from which types are rare: `rare_from`, or what stands for it where the run is a scaled one.
+
+    That is the smallest rank from which on types make up at most `rare.mass` of the training tokens (inventory 5.3).
+    Raises UserError where no type, or every one that is not special, would be rare.
+    """
+    import numpy as np
+
+    counts = np.asarray(facts.counts, dtype=np.int64)
+    if facts.rare is not None:
+        by_rank = counts[np.argsort(frequency_ranks(facts))]
+        tails = by_rank[::-1].cumsum()[::-1]
+        rare_from = int((tails > facts.rare["mass"] * counts.sum()).sum())
+    if not len(facts.special) < rare_from < len(counts):
+        raise UserError(
+            f"method.gate.rare_from is {rare_from} in a vocabulary of {len(counts)} types, "
+            f"{len(facts.special)} of them special: that makes no word rare or leaves no other"
+        )
+    return rare_from
 
 
 def update_counts(targets, types: int):

@@ -12,6 +12,9 @@ class Loss:
 
     label_smoothing: float = 0.0
 
+    # The output layer knows its gradient in closed form.
+    is_cross_entropy = True
+
     def __post_init__(self):
         if not 0 <= self.label_smoothing < 1:
             raise ValueError("label_smoothing must be at least 0 and below 1")

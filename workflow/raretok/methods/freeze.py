@@ -3,32 +3,38 @@
 from dataclasses import dataclass, field
 
 from raretok.errors import UserError
-from raretok.methods.counting import frequency_ranks
+from raretok.methods.counting import first_rare_rank, frequency_ranks
 
 PARTS = ("all", "b", "c", "bc")
+# Of the types that are rare where neither a share nor a rank is given (agg, section 3.1).
+SHARE = 0.2
 
 
 @dataclass(frozen=True)
 class Gate:
-    """What of the gradient of rare rows is left out; rare are the `share` of all types that are rarest in training.
+    """What of the gradient of rare rows is left out.
 
     The gradient of a rare row is (a) from positions where it is the target, (b) from positions with a target that
     is not rare, (c) from positions with another rare target (agg, Eq. 4; inventory A2).
 
     part: `all` leaves the row as it is initialised: no gradient of output or input, no decay, no update (A21);
     `b`, `c`, `bc` leave out those parts alone.
-    share: of all types, ties and padding types by id; special types are never rare.
+    share: rare are this share of all types, the rarest in training, ties and padding types by id; special types are
+    never rare. rare_from: instead of it, the rank by falling training count from which types are rare, as in agps.
     until: number of updates after which nothing is left out any more; null: never.
     """
 
     part: str = "all"
-    share: float = 0.2
+    share: float | None = None
+    rare_from: int | None = None
     until: int | None = field(default=None, metadata={"scales_with": "steps"})
 
     def __post_init__(self):
         if self.part not in PARTS:
             raise ValueError(f"part must be one of {', '.join(PARTS)}")
-        if not 0 < self.share < 1:
+        if self.share is not None and self.rare_from is not None:
+            raise ValueError("give share or rare_from, not both")
+        if self.share is not None and not 0 < self.share < 1:
             raise ValueError("share must be above 0 and below 1")
         if self.until is not None and self.until < 1:
             raise ValueError("until must be at least 1 update, or null for the whole training")
@@ -47,14 +53,8 @@ class State:
         import torch
 
         types = len(facts.counts)
-        number = round(gate.share * types)
-        if not 0 < number < types - len(facts.special):
-            raise UserError(
-                f"method.gate.share is {gate.share}, which makes {number} of {types} types rare; "
-                f"{len(facts.special)} of them are special; give a share between"
-            )
         self.gate = gate
-        self.is_rare = torch.from_numpy(frequency_ranks(facts) >= types - number).to(facts.device)
+        self.is_rare = torch.from_numpy(frequency_ranks(facts) >= first_rank(gate, facts)).to(facts.device)
         open_, shut = torch.ones(types, dtype=torch.float64, device=facts.device), (~self.is_rare).double()
         self.fixed_gates = torch.stack([shut if "b" in gate.part else open_, shut if "c" in gate.part else open_])
         self.step = torch.zeros((), dtype=torch.int64)
@@ -96,6 +96,20 @@ class State:
     def load(self, state: dict) -> None:
         """Take over the tensors of a checkpoint."""
         self.step.copy_(state["step"])
+
+
+def first_rank(gate: Gate, facts) -> int:
+    """The rank by falling training count from which types are rare; UserError where that is none, or all."""
+    if gate.rare_from is not None:
+        return first_rare_rank(gate.rare_from, facts)
+    share, types = SHARE if gate.share is None else gate.share, len(facts.counts)
+    number = round(share * types)
+    if not 0 < number < types - len(facts.special):
+        raise UserError(
+            f"method.gate.share is {share}, which makes {number} of {types} types rare; "
+            f"{len(facts.special)} of them are special; give a share between"
+        )
+    return types - number
 
 
 def reference(h, w, y, rare, part):

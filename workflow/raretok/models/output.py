@@ -188,7 +188,7 @@ class _Job:
         """Whether D has the closed form, softmax minus target, from plain logits."""
         method = self.method
         is_plain = method.perturbation is None and method.training_temperature == 1.0 and not self.on_tokens
-        return is_plain and method.loss.__module__.endswith(".cross_entropy")
+        return is_plain and getattr(method.loss, "is_cross_entropy", False)
 
     def chunk_loss(self, z, index, hidden, weight):
         """Loss and gradients of one chunk.

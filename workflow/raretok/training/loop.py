@@ -107,8 +107,6 @@ class Trainer:
         if hasattr(self.method.penalty, "parametrise"):
             self.method.penalty.parametrise(self.model)
         self.gate = start_gate(self.method.gate, facts)
-        # Updates that the gate remembers: it needs the targets of the one that many ago.
-        self.memory = self.gate.memory if self.gate is not None else 0
         # Types whose rows this update leaves alone (V, bool), or None.
         self.frozen: torch.Tensor | None = None
         self.optimiser = Optimiser(self.model, self.method, training["optimiser"])
@@ -127,6 +125,11 @@ class Trainer:
         self.forward = self.model
         if compile_model and self.device == "cuda" and not self.keeps_gradients:
             self.forward = self._compiled(training["batch_size"], settings["model"]["context"])
+
+    @property
+    def memory(self) -> int:
+        """Updates that the gate remembers: it needs the targets of the one that many ago."""
+        return self.gate.memory if self.gate is not None else 0
 
     def backward(self, batches: list[Batch], step: int, leaving: torch.Tensor | None = None) -> Update:
         """Clipped gradients of update `step` (from 0), left in the parameters.

@@ -80,6 +80,8 @@ class Optimiser:
             is_embedding = parameter is input_weight or parameter is output_weight
             untied_output = is_embedding and parameter is not input_weight
             decays = parameter.dim() >= 2 and (update.decays_untied_output or not untied_output)
+            # Factors of a matrix have a penalty of their own, for being orthogonal, which decay would work against.
+            decays = decays and ".parametrizations." not in name
             own_decay = decay if decays else 0.0
             if is_embedding and update.skips_rows:
                 self.rows[name] = RowAdamW(parameter, self.betas, self.eps, own_decay)
