@@ -48,10 +48,17 @@ def test_link_in_the_place_of_the_member_is_refused(tmp_path, kind, make):
         unpack(archive, kind, "plays/hamlet.txt", tmp_path / "out")
 
 
-def test_link_out_of_the_folder_condemns_the_archive(tmp_path):
-    archive = make_tar(tmp_path / "a", [("plays/hamlet.txt", TEXT), ("plays/evil", "../../../etc/passwd")])
+@pytest.mark.parametrize("target", ["../../../etc/passwd", "/etc/passwd", "../.."])
+def test_link_out_of_the_folder_condemns_the_archive(tmp_path, target):
+    archive = make_tar(tmp_path / "a", [("plays/hamlet.txt", TEXT), ("plays/evil", target)])
     with pytest.raises(UserError, match=r"unsafe"):
         unpack(archive, "tar", "plays/hamlet.txt", tmp_path / "out")
+
+
+def test_link_inside_the_folder_is_no_reason_to_refuse(tmp_path):
+    archive = make_tar(tmp_path / "a", [("plays/hamlet.txt", TEXT), ("plays/best", "../plays/hamlet.txt")])
+    unpack(archive, "tar", "plays/hamlet.txt", tmp_path / "out")
+    assert (tmp_path / "out").read_bytes() == TEXT
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.9])
