@@ -148,7 +148,7 @@ def figure4(definition: Definition, item: str, results: Results) -> Drawn:
     axes.annotate(
         f"{mean[-1]:,.0f} of {types:,}",
         (sizes.shape[1], mean[-1]),
-        (-6, 10),
+        (-6, 22),
         textcoords="offset points",
         ha="right",
     )
