@@ -59,6 +59,8 @@ rule all:
     default_target: True
     input:
         "<results>/report/index.html",
+        # made for the page, and made again where one of them was deleted
+        [path for paper in TABLE.papers for path in TABLE.items(paper)],
 
 
 if not TABLE.recorded:
