@@ -1,4 +1,4 @@
-"""Pre-norm transformer blocks shared by the models, and fixed positions.
+"""Layers shared by the models: causal attention, feed-forward, the pre-norm block of a decoder, fixed positions.
 
 Shapes: B sequences, T positions, d width, H heads.
 """
@@ -11,6 +11,7 @@ from torch.nn import functional as F
 
 # The first two rows of the table belong to padding in fairseq: the first token is at position 2.
 FIRST_POSITION = 2
+ACTIVATIONS = {"gelu": F.gelu, "relu": F.relu}
 
 
 class CausalSelfAttention(nn.Module):
@@ -39,16 +40,23 @@ class CausalSelfAttention(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """Two linear layers with an exact GELU between them, four times as wide inside."""
+    """Two linear layers with an activation between them.
 
-    def __init__(self, width: int, bias: bool, dropout: float):
+    inner: width between them; None: four times as wide. activation: `gelu` (exact) or `relu`.
+    """
+
+    def __init__(
+        self, width: int, bias: bool, dropout: float, inner: int | None = None, activation: str = "gelu"
+    ):
         super().__init__()
         self.dropout = dropout
-        self.expansion = nn.Linear(width, 4 * width, bias=bias)
-        self.projection = nn.Linear(4 * width, width, bias=bias)
+        self.activation = ACTIVATIONS[activation]
+        inner = 4 * width if inner is None else inner
+        self.expansion = nn.Linear(width, inner, bias=bias)
+        self.projection = nn.Linear(inner, width, bias=bias)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        y = self.projection(F.gelu(self.expansion(x)))
+        y = self.projection(self.activation(self.expansion(x)))
         return F.dropout(y, self.dropout, self.training) if self.dropout else y
 
 
