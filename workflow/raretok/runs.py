@@ -81,9 +81,9 @@ class RunTable:
             self.published[paper] = read_config(path, schemas / "paper.schema.yaml")
             changes = self.scale_settings["papers"].get(paper, {})
             check_overrides(changes, self.published[paper], f"{scale_path}: papers.{paper}")
-            self.papers[paper] = merge(self.published[paper], changes)
+            check_references(self.published[paper], path)
+            self.papers[paper] = without_left_out(merge(self.published[paper], changes))
             validate(self.papers[paper], schemas / "paper.schema.yaml", f"{scale_path} (over {path})")
-            check_references(self.papers[paper], path)
         self.corpora = load_corpora(root / "config" / "corpora.yaml")
         self.datasets = load_datasets(root / "config" / "datasets.yaml")
         for paper, settings in self.papers.items():
@@ -115,9 +115,12 @@ class RunTable:
         return sorted({int(folder.name.removeprefix("seed")) for folder in folders})
 
     def experiments_of(self, paper: str, method: str) -> list[str]:
-        """The experiments in which a method is trained: those it names, or all of its paper."""
+        """The experiments in which a method is trained: those it names, or all of its paper; none where left out."""
         settings = self.papers[paper]
-        return settings["methods"][method].get("experiments", list(settings["experiments"]))
+        if method not in settings["methods"]:
+            return []
+        named = settings["methods"][method].get("experiments", settings["experiments"])
+        return [experiment for experiment in named if experiment in settings["experiments"]]
 
     def _run(self, paper: str, experiment: str, method: str, seed: int) -> Run:
         settings = self.papers[paper]
@@ -181,8 +184,17 @@ def seed_list(seeds: int | list[int]) -> list[int]:
     return list(range(1, seeds + 1)) if isinstance(seeds, int) else list(seeds)
 
 
+def without_left_out(paper: dict) -> dict:
+    """A paper without the experiments and methods that its scale leaves out (null)."""
+    kept = {
+        section: {name: entry for name, entry in paper[section].items() if entry is not None}
+        for section in ("experiments", "methods")
+    }
+    return paper | kept
+
+
 def check_overrides(changes: dict, paper: dict, where: str) -> None:
-    """A scale can change the experiments and methods of a paper, not add any; UserError where it tries."""
+    """A scale can change and leave out experiments and methods of a paper, not add any; UserError where it tries."""
     for section in ("experiments", "methods"):
         for name in changes.get(section, {}):
             if name not in paper[section]:
@@ -208,15 +220,30 @@ def check_references(paper: dict, path: Path) -> None:
             raise UserError(f"{path}: two methods have the label {label!r}; tables could not tell them apart")
 
 
+# Keys by which the `evaluation` of each kind of corpus is known, and what the kinds are called.
+EVALUATIONS = {"characters": "examples", "language": "word_similarity", "translation": "beam"}
+KINDS_IN_WORDS = {"characters": "of characters", "language": "a language", "translation": "of pairs to translate"}
+
+
 def check_corpus(experiment: dict, corpora: dict, where: str) -> None:
-    """An experiment's `corpus` and `evaluation` must be of the corpus's kind; UserError otherwise."""
+    """An experiment's `corpus`, `model`, `training` and `evaluation` must be of the corpus's kind; UserError otherwise."""
     name = experiment["corpus"]["name"]
-    characters = find_corpus(corpora, name)["kind"] == "characters"
-    if characters and "low_resource_probability" not in experiment["corpus"]:
+    kind = find_corpus(corpora, name)["kind"]
+    if kind == "characters" and "low_resource_probability" not in experiment["corpus"]:
         raise UserError(f"{where}.corpus lacks low_resource_probability, which {name} needs: it is of characters")
-    if characters == ("word_similarity" in experiment["evaluation"]):
-        kind = "characters" if characters else "a language"
-        raise UserError(f"{where}.evaluation is not that of {kind}, which {name} is; see config/README.md")
+    if EVALUATIONS[kind] not in experiment["evaluation"]:
+        raise UserError(
+            f"{where}.evaluation is not for corpus {name}, which is {KINDS_IN_WORDS[kind]}; see config/README.md"
+        )
+    translates = kind == "translation"
+    if translates != (experiment["model"]["name"] == "encoder_decoder"):
+        raise UserError(
+            f"{where}.model.name is {experiment['model']['name']}, but corpus {name} is {KINDS_IN_WORDS[kind]}; "
+            f"it needs {'encoder_decoder' if translates else 'decoder'}"
+        )
+    needed = "batch_tokens" if translates else "batch_size"
+    if needed not in experiment["training"]:
+        raise UserError(f"{where}.training.{needed} is missing, which corpus {name} needs")
 
 
 def scale_factors(experiment: dict, published: dict) -> dict[str, float]:
@@ -228,7 +255,8 @@ def scale_factors(experiment: dict, published: dict) -> dict[str, float]:
 
     def tokens_per_step(settings: dict) -> int:
         training = settings["training"]
-        return training["batch_size"] * training.get("accumulation", 1) * settings["model"]["context"]
+        batch = training.get("batch_tokens") or training["batch_size"] * settings["model"]["context"]
+        return batch * training.get("accumulation", 1)
 
     derived = "rare" in experiment["training"]
     return {

@@ -22,8 +22,8 @@ GPU_DRIVER = Path("/dev/nvidiactl")
 # and a copy of all that while it is written. A further attempt gets as much again.
 BASE_MEGABYTES = 1500
 BYTES_PER_PARAMETER = 36
-# Types of a vocabulary, where the config does not say how many: GPT-2's, and the words of WikiText-103.
-TYPES = {"merges": 50_264, "words": 267_744}
+# Types of a vocabulary, where the config does not say how many: GPT-2's, AfroMT's, and the words of WikiText-103.
+TYPES = {"merges": 50_264, "model": 80_000, "words": 267_744}
 
 
 class Workflow(RunTable):
@@ -205,7 +205,7 @@ class Workflow(RunTable):
             for run in self.runs.values()
             if run.paper == paper
             and run.method in shown
-            and run.experiment == self.experiment_shown(paper, run.method, item)
+            and run.experiment in self.experiments_shown(paper, run.method, item)
         ]
         names = ("metrics.json", "arrays.npz")
         return self.available([f"{self.folder(run)}/{name}" for run in runs_shown for name in names])
@@ -249,14 +249,29 @@ class Workflow(RunTable):
         return entries[item]
 
     def experiment_shown(self, paper: str, method: str, item: str | None = None) -> str:
-        """The experiment in which a table or figure shows a method: the one that it names, or the method's first."""
-        trained = self.experiments_of(paper, method)
-        named = trained[0] if item is None else self.item(paper, item).get("experiment", trained[0])
+        """The experiment in which a table or figure shows a method: the one that it names, or the method's first.
+
+        Where the scale leaves that out, there are no runs of it, and the item shows the method as not run.
+        """
+        settings = self.published[paper]
+        trained = settings["methods"][method].get("experiments", list(settings["experiments"]))
+        here = self.experiments_of(paper, method) or trained
+        named = here[0] if item is None else self.item(paper, item).get("experiment", here[0])
         if named not in trained:
             raise UserError(
                 f"config/papers/{paper}.yaml: {item} shows {method} in experiment {named!r}, in which it is not trained"
             )
         return named
+
+    def experiments_shown(self, paper: str, method: str, item: str) -> list[str]:
+        """All experiments in which a table or figure shows a method: several where it compares them."""
+        entry = self.item(paper, item)
+        compared = entry.get("experiments")
+        if compared == "all":
+            return self.experiments_of(paper, method)
+        if entry.get("kind") == "metrics" and compared:
+            return list(compared.values())
+        return [self.experiment_shown(paper, method, item)]
 
     def definition(self, paper: str, item: str | None = None) -> str:
         """JSON of what the report shows of a paper, or of one table or figure alone, in the order of the config.
@@ -280,7 +295,7 @@ class Workflow(RunTable):
                         "seeds": self.seeds,
                         "groups": method.get("groups"),
                     }
-                    for name, method in settings["methods"].items()
+                    for name, method in self.published[paper]["methods"].items()
                     if shown is None or name in shown
                 },
                 "tables": {key: entry for key, entry in settings["tables"].items() if item in (None, key)},
@@ -294,11 +309,17 @@ class Workflow(RunTable):
 
 def parameters_at_most(settings: dict) -> int:
     """About how many parameters a run's model has; its vocabulary is known for sure only when its text is."""
-    model, tokenizer = settings["model"], settings["corpus"]["definition"].get("tokenizer", {})
-    kind = "merges" if "merges" in tokenizer else "words"
-    types = tokenizer.get("types", TYPES[kind]) if tokenizer else 2 * settings["corpus"]["definition"]["symbols"]
-    matrices = 1 if model.get("tied", True) else 2
-    return matrices * types * model["width"] + 12 * model["layers"] * model["width"] ** 2
+    model, definition = settings["model"], settings["corpus"]["definition"]
+    tokenizer = definition.get("tokenizer", {})
+    kind = next((kind for kind in TYPES if kind in tokenizer), "words")
+    types = tokenizer.get("types", TYPES[kind]) if tokenizer else 2 * definition["symbols"]
+    if "encoder_layers" in model:
+        # A layer of the decoder attends twice.
+        blocks = 12 * model["encoder_layers"] + 16 * model["decoder_layers"]
+        matrices = {"three_way": 1, "none": 3}.get(model["tying"], 2)
+    else:
+        blocks, matrices = 12 * model["layers"], 1 if model.get("tied", True) else 2
+    return matrices * types * model["width"] + blocks * model["width"] ** 2
 
 
 def load(config: dict, root: Path | str = ".") -> Workflow:
