@@ -241,3 +241,20 @@ def test_a_matrix_trained_in_parts_is_exported_as_a_matrix(tmp_path, tied):
     save_tensors(tmp_path / "model.safetensors", weights, {"run": "x"})
     ids = torch.tensor([[0, 1, 2]])
     assert torch.equal(load_model(tmp_path / "model.safetensors", settings, 7)(ids), model(ids))
+
+
+def test_the_numbers_of_a_decoders_start_stay():
+    """Recorded runs began with these: sums of weights and of the logits' sizes, from the version that recorded them."""
+    xavier = {"positions": "sinusoidal", "linear_init": "xavier", "bias": True, "tied": False, "init_std": 0.3}
+    expected = {
+        False: (-0.273327, 0.006881, 0.136093, 4.28552),
+        True: (-4.099911, 0.333309, 5.594721, 30.87152),
+    }
+    names = ("token_embedding.weight", "blocks.0.attention.qkv.weight", "blocks.2.feed_forward.projection.weight")
+    ids = torch.tensor([[3, 1, 4, 1, 5], [0, 6, 6, 2, 3]])
+    for is_xavier, numbers in expected.items():
+        model = build_model(SETTINGS | (xavier if is_xavier else {}), 7, seed=1)
+        with torch.no_grad():
+            sums = [model.get_parameter(name).double().sum().item() for name in names]
+            sums.append(model.logits(model(ids)).double().abs().sum().item())
+        assert sums == pytest.approx(numbers, abs=2e-5)

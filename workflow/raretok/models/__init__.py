@@ -1,5 +1,6 @@
 """Models: what turns token ids into hidden vectors, and the output layer that all methods share."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -7,9 +8,14 @@ from safetensors.torch import load_file
 
 from raretok.errors import UserError
 from raretok.models.decoder import Decoder, DecoderConfig
+from raretok.models.encoder_decoder import EncoderDecoder
+from raretok.models.encoder_decoder_config import EncoderDecoderConfig
 
 # The value of `model.name` in an experiment's settings, and what builds it.
-MODELS = {"decoder": (Decoder, DecoderConfig)}
+MODELS = {
+    "decoder": (Decoder, DecoderConfig),
+    "encoder_decoder": (EncoderDecoder, EncoderDecoderConfig),
+}
 
 
 def build_model(settings: dict, vocabulary: int, seed: int | None = None) -> torch.nn.Module:
@@ -42,6 +48,22 @@ def plain_weights(model: torch.nn.Module) -> dict[str, torch.Tensor]:
             name, tensor = owner + attribute, getattr(model.get_submodule(owner.rstrip(".")), attribute).detach()
         weights[name] = tensor
     return weights
+
+
+def average_weights(checkpoints: Sequence[Mapping[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
+    """The mean of several checkpoints' weights, name by name, summed in float64, each in its own type again.
+
+    Raises ValueError where there are none or their names differ.
+    """
+    if not checkpoints or any(weights.keys() != checkpoints[0].keys() for weights in checkpoints):
+        raise ValueError("checkpoints to average must be at least one, all of the same model")
+    average = {}
+    for name, first in checkpoints[0].items():
+        total = first.double()
+        for weights in checkpoints[1:]:
+            total = total + weights[name].double()
+        average[name] = (total / len(checkpoints)).to(first.dtype)
+    return average
 
 
 def load_model(path: Path | str, settings: dict, vocabulary: int, device: str = "cpu") -> torch.nn.Module:

@@ -45,9 +45,7 @@ class FeedForward(nn.Module):
     inner: width between them; None: four times as wide. activation: `gelu` (exact) or `relu`.
     """
 
-    def __init__(
-        self, width: int, bias: bool, dropout: float, inner: int | None = None, activation: str = "gelu"
-    ):
+    def __init__(self, width: int, bias: bool, dropout: float, inner: int | None = None, activation: str = "gelu"):
         super().__init__()
         self.dropout = dropout
         self.activation = ACTIVATIONS[activation]

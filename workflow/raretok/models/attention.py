@@ -1,0 +1,83 @@
+"""Attention of an encoder-decoder: over the source, over what was written before, and from target to source.
+
+Shapes: B sentences, T target positions, S source positions, k hypotheses of a sentence, d width, H heads. A mask is
+B x 1 x 1 x S and true where a position may be seen; None: all of them.
+"""
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from raretok.models.cache import LayerCache
+
+
+class Attention(nn.Module):
+    """What all three share. attention_dropout: on the weights; dropout: on what is added to the residual stream."""
+
+    def __init__(self, width: int, heads: int, bias: bool, dropout: float, attention_dropout: float):
+        super().__init__()
+        self.heads = heads
+        self.dropout = dropout
+        self.attention_dropout = attention_dropout
+        self.projection = nn.Linear(width, width, bias=bias)
+
+    def split(self, x: torch.Tensor, parts: int) -> tuple[torch.Tensor, ...]:
+        """B x T x (parts d) -> `parts` views of B x H x T x d/H."""
+        batch, length, width = x.shape
+        heads = x.view(batch, length, parts, self.heads, width // (parts * self.heads))
+        return heads.permute(2, 0, 3, 1, 4).unbind()
+
+    def attend(
+        self,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        mask: torch.Tensor | None = None,
+        causal: bool = False,
+    ) -> torch.Tensor:
+        """Mixed values of all heads after the projection, B x T x d."""
+        dropout = self.attention_dropout if self.training else 0.0
+        y = F.scaled_dot_product_attention(query, key, value, mask, dropout_p=dropout, is_causal=causal)
+        y = self.projection(y.transpose(1, 2).flatten(2))
+        return F.dropout(y, self.dropout, self.training) if self.dropout else y
+
+
+class SelfAttention(Attention):
+    """Queries, keys and values from the same positions.
+
+    causal: a position sees itself and what came before it, so padding that follows a sentence is never seen.
+    """
+
+    def __init__(self, width: int, heads: int, bias: bool, dropout: float, attention_dropout: float, causal: bool):
+        super().__init__(width, heads, bias, dropout, attention_dropout)
+        self.causal = causal
+        self.qkv = nn.Linear(width, 3 * width, bias=bias)
+
+    def forward(self, x: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
+        return self.attend(*self.split(self.qkv(x), 3), mask, self.causal)
+
+    def step(self, x: torch.Tensor, cache: LayerCache) -> torch.Tensor:
+        """One new position of each hypothesis, x B x k x d, which sees its own past in the cache."""
+        query, key, value = self.split(self.qkv(x), 3)
+        cache.append(key, value)
+        return self.attend(query, cache.keys, cache.values, cache.visible)
+
+
+class CrossAttention(Attention):
+    """Queries from the target, keys and values from the encoder's memory."""
+
+    def __init__(self, width: int, heads: int, bias: bool, dropout: float, attention_dropout: float):
+        super().__init__(width, heads, bias, dropout, attention_dropout)
+        self.query = nn.Linear(width, width, bias=bias)
+        self.key_value = nn.Linear(width, 2 * width, bias=bias)
+
+    def keys_values(self, memory: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Keys and values of the memory (B x S x d), each B x H x S x d/H."""
+        return self.split(self.key_value(memory), 2)
+
+    def forward(self, x: torch.Tensor, memory: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
+        return self.attend(*self.split(self.query(x), 1), *self.keys_values(memory), mask)
+
+    def step(self, x: torch.Tensor, cache: LayerCache) -> torch.Tensor:
+        """As `forward` for x B x k x d; hypotheses of a sentence share its memory, so they are its queries."""
+        return self.attend(*self.split(self.query(x), 1), cache.memory_keys, cache.memory_values, cache.memory_mask)

@@ -1,0 +1,101 @@
+"""What decoding keeps between two steps, so that each position is computed once.
+
+Shapes: B sentences, k hypotheses of a sentence, S source positions, H heads, e = d/H, n slots.
+
+A hypothesis' past is never copied when it is continued by another one's successor: all hypotheses of a sentence share
+its slots, one for each position of each hypothesis, and `visible` says which slots are whose past.
+"""
+
+import torch
+
+HIDDEN = float("-inf")
+
+
+class LayerCache:
+    """Keys and values of one decoder block: the memory's, computed once, and the past's, a view of the slots used."""
+
+    def __init__(self, memory_keys: torch.Tensor, memory_values: torch.Tensor, slots: int):
+        batch, heads, _, size = memory_keys.shape
+        self.memory_keys, self.memory_values = memory_keys.contiguous(), memory_values.contiguous()
+        self.memory_mask: torch.Tensor | None = None
+        self.visible: torch.Tensor | None = None
+        self.used = 0
+        self._keys = memory_keys.new_empty(batch, heads, slots, size)
+        self._values = torch.empty_like(self._keys)
+
+    @property
+    def keys(self) -> torch.Tensor:
+        """Keys of the slots in use, B x H x n x e."""
+        return self._keys[:, :, : self.used]
+
+    @property
+    def values(self) -> torch.Tensor:
+        """Values of the slots in use, B x H x n x e."""
+        return self._values[:, :, : self.used]
+
+    def append(self, keys: torch.Tensor, values: torch.Tensor) -> None:
+        """Fill k more slots, with B x H x k x e each."""
+        end = self.used + keys.shape[2]
+        self._keys[:, :, self.used : end] = keys
+        self._values[:, :, self.used : end] = values
+        self.used = end
+
+    def keep(self, sentences: torch.Tensor, columns: int) -> None:
+        """Go on with these sentences (ids) and the first `columns` positions of the memory."""
+        self.memory_keys = self.memory_keys[sentences, :, :columns]
+        self.memory_values = self.memory_values[sentences, :, :columns]
+        keys, values = self.keys[sentences], self.values[sentences]
+        slots = self._keys.shape[2]
+        self._keys = keys.new_empty(len(sentences), keys.shape[1], slots, keys.shape[3])
+        self._values = torch.empty_like(self._keys)
+        self._keys[:, :, : self.used], self._values[:, :, : self.used] = keys, values
+
+
+class Cache:
+    """The blocks' caches, and what they share.
+
+    layers: one a block. steps: positions decoded so far. visible: B x k x n, 0 where slot n is the past of a
+    hypothesis, -inf elsewhere. lengths: of the sources, B. mask: B x 1 x 1 x S, likewise 0 or -inf; None: no padding.
+    """
+
+    def __init__(self, layers: list[LayerCache], mask: torch.Tensor | None, dtype: torch.dtype):
+        """mask: true where the memory may be seen, or None. dtype: of the queries, which additive masks must have."""
+        first = layers[0].memory_keys
+        self.layers = layers
+        self.steps = 0
+        self.visible = first.new_zeros(len(first), 1, 0, dtype=dtype)
+        self.mask = None
+        self.lengths = torch.full((len(first),), first.shape[2], device=first.device)
+        if mask is not None:
+            self.mask = torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(~mask, HIDDEN)
+            self.lengths = mask.flatten(1).sum(1)
+
+    def begin(self, hypotheses: int) -> None:
+        """Make room for one more position of each of the k hypotheses; each sees its own past and itself."""
+        batch, k, _ = self.visible.shape
+        if k != hypotheses:
+            raise ValueError(f"{hypotheses} hypotheses are continued, but `reorder` was told of {k}")
+        own = torch.full((k, k), HIDDEN, dtype=self.visible.dtype, device=self.visible.device).fill_diagonal_(0)
+        self.visible = torch.cat([self.visible, own.expand(batch, k, k)], dim=2)
+        # One hypothesis a sentence sees every slot, and attention without a mask is faster.
+        visible = self.visible[:, None] if k > 1 or self.branched else None
+        for layer in self.layers:
+            layer.visible, layer.memory_mask = visible, self.mask
+        self.steps += 1
+
+    branched = False
+
+    def reorder(self, parents: torch.Tensor) -> None:
+        """New hypotheses, each the continuation of hypothesis `parents` (B x k) of its sentence."""
+        self.branched = self.branched or self.visible.shape[1] > 1
+        self.visible = self.visible.gather(1, parents[:, :, None].expand(-1, -1, self.visible.shape[2]))
+
+    def keep(self, sentences: torch.Tensor) -> None:
+        """Go on with these sentences alone (their places in the batch, ascending)."""
+        self.lengths = self.lengths[sentences]
+        columns = int(self.lengths.max())
+        self.visible = self.visible[sentences]
+        if self.mask is not None:
+            self.mask = self.mask[sentences, :, :, :columns]
+        for layer in self.layers:
+            layer.keep(sentences, columns)

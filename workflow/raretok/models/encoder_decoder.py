@@ -1,0 +1,170 @@
+"""A transformer encoder-decoder of any size, pre- or post-norm, with the four ways to tie its three embeddings.
+
+Shapes: B sentences, S source and T target positions (padding, id 1, stands at the end), d width, V vocabulary.
+"""
+
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
+
+from raretok.errors import UserError
+from raretok.models.blocks import DecoderBlock, EncoderBlock
+from raretok.models.cache import Cache, LayerCache
+from raretok.models.encoder_decoder_config import EncoderDecoderConfig
+from raretok.models.initialisation import draw_matrix
+from raretok.models.layers import sinusoidal_table
+
+PADDING = 1
+
+
+class EncoderDecoder(nn.Module):
+    """Source ids (B x S) and target ids (B x T) to hidden vectors (B x T x d); `logits` turns those into B x T x V.
+
+    Whatever padding holds changes nothing elsewhere. checkpoint_activations: as in `Decoder`. output_bias: of the
+    logits, V, trained, 0 until `set_output_bias`; None for a model without.
+    """
+
+    checkpoint_activations = False
+
+    def __init__(self, config: EncoderDecoderConfig, seed: int | None = None):
+        """Initialise from `seed` (none: leave that to whoever loads weights).
+
+        Numbers are drawn parameter by parameter from a generator of their own, matrices that tying does without
+        last, and biases take none: models of one seed that differ in tying or in the output bias start from the same
+        weights otherwise.
+        """
+        super().__init__()
+        self.config = config
+        self.token_embedding = nn.Embedding(config.vocabulary, config.width)
+        if config.positions == "learned":
+            self.source_position_embedding = nn.Embedding(config.context, config.width)
+            self.position_embedding = nn.Embedding(config.context, config.width)
+        else:
+            self.register_buffer("position_table", sinusoidal_table(config.context, config.width), persistent=False)
+        self.encoder = nn.ModuleList(EncoderBlock(config) for _ in range(config.encoder_layers))
+        self.decoder = nn.ModuleList(DecoderBlock(config) for _ in range(config.decoder_layers))
+        # Post-norm blocks end with a norm of their own.
+        last_norm = nn.LayerNorm if config.norm == "pre" else nn.Identity
+        self.encoder_norm = last_norm(config.width, bias=config.bias)
+        self.decoder_norm = last_norm(config.width, bias=config.bias)
+        if not config.shares_inputs:
+            self.source_embedding = nn.Embedding(config.vocabulary, config.width)
+        if not config.tied:
+            self.output_embedding = nn.Parameter(torch.empty(config.vocabulary, config.width))
+        bias = None if config.output_bias is None else nn.Parameter(torch.zeros(config.vocabulary))
+        self.register_parameter("output_bias", bias)
+        if seed is not None:
+            self.initialise(seed)
+
+    @property
+    def input_weight(self) -> torch.Tensor:
+        """Embedding matrix of the decoder's inputs, V x d."""
+        return self.token_embedding.weight
+
+    @property
+    def source_weight(self) -> torch.Tensor:
+        """Embedding matrix of the encoder's inputs, V x d; the decoder's where they are shared."""
+        return self.token_embedding.weight if self.config.shares_inputs else self.source_embedding.weight
+
+    @property
+    def output_weight(self) -> torch.Tensor:
+        """Output embedding matrix, V x d; the decoder's input matrix where they are tied."""
+        return self.token_embedding.weight if self.config.tied else self.output_embedding
+
+    def initialise(self, seed: int) -> None:
+        """Draw all matrices and embeddings anew (see the config); norms are 1, biases 0."""
+        generator = torch.Generator().manual_seed(seed)
+        last = ("source_embedding.weight", "output_embedding")
+        order = sorted(self.named_parameters(), key=lambda item: last.index(item[0]) if item[0] in last else -1)
+        for name, parameter in order:
+            if parameter.dim() > 1:
+                is_output = parameter is self.output_weight
+                parameter.data.copy_(draw_matrix(name, parameter.shape, self.config, is_output, generator))
+            elif name.endswith("bias"):
+                parameter.data.zero_()
+
+    @torch.no_grad()
+    def set_output_bias(self, log_unigram: torch.Tensor) -> None:
+        """Start the output bias from the types' log probabilities (V), and scale W to their norm if configured.
+
+        Called for every model, whatever its bias: with `output_scale` the reference is the norm of the log-unigram
+        bias for all three (inventory N4), so that W is the same for all. A bias `zero` stays 0 (N7). Calling it
+        again changes nothing. Raises ValueError for another number of types.
+        """
+        if log_unigram.shape != (self.config.vocabulary,):
+            raise ValueError(f"log_unigram has shape {tuple(log_unigram.shape)}, not ({self.config.vocabulary},)")
+        log_unigram = log_unigram.to(self.output_weight)
+        if self.config.output_scale != "none":
+            order = "fro" if self.config.output_scale == "frobenius" else 2
+            weight = self.output_weight
+            weight.mul_(log_unigram.norm() / torch.linalg.matrix_norm(weight, order))
+        if self.config.output_bias not in (None, "zero"):
+            self.output_bias.copy_(log_unigram)
+
+    def forward(self, source: torch.Tensor, inputs: torch.Tensor) -> torch.Tensor:
+        """Hidden vectors after the last norm, B x T x d, of source ids B x S and decoder inputs B x T.
+
+        A sentence's source must hold at least one id that is no padding.
+        """
+        return self.decode(inputs, *self.encode(source))
+
+    def encode(self, source: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Memory (B x S x d) and its mask: B x 1 x 1 x S, true where there is no padding; None: no padding at all."""
+        mask = (source != PADDING)[:, None, None]
+        # Attention without a mask is faster; on a GPU, asking would wait for it.
+        if mask.device.type == "cpu" and mask.all():
+            mask = None
+        # No call of the module: hooks on it see the decoder's inputs alone.
+        positions = self._positions("source_position_embedding", 0, source.shape[1])
+        x = self._embedded(F.embedding(source, self.source_weight), positions)
+        for block in self.encoder:
+            x = checkpoint(block, x, mask, use_reentrant=False) if self._recomputes() else block(x, mask)
+        return self.encoder_norm(x), mask
+
+    def decode(self, inputs: torch.Tensor, memory: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
+        """Hidden vectors after the last norm, B x T x d, of decoder inputs B x T given `encode`'s results."""
+        positions = self._positions("position_embedding", 0, inputs.shape[1])
+        x = self._embedded(self.token_embedding(inputs), positions)
+        for block in self.decoder:
+            recomputes = self._recomputes()
+            x = checkpoint(block, x, memory, mask, use_reentrant=False) if recomputes else block(x, memory, mask)
+        return self.decoder_norm(x)
+
+    def cache(self, memory: torch.Tensor, mask: torch.Tensor | None, slots: int) -> Cache:
+        """A cache for `step`, with the cross-attention's keys and values of `encode`'s results.
+
+        slots: how many positions of hypotheses a sentence can have in all.
+        """
+        layers = [LayerCache(*block.cross_attention.keys_values(memory), slots) for block in self.decoder]
+        return Cache(layers, mask, memory.dtype)
+
+    def step(self, inputs: torch.Tensor, cache: Cache) -> torch.Tensor:
+        """As the last position of `decode`, for the last ids of k hypotheses of each sentence, B x k -> B x k x d."""
+        cache.begin(inputs.shape[1])
+        positions = self._positions("position_embedding", cache.steps - 1, cache.steps)
+        x = self._embedded(self.token_embedding(inputs), positions)
+        for block, layer in zip(self.decoder, cache.layers, strict=True):
+            x = block.step(x, layer)
+        return self.decoder_norm(x)
+
+    def logits(self, hidden: torch.Tensor) -> torch.Tensor:
+        """Plain logits of hidden vectors (... x d -> ... x V), the same for every method."""
+        return F.linear(hidden, self.output_weight, self.output_bias)
+
+    def _embedded(self, vectors: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+        if self.config.scale_embedding:
+            vectors = vectors * math.sqrt(self.config.width)
+        x = vectors + positions
+        return F.dropout(x, self.config.dropout, self.training) if self.config.dropout else x
+
+    def _positions(self, name: str, start: int, stop: int) -> torch.Tensor:
+        if stop > self.config.context:
+            raise UserError(f"{stop} positions do not fit model.context, which is {self.config.context}")
+        learned = self.config.positions == "learned"
+        return (getattr(self, name).weight if learned else self.position_table)[start:stop]
+
+    def _recomputes(self) -> bool:
+        return self.checkpoint_activations and torch.is_grad_enabled()
