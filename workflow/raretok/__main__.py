@@ -22,6 +22,10 @@ COMMANDS = {
     "synthesise": ("raretok.data.synthetic", "make a seeded smoke corpus"),
     "prepare": ("raretok.data.corpora", "turn a corpus of characters into ids, counts and a manifest"),
     "encode": ("raretok.data.encode", "turn the splits of a language into token ids, counts and a manifest"),
+    "encode-pairs": ("raretok.data.encode_pairs", "turn a parallel text into ids of both sides, counts and a manifest"),
+    "reverse-pairs": ("raretok.data.reverse_pairs", "turn a prepared translation corpus round"),
+    "count-unigrams": ("raretok.data.count_unigrams", "count the types of a corpus in one shard of another text"),
+    "merge-counts": ("raretok.data.merge_counts", "add up counts of shards"),
     "train": ("raretok.training.command", "train one run, continuing where an interrupted one stopped"),
     "evaluate": ("raretok.evaluation.command", "measure one trained run"),
     "measure-gpt2": ("raretok.evaluation.margins", "effective margin and alpha of a GPT-2 checkpoint"),
@@ -41,7 +45,7 @@ EXIT_INTERRUPTED = 75
 def main(argv: list[str] | None = None) -> int:
     """Run one command; return its exit status."""
     argv = sys.argv[1:] if argv is None else argv
-    overview = "\n".join(f"  {name:14}{summary}" for name, (_, summary) in COMMANDS.items())
+    overview = "\n".join(f"  {name:16}{summary}" for name, (_, summary) in COMMANDS.items())
     parser = argparse.ArgumentParser(
         prog="raretok",
         description=__doc__.splitlines()[0],

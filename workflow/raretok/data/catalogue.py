@@ -6,11 +6,14 @@ from functools import cache
 from pathlib import Path
 
 from raretok.configuration import canonical_json, read_config
+from raretok.data.parallel import PairFiles
 from raretok.errors import UserError
 
 # Raised whenever the same entry gives other bytes: a changed way to make texts of a kind or to prepare them. The
 # sources of those are no inputs of their rules, because a comment there would train every model again.
-FORMAT = {"characters": 1, "language": 1}
+FORMAT = {"characters": 1, "language": 1, "translation": 1, "unigrams": 1}
+# The files of a synthetic pair of languages.
+SYNTHETIC_SPLITS = ("train", "valid", "test", "domain.second")
 # The package lives in <project>/workflow/raretok, the schemas in <project>/config/schemas.
 SCHEMAS = Path(__file__).parents[3] / "config" / "schemas"
 
@@ -76,12 +79,30 @@ def load_corpora(path: Path | str = "config/corpora.yaml") -> dict:
     """
     corpora = _load(path, "corpora.schema.yaml")
     for corpus, entry in corpora.items():
-        if entry["kind"] != "characters":
-            continue
-        total = sum(entry["splits"].values())
-        if abs(total - 1) > 1e-9:
-            raise UserError(f"{path}: {corpus}.splits add up to {total:g}; make the shares add up to 1")
+        if entry["kind"] == "characters":
+            total = sum(entry["splits"].values())
+            if abs(total - 1) > 1e-9:
+                raise UserError(f"{path}: {corpus}.splits add up to {total:g}; make the shares add up to 1")
+        if entry["kind"] == "translation":
+            _check_translation(f"{path}: {corpus}", corpora, entry)
     return corpora
+
+
+def _check_translation(where: str, corpora: dict, entry: dict) -> None:
+    """Every split of a parallel corpus comes from one place; what a reversed one names is one that is not reversed."""
+    if "reverse_of" in entry:
+        forward = corpora.get(entry["reverse_of"], {})
+        if forward.get("kind") != "translation" or "reverse_of" in forward:
+            raise UserError(
+                f"{where}.reverse_of names {entry['reverse_of']}, which is no corpus of kind translation with texts of its own"
+            )
+        return
+    if "synthetic" in entry:
+        return
+    held = {"valid"} if "every" in (entry.get("held_out") or {}) else set(entry.get("held_out") or {}) - {"seed"}
+    for split in ("valid", "test"):
+        if (split in entry["files"]) == (split in held):
+            raise UserError(f"{where} needs its {split} split either in `files` or in `held_out`")
 
 
 def find_corpus(corpora: dict, name: str) -> dict:
@@ -143,8 +164,39 @@ def merges_file(corpora: dict, name: str) -> list[str]:
     return [f"resources/{merges['dataset']}/{merges['file']}"] if merges else []
 
 
+def pair_files(corpora: dict, name: str, root: Path | str = ".") -> dict[str, list[PairFiles]]:
+    """Where the texts of translation corpus `name` lie, by split (`domain.<name>` for further test sets).
+
+    root: the folder that holds resources/. The reverse of a corpus has no texts of its own.
+    """
+    corpus = _find_kind(corpora, name, "translation")
+    if "synthetic" in corpus:
+        folder = Path(root) / "resources" / "synthetic" / name
+        return {
+            split: [PairFiles(folder / f"{split}.source.txt", folder / f"{split}.target.txt")]
+            for split in SYNTHETIC_SPLITS
+        }
+    parts = dict(corpus.get("files", {}))
+    parts |= {f"domain.{domain}": [files] for domain, files in corpus.get("domains", {}).items()}
+    return {split: [_pair_of_files(files, Path(root)) for files in listed] for split, listed in parts.items()}
+
+
+def _pair_of_files(files: dict, root: Path) -> PairFiles:
+    folder = root / "resources" / files["dataset"]
+    columns = files.get("columns")
+    if columns:
+        return PairFiles(folder / files["file"], folder / files["file"], (columns["source"], columns["target"]))
+    return PairFiles(folder / files["source"], folder / files["target"])
+
+
+def tokenizer_file(corpora: dict, name: str) -> list[str]:
+    """Where the published SentencePiece model of translation corpus `name` lies: one path, or none if it needs none."""
+    model = _find_kind(corpora, name, "translation").get("tokenizer", {}).get("model")
+    return [f"resources/{model['dataset']}/{model['file']}"] if model else []
+
+
 def corpora_of_kind(corpora: dict, kind: str) -> list[str]:
-    """Names of the corpora of `kind`: characters or language."""
+    """Names of the corpora of `kind`: characters, language, translation or unigrams."""
     return [name for name, corpus in corpora.items() if corpus["kind"] == kind]
 
 
@@ -169,21 +221,37 @@ def corpus_params(corpora: dict, name: str) -> str:
 def corpus_definition(corpora: dict, datasets: dict, name: str) -> dict:
     """What determines the tokens of corpus `name`, for the hash of a run.
 
-    Its entry and, where texts or merges are downloaded, the checksums that stand for their bytes (the archive's where
-    a member has none, the URLs where none is published) in place of where they come from.
+    Its entry and, where texts, merges or models are downloaded, the checksums that stand for their bytes (the
+    archive's where a member has none, the URLs where none is published) in place of where they come from. A reversed
+    corpus has the definition of the one that it reverses, and says so.
     """
     definition = deepcopy(find_corpus(corpora, name))
-    if "dataset" in definition:
+    if "reverse_of" in definition:
+        return corpus_definition(corpora, datasets, definition["reverse_of"]) | {"reversed": True}
+    if definition["kind"] == "translation":
+        for entry in _all_files(definition):
+            dataset = entry.pop("dataset")
+            for key in ("source", "target", "file"):
+                if key in entry:
+                    entry[key] = _checksum(datasets, dataset, entry[key])
+    elif "dataset" in definition:
         dataset = definition.pop("dataset")
         if "file" in definition:
             definition["checksum"] = _checksum(datasets, dataset, definition.pop("file"))
         else:
             files = definition.pop("files")
             definition["checksums"] = {split: _checksum(datasets, dataset, file) for split, file in files.items()}
-    merges = definition.get("tokenizer", {}).get("merges")
-    if merges:
-        definition["tokenizer"]["merges"] = _checksum(datasets, merges["dataset"], merges["file"])
+    for key in ("merges", "model"):
+        published = definition.get("tokenizer", {}).get(key)
+        if isinstance(published, dict):
+            definition["tokenizer"][key] = _checksum(datasets, published["dataset"], published["file"])
     return definition
+
+
+def _all_files(entry: dict) -> list[dict]:
+    """Every place of text that the entry of a translation corpus names."""
+    listed = [files for split in entry.get("files", {}).values() for files in split]
+    return listed + list(entry.get("domains", {}).values())
 
 
 def _checksum(datasets: dict, dataset: str, name: str) -> str | list[str]:

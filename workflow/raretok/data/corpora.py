@@ -18,17 +18,18 @@ from raretok.data.catalogue import find_corpus, load_corpora
 from raretok.errors import UserError
 from raretok.files import atomic_path, read_json, write_json
 
-VOCABULARY, COUNTS = "vocabulary.json", "counts.npy"
+VOCABULARY, COUNTS, SOURCE_COUNTS = "vocabulary.json", "counts.npy", "source_counts.npy"
 
 
 @dataclass(frozen=True)
 class Corpus:
     """A prepared corpus.
 
-    `kind`: `characters` (ids in the order of code points, `types` of them in one language) or `language` (ids in
-    the order of falling training frequency). `counts`: how often each type occurs in the training split, (types,)
-    int64. `splits`: tokens in each split. `sha256`: names the data in results. `special`: ids that are no part of
-    the text. `tokenizer`: how text became tokens, for results.
+    `kind`: `characters` (ids in the order of code points, `types` of them in one language), `language` or
+    `translation` (ids in the order of falling training frequency, of the target side). `counts`: how often each type
+    occurs in the training split (of the target side), (types,) int64. `splits`: tokens in each split (of the target
+    side). `sha256`: names the data in results. `special`: ids that are no part of the text. `tokenizer`: how text
+    became tokens, for results. `languages`: of a translation, the names of `source` and `target`.
     """
 
     name: str
@@ -40,6 +41,12 @@ class Corpus:
     sha256: str
     special: tuple[int, ...]
     tokenizer: Mapping
+    languages: Mapping[str, str] | None = None
+
+    @cached_property
+    def source_counts(self) -> np.ndarray:
+        """How often each type occurs in the source side of the training split of a translation, (types,) int64."""
+        return np.load(self.folder / SOURCE_COUNTS, allow_pickle=False)
 
     @cached_property
     def symbols(self) -> tuple[str, ...]:
@@ -69,7 +76,15 @@ class Corpus:
                 f"but {at_least:,} are needed; take a smaller model.context or "
                 "a longer text in config/corpora.yaml"
             )
-        return np.load(self.folder / f"{split}.npy", mmap_mode="r", allow_pickle=False)
+        return self.ids(split, "target" if self.kind == "translation" else None)
+
+    def file(self, split: str, side: str | None = None) -> Path:
+        """Where the ids of `split` lie, of a translation those of its `source` or `target`."""
+        return self.folder / (f"{split}.{side}.npy" if side else f"{split}.npy")
+
+    def ids(self, split: str, side: str | None = None) -> np.ndarray:
+        """The ids of `split`, of a translation those of its `source` or `target`, (tokens,), a memory map."""
+        return np.load(self.file(split, side), mmap_mode="r", allow_pickle=False)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -161,7 +176,9 @@ def load_manifest(path: Path | str) -> Corpus:
             sha256=manifest["sha256"],
             special=tuple(manifest.get("special", ())),
             tokenizer=manifest.get("tokenizer", {"name": "characters"}),
+            languages=manifest.get("languages"),
         )
+        expected = _arrays(manifest)
         consistent = digest(manifest) == corpus.sha256 and corpus.counts.shape == (corpus.types,)
         consistent = consistent and len(manifest.get("symbols", corpus.counts)) == corpus.types
     except FileNotFoundError as error:
@@ -170,27 +187,37 @@ def load_manifest(path: Path | str) -> Corpus:
         raise UserError(f"{path} is not the manifest of a prepared corpus; {again}") from error
     if not consistent:
         raise UserError(f"{path} contradicts itself; {again}")
-    for part, tokens in corpus.splits.items():
+    for (part, side), tokens in expected.items():
+        file = corpus.file(part, side)
         try:
-            found = corpus.tokens(part).shape
+            found = corpus.ids(part, side).shape
         except FileNotFoundError as error:
-            raise UserError(f"{path.parent / part}.npy is missing beside {path}; {again}") from error
+            raise UserError(f"{file} is missing beside {path}; {again}") from error
         except (ValueError, EOFError) as error:
-            raise UserError(f"{path.parent / part}.npy is damaged or cut short; {again}") from error
+            raise UserError(f"{file} is damaged or cut short; {again}") from error
         if found != (tokens,):
-            raise UserError(f"{path.parent / part}.npy has shape {found}, but {path} says {tokens:,} tokens; {again}")
+            raise UserError(f"{file} has shape {found}, but {path} says {tokens:,} tokens; {again}")
     return corpus
+
+
+def _arrays(manifest: Mapping) -> dict[tuple[str, str | None], int]:
+    """Numbers of ids by split and, of a translation, side."""
+    if manifest["kind"] != "translation":
+        return {(part, None): described["tokens"] for part, described in manifest["splits"].items()}
+    keys = {"source": "source_tokens", "target": "tokens"}
+    return {(part, side): of[key] for part, of in manifest["splits"].items() for side, key in keys.items()}
 
 
 def digest(manifest: Mapping) -> str:
     """sha256 that names the data of a manifest.
 
-    Over the canonical JSON of the splits' lengths and checksums and, of kind `language`, those of the vocabulary and
-    the counts.
+    Over the canonical JSON of the splits' lengths and checksums and, of kinds other than `characters`, those of the
+    vocabulary and the counts.
     """
     named = manifest["splits"]
-    if manifest["kind"] == "language":
-        named = {key: manifest[key] for key in ("splits", "vocabulary", "counts")}
+    if manifest["kind"] != "characters":
+        keys = ("splits", "vocabulary", "counts", "source_counts")
+        named = {key: manifest[key] for key in keys if key in manifest}
     return hashlib.sha256(json.dumps(named, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 

@@ -70,13 +70,13 @@ def encode(name: str, corpus: Mapping, texts: Mapping[str, Path], folder: Path, 
                 raw[split].write(ids.tobytes())
                 tokens[split] += len(ids)
                 if split == "train":
-                    counts = _add(counts, np.bincount(ids))
+                    counts = add_counts(counts, np.bincount(ids))
         final_ids, symbols, counts = order_by_frequency(tokenizer.symbols, counts)
         dtype = np.dtype("<u2" if len(symbols) <= 2**16 else "<u4")
         splits = {
             split: {
                 "tokens": tokens[split],
-                "sha256": _write_ids(folder / f"{split}.npy", raw[split], final_ids.astype(dtype), tokens[split]),
+                "sha256": write_ids(folder / f"{split}.npy", raw[split], final_ids.astype(dtype), tokens[split]),
             }
             for split in SPLITS
         }
@@ -124,16 +124,20 @@ def read_lines(path: Path) -> Iterator[list[str]]:
         raise _empty(path)
 
 
-def order_by_frequency(symbols: list[str], counts: np.ndarray) -> tuple[np.ndarray, list[str], np.ndarray]:
+def order_by_frequency(
+    symbols: list[str], counts: np.ndarray, more: np.ndarray | None = None
+) -> tuple[np.ndarray, list[str], np.ndarray]:
     """From raw ids to ids in the order of falling training frequency, equal ones in the order of their text.
 
-    symbols: text of every raw id. counts: of the training split, (at most raw ids,). Types that do not occur there
-    become UNKNOWN; the vocabulary is filled up to a multiple of MULTIPLE.
+    symbols: text of every raw id. counts: of the training split, (at most raw ids,). more: of its other side, where
+    there is one; these do not change the order. Types that occur in neither become UNKNOWN; the vocabulary is filled up
+    to a multiple of MULTIPLE.
 
     Returns the final id of every raw id, (raw ids,) int64; the vocabulary; its training counts, (types,) int64.
     """
-    counts = _add(np.zeros(len(symbols), dtype=np.int64), counts)
-    occurring = [raw for raw in range(len(SPECIAL), len(symbols)) if counts[raw]]
+    counts = add_counts(np.zeros(len(symbols), dtype=np.int64), counts)
+    occurs = counts if more is None else add_counts(counts, more)
+    occurring = [raw for raw in range(len(SPECIAL), len(symbols)) if occurs[raw]]
     order = [*range(len(SPECIAL)), *sorted(occurring, key=lambda raw: (-counts[raw], symbols[raw]))]
     final_ids = np.full(len(symbols), UNKNOWN, dtype=np.int64)
     final_ids[order] = np.arange(len(order))
@@ -170,7 +174,7 @@ def _every_line(path: Path, every: int) -> Iterator[list[str]]:
         position += len(lines)
 
 
-def _write_ids(target: Path, raw, final_ids: np.ndarray, tokens: int) -> str:
+def write_ids(target: Path, raw, final_ids: np.ndarray, tokens: int) -> str:
     """Write the final ids of the raw ones in the file `raw` (uint32) as a flat npy; return the sha256 of the ids."""
     checksum = hashlib.sha256()
     header = {"descr": final_ids.dtype.str, "fortran_order": False, "shape": (tokens,)}
@@ -211,7 +215,7 @@ def _decode(block: bytes, path: Path, before: int) -> str:
         raise UserError(f"{path} is not UTF-8: {error.reason} in line {line}; convert or replace it") from error
 
 
-def _add(counts: np.ndarray, more: np.ndarray) -> np.ndarray:
+def add_counts(counts: np.ndarray, more: np.ndarray) -> np.ndarray:
     """The sum of two arrays of counts, as long as the longer one."""
     total = np.zeros(max(len(counts), len(more)), dtype=np.int64)
     total[: len(counts)] += counts

@@ -56,6 +56,11 @@ def main(arguments: argparse.Namespace) -> None:
 
         write_language(arguments.output, corpus["synthetic"]["seed"], corpus["synthetic"]["words"])
         return
+    if corpus["kind"] == "translation":
+        from raretok.data.synthetic_pairs import write_pairs
+
+        write_pairs(arguments.output, corpus["synthetic"]["seed"], corpus["synthetic"]["pairs"])
+        return
     text = characters(corpus["synthetic"]["seed"], corpus["synthetic"]["length"])
     with atomic_path(arguments.output) as temporary:
         temporary.write_bytes(text.encode("utf-8"))

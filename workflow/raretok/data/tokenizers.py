@@ -20,7 +20,7 @@ from raretok.errors import UserError
 from raretok.files import read_json
 
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
-END, UNKNOWN = 2, 3
+START, PAD, END, UNKNOWN = range(4)
 TOKENIZER = "tokenizer.json"
 
 Merges = list[tuple[str, str]]
@@ -129,11 +129,19 @@ class Codec:
         return joined.decode("utf-8", "replace")
 
 
-def codec_of(corpus: Corpus) -> Codec:
-    """The codec of a prepared corpus of kind `language`; UserError if its tokenizer is missing or damaged."""
+def codec_of(corpus: Corpus):
+    """The codec of a prepared corpus: Codec of kind `language`, PairCodec of kind `translation`.
+
+    Raises UserError if its tokenizer is missing or damaged.
+    """
     try:
+        if corpus.kind == "translation":
+            # Its module takes this one's special types.
+            from raretok.data.pair_codec import PairCodec
+
+            return PairCodec(corpus)
         return Codec(corpus)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
         raise UserError(
             f"{corpus.folder / TOKENIZER} is missing or damaged; delete {corpus.folder} and run the workflow again"
         ) from error

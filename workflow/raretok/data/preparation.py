@@ -1,0 +1,91 @@
+"""What happens to lines of parallel text before they become pieces, and to pieces when they become text again.
+
+Moses' normalisation of punctuation, its tokeniser and detokeniser by the library sacremoses; cleaning by length and
+ratio as Moses' clean-corpus-n.perl.
+"""
+
+import re
+from collections.abc import Mapping
+from functools import cached_property
+from importlib.metadata import version
+
+# As Moses' remove-non-printing-char.perl.
+NOT_PRINTING = re.compile(r"[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060\ufeff]")
+# How Moses' compound splitting sees a hyphen between characters (`{(\S)-(\S)}{$1 ##AT##-##AT## $2}g`).
+COMPOUND = re.compile(r"(\S)-(\S)")
+
+
+class Preparation:
+    """The `preparation` of a corpus's entry for lines in one language.
+
+    normalise: punctuation and characters that print nothing, or `none`. tokenise: Moses tokens, or `none`;
+    aggressive: words are split at hyphens, ` @-@ `. lower: lower case. Languages whose abbreviations Moses does not
+    know are tokenised by its general rules.
+    """
+
+    def __init__(self, entry: Mapping, language: str):
+        self.normalises = entry.get("normalise", "none") == "moses"
+        self.tokenises = entry.get("tokenise", "none") == "moses"
+        self._aggressive, self._lower = entry.get("aggressive", False), entry.get("lower", False)
+        self._language = language
+
+    def apply(self, line: str) -> str:
+        """The line as its pieces are made of it."""
+        if self.normalises:
+            line = NOT_PRINTING.sub("", self._normaliser.normalize(line))
+        if self.tokenises:
+            line = self.words(line)
+        if self._lower:
+            line = line.lower()
+        return " ".join(line.split())
+
+    def undo(self, line: str) -> str:
+        """Plain text of a line whose pieces are joined again; case and punctuation stay as they were made."""
+        return self._detokeniser.detokenize(line.split()) if self.tokenises else line
+
+    def words(self, line: str) -> str:
+        """Moses tokens of plain text, whether pieces are made of such or not."""
+        return self._tokeniser.tokenize(line, aggressive_dash_splits=self._aggressive, return_str=True)
+
+    @cached_property
+    def _normaliser(self):
+        from sacremoses import MosesPunctNormalizer
+
+        return MosesPunctNormalizer(lang=self._language)
+
+    @cached_property
+    def _tokeniser(self):
+        from sacremoses import MosesTokenizer
+
+        return MosesTokenizer(lang=self._language)
+
+    @cached_property
+    def _detokeniser(self):
+        from sacremoses import MosesDetokenizer
+
+        return MosesDetokenizer(lang=self._language)
+
+
+def described(entry: Mapping) -> dict:
+    """What the manifest says of a preparation: the entry and the version of sacremoses."""
+    moses = "moses" in (entry.get("normalise"), entry.get("tokenise"))
+    return dict(entry) | ({"library": f"sacremoses {version('sacremoses')}"} if moses else {})
+
+
+def split_compounds(words: str) -> str:
+    """Moses tokens with hyphenated words in three, as the compound-split BLEU of WMT14 En-De counts them."""
+    return COMPOUND.sub(r"\1 ##AT##-##AT## \2", words)
+
+
+def reason_to_drop(source: int, target: int, entry: Mapping) -> str | None:
+    """Why a training pair is left out: its lengths are too long or too unlike; None if it stays.
+
+    source, target: lengths in what the entry's `measure` says. As clean-corpus-n.perl, a length equal to max_length
+    and a ratio equal to max_ratio are kept.
+    """
+    longest, ratio = entry.get("max_length"), entry.get("max_ratio")
+    if longest is not None and max(source, target) > longest:
+        return "length"
+    if ratio is not None and max(source, target) > ratio * min(source, target):
+        return "ratio"
+    return None
