@@ -241,7 +241,7 @@ def test_the_bias_is_added_and_trained():
     assert model.output_bias.grad.abs().sum() > 0
     assert "output_bias" in model.state_dict()
     assert "output_bias" not in arms()[None].state_dict()
-    assert (build_model(SIZES | {"output_bias": {"counts": "c4"}}, TYPES, seed=1).output_bias == 0).all()
+    assert (build_model(SIZES | {"output_bias": "c4"}, TYPES, seed=1).output_bias == 0).all()
 
 
 def test_a_bias_of_other_types_is_refused():
@@ -257,7 +257,6 @@ def test_a_bias_of_other_types_is_refused():
         ({"tying": "all"}, "model.tying is 'all'; it can be three_way or"),
         ({"norm": "sandwich"}, "model.norm is 'sandwich'"),
         ({"activation": "tanh"}, "model.activation is 'tanh'"),
-        ({"output_bias": "one"}, "model.output_bias is 'one'"),
         ({"output_init": "xavier"}, "model.output_init"),
         ({"output_scale": "l1"}, "model.output_scale"),
         ({"width": 2}, "sinusoidal positions need at least 4"),

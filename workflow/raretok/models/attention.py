@@ -41,6 +41,15 @@ class Attention(nn.Module):
         y = self.projection(y.transpose(1, 2).flatten(2))
         return F.dropout(y, self.dropout, self.training) if self.dropout else y
 
+    def attend_few(
+        self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: torch.Tensor | None
+    ) -> torch.Tensor:
+        """As `attend` without dropout, for a few queries: several times as fast there. mask: is added, 0 or -inf."""
+        scores = torch.matmul(query * query.shape[-1] ** -0.5, key.transpose(2, 3))
+        if mask is not None:
+            scores += mask
+        return self.projection(torch.matmul(scores.softmax(3), value).transpose(1, 2).flatten(2))
+
 
 class SelfAttention(Attention):
     """Queries, keys and values from the same positions.
@@ -60,7 +69,7 @@ class SelfAttention(Attention):
         """One new position of each hypothesis, x B x k x d, which sees its own past in the cache."""
         query, key, value = self.split(self.qkv(x), 3)
         cache.append(key, value)
-        return self.attend(query, cache.keys, cache.values, cache.visible)
+        return self.attend_few(query, cache.keys, cache.values, cache.visible)
 
 
 class CrossAttention(Attention):
@@ -80,4 +89,5 @@ class CrossAttention(Attention):
 
     def step(self, x: torch.Tensor, cache: LayerCache) -> torch.Tensor:
         """As `forward` for x B x k x d; hypotheses of a sentence share its memory, so they are its queries."""
-        return self.attend(*self.split(self.query(x), 1), cache.memory_keys, cache.memory_values, cache.memory_mask)
+        (query,) = self.split(self.query(x), 1)
+        return self.attend_few(query, cache.memory_keys, cache.memory_values, cache.memory_mask)

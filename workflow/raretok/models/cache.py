@@ -54,8 +54,9 @@ class LayerCache:
 class Cache:
     """The blocks' caches, and what they share.
 
-    layers: one a block. steps: positions decoded so far. visible: B x k x n, 0 where slot n is the past of a
-    hypothesis, -inf elsewhere. lengths: of the sources, B. mask: B x 1 x 1 x S, likewise 0 or -inf; None: no padding.
+    layers: one a block. steps: positions decoded so far. is_branched: whether a sentence ever had several hypotheses.
+    visible: B x k x n, 0 where slot n is the past of a hypothesis, -inf elsewhere. lengths: of the sources, B.
+    mask: B x 1 x 1 x S, likewise 0 or -inf; None: no padding.
     """
 
     def __init__(self, layers: list[LayerCache], mask: torch.Tensor | None, dtype: torch.dtype):
@@ -63,6 +64,7 @@ class Cache:
         first = layers[0].memory_keys
         self.layers = layers
         self.steps = 0
+        self.is_branched = False
         self.visible = first.new_zeros(len(first), 1, 0, dtype=dtype)
         self.mask = None
         self.lengths = torch.full((len(first),), first.shape[2], device=first.device)
@@ -77,17 +79,15 @@ class Cache:
             raise ValueError(f"{hypotheses} hypotheses are continued, but `reorder` was told of {k}")
         own = torch.full((k, k), HIDDEN, dtype=self.visible.dtype, device=self.visible.device).fill_diagonal_(0)
         self.visible = torch.cat([self.visible, own.expand(batch, k, k)], dim=2)
-        # One hypothesis a sentence sees every slot, and attention without a mask is faster.
-        visible = self.visible[:, None] if k > 1 or self.branched else None
+        # A sentence's only hypothesis sees every slot.
+        self.is_branched = self.is_branched or k > 1
+        visible = self.visible[:, None] if self.is_branched else None
         for layer in self.layers:
             layer.visible, layer.memory_mask = visible, self.mask
         self.steps += 1
 
-    branched = False
-
     def reorder(self, parents: torch.Tensor) -> None:
         """New hypotheses, each the continuation of hypothesis `parents` (B x k) of its sentence."""
-        self.branched = self.branched or self.visible.shape[1] > 1
         self.visible = self.visible.gather(1, parents[:, :, None].expand(-1, -1, self.visible.shape[2]))
 
     def keep(self, sentences: torch.Tensor) -> None:

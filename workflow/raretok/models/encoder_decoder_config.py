@@ -1,6 +1,5 @@
 """Sizes and choices of an encoder-decoder; no torch."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from raretok.errors import UserError
@@ -14,7 +13,6 @@ CHOICES = {
     "output_scale": ("none", "frobenius", "spectral"),
     "linear_init": ("xavier", "normal"),
 }
-OUTPUT_BIASES = (None, "zero", "unigram", "file")
 
 
 @dataclass(frozen=True)
@@ -32,7 +30,7 @@ class EncoderDecoderConfig:
     positions: fairseq's `sinusoidal` table, no part of the weights, or a `learned` vector for each, on either side.
     scale_embedding: token embeddings are multiplied by sqrt(width) before positions are added.
     output_bias: None, or where `set_output_bias` lets it start: `zero`, `unigram` (counts of the training targets), or
-    counts from elsewhere: `file`, or a mapping that says which, read by training.
+    the name of counts from elsewhere, which training reads.
     embedding_std: of every embedding; None: width ** -0.5. output_init: the output matrix likewise (`normal`), or
     `truncated`: standard deviation width ** -0.5 cut at two of them (N3), also where it is an input matrix.
     output_scale: which norm of the output matrix `set_output_bias` makes equal to the log-unigram bias's (N4).
@@ -55,7 +53,7 @@ class EncoderDecoderConfig:
     tying: str = "three_way"
     positions: str = "sinusoidal"
     scale_embedding: bool = True
-    output_bias: str | Mapping | None = None
+    output_bias: str | None = None
     output_init: str = "normal"
     output_scale: str = "none"
     embedding_std: float | None = None
@@ -65,8 +63,6 @@ class EncoderDecoderConfig:
         for key, known in CHOICES.items():
             if getattr(self, key) not in known:
                 raise UserError(f"model.{key} is {getattr(self, key)!r}; it can be {' or '.join(known)}")
-        if self.output_bias not in OUTPUT_BIASES and not isinstance(self.output_bias, Mapping):
-            raise UserError(f"model.output_bias is {self.output_bias!r}; it can be null, zero, unigram or file")
         if self.positions == "sinusoidal" and self.width < 4:
             raise UserError(f"model.width is {self.width}; sinusoidal positions need at least 4")
         if self.width % self.heads:
