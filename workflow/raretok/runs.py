@@ -293,8 +293,8 @@ def resolve_parts(entry: dict, factors: dict[str, float], where: str) -> dict:
 
 
 def scale_number(number: float, factor: float) -> float:
-    """`number` times `factor`; a whole number stays one, of at least 1."""
-    return max(1, round(number * factor)) if isinstance(number, int) else number * factor
+    """`number` times `factor`; a whole number stays one, of at least 1 unless it is 0."""
+    return max(min(number, 1), round(number * factor)) if isinstance(number, int) else number * factor
 
 
 def scale_observation(entry: str | dict, factor: float) -> str | dict:
