@@ -9,7 +9,13 @@ import torch
 
 from raretok.data.corpora import load_manifest
 from raretok.errors import UserError
-from raretok.evaluation import character_run, language_run, language_settings
+from raretok.evaluation import (
+    character_run,
+    language_run,
+    language_settings,
+    translation_run,
+    translation_settings,
+)
 from raretok.files import atomic_path, read_json, write_json
 from raretok.training.device import choose_device
 
@@ -26,10 +32,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=PATH",
         help="files of word pairs with human scores, for a language (default: none)",
     )
+    parser.add_argument(
+        "--links", type=Path, help="word links of the training split, for a translation (evaluation.alignment)"
+    )
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda (default: %(default)s)")
     parser.add_argument("--threads", type=int, default=1, help="CPU threads (default: %(default)s)")
     parser.add_argument("--metrics", type=Path, required=True, help="metrics.json to write")
     parser.add_argument("--arrays", type=Path, required=True, help="arrays.npz to write")
+    parser.add_argument(
+        "--hypotheses",
+        type=Path,
+        help="JSON of translations by split to write, {} of other runs (default: of a translation hypotheses.json "
+        "beside the metrics)",
+    )
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -42,7 +57,13 @@ def main(arguments: argparse.Namespace) -> None:
     if training.get("data", corpus.sha256) != corpus.sha256:
         raise UserError(f"{arguments.run_folder} was trained on other data than {arguments.manifest} describes")
     model = training["settings"]["model"]
-    if corpus.kind == "language":
+    hypotheses = {}
+    if corpus.kind == "translation":
+        rows, arrays, hypotheses = translation_run.evaluate_run(
+            arguments.run_folder, model, corpus, translation_settings.parse(settings), arguments.links, device
+        )
+        save = np.savez_compressed
+    elif corpus.kind == "language":
         files = similarity_files(arguments.word_similarity)
         rows, arrays = language_run.evaluate_run(
             arguments.run_folder, model, corpus, language_settings.parse(settings), files, device
@@ -54,7 +75,9 @@ def main(arguments: argparse.Namespace) -> None:
             arguments.run_folder, model, corpus, character_run.parse(settings), device
         )
         save = np.savez
-    # The arrays first: metrics.json is the sign that a run is evaluated.
+    # The arrays and translations first: metrics.json is the sign that a run is evaluated.
+    if hypotheses or arguments.hypotheses:
+        write_json(arguments.hypotheses or arguments.metrics.with_name("hypotheses.json"), hypotheses)
     with atomic_path(arguments.arrays) as temporary:
         save(temporary, **arrays)
     write_json(arguments.metrics, {"training": training, "metrics": rows})

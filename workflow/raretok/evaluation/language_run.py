@@ -26,7 +26,7 @@ from raretok.models import load_model
 
 CHECKPOINTS = {"best": "model.safetensors", "last": "last.safetensors"}
 # Observations that figures show as training wrote them.
-COPIED = ("rare_types.", "rare_alignment.")
+COPIED = ("rare_types.", "rare_alignment.", "divergence.", "output_bias.")
 
 
 def evaluate_run(
@@ -123,6 +123,6 @@ def same_weights(first: torch.nn.Module, second: torch.nn.Module) -> bool:
 
 
 def observed(path: Path) -> dict[str, np.ndarray]:
-    """What training observed of rare types, as it wrote it."""
+    """What training observed of rare types, of predictions and of the output bias, as it wrote it."""
     with np.load(path, allow_pickle=False) as archive:
         return {name: archive[name] for name in archive.files if name.startswith(COPIED)}

@@ -1,9 +1,10 @@
 """How language models are evaluated: an experiment's `evaluation`, checked."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
 from raretok.errors import UserError
+from raretok.evaluation.checks import check_groups, check_queries, known_keys, whole
 
 
 @dataclass(frozen=True)
@@ -20,8 +21,8 @@ class Prefixes:
 
     def __post_init__(self):
         for name in ("number", "length", "continuation"):
-            _whole(f"prefixes.{name}", getattr(self, name), 1)
-        _whole("prefixes.examples", self.examples, 0)
+            whole(f"prefixes.{name}", getattr(self, name), 1)
+        whole("prefixes.examples", self.examples, 0)
 
 
 @dataclass(frozen=True)
@@ -44,58 +45,24 @@ class LanguageSettings:
     word_similarity: Mapping = field(default_factory=dict)
 
     def __post_init__(self):
-        _whole("block", self.block, 1)
-        _whole("window", self.window, 0)
-        _whole("neighbours", self.neighbours, 1)
+        whole("block", self.block, 1)
+        whole("window", self.window, 0)
+        whole("neighbours", self.neighbours, 1)
         if self.window >= self.block:
             raise UserError(f"evaluation.window is {self.window}; it must be smaller than block, {self.block}")
-        if not self.groups:
-            raise UserError("evaluation.groups is empty; it must hold at least one set of three groups")
-        for group in self.groups:
-            names = group.get("names") if isinstance(group, Mapping) else None
-            if not isinstance(names, (list, tuple)) or len(names) != 3:
-                raise UserError(f"evaluation.groups holds {group!r}; each set needs `names`, a list of three")
-        suffixes = [group.get("suffix", "") for group in self.groups]
-        if suffixes[0] or len(set(suffixes)) < len(suffixes):
-            raise UserError(
-                f"evaluation.groups has the suffixes {suffixes}; the first must be empty and each further one new"
-            )
-        if isinstance(self.queries, Mapping):
-            if set(self.queries) != {"rare"}:
-                raise UserError(f"evaluation.queries is {self.queries!r}; it must be a list of words or {{rare: n}}")
-            _whole("queries.rare", self.queries["rare"], 1)
-        elif isinstance(self.queries, str) or not all(isinstance(word, str) for word in self.queries):
-            raise UserError(f"evaluation.queries is {self.queries!r}; it must be a list of words or {{rare: n}}")
+        check_groups(self.groups)
+        check_queries(self.queries)
         if not isinstance(self.word_similarity, Mapping):
             raise UserError("evaluation.word_similarity must map names of sets of word pairs to files")
 
 
 def parse(settings: Mapping) -> LanguageSettings:
     """The settings in a JSON object; UserError for an unknown or missing key, or a wrong value."""
-    options = _known(settings, LanguageSettings, "evaluation")
+    options = known_keys(settings, LanguageSettings, "evaluation")
     for key in ("groups", "queries"):
         if isinstance(options.get(key), list):
             options[key] = tuple(options[key])
-    if not isinstance(options.get("groups"), tuple):
-        raise UserError("evaluation.groups is missing or no list; it must hold at least one set of three groups")
-    if "queries" in options and not isinstance(options["queries"], (tuple, dict)):
-        raise UserError(f"evaluation.queries is {options['queries']!r}; it must be a list of words or {{rare: n}}")
+    options.setdefault("groups", None)
     if "prefixes" in options:
-        options["prefixes"] = Prefixes(**_known(options["prefixes"], Prefixes, "evaluation.prefixes"))
+        options["prefixes"] = Prefixes(**known_keys(options["prefixes"], Prefixes, "evaluation.prefixes"))
     return LanguageSettings(**options)
-
-
-def _known(settings: object, kind: type, name: str) -> dict:
-    """`settings` as keywords of a dataclass."""
-    if not isinstance(settings, Mapping):
-        raise UserError(f"{name} is {settings!r}; it must be a mapping")
-    known = [one.name for one in fields(kind)]
-    for key in settings:
-        if key not in known:
-            raise UserError(f"{name}.{key} does not exist; {name} has {', '.join(known)}")
-    return dict(settings)
-
-
-def _whole(name: str, value: object, least: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise UserError(f"evaluation.{name} is {value!r}; it must be a whole number of at least {least}")

@@ -6,20 +6,23 @@ import numpy as np
 
 from raretok.errors import UserError
 
+# What a type that begins a word begins with: a blank (byte-level BPE), SentencePiece's mark, or nothing.
+BEFORE_WORDS = (" ", "▁", "")
+
 
 def query_ids(
     queries: Sequence[str] | Mapping[str, int], symbols: Sequence[str], known: np.ndarray, first_rare: int, corpus: str
 ) -> np.ndarray:
     """Ids of the types whose neighbours are wanted.
 
-    queries: words, looked up with a leading space first, then without; or {rare: n} for n types (fewer where there are
-    not as many) evenly spaced among the rare ones that are known and made of letters, all that are known where none
-    is. symbols: texts of the V types. known: which of them occur in training and are not special; the others are no
-    queries (`neighbours.occurring`). Raises UserError for a word that is no known type.
+    queries: words, looked up as they stand inside a line first (`BEFORE_WORDS`); or {rare: n} for n types (fewer where
+    there are not as many) evenly spaced among the rare ones that are known and made of letters, all that are known
+    where none is. symbols: texts of the V types. known: which of them occur in training and are not special; the
+    others are no queries (`neighbours.occurring`). Raises UserError for a word that is no known type.
     """
     if isinstance(queries, Mapping):
         rare = [i for i in range(first_rare, len(symbols)) if known[i]]
-        rare = [i for i in rare if symbols[i].strip().isalpha()] or rare
+        rare = [i for i in rare if symbols[i].lstrip(" ▁").isalpha()] or rare
         places = np.linspace(0, len(rare) - 1, min(queries["rare"], len(rare))).round().astype(np.int64)
         return np.array(rare, dtype=np.int64)[places]
     ids = {symbol: i for i, symbol in reversed(list(enumerate(symbols))) if known[i]}
@@ -27,7 +30,7 @@ def query_ids(
 
 
 def _find(word: str, ids: Mapping[str, int], corpus: str) -> int:
-    for symbol in (f" {word}", word):
+    for symbol in (before + word for before in BEFORE_WORDS):
         if symbol in ids:
             return ids[symbol]
     raise UserError(

@@ -1,0 +1,55 @@
+"""What the bias of the output layer does: log-probability of gold tokens by their frequency (natural_bias, figure 4).
+
+Test tokens stand in bins of equal width of their type's unigram log-frequency in training; a bin's height is their mean
+log p(y) under the whole model, and under softmax(W phi), the bias dropped. A model that learnt frequency in W rises in
+both; one whose bias holds it falls without the bias.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Bins of tokens; those without a token are NaN.
+
+    edges: (B + 1,). numbers: tokens, (B,). places: mean unigram log-frequency, (B,). heights: mean log p(y), (B,).
+    slope: of the least-squares line through the points (places, heights). token_slope: of that through all tokens.
+    """
+
+    edges: np.ndarray
+    numbers: np.ndarray
+    places: np.ndarray
+    heights: np.ndarray
+    slope: float
+    token_slope: float
+
+
+def log_frequencies(counts: np.ndarray) -> np.ndarray:
+    """Log relative frequency of each type, (V,), one added to every count: types may be unseen (inventory, N5)."""
+    smoothed = np.asarray(counts, dtype=np.float64) + 1
+    return np.log(smoothed / smoothed.sum())
+
+
+def calibrate(log_unigram: np.ndarray, log_p: np.ndarray, bins: int) -> Calibration:
+    """Bin n gold tokens by their type's unigram log-frequency.
+
+    log_unigram, log_p: of each token, (n,). bins: B, of equal width between the smallest and the largest frequency;
+    the last holds its right edge.
+    """
+    edges = np.linspace(log_unigram.min(), log_unigram.max(), bins + 1)
+    member = np.clip(np.searchsorted(edges, log_unigram, side="right") - 1, 0, bins - 1)
+    numbers = np.bincount(member, minlength=bins)
+    with np.errstate(invalid="ignore"):
+        places = np.bincount(member, weights=log_unigram, minlength=bins) / numbers
+        heights = np.bincount(member, weights=log_p, minlength=bins) / numbers
+    some = numbers > 0
+    return Calibration(edges, numbers, places, heights, slope(places[some], heights[some]), slope(log_unigram, log_p))
+
+
+def slope(x: np.ndarray, y: np.ndarray) -> float:
+    """Slope of the least-squares line of y on x, (n,) both; NaN where x does not vary."""
+    x = x - x.mean()
+    spread = x @ x
+    return float(x @ (y - y.mean()) / spread) if spread else float("nan")

@@ -1,0 +1,28 @@
+"""Translations of a split by beam search."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import torch
+
+from raretok.models.search import translate
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """How sentences are decoded: hypotheses kept a sentence, and the power of the length in their order."""
+
+    beam: int
+    length_exponent: float
+
+    @property
+    def described(self) -> str:
+        """For signatures."""
+        return f"beam:{self.beam}|length_exponent:{self.length_exponent:g}"
+
+
+def decode(model: torch.nn.Module, pairs, decoding: Decoding) -> list[list[int]]:
+    """Ids of the best hypothesis of each source line of `pairs` (`data.pairs.Pairs`), without special ends."""
+    sources = [np.asarray(pairs.source[first:last]) for first, last in pairwise(pairs.source_offsets)]
+    return translate(model, sources, decoding.beam, decoding.length_exponent)

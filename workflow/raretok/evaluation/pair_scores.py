@@ -1,0 +1,74 @@
+"""Scores of the target side of pairs under a translation model, given the true words so far (teacher forcing).
+
+One negative log-likelihood for each target token, </s> too, and a second one with the output layer's bias dropped where
+the model has one. Cost: every pair once through the model; twice as many soft maxima, but one output layer.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+
+from raretok.data.pair_batches import by_length, collate, cut
+from raretok.data.tokenizers import PAD
+from raretok.evaluation.scores import LOGITS, TOKENS
+
+
+@dataclass(frozen=True)
+class PairScores:
+    """Statistics of n target tokens, in the order of the split.
+
+    targets: ids, (n,) int64. nll, nll_without_bias: negative log-likelihoods in nats, (n,) float64; the second is
+    None for a model without an output bias. skipped: pairs with a side longer than the model's context, not scored.
+    """
+
+    targets: np.ndarray
+    nll: np.ndarray
+    nll_without_bias: np.ndarray | None
+    skipped: int
+
+
+def score_pairs(model: torch.nn.Module, pairs, context: int, device: str = "cpu") -> PairScores:
+    """Score all target tokens of `pairs` (`data.pairs.Pairs`) whose sides are at most `context` tokens long.
+
+    model: `EncoderDecoder`'s interface. float32 forward; sums are the caller's.
+    """
+    source, target = np.diff(pairs.source_offsets), np.diff(pairs.target_offsets)
+    kept = np.flatnonzero(np.maximum(source, target) <= context)
+    order = kept[by_length(source[kept], target[kept])]
+    bias = model.output_bias
+    kind = torch.device(device).type
+    # Where the tokens of each kept pair begin among all that are scored.
+    starts = np.zeros(len(target) + 1, dtype=np.int64)
+    starts[kept + 1] = target[kept]
+    starts = np.cumsum(starts)
+    rows = 1 if bias is None else 2
+    nll, targets = np.empty((rows, starts[-1])), np.empty(starts[-1], dtype=np.int64)
+    bounds = cut(target[order], max(TOKENS[kind], int(target[order].max()))) if len(order) else [0]
+    with torch.inference_mode():
+        for first, last in pairwise(bounds):
+            chosen = order[first:last]
+            source_ids, inputs, wanted = collate(pairs, chosen)
+            inside = wanted != PAD
+            hidden = model(torch.from_numpy(source_ids).to(device), torch.from_numpy(inputs).to(device))
+            hidden = hidden[torch.from_numpy(inside).to(device)]
+            here = (starts[chosen][:, None] + np.arange(wanted.shape[1]))[inside]
+            targets[here] = wanted[inside]
+            nll[:, here] = _losses(model, hidden, torch.from_numpy(wanted[inside]).to(device), bias, LOGITS[kind])
+    return PairScores(targets, nll[0], None if bias is None else nll[1], len(target) - len(kept))
+
+
+def _losses(
+    model: torch.nn.Module, hidden: torch.Tensor, targets: torch.Tensor, bias: torch.Tensor | None, held: int
+) -> np.ndarray:
+    """Negative log-likelihoods of n x d hidden vectors, (1 or 2, n) float64: with and without the bias."""
+    size, parts = max(1, held // len(model.output_weight)), []
+    for part, goal in zip(hidden.split(size), targets.split(size), strict=True):
+        logits = model.logits(part).float()
+        losses = [F.cross_entropy(logits, goal, reduction="none")]
+        if bias is not None:
+            losses.append(F.cross_entropy(logits - bias.float(), goal, reduction="none"))
+        parts.append(torch.stack(losses))
+    return torch.cat(parts, dim=1).double().cpu().numpy()

@@ -1,0 +1,174 @@
+"""Numbers and arrays of a translation model (natural_bias section 4; agg 5.3; agps 2, 4.1 and appendix C).
+
+Each function gives metric rows as docs/architecture.md names them, some of them arrays too. What weights and groups
+alone say comes from `language`, which measures every output matrix alike.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from raretok.alignment.links import count_lines, link_arrays
+from raretok.data.pairs import load_pairs
+from raretok.data.preparation import split_compounds
+from raretok.errors import UserError
+from raretok.evaluation import bias_record, language, learning_curve, translation_scores
+from raretok.evaluation.align_similarity import TAU, align_similarity
+from raretok.evaluation.calibration import calibrate, log_frequencies
+from raretok.evaluation.co_occurrences import count
+from raretok.evaluation.decoding import Decoding
+from raretok.evaluation.frequency_rank import query_cosines, rank_correlations
+from raretok.evaluation.grouping import Groups
+from raretok.evaluation.languages import language_of, other_language_share
+from raretok.evaluation.pair_scores import PairScores
+from raretok.evaluation.rows import row
+from raretok.evaluation.scores import Scores
+from raretok.evaluation.signature import signature
+from raretok.evaluation.word_f1 import training_frequencies, word_f1
+
+
+def score_rows(scores: PairScores, groups: Sequence[Groups], split: str) -> list[dict]:
+    """Perplexity of the target side by group, true words before every token."""
+    fields = {"teacher": "forced", "skipped_pairs": scores.skipped, "checkpoint": split.partition("@")[2]}
+    return language.score_rows("perplexity", Scores(scores.nll, None), scores.targets, groups, split, fields)
+
+
+def translation_rows(
+    translated: Sequence[Sequence[int]], pairs, codec, decoding: Decoding, split: str, tokenised: bool
+) -> tuple[list[dict], list[str]]:
+    """BLEU and chrF of hypotheses (ids of each sentence) against the target side of `pairs`; and their plain text.
+
+    tokenised: the compound-split BLEU of Moses tokens too.
+    """
+    texts, references = [codec.detokenised(ids) for ids in translated], pairs.texts("target")
+    found = {
+        "bleu": translation_scores.bleu(texts, references),
+        "chrf": translation_scores.chrf(texts, references),
+    }
+    if tokenised:
+        sides = [codec.tokenised(ids) for ids in translated], [codec.words(line) for line in references]
+        found["bleu_tokenised"] = translation_scores.tokenised_bleu(
+            *([split_compounds(line) for line in lines] for lines in sides)
+        )
+    made = f"{decoding.described}|checkpoint:{split.partition('@')[2]}"
+    rows = [row(name, "", split, one.value, len(texts), f"{one.signature}|{made}") for name, one in found.items()]
+    return rows, texts
+
+
+def f1_rows(
+    hypotheses: Sequence[str], references: Sequence[str], corpus, buckets: Sequence[int], split: str
+) -> list[dict]:
+    """F1 of words by how often the training text has them; each row's n are the words of references and hypotheses."""
+    with open(corpus.folder / "train.target.txt", encoding="utf-8") as lines:
+        frequencies = training_frequencies(lines)
+    sign = signature("word_f1", words="13a", case="mixed", frequencies="train.target")
+    found = word_f1(hypotheses, references, frequencies, buckets)
+    return [row("word_f1", one.label, split, one.f1, one.given + one.wanted, sign) for one in found]
+
+
+def calibration_rows(scores: PairScores, counts: np.ndarray, bins: int) -> tuple[list[dict], dict[str, np.ndarray]]:
+    """Slopes and bins of log p(gold) against unigram log-frequency, of the whole model and without its bias."""
+    log_unigram = log_frequencies(counts)[scores.targets]
+    parts = {"full": scores.nll}
+    if scores.nll_without_bias is not None:
+        parts["without_bias"] = scores.nll_without_bias
+    rows, arrays = [], {}
+    fields = {"bins": bins, "width": "equal", "smoothing": "add_one", "end_of_sentence": "counted"}
+    for group, nll in parts.items():
+        found = calibrate(log_unigram, -nll, bins)
+        points = int((found.numbers > 0).sum())
+        for metric, value, n in (
+            ("calibration_slope", found.slope, points),
+            ("calibration_token_slope", found.token_slope, len(nll)),
+        ):
+            rows.append(row(metric, group, "test@best", value, n, signature(metric, **fields)))
+        shared = {"edges": found.edges, "numbers": found.numbers, "places": found.places}
+        arrays |= {f"best.calibration.{name}": array for name, array in (shared | {group: found.heights}).items()}
+    return rows, arrays
+
+
+def curve_rows(history: Path, ends: Sequence[int]) -> tuple[list[dict], dict[str, np.ndarray]]:
+    """Area under the validation curves (ALC) until each of `ends` and the last measurement; their best values; curves.
+
+    Nothing of a training that did not decode.
+    """
+    rows, arrays = [], {}
+    for metric, split in learning_curve.CURVES.items():
+        steps, values = learning_curve.read_curve(history, split)
+        if not len(steps):
+            continue
+        # Scales change the ends, so that names count them instead.
+        intervals = {f"early{number}" if number > 1 else "early": end for number, end in enumerate(ends, 1)}
+        for group, end in (intervals | {"full": None}).items():
+            value, last = learning_curve.area(steps, values, end)
+            made = {"rule": "trapezoid", "updates": last, "update_0": "0_unless_measured"}
+            rows.append(row(f"alc_{metric}", group, "valid", value, len(steps), signature(f"alc_{metric}", **made)))
+        best = f"best_validation_{metric}"
+        rows.append(row(best, "", "valid", values.max(), len(steps), signature(best)))
+        arrays |= {f"curve.{metric}.steps": steps, f"curve.{metric}.values": values}
+    return rows, arrays
+
+
+def observed_rows(observed: Mapping[str, np.ndarray]) -> list[dict]:
+    """What training observed of its predictions and its output bias, in single numbers."""
+    rows = []
+    nearest = bias_record.nearest_to_unigram(observed)
+    for group, value in nearest.items():
+        metric = "nearest_to_unigram_step" if group == "step" else "divergence_nearest_to_unigram"
+        name = "" if group == "step" else group
+        n = len(observed["divergence.steps"])
+        rows.append(row(metric, name, "train", value, n, signature(metric, unit="updates" if not name else "nats")))
+    for name, values in bias_record.bias_changes(observed).items():
+        metric = f"output_bias_{name}"
+        n = len(observed[f"output_bias.{name}"])
+        rows += [row(metric, group, "train", value, n, signature(metric)) for group, value in values.items()]
+    return rows
+
+
+def alignment_rows(weights: np.ndarray, groups: Groups, corpus, links: Path, device: str) -> list[dict]:
+    """AlignSim, means over the linked types of each group and of all; and how many types have no link.
+
+    weights: W (V x d). links: of the training split (rule align). Raises UserError where they are of another text.
+    """
+    pairs = load_pairs(corpus, "train")
+    if count_lines(links) != len(pairs):
+        raise UserError(
+            f"{links} has links of {count_lines(links):,} pairs, but the training split of {corpus.name} has "
+            f"{len(pairs):,}; delete it and align again"
+        )
+    gold = count(link_arrays(links), pairs, corpus.types)
+    similarity = align_similarity(weights, gold, device=device)
+    linked = gold.squared_lengths() > 0
+    rows, fields = [], {"tau": f"{TAU:g}", "self": "counted", "gold": "symmetric_counts", "checkpoint": "best"}
+    parts = dict(zip(groups.labels, groups.parts, strict=True)) | {"total": slice(0, corpus.types)}
+    for label, part in parts.items():
+        number, types = int(linked[part].sum()), linked[part].size
+        value = similarity[part][linked[part]].mean() if number else float("nan")
+        made = {"groups": groups.rule, **fields}
+        for metric, one, n in (
+            ("align_similarity", value, number),
+            ("align_similarity_skipped", types - number, types),
+        ):
+            rows.append(row(metric, label, "weights@best", one, n, signature(metric, **made)))
+    return rows
+
+
+def query_rows(
+    weights: np.ndarray, neighbours: np.ndarray, queries: np.ndarray, known: np.ndarray, corpus
+) -> tuple[list[dict], dict[str, np.ndarray]]:
+    """Cosines of queries with all types against frequency rank, and how many neighbours are of the other language.
+
+    weights: W, V x d. neighbours: ids of the nearest types, q x k. known: types that count, V booleans.
+    """
+    cosines = query_cosines(weights, queries)
+    types = int(known.sum()) - 1
+    sign = signature("cosine_rank_correlation", correlation="spearman", types="occurring", checkpoint="best")
+    rows = [
+        row("cosine_rank_correlation", corpus.symbols[query], "weights@best", value, types, sign)
+        for query, value in zip(queries, rank_correlations(cosines, queries, known), strict=True)
+    ]
+    share = other_language_share(queries, neighbours, language_of(corpus.source_counts, corpus.counts))
+    sign = signature("neighbours_other_language", language="larger_share", checkpoint="best")
+    rows.append(row("neighbours_other_language", "", "weights@best", share, neighbours.size, sign))
+    return rows, {"best.query_cosines": cosines.astype(np.float32)}

@@ -1,0 +1,123 @@
+"""Evaluation of a run of a translation model: its translations, both checkpoints' weights, and its training.
+
+Cost: the test split and each domain decoded once (best checkpoint), test twice and validation once through the model
+with the true words (test once where the last checkpoint is the best); AlignSim, where asked for, N^2 d / 2 products.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from raretok.data.pairs import load_pairs
+from raretok.data.tokenizers import codec_of
+from raretok.errors import UserError
+from raretok.evaluation import language, translation
+from raretok.evaluation.decoding import Decoding, decode
+from raretok.evaluation.language_run import CHECKPOINTS, group_sets, observed, same_weights
+from raretok.evaluation.neighbours import occurring
+from raretok.evaluation.pair_scores import score_pairs
+from raretok.evaluation.queries import query_ids
+from raretok.evaluation.snapshots import measure_snapshots
+from raretok.evaluation.translation_settings import TranslationSettings
+from raretok.models import load_model
+
+DOMAIN = "domain."
+
+
+def evaluate_run(
+    folder: Path,
+    model_settings: Mapping,
+    corpus,
+    settings: TranslationSettings,
+    links: Path | None = None,
+    device: str = "cpu",
+) -> tuple[list[dict], dict[str, np.ndarray], dict[str, list[str]]]:
+    """All metric rows and arrays of the run in `folder`, as docs/architecture.md names them, and its translations.
+
+    corpus: a `data.corpora.Corpus` of kind translation. links: word links of its training split, for AlignSim.
+    Translations: plain lines by split. Everything a user can have got wrong is found before the first forward pass;
+    raises UserError.
+    """
+    if settings.alignment and links is None:
+        raise UserError("evaluation.alignment is true, but no links are given; add --links PATH (rule align)")
+    groups = group_sets(settings, corpus)
+    splits = ["test"] + [split for split in corpus.splits if settings.domains and split.startswith(DOMAIN)]
+    pairs = {split: load_pairs(corpus, split) for split in (*splits, "valid")}
+    known, queries = queried(settings, corpus, groups[0].bounds[1], model_settings.get("tying"))
+    context = model_settings["context"]
+    seen = observed(folder / "observations.npz")
+    found = Found(language.data_rows(corpus, groups) + translation.observed_rows(seen))
+    found.arrays |= {
+        "vocabulary": np.array(corpus.symbols),
+        "counts": np.asarray(corpus.counts, dtype=np.int64),
+        "source_counts": np.asarray(corpus.source_counts, dtype=np.int64),
+        "bounds": np.array(groups[0].bounds, dtype=np.int64),
+    }
+    found.add(translation.curve_rows(folder / "history.csv", settings.alc))
+    hypotheses, scores, previous = {}, None, None
+    for checkpoint, file in CHECKPOINTS.items():
+        model = load_model(folder / file, dict(model_settings), vocabulary=corpus.types, device=device)
+        # Often the last checkpoint is the best: then its text is scored already.
+        if previous is None or not same_weights(model, previous):
+            scores = score_pairs(model, pairs["test"], context, device)
+        previous = model
+        found.rows += translation.score_rows(scores, groups, f"test@{checkpoint}")
+        weights = model.output_weight.detach().float().cpu().numpy().astype(np.float64)
+        found.add(language.weight_rows(weights, groups, checkpoint))
+        if checkpoint == "best":
+            valid = score_pairs(model, pairs["valid"], context, device)
+            found.rows += translation.score_rows(valid, groups, "valid@best")
+            if settings.calibration_bins:
+                found.add(translation.calibration_rows(scores, corpus.counts, settings.calibration_bins))
+            for split in splits:
+                rows, hypotheses[split] = translate_split(model, pairs[split], corpus, settings)
+                found.rows += rows
+            found.add(language.neighbour_rows(model.output_weight, weights, groups[0], queries, known, settings))
+            neighbours = found.arrays["best.neighbours"]
+            found.add(translation.query_rows(weights, neighbours, queries, known, corpus))
+            if settings.alignment:
+                found.rows += translation.alignment_rows(weights, groups[0], corpus, links, device)
+    found.arrays |= measure_snapshots(folder / "snapshots.safetensors", groups[0]) | seen
+    return found.rows, found.arrays, hypotheses
+
+
+@dataclass
+class Found:
+    """Metric rows and arrays so far."""
+
+    rows: list[dict]
+    arrays: dict[str, np.ndarray] = field(default_factory=dict)
+
+    def add(self, more: tuple[list[dict], dict[str, np.ndarray]]) -> None:
+        """Add further rows and arrays."""
+        self.rows += more[0]
+        self.arrays |= more[1]
+
+
+def translate_split(
+    model: torch.nn.Module, pairs, corpus, settings: TranslationSettings
+) -> tuple[list[dict], list[str]]:
+    """Rows of the translations of one split by the best checkpoint, and their plain lines."""
+    decoding, split = Decoding(settings.beam, settings.length_exponent), f"{pairs.split}@best"
+    ids = decode(model, pairs, decoding)
+    rows, texts = translation.translation_rows(ids, pairs, codec_of(corpus), decoding, split, settings.tokenised_bleu)
+    if settings.f1_buckets:
+        rows += translation.f1_rows(texts, pairs.texts("target"), corpus, settings.f1_buckets, split)
+    return rows, texts
+
+
+def queried(settings: TranslationSettings, corpus, first_rare: int, tying: str | None) -> tuple[np.ndarray, np.ndarray]:
+    """Which types count as neighbours (V booleans), and the ids of the queries, which are among them.
+
+    Types that the target side has; where one matrix serves all three places, those of the source side too, which are
+    the ones that agps looks for across languages. Rare types to look at are drawn from the target side's in any case.
+    """
+    of_target = occurring(corpus.counts, corpus.special)
+    known = of_target
+    if tying == "three_way":
+        known = occurring(corpus.counts + corpus.source_counts, corpus.special)
+    drawn = of_target if isinstance(settings.queries, Mapping) else known
+    return known, query_ids(settings.queries, corpus.symbols, drawn, first_rare, corpus.name)

@@ -1,0 +1,50 @@
+"""BLEU and chrF of translations by sacrebleu, with the signature that says how they were computed.
+
+`bleu` and `chrf` are those of plain, cased text with sacrebleu's defaults (natural_bias, section 4.1).
+`bleu_tokenised` is the older number that agg and agps print: BLEU of Moses tokens in which hyphenated words are split
+into three, references too (the authors' `compound_split_bleu.sh`; inventory 1.7). It is higher for German, depends on
+the tokeniser, and is never comparable with the first.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sacrebleu.metrics import BLEU, CHRF
+
+from raretok import __version__
+
+
+@dataclass(frozen=True)
+class Score:
+    """A number from 0 to 100, and sacrebleu's signature."""
+
+    value: float
+    signature: str
+
+
+def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
+    """BLEU of plain text, one reference a sentence."""
+    return _score(BLEU(), hypotheses, references)
+
+
+def chrf(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
+    """chrF of plain text, one reference a sentence."""
+    return _score(CHRF(), hypotheses, references)
+
+
+def tokenised_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
+    """BLEU of tokens between spaces, without smoothing, as Moses' multi-bleu.perl has it.
+
+    Both sides are Moses tokens with compounds split (`data.preparation.split_compounds`).
+    """
+    # force: text that is tokenised is what is meant here.
+    score = _score(BLEU(tokenize="none", smooth_method="none", force=True), hypotheses, references)
+    return Score(score.value, f"moses|compounds:split|{score.signature}")
+
+
+def _score(metric: BLEU | CHRF, hypotheses: Sequence[str], references: Sequence[str]) -> Score:
+    """The metric over all sentences; ValueError unless there is one reference for each hypothesis."""
+    if len(hypotheses) != len(references):
+        raise ValueError(f"{len(hypotheses)} hypotheses do not fit {len(references)} references")
+    value = metric.corpus_score(list(hypotheses), [list(references)]).score
+    return Score(value, f"{metric.get_signature()}|raretok:{__version__}")

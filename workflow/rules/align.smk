@@ -1,0 +1,51 @@
+"""
+This part of the workflow links the words of both sides of a parallel text.
+
+REQUIRED INPUTS:
+
+    source, target = results/<scale>/data/<corpus>/train.{source,target}.tok.txt, lines of pieces between blanks
+
+OUTPUTS:
+
+    links  = results/<scale>/alignments/<corpus>/train.links, in Pharaoh's format
+    record = results/<scale>/alignments/<corpus>/train.json, which tool of which version, and how many links
+
+Links are what a model's idea of related words is held against. One thread: counts are sums of floating-point numbers.
+"""
+
+
+rule align:
+    """
+    Link the words of the training split of {wildcards.corpus}
+      - by fast_align's model in both directions, put together by grow-diag-final-and
+      - the programs fast_align and atools where they are on PATH, else the package systran-align
+    """
+    input:
+        source="<results>/data/{corpus}/train.source.tok.txt",
+        target="<results>/data/{corpus}/train.target.tok.txt",
+        sources=TABLE.alignment_sources,
+    output:
+        links="<results>/alignments/{corpus}/train.links",
+        record="<results>/alignments/{corpus}/train.json",
+    log:
+        "<logs>/align/{corpus}.txt",
+    wildcard_constraints:
+        corpus=TABLE.corpora_of_kind("translation"),
+    conda:
+        "../../envs/raretok.yaml"
+    threads: 1
+    resources:
+        mem_mb=TABLE.alignment_memory_of,
+    shell:
+        """
+        export OMP_NUM_THREADS={threads}
+
+        python -m raretok align \
+            --source {input.source:q} \
+            --target {input.target:q} \
+            --tool auto \
+            --symmetrisation grow-diag-final-and \
+            --output {output.links:q} \
+            --record {output.record:q} \
+            &>{log:q}
+        """
