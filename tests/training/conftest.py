@@ -9,6 +9,8 @@ import pytest
 from raretok.configuration import canonical_json
 from raretok.data.corpora import load_manifest, prepare
 from raretok.data.encode import encode
+from raretok.data.encode_pairs import encode_pairs
+from raretok.data.parallel import PairFiles
 
 SETTINGS = {
     "corpus": {"low_resource_probability": 0.2},
@@ -70,6 +72,46 @@ LANGUAGE_SETTINGS = {
     "seed": 3,
 }
 
+# A translation run that uses what a language run does not: batches of pairs, padding, an output bias, BLEU in
+# validation, a mean of checkpoints, a penalty that ends, and what is measured between updates. An epoch is 20 updates.
+TRANSLATION_SETTINGS = {
+    "corpus": {},
+    "model": {
+        "name": "encoder_decoder",
+        "encoder_layers": 1,
+        "decoder_layers": 1,
+        "heads": 2,
+        "width": 16,
+        "context": 40,
+        "dropout": 0.1,
+        "tying": "encoder_decoder",
+        "output_bias": "unigram",
+    },
+    "training": {
+        "steps": 60,
+        "batch_tokens": 50,
+        "accumulation": 2,
+        "optimiser": {"name": "adamw", "betas": [0.9, 0.98], "eps": 1e-8, "weight_decay": 0.1},
+        "schedule": {"name": "inverse_sqrt", "peak": 0.01, "warmup": 10, "start": 1e-7},
+        "clip_norm": 1.0,
+        "validation": {"every": 15, "bleu": {"beam": 2, "length_exponent": 1.0, "sentences": 10}},
+        "select": "bleu",
+        "average": 3,
+        "threads": 1,
+    },
+    "method": {
+        "loss": {"name": "cross_entropy", "label_smoothing": 0.1},
+        "gate": {"name": "agg", "alpha": 0.9},
+        "penalty": {"name": "unigram", "strength": 0.1, "until": 33},
+        "observe": [
+            {"name": "output_bias", "every": 13},
+            {"name": "divergence", "number": 6, "positions": 100},
+            {"name": "snapshots", "every": 30},
+        ],
+    },
+    "seed": 3,
+}
+
 
 @pytest.fixture(scope="session")
 def manifest(tmp_path_factory):
@@ -108,6 +150,35 @@ def language(language_manifest):
     return load_manifest(language_manifest)
 
 
+@pytest.fixture(scope="session")
+def translation_manifest(tmp_path_factory):
+    """Manifest of pairs of 2 to 7 words, 200 to train on; the target has the source's words, reversed, in capitals."""
+    folder = tmp_path_factory.mktemp("translation")
+    generator = np.random.default_rng(0)
+    words = ["".join(generator.choice(list("abdegiklmnorstu"), 4)) for _ in range(40)]
+    files = {}
+    for split, lines in (("train", 200), ("valid", 30), ("test", 10)):
+        sources = [
+            [words[int(40 * place**2)] for place in generator.random(generator.integers(2, 8))] for _ in range(lines)
+        ]
+        files[split] = [PairFiles(folder / f"{split}.a", folder / f"{split}.b")]
+        files[split][0].source.write_text("".join(" ".join(line) + "\n" for line in sources))
+        files[split][0].target.write_text("".join(" ".join(line[::-1]).upper() + "\n" for line in sources))
+    corpus = {
+        "kind": "translation",
+        "languages": {"source": "de", "target": "en"},
+        "preparation": {"normalise": "none", "tokenise": "none"},
+        "tokenizer": {"name": "sentencepiece", "types": 80},
+    }
+    encode_pairs("pairs", corpus, files, folder / "prepared")
+    return folder / "prepared" / "manifest.json"
+
+
+@pytest.fixture(scope="session")
+def translation(translation_manifest):
+    return load_manifest(translation_manifest)
+
+
 def run_of(settings, hash_="0123456789abcdef", **changes):
     """A run of these settings with some changed; a section given whole replaces keys, `method` all of it."""
     settings = copy.deepcopy(settings)
@@ -128,6 +199,12 @@ def make_run():
 def make_language_run():
     """A language run with some settings changed."""
     return functools.partial(run_of, LANGUAGE_SETTINGS)
+
+
+@pytest.fixture
+def make_translation_run():
+    """A translation run with some settings changed."""
+    return functools.partial(run_of, TRANSLATION_SETTINGS)
 
 
 @pytest.fixture

@@ -34,17 +34,19 @@ class TrainingFacts:
 
     counts: how often each type is a target of the training split (numpy array, V integers); None where a task
     cannot say. special: ids that are never rare (padding, end of line, ...). tokens_per_step: targets of one
-    update, over all processes. steps_per_epoch: updates that see the training split once. rare: how a scaled run
-    derives what a paper prints (`training.rare` of its settings: alpha, share, mass, tokens), or None for the
-    printed numbers themselves. device: where the state lives.
+    update, over all processes; their mean where updates differ. steps_per_epoch: updates that see the training split
+    once. rare: how a scaled run derives what a paper prints (`training.rare` of its settings: alpha, share, mass,
+    tokens), or None for the printed numbers themselves. device: where the state lives. padding: the target that is no
+    token, or None.
     """
 
     counts: object
     special: tuple[int, ...]
-    tokens_per_step: int
+    tokens_per_step: int | float
     steps_per_epoch: int
     rare: dict | None = None
     device: str = "cpu"
+    padding: int | None = None
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,9 @@
 `checkpoint.safetensors` holds all that continuing needs but the best weights so far. Its tensors carry a prefix that
 says whose they are (`model.`, `optimiser.`, ...); everything that is no tensor is JSON in its metadata. The best
 weights change seldom and lie in `best-<step>.safetensors`: written before the checkpoint that names that step, and
-removed after the checkpoint that names another, so the file that a checkpoint names is always there. Snapshots of the
-output matrix lie in `snapshot-<step>.safetensors` until the end. Nothing is pickled.
+removed after the checkpoint that names another, so the file that a checkpoint names is always there. The weights of
+the last validations, where their mean is wanted, lie likewise in `validated-<step>.safetensors`, and snapshots of the
+output matrix in `snapshot-<step>.safetensors` until the end. Nothing is pickled.
 """
 
 import json
@@ -21,7 +22,7 @@ from raretok.files import atomic_path
 
 FILE_NAME = "checkpoint.safetensors"
 # Raised whenever what a checkpoint holds changes, so that an old one is refused and not misread.
-VERSION = 2
+VERSION = 3
 
 
 def save_tensors(path: Path, tensors: dict[str, torch.Tensor], metadata: dict[str, str]) -> None:
@@ -45,12 +46,13 @@ def save_checkpoint(folder: Path, groups: dict[str, dict[str, torch.Tensor]], fa
 
 
 def load_checkpoint(
-    folder: Path, run: str, data: str, sources: str
+    folder: Path, run: str, data: str, sources: str, counts: str | None = None
 ) -> tuple[dict[str, dict[str, torch.Tensor]], dict] | None:
     """The groups and facts that `save_checkpoint` wrote into `folder`, or None when there is no state to continue.
 
     A state that other code wrote (digest `sources`) is none: going on would mix two trainings. Raises UserError
-    when the state belongs to another run (hash `run`) or to other data (hash `data`), or cannot be read.
+    when the state belongs to another run (hash `run`) or to other data (hash `data`, and `counts` of another text where
+    the run starts from such), or cannot be read.
     """
     for leftover in folder.glob(f".{Path(FILE_NAME).stem}.*"):
         leftover.unlink()  # a write that was killed; the rename never happened
@@ -63,7 +65,7 @@ def load_checkpoint(
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
         raise UserError(f"{path} cannot be read ({error}); delete it to start this run anew") from None
-    for what, expected in (("version", VERSION), ("run", run), ("data", data)):
+    for what, expected in (("version", VERSION), ("run", run), ("data", data), ("counts", counts)):
         if facts.get(what) != expected:
             raise UserError(
                 f"{path} belongs to another {what} ({facts.get(what)}, not {expected}); "
@@ -106,18 +108,36 @@ def save_best(folder: Path, weights: dict[str, torch.Tensor], step: int) -> None
 
 def load_best(folder: Path, step: int) -> dict[str, torch.Tensor]:
     """The weights that `save_best` wrote; UserError when they cannot be read."""
-    try:
-        return load_file(best_path(folder, step))
-    except (SafetensorError, OSError) as error:
-        raise UserError(
-            f"{best_path(folder, step)} cannot be read ({error}); delete {folder} to start this run anew"
-        ) from None
+    return _load_weights(best_path(folder, step))
 
 
 def drop_best(folder: Path, keep: int | None = None) -> None:
     """Remove best weights that no checkpoint names: all but those of step `keep`, and writes that were killed."""
     for path in [*folder.glob("best-*.safetensors"), *folder.glob(".best-*")]:
         if keep is None or path != best_path(folder, keep):
+            path.unlink()
+
+
+def validated_path(folder: Path, step: int) -> Path:
+    """Where the weights validated after `step` updates lie."""
+    return folder / f"validated-{step:07d}.safetensors"
+
+
+def save_validated(folder: Path, weights: dict[str, torch.Tensor], step: int) -> None:
+    """Write the weights after `step` updates, for a mean of several."""
+    save_tensors(validated_path(folder, step), weights, {})
+
+
+def load_validated(folder: Path, step: int) -> dict[str, torch.Tensor]:
+    """The weights that `save_validated` wrote; UserError when they cannot be read."""
+    return _load_weights(validated_path(folder, step))
+
+
+def drop_validated(folder: Path, keep: Iterable[int] = ()) -> None:
+    """Remove validated weights but those of the steps `keep`, and writes that were killed."""
+    kept = {validated_path(folder, step) for step in keep}
+    for path in [*folder.glob("validated-*.safetensors"), *folder.glob(".validated-*")]:
+        if path not in kept:
             path.unlink()
 
 
@@ -165,8 +185,16 @@ def drop_state(folder: Path) -> None:
     """Remove the state of a training that is done: its final files are kept elsewhere."""
     (folder / FILE_NAME).unlink(missing_ok=True)
     drop_best(folder)
+    drop_validated(folder)
     for path in folder.glob("snapshot-*.safetensors"):
         path.unlink()
+
+
+def _load_weights(path: Path) -> dict[str, torch.Tensor]:
+    try:
+        return load_file(path)
+    except (SafetensorError, OSError) as error:
+        raise UserError(f"{path} cannot be read ({error}); delete {path.parent} to start this run anew") from None
 
 
 def _read_header(path: Path) -> tuple[int, dict]:

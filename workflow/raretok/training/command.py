@@ -15,6 +15,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--manifest", type=Path, required=True, help="manifest.json of the prepared corpus")
     parser.add_argument("--output", type=Path, required=True, help="folder for the final files")
     parser.add_argument("--state", type=Path, required=True, help="folder for the state of unfinished training")
+    parser.add_argument(
+        "--counts",
+        type=Path,
+        help="counts of the corpus's types in another text (.npy), from which the output bias starts",
+    )
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda (default: %(default)s)")
     parser.add_argument(
         "--checkpoint-seconds",
@@ -39,8 +44,9 @@ def main(arguments: argparse.Namespace) -> None:
         checkpoint_steps=arguments.checkpoint_steps,
         compile=not arguments.no_compile,
     )
+    counts = None if arguments.counts is None else read_counts(arguments.counts)
     with only_one(arguments.state):
-        train(run, load_manifest(arguments.manifest), arguments.output, arguments.state, options)
+        train(run, load_manifest(arguments.manifest), arguments.output, arguments.state, options, counts)
 
 
 def read_run(text: str) -> dict:
@@ -55,6 +61,19 @@ def read_run(text: str) -> dict:
     if missing:
         raise UserError(f"--run lacks {', '.join(sorted(missing))}; take a line of `raretok runs --json`")
     return run
+
+
+def read_counts(path: Path):
+    """The counts of types in the file `path`, V integers; UserError when it is no such file."""
+    import numpy as np
+
+    try:
+        counts = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise UserError(f"{path}, the file of --counts, cannot be read ({error}); count the text again") from None
+    if counts.ndim != 1 or counts.dtype.kind not in "iu" or (counts < 0).any():
+        raise UserError(f"{path}, the file of --counts, does not hold one whole number for each type")
+    return counts
 
 
 def only_one(state: Path) -> FileLock:

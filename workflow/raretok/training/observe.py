@@ -1,52 +1,13 @@
-"""Observations: what is written down during training without changing a bit of it.
-
-An observation has `tensors`, its whole state, of fixed sizes; the trainer calls it at three moments of an update:
-`begin` when the targets are counted, `look` after each micro-batch's backward pass, `end` before clipping.
-"""
-
-from dataclasses import dataclass
+"""Observations of gradients, rare types and weights; `build_observations` for all of them."""
 
 import torch
 
 from raretok.errors import UserError
+from raretok.training.distributions import Divergence, OutputBias
+from raretok.training.observation import MicroBatch, Observation
 
 # Products of rare rows and hidden vectors held at once.
 PRODUCTS_AT_ONCE = 2**24
-
-
-@dataclass
-class MicroBatch:
-    """What there is to see of a micro-batch after its backward pass; N positions, d width, V types.
-
-    inputs, targets: N. hidden: N x d. weight: V x d, the output matrix. logits_gradient: dL/dz (N x V) and
-    input_gradient: dL/d(embedding) (N x d), where an observation `needs_gradients`.
-    """
-
-    inputs: torch.Tensor
-    targets: torch.Tensor
-    hidden: torch.Tensor
-    weight: torch.Tensor
-    logits_gradient: torch.Tensor | None = None
-    input_gradient: torch.Tensor | None = None
-
-
-class Observation:
-    """What the observations have in common: nothing to see at any moment."""
-
-    # Whether gradients of logits and embeddings must be kept for it: of a whole update in one micro-batch.
-    needs_gradients = False
-    # Whether it looks at the set of rare types, which only a gate has.
-    needs_gate = False
-    tensors: dict[str, torch.Tensor]
-
-    def begin(self, step: int, gate) -> None:
-        """The targets of update `step` (from 0) are counted; gate: the gate's state."""
-
-    def look(self, batch: MicroBatch) -> None:
-        """The backward pass of a micro-batch is done."""
-
-    def end(self) -> None:
-        """The backward passes of the update are done."""
 
 
 class GradientNorms(Observation):
@@ -179,6 +140,8 @@ OBSERVATIONS = {
     "rare_types": RareTypes,
     "rare_alignment": RareAlignment,
     "snapshots": Snapshots,
+    "output_bias": OutputBias,
+    "divergence": Divergence,
 }
 
 

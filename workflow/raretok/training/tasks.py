@@ -1,7 +1,7 @@
 """What is trained on: batches and validation for each kind of corpus.
 
 A task knows its `vocabulary`, `tokens_per_step` and `steps_per_epoch`, and gives the micro-batches of an update, all
-its targets, the mean loss on the validation text, and what gates need to know. An update is a pure function of
+its targets, the scores on the validation text, and what gates need to know. An update is a pure function of
 (seed, step), so the targets of one long past need not be kept.
 """
 
@@ -16,52 +16,56 @@ from raretok.methods import TrainingFacts
 
 # Logits of a validation batch held at once: 2^24 of them, 64 MiB.
 LOGITS_AT_ONCE = 2**24
+# The target that `torch.nn.functional.cross_entropy` leaves out when it is told none.
+NO_TARGET = -100
 
+# What a model is called with: ids B x T, or several such arrays, of which the targets' sequences are the last.
+Inputs = torch.Tensor | tuple[torch.Tensor, ...]
 # Inputs and targets, B x T each.
-Batch = tuple[torch.Tensor, torch.Tensor]
+Batch = tuple[Inputs, torch.Tensor]
 
 
 class Task:
-    """What the kinds of corpus share: an update is `accumulation` micro-batches of `size` sequences."""
+    """What the kinds of corpus share."""
 
     vocabulary: int
+    # Mean number of targets of an update, padding left out.
+    tokens_per_step: int | float
     steps_per_epoch: int
     # Ids that are never rare.
     special: tuple[int, ...] = ()
+    # The target that is no token, where there is one.
+    padding: int | None = None
 
     def __init__(self, settings: dict, device: str):
         """settings: a run's settings."""
         training = settings["training"]
         self.context = settings["model"]["context"]
         self.accumulation = training.get("accumulation", 1)
-        self.size = training["batch_size"]
-        self.sequences = self.size * self.accumulation
-        self.tokens_per_step = self.sequences * self.context
         self.validation = training["validation"]
         self.rare = training.get("rare")
         self.seed = settings["seed"]
         self.device = device
 
-    def draw(self, step: int) -> tuple[np.ndarray, np.ndarray]:
-        """Inputs and targets of update `step`, sequences x context each."""
+    def micro_batches(self, step: int) -> list[Batch]:
+        """Inputs and targets of update `step`, as many pairs as are accumulated."""
         raise NotImplementedError
+
+    def targets(self, step: int) -> torch.Tensor:
+        """All targets of update `step`, flat, padding left out."""
+        raise NotImplementedError
+
+    def target_tokens(self, step: int) -> int:
+        """Number of the targets of update `step`, padding left out."""
+        return self.tokens_per_step
 
     def counts(self) -> np.ndarray:
         """How often each type is a target in an epoch of training, V, whole numbers."""
         raise NotImplementedError
 
-    def validation_batches(self, step: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Inputs and targets to validate on after `step` updates."""
+    def validation_batches(self, step: int) -> Iterator[tuple]:
+        """Inputs and targets to validate on after `step` updates, arrays."""
         raise NotImplementedError
-
-    def micro_batches(self, step: int) -> list[Batch]:
-        """Inputs and targets of update `step`, as many pairs as are accumulated, batch_size x context each."""
-        inputs, targets = (self._put(block) for block in self.draw(step))
-        return list(zip(inputs.split(self.size), targets.split(self.size), strict=True))
-
-    def targets(self, step: int) -> torch.Tensor:
-        """All targets of update `step`, flat."""
-        return self._put(self.draw(step)[1]).flatten()
 
     def leaving(self, step: int, memory: int) -> torch.Tensor | None:
         """Targets that a gate which remembers `memory` updates forgets at update `step`: None while there are none."""
@@ -76,7 +80,20 @@ class Task:
             steps_per_epoch=self.steps_per_epoch,
             rare=self.rare,
             device=self.device,
+            padding=self.padding,
         )
+
+    def derived(self) -> dict:
+        """Numbers in use that the settings do not show."""
+        return {}
+
+    def validate(self, model: torch.nn.Module, step: int, must_stop: Callable[[], object]) -> dict[str, float] | None:
+        """Scores on the validation text by the name of their split in the history; `valid` is the loss.
+
+        None when must_stop() became true before they were ready.
+        """
+        loss = self.validation_loss(model, step, must_stop)
+        return None if loss is None else {"valid": loss}
 
     def validation_loss(self, model: torch.nn.Module, step: int, must_stop: Callable[[], object]) -> float | None:
         """Mean plain cross-entropy over the validation batches, the same for every method.
@@ -89,13 +106,26 @@ class Task:
             if must_stop():
                 model.train()
                 return None
-            inputs, targets = (self._put(part) for part in block)
-            total = total + negative_log_likelihood(model, inputs, targets)
-            positions += targets.numel()
+            inputs, targets = (self.put(part) for part in block)
+            total = total + negative_log_likelihood(model, inputs, targets, self.padding)
+            positions += targets.numel() if self.padding is None else int((targets != self.padding).sum())
         model.train()
         return float(total) / positions
 
-    def _put(self, block: np.ndarray) -> torch.Tensor:
+    def sample(self, positions: int) -> Iterator[Batch]:
+        """A fixed part of the validation text of about so many targets, the same at any time."""
+        seen = 0
+        for block in self.validation_batches(0):
+            if seen >= positions:
+                return
+            inputs, targets = (self.put(part) for part in block)
+            yield inputs, targets
+            seen += targets.numel()
+
+    def put(self, block) -> Inputs:
+        """An array, or several, where the training runs."""
+        if isinstance(block, tuple):
+            return tuple(self.put(part) for part in block)
         tensor = torch.from_numpy(block)
         if self.device == "cuda":
             # From pinned memory a copy waits for nothing that the GPU still has to do.
@@ -103,22 +133,55 @@ class Task:
         return tensor
 
 
-@torch.no_grad()
-def negative_log_likelihood(model: torch.nn.Module, inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """Sum over all positions of -log softmax(z)[y] on plain logits, a 64-bit scalar; B x T ids each.
+def hidden_of(model: Callable, inputs: Inputs) -> torch.Tensor:
+    """Hidden vectors, B x T x d, of a batch's inputs."""
+    return model(*inputs) if isinstance(inputs, tuple) else model(inputs)
 
-    Logits are made for some positions at a time and in 32 bits, whatever the model computes in.
+
+@torch.no_grad()
+def negative_log_likelihood(
+    model: torch.nn.Module, inputs: Inputs, targets: torch.Tensor, padding: int | None = None
+) -> torch.Tensor:
+    """Sum over all positions of -log softmax(z)[y] on plain logits, a 64-bit scalar; targets B x T.
+
+    Logits are made for some positions at a time and in 32 bits, whatever the model computes in. padding: positions
+    with this target do not count.
     """
-    hidden, targets = model(inputs).flatten(0, 1), targets.flatten()
+    hidden, targets = hidden_of(model, inputs).flatten(0, 1), targets.flatten()
     rows = max(1, LOGITS_AT_ONCE // len(model.output_weight))
+    ignored = NO_TARGET if padding is None else padding
     total = torch.zeros((), dtype=torch.float64, device=hidden.device)
     with torch.autocast(hidden.device.type, enabled=False):
         for part, own in zip(hidden.float().split(rows), targets.split(rows), strict=True):
-            total += F.cross_entropy(model.logits(part), own, reduction="sum")
+            total += F.cross_entropy(model.logits(part), own, reduction="sum", ignore_index=ignored)
     return total
 
 
-class CharacterTask(Task):
+class BlockTask(Task):
+    """Blocks of one text: an update is `accumulation` micro-batches of `size` sequences of `context` tokens."""
+
+    def __init__(self, settings: dict, device: str):
+        """settings: a run's settings."""
+        super().__init__(settings, device)
+        self.size = settings["training"]["batch_size"]
+        self.sequences = self.size * self.accumulation
+        self.tokens_per_step = self.sequences * self.context
+
+    def draw(self, step: int) -> tuple[np.ndarray, np.ndarray]:
+        """Inputs and targets of update `step`, sequences x context each."""
+        raise NotImplementedError
+
+    def micro_batches(self, step: int) -> list[Batch]:
+        """Inputs and targets of update `step`, as many pairs as are accumulated, batch_size x context each."""
+        inputs, targets = (self.put(block) for block in self.draw(step))
+        return list(zip(inputs.split(self.size), targets.split(self.size), strict=True))
+
+    def targets(self, step: int) -> torch.Tensor:
+        """All targets of update `step`, flat."""
+        return self.put(self.draw(step)[1]).flatten()
+
+
+class CharacterTask(BlockTask):
     """Next-character prediction in two languages, high-resource and low-resource, over one text.
 
     The low-resource language is the same text with `types` added to every id, so there are 2 x types tokens.
@@ -160,7 +223,7 @@ class CharacterTask(Task):
         return draw_blocks(self.texts[stream], self.types, size, self.context, self.probability, key)
 
 
-class LanguageTask(Task):
+class LanguageTask(BlockTask):
     """Next-token prediction over consecutive blocks of one text, each seen once an epoch in an order of its own."""
 
     def __init__(self, corpus, settings: dict, device: str):
@@ -195,6 +258,3 @@ class LanguageTask(Task):
             start, end = first * self.context, min(first + self.size, blocks) * self.context
             ids = self.validation_tokens[start : end + 1].astype(np.int64)
             yield ids[:-1].reshape(-1, self.context), ids[1:].reshape(-1, self.context)
-
-
-TASKS = {"characters": CharacterTask, "language": LanguageTask}

@@ -1,0 +1,77 @@
+"""The unigram distribution: where a bias starts (natural_bias, 4.1), and what a model is driven away from (A.4)."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Penalty:
+    """-strength * KL(unigram || p) at every position, for the first updates (natural_bias, A.4; inventory N9).
+
+    Together with the cross-entropy KL(p_data || p) - strength KL(unigram || p) is minimised: early in training a
+    model comes close to the unigram distribution, and the penalty keeps it away.
+
+    strength: lambda. until: number of updates after which the loss is the method's own; null: never. maximum: the
+    divergence is cut there, in nats, and has no gradient beyond, for it is unbounded and would outgrow any loss.
+    """
+
+    strength: float
+    until: int | None = field(default=None, metadata={"scales_with": "steps"})
+    maximum: float = 10.0
+
+    def __post_init__(self):
+        if self.strength < 0:
+            raise ValueError("strength must be at least 0")
+        if self.until is not None and self.until < 1:
+            raise ValueError("until must be at least 1 update, or null for the whole training")
+        if not self.maximum > 0:
+            raise ValueError("maximum must be above 0")
+
+    def start(self, facts) -> "TokenPenalty":
+        """The penalty with the unigram distribution of the training's targets."""
+        return TokenPenalty(self, log_unigram(facts.counts).to(facts.device))
+
+
+class TokenPenalty:
+    """A penalty on tokens, of plain, ungated logits."""
+
+    def __init__(self, penalty: Penalty, log_q):
+        """log_q: log unigram probabilities, V, in 64 bits."""
+        self.penalty = penalty
+        self.q = log_q.exp()
+        self.negative_entropy = (self.q * log_q).sum()
+
+    @property
+    def until(self) -> int | None:
+        """Number of updates that have the penalty; None: all."""
+        return self.penalty.until
+
+    def token_loss(self, outputs):
+        """The penalty of each position, N."""
+        z = outputs.logits
+        divergence = self.negative_entropy.to(z.dtype) - z @ self.q.to(z.dtype) + z.logsumexp(dim=1)
+        return -self.penalty.strength * divergence.clamp_max(self.penalty.maximum)
+
+
+def log_unigram(counts):
+    """Log relative frequencies of types in training, V in 64 bits, of counts of targets (V integers).
+
+    One is added to every count, since the logarithm of types that never occur would not be finite (inventory N5).
+    """
+    import numpy as np
+    import torch
+
+    smoothed = torch.from_numpy(np.asarray(counts, dtype=np.float64)) + 1
+    return (smoothed / smoothed.sum()).log()
+
+
+def reference(z, counts, strength, maximum=10.0):
+    """The formula, position by position: z N x V, counts V -> N."""
+    import torch
+
+    q = log_unigram(counts).exp().to(z)
+    losses = []
+    for logits in z:
+        log_p = torch.log_softmax(logits, dim=0)
+        divergence = sum(q[k] * (torch.log(q[k]) - log_p[k]) for k in range(len(q)))
+        losses.append(-strength * torch.minimum(divergence, divergence.new_tensor(maximum)))
+    return torch.stack(losses)

@@ -1,0 +1,41 @@
+"""Wall time of a training, and its log."""
+
+import sys
+import time
+
+# Seconds between two progress lines in the log.
+PROGRESS_SECONDS = 10.0
+
+
+class Clock:
+    """Wall time of a training over all its attempts, and its progress line."""
+
+    def __init__(self, progress, steps: int):
+        """progress: a `loop.Progress`, whose `seconds` are kept up."""
+        self.progress, self.steps = progress, steps
+        self.started = self.reported = time.monotonic()
+
+    def stop(self) -> None:
+        """Add the time since the last call to the training's."""
+        now = time.monotonic()
+        self.progress.seconds += now - self.started
+        self.started = now
+
+    def report(self, loss) -> None:
+        """One log line with step, loss, speed and time left, every PROGRESS_SECONDS."""
+        now = time.monotonic()
+        if now - self.reported < PROGRESS_SECONDS:
+            return
+        progress = self.progress
+        seconds = progress.seconds + now - self.started
+        left = seconds / progress.step * (self.steps - progress.step)
+        log(
+            f"step {progress.step}/{self.steps}  loss {float(loss):.4f}  "
+            f"{progress.tokens / seconds:,.0f} tokens/s  {left / 60:.1f} min left"
+        )
+        self.reported = now
+
+
+def log(line: str) -> None:
+    """A line with the time of day on standard error."""
+    print(f"{time.strftime('%H:%M:%S')} {line}", file=sys.stderr, flush=True)

@@ -1,0 +1,132 @@
+"""What a translation model is trained on: pairs in batches of tokens, with BLEU on the validation split."""
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+
+import numpy as np
+import torch
+
+from raretok.data.pair_batches import PairBatches, by_length, collate, cut
+from raretok.data.pairs import load_pairs
+from raretok.data.tokenizers import PAD, codec_of
+from raretok.models.search import translate
+from raretok.training.bleu import scores
+from raretok.training.tasks import Batch, Task
+
+# Sentences translated between two looks at whether the training must stop.
+SENTENCES_AT_ONCE = 200
+
+
+class TranslationTask(Task):
+    """Pairs of sentences: from a source (B x S) and the target so far (B x T), each next token of the target.
+
+    Every pair is seen once an epoch, with others of about its length, in an order of the epoch's own. Pairs with a
+    side of more than model.context tokens, </s> counted, are left out.
+    """
+
+    padding = PAD
+
+    def __init__(self, corpus, settings: dict, device: str):
+        """corpus: from `data.corpora.load_manifest`, of kind translation. settings: a run's settings."""
+        super().__init__(settings, device)
+        self.corpus = corpus
+        self.vocabulary = corpus.types
+        self.special = tuple(corpus.special)
+        self.type_counts = corpus.counts
+        self.train, self.valid = load_pairs(corpus, "train"), load_pairs(corpus, "valid")
+        self.batch_tokens = settings["training"]["batch_tokens"]
+        self.batches = PairBatches(*lengths(self.train), self.batch_tokens, self.context, self.seed, self.accumulation)
+        self.tokens_per_step = self.batches.tokens_per_step
+        self.steps_per_epoch = self.batches.steps_per_epoch
+
+    def micro_batches(self, step: int) -> list[Batch]:
+        """(source, decoder inputs) and targets of update `step`, as many pairs as are accumulated."""
+        return [self._batch(self.train, chosen) for chosen in self.batches.draw(step)]
+
+    def targets(self, step: int) -> torch.Tensor:
+        """All targets of update `step`, flat, padding left out."""
+        offsets = self.train.target_offsets
+        lines = [self.train.target[offsets[i] : offsets[i + 1]] for i in np.concatenate(self.batches.draw(step))]
+        return self.put(np.concatenate(lines).astype(np.int64))
+
+    def target_tokens(self, step: int) -> int:
+        """Number of the targets of update `step`, padding left out."""
+        return self.batches.target_tokens(step)
+
+    def counts(self) -> np.ndarray:
+        """Counts in the target side of the training text."""
+        return self.type_counts
+
+    def derived(self) -> dict:
+        """Pairs that training leaves out, and what an update and an epoch came to."""
+        return {
+            "dropped_pairs": self.batches.dropped,
+            "tokens_per_step": self.tokens_per_step,
+            "steps_per_epoch": self.steps_per_epoch,
+        }
+
+    def validation_batches(self, step: int) -> Iterator[tuple]:
+        """All pairs of the validation split, by length; but those too long for the model."""
+        source, target = lengths(self.valid)
+        kept = np.flatnonzero(np.maximum(source, target) <= self.context)
+        return self._in_batches(kept)
+
+    def sample(self, positions: int) -> Iterator[Batch]:
+        """Evenly spaced pairs of the validation split, of about so many targets."""
+        source, target = lengths(self.valid)
+        kept = np.flatnonzero(np.maximum(source, target) <= self.context)
+        number = min(len(kept), max(1, round(positions / target[kept].mean())))
+        for inputs, targets in self._in_batches(evenly_spaced(kept, number)):
+            yield self.put(inputs), self.put(targets)
+
+    def validate(self, model: torch.nn.Module, step: int, must_stop: Callable[[], object]) -> dict[str, float] | None:
+        """The loss, and BLEU and chrF where training.validation.bleu says how to decode; None as `Task.validate`."""
+        result, decoding = super().validate(model, step, must_stop), self.validation.get("bleu")
+        if result is None or decoding is None:
+            return result
+        number = decoding.get("sentences") or len(self.valid)
+        chosen = evenly_spaced(np.arange(len(self.valid)), min(number, len(self.valid)))
+        hypotheses = self._translated(model, chosen, decoding, must_stop)
+        if hypotheses is None:
+            return None
+        references = self.valid.texts("target")
+        return result | scores(hypotheses, [references[i] for i in chosen])
+
+    def _translated(self, model, chosen: np.ndarray, decoding: dict, must_stop) -> list[str] | None:
+        """Plain text that the model makes of the sources of validation pairs; None when it must stop."""
+        codec = codec_of(self.corpus)
+        offsets = self.valid.source_offsets
+        sources = [self.valid.source[offsets[i] : offsets[i + 1]] for i in chosen]
+        order = np.argsort([len(ids) for ids in sources], kind="stable")
+        texts = [""] * len(sources)
+        for part in np.array_split(order, -(-len(order) // SENTENCES_AT_ONCE)):
+            if must_stop():
+                return None
+            part_sources = [sources[i] for i in part]
+            found = translate(model, part_sources, decoding["beam"], decoding["length_exponent"])
+            for i, ids in zip(part, found, strict=True):
+                texts[i] = codec.detokenised(ids)
+        return texts
+
+    def _in_batches(self, chosen: np.ndarray) -> Iterator[tuple]:
+        """Inputs and targets of validation pairs, arrays, in batches by length."""
+        source, target = (side[chosen] for side in lengths(self.valid))
+        order = by_length(source, target)
+        bounds = cut(target[order], max(self.batch_tokens, int(target.max())))
+        for first, last in pairwise(bounds):
+            source_ids, inputs, targets = collate(self.valid, chosen[order[first:last]])
+            yield (source_ids, inputs), targets
+
+    def _batch(self, pairs, chosen: np.ndarray) -> Batch:
+        source, inputs, targets = collate(pairs, chosen)
+        return (self.put(source), self.put(inputs)), self.put(targets)
+
+
+def lengths(pairs) -> tuple[np.ndarray, np.ndarray]:
+    """Tokens of each pair's source and target, (n,) each, </s> counted."""
+    return np.diff(pairs.source_offsets), np.diff(pairs.target_offsets)
+
+
+def evenly_spaced(items: np.ndarray, number: int) -> np.ndarray:
+    """`number` of the items, spread over all of them."""
+    return items[np.arange(number) * len(items) // number]
