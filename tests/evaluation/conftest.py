@@ -9,6 +9,11 @@ from safetensors.torch import save_file
 
 from raretok.data.corpora import load_manifest
 from raretok.data.encode import encode
+from raretok.data.encode_pairs import encode_pairs
+from raretok.data.pairs import load_pairs
+from raretok.data.parallel import PairFiles
+from raretok.data.synthetic_pairs import write_pairs
+from raretok.evaluation.calibration import log_frequencies
 from raretok.models import build_model
 
 LANGUAGE_MODEL = {"name": "decoder", "layers": 1, "heads": 2, "width": 8, "context": 16, "positions": "sinusoidal"}
@@ -89,4 +94,69 @@ def language_run(prepared, language_texts, tmp_path):
     _, words = language_texts
     pairs = [f"{a}\t{b}\t{i % 7}\n" for i, (a, b) in enumerate(zip(words, words[3:], strict=False))]
     (tmp_path / "pairs.tsv").write_text("".join(pairs))
+    return tmp_path
+
+
+TRANSLATION_MODEL = {
+    "name": "encoder_decoder",
+    "encoder_layers": 1,
+    "decoder_layers": 1,
+    "heads": 2,
+    "width": 8,
+    "context": 40,
+    "tying": "three_way",
+    "output_bias": "unigram",
+}
+
+
+@pytest.fixture(scope="session")
+def prepared_pairs(tmp_path_factory):
+    """A prepared corpus of kind translation: a made-up pair of languages with a second domain."""
+    texts, folder = tmp_path_factory.mktemp("pair_texts"), tmp_path_factory.mktemp("pairs")
+    write_pairs(texts, seed=3, pairs={"train": 200, "valid": 20, "test": 25, "domain.second": 15})
+    entry = {
+        "kind": "translation",
+        "languages": {"source": "xa", "target": "xb"},
+        "preparation": {"normalise": "none", "tokenise": "none"},
+        "tokenizer": {"name": "sentencepiece", "types": 320},
+    }
+    files = {
+        split: [PairFiles(texts / f"{split}.source.txt", texts / f"{split}.target.txt")]
+        for split in ("train", "valid", "test", "domain.second")
+    }
+    encode_pairs("tiny_pair", entry, files, folder)
+    return load_manifest(folder / "manifest.json")
+
+
+@pytest.fixture(scope="session")
+def pair_links(prepared_pairs, tmp_path_factory):
+    """Word links of the training split: source token i with target token i, as far as both go."""
+    path = tmp_path_factory.mktemp("links") / "train.links"
+    pairs = load_pairs(prepared_pairs, "train")
+    lengths = np.minimum(np.diff(pairs.source_offsets), np.diff(pairs.target_offsets)) - 1
+    path.write_text("".join(" ".join(f"{i}-{i}" for i in range(length)) + "\n" for length in lengths))
+    return path
+
+
+@pytest.fixture
+def translation_run(prepared_pairs, tmp_path):
+    """A folder with `run/`, an untrained run on the prepared pairs, whose training measured and observed."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    for seed, name in enumerate(("model", "last")):
+        model = build_model(TRANSLATION_MODEL, prepared_pairs.types, seed=seed)
+        model.set_output_bias(torch.from_numpy(log_frequencies(prepared_pairs.counts)))
+        save_file(model.state_dict(), folder / f"{name}.safetensors")
+    save_file({}, folder / "snapshots.safetensors")
+    observed = {"divergence.steps": [0, 1, 10], "output_bias.steps": [0, 10]}
+    observed |= {f"divergence.{name}": [3.0, 1.0, 2.0] for name in ("unigram", "uniform", "empirical")}
+    observed |= {"output_bias.norm": [10.0, 12.0], "output_bias.divergence": [0.5, 0.4]}
+    np.savez(folder / "observations.npz", **{name: np.array(values) for name, values in observed.items()})
+    measured = [(10, "valid_bleu", 2), (10, "valid_chrf", 20), (20, "valid_bleu", 6), (20, "valid_chrf", 30)]
+    (folder / "history.csv").write_text(
+        "step,split,loss,learning_rate,gradient_norm,tokens\n1,train,5,0.1,1,100\n10,valid,4,,,\n"
+        + "".join(f"{step},{split},{value},,,\n" for step, split, value in measured)
+    )
+    record = {"hash": "0123", "data": prepared_pairs.sha256, "settings": {"model": TRANSLATION_MODEL}}
+    (folder / "training.json").write_text(json.dumps(record))
     return tmp_path

@@ -1,12 +1,15 @@
 """Whether two methods' translations differ: paired bootstrap and approximate randomisation, by sacrebleu.
 
 Koehn 2004 and Riezler and Maxwell 2005. From hypotheses alone: nothing is trained or decoded again.
+
+sacrebleu counts samples whose difference is larger than the one observed, not those where it is equal. Of systems that
+differ in a handful of sentences most samples are equal, and its p is far too small.
 """
 
 import os
 from collections.abc import Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from sacrebleu.metrics import BLEU, CHRF
 from sacrebleu.significance import PairedTest
@@ -23,8 +26,8 @@ class Comparison:
     """One metric of two systems by one test.
 
     first, second: the systems' values, 0 to 100. p: probability of a difference as large when there is none.
-    lower, upper: of a 95 % interval of each system's value where the test has one (bootstrap), else NaN, as
-    (first, second). signature: sacrebleu's, of metric and test.
+    intervals: lowest and highest of a 95 % interval of each system's value where the test resamples (bootstrap), else
+    None. signature: sacrebleu's, of metric and test.
     """
 
     metric: str
@@ -32,16 +35,8 @@ class Comparison:
     first: float
     second: float
     p: float
-    lower: tuple[float, float]
-    upper: tuple[float, float]
+    intervals: tuple[tuple[float, float], tuple[float, float]] | None
     signature: str
-
-    def as_dict(self) -> dict:
-        """For JSON, which has no NaN."""
-        entry = asdict(self)
-        for key in ("lower", "upper"):
-            entry[key] = [value if value == value else None for value in entry[key]]
-        return entry
 
 
 def compare(
@@ -72,26 +67,24 @@ def compare(
         # sacrebleu names metrics by their variant (chrF2), in the order in which they were given.
         for name, variant in zip(METRICS, signatures, strict=True):
             results = scores[variant]
-            spans = [_span(r) for r in results]
+            values = [float(one.score) for one in results]
             found.append(
                 Comparison(
                     metric=name,
                     test=test,
-                    first=float(results[0].score),
-                    second=float(results[1].score),
-                    p=float(results[1].p_value),
-                    lower=tuple(low for low, _ in spans),
-                    upper=tuple(high for _, high in spans),
+                    first=values[0],
+                    second=values[1],
+                    # No sample of equal systems has a larger difference than 0: sacrebleu would say 1/1001.
+                    p=1.0 if values[0] == values[1] else float(results[1].p_value),
+                    intervals=tuple(map(_interval, results)) if test == "bootstrap" else None,
                     signature=str(signatures[variant]),
                 )
             )
     return found
 
 
-def _span(result) -> tuple[float, float]:
-    """A system's 95 % interval: sacrebleu has a mean and half an interval where it resampled."""
-    if result.ci is None:
-        return float("nan"), float("nan")
+def _interval(result) -> tuple[float, float]:
+    """A system's 95 % interval, of which sacrebleu has the mean and half the width."""
     return float(result.mean) - float(result.ci), float(result.mean) + float(result.ci)
 
 

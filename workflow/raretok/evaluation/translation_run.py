@@ -70,7 +70,7 @@ def evaluate_run(
         if checkpoint == "best":
             valid = score_pairs(model, pairs["valid"], context, device)
             found.rows += translation.score_rows(valid, groups, "valid@best")
-            if settings.calibration_bins:
+            if settings.calibration_bins and len(scores.nll):
                 found.add(translation.calibration_rows(scores, corpus.counts, settings.calibration_bins))
             for split in splits:
                 rows, hypotheses[split] = translate_split(model, pairs[split], corpus, settings)

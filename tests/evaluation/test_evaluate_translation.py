@@ -1,0 +1,322 @@
+"""The command `evaluate` on a run of a translation model, as training and encoding write it."""
+
+import json
+import math
+import shutil
+
+import numpy as np
+import pytest
+import sacrebleu
+from conftest import TRANSLATION_MODEL
+from safetensors.numpy import save_file
+
+from raretok.__main__ import EXIT_USER_ERROR, main
+from raretok.alignment.links import link_arrays
+from raretok.data.groups import bounds
+from raretok.data.pairs import load_pairs
+from raretok.data.tokenizers import codec_of
+from raretok.evaluation import translation_run as run_module
+from raretok.evaluation.align_similarity import align_similarity
+from raretok.evaluation.co_occurrences import count
+from raretok.evaluation.pair_scores import score_pairs
+from raretok.evaluation.rank_correlation import spearman
+from raretok.evaluation.translation_settings import parse
+from raretok.models import load_model
+from raretok.models.search import translate
+
+SETTINGS = {
+    "groups": [{"names": ["high", "mid", "low"], "shares": [0.2, 0.3, 0.5]}],
+    "beam": 3,
+    "length_exponent": 0.6,
+    "tokenised_bleu": True,
+    "neighbours": 4,
+    "queries": {"rare": 3},
+    "alignment": True,
+    "alc": [15],
+    "calibration_bins": 5,
+    "f1_buckets": [1, 2, 10],
+    "domains": True,
+}
+GROUPS = ("high", "mid", "low")
+SPLITS = ("test", "domain.second")
+
+
+def evaluate(root, corpus, settings=SETTINGS, links=None, more=()) -> int:
+    arguments = ["--run-folder", root / "run", "--manifest", corpus.folder / "manifest.json", "--device", "cpu"]
+    arguments += ["--settings", json.dumps(settings), *(["--links", links] if links else []), *more]
+    arguments += ["--metrics", root / "out" / "metrics.json", "--arrays", root / "out" / "arrays.npz"]
+    return main(["evaluate", *map(str, arguments)])
+
+
+def measured(root) -> dict:
+    rows = json.loads((root / "out" / "metrics.json").read_text())["metrics"]
+    keys = [(row["metric"], row["group"], row["split"]) for row in rows]
+    assert len(set(keys)) == len(keys)
+    return dict(zip(keys, rows, strict=True))
+
+
+def best_model(root, corpus):
+    return load_model(root / "run" / "model.safetensors", TRANSLATION_MODEL, corpus.types)
+
+
+@pytest.fixture(scope="module")
+def names():
+    """Every row of a run with all settings, without those of queries."""
+    expected = {
+        ("perplexity", group, split)
+        for group in (*GROUPS, "total", "nonrare")
+        for split in ("test@best", "test@last", "valid@best")
+    }
+    for split in SPLITS:
+        expected |= {(metric, "", f"{split}@best") for metric in ("bleu", "chrf", "bleu_tokenised")}
+        expected |= {("word_f1", bucket, f"{split}@best") for bucket in ("0", "1", "2-9", "10+")}
+    for checkpoint in ("best", "last"):
+        split = f"weights@{checkpoint}"
+        expected |= {(m, g, split) for m in ("isotropy", "isotropy_sign_free") for g in (*GROUPS, "total")}
+        expected |= {("inner_product", group, split) for group in GROUPS}
+        expected |= {("separability", plane, split) for plane in ("svd", "pca")}
+        expected |= {("isotropy", "nonrare", split), ("cosine_rare_frequent", "", split)}
+        expected |= {("mean_cosine", "total", split), ("singular_sum", "total", split)}
+    expected |= {
+        (m, g, "test@best") for m in ("calibration_slope", "calibration_token_slope") for g in ("full", "without_bias")
+    }
+    alignment = ("align_similarity", "align_similarity_skipped")
+    expected |= {(metric, group, "weights@best") for metric in alignment for group in (*GROUPS, "total")}
+    expected |= {("rare_neighbours", "low", "weights@best"), ("neighbours_other_language", "", "weights@best")}
+    for curve in ("bleu", "chrf"):
+        expected |= {(f"alc_{curve}", "early", "valid"), (f"alc_{curve}", "full", "valid")}
+        expected |= {(f"best_validation_{curve}", "", "valid")}
+    expected |= {("nearest_to_unigram_step", "", "train")}
+    expected |= {("divergence_nearest_to_unigram", g, "train") for g in ("unigram", "uniform", "empirical")}
+    expected |= {(f"output_bias_{m}", g, "train") for m in ("norm", "divergence") for g in ("start", "end", "change")}
+    expected |= {("group_mass", g, f"{s}@data") for g in GROUPS for s in ("train", "valid", "test")}
+    expected |= {("group_types", group, "train@data") for group in GROUPS}
+    return expected | {("uniq_human", group, "test@data") for group in (*GROUPS, "total")}
+
+
+def test_rows_are_the_contracts(translation_run, prepared_pairs, pair_links, names):
+    assert evaluate(translation_run, prepared_pairs, links=pair_links) == 0
+    rows = measured(translation_run)
+    of_queries = {key for key in rows if key[0] == "cosine_rank_correlation"}
+    assert set(rows) - of_queries == names
+    assert len(of_queries) == 3
+    assert json.loads((translation_run / "out" / "metrics.json").read_text())["training"]["hash"] == "0123"
+
+
+def test_bleu_is_that_of_the_hypotheses_that_are_kept(translation_run, prepared_pairs, pair_links):
+    evaluate(translation_run, prepared_pairs, links=pair_links)
+    rows = measured(translation_run)
+    hypotheses = json.loads((translation_run / "out" / "hypotheses.json").read_text())
+    assert set(hypotheses) == set(SPLITS)
+    codec, model = codec_of(prepared_pairs), best_model(translation_run, prepared_pairs)
+    for split in SPLITS:
+        pairs = load_pairs(prepared_pairs, split)
+        offsets = pairs.source_offsets
+        sources = [pairs.source[offsets[i] : offsets[i + 1]] for i in range(len(pairs))]
+        expected = [codec.detokenised(ids) for ids in translate(model, sources, 3, 0.6)]
+        assert hypotheses[split] == expected
+        references = [(pairs.folder / f"{split}.target.txt").read_text().splitlines()]
+        for metric, scorer in (("bleu", sacrebleu.BLEU()), ("chrf", sacrebleu.CHRF())):
+            found = rows[metric, "", f"{split}@best"]
+            assert found["value"] == pytest.approx(scorer.corpus_score(expected, references).score)
+            assert found["signature"].startswith(str(scorer.get_signature()))
+            assert "|beam:3|length_exponent:0.6|checkpoint:best" in found["signature"]
+            assert found["n"] == len(pairs)
+
+
+def test_a_run_that_repeats_the_reference_scores_100(translation_run, prepared_pairs, pair_links, monkeypatch):
+    """The identity: decoding that gives the target back has BLEU, chrF and F1 of 1 in every bucket that has words."""
+
+    def oracle(model, pairs, decoding):
+        offsets = pairs.target_offsets
+        return [pairs.target[offsets[i] : offsets[i + 1] - 1].tolist() for i in range(len(pairs))]
+
+    monkeypatch.setattr(run_module, "decode", oracle)
+    evaluate(translation_run, prepared_pairs, links=pair_links)
+    rows = measured(translation_run)
+    for split in SPLITS:
+        assert json.loads((translation_run / "out" / "hypotheses.json").read_text())[split] == load_pairs(
+            prepared_pairs, split
+        ).texts("target")
+        for metric in ("bleu", "chrf", "bleu_tokenised"):
+            assert rows[metric, "", f"{split}@best"]["value"] == pytest.approx(100)
+        for key, row in rows.items():
+            if key[0] == "word_f1" and key[2] == f"{split}@best":
+                assert row["value"] == (1 if row["n"] else "nan")
+
+
+def test_groups_add_up_to_the_total(translation_run, prepared_pairs, pair_links):
+    evaluate(translation_run, prepared_pairs, links=pair_links)
+    rows = measured(translation_run)
+    model = best_model(translation_run, prepared_pairs)
+    scores = score_pairs(model, load_pairs(prepared_pairs, "test"), TRANSLATION_MODEL["context"])
+    first, third = bounds(SETTINGS["groups"][0], prepared_pairs.counts)
+    total = rows["perplexity", "total", "test@best"]
+    assert total["value"] == pytest.approx(math.exp(scores.nll.mean()))
+    assert total["n"] == len(scores.nll)
+    for group, low, high in zip(GROUPS, (0, first, third), (first, third, 10**6), strict=True):
+        inside = (scores.targets >= low) & (scores.targets < high)
+        row = rows["perplexity", group, "test@best"]
+        assert row["n"] == inside.sum()
+        if inside.any():
+            assert row["value"] == pytest.approx(math.exp(scores.nll[inside].mean()))
+        else:
+            assert row["value"] == "nan"
+
+
+def test_alignment_calibration_and_ranks_are_those_of_their_modules(translation_run, prepared_pairs, pair_links):
+    evaluate(translation_run, prepared_pairs, links=pair_links)
+    rows, model = measured(translation_run), best_model(translation_run, prepared_pairs)
+    w = model.output_weight.double().numpy()
+    gold = count(link_arrays(pair_links), load_pairs(prepared_pairs, "train"), prepared_pairs.types)
+    similarity = align_similarity(w, gold)
+    linked = ~np.isnan(similarity)
+    first, third = bounds(SETTINGS["groups"][0], prepared_pairs.counts)
+    edges = zip((*GROUPS, "total"), (0, first, third, 0), (first, third, len(w), len(w)), strict=True)
+    for group, low, high in edges:
+        row = rows["align_similarity", group, "weights@best"]
+        assert row["value"] == pytest.approx(np.nanmean(similarity[low:high]))
+        assert row["n"] == linked[low:high].sum()
+        skipped = rows["align_similarity_skipped", group, "weights@best"]["value"]
+        assert skipped == (~linked[low:high]).sum()
+    assert rows["align_similarity_skipped", "total", "weights@best"]["value"] >= 4  # special types have no link
+    # An untrained model with the unigram distribution in its bias predicts that, and nothing without it.
+    assert rows["calibration_slope", "full", "test@best"]["value"] == pytest.approx(1, abs=0.15)
+    assert rows["calibration_slope", "without_bias", "test@best"]["value"] == pytest.approx(0, abs=0.15)
+    with np.load(translation_run / "out" / "arrays.npz") as arrays:
+        counts = prepared_pairs.counts + prepared_pairs.source_counts
+        known = np.flatnonzero((counts > 0) & (np.arange(len(w)) > 3))
+        assert arrays["best.query_cosines"].shape == (3, len(w))
+        assert np.isin(arrays["best.neighbours"], known).all()
+        unit = w / np.linalg.norm(w, axis=1, keepdims=True)
+        for query, cosines in zip(arrays["best.neighbour_queries"], arrays["best.query_cosines"], strict=True):
+            np.testing.assert_allclose(cosines, unit @ unit[query], atol=1e-6)
+            others = known[known != query]
+            row = rows["cosine_rank_correlation", prepared_pairs.symbols[query], "weights@best"]
+            assert row["value"] == pytest.approx(spearman(others, (unit @ unit[query])[others]))
+            assert row["n"] == len(others)
+
+
+def test_curves_and_observations_become_numbers(translation_run, prepared_pairs, pair_links):
+    evaluate(translation_run, prepared_pairs, links=pair_links)
+    value = {key: row["value"] for key, row in measured(translation_run).items()}
+    # 0 at 0, 2 at 10, 6 at 20: at 15 it is 4.
+    assert value["alc_bleu", "full", "valid"] == pytest.approx((10 + 40) / 20)
+    assert value["alc_bleu", "early", "valid"] == pytest.approx((10 + 15) / 15)
+    assert value["best_validation_chrf", "", "valid"] == 30
+    assert value["nearest_to_unigram_step", "", "train"] == 1
+    assert value["output_bias_norm", "change", "train"] == pytest.approx(0.2)
+    with np.load(translation_run / "out" / "arrays.npz") as arrays:
+        assert arrays["curve.bleu.steps"].tolist() == [10, 20]
+        assert arrays["curve.bleu.values"].tolist() == [2, 6]
+        assert arrays["divergence.unigram"].tolist() == [3, 1, 2]
+        assert arrays["output_bias.norm"].tolist() == [10, 12]
+
+
+def test_arrays_are_the_contracts(translation_run, prepared_pairs, pair_links):
+    snapshot = np.random.default_rng(0).normal(size=(prepared_pairs.types, 8)).astype(np.float16)
+    save_file({"step000005": snapshot}, translation_run / "run" / "snapshots.safetensors")
+    assert evaluate(translation_run, prepared_pairs, links=pair_links) == 0
+    types = prepared_pairs.types
+    with np.load(translation_run / "out" / "arrays.npz", allow_pickle=False) as arrays:
+        assert {name: arrays[name].shape for name in arrays} == {
+            **dict.fromkeys(("vocabulary", "counts", "source_counts"), (types,)),
+            "bounds": (2,),
+            **dict.fromkeys(("best.svd", "best.pca", "last.svd", "last.pca"), (types, 2)),
+            "best.singular_values": (8,),
+            "best.neighbour_queries": (3,),
+            **dict.fromkeys(("best.neighbours", "best.neighbour_cosines"), (3, 4)),
+            "best.query_cosines": (3, types),
+            "best.calibration.edges": (6,),
+            **{f"best.calibration.{name}": (5,) for name in ("numbers", "places", "full", "without_bias")},
+            **{f"curve.{metric}.{name}": (2,) for metric in ("bleu", "chrf") for name in ("steps", "values")},
+            **{f"divergence.{name}": (3,) for name in ("steps", "unigram", "uniform", "empirical")},
+            **{f"output_bias.{name}": (2,) for name in ("steps", "norm", "divergence")},
+            "snapshots.steps": (1,),
+            "snapshots.isotropy": (1, 3),
+            "snapshots.cosine_rare_frequent": (1,),
+            "snapshots.inner_product": (1, 3),
+            "snapshots.svd": (1, types, 2),
+            "snapshots.pca": (1, types, 2),
+        }
+        assert arrays["best.calibration.numbers"].sum() == prepared_pairs.splits["test"]
+
+
+def test_the_same_run_gives_the_same_bytes(translation_run, prepared_pairs, pair_links):
+    names = ("metrics.json", "arrays.npz", "hypotheses.json")
+    evaluate(translation_run, prepared_pairs, links=pair_links)
+    first = [(translation_run / "out" / name).read_bytes() for name in names]
+    evaluate(translation_run, prepared_pairs, links=pair_links)
+    assert first == [(translation_run / "out" / name).read_bytes() for name in names]
+
+
+def test_what_is_not_asked_for_is_not_done(translation_run, prepared_pairs):
+    settings = {"groups": SETTINGS["groups"], "beam": 1}
+    more = ("--hypotheses", translation_run / "out" / "kept.json")
+    assert evaluate(translation_run, prepared_pairs, settings, more=more) == 0
+    metrics = {metric for metric, _, _ in measured(translation_run)}
+    assert {"bleu", "chrf", "perplexity", "alc_bleu"} <= metrics
+    assert not metrics & {"bleu_tokenised", "word_f1", "calibration_slope", "align_similarity"}
+    assert set(json.loads((translation_run / "out" / "kept.json").read_text())) == {"test"}
+    assert not (translation_run / "out" / "hypotheses.json").exists()
+
+
+def test_a_last_checkpoint_that_is_the_best_is_scored_once(translation_run, prepared_pairs, pair_links, monkeypatch):
+    shutil.copy(translation_run / "run" / "model.safetensors", translation_run / "run" / "last.safetensors")
+    splits = []
+    monkeypatch.setattr(run_module, "score_pairs", lambda m, p, *a: splits.append(p.split) or score_pairs(m, p, *a))
+    evaluate(translation_run, prepared_pairs, links=pair_links)
+    assert sorted(splits) == ["test", "valid"]
+    value = {key: row["value"] for key, row in measured(translation_run).items()}
+    assert value["perplexity", "total", "test@last"] == value["perplexity", "total", "test@best"]
+
+
+def test_words_are_found_as_sentencepiece_writes_them(translation_run, prepared_pairs, pair_links):
+    word = next(symbol for symbol in prepared_pairs.symbols[10:] if symbol.startswith("▁") and symbol[1:].isalpha())
+    assert evaluate(translation_run, prepared_pairs, SETTINGS | {"queries": [word[1:]]}, pair_links) == 0
+    with np.load(translation_run / "out" / "arrays.npz") as arrays:
+        assert [prepared_pairs.symbols[i] for i in arrays["best.neighbour_queries"]] == [word]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"beams": 3}, "evaluation.beams does not exist; evaluation has groups, beam, length_exponent"),
+        ({"beam": 0}, "evaluation.beam is 0; it must be a whole number of at least 1"),
+        ({"length_exponent": -1}, "evaluation.length_exponent is -1; it must be a number of at least 0"),
+        ({"length_exponent": "no"}, "evaluation.length_exponent is 'no'"),
+        ({"calibration_bins": -1}, "evaluation.calibration_bins is -1"),
+        ({"domains": 1}, "evaluation.domains is 1; it must be true or false"),
+        ({"alc": 20}, "evaluation.alc is 20; it must be a list of whole numbers"),
+        ({"alc": [0]}, "evaluation.alc holds 0, which is 0; it must be a whole number of at least 1"),
+        ({"f1_buckets": [5, 2]}, "evaluation.f1_buckets is [5, 2]; its numbers must rise"),
+        ({"groups": []}, "evaluation.groups is empty"),
+        ({"queries": ["xyzzyx"]}, "names 'xyzzyx', which is no type of corpus tiny_pair that occurs in training"),
+        ({"neighbours": 0}, "evaluation.neighbours is 0"),
+    ],
+)
+def test_wrong_translation_settings_are_one_sentence(
+    translation_run, prepared_pairs, pair_links, capsys, change, message
+):
+    assert evaluate(translation_run, prepared_pairs, SETTINGS | change, pair_links) == EXIT_USER_ERROR
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert not (translation_run / "out" / "metrics.json").exists()
+
+
+def test_links_that_are_missing_or_of_another_text_are_one_sentence(
+    translation_run, prepared_pairs, pair_links, capsys
+):
+    assert evaluate(translation_run, prepared_pairs) == EXIT_USER_ERROR
+    assert "evaluation.alignment is true, but no links are given; add --links PATH" in capsys.readouterr().err
+    short = translation_run / "short.links"
+    short.write_text("".join(pair_links.read_text().splitlines(keepends=True)[1:]))
+    assert evaluate(translation_run, prepared_pairs, links=short) == EXIT_USER_ERROR
+    assert "has links of 199 pairs, but the training split of tiny_pair has 200" in capsys.readouterr().err
+
+
+def test_translation_defaults():
+    settings = parse({"groups": SETTINGS["groups"]})
+    assert (settings.beam, settings.length_exponent, settings.neighbours) == (5, 1.0, 5)
+    assert not any((settings.alignment, settings.domains, settings.calibration_bins, settings.f1_buckets))
