@@ -1,0 +1,197 @@
+"""Beam search over 1,000 sentences against CTranslate2 (fp32) with the same weights.
+
+    python benchmarks/decode.py [--threads 2] [--beam 5]
+    python benchmarks/decode.py --run results/small/runs/EXPERIMENT/METHOD/seed1 --data results/small/data/CORPUS
+
+Without a run: a random model of 3 + 3 layers, width 256, over 8,000 types, that never ends a sentence, so that both
+write 20 types for each of 1,000 sources as long as Multi30k's. With a run: its best checkpoint, its data's test
+sentences, and how many translations are the same. Repetitions are interleaved (ours, CTranslate2, ours, ...), so that
+a machine whose speed drifts slows both. Wall time (with one thread: processor time, since neighbours do not count) of
+translating ids to ids, all reading and converting left out; CTranslate2 runs once with all threads in each operation
+and once with one worker a thread.
+"""
+
+import argparse
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from raretok.data.corpora import load_manifest
+from raretok.data.pairs import load_pairs
+from raretok.models import build_model, load_model
+from raretok.models.encoder_decoder import EncoderDecoder
+from raretok.models.search import END, translate
+
+VOCABULARY, WRITTEN = 8000, 20
+MODEL = {
+    "name": "encoder_decoder",
+    "encoder_layers": 3,
+    "decoder_layers": 3,
+    "heads": 8,
+    "width": 256,
+    "context": 256,
+    "output_bias": "zero",
+}
+# Mean and standard deviation of the ids in a German sentence of Multi30k, with </s>.
+LENGTH = (15.4, 5.0)
+
+
+def random_case(number: int) -> tuple[EncoderDecoder, list[np.ndarray], int]:
+    """A model that never ends a sentence, sources, and the ids to write with the last </s>."""
+    model = build_model(MODEL, VOCABULARY, seed=1).eval().requires_grad_(False)
+    model.output_bias[END] = -1e4
+    generator = np.random.default_rng(1)
+    lengths = generator.normal(*LENGTH, number).round().clip(4, 40).astype(int)
+    sources = [np.append(generator.integers(4, VOCABULARY, length - 1), END) for length in lengths]
+    return model, sources, WRITTEN + 1
+
+
+def run_case(run: Path, data: Path, number: int) -> tuple[EncoderDecoder, list[np.ndarray], int]:
+    """A run's best checkpoint, the first test sentences of its data, and the most ids to write."""
+    settings = json.loads((run / "training.json").read_text())["run"]["settings"]
+    corpus = load_manifest(data / "manifest.json")
+    model = load_model(run / "model.safetensors", settings["model"], corpus.types)
+    pairs = load_pairs(corpus, "test")
+    offsets = pairs.source_offsets
+    number = min(number, len(pairs))
+    sources = [np.array(pairs.source[offsets[i] : offsets[i + 1]], dtype=np.int64) for i in range(number)]
+    return model, sources, min(2 * max(map(len, sources)), model.config.context)
+
+
+def convert(model: EncoderDecoder, folder: Path) -> None:
+    """Write `model` as a CTranslate2 model. Raises ValueError where that has no such model."""
+    from ctranslate2.specs import TransformerSpec, common_spec
+
+    config = model.config
+    if config.positions != "sinusoidal" or not config.bias:
+        raise ValueError("only models with sinusoidal positions and biases are compared")
+    activation = {"relu": common_spec.Activation.RELU, "gelu": common_spec.Activation.GELU}[config.activation]
+    layers = (config.encoder_layers, config.decoder_layers)
+    spec = TransformerSpec.from_config(layers, config.heads, pre_norm=config.norm == "pre", activation=activation)
+
+    def linear(target, source):
+        target.weight, target.bias = source.weight.numpy(), source.bias.numpy()
+
+    def norm(target, source):
+        target.gamma, target.beta = source.weight.numpy(), source.bias.numpy()
+
+    for side, blocks, last_norm in (
+        (spec.encoder, model.encoder, model.encoder_norm),
+        (spec.decoder, model.decoder, model.decoder_norm),
+    ):
+        side.scale_embeddings = config.scale_embedding
+        side.position_encodings.encodings = model.position_table.numpy()
+        if config.norm == "pre":
+            norm(side.layer_norm, last_norm)
+        for target, block in zip(side.layer, blocks, strict=True):
+            norm(target.self_attention.layer_norm, block.attention_norm)
+            linear(target.self_attention.linear[0], block.attention.qkv)
+            linear(target.self_attention.linear[1], block.attention.projection)
+            norm(target.ffn.layer_norm, block.feed_forward_norm)
+            linear(target.ffn.linear_0, block.feed_forward.expansion)
+            linear(target.ffn.linear_1, block.feed_forward.projection)
+            if side is spec.decoder:
+                norm(target.attention.layer_norm, block.cross_attention_norm)
+                linear(target.attention.linear[0], block.cross_attention.query)
+                linear(target.attention.linear[1], block.cross_attention.key_value)
+                linear(target.attention.linear[2], block.cross_attention.projection)
+    spec.encoder.embeddings[0].weight = model.source_weight.numpy()
+    spec.decoder.embeddings.weight = model.input_weight.numpy()
+    spec.decoder.projection.weight = model.output_weight.numpy()
+    if model.output_bias is not None:
+        spec.decoder.projection.bias = model.output_bias.numpy()
+    types = ["<s>", "<pad>", "</s>", "<unk>", *(str(i) for i in range(4, config.vocabulary))]
+    spec.register_source_vocabulary(types)
+    spec.register_target_vocabulary(types)
+    spec.validate()
+    spec.optimize()
+    spec.save(str(folder))
+
+
+def ctranslate2_forms(
+    model: EncoderDecoder, sources: list[np.ndarray], most: int, beam: int, threads: int, folder: Path
+) -> dict[str, Callable[[], list[list[int]]]]:
+    """Its ways to use the threads, each a function that translates all sources; none where it is not installed."""
+    try:
+        import ctranslate2
+    except ImportError:
+        return {}
+    convert(model, folder)
+    types = ["<s>", "<pad>", "</s>", "<unk>", *(str(i) for i in range(4, model.config.vocabulary))]
+    ids = {name: i for i, name in enumerate(types)}
+    tokens = [[types[i] for i in source] for source in sources]
+
+    def run(translator, size):
+        results = translator.translate_batch(
+            tokens, beam_size=beam, length_penalty=1, max_batch_size=size, max_decoding_length=most - 1
+        )
+        return [[ids[name] for name in result.hypotheses[0]] for result in results]
+
+    forms = {}
+    for workers in dict.fromkeys((1, threads)):
+        translator = ctranslate2.Translator(
+            str(folder), compute_type="float32", inter_threads=workers, intra_threads=threads // workers
+        )
+        for size in (32, 64):
+            name = f"CTranslate2 {ctranslate2.__version__}, {workers} workers, {size} sentences"
+            forms[name] = partial(run, translator, size)
+    return forms
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--beam", type=int, default=5)
+    parser.add_argument("--sentences", type=int, default=1000)
+    parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--batch-tokens", type=int, help="source positions times beam in a batch")
+    parser.add_argument("--run", type=Path, help="folder of a trained run")
+    parser.add_argument("--data", type=Path, help="folder of the data that it was trained on")
+    arguments = parser.parse_args()
+    if (arguments.run is None) != (arguments.data is None):
+        parser.error("--run and --data go together")
+    torch.set_num_threads(arguments.threads)
+    number = arguments.sentences
+    case = random_case(number) if arguments.run is None else run_case(arguments.run, arguments.data, number)
+    compare(*case, arguments)
+
+
+def compare(model: EncoderDecoder, sources: list[np.ndarray], most: int, arguments: argparse.Namespace) -> None:
+    """Time all forms in turn, print each one's times, the ratio of the best ones, and how far translations agree."""
+
+    def ours():
+        return translate(model, sources, arguments.beam, 1.0, arguments.batch_tokens, most)
+
+    with tempfile.TemporaryDirectory() as folder:
+        theirs = ctranslate2_forms(model, sources, most, arguments.beam, arguments.threads, Path(folder))
+        forms = {"ours": ours} | theirs
+        clock = time.process_time if arguments.threads == 1 else time.perf_counter
+        seconds: dict[str, list[float]] = {name: [] for name in forms}
+        found = {}
+        for _ in range(arguments.repetitions):
+            for name, form in forms.items():
+                start = clock()
+                found[name] = form()
+                seconds[name].append(clock() - start)
+    written = statistics.fmean(len(ids) for ids in found["ours"])
+    print(f"{len(sources)} sentences, beam {arguments.beam}, {arguments.threads} threads, {written:.1f} ids written")
+    for name, times in seconds.items():
+        print(f"{name}: best {min(times):.2f} s, median {statistics.median(times):.2f} s")
+    if not theirs:
+        print("CTranslate2 is not installed (pip install ctranslate2), so that there is nothing to compare with")
+        return
+    best = min(theirs, key=lambda name: min(seconds[name]))
+    same = statistics.fmean(a == b for a, b in zip(found["ours"], found[best], strict=True))
+    print(f"ours takes {min(seconds['ours']) / min(seconds[best]):.2f} times the time of {best}")
+    print(f"{same:.1%} of the translations are the same")
+
+
+if __name__ == "__main__":
+    main()
