@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import fake_results
+import fake_translation
 import numpy as np
 import yaml
 from fake_results import PUBLISHED, ROOT
@@ -15,6 +16,7 @@ from raretok.reporting.definition import Definition, Method, parse_definition
 from raretok.reporting.results import printed_numbers
 
 PAPERS = ("agg", "agps")
+TRANSLATION = "translation"  # in the names of experiments of models that translate
 GROUPS = {"agg": ("freq", "med", "rare"), "agps": ("high", "mid", "low")}
 SUFFIX = {"agg": "@index", "agps": "@mass"}
 TYPES, BOUNDS = 2000, (600, 1600)
@@ -72,6 +74,10 @@ def write_results(folder: Path, raw: dict) -> list[Path]:
     for name, experiments in raw["trained"].items():
         for experiment in experiments:
             for seed in definition.methods[name].seeds:
+                if TRANSLATION in experiment:
+                    method = _record(name, raw["gates"][name], np.random.default_rng(0))["settings"]["method"]
+                    paths.append(fake_translation.write_run(folder, definition.paper, experiment, name, seed, method))
+                    continue
                 generator = np.random.default_rng([seed, *name.encode()])
                 run = folder / "runs" / experiment / name / f"seed{seed}"
                 run.mkdir(parents=True)
@@ -114,6 +120,8 @@ def _record(name: str, gate: dict, generator: np.random.Generator) -> dict:
 
 
 def _labelled(definition: Definition, item: str) -> dict[str, Method]:
+    if item not in definition.tables:
+        return {}
     shown = definition.of(item)
     methods = (shown.method(name) for name in definition.tables[item].get("methods", []))
     return {method.printed_label: method for method in methods}
@@ -125,6 +133,8 @@ def _truth(definition: Definition) -> dict[tuple[str, str], dict[tuple[str, str]
     human = {}
     for (item, row, column, group), number in printed_numbers(PUBLISHED, definition.paper).items():
         entry = definition.tables.get(item, {})
+        if any(TRANSLATION in method.experiment for method in _labelled(definition, item).values()):
+            continue
         if entry.get("kind") == "metrics":
             if row in entry.get("data", {}):
                 human[entry["data"][row][column]["metric"], group] = number.value

@@ -12,26 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from raretok.files import atomic_path
-from raretok.reporting.definition import Definition, Method, parse_definition
-from raretok.reporting.generated_table import UNIQ, metric_group
+from raretok.reporting.definition import Definition, parse_definition
 from raretok.reporting.intervals import t_interval
-from raretok.reporting.named import agg, agps, stop_jostling
-from raretok.reporting.named.evidence import NEEDS_TRANSLATION, Evidence
+from raretok.reporting.named import agg, agps, natural_bias, stop_jostling
+from raretok.reporting.named.evidence import Evidence
 from raretok.reporting.predicates import Missing, Truth, evaluate
-from raretok.reporting.results import (
-    Printed,
-    Results,
-    gpt2_values,
-    printed_numbers,
-    read_published,
-    read_results,
-)
-from raretok.reporting.table_kinds import data_value
+from raretok.reporting.results import Printed, Results, printed_numbers, read_published, read_results
+from raretok.reporting.table_claims import table_truths
 
-CLAIMS = agg.CLAIMS | agps.CLAIMS | stop_jostling.CLAIMS
-BESIDE = agg.BESIDE
-# Tables of models that translate.
-TRANSLATION_TABLES = {"agg": ("table7", "table14"), "agps": ("table1", "table2", "table3")}
+CLAIMS = agg.CLAIMS | agps.CLAIMS | natural_bias.CLAIMS | stop_jostling.CLAIMS
+BESIDE = agg.BESIDE | agps.BESIDE
 COLUMNS = [
     "paper",
     "id",
@@ -77,8 +67,10 @@ def judge_paper(definition: Definition, results: Results, published: Path) -> li
     """One row of claims.csv for each claim of the paper, in the order of config/published/claims.csv."""
     printed = printed_numbers(published, definition.paper)
     rows = []
-    for claim in read_published(published, "claims", definition.paper).itertuples():
-        finding = (judge_table if claim.kind == "table" else judge_named)(claim, definition, results, printed)
+    claims = read_published(published, "claims", definition.paper)
+    evidence = Evidence(definition, results, printed, dict(zip(claims["id"], claims["predicate"], strict=True)))
+    for claim in claims.itertuples():
+        finding = (judge_table if claim.kind == "table" else judge_named)(claim, evidence)
         notes = [_own_note(claim), finding.note]
         if not definition.comparable:
             notes.append(definition.scale_note())
@@ -134,24 +126,14 @@ def judge(truths: dict[int, Truth], published: float | None, note: str, exact: b
     return Finding(verdict, published, effect, lower, upper, seeds, note)
 
 
-def judge_table(claim, definition: Definition, results: Results, printed: dict) -> Finding:
+def judge_table(claim, evidence: Evidence) -> Finding:
     """The verdict on a claim about numbers of tables."""
-    published = evaluate(claim.predicate, _printed_lookup(printed)).slack
+    published = evaluate(claim.predicate, _printed_lookup(evidence.printed)).slack
     try:
-        numbers = {key: _measured(definition, results, *key) for key in _needed(claim.predicate)}
-        # A number without seeds is the same for every seed.
-        seeded = {key: values for key, values in numbers.items() if isinstance(values, dict)}
-        seeds = common_seeds(seeded.values()) if seeded else [0]
-        truths = {
-            seed: evaluate(
-                claim.predicate,
-                lambda table, row, column, group="", seed=seed: _at(numbers[table, row, column, group], seed),
-            )
-            for seed in seeds
-        }
+        truths, seeded = table_truths(claim.predicate, evidence.definition, evidence.results)
     except Missing as missing:
         return Finding("not run", published, note=str(missing))
-    notes = [_beside(claim, Evidence(definition, results, printed))]
+    notes = [_beside(claim, evidence)]
     if not seeded:
         notes.append("of fixed weights or of the data: there is no seed, the value is its own interval")
     return judge(truths, published, "; ".join(filter(None, notes)), exact=not seeded)
@@ -165,36 +147,15 @@ def _beside(claim, evidence: Evidence) -> str:
         return ""
 
 
-def judge_named(claim, definition: Definition, results: Results, printed: dict[tuple, Printed]) -> Finding:
+def judge_named(claim, evidence: Evidence) -> Finding:
     """The verdict on a claim about a figure or a proof, by the function of its name."""
     if claim.id not in CLAIMS:
         return Finding("not run", note="nothing measures this claim")
     try:
-        evidence = Evidence(definition, results, printed)
         truths, published, note = CLAIMS[claim.id](evidence)
     except Missing as missing:
         return Finding("not run", note=str(missing))
     return judge(truths, published, note)
-
-
-def common_seeds(values) -> list[int]:
-    """Seeds that all of the per-seed `values` have; raises Missing where there is none."""
-    seeds = sorted(set.intersection(*(set(of_seed) for of_seed in values)))
-    if not seeds:
-        raise Missing("no seed was run for all the methods compared")
-    return seeds
-
-
-def _needed(predicate: str) -> list[tuple[str, str, str, str]]:
-    """Every number that a predicate asks for; no predicate's questions depend on the answers."""
-    asked = []
-
-    def ask(table, row, column, group=""):
-        asked.append((table, row, column, group))
-        return 1.0
-
-    evaluate(predicate, ask)
-    return list(dict.fromkeys(asked))
 
 
 def _printed_lookup(printed: dict[tuple, Printed]):
@@ -202,56 +163,6 @@ def _printed_lookup(printed: dict[tuple, Printed]):
         return printed[table, row, column, group].value
 
     return look_up
-
-
-def _measured(
-    definition: Definition, results: Results, table: str, row: str, column: str, group: str
-) -> dict[int, float] | float:
-    """Our value of a printed number: by seed, or one number where there is no seed. Raises Missing."""
-    entry = definition.tables.get(table)
-    if entry is None:
-        made_elsewhere = table in TRANSLATION_TABLES.get(definition.paper, ())
-        raise Missing(NEEDS_TRANSLATION if made_elsewhere else f"{table} is not made")
-    if entry["kind"] == "gpt2":
-        return _gpt2_number(definition, results, row, column)
-    shown = definition.of(table)
-    if row in entry.get("data", {}):
-        value = data_value(shown, table, results, row, column, group)
-        if value is None:
-            raise Missing(f"no run of {table} was made")
-        return value
-    method = _labelled(shown, entry, row)
-    if entry["kind"] == "generated":
-        columns, group = {UNIQ: {"metric": "generated_uniq"}}, metric_group(entry, group)
-    else:
-        columns = entry.get("columns", {})
-    if method is None or column not in columns:
-        raise Missing(f"{table} has no {row}, {column}")
-    how = columns[column]
-    values = results.per_seed(method, how["metric"], group, split=how.get("split"))
-    if not values:
-        raise Missing(f"{method.name} was not run ({column} {group})".replace(" )", ")"))
-    return values
-
-
-def _gpt2_number(definition: Definition, results: Results, row: str, column: str) -> dict[int, float] | float:
-    model = definition.gpt2["models"].get(row)
-    measured = results.gpt2(model["repository"]) if model else None
-    if measured is None:
-        raise Missing(f"{row} was not measured")
-    values = gpt2_values(measured, column)
-    if values is None:
-        raise Missing(f"{row}, pre-trained: {measured.get('reason') or 'was not measured'}")
-    return values
-
-
-def _labelled(definition: Definition, entry: dict, label: str) -> Method | None:
-    methods = (definition.method(name) for name in entry.get("methods", []))
-    return next((method for method in methods if method.label == label), None)
-
-
-def _at(values: dict[int, float] | float, seed: int) -> float:
-    return values[seed] if isinstance(values, dict) else values
 
 
 def _own_note(claim) -> str:

@@ -49,11 +49,7 @@ def read_item(folder: Path, definition: Definition) -> Results:
     """
     if not folder.is_dir():
         raise UserError(f"{folder} does not exist; --results names the results of a scale, such as results/smoke.")
-    runs = [
-        method.run_folder(folder, seed) / "metrics.json"
-        for method in definition.methods.values()
-        for seed in method.seeds
-    ]
+    runs = [method.run_folder(folder, seed) / "metrics.json" for method in definition.shown() for seed in method.seeds]
     metrics = collect([path for path in runs if path.exists()])
     return index_results(folder, metrics.astype({"seed": int, "value": float}))
 

@@ -16,7 +16,8 @@ from raretok.errors import UserError
 class Method:
     """One trained method: `label` as printed (a [bracket] marks a further reading), seeds of this scale.
 
-    groups: the groups of data that it is measured on, where it is not all.
+    groups: the groups of data that it is measured on, where it is not all. trained: the experiments in which it is
+    trained at this scale, where that is known.
     """
 
     name: str
@@ -24,6 +25,15 @@ class Method:
     experiment: str
     seeds: tuple[int, ...]
     groups: tuple[str, ...] | None = None
+    trained: tuple[str, ...] | None = None
+
+    def within(self, experiment: str) -> "Method":
+        """The method in another of its experiments."""
+        return replace(self, experiment=experiment)
+
+    def is_trained_in(self, experiment: str) -> bool:
+        """Whether there can be runs of it in an experiment."""
+        return self.trained is None or experiment in self.trained
 
     def run_folder(self, results: Path, seed: int) -> Path:
         """Where the files of one of its runs lie, below the results of a scale."""
@@ -78,12 +88,43 @@ class Definition:
         return self.methods[name]
 
     def of(self, item: str) -> "Definition":
-        """The definition as a table or figure sees it: its methods in the experiment that it names, if it does."""
+        """The definition as a table or figure sees it: its methods in the experiment, by the labels, that it names."""
         entry = self.tables.get(item) or self.figures[item]
-        if "experiment" not in entry:
-            return self
-        shown = {name: replace(self.method(name), experiment=entry["experiment"]) for name in entry.get("methods", [])}
+        labels = entry.get("labels", {})
+        shown = {}
+        for name in entry.get("methods", []):
+            method = self.method(name)
+            experiment = entry.get("experiment", method.experiment)
+            shown[name] = replace(method, experiment=experiment, label=labels.get(name, method.label))
         return replace(self, methods=self.methods | shown)
+
+    def within(self, experiment: str) -> "Definition":
+        """The definition with every method in one experiment."""
+        return replace(self, methods={name: method.within(experiment) for name, method in self.methods.items()})
+
+    def compared(self, item: str) -> list[str]:
+        """The experiments that a table or figure shows side by side; none where it shows each method in one.
+
+        `experiments: all` are those that the scale has, in the order of the config.
+        """
+        named = (self.tables.get(item) or self.figures[item]).get("experiments")
+        if named == "all":
+            return list(self.settings)
+        return [experiment for experiment in (named or {}).values() if experiment is not None]
+
+    def shown(self) -> list[Method]:
+        """Every method in every experiment in which it is trained and a table or figure shows it, each once."""
+        items = [*self.tables, *self.figures]
+        found = [method for view in (self, *map(self.of, items)) for method in view.methods.values()]
+        for item in items:
+            names = (self.tables.get(item) or self.figures[item]).get("methods", [])
+            found += [self.method(name).within(experiment) for experiment in self.compared(item) for name in names]
+        known = {(method.experiment, method.name): method for method in found}
+        return [method for method in known.values() if method.is_trained_in(method.experiment)]
+
+    def corpus(self, experiment: str) -> str:
+        """Name of the corpus that an experiment has at this scale; the experiment's own where it is not known."""
+        return self.settings.get(experiment, {}).get("corpus", {}).get("name", experiment)
 
     def entry(self, kind: str, item: str) -> dict:
         """The config entry of an item (`kind`: tables, figures); raises UserError for an unknown one."""
@@ -106,6 +147,7 @@ def parse_definition(text: str) -> Definition:
                 method["experiment"],
                 tuple(method["seeds"]),
                 tuple(method["groups"]) if method.get("groups") else None,
+                tuple(method["trained"]) if "trained" in method else None,
             )
             for name, method in raw["methods"].items()
         }

@@ -35,13 +35,15 @@ def _facts(definition: Definition, results: Results, experiment: str | None, met
 
     A run is its record, and `types`, the size of its vocabulary.
     """
+    if experiment not in definition.settings:  # the print alone, or an experiment that the scale leaves out
+        return {"runs": {}, "run": {}}
     runs = {}
-    for method in (definition.method(name) for name in methods):
+    for method in (definition.method(name).within(experiment) for name in methods):
         record = results.training(method)
-        if method.experiment == experiment and record is not None:
+        if record is not None:
             arrays = next((arrays for _, arrays in results.seeds_with_arrays(method)), {})
             runs[method.name] = record | ({"types": len(arrays["counts"])} if "counts" in arrays else {})
-    return definition.settings.get(experiment, {}) | {"runs": runs, "run": next(iter(runs.values()), {})}
+    return definition.settings[experiment] | {"runs": runs, "run": next(iter(runs.values()), {})}
 
 
 def _cell(definition: Definition, name: str, column: str, text: str, expression: str, facts: dict) -> Cell:
@@ -65,11 +67,22 @@ def _cell(definition: Definition, name: str, column: str, text: str, expression:
 
 
 def value_of(expression: str, facts: dict) -> float | str | None:
-    """The value of `a.path`, of `4 * a.path * another.path`, or of `runs.m.path | 1.0`; None where one is missing.
+    """The value of an expression; None where a setting that it names is missing.
 
-    Paths are dotted keys and list positions. What follows `|` is the value where a run was made and does not name
-    the setting: parameters at their default are not in a run's settings.
+    `a.path`, `4 * a.path * another.path`, `{a.path}-{another.path}` as a text; `first or second` is the first that is
+    there. Paths are dotted keys and list positions. What follows `|` is the value where a run was made and does not
+    name the setting: parameters at their default are not in a run's settings.
     """
+    values = (_one_value(part, facts) for part in expression.split(" or "))
+    return next((value for value in values if value is not None), None)
+
+
+def _one_value(expression: str, facts: dict) -> float | str | None:
+    if "{" in expression:
+        parts = {path: _at_path(facts, path) for path in re.findall(r"\{(.*?)\}", expression)}
+        if None in parts.values():
+            return None
+        return re.sub(r"\{(.*?)\}", lambda match: str(parts[match[1]]), expression)
     path, _, default = expression.partition(" | ")
     found = [_factor(part, facts) for part in path.split(" * ")]
     if None in found and default:
@@ -108,7 +121,7 @@ def same(text: str, value: float | str) -> bool:
     """Whether `value` is what is printed, in the digits of the print; 32k can be 32 x 1,024."""
     printed = number_of(text)
     if printed is None or isinstance(value, str):
-        return text.lower() == str(value).lower()
+        return text.replace(" ", "").lower() == str(value).replace(" ", "").lower()
     unit = THOUSAND.get(text[-1])
     if unit is None:
         return math.isclose(printed, value)

@@ -7,12 +7,17 @@ import numpy as np
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.results import Results, printed_numbers, read_published, summarise
 from raretok.reporting.table_kinds import NOT_PRINTED, NOT_RUN, Cell, difference, mark_best
+from raretok.reporting.translated import other_language
 
 RELATED = "Related characters among the nearest three"
 # Shown name of the column: (group of the metric related_neighbours, format)
 RELATED_COLUMNS = {"of A and a (of 12)": ("Aa", ".1f"), "of all letters (share)": ("letters", ".3f")}
 RARE_SHARE = "Rare tokens among the nearest of all rare tokens"
 RARE = "†"
+OTHER_SHARE = "Neighbours of the other language among all of these"
+OTHER = "‡"
+# What a type begins with that begins a word: GPT-2's blank, SentencePiece's mark.
+BLANKS = str.maketrans({" ": "␣", "▁": "␣", "\n": "\\n", "\t": "\\t"})
 
 
 def neighbour_cells(definition: Definition, item: str, results: Results, published: Path) -> list[Cell]:
@@ -22,10 +27,13 @@ def neighbour_cells(definition: Definition, item: str, results: Results, publish
     printed = {(row.method, row.query, int(row.rank)): row for row in table[table["item"] == item].itertuples()}
     numbers = printed_numbers(published, definition.paper)
     methods = [definition.method(name) for name in entry["methods"]]
-    if "rare_group" in entry:
+    if "ranks" in entry:
         cells = language_cells(methods, entry, results, printed)
         for method in methods:
-            cells.append(_rare_share(method, results, entry["rare_group"]))
+            if "rare_group" in entry:
+                cells.append(_share(method, results, "rare_neighbours", entry["rare_group"], "down", RARE_SHARE))
+            else:
+                cells.append(_share(method, results, "neighbours_other_language", "", "up", OTHER_SHARE))
         return mark_best(cells)
     cells = [cell for method in methods for cell in _nearest(method, entry["queries"], results, printed)]
     for method in methods:
@@ -106,7 +114,10 @@ def token_name(identity: int, symbols: list[str]) -> str:
 
 
 def language_cells(methods: list[Method], entry: dict, results: Results, printed: dict) -> list[Cell]:
-    """The printed queries, then those that a scaled run has in their place; a mark at neighbours of the rare group."""
+    """The printed queries, then those that a scaled run has in their place.
+
+    Marks stand at neighbours of the rare group and, of models that translate, at those of the other language.
+    """
     runs = {method.name: results.seeds_with_arrays(method) for method in methods}
     own = [query for found in runs.values() for _, arrays in found for query in queries_of(arrays)]
     names = list(dict.fromkeys([*entry["queries"], *own]))
@@ -121,7 +132,8 @@ def language_cells(methods: list[Method], entry: dict, results: Results, printed
                 if not found:
                     notes.append(NOT_RUN)
                 elif values[0] is None:
-                    notes.append("no query of this run: no token of its vocabulary, or not rare in it")
+                    unknown = "no query of this run: no token of its vocabulary"
+                    notes.append(f"{unknown}, or not rare in it" if "rare_group" in entry else unknown)
                 else:
                     same = sum(value is not None and value[0] == values[0][0] for value in values)
                     notes.append(f"seed {found[0][0]}; the same at this rank in {same} of {len(found)} seeds")
@@ -151,23 +163,28 @@ def queries_of(arrays: dict[str, np.ndarray]) -> dict[str, int]:
 
 
 def language_neighbour(arrays: dict[str, np.ndarray], query: str, rank: int) -> tuple[str, float] | None:
-    """Name (marked where it is rare) and cosine of the neighbour of `query` at `rank`; None for no such query."""
+    """Name (marked where it is rare or of the other language) and cosine of the neighbour of `query` at `rank`.
+
+    None for no such query.
+    """
     row = queries_of(arrays).get(query)
     if row is None or rank > arrays["best.neighbours"].shape[1]:
         return None
     identity = int(arrays["best.neighbours"][row, rank - 1])
     mark = RARE if identity >= int(arrays["bounds"][1]) else ""
+    others = other_language(arrays, int(arrays["best.neighbour_queries"][row]))
+    mark += OTHER if others is not None and others[identity] else ""
     return visible(str(arrays["vocabulary"][identity])) + mark, float(arrays["best.neighbour_cosines"][row, rank - 1])
 
 
 def visible(token: str) -> str:
     """A token with its blanks and line ends to be seen; what cannot be printed becomes U+FFFD."""
-    shown = token.replace(" ", "␣").replace("\n", "\\n").replace("\t", "\\t")
+    shown = token.translate(BLANKS)
     return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in shown)
 
 
-def _rare_share(method: Method, results: Results, group: str) -> Cell:
-    summary = summarise(results.per_seed(method, "rare_neighbours", group))
+def _share(method: Method, results: Results, metric: str, group: str, direction: str, block: str) -> Cell:
+    summary = summarise(results.per_seed(method, metric, group))
     return Cell(
         row=method.label,
         column="share",
@@ -176,6 +193,6 @@ def _rare_share(method: Method, results: Results, group: str) -> Cell:
         seeds=summary.seeds if summary else 0,
         note="not printed" if summary else f"not printed; {NOT_RUN}",
         format=".3f",
-        direction="down",
-        block=RARE_SHARE,
+        direction=direction,
+        block=block,
     )

@@ -140,9 +140,7 @@ def _provenance(definitions: list[Definition], results: Results) -> list[dict]:
     """What the runs of each paper were made with, from their metrics.json: every value that occurs."""
     papers = []
     for definition in definitions:
-        # A method is shown in another experiment where a table or figure says so.
-        views = [definition, *(definition.of(item) for item in [*definition.tables, *definition.figures])]
-        methods = {(m.experiment, m.name): m for view in views for m in view.methods.values()}.values()
+        methods = definition.shown()
         trainings = []
         for method in methods:
             for seed in method.seeds:

@@ -87,17 +87,16 @@ def _grid_cells(definition: Definition, item: str, results: Results, printed: di
     entry = definition.entry("tables", item)
     places = [
         (group, column, how)
-        for group in entry.get("groups", [""])
+        for group in groups_of(entry)
         for column, how in grid.columns.items()
         if group in how.get("groups", [group])
     ]
     cells = []
     for name in entry["methods"]:
         method = definition.method(name)
-        derived = derived_remark(definition, results.training(method))
         for group, column, how in places:
             number = printed.get((item, method.printed_label, column, group))
-            cells.append(_metric_cell(definition, results, method, grid, group, column, how, number, derived))
+            cells.append(_metric_cell(definition, results, entry, method, grid, group, column, how, number))
     cells = mark_best(cells)
     if grid.checkpoint == "best":
         for row, columns in entry.get("data", {}).items():
@@ -108,26 +107,50 @@ def _grid_cells(definition: Definition, item: str, results: Results, printed: di
     return cells
 
 
+def groups_of(entry: dict) -> list[str]:
+    """The printed groups of a `kind: metrics` table; a table that compares experiments has one for each of them."""
+    return entry.get("groups") or list(entry.get("experiments", {})) or [""]
+
+
+def measured_at(
+    results: Results, entry: dict, method: Method, how: dict, group: str, grid: Grid | None = None
+) -> dict[int, float]:
+    """Values by seed of what a table shows of a method in a column (`how`) and group, empty where it was not run.
+
+    Where the table compares experiments, the group is one of them, and the number that of all types together: what
+    is measured of groups of types has it as `total`.
+    """
+    grid = grid or Grid(columns={})
+    where = {"checkpoint": grid.checkpoint, "split": how.get("split")}
+    compared = entry.get("experiments", {})
+    if group not in compared:
+        return results.per_seed(method, how["metric"], grid.group(group), **where)
+    method = method.within(compared[group])
+    whole = (results.per_seed(method, how["metric"], name, **where) for name in ("", "total"))
+    return next(filter(None, whole), {})
+
+
 def _metric_cell(
     definition: Definition,
     results: Results,
+    entry: dict,
     method: Method,
     grid: Grid,
     group: str,
     column: str,
     how: dict,
     printed: Printed | None,
-    derived: str,
 ) -> Cell:
-    where = {"group": grid.group(group), "checkpoint": grid.checkpoint, "split": how.get("split")}
+    view = method.within(entry.get("experiments", {}).get(group, method.experiment))
+    derived = derived_remark(definition, results.training(view))
     measured = method.is_measured_on(group)
-    summary = summarise(results.per_seed(method, how["metric"], **where) if measured else {})
+    summary = summarise(measured_at(results, entry, method, how, group, grid) if measured else {})
     missing = ""
     if not measured:
         missing = f"says nothing of {group}"
     elif summary is None:
         needs = NEEDS_FINITE.get(how["metric"])
-        infinite = needs and results.per_seed(method, needs, **where)
+        infinite = needs and measured_at(results, entry, method, how | {"metric": needs}, group, grid)
         missing = "no temperature: the perplexity is infinite" if infinite else NOT_RUN
     elif summary.seeds < len(method.seeds):
         missing = f"{summary.seeds} of {len(method.seeds)} seeds"

@@ -5,7 +5,7 @@ from collections import Counter
 from dataclasses import replace
 
 from raretok.reporting.definition import Definition
-from raretok.reporting.neighbour_table import RARE
+from raretok.reporting.neighbour_table import OTHER, RARE
 from raretok.reporting.table_kinds import Cell, blocks
 
 # What is shown of a text; the csv has the whole.
@@ -53,6 +53,8 @@ def legend(definition: Definition, cells: list[Cell]) -> list[str]:
         sentences.append(READINGS)
     if any(isinstance(cell.value, str) and RARE in cell.value for cell in cells):
         sentences.append(f"{RARE}: a token of the rare group. ␣: a blank.")
+    if any(isinstance(cell.value, str) and OTHER in cell.value for cell in cells):
+        sentences.append(f"{OTHER}: a token of the other language, which has the larger share of it.")
     if any(cell.value is None for cell in cells):
         sentences.append("–: not run or not defined.")
     if not definition.comparable:
@@ -180,6 +182,7 @@ LATEX = {
     "–": "--",
     "␣": "\\textvisiblespace{}",
     "†": "$\\dagger$",
+    "‡": "$\\ddagger$",
     "…": "\\dots{}",
     "—": "---",
     "‘": "`",

@@ -6,31 +6,41 @@ measured. `CLAIMS` of a paper's module names the functions by the claims' ids.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from raretok.reporting.definition import Definition
 from raretok.reporting.predicates import Missing, Truth
 from raretok.reporting.results import Printed, Results
+from raretok.reporting.table_claims import common_seeds, table_truths
 
 Found = tuple[dict[int, Truth], float | None, str]
-NEEDS_TRANSLATION = "needs the translation experiments"
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What claims are judged on: a paper's definition, the results of a scale, the printed numbers."""
+    """What claims are judged on: a paper's definition, the results of a scale, the printed numbers.
+
+    predicates: of the paper's claims, by their ids.
+    """
 
     definition: Definition
     results: Results
     printed: dict[tuple, Printed]
+    predicates: dict[str, str] = field(default_factory=dict)
 
     def of(self, item: str) -> "Evidence":
         """The evidence of a table or figure, with its methods in the experiment that it names."""
         if item not in self.definition.tables and item not in self.definition.figures:
             raise Missing(f"{item} is not made")
         return replace(self, definition=self.definition.of(item))
+
+    def within(self, experiment: str) -> "Evidence":
+        """The evidence of one experiment; raises Missing where the scale leaves it out."""
+        if experiment not in self.definition.settings:
+            raise Missing(f"{experiment} is left out at this scale")
+        return replace(self, definition=self.definition.within(experiment))
 
     def metric(self, method: str, metric: str, group: str = "", split: str | None = None) -> dict[int, float]:
         """Values by seed of the evaluated checkpoint; raises Missing."""
@@ -54,14 +64,10 @@ class Evidence:
             raise Missing(f"{method} was not run")
         return record
 
+    def table(self, claim: str) -> dict[int, Truth]:
+        """The truth by seed of another claim of the paper, which is about numbers of tables; raises Missing."""
+        return table_truths(self.predicates[claim], self.definition, self.results)[0]
+
     def per_seed(self, judge: Callable[..., Truth], *values: dict) -> dict[int, Truth]:
         """`judge` of the values of each seed that all have; raises Missing where there is none."""
-        seeds = sorted(set.intersection(*(set(of_seed) for of_seed in values)))
-        if not seeds:
-            raise Missing("no seed was run for all the methods compared")
-        return {seed: judge(*(of_seed[seed] for of_seed in values)) for seed in seeds}
-
-
-def translation(evidence: Evidence) -> Found:
-    """A claim that only translation models can answer."""
-    raise Missing(NEEDS_TRANSLATION)
+        return {seed: judge(*(of_seed[seed] for of_seed in values)) for seed in common_seeds(values)}

@@ -1,0 +1,97 @@
+"""Panels by data set: bars of the starts of the output bias side by side, curves along training."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from raretok.reporting import translated
+from raretok.reporting.definition import Definition, Method
+from raretok.reporting.figures.style import BLACK, BLUE, GREEN, ORANGE, not_run, sheet
+from raretok.reporting.named.natural_bias import C4, NONE, UNIGRAM, WMT14, ZERO, standard_error
+
+COLUMNS = 3
+# A start keeps its colour in all figures, and differs in print by hatch, line and marker.
+LOOKS = {
+    NONE: {"color": BLACK, "linestyle": ":", "marker": "o"},
+    ZERO: {"color": BLUE, "linestyle": "--", "marker": "s"},
+    UNIGRAM: {"color": ORANGE, "linestyle": "-", "marker": "^"},
+    C4: {"color": GREEN, "linestyle": "-.", "marker": "D"},
+}
+HATCHES = {NONE: "", ZERO: "////", UNIGRAM: "", C4: "...."}
+FILLS = {NONE: "#BBBBBB", ZERO: "#FFFFFF", UNIGRAM: ORANGE, C4: "#FFFFFF"}
+SHORT = {NONE: "none", ZERO: "zero", UNIGRAM: "log-\nunigram", C4: "log-\nunigram,\nC4"}
+# At least so much of BLEU or chrF is between the ends of a panel's axis, as in the paper.
+LEAST_SPAN = 0.5
+
+
+def panels_of(number: int, height: float = 3.3, **share) -> tuple[Figure, list[Axes]]:
+    """A sheet of as many panels, three a row; the places that are left over are empty."""
+    columns = min(COLUMNS, max(1, number))
+    rows = math.ceil(max(1, number) / columns)
+    figure = sheet({1: 7.5, 2: 10}.get(columns, 13), 1.3 + height * rows)
+    grid = figure.subplots(rows, columns, squeeze=False, **share).ravel()
+    for axes in grid[max(1, number) :]:
+        axes.set_axis_off()
+    return figure, list(grid[: max(1, number)])
+
+
+def title_of(definition: Definition, experiment: str, more: str = "") -> str:
+    """The corpus that an experiment really has, and below it the paper's where that is another."""
+    corpus = definition.corpus(experiment)
+    title = translated.corpus_title(corpus) + more
+    return title if corpus == experiment else f"{title}\nfor {translated.corpus_title(experiment)}"
+
+
+def six(definition: Definition) -> list[str]:
+    """The experiments of figures on all data sets but WMT14, those that the scale has."""
+    return [experiment for experiment in definition.settings if experiment != WMT14]
+
+
+def draw_bars(axes: Axes, methods: list[Method], values: Callable[[Method], dict[int, float]], unit: str) -> int:
+    """A bar for each method: mean of its values over seeds, standard error; returns the most seeds of one.
+
+    The axis does not begin at 0, as in the paper, where differences would not be seen: numbers stand on the bars.
+    """
+    found = [(method, list(values(method).values())) for method in methods]
+    means = {method.name: float(np.mean(of)) for method, of in found if of}
+    if not means:
+        not_run(axes, "\n".join(method.label for method in methods))
+        return 0
+    errors = {method.name: standard_error(of) or 0.0 for method, of in found if of}
+    low = min(means[name] - errors[name] for name in means)
+    high = max(means[name] + errors[name] for name in means)
+    span = max(LEAST_SPAN, 1.9 * (high - low))
+    bottom = max(0.0, (low + high) / 2 - 0.55 * span)
+    axes.set_ylim(bottom, bottom + 1.12 * span)
+    for place, (method, of) in enumerate(found):
+        if not of:
+            axes.text(place, bottom + 0.06 * span, "not run", ha="center", color="#555555", rotation=90, va="bottom")
+            continue
+        mean, error = means[method.name], errors[method.name]
+        look = {"facecolor": FILLS[method.name], "edgecolor": LOOKS[method.name]["color"]}
+        axes.bar(place, mean - bottom, 0.62, bottom=bottom, hatch=HATCHES[method.name], linewidth=1.2, **look)
+        if error:
+            axes.errorbar(place, mean, error, color="#222222", capsize=4, linewidth=1.4)
+        axes.annotate(f"{mean:.2f}", (place, mean + error), (0, 3), textcoords="offset points", ha="center", fontsize=9)
+    axes.set_xticks(range(len(methods)), [SHORT[method.name] for method in methods])
+    axes.set_xlim(-0.6, len(methods) - 0.4)
+    axes.yaxis.set_major_locator(MaxNLocator(5, min_n_ticks=3))
+    axes.set_ylabel(unit)
+    axes.grid(False, axis="x")
+    return max(len(of) for _, of in found)
+
+
+def bars_note(seeds: int) -> str:
+    """What the lines on bars are, and that the axes are cut."""
+    spread = f"Mean and standard error over {seeds} seeds" if seeds > 1 else "One seed"
+    return f"{spread}; the vertical axes do not begin at 0, and span at least {LEAST_SPAN}."
+
+
+def in_place_of(definition: Definition, experiments: list[str]) -> str:
+    """A sentence for a scale whose corpora are others than the paper's."""
+    others = [experiment for experiment in experiments if definition.corpus(experiment) != experiment]
+    return " Second line of a title: the paper's data set whose place it has." if others else ""

@@ -1,0 +1,254 @@
+"""The figures of natural_bias (Meister et al. 2023), one function each, giving the figure and its caption.
+
+A panel for each data set that the scale has, titled with the corpus that it really is. Only metrics.json and arrays.npz
+are read.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from raretok.reporting import translated
+from raretok.reporting.definition import Definition, Method
+from raretok.reporting.figures.bias_along_training import bias_curves, divergences, validation_curves
+from raretok.reporting.figures.data_sets import (
+    LOOKS,
+    bars_note,
+    draw_bars,
+    in_place_of,
+    panels_of,
+    six,
+    title_of,
+)
+from raretok.reporting.figures.shown import Drawn, shown_methods
+from raretok.reporting.figures.style import SERIES, not_run, sheet
+from raretok.reporting.named.natural_bias import (
+    IWSLT14,
+    REGULARISED,
+    UPDATES,
+    WMT14,
+    ZERO,
+    standard_error,
+)
+from raretok.reporting.results import Results
+
+NOT_RUN = "Not run."
+TEXT = "of the test text by sacrebleu, cased and detokenised"
+Values = Callable[[Method], dict[int, float]]
+
+
+def figure1(definition: Definition, item: str, results: Results) -> Drawn:
+    """Divergence of the model from three references along training."""
+    return divergences(definition, shown_methods(definition, item)[0], results)
+
+
+def figure2(definition: Definition, item: str, results: Results) -> Drawn:
+    """Test BLEU by start of the bias."""
+    return _bars(definition, item, partial(translated.in_domain, results), "BLEU", f"BLEU {TEXT}.")
+
+
+def figure3(definition: Definition, item: str, results: Results) -> Drawn:
+    """Area under the validation BLEU curve over the first updates."""
+    return _bars(definition, item, partial(translated.area, results), "ALC (BLEU)", _area_note("BLEU"))
+
+
+def figure4(definition: Definition, item: str, results: Results) -> Drawn:
+    """Log-probability of gold tokens by their unigram log-frequency, with the bias (a) and with it dropped (b)."""
+    methods = shown_methods(definition, item)
+    figure, panels = sheet(11, 9), None
+    panels = figure.subplots(2, 2, sharex=True, sharey=True)
+    drawn = False
+    parts = ((translated.WITH_BIAS, "full model"), (translated.WITHOUT_BIAS, "bias dropped"))
+    for row, (letter, (part, name)) in zip(panels, zip("ab", parts, strict=True), strict=True):
+        for axes, method in zip(row, methods, strict=True):
+            axes.set_title(f"({letter}) {method.label}, {name}", loc="left")
+            drawn |= _calibration(axes, results, method, part)
+    for axes in panels[1]:
+        axes.set_xlabel("unigram log-probability in training")
+    for axes in panels[:, 0]:
+        axes.set_ylabel("mean log-probability of the gold token")
+    if not drawn:
+        return figure, NOT_RUN
+    corpus = translated.corpus_title(definition.corpus(methods[0].experiment))
+    return figure, (
+        f"{corpus}, test text, in nats. Points: tokens of the first seed in bins of equal width of their type's "
+        "frequency, the larger the more tokens; line: least squares through the bins, its slope a mean over seeds. "
+        "Dashed: where the model would give each token its unigram probability."
+    )
+
+
+def _calibration(axes, results: Results, method: Method, part: str) -> bool:
+    """One panel of figure 4; whether anything was drawn."""
+    names = [f"best.calibration.{name}" for name in ("places", part, "numbers")]
+    arrays = next((arrays for _, arrays in results.seeds_with_arrays(method) if set(names) <= arrays.keys()), None)
+    if arrays is None:
+        axes.text(0.5, 0.5, f"not run:\n{method.label}", ha="center", transform=axes.transAxes, color="#555555")
+        return False
+    places, heights, numbers = (arrays[name] for name in names)
+    some = numbers > 0
+    places, heights, numbers = places[some], heights[some], numbers[some]
+    look = LOOKS[method.name]
+    sizes = 14 + 120 * np.sqrt(numbers / numbers.max())
+    axes.scatter(places, heights, s=sizes, color=look["color"], marker=look["marker"], alpha=0.75, linewidth=0)
+    ends = np.array([places.min(), places.max()])
+    axes.plot(ends, ends, color="#888888", linestyle=(0, (4, 3)), linewidth=1)
+    if len(places) > 1:
+        axes.plot(ends, np.polyval(np.polyfit(places, heights, 1), ends), color=look["color"], linewidth=1.6)
+    slopes = list(results.per_seed(method, translated.SLOPE, part).values())
+    if slopes:
+        said = f"slope {np.mean(slopes):+.2f}"
+        box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1.5}
+        axes.text(0.03, 0.95, said, transform=axes.transAxes, va="top", fontweight="bold", bbox=box)
+    return True
+
+
+def figure5(definition: Definition, item: str, results: Results) -> Drawn:
+    """Validation BLEU along training."""
+    return validation_curves(definition, shown_methods(definition, item), results)
+
+
+def figure6(definition: Definition, item: str, results: Results) -> Drawn:
+    """Area under the validation BLEU curve over all updates."""
+    values = partial(translated.area, results, whole=True)
+    return _bars(definition, item, values, "ALC (BLEU)", _area_note("BLEU", whole=True))
+
+
+def figure7(definition: Definition, item: str, results: Results) -> Drawn:
+    """Figure 2 for WMT14 De-En."""
+    return _bars(definition, item, partial(translated.in_domain, results), "BLEU", f"BLEU {TEXT}.", [WMT14])
+
+
+def figure8(definition: Definition, item: str, results: Results) -> Drawn:
+    """Figure 3 for WMT14 De-En."""
+    return _bars(definition, item, partial(translated.area, results), "ALC (BLEU)", _area_note("BLEU"), [WMT14])
+
+
+def figure9(definition: Definition, item: str, results: Results) -> Drawn:
+    """Figure 2 with chrF."""
+    values = partial(translated.in_domain, results, metric=translated.CHRF)
+    return _bars(definition, item, values, "chrF", f"chrF {TEXT}.")
+
+
+def figure10(definition: Definition, item: str, results: Results) -> Drawn:
+    """Figure 3 with chrF."""
+    values = partial(translated.area, results, metric=translated.CHRF)
+    return _bars(definition, item, values, "ALC (chrF)", _area_note("chrF"))
+
+
+def figure11(definition: Definition, item: str, results: Results) -> Drawn:
+    """BLEU when training is kept from the unigram distribution at first, against when it no longer is."""
+    figure = sheet(9, 5.6)
+    axes = figure.subplots()
+    methods = shown_methods(definition, item)
+    base = next(method for method in methods if method.name == ZERO)
+    swept: dict[str, dict[float, list[float]]] = {}
+    for method in methods:
+        if method.name.startswith(REGULARISED) and (values := translated.in_domain(results, method)):
+            _, strength, updates = method.name.split("_")
+            step = max(1, round(translated.scaled(definition, method.experiment, int(updates), UPDATES)))
+            swept.setdefault(strength, {})[step] = list(values.values())
+    plain = [value / 100 for value in translated.in_domain(results, base).values()]
+    if plain:
+        mean, error = float(np.mean(plain)), standard_error(plain)
+        axes.axhline(mean, color="#444444", linestyle=(0, (5, 2)), linewidth=1.5, label="not regularised (zero bias)")
+        if error:
+            axes.axhspan(mean - error, mean + error, color="#444444", alpha=0.12, linewidth=0)
+    for look, (strength, points) in zip(SERIES[1:], sorted(swept.items()), strict=False):
+        steps = sorted(points)
+        means = [np.mean(points[step]) / 100 for step in steps]
+        errors = [(standard_error(points[step]) or 0) / 100 for step in steps]
+        axes.errorbar(steps, means, errors, capsize=3, linewidth=1.8, label=f"strength {strength}", **look)
+    if not plain and not swept:
+        not_run(axes, base.label)
+        return figure, NOT_RUN
+    known = sorted({step for points in swept.values() for step in points})
+    axes.set_xscale("log")
+    axes.set_xticks(known, [f"{step:,}" for step in known])
+    axes.minorticks_off()
+    axes.margins(x=0.1, y=0.2)
+    axes.set(xlabel="update at which the standard objective returns (log scale)", ylabel="test BLEU (0 to 1)")
+    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+    seeds = max([len(plain), *(len(of) for points in swept.values() for of in points.values())])
+    corpus = translated.corpus_title(definition.corpus(base.experiment))
+    spread = f"Mean over {seeds} seeds; bars and band: standard error." if seeds > 1 else "One seed."
+    return figure, (
+        f"{corpus}. Data set, strengths and numbers of updates are ours: the paper prints none. "
+        f"{spread} The vertical axis does not begin at 0."
+    )
+
+
+def figure12(definition: Definition, item: str, results: Results) -> Drawn:
+    """Out-of-domain test BLEU."""
+    return _other_domains(definition, item, results, list(definition.settings))
+
+
+def figure13(definition: Definition, item: str, results: Results) -> Drawn:
+    """Divergence of softmax(b) from the unigram distribution along training."""
+    text = "KL(unigram || softmax(b)) of the output bias b, in nats."
+    return bias_curves(definition, shown_methods(definition, item), results, "divergence", "KL divergence (nats)", text)
+
+
+def figure14(definition: Definition, item: str, results: Results) -> Drawn:
+    """Norm of the bias along training."""
+    text = "Euclidean norm of the output bias b (the paper does not say which norm)."
+    return bias_curves(definition, shown_methods(definition, item), results, "norm", "norm of the bias", text)
+
+
+def figure15(definition: Definition, item: str, results: Results) -> Drawn:
+    """Validation BLEU of the best checkpoint, with a start from C4's unigrams too."""
+    text = "BLEU of the validation text at the checkpoint where it is highest, as training measures it."
+    experiments = [experiment for experiment in (IWSLT14, WMT14) if experiment in definition.settings]
+    return _bars(definition, item, partial(translated.best_validation, results), "validation BLEU", text, experiments)
+
+
+def figure16(definition: Definition, item: str, results: Results) -> Drawn:
+    """The models of figure 15 on the other domain."""
+    experiments = [experiment for experiment in (IWSLT14, WMT14) if experiment in definition.settings]
+    drawn, text = _other_domains(definition, item, results, experiments)
+    return drawn, text if text == NOT_RUN else f"{text} The paper has the other corpus's validation text."
+
+
+def _area_note(metric: str, *, whole: bool = False) -> str:
+    span = "over all updates" if whole else "over the first 20,000 of 50,000 updates, as many of a shorter training"
+    return f"Area under the curve of validation {metric} {span}, divided by their number; at update 0 it is 0."
+
+
+def _bars(
+    definition: Definition, item: str, values: Values, unit: str, text: str, experiments: list[str] | None = None
+) -> Drawn:
+    """A panel of bars for each of the experiments; without, of those of all figures on six data sets."""
+    experiments = six(definition) if experiments is None else experiments
+    figure, panels = panels_of(len(experiments))
+    methods = shown_methods(definition, item)
+    if not experiments:
+        not_run(panels[0], "no data set of this figure")
+        return figure, NOT_RUN
+    seeds = 0
+    for axes, experiment in zip(panels, experiments, strict=True):
+        axes.set_title(title_of(definition, experiment), loc="left")
+        seeds = max(seeds, draw_bars(axes, [method.within(experiment) for method in methods], values, unit))
+    if not seeds:
+        return figure, NOT_RUN
+    return figure, f"{text} {bars_note(seeds)}{in_place_of(definition, experiments)}"
+
+
+def _other_domains(definition: Definition, item: str, results: Results, experiments: list[str]) -> Drawn:
+    """A panel of bars for each experiment and other domain that its runs translated."""
+    places = [(experiment, domain) for experiment in experiments for domain in translated.domains(results, experiment)]
+    figure, panels = panels_of(len(places))
+    methods = shown_methods(definition, item)
+    if not places:
+        not_run(panels[0], "no other domain was translated")
+        return figure, NOT_RUN
+    seeds = 0
+    for axes, (experiment, domain) in zip(panels, places, strict=True):
+        axes.set_title(title_of(definition, experiment, f" on {domain}"), loc="left")
+        values = partial(translated.out_of_domain, results, domain=domain)
+        seeds = max(seeds, draw_bars(axes, [method.within(experiment) for method in methods], values, "BLEU"))
+    if not seeds:
+        return figure, NOT_RUN
+    return figure, (
+        "Models trained on the first corpus translate the test text of another domain, with their own vocabulary. "
+        f"{bars_note(seeds)}{in_place_of(definition, [experiment for experiment, _ in places])}"
+    )

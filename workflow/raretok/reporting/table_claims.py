@@ -1,0 +1,93 @@
+"""Claims about numbers of tables: a predicate of config/published/claims.csv, judged on ours seed by seed."""
+
+from raretok.reporting.definition import Definition, Method
+from raretok.reporting.generated_table import UNIQ, metric_group
+from raretok.reporting.predicates import Missing, Truth, evaluate
+from raretok.reporting.results import Results, gpt2_values
+from raretok.reporting.table_kinds import data_value, measured_at
+
+
+def table_truths(predicate: str, definition: Definition, results: Results) -> tuple[dict[int, Truth], bool]:
+    """The truth of a predicate by seed, and whether any of its numbers has seeds; raises Missing.
+
+    A number without seeds (of the data, of weights that someone else trained) is the same for every seed; where all
+    are, there is one truth, at 0.
+    """
+    numbers = {key: _measured(definition, results, *key) for key in _needed(predicate)}
+    seeded = [values for values in numbers.values() if isinstance(values, dict)]
+    truths = {
+        seed: evaluate(
+            predicate,
+            lambda table, row, column, group="", seed=seed: _at(numbers[table, row, column, group], seed),
+        )
+        for seed in (common_seeds(seeded) if seeded else [0])
+    }
+    return truths, bool(seeded)
+
+
+def common_seeds(values) -> list[int]:
+    """Seeds that all of the per-seed `values` have; raises Missing where there is none."""
+    seeds = sorted(set.intersection(*(set(of_seed) for of_seed in values)))
+    if not seeds:
+        raise Missing("no seed was run for all the methods compared")
+    return seeds
+
+
+def _needed(predicate: str) -> list[tuple[str, str, str, str]]:
+    """Every number that a predicate asks for; no predicate's questions depend on the answers."""
+    asked = []
+
+    def ask(table, row, column, group=""):
+        asked.append((table, row, column, group))
+        return 1.0
+
+    evaluate(predicate, ask)
+    return list(dict.fromkeys(asked))
+
+
+def _measured(
+    definition: Definition, results: Results, table: str, row: str, column: str, group: str
+) -> dict[int, float] | float:
+    """Our value of a printed number: by seed, or one number where there is no seed. Raises Missing."""
+    entry = definition.tables.get(table)
+    if entry is None:
+        raise Missing(f"{table} is not made")
+    if entry["kind"] == "gpt2":
+        return _gpt2_number(definition, results, row, column)
+    shown = definition.of(table)
+    if row in entry.get("data", {}):
+        value = data_value(shown, table, results, row, column, group)
+        if value is None:
+            raise Missing(f"no run of {table} was made")
+        return value
+    method = _labelled(shown, entry, row)
+    if entry["kind"] == "generated":
+        columns, group = {UNIQ: {"metric": "generated_uniq"}}, metric_group(entry, group)
+    else:
+        columns = entry.get("columns", {})
+    if method is None or column not in columns:
+        raise Missing(f"{table} has no {row}, {column}")
+    values = measured_at(results, entry, method, columns[column], group)
+    if not values:
+        raise Missing(f"{method.name} was not run ({column} {group})".replace(" )", ")"))
+    return values
+
+
+def _gpt2_number(definition: Definition, results: Results, row: str, column: str) -> dict[int, float] | float:
+    model = definition.gpt2["models"].get(row)
+    measured = results.gpt2(model["repository"]) if model else None
+    if measured is None:
+        raise Missing(f"{row} was not measured")
+    values = gpt2_values(measured, column)
+    if values is None:
+        raise Missing(f"{row}, pre-trained: {measured.get('reason') or 'was not measured'}")
+    return values
+
+
+def _labelled(definition: Definition, entry: dict, label: str) -> Method | None:
+    methods = (definition.method(name) for name in entry.get("methods", []))
+    return next((method for method in methods if method.label == label), None)
+
+
+def _at(values: dict[int, float] | float, seed: int) -> float:
+    return values[seed] if isinstance(values, dict) else values
