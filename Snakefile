@@ -67,6 +67,7 @@ if not TABLE.recorded:
 
     include: "workflow/rules/data.smk"
     include: "workflow/rules/tokenize.smk"
+    include: "workflow/rules/align.smk"
     include: "workflow/rules/train.smk"
     include: "workflow/rules/evaluate.smk"
 

@@ -22,6 +22,8 @@ GPU_DRIVER = Path("/dev/nvidiactl")
 # and a copy of all that while it is written. A further attempt gets as much again.
 BASE_MEGABYTES = 1500
 BYTES_PER_PARAMETER = 36
+# What an alignment takes at first; WMT14's takes the attempts after it.
+ALIGNMENT_MEGABYTES = 4000
 # Types of a vocabulary, where the config does not say how many: GPT-2's, AfroMT's, and the words of WikiText-103.
 TYPES = {"merges": 50_264, "model": 80_000, "words": 267_744}
 
@@ -35,6 +37,11 @@ class Workflow(RunTable):
     def evaluation_sources(self) -> list[str]:
         """Files that can change a metric or an array."""
         return sources_of("raretok.evaluation.command")
+
+    @property
+    def alignment_sources(self) -> list[str]:
+        """Files that can change a word alignment."""
+        return sources_of("raretok.alignment.alignment")
 
     @property
     def gpt2_sources(self) -> list[str]:
@@ -152,6 +159,24 @@ class Workflow(RunTable):
     def similarity_files_of(self, wildcards) -> list[str]:
         """The files of those sets, each once."""
         return list(dict.fromkeys(pair.partition("=")[2] for pair in self.similarity_of(wildcards)))
+
+    def links_of(self, wildcards) -> list[str]:
+        """The word links of the corpus that a job's run translates, where its evaluation needs them."""
+        if not json.loads(self.evaluation(wildcards.experiment)).get("alignment"):
+            return []
+        return [f"{self.results}/alignments/{self.run_of(wildcards).settings['corpus']['name']}/train.links"]
+
+    def outside_counts_of(self, wildcards) -> list[str]:
+        """Counts of another text, where the output bias of a job's run starts from those."""
+        settings = self.run_of(wildcards).settings
+        start = settings["model"].get("output_bias")
+        if start in (None, "zero", "unigram"):
+            return []
+        return [self.counts_file(settings["corpus"]["name"], start)]
+
+    def alignment_memory_of(self, wildcards, attempt: int) -> int:
+        """Memory of a word alignment in MB: tables of pairs of words grow with the text."""
+        return ALIGNMENT_MEGABYTES * attempt
 
     @property
     def gpus(self) -> int:

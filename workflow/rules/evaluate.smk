@@ -9,13 +9,15 @@ REQUIRED INPUTS:
     training     = results/<scale>/runs/<experiment>/<method>/seed<k>/training.json
     manifest     = results/<scale>/data/<corpus>/manifest.json
     similarity   = resources/<dataset>/<file>, pairs of words with a human score
+    links        = results/<scale>/alignments/<corpus>/train.links, where a translation's words are aligned
     checkpoint   = resources/<repository>/model.safetensors, or none (gpt2_weights: skip)
 
 OUTPUTS:
 
-    metrics = results/<scale>/runs/<experiment>/<method>/seed<k>/metrics.json
-    arrays  = results/<scale>/runs/<experiment>/<method>/seed<k>/arrays.npz
-    gpt2    = results/<scale>/gpt2/<repository>.json
+    metrics    = results/<scale>/runs/<experiment>/<method>/seed<k>/metrics.json
+    arrays     = results/<scale>/runs/<experiment>/<method>/seed<k>/arrays.npz
+    hypotheses = results/<scale>/runs/<experiment>/<method>/seed<k>/hypotheses.json, a translation's texts by split
+    gpt2       = results/<scale>/gpt2/<repository>.json
 
 `sources` are the files that can change a number: editing one measures again, editing a figure does not. Nothing
 here is read by training.
@@ -27,21 +29,25 @@ rule evaluate:
     Measure both checkpoints of {wildcards.experiment}/{wildcards.method}, seed {wildcards.seed}
       - characters: perplexity, temperature sweep and ranks on the validation text, for each language
       - a language: perplexity and distinct predictions for each group of types, greedy continuations
+      - pairs to translate: BLEU and chrF of beam search, and what the output bias does
       - isotropy, neighbours, projections and word similarity of the embeddings
       - what training observed
     """
     input:
         model="<run>/model.safetensors",
         last="<run>/last.safetensors",
+        history="<run>/history.csv",
         observations="<run>/observations.npz",
         snapshots="<run>/snapshots.safetensors",
         training="<run>/training.json",
         manifest=TABLE.manifest_of,
         similarity=TABLE.similarity_files_of,
+        links=TABLE.links_of,
         sources=TABLE.evaluation_sources,
     output:
         metrics="<run>/metrics.json",
         arrays="<run>/arrays.npz",
+        hypotheses="<run>/hypotheses.json",
     log:
         "<logs>/evaluate/<log>",
     conda:
@@ -62,10 +68,12 @@ rule evaluate:
             --manifest {input.manifest:q} \
             --settings {params.settings:q} \
             --word-similarity {params.similarity:q} \
+            --links {input.links:q} \
             --device {resources.device:q} \
             --threads {threads} \
             --metrics {output.metrics:q} \
             --arrays {output.arrays:q} \
+            --hypotheses {output.hypotheses:q} \
             >{log:q} 2>&1
         """
 

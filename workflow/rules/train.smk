@@ -4,6 +4,7 @@ This part of the workflow trains every method with every seed.
 REQUIRED INPUTS:
 
     manifest = results/<scale>/data/<corpus>/manifest.json
+    counts   = counts of the corpus's types in another text, where the output bias starts from those
 
 OUTPUTS:
 
@@ -27,6 +28,7 @@ rule train:
     """
     input:
         manifest=TABLE.manifest_of,
+        counts=TABLE.outside_counts_of,
         sources=TABLE.training_sources_of,
     output:
         model="<run>/model.safetensors",
@@ -56,6 +58,7 @@ rule train:
         exec python -m raretok train \
             --run {params.run:q} \
             --manifest {input.manifest:q} \
+            --counts {input.counts:q} \
             --output {params.folder:q} \
             --state {params.state:q} \
             --device {resources.device:q} \
