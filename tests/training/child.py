@@ -48,15 +48,16 @@ class Training:
     """A training started as its own process.
 
     hang: (part of a path, number of the write of such a path that hangs, file that appears then). code: a program
-    to run in place of `python -m raretok`, with its first arguments; such a process is not forked.
+    to run in place of `python -m raretok`, with its first arguments; such a process is not forked. further: more
+    arguments.
     """
 
-    def __init__(self, folder, manifest, run_json, hang=None, code=None, checkpoint_steps=20, log=None):
+    def __init__(self, folder, manifest, run_json, hang=None, code=None, checkpoint_steps=20, log=None, further=()):
         self.output, self.state = folder / "output", folder / "state"
         self.log = log or folder / "log.txt"
         arguments = ["train", "--run", run_json, "--manifest", str(manifest)]
         arguments += ["--output", str(self.output), "--state", str(self.state), "--device", "cpu"]
-        arguments += ["--checkpoint-steps", str(checkpoint_steps)]
+        arguments += ["--checkpoint-steps", str(checkpoint_steps), *further]
         self.log.touch()
         if code:
             with self.log.open("a") as file:

@@ -1,0 +1,105 @@
+"""A translation run that is really killed continues exactly: final files equal to an unbroken run's, byte for byte."""
+
+import signal
+
+import numpy as np
+import pytest
+from tests.training.child import Training
+from tests.training.conftest import TRANSLATION_SETTINGS, run_of
+from tests.training.test_survival import assert_same_results
+
+from raretok.configuration import canonical_json
+from raretok.data.corpora import load_manifest
+from raretok.files import read_json
+from raretok.training.checkpoint import validated_path
+from raretok.training.loop import Options, train
+
+
+@pytest.fixture
+def unbroken(tmp_path, translation_manifest, make_translation_run, no_signals):
+    train(
+        make_translation_run(),
+        load_manifest(translation_manifest),
+        tmp_path / "unbroken",
+        tmp_path / "other",
+        Options(),
+    )
+    return tmp_path / "unbroken"
+
+
+def test_sigkill_at_several_points(tmp_path, translation_manifest, make_translation_run, unbroken):
+    """Batches of pairs, counters of an epoch, a penalty that ends, BLEU, a mean of checkpoints, observations."""
+    run = canonical_json(make_translation_run())
+    for checkpoints, steps in ((2, 4), (2, 10), (2, 8)):  # at about steps 8, 20 and 36
+        training = Training(tmp_path, translation_manifest, run, checkpoint_steps=steps)
+        training.wait_for_checkpoints(checkpoints + (training.state / "checkpoint.safetensors").exists())
+        assert training.end(signal.SIGKILL) == -signal.SIGKILL
+        assert not training.output.exists()
+    training = Training(tmp_path, translation_manifest, run, checkpoint_steps=20)
+    assert training.end() == 0, training.text()
+    assert_same_results(training.output, unbroken)
+    ours, theirs = (read_json(folder / "training.json") for folder in (training.output, unbroken))
+    assert ours["resumes"] == 3
+    for key in ("tokens", "best_step", "best_validation_bleu", "best_validation_loss", "averaged_steps"):
+        assert ours[key] == theirs[key], key
+    assert [path.name for path in training.state.iterdir() if path.is_file()] == ["lock"]
+
+
+def test_a_signal_during_the_validation(tmp_path, translation_manifest, make_translation_run, unbroken):
+    """It is validated again, and counts once."""
+    run = canonical_json(make_translation_run())
+    training = Training(tmp_path, translation_manifest, run, checkpoint_steps=15)
+    # The checkpoint of step 15 is written just before its validation.
+    training.wait_for_checkpoints(1)
+    assert training.end(signal.SIGTERM) == 75
+    assert "stopped at step" in training.text()
+    training = Training(tmp_path, translation_manifest, run)
+    assert training.end() == 0, training.text()
+    assert_same_results(training.output, unbroken)
+
+
+def test_validated_weights_are_there_while_a_checkpoint_names_them(
+    tmp_path, translation_manifest, make_translation_run, unbroken
+):
+    """Killed in the write of the checkpoint that would name others: those of the old one still lie there."""
+    run = canonical_json(make_translation_run(training={"average": 2}))
+    # Checkpoints at steps 20, 40 and 60; before the third, steps 45 and (at the end) 60 are validated.
+    training = Training(
+        tmp_path, translation_manifest, run, hang=(".checkpoint.", 3, tmp_path / "here"), checkpoint_steps=18
+    )
+    training.wait_for((tmp_path / "here").exists)
+    assert training.end(signal.SIGKILL) == -signal.SIGKILL
+    names = sorted(path.name for path in training.state.glob("validated-*"))
+    assert names == [validated_path(training.state, step).name for step in (15, 30, 45)]
+    training = Training(tmp_path, translation_manifest, run)
+    assert training.end() == 0, training.text()
+    assert read_json(training.output / "training.json")["averaged_steps"] == [45, 60]
+    assert (training.output / "last.safetensors").read_bytes() == (unbroken / "last.safetensors").read_bytes()
+
+
+def test_counts_from_outside_are_part_of_a_run(tmp_path, translation_manifest, translation):
+    """Their file is read by the command; a state that started from other counts is refused."""
+    run = run_of_outside(tmp_path, translation)
+    first = training_of(tmp_path, translation_manifest, run, tmp_path / "counts.npy")
+    first.wait_for_checkpoints(1)
+    assert first.end(signal.SIGKILL) == -signal.SIGKILL
+    second = training_of(tmp_path, translation_manifest, run, tmp_path / "others.npy")
+    assert second.end() == 2
+    assert "belongs to another counts" in second.text()
+    third = training_of(tmp_path, translation_manifest, run, tmp_path / "nowhere.npy")
+    assert third.end() == 2
+    assert "nowhere.npy, the file of --counts, cannot be read" in third.text()
+    fourth = training_of(tmp_path, translation_manifest, run, tmp_path / "counts.npy")
+    assert fourth.end() == 0, fourth.text()
+    assert read_json(fourth.output / "training.json")["counts"]
+    assert "Traceback" not in fourth.text()
+
+
+def run_of_outside(folder, corpus):
+    np.save(folder / "counts.npy", np.arange(corpus.types))
+    np.save(folder / "others.npy", np.arange(corpus.types)[::-1])
+    return canonical_json(run_of(TRANSLATION_SETTINGS, model={"output_bias": "file"}))
+
+
+def training_of(folder, manifest, run, counts):
+    return Training(folder, manifest, run, checkpoint_steps=5, further=["--counts", str(counts)])
