@@ -35,6 +35,10 @@ def test_bins_are_those_of_a_loop():
     assert found.token_slope == pytest.approx(np.polyfit(x, y, 1)[0])
 
 
+def test_a_bin_holds_its_left_edge_and_the_last_one_both():
+    assert calibrate(np.array([0.0, 1.0, 2.0, 3.0]), np.zeros(4), 3).numbers.tolist() == [1, 1, 2]
+
+
 def test_a_model_of_the_unigram_distribution_has_slope_one():
     rng = np.random.default_rng(1)
     log_unigram = log_frequencies(rng.integers(0, 1000, 50))

@@ -1,0 +1,44 @@
+"""Rows of translations: plain text and Moses tokens of the same hypotheses."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from raretok.evaluation.decoding import Decoding
+from raretok.evaluation.translation import translation_rows
+from raretok.evaluation.translation_scores import bleu, tokenised_bleu
+
+# What ids 0 and 1 say, as people read it and as Moses tokens; and the references.
+PLAIN = ["An old-fashioned house, a well.", "It is a well-known cat."]
+TOKENS = ["An old-fashioned house , a well .", "It is a well-known cat ."]
+REFERENCES = ["A new-fashioned house, a well.", "It is a well-known cat."]
+SPLIT = [
+    ["An old ##AT##-##AT## fashioned house , a well .", "It is a well ##AT##-##AT## known cat ."],
+    ["A new ##AT##-##AT## fashioned house , a well .", "It is a well ##AT##-##AT## known cat ."],
+]
+
+
+class Codec:
+    """The interface of `data.pair_codec.PairCodec`, for two sentences of one id."""
+
+    def detokenised(self, ids):
+        return PLAIN[ids[0]]
+
+    def tokenised(self, ids):
+        return TOKENS[ids[0]]
+
+    def words(self, line):
+        return line.replace(",", " ,").replace(".", " .")
+
+
+def test_tokenised_bleu_splits_compounds_of_both_sides():
+    pairs = SimpleNamespace(texts=lambda side: REFERENCES)
+    rows, texts = translation_rows([[0], [1]], pairs, Codec(), Decoding(4, 0.6), "test@best", tokenised=True)
+    value = {row["metric"]: row["value"] for row in rows}
+    assert texts == PLAIN
+    assert value["bleu"] == pytest.approx(bleu(PLAIN, REFERENCES).value)
+    assert value["bleu_tokenised"] == pytest.approx(tokenised_bleu(*SPLIT).value)
+    assert value["bleu_tokenised"] != pytest.approx(tokenised_bleu(TOKENS, [*map(Codec().words, REFERENCES)]).value)
+    signature = next(row["signature"] for row in rows if row["metric"] == "bleu_tokenised")
+    assert signature.startswith("moses|compounds:split|nrefs:1|case:mixed|eff:no|tok:none|smooth:none|")
+    assert signature.endswith("|beam:4|length_exponent:0.6|checkpoint:best")
