@@ -94,9 +94,12 @@ def _check_translation(where: str, corpora: dict, entry: dict) -> None:
         forward = corpora.get(entry["reverse_of"], {})
         if forward.get("kind") != "translation" or "reverse_of" in forward:
             raise UserError(
-                f"{where}.reverse_of names {entry['reverse_of']}, which is no corpus of kind translation with texts of its own"
+                f"{where}.reverse_of needs a corpus of kind translation that reverses none, not {entry['reverse_of']}"
             )
         return
+    for text in entry.get("external_counts", {}).values():
+        if corpora.get(text, {}).get("kind") != "unigrams":
+            raise UserError(f"{where}.external_counts names {text}, which is no corpus of kind unigrams")
     if "synthetic" in entry:
         return
     held = {"valid"} if "every" in (entry.get("held_out") or {}) else set(entry.get("held_out") or {}) - {"seed"}
@@ -177,7 +180,7 @@ def pair_files(corpora: dict, name: str, root: Path | str = ".") -> dict[str, li
             for split in SYNTHETIC_SPLITS
         }
     parts = dict(corpus.get("files", {}))
-    parts |= {f"domain.{domain}": [files] for domain, files in corpus.get("domains", {}).items()}
+    parts |= {f"domain.{domain}": files for domain, files in corpus.get("domains", {}).items()}
     return {split: [_pair_of_files(files, Path(root)) for files in listed] for split, listed in parts.items()}
 
 
@@ -195,9 +198,17 @@ def tokenizer_file(corpora: dict, name: str) -> list[str]:
     return [f"resources/{model['dataset']}/{model['file']}"] if model else []
 
 
-def corpora_of_kind(corpora: dict, kind: str) -> list[str]:
-    """Names of the corpora of `kind`: characters, language, translation or unigrams."""
-    return [name for name, corpus in corpora.items() if corpus["kind"] == kind]
+def shards(corpora: dict, name: str) -> list[str]:
+    """Where the shards lie of a text of which unigrams are counted."""
+    corpus = _find_kind(corpora, name, "unigrams")
+    if "synthetic" in corpus:
+        return [f"resources/synthetic/{name}.json.gz"]
+    return [f"resources/{corpus['dataset']}/{file}" for file in corpus["files"]]
+
+
+def corpora_of_kind(corpora: dict, kind: str, reverse: bool = False) -> list[str]:
+    """Names of the corpora of `kind`: characters, language, translation (its own texts, or `reverse`) or unigrams."""
+    return [name for name, corpus in corpora.items() if corpus["kind"] == kind and ("reverse_of" in corpus) == reverse]
 
 
 def file_params(datasets: dict, dataset: str, name: str) -> str:
@@ -214,7 +225,8 @@ def file_params(datasets: dict, dataset: str, name: str) -> str:
 
 def corpus_params(corpora: dict, name: str) -> str:
     """Canonical JSON of what determines how corpus `name` is written: a job reruns when this changes."""
-    corpus = find_corpus(corpora, name)
+    corpus = dict(find_corpus(corpora, name))
+    corpus.pop("external_counts", None)  # of another text
     return canonical_json({"format": FORMAT[corpus["kind"]], "entry": corpus})
 
 
@@ -234,6 +246,11 @@ def corpus_definition(corpora: dict, datasets: dict, name: str) -> dict:
             for key in ("source", "target", "file"):
                 if key in entry:
                     entry[key] = _checksum(datasets, dataset, entry[key])
+        for key, text in definition.get("external_counts", {}).items():
+            definition["external_counts"][key] = corpus_definition(corpora, datasets, text)
+    elif definition["kind"] == "unigrams" and "dataset" in definition:
+        dataset = definition.pop("dataset")
+        definition["checksums"] = [_checksum(datasets, dataset, file) for file in definition.pop("files")]
     elif "dataset" in definition:
         dataset = definition.pop("dataset")
         if "file" in definition:
@@ -250,8 +267,8 @@ def corpus_definition(corpora: dict, datasets: dict, name: str) -> dict:
 
 def _all_files(entry: dict) -> list[dict]:
     """Every place of text that the entry of a translation corpus names."""
-    listed = [files for split in entry.get("files", {}).values() for files in split]
-    return listed + list(entry.get("domains", {}).values())
+    parts = [*entry.get("files", {}).values(), *entry.get("domains", {}).values()]
+    return [files for part in parts for files in part]
 
 
 def _checksum(datasets: dict, dataset: str, name: str) -> str | list[str]:

@@ -18,21 +18,15 @@ def digest(source: str, target: str) -> bytes:
     return hashlib.blake2b(f"{source}\n{target}".encode(), digest_size=DIGEST).digest()
 
 
-def assign(
-    pairs: np.ndarray, held_out: Mapping | None, elsewhere: set[bytes], deduplicate: bool
-) -> tuple[np.ndarray, dict[str, int]]:
-    """The split of each pair, (pairs,) uint8, and how many are DROPPED for which reason.
+def assign(pairs: np.ndarray, held_out: Mapping | None, elsewhere: set[bytes]) -> np.ndarray:
+    """The split of each pair of a training text, (pairs,) uint8; DROPPED where it stands in another split.
 
-    pairs: digests, (pairs,) of dtype `S16`-like void. elsewhere: digests of splits that have files of their own.
-    held_out: `valid` and `test` by number, drawn with `seed` among different pairs, or `every: n` (every n-th pair is
-    for validation, as fairseq's preparations do). Where something is held out or `deduplicate` is set, no pair of
-    another split is trained on; with `deduplicate` no pair twice.
+    pairs: digests, (pairs,) void. elsewhere: digests of the splits that have files of their own. held_out: `valid` and
+    `test` by number, drawn with `seed` among different pairs, or `every: n` (every n-th pair is for validation, as
+    fairseq's preparations do). A held-out pair stands in its split once; repetitions are dropped.
 
     Raises UserError if the text has fewer different pairs than are to be held out.
     """
-    part = np.zeros(len(pairs), dtype=np.uint8)
-    if not held_out and not deduplicate:
-        return part, {}
     _, first, place = np.unique(pairs, return_index=True, return_inverse=True)
     known = np.array([digest.tobytes() in elsewhere for digest in pairs[first]])
     # What different pairs become; what stands elsewhere is not held out either.
@@ -53,15 +47,7 @@ def assign(
         drawn = free[np.random.default_rng(held_out["seed"]).permutation(len(free))[: sum(wanted)]]
         split[drawn[: wanted[0]]], split[drawn[wanted[0] :]] = VALID, TEST
     part = split[place]
-    reasons = {"in another split": int((part == DROPPED).sum())}
-    # A held-out pair stands once, at its first place; its repetitions are trained on no more.
     again = np.ones(len(pairs), dtype=bool)
     again[first] = False
-    held = again & np.isin(part, (VALID, TEST))
-    reasons["in another split"] += int(held.sum())
-    part[held] = DROPPED
-    if deduplicate:
-        repeated = again & (part == TRAIN)
-        reasons["repeated"] = int(repeated.sum())
-        part[repeated] = DROPPED
-    return part, {reason: number for reason, number in reasons.items() if number}
+    part[again & np.isin(part, (VALID, TEST))] = DROPPED
+    return part

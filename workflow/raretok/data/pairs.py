@@ -58,7 +58,7 @@ class Pairs:
             raise UserError(f"{path} is missing; delete {self.folder} and run the workflow again") from error
         if len(lines) != len(self):
             raise UserError(
-                f"{path} has {len(lines):,} lines for {len(self):,} pairs; delete {self.folder} and run the workflow again"
+                f"{path} has {len(lines):,} lines for {len(self):,} pairs; delete {self.folder} and run again"
             )
         return lines
 
@@ -73,13 +73,11 @@ def load_pairs(corpus: Corpus, split: str) -> Pairs:
         raise UserError(f"corpus {corpus.name} has kind {corpus.kind}; pairs need translation")
     if split not in corpus.splits:
         known = ", ".join(corpus.splits)
-        raise UserError(
-            f"corpus {corpus.name} has no split {split}; it has {known}: see `domains` in config/corpora.yaml"
-        )
+        raise UserError(f"corpus {corpus.name} of config/corpora.yaml has no split {split}; it has {known}")
     pairs = Pairs(corpus.folder, split, *(corpus.ids(split, side) for side in ("source", "target")))
     if len(pairs.source_offsets) != len(pairs.target_offsets):
         raise UserError(
-            f"{corpus.folder / split} has sides of different numbers of lines; delete {corpus.folder} and run the workflow again"
+            f"the sides of {corpus.folder / split} have different numbers of lines; delete that folder and run again"
         )
     return pairs
 

@@ -24,12 +24,12 @@ DESCRIBING = ("url", "talkid", "keywords", "speaker", "reviewer", "translator", 
 TITLES = re.compile(r"</?(title|description)>")
 DAMAGED = (gzip.BadGzipFile, EOFError, zlib.error)
 # A line is in memory as a whole.
-LONGEST_LINE = 2**22
+LONGEST_LINE = 2**24
 
 
 @dataclass(frozen=True)
 class PairFiles:
-    """The two sides of a parallel text; one table for both where `columns` (header names, or numbers from 1) says so."""
+    """The two sides of a parallel text; where `columns` (header names, or numbers from 1) are given, one table."""
 
     source: Path
     target: Path
@@ -54,7 +54,8 @@ def read_pairs(files: PairFiles, empty: str, dropped: Counter) -> Iterator[tuple
         if empty == "error":
             path, line = (files.target, target_line) if source else (files.source, source_line)
             raise UserError(
-                f"{path}, line {line} is empty; correct the text or set preparation.empty to drop in config/corpora.yaml"
+                f"{path}, line {line} is empty; correct the text, or set preparation.empty to drop "
+                "in config/corpora.yaml"
             )
         dropped["empty"] += 1
     if not number:
@@ -63,23 +64,21 @@ def read_pairs(files: PairFiles, empty: str, dropped: Counter) -> Iterator[tuple
 
 def _read_sides(files: PairFiles) -> Iterator[tuple[int, str, int, str]]:
     sides = [_read_lines(path) for path in (files.source, files.target)]
-    pairs = 0
-    for source, target in zip_longest(*sides):
+    for pairs, (source, target) in enumerate(zip_longest(*sides)):
         if source is None or target is None:
-            longer = 1 + sum(1 for _ in sides[source is None]) + pairs
+            longer = pairs + 1 + sum(1 for _ in sides[source is None])
             counts = (pairs, longer) if source is None else (longer, pairs)
             raise UserError(
                 f"{files.source} has {counts[0]:,} lines, but {files.target} has {counts[1]:,}; "
                 "both sides of a parallel text need as many, get them again"
             )
-        pairs += 1
         yield *source, *target
 
 
 def _read_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Lines of one side with their numbers in the file."""
     name = path.name.removesuffix(".gz")
-    for number, line in _decoded(path):
+    for number, line in numbered_lines(path):
         if name.endswith((".sgm", ".xml")):
             found = SEGMENT.search(line)
             if found:
@@ -97,7 +96,7 @@ def _read_table(files: PairFiles) -> Iterator[tuple[int, str, int, str]]:
     tabs = path.name.removesuffix(".gz").endswith(".tsv")
     # A tab-separated text has no quoting: a lone quotation mark is text.
     options = {"delimiter": "\t", "quoting": csv.QUOTE_NONE} if tabs else {}
-    rows = csv.reader((line + "\n" for _, line in _decoded(path)), **options)
+    rows = csv.reader((line + "\n" for _, line in numbered_lines(path)), **options)
     places = [column - 1 for column in files.columns if isinstance(column, int)]
     if not places:
         header = [name.removeprefix("\ufeff") for name in next(rows, [])]
@@ -114,8 +113,11 @@ def _read_table(files: PairFiles) -> Iterator[tuple[int, str, int, str]]:
         raise UserError(f"{path}, line {rows.line_num} is no row of a table ({error}); get the file again") from error
 
 
-def _decoded(path: Path) -> Iterator[tuple[int, str]]:
-    """Lines of a file, numbered from 1, without their ends; broken at line feeds alone."""
+def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Lines of a file (`.gz`: compressed), numbered from 1, without their ends; broken at line feeds alone.
+
+    Raises UserError if it is missing, damaged or not UTF-8, or has a line beyond LONGEST_LINE.
+    """
     number = 0
     try:
         with _open(path) as stream:

@@ -47,6 +47,10 @@ class Preparation:
         """Moses tokens of plain text, whether pieces are made of such or not."""
         return self._tokeniser.tokenize(line, aggressive_dash_splits=self._aggressive, return_str=True)
 
+    def length(self, line: str) -> int:
+        """Moses tokens of a line that `apply` gave."""
+        return len((line if self.tokenises else self.words(line)).split())
+
     @cached_property
     def _normaliser(self):
         from sacremoses import MosesPunctNormalizer

@@ -1,6 +1,8 @@
 """The command `synthesise`: seeded text in an invented language, for runs without network or licence.
 
-Kind `language` is made by `synthetic_language`. The text of kind `characters`, made here, reads like a play: speakers
+Kind `language` is made by `synthetic_language`, `translation` and `unigrams` by `synthetic_pairs`.
+
+The text of kind `characters`, made here, reads like a play: speakers
 in capitals, sentences with a capital first, commas and full stops. Words are Zipfian and made by a Zipfian character
 bigram process, so that characters are Zipfian too and context says much about the next one: a small model soon beats
 the unigram distribution. Upper and lower case of every letter occur, and symbols as rare as tiny Shakespeare's `$` and
@@ -43,12 +45,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         required=True,
         type=Path,
-        help="the text to write (UTF-8); of kind language the folder of its splits",
+        help="the text to write (UTF-8); of kinds language and translation the folder of its splits",
     )
 
 
 def main(arguments: argparse.Namespace) -> None:
-    corpus = find_corpus(load_corpora(arguments.corpora), arguments.corpus)
+    corpora = load_corpora(arguments.corpora)
+    corpus = find_corpus(corpora, arguments.corpus)
     if "synthetic" not in corpus:
         raise UserError(f"corpus {arguments.corpus} of {arguments.corpora} is not synthetic; give it `synthetic`")
     if corpus["kind"] == "language":
@@ -60,6 +63,12 @@ def main(arguments: argparse.Namespace) -> None:
         from raretok.data.synthetic_pairs import write_pairs
 
         write_pairs(arguments.output, corpus["synthetic"]["seed"], corpus["synthetic"]["pairs"])
+        return
+    if corpus["kind"] == "unigrams":
+        from raretok.data.synthetic_pairs import write_documents
+
+        of = find_corpus(corpora, corpus["synthetic"]["of"])["synthetic"]
+        write_documents(arguments.output, corpus["synthetic"]["seed"], of, corpus["synthetic"]["documents"])
         return
     text = characters(corpus["synthetic"]["seed"], corpus["synthetic"]["length"])
     with atomic_path(arguments.output) as temporary:

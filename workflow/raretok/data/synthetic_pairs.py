@@ -9,13 +9,15 @@ the common ones.
 The same bytes everywhere, as in `synthetic`: PCG64's raw stream and integers.
 """
 
+import gzip
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from raretok.data.synthetic import drawer, zipf
-from raretok.files import write_text
+from raretok.files import atomic_path, write_text
 
-NOUNS, DOMAIN_NOUNS, VERBS, ADJECTIVES, PREPOSITIONS = 70, 35, 36, 24, 6
+NOUNS, DOMAIN_NOUNS, VERBS, ADJECTIVES, PREPOSITIONS = 140, 70, 50, 36, 6
 CLASSES = 3  # of nouns in the source language
 ONSETS = {
     "source": ("k", "t", "sch", "r", "n", "v", "g", "b", "z", "pf", "h", "f"),
@@ -52,6 +54,25 @@ def write_pairs(folder: Path, seed: int, pairs: Mapping[str, int]) -> None:
             lines.append(pair)
         for side, of in zip(("source", "target"), zip(*lines, strict=True), strict=True):
             write_text(folder / f"{split}.{side}.txt", "".join(f"{line}\n" for line in of))
+
+
+def write_documents(path: Path, seed: int, of: Mapping, documents: int) -> None:
+    """Write JSON lines as C4's, compressed, in the target language of the pair made with `of`, its entry's `synthetic`.
+
+    Documents have 1 to 4 lines of 1 to 3 sentences, half of them of the second domain.
+    """
+    lexicon, draw = Lexicon(drawer(of["seed"])), drawer(seed)
+    lines = []
+    for number in range(documents):
+        second = draw(2) == 1
+        paragraphs = [
+            " ".join(lexicon.sentence(draw, second)[1] for _ in range(1 + draw(3))) for _ in range(1 + draw(4))
+        ]
+        document = {"text": "\n".join(paragraphs), "timestamp": "2000-01-01T00:00:00Z", "url": f"synthetic/{number}"}
+        lines.append(json.dumps(document) + "\n")
+    with atomic_path(path) as temporary:
+        # The time of writing would stand in the file.
+        temporary.write_bytes(gzip.compress("".join(lines).encode(), mtime=0))
 
 
 class Lexicon:
@@ -99,9 +120,8 @@ class Lexicon:
             source + (PLURAL["source"] if plural else ""),
             *(adjective[0] + AGREEMENT[form] for adjective in described),
         ]
-        target = ["the" if not plural else "some", *(adjective[1] for adjective in described)] + [
-            target + (PLURAL["target"] if plural else "")
-        ]
+        target = ["some" if plural else "the", *(adjective[1] for adjective in described), target]
+        target[-1] += PLURAL["target"] if plural else ""
         return (source, target), int(plural)
 
     def _new(self, syllables: int) -> tuple[str, str]:
