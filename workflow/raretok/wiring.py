@@ -103,9 +103,9 @@ class Workflow(RunTable):
         """What determines a corpus, as canonical JSON."""
         return catalogue.corpus_params(self.corpora, wildcards.corpus)
 
-    def corpora_of_kind(self, kind: str) -> str:
-        """Names of the corpora of one kind, as a wildcard's constraint."""
-        return "|".join(map(re.escape, catalogue.corpora_of_kind(self.corpora, kind)))
+    def corpora_of_kind(self, kind: str, reverse: bool = False) -> str:
+        """Names of the corpora of one kind, as a wildcard's constraint; reverse: those that reverse another one."""
+        return "|".join(map(re.escape, catalogue.corpora_of_kind(self.corpora, kind, reverse)))
 
     def text_of(self, wildcards) -> str:
         """The text of a corpus of characters."""
@@ -118,6 +118,34 @@ class Workflow(RunTable):
     def merges_of(self, wildcards) -> list[str]:
         """The published BPE merges of a language corpus, or nothing where it has its own tokeniser."""
         return catalogue.merges_file(self.corpora, wildcards.corpus)
+
+    def pair_texts_of(self, wildcards) -> list[str]:
+        """The texts of a translation corpus and of its other domains, and its published tokenizer, if any."""
+        parts = catalogue.pair_files(self.corpora, wildcards.corpus).values()
+        texts = [str(path) for files in parts for pair in files for path in (pair.source, pair.target)]
+        return list(dict.fromkeys([*texts, *catalogue.tokenizer_file(self.corpora, wildcards.corpus)]))
+
+    def forward_of(self, wildcards) -> str:
+        """Manifest of the corpus that a translation corpus reverses."""
+        return f"{self.results}/data/{self.corpora[wildcards.corpus]['reverse_of']}/manifest.json"
+
+    def shard_of(self, wildcards) -> str:
+        """One shard of a text whose unigrams are counted."""
+        return self.shards(wildcards.text)[wildcards.shard]
+
+    def shard_counts_of(self, wildcards) -> list[str]:
+        """The unigrams of every shard of a text, counted with a translation corpus's tokenizer."""
+        folder = f"{self.results}/counts/{wildcards.corpus}/{wildcards.text}"
+        return [f"{folder}/{shard}.npy" for shard in self.shards(wildcards.text)]
+
+    def shards(self, text: str) -> dict[str, str]:
+        """The shards of a text, by the last part of their names."""
+        return {Path(path).name: path for path in catalogue.shards(self.corpora, text)}
+
+    def counts_file(self, corpus: str, name: str) -> str:
+        """Counts of a translation corpus's target types in another text, by the name its entry gives it."""
+        text = catalogue.external_text(self.corpora, corpus, name)
+        return f"{self.results}/counts/{corpus}/{text}.npy"
 
     # Runs: wildcards experiment, method and seed.
 

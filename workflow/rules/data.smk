@@ -12,6 +12,9 @@ OUTPUTS:
     text = resources/synthetic/<corpus>.txt, characters made by the project
     train, valid, test = resources/synthetic/<corpus>/{train,valid,test}.txt, a language made by the project
     similarity         = resources/synthetic/<corpus>/similarity.tsv, pairs of its words with scores
+    source, target     = resources/synthetic/<corpus>/{train,valid,test,domain.second}.{source,target}.txt, sentences in
+                         two languages made by the project
+    shard              = resources/synthetic/<corpus>.json.gz, documents in one of them
 
 Archives and unfinished downloads lie in resources/cache/, which can be deleted at any time.
 """
@@ -99,5 +102,60 @@ rule synthesise_language:
             --corpora config/corpora.yaml \
             --corpus {wildcards.corpus:q} \
             --output {params.folder:q} \
+            &>{log:q}
+        """
+
+
+rule synthesise_pairs:
+    """
+    Make the seeded sentences of {wildcards.corpus} in two languages, and those of a second domain
+    """
+    output:
+        source=expand(
+            "resources/synthetic/{{corpus}}/{split}.source.txt",
+            split=["train", "valid", "test", "domain.second"],
+        ),
+        target=expand(
+            "resources/synthetic/{{corpus}}/{split}.target.txt",
+            split=["train", "valid", "test", "domain.second"],
+        ),
+    log:
+        "logs/synthesise_pairs/{corpus}.txt",
+    wildcard_constraints:
+        corpus=TABLE.corpora_of_kind("translation"),
+    conda:
+        "../../envs/raretok.yaml"
+    params:
+        entry=TABLE.corpus_entry_of,
+    shell:
+        """
+        python -m raretok synthesise \
+            --corpora config/corpora.yaml \
+            --corpus {wildcards.corpus:q} \
+            --output resources/synthetic/{wildcards.corpus:q} \
+            &>{log:q}
+        """
+
+
+rule synthesise_documents:
+    """
+    Make the seeded documents of {wildcards.corpus}
+    """
+    output:
+        shard="resources/synthetic/{corpus}.json.gz",
+    log:
+        "logs/synthesise_documents/{corpus}.txt",
+    wildcard_constraints:
+        corpus=TABLE.corpora_of_kind("unigrams"),
+    conda:
+        "../../envs/raretok.yaml"
+    params:
+        entry=TABLE.corpus_entry_of,
+    shell:
+        """
+        python -m raretok synthesise \
+            --corpora config/corpora.yaml \
+            --corpus {wildcards.corpus:q} \
+            --output {output.shard:q} \
             &>{log:q}
         """

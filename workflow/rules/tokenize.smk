@@ -6,6 +6,8 @@ REQUIRED INPUTS:
     text   = resources/<dataset>/<file> or resources/synthetic/<corpus>.txt, as config/corpora.yaml says; of a
              language the texts of its splits
     merges = resources/gpt2_bpe/vocab.bpe, where a language takes published ones
+    texts  = both sides of every split and domain of a parallel text, and its SentencePiece model where published
+    shards = other text, of which unigrams are counted
 
 OUTPUTS:
 
@@ -18,6 +20,14 @@ and of a language
     counts     = results/<scale>/data/<corpus>/counts.npy
     vocabulary = results/<scale>/data/<corpus>/vocabulary.json
     tokenizer  = results/<scale>/data/<corpus>/tokenizer.json
+
+and of a parallel text
+
+    source, target           = results/<scale>/data/<corpus>/<split>.{source,target}.{npy,txt,tok.txt}, of train, valid,
+                               test and, beside them, of each domain (domain.<name>)
+    counts, source_counts    = results/<scale>/data/<corpus>/{counts,source_counts}.npy
+    vocabulary and tokenizer = results/<scale>/data/<corpus>/{vocabulary,tokenizer}.json, tokenizer.model or codes.txt
+    external counts          = results/<scale>/counts/<corpus>/<text>.npy, of its target types in another text
 
 Training depends on the manifest, which names the tokens by their checksums, not on the large files.
 """
@@ -96,5 +106,135 @@ rule encode:
             --test {input.test:q} \
             --merges {input.merges:q} \
             --output {params.folder:q} \
+            &>{log:q}
+        """
+
+
+rule encode_pairs:
+    """
+    Turn both sides of {wildcards.corpus} into token ids
+      - prepared, cleaned and split as config/corpora.yaml says; one joint vocabulary, published or learnt
+      - ids in the order of target-side training frequency
+    """
+    input:
+        TABLE.pair_texts_of,
+    output:
+        sides=expand(
+            "<results>/data/{{corpus}}/{split}.{side}.{form}",
+            split=["train", "valid", "test"],
+            side=["source", "target"],
+            form=["npy", "txt", "tok.txt"],
+        ),
+        counts="<results>/data/{corpus}/counts.npy",
+        source_counts="<results>/data/{corpus}/source_counts.npy",
+        vocabulary="<results>/data/{corpus}/vocabulary.json",
+        tokenizer="<results>/data/{corpus}/tokenizer.json",
+        manifest="<results>/data/{corpus}/manifest.json",
+    log:
+        "<logs>/encode_pairs/{corpus}.txt",
+    wildcard_constraints:
+        corpus=TABLE.corpora_of_kind("translation"),
+    conda:
+        "../../envs/raretok.yaml"
+    threads: 2
+    resources:
+        mem_mb=4096,
+    params:
+        entry=TABLE.corpus_entry_of,
+        folder=subpath(output.manifest, parent=True),
+    shell:
+        """
+        python -m raretok encode-pairs \
+            --corpora config/corpora.yaml \
+            --corpus {wildcards.corpus:q} \
+            --output {params.folder:q} \
+            &>{log:q}
+        """
+
+
+rule reverse_pairs:
+    """
+    Turn {wildcards.corpus} out of the same texts in the other direction
+      - texts, pieces and the joint tokenizer are shared; ids follow what were the source side's counts
+    """
+    input:
+        manifest=TABLE.forward_of,
+    output:
+        sides=expand(
+            "<results>/data/{{corpus}}/{split}.{side}.{form}",
+            split=["train", "valid", "test"],
+            side=["source", "target"],
+            form=["npy", "txt", "tok.txt"],
+        ),
+        counts="<results>/data/{corpus}/counts.npy",
+        source_counts="<results>/data/{corpus}/source_counts.npy",
+        vocabulary="<results>/data/{corpus}/vocabulary.json",
+        tokenizer="<results>/data/{corpus}/tokenizer.json",
+        manifest="<results>/data/{corpus}/manifest.json",
+    log:
+        "<logs>/reverse_pairs/{corpus}.txt",
+    wildcard_constraints:
+        corpus=TABLE.corpora_of_kind("translation", reverse=True),
+    conda:
+        "../../envs/raretok.yaml"
+    params:
+        entry=TABLE.corpus_entry_of,
+        folder=subpath(output.manifest, parent=True),
+    shell:
+        """
+        python -m raretok reverse-pairs \
+            --corpora config/corpora.yaml \
+            --corpus {wildcards.corpus:q} \
+            --manifest {input.manifest:q} \
+            --output {params.folder:q} \
+            &>{log:q}
+        """
+
+
+rule count_unigrams:
+    """
+    Count the target types of {wildcards.corpus} in one shard of {wildcards.text}
+    """
+    input:
+        manifest="<results>/data/{corpus}/manifest.json",
+        shard=TABLE.shard_of,
+    output:
+        counts="<results>/counts/{corpus}/{text}/{shard}.npy",
+    log:
+        "<logs>/count_unigrams/{corpus}/{text}/{shard}.txt",
+    wildcard_constraints:
+        text=TABLE.corpora_of_kind("unigrams"),
+        shard="[^/]+",
+    conda:
+        "../../envs/raretok.yaml"
+    shell:
+        """
+        python -m raretok count-unigrams \
+            --tokenizer-of {input.manifest:q} \
+            --shard {input.shard:q} \
+            --output {output.counts:q} \
+            &>{log:q}
+        """
+
+
+rule merge_counts:
+    """
+    Add up the counts of all shards of {wildcards.text}
+    """
+    input:
+        counts=TABLE.shard_counts_of,
+    output:
+        counts="<results>/counts/{corpus}/{text}.npy",
+    log:
+        "<logs>/merge_counts/{corpus}/{text}.txt",
+    wildcard_constraints:
+        text=TABLE.corpora_of_kind("unigrams"),
+    conda:
+        "../../envs/raretok.yaml"
+    shell:
+        """
+        python -m raretok merge-counts \
+            --counts {input.counts:q} \
+            --output {output.counts:q} \
             &>{log:q}
         """

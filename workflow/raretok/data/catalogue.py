@@ -206,6 +206,17 @@ def shards(corpora: dict, name: str) -> list[str]:
     return [f"resources/{corpus['dataset']}/{file}" for file in corpus["files"]]
 
 
+def external_text(corpora: dict, name: str, counts: str) -> str:
+    """The corpus of kind unigrams that translation corpus `name` calls `counts`; UserError if there is none."""
+    known = _find_kind(corpora, name, "translation").get("external_counts", {})
+    if counts not in known:
+        raise UserError(
+            f"corpus {name} of config/corpora.yaml has no external_counts named {counts}, which model.output_bias asks "
+            "for; add an entry, or take zero or unigram"
+        )
+    return known[counts]
+
+
 def corpora_of_kind(corpora: dict, kind: str, reverse: bool = False) -> list[str]:
     """Names of the corpora of `kind`: characters, language, translation (its own texts, or `reverse`) or unigrams."""
     return [name for name, corpus in corpora.items() if corpus["kind"] == kind and ("reverse_of" in corpus) == reverse]
