@@ -8,7 +8,7 @@ import stat
 import numpy as np
 import pytest
 
-from raretok.alignment import command, fast_align
+from raretok.alignment import alignment, fast_align
 from raretok.alignment.links import count_lines, link_arrays, read_links
 from raretok.errors import UserError
 
@@ -26,7 +26,7 @@ cat "$2"
 
 def parse(*arguments):
     parser = argparse.ArgumentParser()
-    command.add_arguments(parser)
+    alignment.add_arguments(parser)
     return parser.parse_args([str(argument) for argument in arguments])
 
 
@@ -54,7 +54,7 @@ def dictionary(tmp_path):
 def align(folder, tool="auto", *more):
     output = folder / "out" / "links"
     options = ["--source", folder / "source", "--target", folder / "target", "--output", output, "--tool", tool]
-    command.main(parse(*options, *more))
+    alignment.main(parse(*options, *more))
     return output
 
 

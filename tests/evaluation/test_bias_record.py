@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from raretok.evaluation.bias_record import bias_changes, nearest_to_unigram
+from raretok.evaluation.calibration import log_frequencies
 
 DIVERGENCE = {
     "divergence.steps": np.array([0, 1, 10, 100]),
@@ -24,11 +25,24 @@ def test_the_nearest_step_and_what_is_there():
 
 
 def test_changes_are_the_greatest_against_the_start():
-    found = bias_changes(
-        {"output_bias.norm": np.array([10.0, 12.0, 11.0]), "output_bias.divergence": np.array([0.0, 0.0, 0.2])}
-    )
-    assert found["norm"] == {"start": 10, "end": 11, "change": pytest.approx(0.2)}
-    # From nothing to something is no finite share.
-    assert found["divergence"] == {"start": 0, "end": 0.2, "change": math.inf}
-    assert bias_changes({"output_bias.norm": np.zeros(3)})["norm"]["change"] == 0
-    assert bias_changes({}) == {}
+    observed = {"output_bias.norm": [10.0, 12.0, 11.0], "output_bias.divergence": [0.0, 0.0, 0.2]}
+    observed = {name: np.array(values) for name, values in observed.items()}
+    # Add one: probabilities 1/2, 1/4, 1/4.
+    found = bias_changes(observed, np.array([1, 0, 0]))
+    norm = math.sqrt(math.log(2) ** 2 + 2 * math.log(4) ** 2)
+    assert found["norm"] == {"start": 10, "end": 11, "change": pytest.approx(2 / norm)}
+    divergence = math.log(3) - math.log(2) / 2 - math.log(4) / 2
+    assert found["divergence"] == {"start": 0, "end": 0.2, "change": pytest.approx(0.2 / divergence)}
+    assert bias_changes({}, np.array([1, 0, 0])) == {}
+
+
+def test_a_bias_that_goes_all_the_way_changes_by_one():
+    counts = np.array([7, 3, 0, 1])
+    log_unigram = log_frequencies(counts)
+    q = np.exp(log_unigram)
+    learnt = {
+        "output_bias.norm": np.array([0.0, np.linalg.norm(log_unigram)]),
+        "output_bias.divergence": np.array([sum(p * math.log(p * 4) for p in q), 0.0]),
+    }
+    found = bias_changes(learnt, counts)
+    assert [found[name]["change"] for name in ("norm", "divergence")] == pytest.approx([1, 1])

@@ -17,6 +17,7 @@ from raretok.data.pairs import load_pairs
 from raretok.data.tokenizers import codec_of
 from raretok.evaluation import translation_run as run_module
 from raretok.evaluation.align_similarity import align_similarity
+from raretok.evaluation.calibration import log_frequencies
 from raretok.evaluation.co_occurrences import count
 from raretok.evaluation.pair_scores import score_pairs
 from raretok.evaluation.rank_correlation import spearman
@@ -43,7 +44,8 @@ SPLITS = ("test", "domain.second")
 
 def evaluate(root, corpus, settings=SETTINGS, links=None, more=()) -> int:
     arguments = ["--run-folder", root / "run", "--manifest", corpus.folder / "manifest.json", "--device", "cpu"]
-    arguments += ["--settings", json.dumps(settings), *(["--links", links] if links else []), *more]
+    # The rule gives --links with nothing after it where there are none.
+    arguments += ["--settings", json.dumps(settings), "--links", *([links] if links else []), *more]
     arguments += ["--metrics", root / "out" / "metrics.json", "--arrays", root / "out" / "arrays.npz"]
     return main(["evaluate", *map(str, arguments)])
 
@@ -205,7 +207,8 @@ def test_curves_and_observations_become_numbers(translation_run, prepared_pairs,
     assert value["alc_bleu", "early", "valid"] == pytest.approx((10 + 15) / 15)
     assert value["best_validation_chrf", "", "valid"] == 30
     assert value["nearest_to_unigram_step", "", "train"] == 1
-    assert value["output_bias_norm", "change", "train"] == pytest.approx(0.2)
+    norm = np.linalg.norm(log_frequencies(prepared_pairs.counts))
+    assert value["output_bias_norm", "change", "train"] == pytest.approx(2 / norm)
     with np.load(translation_run / "out" / "arrays.npz") as arrays:
         assert arrays["curve.bleu.steps"].tolist() == [10, 20]
         assert arrays["curve.bleu.values"].tolist() == [2, 6]
@@ -269,6 +272,20 @@ def test_a_last_checkpoint_that_is_the_best_is_scored_once(translation_run, prep
     assert sorted(splits) == ["test", "valid"]
     value = {key: row["value"] for key, row in measured(translation_run).items()}
     assert value["perplexity", "total", "test@last"] == value["perplexity", "total", "test@best"]
+
+
+def test_rare_queries_are_of_the_target_side_where_it_has_rare_types(translation_run, prepared_pairs, pair_links):
+    counts = prepared_pairs.counts
+    last = int((counts > 0).sum())
+    for third, of_target in ((last - 5, True), (last + 10, False)):
+        groups = [{"names": list(GROUPS), "bounds": [20, third]}]
+        assert evaluate(translation_run, prepared_pairs, SETTINGS | {"groups": groups}, pair_links) == 0
+        with np.load(translation_run / "out" / "arrays.npz") as arrays:
+            queries = arrays["best.neighbour_queries"]
+            assert len(queries) == 3
+            assert (queries >= third).all()
+            assert ((counts[queries] > 0) == of_target).all()
+            assert (counts + prepared_pairs.source_counts)[queries].all()
 
 
 def test_words_are_found_as_sentencepiece_writes_them(translation_run, prepared_pairs, pair_links):

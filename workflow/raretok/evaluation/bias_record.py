@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from raretok.evaluation.calibration import log_frequencies
+
 # References of the model's divergences, in the order of figure 1.
 REFERENCES = ("unigram", "uniform", "empirical")
-# What is observed of the bias: its l2 norm, and KL(unigram || softmax(b)).
-OF_BIAS = ("norm", "divergence")
 
 
 def nearest_to_unigram(observed: Mapping[str, np.ndarray]) -> dict[str, float]:
@@ -19,25 +19,30 @@ def nearest_to_unigram(observed: Mapping[str, np.ndarray]) -> dict[str, float]:
     if not np.isfinite(values).any():
         return {}
     place = int(np.nanargmin(values))
-    names = ("steps", *REFERENCES)
-    at = {name: float(observed[f"divergence.{name}"][place]) for name in names}
-    return {"step": at.pop("steps")} | at
+    at = {name: float(observed[f"divergence.{name}"][place]) for name in REFERENCES}
+    return {"step": float(observed["divergence.steps"][place])} | at
 
 
-def bias_changes(observed: Mapping[str, np.ndarray]) -> dict[str, dict[str, float]]:
-    """How far the bias goes from where it started: for each of `OF_BIAS`, `start`, `end` and `change`.
+def bias_changes(observed: Mapping[str, np.ndarray], counts: np.ndarray) -> dict[str, dict[str, float]]:
+    """How far the bias goes from where it started: `start`, `end` and `change` of its l2 `norm` and its `divergence`.
 
-    observed: arrays `output_bias.<name>`, (s,), the first before the first update. change: the greatest difference
-    from the start over training, relative to it; inf where that is 0 and anything changes. Nothing where there are
-    none.
+    observed: arrays `output_bias.<name>`, (s,), the first before the first update; divergence is
+    KL(unigram || softmax(b)). counts: of the training targets, (V,). change: the greatest difference from the start
+    over training, as a share of what lies between knowing nothing and the unigram distribution: of the norm of the
+    log-unigram bias, and of KL(unigram || uniform). A share of the start itself would be one of 0, for the norm of a
+    bias that starts from zero and for the divergence of one that starts from the unigram distribution. Nothing where
+    there are no observations.
     """
+    log_unigram = log_frequencies(counts)
+    scales = {
+        "norm": np.linalg.norm(log_unigram),
+        "divergence": np.exp(log_unigram) @ log_unigram + np.log(len(log_unigram)),
+    }
     changes = {}
-    for name in OF_BIAS:
+    for name, scale in scales.items():
         values = observed.get(f"output_bias.{name}", np.empty(0))
         values = values[np.isfinite(values)]
         if len(values):
-            start, greatest = float(values[0]), float(np.abs(values - values[0]).max())
-            with np.errstate(divide="ignore", invalid="ignore"):
-                change = float(np.divide(greatest, abs(start))) if greatest else 0.0
-            changes[name] = {"start": start, "end": float(values[-1]), "change": change}
+            greatest = np.abs(values - values[0]).max()
+            changes[name] = {"start": values[0], "end": values[-1], "change": greatest / scale}
     return changes

@@ -33,7 +33,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="files of word pairs with human scores, for a language (default: none)",
     )
     parser.add_argument(
-        "--links", type=Path, help="word links of the training split, for a translation (evaluation.alignment)"
+        "--links",
+        type=Path,
+        nargs="?",
+        help="word links of a translation's training split, where evaluation.alignment is true (default: none)",
     )
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda (default: %(default)s)")
     parser.add_argument("--threads", type=int, default=1, help="CPU threads (default: %(default)s)")

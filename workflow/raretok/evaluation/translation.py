@@ -110,8 +110,8 @@ def curve_rows(history: Path, ends: Sequence[int]) -> tuple[list[dict], dict[str
     return rows, arrays
 
 
-def observed_rows(observed: Mapping[str, np.ndarray]) -> list[dict]:
-    """What training observed of its predictions and its output bias, in single numbers."""
+def observed_rows(observed: Mapping[str, np.ndarray], counts: np.ndarray) -> list[dict]:
+    """What training observed of its predictions and its output bias, in single numbers; counts: of targets, V."""
     rows = []
     nearest = bias_record.nearest_to_unigram(observed)
     for group, value in nearest.items():
@@ -119,10 +119,11 @@ def observed_rows(observed: Mapping[str, np.ndarray]) -> list[dict]:
         name = "" if group == "step" else group
         n = len(observed["divergence.steps"])
         rows.append(row(metric, name, "train", value, n, signature(metric, unit="updates" if not name else "nats")))
-    for name, values in bias_record.bias_changes(observed).items():
+    for name, values in bias_record.bias_changes(observed, counts).items():
         metric = f"output_bias_{name}"
         n = len(observed[f"output_bias.{name}"])
-        rows += [row(metric, group, "train", value, n, signature(metric)) for group, value in values.items()]
+        sign = signature(metric, change="share_of_zero_to_unigram")
+        rows += [row(metric, group, "train", value, n, sign) for group, value in values.items()]
     return rows
 
 

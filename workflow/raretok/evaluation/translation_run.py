@@ -49,7 +49,7 @@ def evaluate_run(
     known, queries = queried(settings, corpus, groups[0].bounds[1], model_settings.get("tying"))
     context = model_settings["context"]
     seen = observed(folder / "observations.npz")
-    found = Found(language.data_rows(corpus, groups) + translation.observed_rows(seen))
+    found = Found(language.data_rows(corpus, groups) + translation.observed_rows(seen, corpus.counts))
     found.arrays |= {
         "vocabulary": np.array(corpus.symbols),
         "counts": np.asarray(corpus.counts, dtype=np.int64),
@@ -113,11 +113,12 @@ def queried(settings: TranslationSettings, corpus, first_rare: int, tying: str |
     """Which types count as neighbours (V booleans), and the ids of the queries, which are among them.
 
     Types that the target side has; where one matrix serves all three places, those of the source side too, which are
-    the ones that agps looks for across languages. Rare types to look at are drawn from the target side's in any case.
+    the ones that agps looks for across languages. Rare types to look at are drawn from the target side's, unless none
+    of them is in the third group.
     """
     of_target = occurring(corpus.counts, corpus.special)
     known = of_target
     if tying == "three_way":
         known = occurring(corpus.counts + corpus.source_counts, corpus.special)
-    drawn = of_target if isinstance(settings.queries, Mapping) else known
+    drawn = of_target if isinstance(settings.queries, Mapping) and of_target[first_rare:].any() else known
     return known, query_ids(settings.queries, corpus.symbols, drawn, first_rare, corpus.name)

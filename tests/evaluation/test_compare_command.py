@@ -1,0 +1,72 @@
+"""The command `compare` on the files that `evaluate` writes."""
+
+import argparse
+import json
+
+import pytest
+
+from raretok.errors import UserError
+from raretok.evaluation import compare_command
+from raretok.evaluation.comparison import compare
+
+REFERENCES = [
+    "the cat sat on the mat .",
+    "a dog ran under the house .",
+    "green is old .",
+    "one two three four five",
+] * 5
+ONE = [line.replace("cat", "dog") for line in REFERENCES]
+OTHER = [line.rpartition(" ")[0] for line in REFERENCES]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "references.txt").write_text("\n".join(REFERENCES) + "\n")
+    for name, lines in (("one", ONE), ("other", OTHER)):
+        (tmp_path / f"{name}.json").write_text(json.dumps({"test": lines}))
+    return tmp_path
+
+
+def run(folder, *hypotheses, more=()):
+    parser = argparse.ArgumentParser()
+    compare_command.add_arguments(parser)
+    options = ["--references", folder / "references.txt", "--samples", 50, "--output", folder / "out.json"]
+    options += ["--hypotheses", *(pair.replace("=", f"={folder}/") for pair in hypotheses), *more]
+    compare_command.main(parser.parse_args([str(option) for option in options]))
+    return json.loads((folder / "out.json").read_text())
+
+
+def test_all_are_held_against_the_first(folder):
+    found = run(folder, "mle=one.json", "agg=other.json", "same=one.json")
+    assert found["split"] == "test"
+    assert found["sentences"] == 20
+    rows = found["comparisons"]
+    assert {row["baseline"] for row in rows} == {"mle"}
+    assert [row["system"] for row in rows] == ["agg"] * 4 + ["same"] * 4
+    assert [row["p"] for row in rows[4:]] == [1] * 4
+    for row, one in zip(rows[:4], compare(ONE, OTHER, REFERENCES, samples=50), strict=True):
+        assert (row["metric"], row["test"], row["first"], row["p"]) == (one.metric, one.test, one.first, one.p)
+
+
+@pytest.mark.parametrize(
+    ("hypotheses", "more", "message"),
+    [
+        (("mle=one.json",), (), "name at least two"),
+        (("mle=one.json", "mle=other.json"), (), "a label of its own"),
+        (("one.json", "agg=other.json"), (), "each must be LABEL=PATH"),
+        (("mle=one.json", "agg=absent.json"), (), "absent.json holds no translations"),
+        (("mle=one.json", "agg=other.json"), ("--split", "domain.x"), "one.json has no translations of domain.x"),
+        (("mle=one.json", "agg=other.json"), ("--seed", "0"), "--seed is 0"),
+    ],
+)
+def test_what_cannot_be_compared_is_one_sentence(folder, hypotheses, more, message):
+    with pytest.raises(UserError, match=message) as caught:
+        run(folder, *hypotheses, more=more)
+    assert "\n" not in str(caught.value)
+    assert not (folder / "out.json").exists()
+
+
+def test_translations_of_another_text_are_refused(folder):
+    (folder / "other.json").write_text(json.dumps({"test": OTHER[1:]}))
+    with pytest.raises(UserError, match="has 19 translations of test, but there are 20 references"):
+        run(folder, "mle=one.json", "agg=other.json")

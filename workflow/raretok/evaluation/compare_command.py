@@ -1,0 +1,73 @@
+"""The command `compare`: whether other methods translate a split better or worse than a first one."""
+
+import argparse
+import hashlib
+from dataclasses import asdict
+from pathlib import Path
+
+from raretok.errors import UserError
+from raretok.evaluation.comparison import TESTS, compare
+from raretok.files import read_json, write_json
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `compare`."""
+    parser.add_argument("--references", type=Path, required=True, help="plain target lines of the split")
+    parser.add_argument("--split", default="test", help="split of the translations (default: %(default)s)")
+    parser.add_argument(
+        "--hypotheses",
+        nargs="+",
+        required=True,
+        metavar="LABEL=PATH",
+        help="translations that `evaluate` wrote; all others are held against the first",
+    )
+    parser.add_argument("--samples", type=int, help="of each test (default: sacrebleu's 1,000 and 10,000)")
+    parser.add_argument("--seed", type=int, default=12345, help="of both tests (default: %(default)s)")
+    parser.add_argument("--output", type=Path, required=True, help="JSON to write")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Write BLEU and chrF of the first system against each other one, by paired bootstrap and randomisation."""
+    try:
+        references = arguments.references.read_text(encoding="utf-8").split("\n")[:-1]
+    except OSError as error:
+        raise UserError(f"{arguments.references} cannot be read: {error.strerror}; prepare the corpus first") from None
+    systems = {}
+    for pair in arguments.hypotheses:
+        label, equals, path = pair.partition("=")
+        if not (label and equals and path) or label in systems:
+            raise UserError(f"--hypotheses has {pair!r}; each must be LABEL=PATH with a label of its own")
+        systems[label] = _lines(Path(path), arguments.split, len(references))
+    if len(systems) < 2:
+        raise UserError("--hypotheses has one system; name at least two to compare")
+    if arguments.seed < 1:
+        raise UserError(f"--seed is {arguments.seed}; it must be at least 1")
+    (baseline, first), *others = systems.items()
+    found = [
+        {"baseline": baseline, "system": label} | asdict(one)
+        for label, second in others
+        for one in compare(first, second, references, tuple(TESTS), arguments.samples, arguments.seed)
+    ]
+    text = "\n".join(references).encode("utf-8")
+    write_json(
+        arguments.output,
+        {
+            "split": arguments.split,
+            "sentences": len(references),
+            "references": hashlib.sha256(text).hexdigest(),
+            "comparisons": found,
+        },
+    )
+
+
+def _lines(path: Path, split: str, number: int) -> list[str]:
+    """The translations of a split in a file of `evaluate`; UserError unless there is one for each reference."""
+    try:
+        lines = read_json(path)[split]
+    except (OSError, ValueError):
+        raise UserError(f"{path} holds no translations; evaluate the run first") from None
+    except (KeyError, TypeError):
+        raise UserError(f"{path} has no translations of {split}; evaluate the run with that split") from None
+    if len(lines) != number:
+        raise UserError(f"{path} has {len(lines):,} translations of {split}, but there are {number:,} references")
+    return lines
