@@ -250,15 +250,20 @@ def test_the_best_is_that_of_the_highest_bleu():
 
 
 @pytest.mark.parametrize(
-    ("training", "message"),
+    ("training", "kind", "message"),
     [
-        ({"select": "bleu", "validation": {}}, r"training\.select is bleu, but training\.validation\.bleu"),
-        ({"select": "best", "validation": {}}, r"training\.select is 'best'; it can be loss or bleu"),
+        (
+            {"select": "bleu", "validation": {}},
+            "translation",
+            r"training\.select is bleu, but training\.validation\.bleu",
+        ),
+        ({"select": "best", "validation": {}}, "translation", r"training\.select is 'best'; it can be loss or bleu"),
+        ({"select": "bleu", "validation": {"bleu": {}}}, "language", "a corpus of kind language is not translated"),
     ],
 )
-def test_a_selection_that_cannot_be(training, message):
+def test_a_selection_that_cannot_be(training, kind, message):
     with pytest.raises(UserError, match=message):
-        selection(training)
+        selection(training, kind)
 
 
 def test_observations_before_the_first_update_and_after_the_last(
@@ -327,3 +332,19 @@ def test_the_sample_is_spread_over_the_split(translation, make_translation_run):
     seen = np.concatenate([(inputs[0] != PAD).sum(dim=1).numpy() for inputs in drawn])
     assert abs(len(seen) * target.mean() - 100) < target.mean()
     assert seen.min() < np.median(source) < seen.max()
+
+
+def test_observations_do_not_see_padding(translation, make_translation_run):
+    """w_r . h over rare types and the real positions of an update."""
+    method = {"gate": {"name": "agg", "alpha": 0.9}, "observe": [{"name": "rare_alignment", "every": 1}]}
+    run = make_translation_run(model={"dropout": 0.0}, method=method)
+    task, trainer = trainer_of(translation, run)
+    step = next(k for k in range(20) if any((targets == PAD).any() for _, targets in task.micro_batches(k)))
+    batches = task.micro_batches(step)
+    hidden = torch.cat([trainer.model(*inputs)[targets != PAD] for inputs, targets in batches]).detach()
+    weight = trainer.model.output_weight.detach().clone()
+    trainer.backward(batches, step)
+    products = hidden @ weight[trainer.gate.rare()].T
+    observed = trainer.observations["rare_alignment"].tensors
+    assert observed["mean"][step].item() == pytest.approx(products.mean().item(), rel=1e-5)
+    assert observed["negative_share"][step].item() == pytest.approx((products < 0).double().mean().item(), abs=1e-3)

@@ -112,7 +112,7 @@ def train(
     stop = StopFlag()
     settings = run["settings"]
     training, validation = settings["training"], settings["training"]["validation"]
-    steps, average, select = training["steps"], training.get("average", 0), selection(training)
+    steps, average, select = training["steps"], training.get("average", 0), selection(training, corpus.kind)
     name = f"{run['experiment']}/{run['method']} seed {run['seed']}"
     sources = digest_of(training_sources(part_names(settings["method"])))
     counts = None if outside_counts is None else hashlib.sha256(outside_counts.tobytes()).hexdigest()
@@ -233,13 +233,18 @@ def train(
     log(f"finished {steps} steps in {progress.seconds:.0f} s, {rate:,.0f} tokens/s; best step {progress.best_step}")
 
 
-def selection(training: dict) -> str:
-    """What the best checkpoint is chosen by, `loss` or `bleu`; UserError where that is not measured."""
+def selection(training: dict, kind: str) -> str:
+    """What the best checkpoint is chosen by, `loss` or `bleu`; UserError where that is not measured.
+
+    kind: of the corpus.
+    """
     select = training.get("select", "loss")
     if select not in ("loss", "bleu"):
         raise UserError(f"training.select is {select!r}; it can be loss or bleu")
     if select == "bleu" and "bleu" not in training["validation"]:
         raise UserError("training.select is bleu, but training.validation.bleu does not say how to decode")
+    if select == "bleu" and kind != "translation":
+        raise UserError(f"training.select is bleu, but a corpus of kind {kind} is not translated; select loss")
     return select
 
 

@@ -167,11 +167,15 @@ class Trainer:
             observation.measure(step, self.model, task)
 
     def observe(self, inputs, targets, hidden, weight, logits) -> None:
-        """Show a micro-batch to the observations, after its backward pass."""
-        batch = MicroBatch(inputs.flatten(), targets.flatten(), hidden.detach().flatten(0, 1), weight.detach())
+        """Show a micro-batch to the observations, after its backward pass; padding is not shown."""
+        targets = targets.flatten()
+        shown = slice(None) if self.padding is None else targets != self.padding
+        batch = MicroBatch(
+            inputs.flatten()[shown], targets[shown], hidden.detach().flatten(0, 1)[shown], weight.detach()
+        )
         if self.keeps_gradients:
-            batch.logits_gradient = logits.grad
-            batch.input_gradient = self.input_vectors.grad.flatten(0, 1)
+            batch.logits_gradient = logits.grad[shown]
+            batch.input_gradient = self.input_vectors.grad.flatten(0, 1)[shown]
         for observation in self.observations.values():
             observation.look(batch)
 
