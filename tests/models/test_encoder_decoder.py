@@ -309,6 +309,9 @@ def test_dropout_is_of_residuals_and_of_attention_where_said():
     assert torch.equal(hidden(dropout=0.3), hidden(dropout=0.3, attention_dropout=0.3))
     assert not torch.equal(hidden(dropout=0.3), hidden(dropout=0.3, attention_dropout=0.0))
     assert not torch.equal(hidden(), hidden(attention_dropout=0.3))
+    modules = build_model(SIZES | {"dropout": 0.3, "attention_dropout": 0.2}, TYPES).modules()
+    dropouts = [(m.dropout, m.attention_dropout) for m in modules if hasattr(m, "attention_dropout")]
+    assert dropouts == [(0.3, 0.2)] * (2 + 2 * 3)
 
 
 def test_weights_of_an_encoder_decoder_round_trip(tmp_path):
