@@ -17,6 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--state", type=Path, required=True, help="folder for the state of unfinished training")
     parser.add_argument(
         "--counts",
+        nargs="?",
         type=Path,
         help="counts of the corpus's types in another text (.npy), from which the output bias starts",
     )
