@@ -66,13 +66,13 @@ def item_of(definition: dict, item: str) -> str:
     return json.dumps(shown)
 
 
-def write_results(folder: Path, raw: dict) -> list[Path]:
-    """Write runs/ of a paper below `folder`; the paths of all metrics.json."""
+def write_results(folder: Path, raw: dict, only: str = "") -> list[Path]:
+    """Write runs/ of a paper below `folder`; the paths of all metrics.json. only: part of the experiments' names."""
     definition = parse_definition(json.dumps(raw))
     truth = _truth(definition)
     paths = []
     for name, experiments in raw["trained"].items():
-        for experiment in experiments:
+        for experiment in (experiment for experiment in experiments if only in experiment):
             for seed in definition.methods[name].seeds:
                 if TRANSLATION in experiment:
                     method = _record(name, raw["gates"][name], np.random.default_rng(0))["settings"]["method"]

@@ -18,7 +18,7 @@ from raretok.reporting.named import agg, agps, natural_bias, stop_jostling
 from raretok.reporting.named.evidence import Evidence
 from raretok.reporting.predicates import Missing, Truth, evaluate
 from raretok.reporting.results import Printed, Results, printed_numbers, read_published, read_results
-from raretok.reporting.table_claims import table_truths
+from raretok.reporting.table_claims import left_out_groups, of_this_scale, table_truths
 
 CLAIMS = agg.CLAIMS | agps.CLAIMS | natural_bias.CLAIMS | stop_jostling.CLAIMS
 BESIDE = agg.BESIDE | agps.BESIDE
@@ -134,6 +134,9 @@ def judge_table(claim, evidence: Evidence) -> Finding:
     except Missing as missing:
         return Finding("not run", published, note=str(missing))
     notes = [_beside(claim, evidence)]
+    if of_this_scale(claim.predicate, evidence.definition) != claim.predicate:
+        missing = dict.fromkeys(experiment for *_, experiment in left_out_groups(evidence.definition))
+        notes.append(f"without {', '.join(missing)}, left out at this scale")
     if not seeded:
         notes.append("of fixed weights or of the data: there is no seed, the value is its own interval")
     return judge(truths, published, "; ".join(filter(None, notes)), exact=not seeded)

@@ -1,10 +1,15 @@
 """Claims about numbers of tables: a predicate of config/published/claims.csv, judged on ours seed by seed."""
 
+import re
+
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.generated_table import UNIQ, metric_group
 from raretok.reporting.predicates import Missing, Truth, evaluate
 from raretok.reporting.results import Results, gpt2_values
 from raretok.reporting.table_kinds import data_value, measured_at
+
+# The values that a loop of a predicate runs over: `in ('base','big')`.
+LOOP = re.compile(r"\bin \(((?:\s*'[^']*'\s*,?)+)\)")
 
 
 def table_truths(predicate: str, definition: Definition, results: Results) -> tuple[dict[int, Truth], bool]:
@@ -13,6 +18,7 @@ def table_truths(predicate: str, definition: Definition, results: Results) -> tu
     A number without seeds (of the data, of weights that someone else trained) is the same for every seed; where all
     are, there is one truth, at 0.
     """
+    predicate = of_this_scale(predicate, definition)
     numbers = {key: _measured(definition, results, *key) for key in _needed(predicate)}
     seeded = [values for values in numbers.values() if isinstance(values, dict)]
     truths = {
@@ -23,6 +29,31 @@ def table_truths(predicate: str, definition: Definition, results: Results) -> tu
         for seed in (common_seeds(seeded) if seeded else [0])
     }
     return truths, bool(seeded)
+
+
+def of_this_scale(predicate: str, definition: Definition) -> str:
+    """A predicate whose loops over printed groups pass over those whose experiment the scale leaves out.
+
+    A loop that would be left with nothing stays as it is: then its numbers are missing.
+    """
+    left_out = {repr(group) for table, group, _ in left_out_groups(definition) if f"'{table}'" in predicate}
+
+    def shortened(match: re.Match) -> str:
+        kept = [value for value in re.findall(r"'[^']*'", match[1]) if value not in left_out]
+        return f"in ({','.join(kept)},)" if kept else match[0]
+
+    return LOOP.sub(shortened, predicate)
+
+
+def left_out_groups(definition: Definition) -> list[tuple[str, str, str]]:
+    """(table, printed group, experiment) of tables that compare experiments, where the scale leaves that one out."""
+    return [
+        (table, group, experiment)
+        for table, entry in definition.tables.items()
+        if entry["kind"] == "metrics"
+        for group, experiment in entry.get("experiments", {}).items()
+        if experiment not in definition.settings
+    ]
 
 
 def common_seeds(values) -> list[int]:
@@ -60,6 +91,9 @@ def _measured(
         if value is None:
             raise Missing(f"no run of {table} was made")
         return value
+    for where, name, experiment in left_out_groups(definition):
+        if (where, name) == (table, group):
+            raise Missing(f"{experiment} is left out at this scale")
     method = _labelled(shown, entry, row)
     if entry["kind"] == "generated":
         columns, group = {UNIQ: {"metric": "generated_uniq"}}, metric_group(entry, group)

@@ -215,6 +215,5 @@ def _inner_products(definition: Definition, item: str, results: Results) -> tupl
     draw_legend(strip, axes.get_legend_handles_labels()[0])
     until = "" if step is None else f" until step {step:,}"
     return figure, (
-        f"Embeddings of rare words are frozen{until}; the paper freezes until 8k. "
-        f"{seeds_note(results, methods)}"
+        f"Embeddings of rare words are frozen{until}; the paper freezes until 8k. {seeds_note(results, methods)}"
     )

@@ -2,11 +2,13 @@
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogFormatter
 
 from raretok.reporting import translated
 from raretok.reporting.definition import Definition, Method
-from raretok.reporting.figures.data_sets import LOOKS, in_place_of, panels_of, six, title_of
-from raretok.reporting.figures.language import stacked
+from raretok.reporting.figures.data_sets import LOOKS, in_place_of, panels_with_strip, six, title_of
+from raretok.reporting.figures.language import draw_legend, stacked
 from raretok.reporting.figures.panels import mean_and_band
 from raretok.reporting.figures.shown import Drawn
 from raretok.reporting.figures.style import SERIES, not_run
@@ -16,12 +18,14 @@ NOT_RUN = "Not run."
 REFERENCES = ("unigram", "uniform", "empirical")
 # On a logarithmic axis, BLEU of no word in common has a place of its own.
 LEAST_BLEU = 0.1
+# Points of a curve that carry a mark.
+MARKS = 8
 
 
 def divergences(definition: Definition, method: Method, results: Results) -> Drawn:
     """Divergence of one method's model from each reference against the update, on a logarithmic axis."""
     experiments = list(definition.settings)
-    figure, panels = panels_of(len(experiments))
+    figure, panels, strip = panels_with_strip(len(experiments))
     seeds = 0
     for axes, experiment in zip(panels, experiments, strict=False):
         axes.set_title(title_of(definition, experiment), loc="left")
@@ -30,7 +34,7 @@ def divergences(definition: Definition, method: Method, results: Results) -> Dra
         if steps is None:
             not_run(axes, method.label)
             continue
-        for name, look in zip(REFERENCES, SERIES, strict=True):
+        for name, look in zip(REFERENCES, SERIES, strict=False):
             mean_and_band(axes, steps[0], stacked(runs, f"divergence.{name}"), f"from {name}", look, markersize=4.5)
         # Update 0 has a place, too.
         axes.set_xscale("symlog", linthresh=1, linscale=0.4)
@@ -42,6 +46,7 @@ def divergences(definition: Definition, method: Method, results: Results) -> Dra
         experiments,
         figure,
         panels,
+        strip,
         seeds,
         (
             f"{method.label}; mean over positions of the validation text of KL(unigram || model), KL(uniform || model) "
@@ -53,7 +58,7 @@ def divergences(definition: Definition, method: Method, results: Results) -> Dra
 def validation_curves(definition: Definition, methods: list[Method], results: Results) -> Drawn:
     """Validation BLEU of each start against the update."""
     experiments = six(definition)
-    figure, panels = panels_of(len(experiments))
+    figure, panels, strip = panels_with_strip(len(experiments))
     seeds = 0
     for axes, experiment in zip(panels, experiments, strict=False):
         axes.set_title(title_of(definition, experiment), loc="left")
@@ -66,7 +71,8 @@ def validation_curves(definition: Definition, methods: list[Method], results: Re
                 continue
             length = min(len(steps) for steps, _ in curves)
             values = np.stack([np.maximum(values[:length], LEAST_BLEU) for _, values in curves])
-            mean_and_band(axes, curves[0][0][:length], values, method.label, LOOKS[method.name], markersize=4)
+            look = LOOKS[method.name] | {"markevery": max(1, length // MARKS)}
+            mean_and_band(axes, curves[0][0][:length], values, method.label, look, markersize=5)
             drawn, seeds = True, max(seeds, len(curves))
         if not drawn:
             axes.clear()
@@ -75,12 +81,15 @@ def validation_curves(definition: Definition, methods: list[Method], results: Re
             continue
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.5)))
+        axes.tick_params(axis="y", which="minor", labelsize=9)
         axes.set(xlabel="training step", ylabel="validation BLEU (log scale)", xlim=(0, None))
     return _with_legend(
         definition,
         experiments,
         figure,
         panels,
+        strip,
         seeds,
         (f"BLEU of the validation text by sacrebleu; below {LEAST_BLEU:g} it is drawn there."),
     )
@@ -91,7 +100,7 @@ def bias_curves(
 ) -> Drawn:
     """What was observed of the output bias (`output_bias.<key>`) against the update."""
     experiments = list(definition.settings)
-    figure, panels = panels_of(len(experiments))
+    figure, panels, strip = panels_with_strip(len(experiments))
     seeds = 0
     for axes, experiment in zip(panels, experiments, strict=False):
         axes.set_title(title_of(definition, experiment), loc="left")
@@ -101,7 +110,7 @@ def bias_curves(
             steps, values = stacked(runs, "output_bias.steps"), stacked(runs, f"output_bias.{key}")
             if steps is None or values is None:
                 continue
-            look = LOOKS[method.name] | {"markevery": max(1, len(steps[0]) // 10)}
+            look = LOOKS[method.name] | {"markevery": max(1, len(steps[0]) // MARKS)}
             mean_and_band(axes, steps[0], values, method.label, look, markersize=5)
             drawn, seeds = True, max(seeds, len(runs))
         if not drawn:
@@ -110,18 +119,26 @@ def bias_curves(
         axes.set(xlabel="training step", ylabel=unit, xlim=(0, None))
         axes.margins(y=0.1)
         axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
-    return _with_legend(definition, experiments, figure, panels, seeds, text)
+    return _with_legend(definition, experiments, figure, panels, strip, seeds, text)
 
 
 def _with_legend(
-    definition: Definition, experiments: list[str], figure, panels: list[Axes], seeds: int, text: str
+    definition: Definition,
+    experiments: list[str],
+    figure: Figure,
+    panels: list[Axes],
+    strip: Axes,
+    seeds: int,
+    text: str,
 ) -> Drawn:
     """The figure with one legend for all panels, and its caption."""
     if not seeds:
         if not experiments:
             not_run(panels[0], "no data set of this figure")
         return figure, NOT_RUN
-    handles, labels = max((axes.get_legend_handles_labels() for axes in panels), key=lambda found: len(found[0]))
-    figure.legend(handles, labels, loc="outside upper right", ncols=len(handles), frameon=False)
+    handles = max((axes.get_legend_handles_labels()[0] for axes in panels), key=len)
+    for axes in panels[1:]:
+        axes.set_ylabel(axes.get_ylabel() if axes.get_subplotspec().is_first_col() else None)
+    draw_legend(strip, handles)
     said = f"Mean over {seeds} seeds; the band is one sample standard deviation." if seeds > 1 else "One seed."
     return figure, f"{text} {said}{in_place_of(definition, experiments)}"

@@ -10,6 +10,7 @@ from matplotlib.ticker import MaxNLocator
 
 from raretok.reporting import translated
 from raretok.reporting.definition import Definition, Method
+from raretok.reporting.figures.language import panels_over_legend
 from raretok.reporting.figures.style import BLACK, BLUE, GREEN, ORANGE, not_run, sheet
 from raretok.reporting.named.natural_bias import C4, NONE, UNIGRAM, WMT14, ZERO, standard_error
 
@@ -33,17 +34,30 @@ def panels_of(number: int, height: float = 3.3, **share) -> tuple[Figure, list[A
     columns = min(COLUMNS, max(1, number))
     rows = math.ceil(max(1, number) / columns)
     figure = sheet({1: 7.5, 2: 10}.get(columns, 13), 1.3 + height * rows)
-    grid = figure.subplots(rows, columns, squeeze=False, **share).ravel()
-    for axes in grid[max(1, number) :]:
+    return figure, _first(figure.subplots(rows, columns, squeeze=False, **share), number)
+
+
+def panels_with_strip(number: int) -> tuple[Figure, list[Axes], Axes]:
+    """The same over a strip for one legend (`language.draw_legend`)."""
+    columns = min(COLUMNS, max(1, number))
+    rows = math.ceil(max(1, number) / columns)
+    figure = sheet({1: 8.5, 2: 10}.get(columns, 13), 1.75 + 3.3 * rows)
+    grid, strip = panels_over_legend(figure, rows, columns)
+    return figure, _first(grid, number), strip
+
+
+def _first(grid: np.ndarray, number: int) -> list[Axes]:
+    """The first panels of a grid; the others are left empty."""
+    for axes in grid.ravel()[max(1, number) :]:
         axes.set_axis_off()
-    return figure, list(grid[: max(1, number)])
+    return list(grid.ravel()[: max(1, number)])
 
 
 def title_of(definition: Definition, experiment: str, more: str = "") -> str:
     """The corpus that an experiment really has, and below it the paper's where that is another."""
     corpus = definition.corpus(experiment)
     title = translated.corpus_title(corpus) + more
-    return title if corpus == experiment else f"{title}\nfor {translated.corpus_title(experiment)}"
+    return title if corpus == experiment else f"{title}\nin place of {translated.corpus_title(experiment)}"
 
 
 def six(definition: Definition) -> list[str]:
@@ -94,4 +108,4 @@ def bars_note(seeds: int) -> str:
 def in_place_of(definition: Definition, experiments: list[str]) -> str:
     """A sentence for a scale whose corpora are others than the paper's."""
     others = [experiment for experiment in experiments if definition.corpus(experiment) != experiment]
-    return " Second line of a title: the paper's data set whose place it has." if others else ""
+    return " Second line of a title: the paper's data set." if others else ""

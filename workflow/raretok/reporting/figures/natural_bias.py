@@ -97,9 +97,8 @@ def _calibration(axes, results: Results, method: Method, part: str) -> bool:
         axes.plot(ends, np.polyval(np.polyfit(places, heights, 1), ends), color=look["color"], linewidth=1.6)
     slopes = list(results.per_seed(method, translated.SLOPE, part).values())
     if slopes:
-        said = f"slope {np.mean(slopes):+.2f}"
-        box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1.5}
-        axes.text(0.03, 0.95, said, transform=axes.transAxes, va="top", fontweight="bold", bbox=box)
+        said = f"slope {np.mean(slopes):+.2f}".replace("-", "\N{MINUS SIGN}")
+        axes.text(0.97, 0.06, said, transform=axes.transAxes, ha="right", fontweight="bold")
     return True
 
 

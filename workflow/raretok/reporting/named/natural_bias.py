@@ -13,7 +13,7 @@ import numpy as np
 from raretok.reporting import translated
 from raretok.reporting.definition import Method
 from raretok.reporting.named.evidence import Evidence, Found
-from raretok.reporting.predicates import Missing, Truth, all_of, at_least, greater
+from raretok.reporting.predicates import Missing, Truth, all_of, at_least, difference, greater
 from raretok.reporting.table_claims import common_seeds
 
 NONE, ZERO, UNIGRAM, C4 = "none", "zero", "unigram", "c4"
@@ -112,7 +112,10 @@ def _margin(here: Evidence, values: Values, *, tolerant: bool = False) -> dict[i
     """
     unigram, zero, none = (values(here, name) for name in (UNIGRAM, ZERO, NONE))
     spare = standard_error(list(unigram.values())) or 0.0 if tolerant else 0.0
-    return {seed: unigram[seed] - max(zero[seed], none[seed]) + spare for seed in common_seeds([unigram, zero, none])}
+    return {
+        seed: difference(unigram[seed] + spare, max(zero[seed], none[seed]))
+        for seed in common_seeds([unigram, zero, none])
+    }
 
 
 def standard_error(values: list[float]) -> float | None:

@@ -1,0 +1,248 @@
+"""Tables, figures and claims of agg and agps on translation, from made-up runs; scales that leave experiments out."""
+
+import copy
+import json
+import re
+from types import SimpleNamespace
+
+import fake_language
+import numpy as np
+import pytest
+from fake_language import TRANSLATION, item_of
+from fake_results import PUBLISHED, read_csv
+
+from raretok.__main__ import main
+from raretok.reporting.claims import judge_paper
+from raretok.reporting.collect import read_item
+from raretok.reporting.definition import parse_definition
+from raretok.reporting.figure import drawing
+from raretok.reporting.figures.style import house_style
+from raretok.reporting.hyperparameter_table import same, value_of
+from raretok.reporting.results import read_results
+from raretok.reporting.table_claims import of_this_scale
+
+BIG = {"agg": "translation_big", "agps": "agps_translation_big"}
+
+
+@pytest.fixture(scope="module")
+def translation(tmp_path_factory):
+    """Folder and definitions of both papers, and what each is asked for."""
+    folder = tmp_path_factory.mktemp("translation") / "small"
+    definitions = {paper: fake_language.definition_of(paper) for paper in BIG}
+    paths = [path for paper in BIG for path in fake_language.write_results(folder, definitions[paper], TRANSLATION)]
+    assert main(["collect", "--metrics", *map(str, paths), "--output", str(folder / "metrics.csv")]) == 0
+
+    def table(paper, item, definition=None):
+        arguments = [f"--definition={item_of(definition or definitions[paper], item)}", f"--results={folder}"]
+        stem = folder / "tables" / paper / item
+        assert main(["table", f"--item={item}", *arguments, f"--published={PUBLISHED}", f"--output-stem={stem}"]) == 0
+        return read_csv(f"{stem}.csv")
+
+    def figure(paper, item):
+        shown = parse_definition(item_of(definitions[paper], item))
+        with house_style():
+            return drawing(shown, item)(shown, item, read_item(folder, shown))
+
+    results = read_results(folder)
+    return SimpleNamespace(folder=folder, definitions=definitions, table=table, figure=figure, results=results)
+
+
+@pytest.fixture(scope="module")
+def verdicts(translation):
+    return judged(translation, translation.results)
+
+
+def judged(translation, results, definitions=None):
+    definitions = definitions or translation.definitions
+    rows = [
+        row for definition in definitions.values() for row in judge_paper(as_definition(definition), results, PUBLISHED)
+    ]
+    return {row["id"]: row for row in rows}
+
+
+def as_definition(raw):
+    return parse_definition(json.dumps(raw))
+
+
+def cell(table, row, column, group=""):
+    found = table[(table["row"] == row) & (table["column"] == column) & (table["group"] == group)]
+    assert len(found) == 1, (row, column, group)
+    return found.iloc[0]
+
+
+def mean(translation, experiment, method, metric, group="", split="test@best"):
+    return np.mean(list(translation.results.values[experiment, method, metric, group, split].values()))
+
+
+@pytest.mark.parametrize(
+    ("paper", "item", "rows"),
+    [
+        ("agg", "table7", {"AGG": "agg_translation", "SC (Wang et al., 2020)": "spectrum_translation"}),
+        ("agps", "table2", {"AGPS (Ours)": "agps_translation", "Baseline (Vaswani et al., 2017)": "translator"}),
+    ],
+)
+def test_a_printed_group_can_be_an_experiment(translation, paper, item, rows):
+    table = translation.table(paper, item)
+    base = BIG[paper].replace("big", "base")
+    for row, method in rows.items():
+        for group, experiment in (("base", base), ("big", BIG[paper])):
+            found = cell(table, row, "BLEU", group)
+            assert float(found["value"]) == pytest.approx(
+                mean(translation, experiment, method, "bleu_tokenised"), rel=1e-5
+            )
+            assert found["published"] != ""
+            plain = cell(table, row, "sacreBLEU", group)
+            assert float(plain["value"]) == pytest.approx(mean(translation, experiment, method, "bleu"), rel=1e-5)
+            assert plain["published"] == ""
+    cited = cell(table, "Adv MLE (Wang et al., 2019)", "BLEU", "base")
+    assert (cited["published"], "cited from the named paper" in cited["note"]) == ("28.43", True)
+    assert cited["value"] != ""
+
+
+def test_mean_cosine_of_all_types_stands_in_the_column_of_an_experiment(translation):
+    table = translation.table("agps", "table1")
+    found = cell(table, "Freezing Rare Words", "S(w)", "base")
+    value = mean(translation, "agps_translation_base", "freeze_translation", "mean_cosine", "total", "weights@best")
+    assert (float(found["value"]), found["published"]) == (pytest.approx(value, rel=1e-4), "0.023")
+
+
+def test_both_readings_of_agps_stand_beside_the_same_printed_number(translation):
+    table = translation.table("agps", "table3")
+    rows = ["AGPS (Ours)", "AGPS (Ours) [alg1]"]
+    assert [cell(table, row, "AlignSim", "low")["published"] for row in rows] == ["0.1163"] * 2
+    assert cell(table, rows[0], "without a link", "total")["value"] == "41"
+
+
+def test_an_experiment_that_is_left_out_leaves_its_cells_empty(translation):
+    definition = copy.deepcopy(translation.definitions["agg"])
+    del definition["settings"]["translation_big"]
+    for method in definition["methods"]:
+        definition["methods"][method]["trained"] = ["translation_base"]
+    table = translation.table("agg", "table12", definition)
+    assert cell(table, "layers", "machine_translation_big")["value"] == ""
+    assert cell(table, "layers", "machine_translation_base")["value"] == "6-6"
+    table = translation.table("agg", "table7", definition)
+    assert cell(table, "AGG", "BLEU", "base")["value"] != ""
+
+
+def test_neighbours_of_the_other_language_are_marked(translation):
+    table = translation.table("agps", "table12")
+    found = cell(table, "AGPS", "optimum", "3")
+    assert re.fullmatch(r"␣w10‡ 0\.\d\d", found["value"])
+    assert found["published"] == "optimalen"
+    assert "‡" not in cell(table, "AGPS", "optimum", "2")["value"]
+    assert cell(table, "AGPS [alg1]", "optimum", "1")["published"] == "optimal"
+    assert float(cell(table, "AGPS", "share")["value"]) == pytest.approx(0.4)
+    stem = translation.folder / "tables" / "agps" / "table12"
+    assert "‡: a token of the other language" in stem.with_suffix(".md").read_text(encoding="utf-8")
+    assert "$\\ddagger$" in stem.with_suffix(".tex").read_text(encoding="utf-8")
+    assert cell(translation.table("agg", "table14"), "MLE", "happiness", "4")["published"] == "ratory"
+
+
+@pytest.mark.parametrize("item", [f"figure{k}" for k in range(1, 8)])
+def test_figures_of_agps(translation, item):
+    figure, text = translation.figure("agps", item)
+    titles = [axes.get_title(loc="left") for axes in figure.axes if axes.get_title(loc="left")]
+    assert text.startswith("WMT14 En-De (bpe37k)")
+    if item == "figure1":
+        assert titles == [f"({letter}) step {step}" for letter, step in zip("abcd", (5, 25, 100, 500), strict=True)]
+    if item == "figure2":
+        assert "frozen until step 400;" in text
+    if item == "figure3":
+        assert titles == ["(a) Baseline, S(w) 0.531", "(b) Freezing rare words, S(w) 0.020"] or "S(w)" in titles[0]
+        assert len({axes.get_xlim() for axes in figure.axes if axes.get_title(loc="left")}) == 1
+    if item in ("figure5", "figure6", "figure7"):
+        word = fake_language.fake_translation.WORDS[int(item[-1]) - 5]
+        assert f"“{word}”" in text
+        assert [re.sub(r"\d\.\d\d", "", title) for title in titles] == [
+            *("(a) Baseline, Spearman +", "(b) CosReg, Spearman +", "(c) AGPS, Spearman +")
+        ]
+
+
+OF_TRANSLATION = {
+    *("agg.t7.best", "agg.t14.cross_lingual", "agps.t1.bleu", "agps.t1.bleu_gain", "agps.t1.S", "agps.t2.best"),
+    *("agps.t2.gain_base", "agps.t2.gain_big", "agps.t3.all", "agps.f1.low_first", "agps.f2.follow", "agps.eq8.sign"),
+    *("agg.t7.gain_base", "agg.t7.gain_big"),
+    *("agps.eq7.pairs", "agps.f3.spread", "agps.f4.frequency_agnostic", "agps.t10_12.related", "agps.f5_7.bias"),
+}
+
+
+def test_verdicts_on_translation(verdicts):
+    found = {name: row["verdict"] for name, row in verdicts.items() if row["verdict"] != "not run"}
+    assert found == dict.fromkeys(OF_TRANSLATION, "reproduced")
+    assert not any("on the language model" in row["note"] for row in verdicts.values())
+    note = verdicts["agg.t7.gain_base"]["note"]
+    assert "against our own baseline; AGG is above it in 2 of 2 seeds" in note
+    assert "the cited" not in note.split("against our own")[1]
+
+
+def test_the_gain_over_the_cited_number_is_said_where_numbers_can_be_compared(translation):
+    definition = translation.definitions["agps"] | {"comparable": True}
+    note = judged(translation, translation.results, {"agps": definition})["agps.t2.gain_base"]["note"]
+    value = mean(translation, "agps_translation_base", "agps_translation", "bleu_tokenised")
+    assert f"against the cited 27.30 the gain is {value - 27.3:.2f}" in note
+
+
+def test_claims_on_both_sizes_are_judged_on_the_size_that_the_scale_has(translation):
+    definitions = copy.deepcopy(translation.definitions)
+    rows = translation.results.metrics
+    for paper, definition in definitions.items():
+        del definition["settings"][BIG[paper]]
+    rows = rows[~rows["experiment"].isin(BIG.values())]
+    folder = translation.folder.parent / "base"
+    folder.mkdir()
+    (folder / "runs").symlink_to(translation.folder / "runs")
+    rows.to_csv(folder / "metrics.csv", index=False)
+    found = judged(translation, read_results(folder), definitions)
+    for claim, experiment in (("agg.t7.best", "translation_big"), ("agps.t2.best", "agps_translation_big")):
+        assert found[claim]["verdict"] == "reproduced"
+        assert f"without {experiment}, left out at this scale" in found[claim]["note"]
+    assert found["agg.t7.gain_big"]["verdict"] == "not run"
+    assert "translation_big is left out at this scale" in found["agg.t7.gain_big"]["note"]
+    assert found["agg.t7.gain_base"]["verdict"] == "reproduced"
+
+
+def test_a_loop_over_what_is_left_out_alone_stays(translation):
+    definition = as_definition(translation.definitions["agg"])
+    del definition.settings["translation_big"]
+    text = "all(v('table7','AGG','BLEU',s) > 1 for s in ('base', 'big') for r in ('a (b, c)','d'))"
+    assert of_this_scale(text, definition) == text.replace("('base', 'big')", "('base',)").replace(
+        "('a (b, c)','d')", "('a (b, c)','d',)"
+    )
+    alone = "all(v('table7','AGG','BLEU',s) > 1 for s in ('big',))"
+    assert of_this_scale(alone, definition) == alone
+    other = "all(v('table3','AGG','BLEU',s) > 1 for s in ('base','big'))"
+    assert of_this_scale(other, definition) == "all(v('table3','AGG','BLEU',s) > 1 for s in ('base','big',))"
+
+
+SWAPS = {"agg": ("transformer", "agg_translation"), "agps": ("translator", "agps_translation")}
+
+
+def test_claims_turn_over(translation, tmp_path):
+    """The baseline's numbers under the name of the method, and the other way round."""
+    rows = translation.results.metrics.copy()
+    for paper, (first, second) in SWAPS.items():
+        names = {first: second, second: first}
+        swapped = rows["method"].isin(names) & (rows["paper"] == paper)
+        rows.loc[swapped, "method"] = rows.loc[swapped, "method"].map(names)
+    rows.to_csv(tmp_path / "metrics.csv", index=False)
+    for path in translation.folder.glob("runs/*/*/seed*"):
+        name = path.parts[-2]
+        for first, second in SWAPS.values():
+            name = {first: second, second: first}.get(name, name)
+        (tmp_path / "runs" / path.parts[-3] / name).mkdir(parents=True, exist_ok=True)
+        (tmp_path / "runs" / path.parts[-3] / name / path.name).symlink_to(path)
+    found = {name: row["verdict"] for name, row in judged(translation, read_results(tmp_path)).items()}
+    for claim in ("agg.t7.best", "agg.t14.cross_lingual", "agps.t2.best", "agps.t3.all", "agps.t10_12.related"):
+        assert found[claim] == "not reproduced", claim
+    for claim in ("agps.f4.frequency_agnostic", "agps.f5_7.bias", "agps.t1.bleu", "agps.f3.spread"):
+        assert found[claim] != "reproduced" or claim in ("agps.t1.bleu", "agps.f3.spread"), claim
+
+
+def test_expressions_of_settings_of_both_kinds_of_model():
+    facts = {"model": {"encoder_layers": 6, "decoder_layers": 3, "inner": None, "width": 8}, "runs": {}}
+    assert value_of("model.layers or {model.encoder_layers}-{model.decoder_layers}", facts) == "6-3"
+    assert value_of("model.inner or 4 * model.width", facts) == 32
+    assert value_of("model.layers or {model.encoder_layers}-{model.depth}", facts) is None
+    assert same("6 - 3", "6-3")
+    assert not same("6 - 6", "6-3")
