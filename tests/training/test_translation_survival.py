@@ -58,19 +58,18 @@ def test_a_signal_during_the_validation(tmp_path, translation_manifest, make_tra
     assert_same_results(training.output, unbroken)
 
 
-def test_validated_weights_are_there_while_a_checkpoint_names_them(
-    tmp_path, translation_manifest, make_translation_run, unbroken
+@pytest.mark.parametrize(("write", "steps"), [(4, (15, 30, 45)), (5, (30, 45))])
+def test_validated_weights_lie_there_while_a_checkpoint_names_them(
+    tmp_path, translation_manifest, make_translation_run, unbroken, write, steps
 ):
-    """Killed in the write of the checkpoint that would name others: those of the old one still lie there."""
+    """Checkpoints at steps 12, 24, 36, 48 and 60; the fourth is the first that does not name step 15."""
     run = canonical_json(make_translation_run(training={"average": 2}))
-    # Checkpoints at steps 20, 40 and 60; before the third, steps 45 and (at the end) 60 are validated.
-    training = Training(
-        tmp_path, translation_manifest, run, hang=(".checkpoint.", 3, tmp_path / "here"), checkpoint_steps=18
-    )
+    hang = (".checkpoint.", write, tmp_path / "here")
+    training = Training(tmp_path, translation_manifest, run, hang=hang, checkpoint_steps=12)
     training.wait_for((tmp_path / "here").exists)
     assert training.end(signal.SIGKILL) == -signal.SIGKILL
     names = sorted(path.name for path in training.state.glob("validated-*"))
-    assert names == [validated_path(training.state, step).name for step in (15, 30, 45)]
+    assert names == [validated_path(training.state, step).name for step in steps]
     training = Training(tmp_path, translation_manifest, run)
     assert training.end() == 0, training.text()
     assert read_json(training.output / "training.json")["averaged_steps"] == [45, 60]
