@@ -7,16 +7,21 @@ import yaml
 
 from raretok.data.catalogue import (
     SCHEMAS,
+    corpora_of_kind,
     corpus_definition,
     corpus_params,
+    external_text,
     file_params,
     find_corpus,
     find_file,
     load_corpora,
     load_datasets,
     merges_file,
+    pair_files,
+    shards,
     split_files,
     text_file,
+    tokenizer_file,
 )
 from raretok.errors import UserError
 
@@ -47,14 +52,27 @@ def test_the_real_lists_are_valid_and_fit_together():
     datasets = load_datasets(ROOT / "config" / "datasets.yaml")
     corpora = load_corpora(ROOT / "config" / "corpora.yaml")
     for name, entry in corpora.items():
-        if "dataset" in entry:
-            for file in entry.get("files", {"": entry.get("file")}).values():
-                find_file(datasets, entry["dataset"], file)
-        merges = entry.get("tokenizer", {}).get("merges")
-        if merges:
-            find_file(datasets, merges["dataset"], merges["file"])
-        files = split_files(corpora, name).values() if entry["kind"] == "language" else [text_file(corpora, name)]
-        assert all(file.startswith("resources/") for file in files)
+        files = PLACES[entry["kind"]](corpora, name)
+        assert files or "reverse_of" in entry
+        for file in files:
+            root, dataset, path = file.split("/", 2)
+            assert root == "resources"
+            if dataset != "synthetic":
+                find_file(datasets, dataset, path)
+        corpus_definition(corpora, datasets, name)
+
+
+def pair_paths(corpora, name):
+    pairs = [pair for files in pair_files(corpora, name).values() for pair in files]
+    return [str(path) for pair in pairs for path in (pair.source, pair.target)] + tokenizer_file(corpora, name)
+
+
+PLACES = {
+    "characters": lambda corpora, name: [text_file(corpora, name)],
+    "language": lambda corpora, name: [*split_files(corpora, name).values(), *merges_file(corpora, name)],
+    "translation": pair_paths,
+    "unigrams": shards,
+}
 
 
 def test_tiny_shakespeare_is_pinned():
@@ -212,3 +230,80 @@ def test_what_a_caller_changes_stays_with_the_caller():
     texts = {"c": {"kind": "characters", "synthetic": {"seed": 1}, "splits": {"train": 1.0}}}
     corpus_definition(texts, {}, "c")["synthetic"]["seed"] = 2
     assert texts["c"]["synthetic"]["seed"] == 1
+
+
+def translation(**changes):
+    texts = {split: [{"dataset": "d", "source": f"{split}.de", "target": f"{split}.en"}] for split in SPLITS}
+    entry = {
+        "kind": "translation",
+        "languages": {"source": "de", "target": "en"},
+        "files": texts,
+        "preparation": {"normalise": "none", "tokenise": "none"},
+        "tokenizer": {"name": "sentencepiece", "types": 80},
+    }
+    entry |= changes
+    return {"c": {key: value for key, value in entry.items() if value is not None}}
+
+
+TRAIN_ALONE = {"train": [{"dataset": "d", "source": "a", "target": "b"}]}
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (translation(languages={"source": "de"}), r"c.languages"),
+        (translation(files=None), r"c.files is missing"),
+        (translation(files=TRAIN_ALONE), "c needs its valid split"),
+        (translation(files=TRAIN_ALONE, held_out={"valid": 2, "seed": 1}), "c needs its test split"),
+        (translation(held_out={"every": 23}), "c needs its valid split"),
+        (translation(held_out={"every": 23, "seed": 1}), r"c.held_out"),
+        (translation(files={**TRAIN_ALONE, "valid": [{"dataset": "d", "source": "a"}]}), r"c.files.valid.0"),
+        (translation(domains={"test": [{"dataset": "d", "file": "a.csv"}]}), r"c.domains.test.0"),
+        (translation(preparation={"normalise": "moses"}), "tokenise"),
+        (translation(tokenizer={"name": "bpe_joint"}), "merges"),
+        (translation(tokenizer={"name": "sentencepiece", "types": 80, "model": MERGES}), r"c.tokenizer"),
+        (translation(external_counts={"c4": "c"}), "names c, which is no corpus of kind unigrams"),
+        (translation() | {"r": {"kind": "translation", "reverse_of": "x"}}, "r.reverse_of needs a corpus"),
+        (translation() | {"r": {"kind": "translation", "reverse_of": "c", "held_out": None}}, "held_out"),
+        ({"t": {"kind": "unigrams", "dataset": "d"}}, "files"),
+    ],
+)
+def test_a_wrong_translation_names_file_and_key(write, value, message):
+    path = write(value)
+    with pytest.raises(UserError, match=message) as raised:
+        load_corpora(path)
+    assert str(path) in str(raised.value)
+
+
+def test_texts_of_pairs_their_reverse_and_other_text(write, tmp_path):
+    table = [{"dataset": "e", "file": "t.csv", "columns": {"source": "De", "target": "En"}}]
+    corpora = translation(domains={"web": table}, external_counts={"c4": "t"})
+    corpora |= {"r": {"kind": "translation", "reverse_of": "c"}}
+    corpora |= {"t": {"kind": "unigrams", "dataset": "d", "files": ["en/a.json.gz"]}}
+    corpora = load_corpora(write(corpora))
+    files = pair_files(corpora, "c", tmp_path)
+    assert list(files) == [*SPLITS, "domain.web"]
+    assert files["valid"][0].target == tmp_path / "resources/d/valid.en"
+    assert files["domain.web"][0].columns == ("De", "En")
+    assert files["domain.web"][0].source == files["domain.web"][0].target == tmp_path / "resources/e/t.csv"
+    assert pair_files(corpora, "r") == {}
+    assert (corpora_of_kind(corpora, "translation"), corpora_of_kind(corpora, "translation", reverse=True)) == (
+        ["c"],
+        ["r"],
+    )
+    assert shards(corpora, "t") == ["resources/d/en/a.json.gz"]
+    assert external_text(corpora, "c", "c4") == "t"
+    with pytest.raises(UserError, match=r"corpus r .* no external_counts named c4"):
+        external_text(corpora, "r", "c4")
+    # Other text changes a run that starts from it, not how pairs are encoded.
+    assert corpus_params(corpora, "c") == corpus_params(translation(domains={"web": table}), "c")
+
+
+def test_definition_of_a_translation_holds_checksums_and_says_if_it_is_reversed():
+    definition = real_definition("multi30k_de-en")
+    assert definition["files"]["train"][0]["source"].startswith("sha256:2c2b73fd")
+    assert definition["domains"]["newstest2014"][0]["target"].startswith("sha256:7294bccf")
+    assert definition["external_counts"]["c4"]["checksums"][0].startswith("sha256:9e9fa1ad")
+    assert "dataset" not in json.dumps(definition)
+    assert real_definition("multi30k_en-de") == definition | {"reversed": True}
+    assert real_definition("afromt_af-en")["tokenizer"]["model"].startswith("sha256:4ec7949b")

@@ -12,8 +12,9 @@ from raretok.errors import UserError
 # Raised whenever the same entry gives other bytes: a changed way to make texts of a kind or to prepare them. The
 # sources of those are no inputs of their rules, because a comment there would train every model again.
 FORMAT = {"characters": 1, "language": 1, "translation": 1, "unigrams": 1}
+SPLITS = ("train", "valid", "test")
 # The files of a synthetic pair of languages.
-SYNTHETIC_SPLITS = ("train", "valid", "test", "domain.second")
+SYNTHETIC_SPLITS = (*SPLITS, "domain.second")
 # The package lives in <project>/workflow/raretok, the schemas in <project>/config/schemas.
 SCHEMAS = Path(__file__).parents[3] / "config" / "schemas"
 
@@ -179,7 +180,7 @@ def pair_files(corpora: dict, name: str, root: Path | str = ".") -> dict[str, li
             split: [PairFiles(folder / f"{split}.source.txt", folder / f"{split}.target.txt")]
             for split in SYNTHETIC_SPLITS
         }
-    parts = dict(corpus.get("files", {}))
+    parts = {split: corpus["files"][split] for split in SPLITS if split in corpus.get("files", {})}
     parts |= {f"domain.{domain}": files for domain, files in corpus.get("domains", {}).items()}
     return {split: [_pair_of_files(files, Path(root)) for files in listed] for split, listed in parts.items()}
 

@@ -105,7 +105,7 @@ def _read_table(files: PairFiles) -> Iterator[tuple[int, str, int, str]]:
                 raise UserError(f"{path} has no column {column}; it has {', '.join(header)}: correct `columns`")
         places = [header.index(column) for column in files.columns]
     try:
-        for row in rows:
+        for row in filter(None, rows):
             if len(row) <= max(places):
                 raise UserError(f"{path}, line {rows.line_num} has {len(row)} columns; correct the table or `columns`")
             yield rows.line_num, row[places[0]], rows.line_num, row[places[1]]
