@@ -15,6 +15,7 @@ from raretok.__main__ import main
 from raretok.reporting import translated
 from raretok.reporting.claims import judge_paper
 from raretok.reporting.collect import read_item
+from raretok.reporting.corpus_names import corpus_title
 from raretok.reporting.definition import parse_definition
 from raretok.reporting.figure import drawing
 from raretok.reporting.figures.style import house_style
@@ -286,7 +287,7 @@ def test_a_tie_is_within_one_standard_error_of_the_mean(tmp_path):
     ],
 )
 def test_corpora_as_people_write_them(name, title):
-    assert translated.corpus_title(name) == title
+    assert corpus_title(name) == title
 
 
 def test_the_page_shows_natural_bias(bias, tmp_path):

@@ -5,13 +5,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from raretok.reporting.corpus_names import corpus_title
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.results import (
-    GPT2_COLUMNS,
     NEEDS_FINITE,
     Printed,
     Results,
-    gpt2_values,
     printed_numbers,
     summarise,
 )
@@ -24,6 +23,9 @@ FURTHER = [{"title": "Weights after the last step", "reading": "last step", "che
 NOTES_ON_CHECKPOINT = {"last": "weights after the last step, not the best by validation loss"}
 # What a scaled run derives in place of a printed hyper-parameter (inventory 5.3): key of the record, printed name.
 DERIVED = {"alpha": "alpha", "memory": "K", "i_r": "i_r", "mu_1": "mu_1", "mu_2": "mu_2"}
+
+# Which values are better, of metrics that a paper does not print.
+DIRECTIONS = {"bleu": "up", "chrf": "up"}
 
 
 @dataclass(frozen=True)
@@ -169,6 +171,7 @@ def _metric_cell(
         printed.note if printed and not grid.title and not printed.note.startswith("repeats") else "",
         missing if missing != NOT_RUN else "",
         derived if not grid.title else "",
+        _corpus_remark(definition, view.experiment) if not grid.title else "",
     ]
     reading = ", ".join(filter(None, [method.reading, grid.reading]))
     return Cell(
@@ -183,10 +186,16 @@ def _metric_cell(
         note="; ".join(filter(None, notes)),
         remarks=tuple(filter(None, remarks)),
         format=how.get("format", ".4g"),
-        direction=printed.direction if printed else "none",
+        direction=printed.direction if printed else DIRECTIONS.get(how["metric"], "none"),
         block=grid.title,
         reading=grid.reading,
     )
+
+
+def _corpus_remark(definition: Definition, experiment: str) -> str:
+    """What a scaled translation is of, whose direction may be another; nothing at the paper's scale."""
+    translates = "beam" in definition.settings.get(experiment, {}).get("evaluation", {})
+    return "" if definition.comparable or not translates else f"text of {corpus_title(definition.corpus(experiment))}"
 
 
 def _data_cell(
@@ -257,43 +266,6 @@ def mark_best(cells: list[Cell]) -> list[Cell]:
         )
         for cell in cells
     ]
-
-
-def gpt2_cells(definition: Definition, item: str, results: Results, published: Path) -> list[Cell]:
-    """Effective margin and alpha of GPT-2 (stop_jostling, table 3), from `gpt2/<repository>.json`."""
-    printed = printed_numbers(published, definition.paper)
-    formats = {"d_model": ".0f", "margin": ".2f", "alpha": ".3f", "sigma": ".2g"}
-    cells = []
-    for row, model in definition.gpt2["models"].items():
-        measured = results.gpt2(model["repository"])
-        for column in ("d_model", *GPT2_COLUMNS):
-            found = gpt2_values(measured, column)
-            # Pre-trained weights and the width have no seed, hence no spread.
-            summary = summarise(found) if isinstance(found, dict) else None
-            value = summary.mean if summary else found
-            number = printed.get((item, row, column, ""))
-            # A measurement says itself why a part of it is missing: no weights were given.
-            missing = ((measured or {}).get("reason") or NOT_RUN) if value is None else ""
-            notes = [number.note if number else NOT_PRINTED, missing]
-            if column == "d_model":
-                shown = "d_model"
-            else:
-                shown = "sigma" if column.endswith("_sigma") else GPT2_COLUMNS[column][1]
-            cells.append(
-                Cell(
-                    row=row,
-                    column=column,
-                    published=number.text if number else "",
-                    value=value,
-                    spread=summary.spread if summary else None,
-                    seeds=summary.seeds if summary else 0,
-                    difference=difference(definition, value, number),
-                    note="; ".join(filter(None, notes)),
-                    remarks=(missing,) if missing and missing != NOT_RUN else (),
-                    format=formats[shown],
-                )
-            )
-    return cells
 
 
 def difference(definition: Definition, value: float | None, printed: Printed | None) -> float | None:

@@ -10,10 +10,11 @@ from raretok.files import atomic_path, write_text
 from raretok.reporting.collect import read_item
 from raretok.reporting.definition import Definition, parse_definition
 from raretok.reporting.generated_table import generated_cells
+from raretok.reporting.gpt2_table import gpt2_cells
 from raretok.reporting.hyperparameter_table import hyperparameter_cells
 from raretok.reporting.neighbour_table import neighbour_cells
 from raretok.reporting.results import Results
-from raretok.reporting.table_kinds import Cell, gpt2_cells, metric_cells
+from raretok.reporting.table_kinds import Cell, metric_cells
 from raretok.reporting.table_text import latex, markdown
 
 KINDS = {

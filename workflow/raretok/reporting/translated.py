@@ -15,20 +15,6 @@ ALC = {BLEU: "alc_bleu", CHRF: "alc_chrf"}
 FIRST, WHOLE = "early", "full"
 # Slope of mean log p(y) against unigram log-frequency: name of the group, with the bias in its place and dropped.
 SLOPE, WITH_BIAS, WITHOUT_BIAS = "calibration_slope", "full", "without_bias"
-# Names of corpora as people write them; others are shown as they are.
-NAMES = {"afromt": "AfroMT", "autshumato": "Autshumato", "iwslt14": "IWSLT14", "kirundi": "Kirundi"}
-NAMES |= {"multi30k": "Multi30k", "wmt14": "WMT14"}
-
-
-def corpus_title(name: str) -> str:
-    """A parallel corpus as people write it: `multi30k_de-en_bpe` is Multi30k De-En (bpe)."""
-    corpus, _, rest = name.partition("_")
-    if corpus == "synthetic":
-        more = rest.removeprefix("translation").removeprefix("_")
-        return f"made-up pair ({more})" if more else "made-up pair"
-    direction, _, more = rest.partition("_")
-    words = [NAMES.get(corpus, corpus), "-".join(part.capitalize() for part in direction.split("-"))]
-    return " ".join(filter(None, words)) + (f" ({more})" if more else "")
 
 
 def domains(results: Results, experiment: str) -> list[str]:

@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from raretok.reporting import translated
+from raretok.reporting.corpus_names import corpus_title
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.figures.language import (
     LOOKS,
@@ -83,7 +84,7 @@ def figure7(definition: Definition, item: str, results: Results) -> Drawn:
 
 
 def _corpus(definition: Definition, method: Method) -> str:
-    return translated.corpus_title(definition.corpus(method.experiment))
+    return corpus_title(definition.corpus(method.experiment))
 
 
 def _planes(definition: Definition, item: str, results: Results) -> Drawn:

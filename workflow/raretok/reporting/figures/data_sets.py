@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from raretok.reporting import translated
+from raretok.reporting.corpus_names import corpus_title
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.figures.language import panels_over_legend
 from raretok.reporting.figures.style import BLACK, BLUE, GREEN, ORANGE, not_run, sheet
@@ -56,8 +56,8 @@ def _first(grid: np.ndarray, number: int) -> list[Axes]:
 def title_of(definition: Definition, experiment: str, more: str = "") -> str:
     """The corpus that an experiment really has, and below it the paper's where that is another."""
     corpus = definition.corpus(experiment)
-    title = translated.corpus_title(corpus) + more
-    return title if corpus == experiment else f"{title}\nin place of {translated.corpus_title(experiment)}"
+    title = corpus_title(corpus) + more
+    return title if corpus == experiment else f"{title}\nin place of {corpus_title(experiment)}"
 
 
 def six(definition: Definition) -> list[str]:

@@ -10,6 +10,7 @@ from functools import partial
 import numpy as np
 
 from raretok.reporting import translated
+from raretok.reporting.corpus_names import corpus_title
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.figures.bias_along_training import bias_curves, divergences, validation_curves
 from raretok.reporting.figures.data_sets import (
@@ -70,7 +71,7 @@ def figure4(definition: Definition, item: str, results: Results) -> Drawn:
         axes.set_ylabel("mean log-probability of the gold token")
     if not drawn:
         return figure, NOT_RUN
-    corpus = translated.corpus_title(definition.corpus(methods[0].experiment))
+    corpus = corpus_title(definition.corpus(methods[0].experiment))
     return figure, (
         f"{corpus}, test text, in nats. Points: tokens of the first seed in bins of equal width of their type's "
         "frequency, the larger the more tokens; line: least squares through the bins, its slope a mean over seeds. "
@@ -169,7 +170,7 @@ def figure11(definition: Definition, item: str, results: Results) -> Drawn:
     axes.set(xlabel="update at which the standard objective returns (log scale)", ylabel="test BLEU (0 to 1)")
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
     seeds = max([len(plain), *(len(of) for points in swept.values() for of in points.values())])
-    corpus = translated.corpus_title(definition.corpus(base.experiment))
+    corpus = corpus_title(definition.corpus(base.experiment))
     spread = f"Mean over {seeds} seeds; bars and band: standard error." if seeds > 1 else "One seed."
     return figure, (
         f"{corpus}. Data set, strengths and numbers of updates are ours: the paper prints none. "

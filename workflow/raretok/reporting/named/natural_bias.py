@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from raretok.reporting import translated
+from raretok.reporting.corpus_names import corpus_title
 from raretok.reporting.definition import Method
 from raretok.reporting.named.evidence import Evidence, Found
 from raretok.reporting.predicates import Missing, Truth, all_of, at_least, difference, greater
@@ -232,7 +233,7 @@ def out_of_domain(evidence: Evidence) -> Found:
             values = [_ood(here, name, domain) for name in (NONE, ZERO, UNIGRAM)]
             parts.append(here.per_seed(lambda *_: Truth(True, 0.0), *values))
             means = ", ".join(f"{float(np.mean(list(of.values()))):.2f}" for of in values)
-            said.append(f"{translated.corpus_title(evidence.definition.corpus(experiment))} on {domain} {means}")
+            said.append(f"{corpus_title(evidence.definition.corpus(experiment))} on {domain} {means}")
     if not parts:
         raise Missing("no other domain was translated")
     return _all(parts), None, f"no bias, zero, log-unigram: {'; '.join(said)}; nothing is claimed of their order"
