@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import threading
 
 import numpy as np
 import pytest
@@ -224,6 +225,29 @@ def test_translating_leaves_a_model_in_training_as_it_was():
     assert translate(model, [], 2) == []
     with pytest.raises(ValueError, match="no id, not even </s>"):
         translate(model, [np.array([], dtype=np.int64)], 2)
+
+
+def test_threads_search_several_batches_at_once():
+    model = random_model(16, 24)
+    sources = random_sources(6, 24, number=30)
+    expected = translate(model, sources, 3, batch_tokens=10_000)
+    before = torch.get_num_threads()
+    threads = set()
+    model.decoder_norm.register_forward_hook(lambda *_: threads.add(threading.get_ident()))
+    torch.set_num_threads(2)
+    try:
+        assert translate(model, sources, 3, batch_tokens=100) == expected
+        assert torch.get_num_threads() == 2
+        assert threads
+        assert threading.get_ident() not in threads
+        model.decoder_norm.register_forward_hook(lambda *_: 1 / 0)
+        model.train()
+        with pytest.raises(ZeroDivisionError):
+            translate(model, sources, 3, batch_tokens=100)
+        assert model.training
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize(("columns", "number"), [(640, 10), (77, 3), (7, 3), (7, 9), (130, 40), (1024, 1)])
