@@ -146,18 +146,18 @@ def checked_alpha(alpha: float, facts) -> float:
     """alpha for this training, derived where the run is a scaled one (inventory 5.3).
 
     A scaled run has other counts per update than the paper. The alpha that the paper selected (`rare.alpha`) becomes
-    the bound that makes `rare.share` of the types rare over the training split; other alphas keep their ratio to it.
+    the bound that makes `rare.share` of the types that are targets rare over the training split; other alphas keep their ratio to it.
     Raises UserError where no type that occurs, or every one, would be rare.
     """
     import numpy as np
 
     counts = np.asarray(facts.counts, dtype=np.int64)
     plain = np.delete(counts, list(facts.special))
+    # Types that never are targets, as words of the source language, are always rare, and say nothing.
+    plain = plain[plain > 0]
     per_update = facts.tokens_per_step / max(1, counts.sum())
     if facts.rare is not None:
-        alpha = alpha / facts.rare["alpha"] * bound_of_share(plain, facts.rare["share"] * len(counts)) * per_update
-    # Types that only fill the vocabulary up are always rare, and say nothing.
-    plain = plain[plain > 0]
+        alpha = alpha / facts.rare["alpha"] * bound_of_share(plain, facts.rare["share"] * len(plain)) * per_update
     rare = int((plain * per_update < alpha).sum())
     if rare == 0:
         raise UserError(
