@@ -29,8 +29,6 @@ rule align:
         record="<results>/alignments/{corpus}/train.json",
     log:
         "<logs>/align/{corpus}.txt",
-    wildcard_constraints:
-        corpus=TABLE.corpora_of_kind("translation"),
     conda:
         "../../envs/raretok.yaml"
     threads: 1

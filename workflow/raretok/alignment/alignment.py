@@ -76,7 +76,10 @@ def align(
         expected = write_joined(source, target, joined)
         if tool == "systran":
             pairs, links = write_links(output, systran.align(source, target, joined, folder))
-            made = {"version": version("systran-align"), "options": systran.OPTIONS}
+            made = {
+                "version": version("systran-align"),
+                "options": systran.OPTIONS | {"link_tension": systran.LINK_TENSION},
+            }
         else:
             pairs, links = write_links(output, fast_align.align(joined, symmetrisation, folder))
             made = {"version": fast_align.versions(), "options": list(fast_align.OPTIONS)}

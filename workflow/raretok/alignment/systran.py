@@ -23,6 +23,9 @@ OPTIONS = {
     "prob_align_null": 0.08,
     "beam_threshold": CUT,
 }
+# The library trains the diagonal's tension, but chooses links at its default, which its tables do not hold. fast_align
+# chooses them at the trained one.
+LINK_TENSION = 4.0
 # Pairs aligned at a time.
 PAIRS = 20_000
 
