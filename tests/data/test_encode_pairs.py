@@ -80,19 +80,25 @@ def test_ids_texts_pieces_and_counts_fit_together(tmp_path, texts, corpus):
                     assert codec.tokenised(ids, side) == codec.words(text, side)
 
 
-def test_valid_and_test_stay_whole_and_train_is_cleaned(tmp_path, texts):
+@pytest.mark.parametrize("measure", ["tokens", "pieces"])
+def test_valid_and_test_stay_whole_and_train_is_cleaned(tmp_path, texts, measure):
     (tmp_path / "short").write_text("Dor kel.\n" * 3)
     (tmp_path / "long").write_text("The wick moms the shu.\n" * 3)
     unlike = PairFiles(tmp_path / "short", tmp_path / "long")
     texts = {split: [*files, unlike] for split, files in texts.items()}
     whole = prepared(tmp_path, texts, entry())
-    clean = prepared(tmp_path, texts, entry(preparation=PLAIN | {"max_length": 9, "max_ratio": 1.5}), "clean")
+    cleaning = {"max_length": 9, "max_ratio": 1.5, "measure": measure}
+    clean = prepared(tmp_path, texts, entry(preparation=PLAIN | cleaning), "clean")
     manifest = json.loads((clean.folder / "manifest.json").read_text())
     before, after = load_pairs(whole, "train"), load_pairs(clean, "train")
     assert len(after) + sum(manifest["dropped"].values()) == len(before) == 303
-    assert manifest["dropped"]["ratio"] == 3
     assert manifest["dropped"]["length"] > 0
-    lengths = [[len(line.replace(".", " .").split()) for line in after.texts(side)] for side in ("source", "target")]
+    sides = ("source", "target")
+    if measure == "tokens":
+        assert manifest["dropped"]["ratio"] == 3
+        lengths = [[len(line.replace(".", " .").split()) for line in after.texts(side)] for side in sides]
+    else:
+        lengths = [np.diff(getattr(after, f"{side}_offsets")) - 1 for side in sides]
     assert max(map(max, lengths)) == 9
     assert load_pairs(clean, "test").texts("target") == load_pairs(whole, "test").texts("target")
     assert len(load_pairs(clean, "domain.second")) == 28
@@ -128,14 +134,17 @@ def test_batches_and_chunks_of_any_size_give_the_same(tmp_path, texts, monkeypat
 
 
 def test_the_name_of_the_data_changes_with_a_reference(tmp_path, texts):
-    one = prepared(tmp_path, texts, entry())
+    corpus = entry(preparation=PLAIN | {"lower": True})
+    one = prepared(tmp_path, texts, corpus)
     folder = tmp_path / "changed"
     folder.mkdir()
     for side, path in (("source", texts["test"][0].source), ("target", texts["test"][0].target)):
-        (folder / side).write_text(path.read_text().replace(".\n", " .\n", side == "target"))
+        (folder / side).write_text(path.read_text().replace("The", "the", side == "target"))
     changed = texts | {"test": [PairFiles(folder / "source", folder / "target")]}
-    assert prepared(tmp_path, changed, entry(), "other").sha256 != one.sha256
-    assert prepared(tmp_path, texts, entry(), "again").sha256 == one.sha256
+    other = prepared(tmp_path, changed, corpus, "other")
+    assert np.array_equal(load_pairs(other, "test").target, load_pairs(one, "test").target)
+    assert other.sha256 != one.sha256
+    assert prepared(tmp_path, texts, corpus, "again").sha256 == one.sha256
 
 
 def test_the_reverse_is_what_encoding_the_other_way_gives(tmp_path, texts):
@@ -214,3 +223,9 @@ def test_counts_of_a_plain_counter(tmp_path, texts):
     for side, counts in (("source", corpus.source_counts), ("target", corpus.counts)):
         expected = Counter(piece for line in train.pieces(side) for piece in [*line.split(), "</s>"])
         assert {s: int(c) for s, c in zip(corpus.symbols, counts, strict=True) if c} == expected
+
+
+def test_each_side_has_its_language(tmp_path, texts):
+    codec = codec_of(prepared(tmp_path, texts, entry(MERGES, MOSES)))
+    assert codec.words("It isn't.", "target") == "It isn &apos;t ."
+    assert codec.words("It isn't.", "source") == "It isn &apos; t ."

@@ -26,6 +26,13 @@ def test_lines_come_back_and_learning_is_deterministic(entry, tmp_path):
     assert one.described["name"] == entry["name"]
 
 
+def test_merges_do_not_depend_on_the_order_of_lines(tmp_path):
+    for name, lines in (("a", LINES), ("b", LINES[::-1])):
+        (tmp_path / name).mkdir()
+        pieces.learn("c", BPE, iter(lines)).save(tmp_path / name)
+    assert (tmp_path / "a" / pieces.CODES).read_bytes() == (tmp_path / "b" / pieces.CODES).read_bytes()
+
+
 def test_sentencepiece_does_not_know_what_it_has_not_seen():
     tokenizer = pieces.learn("c", SENTENCEPIECE, iter(LINES))
     assert "<unk>" in tokenizer.split(["the ☃"])[0]

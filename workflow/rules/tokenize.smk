@@ -138,7 +138,7 @@ rule encode_pairs:
         "../../envs/raretok.yaml"
     threads: 2
     resources:
-        mem_mb=4096,
+        mem_mb=8192,
     params:
         entry=TABLE.corpus_entry_of,
         folder=subpath(output.manifest, parent=True),

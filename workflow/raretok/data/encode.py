@@ -14,13 +14,12 @@ from pathlib import Path
 
 import numpy as np
 
-from raretok.data.catalogue import find_corpus, load_corpora
+from raretok.data.catalogue import SPLITS, find_corpus, load_corpora
 from raretok.data.corpora import COUNTS, VOCABULARY, digest
 from raretok.data.tokenizers import BPE, SPECIAL, TOKENIZER, UNKNOWN, Words, read_merges, train_merges
 from raretok.errors import UserError
 from raretok.files import atomic_path, write_json
 
-SPLITS = ("train", "valid", "test")
 # Bytes of text in a batch, and of the longest line that is taken: a line is tokenised as one, in memory.
 BATCH, LONGEST_LINE = 2**20, 2**22
 # Text that merges are learnt on at most: the library keeps its different words in memory. Of a larger one, where a part

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from raretok.data import held_out, pieces
-from raretok.data.catalogue import find_corpus, load_corpora, pair_files, tokenizer_file
+from raretok.data.catalogue import SPLITS, find_corpus, load_corpora, pair_files, tokenizer_file
 from raretok.data.encode import LEARNT_BYTES, order_by_frequency
 from raretok.data.pair_folder import SIDES, write_final, write_manifest, write_raw
 from raretok.data.parallel import PairFiles, read_pairs
@@ -174,13 +174,13 @@ def _splits(name: str, corpus: Mapping, texts: Mapping[str, Prepared]) -> dict[s
         pairs = np.frombuffer(bytes(train.digests), dtype=f"V{size}")
         part = held_out.assign(pairs, corpus.get("held_out"), elsewhere)
         train.dropped["in another split"] += int((part == held_out.DROPPED).sum())
-        chosen = {split: part == number for number, split in enumerate(held_out.SPLITS)}
+        chosen = {split: part == number for number, split in enumerate(SPLITS)}
     splits = {"train": (train, chosen.get("train"))}
     for split in ("valid", "test"):
         if split not in texts and split not in chosen:
             raise UserError(f"corpus {name} of config/corpora.yaml has no {split} split; give it `files` or `held_out`")
         splits[split] = (texts[split], None) if split in texts else (train, chosen[split])
-    return splits | {split: (text, None) for split, text in texts.items() if split not in held_out.SPLITS}
+    return splits | {split: (text, None) for split, text in texts.items() if split not in SPLITS}
 
 
 def _tokenizer(name: str, entry: Mapping, train: Split, model: Path | None):

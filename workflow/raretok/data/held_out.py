@@ -7,7 +7,7 @@ import numpy as np
 
 from raretok.errors import UserError
 
-SPLITS = ("train", "valid", "test")
+# Places in catalogue.SPLITS.
 TRAIN, VALID, TEST, DROPPED = 0, 1, 2, 255
 # A digest's bytes: of 10^8 pairs two are alike by accident with probability 10^-23.
 DIGEST = 16

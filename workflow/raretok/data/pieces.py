@@ -161,8 +161,8 @@ def _learn_merges(name: str, merges: int, lines: Iterable[str]) -> str:
     from subword_nmt.learn_bpe import learn_bpe
 
     words = Counter(word for line in lines for word in line.split())
-    # The library numbers words in their order here, and breaks ties by text.
-    listed = io.StringIO("".join(f"{word} {count}\n" for word, count in sorted(words.items())))
+    # The library breaks ties by text, so the order of words does not matter.
+    listed = io.StringIO("".join(f"{word} {count}\n" for word, count in words.items()))
     codes = io.StringIO()
     with redirect_stderr(io.StringIO()):
         learn_bpe(listed, codes, merges, is_dict=True)
