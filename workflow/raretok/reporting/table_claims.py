@@ -39,8 +39,9 @@ def of_this_scale(predicate: str, definition: Definition) -> str:
     left_out = {repr(group) for table, group, _ in left_out_groups(definition) if f"'{table}'" in predicate}
 
     def shortened(match: re.Match) -> str:
-        kept = [value for value in re.findall(r"'[^']*'", match[1]) if value not in left_out]
-        return f"in ({','.join(kept)},)" if kept else match[0]
+        values = re.findall(r"'[^']*'", match[1])
+        kept = [value for value in values if value not in left_out]
+        return f"in ({','.join(kept)},)" if 0 < len(kept) < len(values) else match[0]
 
     return LOOP.sub(shortened, predicate)
 
