@@ -17,8 +17,8 @@ from raretok.evaluation.co_occurrences import CoOccurrences
 from raretok.evaluation.similarity import unit_rows
 
 TAU = 10.0
-# Products held at a time, in float32.
-CELLS = 2**25
+# Products held at a time, in float32. More, and getting memory costs as much as the exponentials.
+CELLS = 2**22
 
 
 def align_similarity(
