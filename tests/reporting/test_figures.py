@@ -50,7 +50,9 @@ def test_figure2_shows_the_expected_counts(scale):
 
 
 def test_reporting_needs_no_torch():
-    names = "tables figure claims page collect record figures.stop_jostling figures.agg figures.agps"
+    names = (
+        "tables figure claims page collect record figures.stop_jostling figures.agg figures.agps figures.natural_bias"
+    )
     imports = ", ".join(f"raretok.reporting.{name}" for name in names.split())
     command = [sys.executable, "-c", f"import sys, {imports}; sys.exit('torch' in sys.modules)"]
     assert subprocess.run(command, cwd=ROOT / "workflow").returncode == 0
