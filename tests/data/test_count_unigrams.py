@@ -10,11 +10,11 @@ import pytest
 
 from raretok.__main__ import main
 from raretok.data import count_unigrams as module
+from raretok.data.catalogue import PairFiles
 from raretok.data.corpora import load_manifest
 from raretok.data.count_unigrams import count_shard
 from raretok.data.encode_pairs import encode_pairs
 from raretok.data.merge_counts import merge
-from raretok.data.parallel import PairFiles
 from raretok.data.synthetic_pairs import write_documents, write_pairs
 from raretok.data.tokenizers import codec_of
 from raretok.errors import UserError

@@ -9,10 +9,10 @@ import pytest
 from raretok.__main__ import main
 from raretok.data import encode_pairs as module
 from raretok.data import pair_folder
+from raretok.data.catalogue import PairFiles
 from raretok.data.corpora import load_manifest
 from raretok.data.encode_pairs import encode_pairs
 from raretok.data.pairs import END, load_pairs
-from raretok.data.parallel import PairFiles
 from raretok.data.reverse_pairs import reverse_pairs
 from raretok.data.synthetic_pairs import write_pairs
 from raretok.data.tokenizers import codec_of

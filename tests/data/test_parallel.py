@@ -5,7 +5,8 @@ from collections import Counter
 
 import pytest
 
-from raretok.data.parallel import PairFiles, read_pairs
+from raretok.data.catalogue import PairFiles
+from raretok.data.parallel import read_pairs
 from raretok.errors import UserError
 
 

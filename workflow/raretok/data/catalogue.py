@@ -6,7 +6,6 @@ from functools import cache
 from pathlib import Path
 
 from raretok.configuration import canonical_json, read_config
-from raretok.data.parallel import PairFiles
 from raretok.errors import UserError
 
 # Raised whenever the same entry gives other bytes: a changed way to make texts of a kind or to prepare them. The
@@ -55,6 +54,15 @@ class Wanted:
     @property
     def name(self) -> str:
         return self.member.path if self.member else self.file.path
+
+
+@dataclass(frozen=True)
+class PairFiles:
+    """The two sides of a parallel text; where `columns` (header names, or numbers from 1) are given, one table."""
+
+    source: Path
+    target: Path
+    columns: tuple[str | int, str | int] | None = None
 
 
 def load_datasets(path: Path | str = "config/datasets.yaml") -> dict:

@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 
 from raretok.data import held_out, pieces
-from raretok.data.catalogue import SPLITS, find_corpus, load_corpora, pair_files, tokenizer_file
+from raretok.data.catalogue import SPLITS, PairFiles, find_corpus, load_corpora, pair_files, tokenizer_file
 from raretok.data.encode import LEARNT_BYTES, order_by_frequency
 from raretok.data.pair_folder import SIDES, write_final, write_manifest, write_raw
-from raretok.data.parallel import PairFiles, read_pairs
+from raretok.data.parallel import read_pairs
 from raretok.data.preparation import Preparation, described, reason_to_drop
 from raretok.data.tokenizers import SPECIAL
 from raretok.errors import UserError

@@ -12,10 +12,10 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
+from raretok.data.catalogue import PairFiles
 from raretok.errors import UserError
 
 SEGMENT = re.compile(r"<seg[^>]*>(.*?)</seg>", re.IGNORECASE)
@@ -25,15 +25,6 @@ TITLES = re.compile(r"</?(title|description)>")
 DAMAGED = (gzip.BadGzipFile, EOFError, zlib.error)
 # A line is in memory as a whole.
 LONGEST_LINE = 2**24
-
-
-@dataclass(frozen=True)
-class PairFiles:
-    """The two sides of a parallel text; where `columns` (header names, or numbers from 1) are given, one table."""
-
-    source: Path
-    target: Path
-    columns: tuple[str | int, str | int] | None = None
 
 
 def read_pairs(files: PairFiles, empty: str, dropped: Counter) -> Iterator[tuple[str, str]]:
