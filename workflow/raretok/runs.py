@@ -150,9 +150,11 @@ class RunTable:
 
     def evaluation(self, experiment: str) -> str:
         """Canonical JSON of how an experiment's runs are evaluated."""
-        for paper in self.papers.values():
+        for name, paper in self.papers.items():
             if experiment in paper["experiments"]:
-                return canonical_json(paper["experiments"][experiment]["evaluation"])
+                settings = paper["experiments"][experiment]
+                factor = scale_factors(settings, self.published[name]["experiments"][experiment])["steps"]
+                return canonical_json(scale_evaluation(settings["evaluation"], factor))
         raise UserError(f"there is no experiment {experiment!r} in {', '.join(self.papers)}")
 
 
@@ -309,6 +311,12 @@ def scale_observation(entry: str | dict, factor: float) -> str | dict:
         else:
             scaled[key] = scale_number(value, factor)
     return scaled
+
+
+def scale_evaluation(evaluation: dict, factor: float) -> dict:
+    """An experiment's `evaluation` whose numbers of updates are those of a training `factor` times as long."""
+    ends = {"alc": [scale_number(step, factor) for step in evaluation["alc"]]} if "alc" in evaluation else {}
+    return evaluation | ends
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
