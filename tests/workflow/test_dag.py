@@ -8,8 +8,8 @@ import yaml
 from tests.workflow.conftest import PARTS, ROOT
 from tests.workflow.running import snakemake
 
-# Trainings of the three papers with one seed.
-MODELS = {"stop_jostling": 48, "agg": 20, "agps": 5}
+# Trainings of the papers with one seed at scale smoke.
+MODELS = {"stop_jostling": 48, "agg": 25, "agps": 13, "natural_bias": 15}
 TABLE8 = "results/smoke/tables/stop_jostling/table8.csv"
 
 
