@@ -322,8 +322,9 @@ class Workflow(RunTable):
         compared = entry.get("experiments")
         if compared == "all":
             return self.experiments_of(paper, method)
-        if entry.get("kind") == "metrics" and compared:
-            return list(compared.values())
+        if compared:
+            trained = self.published[paper]["methods"][method].get("experiments", self.published[paper]["experiments"])
+            return [experiment for experiment in compared.values() if experiment in trained]
         return [self.experiment_shown(paper, method, item)]
 
     def definition(self, paper: str, item: str | None = None) -> str:
@@ -345,6 +346,7 @@ class Workflow(RunTable):
                     name: {
                         "label": method["label"],
                         "experiment": self.experiment_shown(paper, name, item),
+                        "trained": self.experiments_of(paper, name),
                         "seeds": self.seeds,
                         "groups": method.get("groups"),
                     }
