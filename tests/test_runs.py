@@ -2,6 +2,7 @@
 
 import copy
 import csv
+import json
 import re
 import shutil
 import subprocess
@@ -133,11 +134,70 @@ def test_all_trainings_of_the_language_models(language_models):
     assert len([name for name in names if name[0] == "empirical"]) == 8
     assert len([name for name in names if name[0] == "language_model" and name[1] not in further[0]]) == 11
     assert len([name for name in names if name[0] == "agps_language_model" and name[1] not in further[1]]) == 3
-    assert len({run.hash for run in language_models.runs.values()}) == len(names) == 8 + 12 + 5
+    names = [name for name in names if "translation" not in name[0]]
+    assert len(names) == 8 + 12 + 5
+
+
+def test_all_trainings_that_translate():
+    """Inventory 5.2: natural_bias on seven data sets; MLE, AGG, AGPS and what they are compared with, base and big."""
+    table = load(scale="paper", seeds=1, papers=["agg", "agps", "natural_bias"])
+    names = [(run.experiment, run.method) for run in table.runs.values()]
+    assert len({run.hash for run in table.runs.values()}) == len(names)
+    starts = [name for name in names if name[1] in ("none", "zero", "unigram")]
+    assert len(starts) == 7 * 3
+    assert sum(name[1].startswith("regularised") for name in names) == 8
+    assert [name for name in names if name[1] == "c4"] == [("iwslt14_de-en", "c4"), ("wmt14_de-en", "c4")]
+    for experiment, methods in (("translation", 5), ("agps_translation", 6)):
+        assert len([name for name in names if name[0] == f"{experiment}_big"]) == methods
+    assert len([name for name in names if name[0] == "agps_translation_base"]) == 8  # two that freeze rare words
+
+
+def test_an_update_of_a_translation_model_has_the_papers_tokens():
+    for run in load(scale="paper", seeds=1, papers=["agg", "agps"]).runs.values():
+        if "translation" in run.experiment:
+            assert run.settings["training"]["batch_tokens"] * run.settings["training"]["accumulation"] == 65536
+
+
+def test_a_scale_can_leave_experiments_and_methods_out(project):
+    edit(
+        project / "config" / "scales" / "paper.yaml",
+        lambda s: s.update(papers={"natural_bias": {"experiments": {"wmt14_de-en": None}, "methods": {"c4": None}}}),
+    )
+    names = {
+        (run.experiment, run.method) for run in load(project, scale="paper", papers=["natural_bias"]).runs.values()
+    }
+    assert not {name for name in names if name[0] == "wmt14_de-en" or name[1] == "c4"}
+    assert ("iwslt14_de-en", "zero") in names
+
+
+def test_intervals_of_evaluation_are_scaled_with_training():
+    assert json.loads(load(scale="smoke", papers=["natural_bias"]).evaluation("iwslt14_de-en"))["alc"] == [120]
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda p: p["experiments"]["iwslt14_de-en"]["corpus"].update(name="wikitext-103"), "which is a language"),
+        (
+            lambda p: p["experiments"]["iwslt14_de-en"]["model"].update(name="decoder", layers=6),
+            "needs encoder_decoder",
+        ),
+        (lambda p: p["experiments"]["iwslt14_de-en"]["training"].pop("batch_tokens"), "batch_tokens is missing"),
+        (lambda p: p["experiments"]["iwslt14_de-en"]["evaluation"].update(beam=0), "evaluation.beam"),
+    ],
+)
+def test_a_mistake_in_a_translation_is_one_sentence(project, change, expected):
+    edit(project / "config" / "papers" / "natural_bias.yaml", change)
+    with pytest.raises(UserError) as error:
+        assert load(project, scale="paper", papers=["natural_bias"]).runs
+    assert expected in str(error.value)
+    assert "\n" not in str(error.value)
 
 
 def test_an_update_of_the_language_models_has_the_papers_tokens(language_models):
     for run in language_models.runs.values():
+        if "translation" in run.experiment:
+            continue
         training = run.settings["training"]
         assert training["batch_size"] * training["accumulation"] * run.settings["model"]["context"] == 32768
 

@@ -29,7 +29,7 @@ COMMANDS = {
     "align": ("raretok.alignment.alignment", "link the words of both sides of a parallel text"),
     "train": ("raretok.training.command", "train one run, continuing where an interrupted one stopped"),
     "evaluate": ("raretok.evaluation.command", "measure one trained run"),
-    "compare": ("raretok.evaluation.compare_command", "test whether two systems' translations differ by more than chance"),
+    "compare": ("raretok.evaluation.compare_command", "test whether translations of two systems differ by chance"),
     "measure-gpt2": ("raretok.evaluation.margins", "effective margin and alpha of a GPT-2 checkpoint"),
     "collect": ("raretok.reporting.collect", "gather the metrics of all runs into one csv"),
     "table": ("raretok.reporting.tables", "render one table of a paper, published beside reproduced"),

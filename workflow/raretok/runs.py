@@ -228,7 +228,7 @@ KINDS_IN_WORDS = {"characters": "of characters", "language": "a language", "tran
 
 
 def check_corpus(experiment: dict, corpora: dict, where: str) -> None:
-    """An experiment's `corpus`, `model`, `training` and `evaluation` must be of the corpus's kind; UserError otherwise."""
+    """What an experiment says must be of the kind of its corpus; UserError otherwise."""
     name = experiment["corpus"]["name"]
     kind = find_corpus(corpora, name)["kind"]
     if kind == "characters" and "low_resource_probability" not in experiment["corpus"]:

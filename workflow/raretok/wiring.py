@@ -271,9 +271,8 @@ class Workflow(RunTable):
         """What the config says about a table or figure, as JSON."""
         return self.definition(wildcards.paper, wildcards.item)
 
-    @property
-    def definitions(self) -> list[str]:
-        """What the config says about every paper, as JSON."""
+    def definitions_of(self, wildcards) -> list[str]:
+        """What the config says about every paper, as JSON; a function, since its {braces} are no wildcards."""
         return [self.definition(paper) for paper in self.papers]
 
     @property

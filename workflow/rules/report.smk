@@ -143,7 +143,7 @@ rule claims:
     conda:
         "../../envs/raretok.yaml"
     params:
-        definitions=TABLE.definitions,
+        definitions=TABLE.definitions_of,
         results=subpath(input.metrics, parent=True),
         published=subpath(input.claims, parent=True),
     shell:
@@ -181,7 +181,7 @@ rule page:
     conda:
         "../../envs/raretok.yaml"
     params:
-        definitions=TABLE.definitions,
+        definitions=TABLE.definitions_of,
         results=subpath(input.metrics, parent=True),
         published=subpath(input.numbers, parent=True),
     shell:

@@ -146,7 +146,8 @@ def checked_alpha(alpha: float, facts) -> float:
     """alpha for this training, derived where the run is a scaled one (inventory 5.3).
 
     A scaled run has other counts per update than the paper. The alpha that the paper selected (`rare.alpha`) becomes
-    the bound that makes `rare.share` of the types that are targets rare over the training split; other alphas keep their ratio to it.
+    the bound that makes `rare.share` of the types that are targets rare over the training split; other alphas keep
+    their ratio to it.
     Raises UserError where no type that occurs, or every one, would be rare.
     """
     import numpy as np
