@@ -60,7 +60,7 @@ def test_page_and_claims_see_the_same(load):
     definition = parse_definition(load("table8").definition(PAPER))
     assert definition.method("dut_m1").experiment == "shakespeare"
     assert definition.of("table8").method("dut_m1").experiment == "second"
-    assert definition.of("table1") is definition
+    assert definition.of("table1") == definition
 
 
 def test_a_method_that_is_not_trained_there_is_one_sentence(load):
