@@ -10,9 +10,13 @@ def test_runs_are_kept_whole_and_old_ones_go(scale, tmp_path):
     old = tmp_path / "runs" / "shakespeare" / "forgotten" / "seed1" / "metrics.json"
     old.parent.mkdir(parents=True)
     old.write_text("{}")
+    comparison = scale.folder / "comparisons" / "pairs" / "seed1.json"
+    comparison.parent.mkdir(parents=True)
+    comparison.write_text("{}")
     kept = record(scale.folder, tmp_path)
     assert len(kept) == 2 * 48
     assert not old.exists()
+    assert (tmp_path / comparison.relative_to(scale.folder)).exists()
     assert all((folder / name).exists() for folder in kept for name in ("metrics.json", "arrays.npz"))
     text = (tmp_path / "README.md").read_text()
     assert text.count("| shakespeare/") == 2 * 48

@@ -49,6 +49,11 @@ class Workflow(RunTable):
         return sources_of("raretok.evaluation.margins")
 
     @property
+    def compare_sources(self) -> list[str]:
+        """Files that can change how systems are held against each other."""
+        return sources_of("raretok.evaluation.compare_command")
+
+    @property
     def collect_sources(self) -> list[str]:
         """Files that can change the collected metrics."""
         return sources_of("raretok.reporting.collect")
@@ -210,6 +215,45 @@ class Workflow(RunTable):
     def gpus(self) -> int:
         """GPUs that a training or measurement asks for: one where config says cuda, or auto finds a driver here."""
         return int(self.config["device"] == "cuda" or (self.config["device"] == "auto" and GPU_DRIVER.exists()))
+
+    # Translations held against each other: wildcards experiment and seed.
+
+    def systems(self, experiment: str, seed: int | str) -> dict[str, str]:
+        """The translations of every method of an experiment, by method; the first is what others are held against."""
+        found = [run for run in self.runs.values() if (run.experiment, run.seed) == (experiment, int(seed))]
+        return {run.method: f"{self.folder(run)}/hypotheses.json" for run in found}
+
+    def hypotheses_of(self, wildcards) -> list[str]:
+        """Their files."""
+        return list(self.systems(wildcards.experiment, wildcards.seed).values())
+
+    def systems_of(self, wildcards) -> list[str]:
+        """Method and file of each, as METHOD=PATH."""
+        return [f"{name}={path}" for name, path in self.systems(wildcards.experiment, wildcards.seed).items()]
+
+    def references_of(self, wildcards) -> str:
+        """What should have been translated: the target side of the test split."""
+        first = next(iter(self.systems(wildcards.experiment, wildcards.seed)))
+        name = self.run(wildcards.experiment, first, wildcards.seed).settings["corpus"]["name"]
+        return f"{self.results}/data/{name}/test.target.txt"
+
+    @property
+    def comparisons(self) -> list[str]:
+        """Of every experiment that translates with more than one method, seed by seed."""
+        translated = [
+            name
+            for paper in self.papers.values()
+            for name, experiment in paper["experiments"].items()
+            if self.corpora[experiment["corpus"]["name"]]["kind"] == "translation"
+        ]
+        return self.available(
+            [
+                f"{self.results}/comparisons/{experiment}/seed{seed}.json"
+                for experiment in translated
+                for seed in self.seeds
+                if len(self.systems(experiment, seed)) > 1
+            ]
+        )
 
     # GPT-2: wildcard repository.
 

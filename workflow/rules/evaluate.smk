@@ -17,6 +17,7 @@ OUTPUTS:
     metrics    = results/<scale>/runs/<experiment>/<method>/seed<k>/metrics.json
     arrays     = results/<scale>/runs/<experiment>/<method>/seed<k>/arrays.npz
     hypotheses = results/<scale>/runs/<experiment>/<method>/seed<k>/hypotheses.json, a translation's texts by split
+    comparison = results/<scale>/comparisons/<experiment>/seed<k>.json, whether translations differ by chance
     gpt2       = results/<scale>/gpt2/<repository>.json
 
 `sources` are the files that can change a number: editing one measures again, editing a figure does not. Nothing
@@ -75,6 +76,33 @@ rule evaluate:
             --arrays {output.arrays:q} \
             --hypotheses {output.hypotheses:q} \
             >{log:q} 2>&1
+        """
+
+
+rule compare:
+    """
+    Hold the translations of all methods of {wildcards.experiment} against the first, seed {wildcards.seed}
+      - BLEU and chrF, by paired bootstrap and by approximate randomisation
+    """
+    input:
+        references=TABLE.references_of,
+        hypotheses=TABLE.hypotheses_of,
+        sources=TABLE.compare_sources,
+    output:
+        comparison="<results>/comparisons/{experiment}/seed{seed}.json",
+    log:
+        "<logs>/compare/{experiment}/seed{seed}.txt",
+    conda:
+        "../../envs/raretok.yaml"
+    params:
+        systems=TABLE.systems_of,
+    shell:
+        """
+        python -m raretok compare \
+            --references {input.references:q} \
+            --hypotheses {params.systems:q} \
+            --output {output.comparison:q} \
+            &>{log:q}
         """
 
 

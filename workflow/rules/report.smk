@@ -6,6 +6,7 @@ REQUIRED INPUTS:
     metrics   = results/<scale>/runs/<experiment>/<method>/seed<k>/metrics.json
     arrays    = results/<scale>/runs/<experiment>/<method>/seed<k>/arrays.npz
     gpt2      = results/<scale>/gpt2/<repository>.json
+    compared  = results/<scale>/comparisons/<experiment>/seed<k>.json
     published = config/published/{numbers,neighbours,hyperparameters,claims}.csv
 
 OUTPUTS:
@@ -165,6 +166,7 @@ rule page:
         metrics="<results>/metrics.csv",
         claims="<results>/claims.csv",
         shown=[path for paper in TABLE.papers for path in TABLE.items(paper)],
+        compared=TABLE.comparisons,
         numbers="config/published/numbers.csv",
         deviations="docs/deviations.md",
         template="workflow/raretok/reporting/templates/page.html.j2",

@@ -13,6 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from raretok.errors import UserError
 from raretok.files import read_json, write_text
 from raretok.reporting.definition import Definition, parse_definition
+from raretok.reporting.paired_tests import paired_tests
 from raretok.reporting.results import Results, read_results
 from raretok.reporting.table_kinds import blocks
 from raretok.reporting.table_text import axes, legend, number, prose_columns, remarks, under_heading
@@ -77,6 +78,7 @@ def _paper(definition: Definition, results: Results, claims: list[dict], publish
         "scale_note": definition.scale_note(),
         "tables": [_table(definition, item, results, published, folder) for item in definition.tables],
         "figures": [_figure(definition, item, results, folder) for item in definition.figures],
+        "paired_tests": paired_tests(definition, results.folder),
         "claims": own,
         "counts": Counter(claim["verdict"] for claim in own),
     }

@@ -18,7 +18,7 @@ from raretok.files import atomic_path, read_json, write_text
 RUN_FILES = ("metrics.json", "history.csv")
 ARRAYS = "arrays.npz"
 PLANES = ("svd", "pca")
-SCALE_FILES = "gpt2/*.json"
+SCALE_FILES = ("gpt2/*.json", "comparisons/*/*.json")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,8 +46,9 @@ def record(results: Path, output: Path) -> list[Path]:
         for name in RUN_FILES:
             _copy(folder / name, output / folder.relative_to(results) / name)
         _keep_arrays(folder / ARRAYS, output / folder.relative_to(results) / ARRAYS)
-    for path in results.glob(SCALE_FILES):
-        _copy(path, output / path.relative_to(results))
+    for pattern in SCALE_FILES:
+        for path in results.glob(pattern):
+            _copy(path, output / path.relative_to(results))
     kept = [output / folder.relative_to(results) for folder in finished]
     write_text(output / "README.md", provenance(kept))
     return kept
