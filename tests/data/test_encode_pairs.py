@@ -162,6 +162,47 @@ def test_the_reverse_is_what_encoding_the_other_way_gives(tmp_path, texts):
     assert codec_of(back).detokenised(load_pairs(back, "test").target[:5], "target")
 
 
+def test_lines_end_at_line_feeds_alone(tmp_path, texts):
+    marked = {}
+    for split, [files] in texts.items():
+        sides = []
+        for path in (files.source, files.target):
+            # In every third line, so that counting them on one side alone would show.
+            lines = path.read_text().split("\n")[:-1]
+            ends = ["\u2028", "\x85", "\v", "\x1e", "\r"]
+            lines[::3] = [line.replace(" ", ends[n % 5], 1) for n, line in enumerate(lines[::3])]
+            sides.append(tmp_path / path.name)
+            sides[-1].write_bytes("".join(f"{line}\n" for line in lines).encode())
+        marked[split] = [PairFiles(*sides)]
+    one, other = (
+        prepared(tmp_path, texts, entry(MERGES, MOSES)),
+        prepared(tmp_path, marked, entry(MERGES, MOSES), "ends"),
+    )
+    assert one.sha256 == other.sha256
+
+
+def test_what_test_sets_lose_is_told_apart(tmp_path, texts):
+    (tmp_path / "a").write_text("a\n\nb\n \n")
+    (tmp_path / "b").write_text("x\ny\nz\nw\n")
+    some = [PairFiles(tmp_path / "a", tmp_path / "b")]
+    texts = texts | {"train": texts["train"] + some, "test": some, "domain.second": some}
+    corpus = prepared(tmp_path, texts, entry(preparation=PLAIN | {"empty": "drop"}))
+    dropped = json.loads((corpus.folder / "manifest.json").read_text())["dropped"]
+    assert dropped == {"empty": 2, "empty in test": 2, "empty in domain.second": 2}
+    with pytest.raises(UserError, match=r"a, line 2 is empty"):
+        prepared(tmp_path, texts, entry(), "strict")
+
+
+@pytest.mark.parametrize("tokenizer", [PIECES, MERGES])
+def test_types_that_never_occur_print_nothing(tmp_path, texts, tokenizer):
+    corpus = prepared(tmp_path, texts, entry(tokenizer))
+    codec, line = codec_of(corpus), load_pairs(corpus, "test").target[:4].tolist()
+    unused = [number for number, symbol in enumerate(corpus.symbols) if symbol.startswith("<unused ")]
+    if not unused:
+        pytest.skip("the vocabulary is a multiple of 8 as it is")
+    assert codec.detokenised([0, *unused, *line, unused[0], 2, 1]) == codec.detokenised(line)
+
+
 def test_types_of_other_splits_alone_are_unknown(tmp_path, texts):
     (tmp_path / "a").write_text("☃ ☃☃\n")
     corpus = prepared(tmp_path, texts | {"test": [PairFiles(tmp_path / "a", tmp_path / "a")]}, entry(MERGES))

@@ -31,6 +31,12 @@ def test_lines_of_plain_and_compressed_text(write):
     assert pairs(source, target) == [("Ein Hund", "A dog"), ("zwei Katzen", "two cats")]
 
 
+@pytest.mark.parametrize("separator", ["\r", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"])
+def test_what_others_take_for_ends_of_lines_shifts_nothing(write, separator):
+    source, target = write("a.de", f"Ein{separator}Hund\nzwei\n"), write("a.en", "A dog\ntwo\n")
+    assert pairs(source, target) == [("Ein Hund", "A dog"), ("zwei", "two")]
+
+
 def test_segments_of_sgm_and_xml(write):
     source = write("a.sgm", '<srcset>\n<doc>\n<hl>\n<seg id="1">Eins</seg>\n</hl>\n<seg id="2"> Zwei </seg>\n</doc>')
     target = write("a.en.xml", '<seg id="1"> One </seg>\n<seg id="2">Two</seg>\n<url>x</url>\n')
@@ -43,6 +49,16 @@ def test_talks_keep_title_and_description(write):
     assert pairs(source, target) == [("Titel", "Title"), ("Ein Satz", "A sentence")]
 
 
+def test_marked_up_forms_become_plain_text(write):
+    # What is escaped twice is escaped once: it was text that shows how to escape.
+    escaped, plain = "R&amp;D: &quot;it’s&quot; &lt;em&gt; A & B &amp;lt;", 'R&D: "it’s" <em> A & B &lt;'
+    segments = f'<seg id="1">{escaped}</seg>\n'
+    # IWSLT's training text has no other apostrophe than the plain one.
+    sides = pairs(write("a.sgm", segments), write("a.xml.gz", gzip.compress(segments.encode())))
+    assert sides == [(plain, plain.replace("’", "'"))]
+    assert pairs(write("train.tags.de-en.de", f"{escaped}\n"), write("a.en", f"{escaped}\n")) == [(plain, escaped)]
+
+
 def test_columns_of_tables(write):
     table = write("a.csv", '\ufeffID,De,En\n1,"Ein ""Hund"", ja","A dog\ntoo"\n\n2,Katze,Cat\n')
     assert pairs(table, table, columns=("De", "En")) == [('Ein "Hund", ja', "A dog too"), ("Katze", "Cat")]
@@ -52,6 +68,13 @@ def test_columns_of_tables(write):
         pairs(table, table, columns=("De", "Fr"))
     with pytest.raises(UserError, match=r"a.tsv, line 1 has 3 columns"):
         pairs(tabs, tabs, columns=(1, 4))
+
+
+@pytest.mark.parametrize("table", ["De\rEn\na,b\n", 'De,En\na,"b\nc,d\n', 'De,En\na,"b"c\n'])
+def test_what_is_no_table(write, table):
+    path = write("a.csv", table)
+    with pytest.raises(UserError, match=r"a.csv, line \d is no row of a table"):
+        pairs(path, path, columns=("De", "En"))
 
 
 @pytest.mark.parametrize(("one", "other", "counts"), [("a\nb\nc\n", "x\n", (3, 1)), ("a\n", "x\ny\nz\nw\n", (1, 4))])

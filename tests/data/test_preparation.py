@@ -2,7 +2,7 @@
 
 import pytest
 
-from raretok.data.preparation import Preparation, described, reason_to_drop, split_compounds
+from raretok.data.preparation import Preparation, described, only_printing, reason_to_drop, split_compounds
 
 MOSES = {"normalise": "moses", "tokenise": "moses", "aggressive": True}
 
@@ -14,6 +14,13 @@ def test_moses_and_back():
     assert english.undo(line) == 'He said: "It\'s a well-known fact," 3,5 & more.'
     # Fewer words are split in one language than in another.
     assert Preparation(MOSES, "de").apply("z.B. ein Hund.") == "z.B. ein Hund ."
+
+
+def test_what_prints_nothing_is_a_blank():
+    # As remove-non-printing-char.perl has it: a soft hyphen, a joiner, private use, a control, one not assigned.
+    line = "a\u00adb\u200dc\ue000d\x96e\U000e0fffé ☃ 你"
+    assert only_printing(line) == "a b c d e é ☃ 你"
+    assert Preparation({"normalise": "moses", "tokenise": "none"}, "de").apply(line) == "a b c d e é ☃ 你"
 
 
 def test_nothing_is_done_unless_asked():

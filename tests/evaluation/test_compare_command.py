@@ -66,6 +66,22 @@ def test_what_cannot_be_compared_is_one_sentence(folder, hypotheses, more, messa
     assert not (folder / "out.json").exists()
 
 
+def test_references_are_read_line_by_line(folder):
+    expected = run(folder, "mle=one.json", "agg=other.json")["comparisons"]
+    path = folder / "references.txt"
+    # An end of line that others use, no end of the last line.
+    path.write_bytes("\r\n".join(REFERENCES).encode())
+    assert run(folder, "mle=one.json", "agg=other.json")["comparisons"] == expected
+    path.write_text("\n".join(line.replace(" ", "\u2028", 1) for line in REFERENCES))
+    assert run(folder, "mle=one.json", "agg=other.json")["sentences"] == 20
+    path.write_bytes(b"a\n\xff\n")
+    with pytest.raises(UserError, match=r"references.txt is not UTF-8: .* in line 2"):
+        run(folder, "mle=one.json", "agg=other.json")
+    path.unlink()
+    with pytest.raises(UserError, match=r"references.txt does not exist"):
+        run(folder, "mle=one.json", "agg=other.json")
+
+
 def test_translations_of_another_text_are_refused(folder):
     (folder / "other.json").write_text(json.dumps({"test": OTHER[1:]}))
     with pytest.raises(UserError, match="has 19 translations of test, but there are 20 references"):

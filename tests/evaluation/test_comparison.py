@@ -1,6 +1,9 @@
 """Paired tests of two systems' translations: against sacrebleu itself, and where the answer is known."""
 
 import os
+import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -39,6 +42,35 @@ def test_values_are_sacrebleus(texts):
             assert "version:" in one.signature
     assert "|bs:100|" in results["bleu", "bootstrap"].signature
     assert "|ar:100|" in results["bleu", "randomisation"].signature
+
+
+def test_values_intervals_and_probabilities_are_those_of_sacrebleus_program(texts, tmp_path):
+    references, good, _ = texts
+    # Nearly as good, so that the probability is neither small nor one.
+    other = [line.rpartition(" ")[0] if i % 9 == 0 else line for i, line in enumerate(good)]
+    other = [
+        reference if i % 7 == 0 else line for i, (line, reference) in enumerate(zip(other, references, strict=True))
+    ]
+    for name, lines in (("references", references), ("first", good), ("second", other)):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+    results = found(compare(good, other, references, samples=100, seed=7))
+    for test, option in (("bootstrap", "bs"), ("randomisation", "ar")):
+        command = [sys.executable, "-m", "sacrebleu", "references", "-i", "first", "second", "-m", "bleu", "chrf"]
+        command += [f"--paired-{option}", f"--paired-{option}-n", "100", "-f", "latex", "-w", "4"]
+        environment = os.environ | {SEED_VARIABLE: "7"}
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+        # One row a system, one column a metric: score, mean and half the interval of a bootstrap, p of the second.
+        printed = [line.split("&")[1:] for line in done.stdout.splitlines() if "first &" in line or "second &" in line]
+        for metric, *columns in zip(("bleu", "chrf"), *printed, strict=True):
+            one = results[metric, test]
+            first, second = ([float(number) for number in re.findall(r"\d+\.\d+", column)] for column in columns)
+            expected = [[one.first], [one.second, one.p]]
+            if test == "bootstrap":
+                for numbers, (low, high) in zip(expected, one.intervals, strict=True):
+                    numbers[1:1] = [(low + high) / 2, (high - low) / 2]
+            assert first == pytest.approx(expected[0], abs=1e-4)
+            assert second == pytest.approx(expected[1], abs=1e-4)
+            assert 0.02 < one.p < 0.98
 
 
 def test_a_large_difference_is_found_and_none_is_not(texts):

@@ -253,6 +253,21 @@ def test_the_same_run_gives_the_same_bytes(translation_run, prepared_pairs, pair
     assert first == [(translation_run / "out" / name).read_bytes() for name in names]
 
 
+def test_the_mean_of_several_checkpoints_is_called_that(translation_run, prepared_pairs, pair_links):
+    evaluate(translation_run, prepared_pairs, links=pair_links)
+    before = measured(translation_run)
+    path = translation_run / "run" / "training.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"averaged_steps": [5, 10, 20]}))
+    evaluate(translation_run, prepared_pairs, links=pair_links)
+    after = measured(translation_run)
+    assert set(after) == set(before)
+    for key, row in after.items():
+        assert row["value"] == before[key]["value"]
+        assert row["signature"] == before[key]["signature"].replace("checkpoint:best", "checkpoint:mean_of_3")
+    assert "|checkpoint:mean_of_3" in after["bleu", "", "test@best"]["signature"]
+    assert "checkpoint:last" in after["perplexity", "total", "test@last"]["signature"]
+
+
 def test_what_is_not_asked_for_is_not_done(translation_run, prepared_pairs):
     settings = {"groups": SETTINGS["groups"], "beam": 1}
     more = ("--hypotheses", translation_run / "out" / "kept.json")

@@ -1,6 +1,8 @@
 """F1 of words by training frequency, by hand."""
 
 import math
+import random
+from collections import Counter
 
 import pytest
 
@@ -25,6 +27,40 @@ def test_buckets_by_hand():
     assert few.f1 == 1
     # The: twice given and wanted in the first sentence, wanted once in the second.
     assert (many.matched, many.given, many.wanted) == (2, 2, 3)
+
+
+def as_compare_mt(hypotheses, references, frequencies, cutoffs):
+    """compare-mt's loop (`WordBucketer.calc_bucketed_matches`): a word of the hypothesis takes one of the reference."""
+
+    def bucket(word):
+        return sum(frequencies.get(word, 0) >= cutoff for cutoff in cutoffs)
+
+    counts = [[0, 0, 0] for _ in range(len(cutoffs) + 1)]
+    for hypothesis, reference in zip(hypotheses, references, strict=True):
+        left = reference.split()
+        for word in left:
+            counts[bucket(word)][2] += 1
+        for word in hypothesis.split():
+            counts[bucket(word)][1] += 1
+            if word in left:
+                left.remove(word)
+                counts[bucket(word)][0] += 1
+    return counts
+
+
+def test_buckets_are_those_of_compare_mt():
+    rng = random.Random(0)
+    words = [f"w{i}" for i in range(30)]
+    frequencies = {word: i * i for i, word in enumerate(words[:25])}
+    sides = [[" ".join(rng.choices(words, k=rng.randint(1, 12))) for _ in range(60)] for _ in range(2)]
+    cutoffs = [1, 2, 3, 4, 5, 10, 100, 1000]
+    found = word_f1(*sides, Counter(frequencies), cutoffs)
+    expected = as_compare_mt(*sides, frequencies, cutoffs)
+    assert [[one.matched, one.given, one.wanted] for one in found] == expected
+    for one in found:
+        if one.matched:
+            precision, recall = one.matched / one.given, one.matched / one.wanted
+            assert one.f1 == pytest.approx(2 * precision * recall / (precision + recall))
 
 
 def test_a_word_counts_as_often_as_both_sides_have_it():

@@ -120,7 +120,7 @@ def encode_pairs(
         "preparation": described(entry),
         "tokenizer": tokenizer.described,
         "splits": written,
-        "dropped": dict(texts["train"].dropped + raw["train"].dropped),
+        "dropped": _all_dropped(texts) | dict(texts["train"].dropped + raw["train"].dropped),
     }
     write_manifest(folder, manifest, symbols, counts, source_counts)
 
@@ -196,6 +196,16 @@ def _tokenizer(name: str, entry: Mapping, train: Split, model: Path | None):
     # Half of what lies there, the prepared lines, is learnt on.
     every = -(-size // (2 * LEARNT_BYTES))
     return pieces.learn(name, entry, _learnt_lines(text, chosen, every), learnt_on_every=every)
+
+
+def _all_dropped(texts: Mapping[str, Prepared]) -> dict[str, int]:
+    """What splits other than `train` lost, whose scores are not those of the whole published text."""
+    return {
+        f"{reason} in {split}": number
+        for split, text in texts.items()
+        if split != "train"
+        for reason, number in text.dropped.items()
+    }
 
 
 def _nothing_left(name: str, split: str) -> UserError:

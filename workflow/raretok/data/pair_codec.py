@@ -12,13 +12,15 @@ from raretok.files import read_json
 class PairCodec:
     """Lines of a corpus of kind `translation`; `side` is `source` or `target`, whose language decides.
 
-    Special types print nothing.
+    Special types, and those that fill the vocabulary up, print nothing.
     """
 
     def __init__(self, corpus: Corpus):
         manifest = read_json(corpus.folder / "manifest.json")
         self._symbols = corpus.symbols
         self._ids = {symbol: number for number, symbol in enumerate(corpus.symbols) if number >= len(SPECIAL)}
+        occurs = corpus.counts + corpus.source_counts > 0
+        self._printed = {number for number in self._ids.values() if occurs[number]}
         self._pieces = pieces.load(corpus.folder)
         self._preparations = {
             side: Preparation(manifest["preparation"], language) for side, language in manifest["languages"].items()
@@ -35,7 +37,7 @@ class PairCodec:
 
     def text(self, ids: Iterable[int]) -> str:
         """Final ids as prepared text: pieces joined, words of a tokenised corpus still apart."""
-        return self._pieces.join([self._symbols[number] for number in ids if number >= len(SPECIAL)])
+        return self._pieces.join([self._symbols[number] for number in ids if number in self._printed])
 
     def detokenised(self, ids: Iterable[int], side: str = "target") -> str:
         """Final ids as plain text."""

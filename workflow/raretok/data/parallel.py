@@ -2,7 +2,9 @@
 
 Forms, by the file's name: lines of plain text; the same, compressed (`.gz`); `.sgm` of WMT and `.xml` of IWSLT, whose
 `<seg>` elements are the lines; `train.tags.*` of IWSLT, where lines that describe a talk are left out but for its title
-and description, as fairseq's prepare-iwslt14.sh does; `.csv` and `.tsv`, two columns of one table.
+and description, as fairseq's prepare-iwslt14.sh does; `.csv` and `.tsv`, two columns of one table. Where a form is
+marked up, `&amp;` and its like are characters again. In `.xml` ’ becomes ', as in prepare-iwslt14.sh, since IWSLT's
+training text has no other.
 """
 
 import csv
@@ -14,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import zip_longest
 from pathlib import Path
+from xml.sax.saxutils import unescape
 
 from raretok.data.catalogue import PairFiles
 from raretok.errors import UserError
@@ -22,6 +25,7 @@ SEGMENT = re.compile(r"<seg[^>]*>(.*?)</seg>", re.IGNORECASE)
 # What IWSLT writes about a talk between its lines.
 DESCRIBING = ("url", "talkid", "keywords", "speaker", "reviewer", "translator", "doc", "/doc")
 TITLES = re.compile(r"</?(title|description)>")
+QUOTES = {"&quot;": '"', "&apos;": "'"}
 DAMAGED = (gzip.BadGzipFile, EOFError, zlib.error)
 # A line is in memory as a whole.
 LONGEST_LINE = 2**24
@@ -73,10 +77,11 @@ def _read_lines(path: Path) -> Iterator[tuple[int, str]]:
         if name.endswith((".sgm", ".xml")):
             found = SEGMENT.search(line)
             if found:
-                yield number, found.group(1)
+                text = unescape(found.group(1), QUOTES)
+                yield number, text.replace("’", "'") if name.endswith(".xml") else text
         elif name.startswith("train.tags."):
             if not line.lstrip().startswith(tuple(f"<{tag}" for tag in DESCRIBING)):
-                yield number, TITLES.sub("", line)
+                yield number, unescape(TITLES.sub("", line), QUOTES)
         else:
             yield number, line
 
@@ -86,16 +91,16 @@ def _read_table(files: PairFiles) -> Iterator[tuple[int, str, int, str]]:
     path = files.source
     tabs = path.name.removesuffix(".gz").endswith(".tsv")
     # A tab-separated text has no quoting: a lone quotation mark is text.
-    options = {"delimiter": "\t", "quoting": csv.QUOTE_NONE} if tabs else {}
+    options = {"delimiter": "\t", "quoting": csv.QUOTE_NONE} if tabs else {"strict": True}
     rows = csv.reader((line + "\n" for _, line in numbered_lines(path)), **options)
     places = [column - 1 for column in files.columns if isinstance(column, int)]
-    if not places:
-        header = [name.removeprefix("\ufeff") for name in next(rows, [])]
-        for column in files.columns:
-            if column not in header:
-                raise UserError(f"{path} has no column {column}; it has {', '.join(header)}: correct `columns`")
-        places = [header.index(column) for column in files.columns]
     try:
+        if not places:
+            header = [name.removeprefix("\ufeff") for name in next(rows, [])]
+            for column in files.columns:
+                if column not in header:
+                    raise UserError(f"{path} has no column {column}; it has {', '.join(header)}: correct `columns`")
+            places = [header.index(column) for column in files.columns]
         for row in filter(None, rows):
             if len(row) <= max(places):
                 raise UserError(f"{path}, line {rows.line_num} has {len(row)} columns; correct the table or `columns`")

@@ -5,12 +5,11 @@ ratio as Moses' clean-corpus-n.perl.
 """
 
 import re
+import unicodedata
 from collections.abc import Mapping
 from functools import cached_property
 from importlib.metadata import version
 
-# As Moses' remove-non-printing-char.perl.
-NOT_PRINTING = re.compile(r"[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060\ufeff]")
 # How Moses' compound splitting sees a hyphen between characters (`{(\S)-(\S)}{$1 ##AT##-##AT## $2}g`).
 COMPOUND = re.compile(r"(\S)-(\S)")
 
@@ -32,7 +31,7 @@ class Preparation:
     def apply(self, line: str) -> str:
         """The line as its pieces are made of it."""
         if self.normalises:
-            line = NOT_PRINTING.sub("", self._normaliser.normalize(line))
+            line = only_printing(self._normaliser.normalize(line))
         if self.tokenises:
             line = self.words(line)
         if self._lower:
@@ -68,6 +67,17 @@ class Preparation:
         from sacremoses import MosesDetokenizer
 
         return MosesDetokenizer(lang=self._language)
+
+
+def only_printing(line: str) -> str:
+    """The line with a blank for each character that prints nothing, as Moses' remove-non-printing-char.perl has it.
+
+    These are Unicode's categories C: controls, soft hyphens and zero-width blanks, private use, unassigned. sacremoses
+    leaves nothing in their place, which joins words.
+    """
+    if line.isprintable():
+        return line
+    return "".join(" " if unicodedata.category(character).startswith("C") else character for character in line)
 
 
 def described(entry: Mapping) -> dict:

@@ -16,7 +16,7 @@ def read_pairs(path: Path | str) -> list[tuple[str, str, float]]:
     """
     path = Path(path)
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8").split("\n")
     except FileNotFoundError as error:
         raise UserError(
             f"{path} does not exist; download it or drop it from the evaluation's word_similarity"

@@ -78,12 +78,21 @@ def main(arguments: argparse.Namespace) -> None:
             arguments.run_folder, model, corpus, character_run.parse(settings), device
         )
         save = np.savez
+    name_average(rows, training)
     # The arrays and translations first: metrics.json is the sign that a run is evaluated.
     if hypotheses or arguments.hypotheses:
         write_json(arguments.hypotheses or arguments.metrics.with_name("hypotheses.json"), hypotheses)
     with atomic_path(arguments.arrays) as temporary:
         save(temporary, **arrays)
     write_json(arguments.metrics, {"training": training, "metrics": rows})
+
+
+def name_average(rows: list[dict], training: dict) -> None:
+    """Say in the rows' signatures where what stands for the best checkpoint is the mean of several."""
+    averaged = training.get("averaged_steps")
+    if averaged:
+        for one in rows:
+            one["signature"] = one["signature"].replace("checkpoint:best", f"checkpoint:mean_of_{len(averaged)}")
 
 
 def read_settings(text: str) -> dict:

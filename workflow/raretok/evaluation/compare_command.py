@@ -5,6 +5,7 @@ import hashlib
 from dataclasses import asdict
 from pathlib import Path
 
+from raretok.data.parallel import numbered_lines
 from raretok.errors import UserError
 from raretok.evaluation.comparison import TESTS, compare
 from raretok.files import read_json, write_json
@@ -28,10 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     """Write BLEU and chrF of the first system against each other one, by paired bootstrap and randomisation."""
-    try:
-        references = arguments.references.read_text(encoding="utf-8").split("\n")[:-1]
-    except OSError as error:
-        raise UserError(f"{arguments.references} cannot be read: {error.strerror}; prepare the corpus first") from None
+    references = [line for _, line in numbered_lines(arguments.references)]
     systems = {}
     for pair in arguments.hypotheses:
         label, equals, path = pair.partition("=")

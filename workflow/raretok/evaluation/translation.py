@@ -4,13 +4,16 @@ Each function gives metric rows as docs/architecture.md names them, some of them
 alone say comes from `language`, which measures every output matrix alike.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from raretok.alignment.links import count_lines, link_arrays
+from raretok.data.pair_folder import text_path
 from raretok.data.pairs import load_pairs
+from raretok.data.parallel import numbered_lines
 from raretok.data.preparation import split_compounds
 from raretok.errors import UserError
 from raretok.evaluation import bias_record, language, learning_curve, translation_scores
@@ -56,12 +59,15 @@ def translation_rows(
     return rows, texts
 
 
+def target_frequencies(corpus) -> Counter:
+    """How often each word occurs in the target side of the training text, which is read a line at a time."""
+    return training_frequencies(line for _, line in numbered_lines(text_path(corpus.folder / "train", "target")))
+
+
 def f1_rows(
-    hypotheses: Sequence[str], references: Sequence[str], corpus, buckets: Sequence[int], split: str
+    hypotheses: Sequence[str], references: Sequence[str], frequencies: Counter, buckets: Sequence[int], split: str
 ) -> list[dict]:
     """F1 of words by how often the training text has them; each row's n are the words of references and hypotheses."""
-    with open(corpus.folder / "train.target.txt", encoding="utf-8") as lines:
-        frequencies = training_frequencies(lines)
     sign = signature("word_f1", words="13a", case="mixed", frequencies="train.target")
     found = word_f1(hypotheses, references, frequencies, buckets)
     return [row("word_f1", one.label, split, one.f1, one.given + one.wanted, sign) for one in found]

@@ -4,6 +4,7 @@ Cost: the test split and each domain decoded once (best checkpoint), test twice 
 with the true words (test once where the last checkpoint is the best); AlignSim, where asked for, N^2 d / 2 products.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -72,8 +73,9 @@ def evaluate_run(
             found.rows += translation.score_rows(valid, groups, "valid@best")
             if settings.calibration_bins and len(scores.nll):
                 found.add(translation.calibration_rows(scores, corpus.counts, settings.calibration_bins))
+            frequencies = translation.target_frequencies(corpus) if settings.f1_buckets else Counter()
             for split in splits:
-                rows, hypotheses[split] = translate_split(model, pairs[split], corpus, settings)
+                rows, hypotheses[split] = translate_split(model, pairs[split], corpus, settings, frequencies)
                 found.rows += rows
             found.add(language.neighbour_rows(model.output_weight, weights, groups[0], queries, known, settings))
             neighbours = found.arrays["best.neighbours"]
@@ -98,14 +100,17 @@ class Found:
 
 
 def translate_split(
-    model: torch.nn.Module, pairs, corpus, settings: TranslationSettings
+    model: torch.nn.Module, pairs, corpus, settings: TranslationSettings, frequencies: Counter
 ) -> tuple[list[dict], list[str]]:
-    """Rows of the translations of one split by the best checkpoint, and their plain lines."""
+    """Rows of the translations of one split by the best checkpoint, and their plain lines.
+
+    frequencies: of words in the training text, where settings ask for F1 by them.
+    """
     decoding, split = Decoding(settings.beam, settings.length_exponent), f"{pairs.split}@best"
     ids = decode(model, pairs, decoding)
     rows, texts = translation.translation_rows(ids, pairs, codec_of(corpus), decoding, split, settings.tokenised_bleu)
     if settings.f1_buckets:
-        rows += translation.f1_rows(texts, pairs.texts("target"), corpus, settings.f1_buckets, split)
+        rows += translation.f1_rows(texts, pairs.texts("target"), frequencies, settings.f1_buckets, split)
     return rows, texts
 
 
