@@ -3,6 +3,7 @@
 import json
 from types import SimpleNamespace
 
+import fake_translation
 import pytest
 from fake_results import PUBLISHED, definition_of, item_of, write_results
 
@@ -52,3 +53,12 @@ def figures(scale):
     for item in scale.definition["figures"]:
         assert scale.figure(item, folder / item) == 0
     return folder
+
+
+@pytest.fixture(scope="session")
+def bias(tmp_path_factory):
+    """Folder, definition and results of every experiment of natural_bias, three seeds."""
+    folder = tmp_path_factory.mktemp("natural_bias") / "small"
+    definition = fake_translation.definition_of(seeds=3)
+    results = fake_translation.collected(folder, definition)
+    return SimpleNamespace(folder=folder, definition=definition, results=results)

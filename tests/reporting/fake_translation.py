@@ -8,7 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import yaml
-from fake_results import ROOT
+from fake_results import PUBLISHED, ROOT
+
+from raretok.__main__ import main
+from raretok.reporting.claims import judge_paper
+from raretok.reporting.definition import parse_definition
+from raretok.reporting.results import Results, read_results
 
 PAPER = "natural_bias"
 TYPES, BOUNDS = 1200, (360, 960)
@@ -65,6 +70,19 @@ def write_results(folder: Path, raw: dict) -> list[Path]:
         for experiment in method["trained"]
         for seed in method["seeds"]
     ]
+
+
+def collected(folder: Path, raw: dict) -> Results:
+    """The results of natural_bias, written below `folder` and collected."""
+    paths = write_results(folder, raw)
+    assert main(["collect", "--metrics", *map(str, paths), "--output", str(folder / "metrics.csv")]) == 0
+    return read_results(folder)
+
+
+def verdicts_of(raw: dict, results: Results) -> dict[str, dict]:
+    """The row of claims.csv of each claim of natural_bias, by its id without the paper."""
+    rows = judge_paper(parse_definition(json.dumps(raw)), results, PUBLISHED)
+    return {row["id"].removeprefix(f"{PAPER}."): row for row in rows}
 
 
 def write_run(folder: Path, paper: str, experiment: str, name: str, seed: int, method: dict) -> Path:

@@ -1,42 +1,30 @@
-"""Figures and claims of natural_bias, from made-up runs, from some of them and from none."""
+"""Figures of natural_bias, from made-up runs, from some of them and from none."""
 
 import copy
 import json
 import re
-from types import SimpleNamespace
+from dataclasses import replace
 
 import fake_translation
 import numpy as np
 import pytest
+import yaml
 from fake_language import item_of
-from fake_results import PUBLISHED, read_csv
+from fake_results import PUBLISHED, ROOT, read_csv
+from fake_translation import collected, verdicts_of
 
 from raretok.__main__ import main
 from raretok.reporting import translated
-from raretok.reporting.claims import judge_paper
 from raretok.reporting.collect import read_item
-from raretok.reporting.corpus_names import corpus_title
+from raretok.reporting.corpus_names import corpus_title, unigram_text
 from raretok.reporting.definition import parse_definition
 from raretok.reporting.figure import drawing
+from raretok.reporting.figures.data_sets import LOOKS
 from raretok.reporting.figures.style import house_style
-from raretok.reporting.named import natural_bias
 from raretok.reporting.results import read_results
 
 FIGURES = [f"figure{k}" for k in range(1, 17)]
 SIX = ["Multi30k De-En", "IWSLT14 En-De", "Kirundi Run-En", "AfroMT En-Run", "Autshumato Af-En", "AfroMT En-Af"]
-
-
-def collected(folder, paths):
-    assert main(["collect", "--metrics", *map(str, paths), "--output", str(folder / "metrics.csv")]) == 0
-
-
-@pytest.fixture(scope="module")
-def bias(tmp_path_factory):
-    """Folder, definition and results of every experiment, three seeds."""
-    folder = tmp_path_factory.mktemp("natural_bias") / "small"
-    definition = fake_translation.definition_of(seeds=3)
-    collected(folder, fake_translation.write_results(folder, definition))
-    return SimpleNamespace(folder=folder, definition=definition, results=read_results(folder))
 
 
 def draw(definition, item, folder):
@@ -46,11 +34,6 @@ def draw(definition, item, folder):
         figure, text = drawing(shown, item)(shown, item, read_item(folder, shown))
     panels = [axes for axes in figure.axes if axes.get_title(loc="left")]
     return panels, text
-
-
-def verdicts_of(definition, results):
-    rows = judge_paper(parse_definition(json.dumps(definition)), results, PUBLISHED)
-    return {row["id"].removeprefix("natural_bias."): row for row in rows}
 
 
 @pytest.mark.parametrize("item", FIGURES)
@@ -116,7 +99,7 @@ def test_what_the_scale_leaves_out_has_no_panel(tmp_path):
     run = copy.deepcopy(definition)
     for name, method in run["methods"].items():
         method["trained"] = ["iwslt14_de-en"] if name in ("zero", "none", "c4") else []
-    collected(tmp_path, fake_translation.write_results(tmp_path, run))
+    collected(tmp_path, run)
     panels, text = draw(definition, "figure2", tmp_path)
     assert [axes.get_title(loc="left").split("\n")[0] for axes in panels] == SIX[:2]
     assert "One seed; the vertical axes" in text
@@ -130,6 +113,53 @@ def test_what_the_scale_leaves_out_has_no_panel(tmp_path):
     assert "wmt14_de-en is left out at this scale" in found["f7_8.wmt"]["note"]
     assert "unigram was not run in iwslt14_de-en" in found["f2.bleu_5of6"]["note"]
     assert found["abs.performance"]["verdict"] == "not run"
+
+
+@pytest.mark.parametrize("item", ["figure15", "figure16"])
+def test_bars_name_the_text_that_stands_in_for_c4(bias, item):
+    panels, text = draw(bias.definition, item, bias.folder)
+    names = [[label.get_text() for label in axes.get_xticklabels()] for axes in panels]
+    assert [of[-1].split("\n")[-1] for of in names] == ["WikiText-2", "C4"]
+    assert names[0][:3] == ["none", "zero", "log-\nunigram"]
+    assert "In the place of C4's English text stands another, WikiText-2." in text
+
+
+def test_every_corpus_with_other_text_than_c4_says_which():
+    corpora = yaml.safe_load((ROOT / "config" / "corpora.yaml").read_text(encoding="utf-8"))
+    texts = {name: corpus["external_counts"]["c4"] for name, corpus in corpora.items() if "external_counts" in corpus}
+    assert {"c4_en", "wikitext-2_en"} <= set(texts.values())
+    for name, text in texts.items():
+        assert (unigram_text(name) == "C4") == (text == "c4_en"), name
+
+
+def test_the_validation_text_of_the_other_domain_is_for_figure_16_alone(bias):
+    values = dict(bias.results.values)
+    for (experiment, method, metric, group, split), of in bias.results.values.items():
+        if experiment == "iwslt14_de-en" and split == "domain.newstest2014@best":
+            less = 5 if method == "c4" else 0
+            values[experiment, method, metric, group, "domain.newstest2013@best"] = {k: v - less for k, v in of.items()}
+    results = replace(bias.results, values=values)
+    assert translated.test_domains(results, "iwslt14_de-en") == ["newstest2014"]
+    assert translated.validation_domains(results, "iwslt14_de-en") == ["newstest2013"]
+    assert translated.validation_domains(results, "wmt14_de-en") == ["newstest2014"]
+    found = verdicts_of(bias.definition, results)
+    assert found["f16.c4_ood"]["verdict"] == "not reproduced"
+    assert "on newstest2013 (the paper: WMT14's validation text); unigrams of WikiText-2" in found["f16.c4_ood"]["note"]
+    assert "newstest2013" not in found["f12.ood"]["note"]
+
+
+def test_a_start_has_one_colour_in_all_figures(bias):
+    (axes,) = _axes(bias, "figure11")
+    lines = {line.get_label(): line.get_color() for line in axes.get_lines()}
+    assert lines.pop("not regularised (zero bias)") == LOOKS["zero"]["color"]
+    strengths = [container.lines[0].get_color() for container in axes.containers]
+    assert len(set(strengths)) == 2
+    assert not set(strengths) & {look["color"] for look in LOOKS.values()}
+    for item in ("figure5", "figure13", "figure14"):
+        panels, _ = draw(bias.definition, item, bias.folder)
+        for line in (line for axes in panels for line in axes.get_lines() if not line.get_label().startswith("_")):
+            name = {"No bias": "none", "Zero bias": "zero", "Log-unigram bias": "unigram"}[line.get_label()]
+            assert line.get_color() == LOOKS[name]["color"]
 
 
 def test_nothing_run_is_said_everywhere(tmp_path):
@@ -146,133 +176,6 @@ def test_no_data_set_at_all_is_said(tmp_path):
     definition = fake_translation.definition_of(left_out=tuple(fake_translation.definition_of()["settings"]))
     for item in FIGURES:
         assert draw(definition, item, tmp_path)[1] == "Not run.", item
-
-
-def test_verdicts(bias):
-    found = verdicts_of(bias.definition, bias.results)
-    assert {name.removeprefix("natural_bias.") for name in natural_bias.CLAIMS} == set(found)
-    assert {name: row["verdict"] for name, row in found.items()} == dict.fromkeys(found, "reproduced")
-    assert "of 6 data sets of this scale 5 must hold, on the means over seeds 6 do" in found["f3.alc_5of6"]["note"]
-    assert "Multi30k De-En on newstest2014" in found["f12.ood"]["note"]
-
-
-def changed(bias, tmp_path, change):
-    """Verdicts where `change(rows)` was done to the metrics; arrays as they are."""
-    rows = bias.results.metrics.copy()
-    change(rows)
-    (tmp_path / "runs").symlink_to(bias.folder / "runs")
-    rows.to_csv(tmp_path / "metrics.csv", index=False)
-    return {name: row["verdict"] for name, row in verdicts_of(bias.definition, read_results(tmp_path)).items()}
-
-
-def worse(rows, experiments, metric, by=5.0, method="unigram", **more):
-    chosen = rows["experiment"].isin(experiments) & (rows["method"] == method) & (rows["metric"] == metric)
-    for column, value in more.items():
-        chosen &= rows[column] == value
-    assert chosen.any()
-    rows.loc[chosen, "value"] -= by
-
-
-def test_five_of_six_need_no_sixth(bias, tmp_path):
-    found = changed(bias, tmp_path, lambda rows: worse(rows, ["iwslt14_de-en"], "bleu"))
-    assert found["f2.bleu_5of6"] == "reproduced"
-    assert found["f9_10.chrf"] == "reproduced"
-
-
-def test_four_of_six_are_too_few(bias, tmp_path):
-    found = changed(bias, tmp_path, lambda rows: worse(rows, ["iwslt14_de-en", "iwslt14_en-de"], "bleu"))
-    assert found["f2.bleu_5of6"] == "not reproduced"
-    assert found["abs.performance"] == "not reproduced"
-    assert found["f3.alc_5of6"] == found["f7_8.wmt"] == "reproduced"
-
-
-@pytest.mark.parametrize(
-    ("change", "claims"),
-    [
-        (
-            lambda rows: worse(rows, ["iwslt14_de-en", "iwslt14_en-de"], "alc_bleu", group="early"),
-            {"f3.alc_5of6", "f6.alc_full", "abs.efficiency"},
-        ),
-        (lambda rows: worse(rows, ["iwslt14_de-en"], "alc_bleu", group="full"), {"f6.alc_full"}),
-        (lambda rows: worse(rows, ["wmt14_de-en"], "alc_bleu"), {"f7_8.wmt", "abs.performance"}),
-        (lambda rows: worse(rows, ["iwslt14_de-en", "afromt_en-af"], "chrf"), {"f9_10.chrf"}),
-        (
-            lambda rows: worse(rows, ["iwslt14_de-en"], "calibration_slope", 2.0, group="full"),
-            {"f4a.slopes"},
-        ),
-        (
-            lambda rows: worse(rows, ["iwslt14_de-en"], "calibration_slope", 2.0, "zero", group="without_bias"),
-            {"f4b.zero_slope"},
-        ),
-        (
-            lambda rows: worse(rows, ["iwslt14_de-en"], "calibration_slope", -2.0, group="without_bias"),
-            {"f4b.unigram_slope"},
-        ),
-        (lambda rows: worse(rows, ["iwslt14_de-en"], "bleu", -5.0, "regularised_0.5_2000"), {"f11.regularise"}),
-        (
-            lambda rows: worse(rows, ["iwslt14_de-en"], "bleu", 5.0, "c4", split="domain.newstest2014@best"),
-            {"f16.c4_ood"},
-        ),
-    ],
-)
-def test_claims_on_numbers_turn_over_alone(bias, tmp_path, change, claims):
-    found = changed(bias, tmp_path, change)
-    assert {name for name, verdict in found.items() if verdict != "reproduced"} == claims
-    assert {found[name] for name in claims} == {"not reproduced"}
-
-
-@pytest.mark.parametrize(
-    ("method", "key", "change", "claims"),
-    [
-        ("zero", "divergence.unigram", lambda values: values + 9, {"f1.unigram_early"}),
-        ("zero", "divergence.unigram", lambda values: np.linspace(1.0, 0.1, len(values)), {"f1.unigram_early"}),
-        ("unigram", "curve.bleu.values", lambda values: values * 0.5, {"f5.curves", "abs.efficiency"}),
-        ("unigram", "output_bias.divergence", lambda values: values + np.arange(len(values)) / 200, {"f13.divergence"}),
-        ("unigram", "output_bias.norm", lambda values: values * np.linspace(1, 1.2, len(values)), {"f14.norm"}),
-        ("zero", "output_bias.norm", lambda values: values * 30, {"f14.norm"}),
-    ],
-)
-def test_claims_on_arrays_turn_over_alone(bias, tmp_path, method, key, change, claims):
-    rows = bias.results.metrics
-    rows.to_csv(tmp_path / "metrics.csv", index=False)
-    for experiment in bias.definition["settings"]:
-        for name in bias.definition["methods"]:
-            for seed in (1, 2, 3):
-                run = f"runs/{experiment}/{name}/seed{seed}"
-                if not (bias.folder / run).exists():
-                    continue
-                (tmp_path / run).mkdir(parents=True)
-                with np.load(bias.folder / run / "arrays.npz") as archive:
-                    arrays = dict(archive)
-                if name == method:
-                    arrays[key] = change(arrays[key])
-                np.savez(tmp_path / run / "arrays.npz", **arrays)
-    found = {name: row["verdict"] for name, row in verdicts_of(bias.definition, read_results(tmp_path)).items()}
-    assert {name for name, verdict in found.items() if verdict != "reproduced"} == claims
-
-
-def test_latest_step_of_figure1_is_scaled():
-    """2,000 of 50,000 updates are 40 of 1,000; the minimum at 40 is in time, at 41 late."""
-    arrays = [np.array(values) for values in ([0, 40, 80], [3.0, 1.0, 2.0], [2.0, 3.0, 3.0], [9.0, 8.0, 7.0])]
-    assert natural_bias._matched(40.0, *arrays) == (True, 0.0)
-    assert not natural_bias._matched(39.0, *arrays).holds
-    definition = parse_definition(json.dumps(fake_translation.definition_of()))
-    assert translated.scaled(definition, "iwslt14_de-en", 2000, 50_000) == 40
-
-
-def test_a_tie_is_within_one_standard_error_of_the_mean(tmp_path):
-    """By hand: 30.0 and 30.2 have a standard error of 0.1; 0.1 below the better of the others is a tie."""
-    definition = fake_translation.definition_of()
-    rows = []
-    values = {"unigram": (30.0, 30.2), "zero": (30.1, 30.3), "none": (29.0, 29.0)}
-    for name, of in values.items():
-        rows += [f"natural_bias,iwslt14_de-en,{name},{k},bleu,,test@best,{v},1,s,r" for k, v in enumerate(of, 1)]
-    head = "paper,experiment,method,seed,metric,group,split,value,n,signature,run\n"
-    (tmp_path / "metrics.csv").write_text(head + "\n".join(rows) + "\n")
-    definition["settings"] = {"iwslt14_de-en": definition["settings"]["iwslt14_de-en"]}
-    row = verdicts_of(definition, read_results(tmp_path))["f2.bleu_5of6"]
-    assert (row["verdict"], float(row["effect"])) == ("reproduced", 0)
-    assert "of 1 data set of this scale 1 must hold, on the means over seeds 1 does" in row["note"]
 
 
 @pytest.mark.parametrize(

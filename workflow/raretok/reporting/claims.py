@@ -15,7 +15,7 @@ from raretok.files import atomic_path
 from raretok.reporting.definition import Definition, parse_definition
 from raretok.reporting.intervals import t_interval
 from raretok.reporting.named import agg, agps, natural_bias, stop_jostling
-from raretok.reporting.named.evidence import Evidence
+from raretok.reporting.named.evidence import Evidence, Partial
 from raretok.reporting.predicates import Missing, Truth, evaluate
 from raretok.reporting.results import Printed, Results, printed_numbers, read_published, read_results
 from raretok.reporting.table_claims import left_out_groups, of_this_scale, table_truths
@@ -109,14 +109,17 @@ class Finding:
 def judge(truths: dict[int, Truth], published: float | None, note: str, exact: bool = False) -> Finding:
     """The verdict on a claim whose truth is known per seed.
 
-    `exact`: the value has no seed (weights that someone else trained), so that it is its own interval.
+    `exact`: the value has no seed (weights that someone else trained), so that it is its own interval. Of data sets of
+    which some were not run, truths decide nothing.
     """
     effect, lower, upper = t_interval([truth.slack for truth in truths.values()])
     if exact:
         lower = upper = effect
     holds = [truth.holds for truth in truths.values()]
     # At a bound of exactly 0 the truths decide: a tie reproduces `<=`, not `<`.
-    if lower is not None and (lower > 0 or (lower == 0 and all(holds))):
+    if isinstance(truths, Partial):
+        verdict = "inconclusive"
+    elif lower is not None and (lower > 0 or (lower == 0 and all(holds))):
         verdict = "reproduced"
     elif upper is not None and (upper < 0 or (upper == 0 and not any(holds))):
         verdict = "not reproduced"

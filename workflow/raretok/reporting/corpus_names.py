@@ -1,8 +1,12 @@
-"""What parallel corpora are called in titles."""
+"""What parallel corpora, and the texts whose unigrams a bias starts from, are called in titles."""
 
 # Names of corpora as people write them; others are shown as they are.
 NAMES = {"afromt": "AfroMT", "autshumato": "Autshumato", "iwslt14": "IWSLT14", "kirundi": "Kirundi"}
 NAMES |= {"multi30k": "Multi30k", "wmt14": "WMT14"}
+PUBLISHED_TEXT = "C4"
+# What stands in the place of C4's English text, by the first part of corpora's names (config/corpora.yaml,
+# external_counts).
+IN_PLACE_OF_C4 = {"multi30k": "WikiText-2", "synthetic": "made-up text"}
 
 
 def corpus_title(name: str) -> str:
@@ -14,3 +18,8 @@ def corpus_title(name: str) -> str:
     direction, _, more = rest.partition("_")
     words = [NAMES.get(corpus, corpus), "-".join(part.capitalize() for part in direction.split("-"))]
     return " ".join(filter(None, words)) + (f" ({more})" if more else "")
+
+
+def unigram_text(corpus: str) -> str:
+    """The other text from whose unigrams an output bias of models of a parallel corpus starts: C4, or its stand-in."""
+    return IN_PLACE_OF_C4.get(corpus.partition("_")[0], PUBLISHED_TEXT)

@@ -16,12 +16,26 @@ FIRST, WHOLE = "early", "full"
 # Slope of mean log p(y) against unigram log-frequency: name of the group, with the bias in its place and dropped.
 SLOPE, WITH_BIAS, WITHOUT_BIAS = "calibration_slope", "full", "without_bias"
 
+# The other domain that is a validation text (WMT14's, for models of IWSLT14); all others are test texts.
+VALIDATION_TEXT = "newstest2013"
+
 
 def domains(results: Results, experiment: str) -> list[str]:
     """The other domains whose text the runs of an experiment translated, in alphabetical order."""
     splits = {key[4] for key in results.values if key[0] == experiment and key[2] == BLEU}
     found = {split.removeprefix("domain.").partition("@")[0] for split in splits if split.startswith("domain.")}
     return sorted(found)
+
+
+def test_domains(results: Results, experiment: str) -> list[str]:
+    """Those whose text is a test set, as in figure 12."""
+    return [domain for domain in domains(results, experiment) if domain != VALIDATION_TEXT]
+
+
+def validation_domains(results: Results, experiment: str) -> list[str]:
+    """The other domain whose text is a validation set, as in figure 16; of a corpus without one, all others."""
+    found = domains(results, experiment)
+    return [VALIDATION_TEXT] if VALIDATION_TEXT in found else found
 
 
 def in_domain(results: Results, method: Method, metric: str = BLEU) -> dict[int, float]:

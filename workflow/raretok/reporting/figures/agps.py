@@ -30,8 +30,6 @@ from raretok.reporting.results import Results
 
 GROUPS = ("high-frequent", "mid-frequent", "low-frequent")
 COUNTERPART = "The paper's figure is of a translation model; this is its counterpart for the language model."
-
-
 PLANE = (
     "Centred rows of the embedding matrix on their first two principal components; every point is a type. The "
     "outermost 0.1% on each side are cut off."
@@ -141,7 +139,8 @@ def _cosines(definition: Definition, item: str, results: Results, query: int) ->
         return figure, NOT_RUN
     word = word.removeprefix("␣")
     panels[0, 0].set_ylabel(f"cosine with “{word}”")
-    handles = [*group_handles(GROUPS), *panels[0, -1].get_legend_handles_labels()[0][:1]]
+    means = [axes.get_legend_handles_labels()[0] for axes in panels[0]]
+    handles = [*group_handles(GROUPS), *max(means, key=len)[:1]]
     draw_legend(strip, handles)
     return figure, (
         f"{_corpus(definition, methods[0])}, query “{word}”; types that occur in training, the first seed's. Line: "

@@ -11,11 +11,13 @@ from raretok.reporting.figures.data_sets import LOOKS, in_place_of, panels_with_
 from raretok.reporting.figures.language import draw_legend, stacked
 from raretok.reporting.figures.panels import mean_and_band
 from raretok.reporting.figures.shown import Drawn
-from raretok.reporting.figures.style import SERIES, not_run
+from raretok.reporting.figures.style import not_run
+from raretok.reporting.named.starts import NONE, UNIGRAM, ZERO
 from raretok.reporting.results import Results
 
 NOT_RUN = "Not run."
-REFERENCES = ("unigram", "uniform", "empirical")
+# References, in the colours of the starts that are nearest to them: log-unigram, zero; gold tokens are no start.
+REFERENCES = {"unigram": LOOKS[UNIGRAM], "uniform": LOOKS[ZERO], "empirical": LOOKS[NONE]}
 # On a logarithmic axis, BLEU of no word in common has a place of its own.
 LEAST_BLEU = 0.1
 # Points of a curve that carry a mark.
@@ -34,7 +36,7 @@ def divergences(definition: Definition, method: Method, results: Results) -> Dra
         if steps is None:
             not_run(axes, method.label)
             continue
-        for name, look in zip(REFERENCES, SERIES, strict=False):
+        for name, look in REFERENCES.items():
             mean_and_band(axes, steps[0], stacked(runs, f"divergence.{name}"), f"from {name}", look, markersize=4.5)
         # Update 0 has a place, too.
         axes.set_xscale("symlog", linthresh=1, linscale=0.4)

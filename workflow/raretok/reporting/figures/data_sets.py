@@ -8,11 +8,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from raretok.reporting.corpus_names import corpus_title
+from raretok.reporting.corpus_names import PUBLISHED_TEXT, corpus_title, unigram_text
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.figures.language import panels_over_legend
 from raretok.reporting.figures.style import BLACK, BLUE, GREEN, ORANGE, not_run, sheet
-from raretok.reporting.named.natural_bias import C4, NONE, UNIGRAM, WMT14, ZERO, standard_error
+from raretok.reporting.named.starts import C4, NONE, UNIGRAM, WMT14, ZERO, standard_error
 
 COLUMNS = 3
 # A start keeps its colour in all figures, and differs in print by hatch, line and marker.
@@ -24,7 +24,7 @@ LOOKS = {
 }
 HATCHES = {NONE: "", ZERO: "////", UNIGRAM: "", C4: "...."}
 FILLS = {NONE: "#BBBBBB", ZERO: "#FFFFFF", UNIGRAM: ORANGE, C4: "#FFFFFF"}
-SHORT = {NONE: "none", ZERO: "zero", UNIGRAM: "log-\nunigram", C4: "log-\nunigram,\nC4"}
+SHORT = {NONE: "none", ZERO: "zero", UNIGRAM: "log-\nunigram"}
 # At least so much of BLEU or chrF is between the ends of a panel's axis, as in the paper.
 LEAST_SPAN = 0.5
 
@@ -65,8 +65,12 @@ def six(definition: Definition) -> list[str]:
     return [experiment for experiment in definition.settings if experiment != WMT14]
 
 
-def draw_bars(axes: Axes, methods: list[Method], values: Callable[[Method], dict[int, float]], unit: str) -> int:
+def draw_bars(
+    axes: Axes, methods: list[Method], values: Callable[[Method], dict[int, float]], unit: str, text: str
+) -> int:
     """A bar for each method: mean of its values over seeds, standard error; returns the most seeds of one.
+
+    text: what the bias of the start from other text's unigrams is of.
 
     The axis does not begin at 0, as in the paper, where differences would not be seen: numbers stand on the bars.
     """
@@ -91,18 +95,27 @@ def draw_bars(axes: Axes, methods: list[Method], values: Callable[[Method], dict
         if error:
             axes.errorbar(place, mean, error, color="#222222", capsize=4, linewidth=1.4)
         axes.annotate(f"{mean:.2f}", (place, mean + error), (0, 3), textcoords="offset points", ha="center", fontsize=9)
-    axes.set_xticks(range(len(methods)), [SHORT[method.name] for method in methods])
+    names = SHORT | {C4: f"{SHORT[UNIGRAM]},\n{text}"}
+    axes.set_xticks(range(len(methods)), [names[method.name] for method in methods])
     axes.set_xlim(-0.6, len(methods) - 0.4)
     axes.yaxis.set_major_locator(MaxNLocator(5, min_n_ticks=3))
-    axes.set_ylabel(unit)
+    axes.set_ylabel(unit if axes.get_subplotspec().is_first_col() else None)
     axes.grid(False, axis="x")
     return max(len(of) for _, of in found)
 
 
 def bars_note(seeds: int) -> str:
-    """What the lines on bars are, and that the axes are cut."""
+    """What bars and the lines on them are, and that the axes are cut."""
     spread = f"Mean and standard error over {seeds} seeds" if seeds > 1 else "One seed"
-    return f"{spread}; the vertical axes do not begin at 0, and span at least {LEAST_SPAN}."
+    cut = f"the vertical axes do not begin at 0, and span at least {LEAST_SPAN}"
+    return f"Bars: where the output bias starts. {spread}; {cut}."
+
+
+def in_place_of_c4(definition: Definition, experiments: list[str]) -> str:
+    """A sentence for a scale at which the other text is not C4's."""
+    texts = dict.fromkeys(unigram_text(definition.corpus(experiment)) for experiment in experiments)
+    texts.pop(PUBLISHED_TEXT, None)
+    return f" In the place of C4's English text stands another, {' and '.join(texts)}." if texts else ""
 
 
 def in_place_of(definition: Definition, experiments: list[str]) -> str:

@@ -6,11 +6,12 @@ are read.
 
 from collections.abc import Callable
 from functools import partial
+from itertools import cycle
 
 import numpy as np
 
 from raretok.reporting import translated
-from raretok.reporting.corpus_names import corpus_title
+from raretok.reporting.corpus_names import corpus_title, unigram_text
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.figures.bias_along_training import bias_curves, divergences, validation_curves
 from raretok.reporting.figures.data_sets import (
@@ -18,25 +19,27 @@ from raretok.reporting.figures.data_sets import (
     bars_note,
     draw_bars,
     in_place_of,
+    in_place_of_c4,
     panels_of,
     six,
     title_of,
 )
 from raretok.reporting.figures.shown import Drawn, shown_methods
-from raretok.reporting.figures.style import SERIES, not_run, sheet
-from raretok.reporting.named.natural_bias import (
-    IWSLT14,
-    REGULARISED,
-    UPDATES,
-    WMT14,
-    ZERO,
-    standard_error,
-)
+from raretok.reporting.figures.style import PINK, SKY, YELLOW, not_run, sheet
+from raretok.reporting.named.natural_bias import REGULARISED, UPDATES
+from raretok.reporting.named.starts import IWSLT14, WMT14, ZERO, standard_error
 from raretok.reporting.results import Results
 
 NOT_RUN = "Not run."
 TEXT = "of the test text by sacrebleu, cased and detokenised"
 Values = Callable[[Method], dict[int, float]]
+# Figure 11: strengths, whose colours are no start's; neighbours are drawn at steps that differ by this factor.
+STRENGTHS = (
+    {"color": PINK, "linestyle": "-", "marker": "v"},
+    {"color": SKY, "linestyle": "-.", "marker": "X"},
+    {"color": YELLOW, "linestyle": (0, (8, 2)), "marker": "P"},
+)
+APART = 1.04
 
 
 def figure1(definition: Definition, item: str, results: Results) -> Drawn:
@@ -74,7 +77,7 @@ def figure4(definition: Definition, item: str, results: Results) -> Drawn:
     corpus = corpus_title(definition.corpus(methods[0].experiment))
     return figure, (
         f"{corpus}, test text, in nats. Points: tokens of the first seed in bins of equal width of their type's "
-        "frequency, the larger the more tokens; line: least squares through the bins, its slope a mean over seeds. "
+        "frequency, the larger the more tokens; line: least squares through them; slope: mean over seeds. "
         "Dashed: where the model would give each token its unigram probability."
     )
 
@@ -151,14 +154,16 @@ def figure11(definition: Definition, item: str, results: Results) -> Drawn:
     plain = [value / 100 for value in translated.in_domain(results, base).values()]
     if plain:
         mean, error = float(np.mean(plain)), standard_error(plain)
-        axes.axhline(mean, color="#444444", linestyle=(0, (5, 2)), linewidth=1.5, label="not regularised (zero bias)")
+        look = {"color": LOOKS[ZERO]["color"], "linestyle": LOOKS[ZERO]["linestyle"]}
+        axes.axhline(mean, linewidth=1.5, label="not regularised (zero bias)", **look)
         if error:
-            axes.axhspan(mean - error, mean + error, color="#444444", alpha=0.12, linewidth=0)
-    for look, (strength, points) in zip(SERIES[1:], sorted(swept.items()), strict=False):
+            axes.axhspan(mean - error, mean + error, color=look["color"], alpha=0.12, linewidth=0)
+    for place, (look, (strength, points)) in enumerate(zip(cycle(STRENGTHS), sorted(swept.items()), strict=False)):
         steps = sorted(points)
         means = [np.mean(points[step]) / 100 for step in steps]
         errors = [(standard_error(points[step]) or 0) / 100 for step in steps]
-        axes.errorbar(steps, means, errors, capsize=3, linewidth=1.8, label=f"strength {strength}", **look)
+        places = np.array(steps) * APART ** (place - (len(swept) - 1) / 2)
+        axes.errorbar(places, means, errors, capsize=3, linewidth=1.8, label=f"strength {strength}", **look)
     if not plain and not swept:
         not_run(axes, base.label)
         return figure, NOT_RUN
@@ -180,7 +185,8 @@ def figure11(definition: Definition, item: str, results: Results) -> Drawn:
 
 def figure12(definition: Definition, item: str, results: Results) -> Drawn:
     """Out-of-domain test BLEU."""
-    return _other_domains(definition, item, results, list(definition.settings))
+    drawn, text = _other_domains(definition, item, results, list(definition.settings), translated.test_domains)
+    return drawn, text if text == NOT_RUN else f"{text} The paper has IWSLT14 and WMT14 alone, each on the other."
 
 
 def figure13(definition: Definition, item: str, results: Results) -> Drawn:
@@ -197,16 +203,21 @@ def figure14(definition: Definition, item: str, results: Results) -> Drawn:
 
 def figure15(definition: Definition, item: str, results: Results) -> Drawn:
     """Validation BLEU of the best checkpoint, with a start from C4's unigrams too."""
-    text = "BLEU of the validation text at the checkpoint where it is highest, as training measures it."
     experiments = [experiment for experiment in (IWSLT14, WMT14) if experiment in definition.settings]
+    text = "BLEU of the validation text at the checkpoint where it is highest, as training measures it."
+    text += in_place_of_c4(definition, experiments)
     return _bars(definition, item, partial(translated.best_validation, results), "validation BLEU", text, experiments)
 
 
 def figure16(definition: Definition, item: str, results: Results) -> Drawn:
     """The models of figure 15 on the other domain."""
     experiments = [experiment for experiment in (IWSLT14, WMT14) if experiment in definition.settings]
-    drawn, text = _other_domains(definition, item, results, experiments)
-    return drawn, text if text == NOT_RUN else f"{text} The paper has the other corpus's validation text."
+    drawn, text = _other_domains(definition, item, results, experiments, translated.validation_domains)
+    if text == NOT_RUN:
+        return drawn, text
+    validation = f"{translated.VALIDATION_TEXT} is one, every other text here a test text"
+    paper = f"The paper has the other corpus's validation text; {validation}."
+    return drawn, f"{text}{in_place_of_c4(definition, experiments)} {paper}"
 
 
 def _area_note(metric: str, *, whole: bool = False) -> str:
@@ -227,15 +238,23 @@ def _bars(
     seeds = 0
     for axes, experiment in zip(panels, experiments, strict=True):
         axes.set_title(title_of(definition, experiment), loc="left")
-        seeds = max(seeds, draw_bars(axes, [method.within(experiment) for method in methods], values, unit))
+        text_of_c4 = unigram_text(definition.corpus(experiment))
+        here = [method.within(experiment) for method in methods]
+        seeds = max(seeds, draw_bars(axes, here, values, unit, text_of_c4))
     if not seeds:
         return figure, NOT_RUN
     return figure, f"{text} {bars_note(seeds)}{in_place_of(definition, experiments)}"
 
 
-def _other_domains(definition: Definition, item: str, results: Results, experiments: list[str]) -> Drawn:
-    """A panel of bars for each experiment and other domain that its runs translated."""
-    places = [(experiment, domain) for experiment in experiments for domain in translated.domains(results, experiment)]
+def _other_domains(
+    definition: Definition,
+    item: str,
+    results: Results,
+    experiments: list[str],
+    domains: Callable[[Results, str], list[str]],
+) -> Drawn:
+    """A panel of bars for each experiment and each of the `domains` that its runs translated."""
+    places = [(experiment, domain) for experiment in experiments for domain in domains(results, experiment)]
     figure, panels = panels_of(len(places))
     methods = shown_methods(definition, item)
     if not places:
@@ -245,10 +264,12 @@ def _other_domains(definition: Definition, item: str, results: Results, experime
     for axes, (experiment, domain) in zip(panels, places, strict=True):
         axes.set_title(title_of(definition, experiment, f" on {domain}"), loc="left")
         values = partial(translated.out_of_domain, results, domain=domain)
-        seeds = max(seeds, draw_bars(axes, [method.within(experiment) for method in methods], values, "BLEU"))
+        text_of_c4 = unigram_text(definition.corpus(experiment))
+        here = [method.within(experiment) for method in methods]
+        seeds = max(seeds, draw_bars(axes, here, values, "BLEU", text_of_c4))
     if not seeds:
         return figure, NOT_RUN
     return figure, (
-        "Models trained on the first corpus translate the test text of another domain, with their own vocabulary. "
+        "Models trained on the first corpus translate the text of another domain, with their own vocabulary. "
         f"{bars_note(seeds)}{in_place_of(definition, [experiment for experiment, _ in places])}"
     )

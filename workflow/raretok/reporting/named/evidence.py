@@ -18,6 +18,10 @@ from raretok.reporting.table_claims import common_seeds, table_truths
 Found = tuple[dict[int, Truth], float | None, str]
 
 
+class Partial(dict):
+    """Truths by seed of a claim about several data sets, from some of them alone: they decide nothing."""
+
+
 @dataclass(frozen=True)
 class Evidence:
     """What claims are judged on: a paper's definition, the results of a scale, the printed numbers.

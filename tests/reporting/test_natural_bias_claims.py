@@ -1,0 +1,170 @@
+"""Claims of natural_bias, from made-up runs and from some of them: each turns over when what it is about does."""
+
+import copy
+import json
+
+import fake_translation
+import numpy as np
+import pytest
+from fake_translation import collected, verdicts_of
+
+from raretok.reporting import translated
+from raretok.reporting.definition import parse_definition
+from raretok.reporting.named import natural_bias
+from raretok.reporting.results import read_results
+
+
+def test_some_data_sets_decide_nothing_and_the_others_are_named(tmp_path):
+    """Two of seven were run, three seeds, one of them without its zero start: the effect is that of the other."""
+    definition = fake_translation.definition_of(seeds=3)
+    run = copy.deepcopy(definition)
+    for name, method in run["methods"].items():
+        method["trained"] = ["iwslt14_de-en", *(["afromt_af-en"] if name in ("none", "unigram") else [])]
+    found = verdicts_of(definition, collected(tmp_path, run))
+    absent = "undecided without IWSLT14 En-De, Kirundi Run-En, AfroMT En-Run, Autshumato Af-En, AfroMT En-Af"
+    for name in ("f2.bleu_5of6", "f3.alc_5of6", "f5.curves"):
+        assert "of 1 data set of this scale 1 must hold, on the means over seeds 1 does" in found[name]["note"]
+    for name in ("f2.bleu_5of6", "f3.alc_5of6", "f5.curves", "f6.alc_full", "f9_10.chrf"):
+        assert (found[name]["verdict"], f"{absent}, not run" in found[name]["note"]) == ("inconclusive", True), name
+        assert float(found[name]["lower"]) > 0
+    for name in ("f1.unigram_early", "f12.ood", "f13.divergence", "f14.norm"):
+        assert found[name]["verdict"] == "inconclusive"
+        assert f"{absent}, WMT14 De-En, not run" in found[name]["note"], name
+    assert found["abs.efficiency"]["verdict"] == "inconclusive"
+    assert found["f7_8.wmt"]["verdict"] == found["abs.performance"]["verdict"] == "not run"
+    assert found["f4a.slopes"]["verdict"] == found["f16.c4_ood"]["verdict"] == "reproduced"
+
+
+def test_one_seed_decides_nothing(tmp_path):
+    definition = fake_translation.definition_of(seeds=1)
+    collected(tmp_path, definition)
+    found = verdicts_of(definition, read_results(tmp_path))
+    assert {row["verdict"] for row in found.values()} == {"inconclusive"}
+    assert all(row["effect"] and not row["lower"] for row in found.values())
+
+
+def test_verdicts(bias):
+    found = verdicts_of(bias.definition, bias.results)
+    assert {name.removeprefix("natural_bias.") for name in natural_bias.CLAIMS} == set(found)
+    assert {name: row["verdict"] for name, row in found.items()} == dict.fromkeys(found, "reproduced")
+    assert "of 6 data sets of this scale 5 must hold, on the means over seeds 6 do" in found["f3.alc_5of6"]["note"]
+    assert "Multi30k De-En on newstest2014" in found["f12.ood"]["note"]
+
+
+def changed(bias, tmp_path, change):
+    """Verdicts where `change(rows)` was done to the metrics; arrays as they are."""
+    rows = bias.results.metrics.copy()
+    change(rows)
+    (tmp_path / "runs").symlink_to(bias.folder / "runs")
+    rows.to_csv(tmp_path / "metrics.csv", index=False)
+    return {name: row["verdict"] for name, row in verdicts_of(bias.definition, read_results(tmp_path)).items()}
+
+
+def worse(rows, experiments, metric, by=5.0, method="unigram", **more):
+    chosen = rows["experiment"].isin(experiments) & (rows["method"] == method) & (rows["metric"] == metric)
+    for column, value in more.items():
+        chosen &= rows[column] == value
+    assert chosen.any()
+    rows.loc[chosen, "value"] -= by
+
+
+def test_five_of_six_need_no_sixth(bias, tmp_path):
+    found = changed(bias, tmp_path, lambda rows: worse(rows, ["iwslt14_de-en"], "bleu"))
+    assert found["f2.bleu_5of6"] == "reproduced"
+    assert found["f9_10.chrf"] == "reproduced"
+
+
+def test_four_of_six_are_too_few(bias, tmp_path):
+    found = changed(bias, tmp_path, lambda rows: worse(rows, ["iwslt14_de-en", "iwslt14_en-de"], "bleu"))
+    assert found["f2.bleu_5of6"] == "not reproduced"
+    assert found["abs.performance"] == "not reproduced"
+    assert found["f3.alc_5of6"] == found["f7_8.wmt"] == "reproduced"
+
+
+@pytest.mark.parametrize(
+    ("change", "claims"),
+    [
+        (
+            lambda rows: worse(rows, ["iwslt14_de-en", "iwslt14_en-de"], "alc_bleu", group="early"),
+            {"f3.alc_5of6", "f6.alc_full", "abs.efficiency"},
+        ),
+        (lambda rows: worse(rows, ["iwslt14_de-en"], "alc_bleu", group="full"), {"f6.alc_full"}),
+        (lambda rows: worse(rows, ["wmt14_de-en"], "alc_bleu"), {"f7_8.wmt", "abs.performance"}),
+        (lambda rows: worse(rows, ["iwslt14_de-en", "afromt_en-af"], "chrf"), {"f9_10.chrf"}),
+        (
+            lambda rows: worse(rows, ["iwslt14_de-en"], "calibration_slope", 2.0, group="full"),
+            {"f4a.slopes"},
+        ),
+        (
+            lambda rows: worse(rows, ["iwslt14_de-en"], "calibration_slope", 2.0, "zero", group="without_bias"),
+            {"f4b.zero_slope"},
+        ),
+        (
+            lambda rows: worse(rows, ["iwslt14_de-en"], "calibration_slope", -2.0, group="without_bias"),
+            {"f4b.unigram_slope"},
+        ),
+        (lambda rows: worse(rows, ["iwslt14_de-en"], "bleu", -5.0, "regularised_0.5_2000"), {"f11.regularise"}),
+        (
+            lambda rows: worse(rows, ["iwslt14_de-en"], "bleu", 5.0, "c4", split="domain.newstest2014@best"),
+            {"f16.c4_ood"},
+        ),
+    ],
+)
+def test_claims_on_numbers_turn_over_alone(bias, tmp_path, change, claims):
+    found = changed(bias, tmp_path, change)
+    assert {name for name, verdict in found.items() if verdict != "reproduced"} == claims
+    assert {found[name] for name in claims} == {"not reproduced"}
+
+
+@pytest.mark.parametrize(
+    ("method", "key", "change", "claims"),
+    [
+        ("zero", "divergence.unigram", lambda values: values + 9, {"f1.unigram_early"}),
+        ("zero", "divergence.unigram", lambda values: np.linspace(1.0, 0.1, len(values)), {"f1.unigram_early"}),
+        ("unigram", "curve.bleu.values", lambda values: values * 0.5, {"f5.curves", "abs.efficiency"}),
+        ("unigram", "output_bias.divergence", lambda values: values + np.arange(len(values)) / 200, {"f13.divergence"}),
+        ("unigram", "output_bias.norm", lambda values: values * np.linspace(1, 1.2, len(values)), {"f14.norm"}),
+        ("zero", "output_bias.norm", lambda values: values * 30, {"f14.norm"}),
+    ],
+)
+def test_claims_on_arrays_turn_over_alone(bias, tmp_path, method, key, change, claims):
+    rows = bias.results.metrics
+    rows.to_csv(tmp_path / "metrics.csv", index=False)
+    for experiment in bias.definition["settings"]:
+        for name in bias.definition["methods"]:
+            for seed in (1, 2, 3):
+                run = f"runs/{experiment}/{name}/seed{seed}"
+                if not (bias.folder / run).exists():
+                    continue
+                (tmp_path / run).mkdir(parents=True)
+                with np.load(bias.folder / run / "arrays.npz") as archive:
+                    arrays = dict(archive)
+                if name == method:
+                    arrays[key] = change(arrays[key])
+                np.savez(tmp_path / run / "arrays.npz", **arrays)
+    found = {name: row["verdict"] for name, row in verdicts_of(bias.definition, read_results(tmp_path)).items()}
+    assert {name for name, verdict in found.items() if verdict != "reproduced"} == claims
+
+
+def test_latest_step_of_figure1_is_scaled():
+    """2,000 of 50,000 updates are 40 of 1,000; the minimum at 40 is in time, at 41 late."""
+    arrays = [np.array(values) for values in ([0, 40, 80], [3.0, 1.0, 2.0], [2.0, 3.0, 3.0], [9.0, 8.0, 7.0])]
+    assert natural_bias._matched(40.0, *arrays) == (True, 0.0)
+    assert not natural_bias._matched(39.0, *arrays).holds
+    definition = parse_definition(json.dumps(fake_translation.definition_of()))
+    assert translated.scaled(definition, "iwslt14_de-en", 2000, 50_000) == 40
+
+
+def test_a_tie_is_within_one_standard_error_of_the_mean(tmp_path):
+    """By hand: 30.0 and 30.2 have a standard error of 0.1; 0.1 below the better of the others is a tie."""
+    definition = fake_translation.definition_of()
+    rows = []
+    values = {"unigram": (30.0, 30.2), "zero": (30.1, 30.3), "none": (29.0, 29.0)}
+    for name, of in values.items():
+        rows += [f"natural_bias,iwslt14_de-en,{name},{k},bleu,,test@best,{v},1,s,r" for k, v in enumerate(of, 1)]
+    head = "paper,experiment,method,seed,metric,group,split,value,n,signature,run\n"
+    (tmp_path / "metrics.csv").write_text(head + "\n".join(rows) + "\n")
+    definition["settings"] = {"iwslt14_de-en": definition["settings"]["iwslt14_de-en"]}
+    row = verdicts_of(definition, read_results(tmp_path))["f2.bleu_5of6"]
+    assert (row["verdict"], float(row["effect"])) == ("reproduced", 0)
+    assert "of 1 data set of this scale 1 must hold, on the means over seeds 1 does" in row["note"]

@@ -1,0 +1,118 @@
+"""The starts of the output bias held against each other, data set by data set: what claims of natural_bias count.
+
+The paper counts data sets; a scale can have fewer than its six, and the same share of them, rounded up, must hold. The
+slack of `at least k of n` is the k-th largest slack of the n, each seed against itself. Where some data sets of the
+scale were not run, the effect is that of the others, the note names those without, and nothing is decided.
+"""
+
+import math
+from collections.abc import Callable
+from typing import TypeVar
+
+import numpy as np
+
+from raretok.reporting import translated
+from raretok.reporting.corpus_names import corpus_title
+from raretok.reporting.definition import Method
+from raretok.reporting.named.evidence import Evidence, Found, Partial
+from raretok.reporting.predicates import Missing, Truth, all_of, at_least, difference, greater
+from raretok.reporting.table_claims import common_seeds
+
+NONE, ZERO, UNIGRAM, C4 = "none", "zero", "unigram", "c4"
+# The experiment of figures 4 and 11, the first of the two with a C4 start, and the one that has figures of its own.
+IWSLT14, WMT14 = "iwslt14_de-en", "wmt14_de-en"
+MOST = 5 / 6  # of the data sets
+
+Values = Callable[[Evidence, str], dict[int, float]]
+Judged = TypeVar("Judged")
+
+
+def data_sets(evidence: Evidence) -> list[str]:
+    """The experiments of the figures that count data sets: all of the scale but WMT14. Raises Missing for none."""
+    found = [experiment for experiment in evidence.definition.settings if experiment != WMT14]
+    if not found:
+        raise Missing("no data set of the paper's six is run at this scale")
+    return found
+
+
+def each(evidence: Evidence, experiments: list[str], judge: Callable[[Evidence], Judged]) -> tuple[list[Judged], str]:
+    """`judge` of the evidence of each experiment that was run, and a note that names the others, empty for none.
+
+    Raises Missing, as the first did, where none was run.
+    """
+    found, missing = [], {}
+    for experiment in experiments:
+        try:
+            found.append(judge(evidence.within(experiment)))
+        except Missing as reason:
+            missing[corpus_title(evidence.definition.corpus(experiment))] = reason
+    if not found:
+        raise next(iter(missing.values()), Missing("no data set of the paper is run at this scale"))
+    return found, f"; undecided without {', '.join(missing)}, not run" if missing else ""
+
+
+def bleu(metric: str) -> Values:
+    """BLEU or chrF of the test text."""
+    return lambda here, name: measured(here, name, lambda m: translated.in_domain(here.results, m, metric), metric)
+
+
+def area(metric: str, *, whole: bool = False) -> Values:
+    """Area under the validation curve, over the first updates or over all."""
+
+    def values(here: Evidence, name: str) -> dict[int, float]:
+        what = translated.ALC[metric]
+        return measured(here, name, lambda m: translated.area(here.results, m, metric, whole=whole), what)
+
+    return values
+
+
+def measured(here: Evidence, name: str, values: Callable[[Method], dict[int, float]], what: str) -> dict[int, float]:
+    """What one method was measured at; raises Missing for nothing."""
+    method = here.definition.method(name)
+    found = values(method)
+    if not found:
+        raise Missing(f"{name} was not run in {method.experiment} ({what})")
+    return found
+
+
+def margin(here: Evidence, values: Values, *, tolerant: bool = False) -> dict[int, float]:
+    """By how much the log-unigram start is above the better of the others, by seed.
+
+    tolerant: with its standard error over seeds to spare, which one seed has none of.
+    """
+    unigram, zero, none = (values(here, name) for name in (UNIGRAM, ZERO, NONE))
+    spare = standard_error(list(unigram.values())) or 0.0 if tolerant else 0.0
+    return {
+        seed: difference(unigram[seed] + spare, max(zero[seed], none[seed]))
+        for seed in common_seeds([unigram, zero, none])
+    }
+
+
+def standard_error(values: list[float]) -> float | None:
+    """Of the mean of `values`; None for fewer than two."""
+    return float(np.std(values, ddof=1) / math.sqrt(len(values))) if len(values) > 1 else None
+
+
+def most(evidence: Evidence, values: Values, *, tolerant: bool = False) -> Found:
+    """The log-unigram start is above both others on five of six data sets; tolerant: a tie counts."""
+    names = data_sets(evidence)
+    margins, without = each(evidence, names, lambda here: margin(here, values, tolerant=tolerant))
+    needed = math.ceil(MOST * len(margins))
+    judge = at_least if tolerant else greater
+    truths = {
+        seed: judge(sorted((one[seed] for one in margins), reverse=True)[needed - 1], 0)
+        for seed in common_seeds(margins)
+    }
+    truths = Partial(truths) if without else truths
+    held = sum(judge(float(np.mean(list(one.values()))), 0).holds for one in margins)
+    note = (
+        f"of {len(margins)} data set{'s' * (len(margins) > 1)} of this scale {needed} must hold, on the means over "
+        f"seeds {held} do{'es' * (held == 1)}{without}; slack: the difference in the one of rank {needed}"
+    )
+    return truths, None, note + ("; a tie within one standard error of the mean (ours)" if tolerant else "")
+
+
+def conjunction(parts: list[dict[int, Truth]], without: str = "") -> dict[int, Truth]:
+    """All hold, by seed, of the seeds that all have; raises Missing where there is none. without: of `each`."""
+    truths = {seed: all_of(part[seed] for part in parts) for seed in common_seeds(parts)}
+    return Partial(truths) if without or any(isinstance(part, Partial) for part in parts) else truths
