@@ -71,6 +71,7 @@ def test_bars_are_means_with_standard_errors(bias):
     ends = panels[0].collections[-1].get_segments()[0][:, 1]
     assert (ends[1] - ends[0]) / 2 == pytest.approx(values.std(ddof=1) / 3**0.5)
     assert "standard error over 3 seeds" in text
+    assert "Pairs of training: Multi30k De-En 5,000, IWSLT14 En-De 5,000," in text
     low, high = panels[0].get_ylim()
     assert high - low >= 0.5
 

@@ -64,6 +64,11 @@ def curve(arrays: dict[str, np.ndarray], metric: str = BLEU) -> tuple[np.ndarray
     return None if steps is None or values is None else (steps, values.astype(float))
 
 
+def training_pairs(arrays: dict[str, np.ndarray]) -> int:
+    """How many pairs a run's training text has: as many as its target side has ends of lines."""
+    return int(arrays["counts"][arrays["vocabulary"] == "</s>"].sum())
+
+
 def scaled(definition: Definition, experiment: str, updates: float, published: int) -> float:
     """A printed number of updates at this scale, as it stands to the whole training; published: length as printed."""
     return updates * definition.settings[experiment]["training"]["steps"] / published

@@ -8,11 +8,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from raretok.reporting import translated
 from raretok.reporting.corpus_names import PUBLISHED_TEXT, corpus_title, unigram_text
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.figures.language import panels_over_legend
+from raretok.reporting.figures.shown import first_run
 from raretok.reporting.figures.style import BLACK, BLUE, GREEN, ORANGE, not_run, sheet
 from raretok.reporting.named.starts import C4, NONE, UNIGRAM, WMT14, ZERO, standard_error
+from raretok.reporting.results import Results
 
 COLUMNS = 3
 # A start keeps its colour in all figures, and differs in print by hatch, line and marker.
@@ -122,3 +125,14 @@ def in_place_of(definition: Definition, experiments: list[str]) -> str:
     """A sentence for a scale whose corpora are others than the paper's."""
     others = [experiment for experiment in experiments if definition.corpus(experiment) != experiment]
     return " Second line of a title: the paper's data set." if others else ""
+
+
+def training_pairs(definition: Definition, methods: list[Method], results: Results, experiments: list[str]) -> str:
+    """A sentence with the size of each experiment's training text; nothing of those that were not run."""
+    sizes = []
+    for experiment in experiments:
+        runs = (first_run(results, method.within(experiment)) for method in methods)
+        arrays = next((arrays for arrays in runs if arrays is not None), None)
+        if arrays is not None:
+            sizes.append(f"{corpus_title(definition.corpus(experiment))} {translated.training_pairs(arrays):,}")
+    return f" Pairs of training: {', '.join(sizes)}." if sizes else ""

@@ -23,6 +23,7 @@ from raretok.reporting.figures.data_sets import (
     panels_of,
     six,
     title_of,
+    training_pairs,
 )
 from raretok.reporting.figures.shown import Drawn, shown_methods
 from raretok.reporting.figures.style import PINK, SKY, YELLOW, not_run, sheet
@@ -49,7 +50,8 @@ def figure1(definition: Definition, item: str, results: Results) -> Drawn:
 
 def figure2(definition: Definition, item: str, results: Results) -> Drawn:
     """Test BLEU by start of the bias."""
-    return _bars(definition, item, partial(translated.in_domain, results), "BLEU", f"BLEU {TEXT}.")
+    drawn, text = _bars(definition, item, partial(translated.in_domain, results), "BLEU", f"BLEU {TEXT}.")
+    return drawn, text + training_pairs(definition, shown_methods(definition, item), results, six(definition))
 
 
 def figure3(definition: Definition, item: str, results: Results) -> Drawn:
@@ -119,7 +121,9 @@ def figure6(definition: Definition, item: str, results: Results) -> Drawn:
 
 def figure7(definition: Definition, item: str, results: Results) -> Drawn:
     """Figure 2 for WMT14 De-En."""
-    return _bars(definition, item, partial(translated.in_domain, results), "BLEU", f"BLEU {TEXT}.", [WMT14])
+    values = partial(translated.in_domain, results)
+    drawn, text = _bars(definition, item, values, "BLEU", f"BLEU {TEXT}.", [WMT14])
+    return drawn, text + training_pairs(definition, shown_methods(definition, item), results, [WMT14])
 
 
 def figure8(definition: Definition, item: str, results: Results) -> Drawn:
