@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import stat
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -114,7 +115,9 @@ def test_the_programs_are_taken_where_they_are(programs, tmp_path):
     forward, reverse, together = programs.read_text().splitlines()
     assert forward.endswith("-d -o -v threads=1")
     assert reverse.endswith("-d -o -v -r threads=1")
-    assert together.endswith("-c intersect")
+    options = together.split()[1:]
+    assert options[::2] == ["-i", "-j", "-c"]
+    assert [Path(value).name for value in options[1::2]] == ["forward", "reverse", "intersect"]
     record = json.loads((tmp_path / "record.json").read_text())
     assert record["tool"] == "fast_align"
     assert set(record["version"]) == {"fast_align", "atools"}

@@ -63,6 +63,17 @@ def test_batches_of_any_size_and_plain_lines(corpus, tmp_path, monkeypatch):
     assert np.array_equal(whole, count_shard(codec, corpus.types, tmp_path / "a.json"))
 
 
+def test_lines_are_taken_for_target_text_with_an_end_each(tmp_path):
+    class Codec:
+        def encode(self, lines, side):
+            assert side == "target"
+            return [[4 + len(word) for word in line.split()] for line in lines]
+
+    (tmp_path / "a.json").write_text('{"text": "a bb\\n\\ncc\u2028d\\r\\ne"}\n')
+    # Four lines, one of them blank: lines of a document end at line feeds alone, too.
+    assert count_shard(Codec(), 8, tmp_path / "a.json").tolist() == [0, 0, 3, 0, 0, 3, 2, 0]
+
+
 def test_memory_does_not_grow_with_the_shard(corpus, tmp_path, monkeypatch):
     codec = codec_of(corpus)
     monkeypatch.setattr(module, "BATCH", 2**12)

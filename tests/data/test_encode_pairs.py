@@ -2,13 +2,14 @@
 
 import json
 from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from raretok.__main__ import main
 from raretok.data import encode_pairs as module
-from raretok.data import pair_folder
+from raretok.data import pair_folder, pieces
 from raretok.data.catalogue import PairFiles
 from raretok.data.corpora import load_manifest
 from raretok.data.encode_pairs import encode_pairs
@@ -119,6 +120,39 @@ def test_pairs_are_held_out_and_never_in_two_splits(tmp_path, texts):
     assert len(texts_of["train"]) + 40 + sum(dropped.values()) == 620
     assert dropped["repeated"] >= 300
     assert dropped["in another split"] >= 1
+
+
+def test_training_pairs_of_a_published_split_are_left_out(tmp_path, texts):
+    both = texts | {"train": texts["train"] + texts["valid"] + texts["test"] + texts["domain.second"]}
+    corpus = prepared(tmp_path, both, entry(preparation=PLAIN | {"deduplicate": True}))
+    source = {split: set(load_pairs(corpus, split).texts("source")) for split in SPLITS}
+    assert not source["train"] & (source["valid"] | source["test"])
+    # Domains are other texts.
+    assert source["domain.second"] <= source["train"]
+    assert [len(load_pairs(corpus, split)) for split in SPLITS[1:]] == [20, 30, 25]
+
+
+def test_pieces_are_learnt_on_what_is_trained_on(tmp_path, texts, monkeypatch):
+    learnt = []
+
+    def learn(name, entry, lines, **details):
+        learnt.append(list(lines))
+        return pieces.learn(name, entry, iter(learnt[-1]), **details)
+
+    monkeypatch.setattr(module, "pieces", SimpleNamespace(learn=learn))
+    monkeypatch.setattr(module, "BATCH", 7)
+    given = {split: files for split, files in texts.items() if split != "valid"}
+    corpus = entry(MERGES | {"merges": 40}, held_out={"valid": 60, "seed": 2})
+    train = load_pairs(prepared(tmp_path, given, corpus), "train")
+    both = list(zip(train.texts("source"), train.texts("target"), strict=True))
+    assert len(both) == 240
+    assert learnt[0] == [line for pair in both for line in pair]
+    # Of a longer text every so many pairs, both sides of each.
+    monkeypatch.setattr(module, "LEARNT_BYTES", sum(len(f"{line}\n".encode()) for line in learnt[0]) // 2)
+    parts = prepared(tmp_path, given, corpus, "parts")
+    every = json.loads((parts.folder / "manifest.json").read_text())["tokenizer"]["learnt_on_every"]
+    assert every == 3
+    assert learnt[1] == [line for pair in both[::every] for line in pair]
 
 
 def test_batches_and_chunks_of_any_size_give_the_same(tmp_path, texts, monkeypatch):
