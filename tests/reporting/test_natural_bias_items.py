@@ -87,10 +87,15 @@ def test_scales_of_axes(bias):
 
 
 def _axes(bias, item):
-    shown = parse_definition(item_of(bias.definition, item))
+    return _all_axes(bias.definition, item, bias.folder)[0]
+
+
+def _all_axes(definition, item, folder):
+    """Every panel, with a title or without, and the caption."""
+    shown = parse_definition(item_of(definition, item))
     with house_style():
-        figure, _ = drawing(shown, item)(shown, item, read_item(bias.folder, shown))
-    return figure.axes
+        figure, text = drawing(shown, item)(shown, item, read_item(folder, shown))
+    return figure.axes, text
 
 
 def test_what_the_scale_leaves_out_has_no_panel(tmp_path):
@@ -109,6 +114,15 @@ def test_what_the_scale_leaves_out_has_no_panel(tmp_path):
     assert any("not run:" in part.get_text() for part in panels[1].texts)
     for item in ("figure7", "figure8"):
         assert draw(definition, item, tmp_path)[1] == "Not run."
+    for item in ("figure5", "figure13", "figure14"):
+        panels, _ = draw(definition, item, tmp_path)
+        assert panels[0].texts[-1].get_text() == "not run: Log-unigram bias"
+        assert panels[0].get_legend_handles_labels()[1][-1] == "Zero bias"
+        assert panels[1].texts[-1].get_text().startswith("not run:\n")
+    (axes,), text = _all_axes(definition, "figure11", tmp_path)
+    assert axes.texts[-1].get_text() == "not run: regularised models"
+    assert "Not run: 0.1 until 10, 0.1 until 20" in text
+    assert draw(definition, "figure12", tmp_path)[1].count("Not run: IWSLT14 En-De.") == 1
     found = verdicts_of(definition, read_results(tmp_path))
     assert found["f7_8.wmt"]["verdict"] == "not run"
     assert "wmt14_de-en is left out at this scale" in found["f7_8.wmt"]["note"]
@@ -147,6 +161,28 @@ def test_the_validation_text_of_the_other_domain_is_for_figure_16_alone(bias):
     assert found["f16.c4_ood"]["verdict"] == "not reproduced"
     assert "on newstest2013 (the paper: WMT14's validation text); unigrams of WikiText-2" in found["f16.c4_ood"]["note"]
     assert "newstest2013" not in found["f12.ood"]["note"]
+
+
+def test_a_grid_with_holes_names_them(bias, tmp_path):
+    run = copy.deepcopy(bias.definition)
+    for name, method in run["methods"].items():
+        method["trained"] = ["iwslt14_de-en"] if name in ("zero", "regularised_0.1_500", "regularised_0.5_4000") else []
+    collected(tmp_path, run)
+    _, text = _all_axes(bias.definition, "figure11", tmp_path)
+    absent = [f"0.1 until {step}" for step in (20, 40, 80)] + [f"0.5 until {step}" for step in (10, 20, 40)]
+    assert f"Not run: {', '.join(absent)}." in text
+
+
+def test_a_legend_has_what_any_panel_has(bias, tmp_path):
+    """The first data set has the zero start alone, the second the log-unigram start."""
+    run = copy.deepcopy(bias.definition)
+    for name, method in run["methods"].items():
+        method["trained"] = {"zero": ["iwslt14_de-en"], "unigram": ["iwslt14_en-de"]}.get(name, [])
+    collected(tmp_path, run)
+    for item in ("figure5", "figure13"):
+        axes, _ = _all_axes(bias.definition, item, tmp_path)
+        legends = [legend for one in axes if (legend := one.get_legend())]
+        assert [text.get_text() for text in legends[0].get_texts()] == ["Zero bias", "Log-unigram bias"]
 
 
 def test_a_start_has_one_colour_in_all_figures(bias):

@@ -159,6 +159,18 @@ def test_figures_of_agps(translation, item):
         ]
 
 
+def test_the_running_mean_is_in_the_legend_where_the_last_panel_was_not_run(translation, tmp_path):
+    (tmp_path / "runs" / "agps_translation_base").mkdir(parents=True)
+    for name in ("translator", "cosreg_translation"):
+        source = translation.folder / "runs" / "agps_translation_base" / name
+        (tmp_path / "runs" / "agps_translation_base" / name).symlink_to(source)
+    shown = parse_definition(item_of(translation.definitions["agps"], "figure6"))
+    with house_style():
+        figure, _ = drawing(shown, "figure6")(shown, "figure6", read_item(tmp_path, shown))
+    legends = [legend for axes in figure.axes if (legend := axes.get_legend())]
+    assert [text.get_text() for text in legends[0].get_texts()][-1] == "running mean"
+
+
 OF_TRANSLATION = {
     *("agg.t7.best", "agg.t14.cross_lingual", "agps.t1.bleu", "agps.t1.bleu_gain", "agps.t1.S", "agps.t2.best"),
     *("agps.t2.gain_base", "agps.t2.gain_big", "agps.t3.all", "agps.f1.low_first", "agps.f2.follow", "agps.eq8.sign"),

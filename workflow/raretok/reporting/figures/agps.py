@@ -128,6 +128,7 @@ def _cosines(definition: Definition, item: str, results: Results, query: int) ->
         if arrays is None or len(arrays.get("best.query_cosines", ())) <= query:
             axes.set_title(f"({letter}) {method.label}", loc="left")
             axes.text(0.5, 0.5, f"not run:\n{method.label}", ha="center", transform=axes.transAxes, color="#555555")
+            axes.grid(False)
             continue
         word = visible(str(arrays["vocabulary"][int(arrays["best.neighbour_queries"][query])]))
         rho = list(_of_query(results, method, arrays, query).values())

@@ -11,7 +11,7 @@ from raretok.reporting.figures.data_sets import LOOKS, in_place_of, panels_with_
 from raretok.reporting.figures.language import draw_legend, stacked
 from raretok.reporting.figures.panels import mean_and_band
 from raretok.reporting.figures.shown import Drawn
-from raretok.reporting.figures.style import not_run
+from raretok.reporting.figures.style import not_run, partly_run
 from raretok.reporting.named.starts import NONE, UNIGRAM, ZERO
 from raretok.reporting.results import Results
 
@@ -64,23 +64,22 @@ def validation_curves(definition: Definition, methods: list[Method], results: Re
     seeds = 0
     for axes, experiment in zip(panels, experiments, strict=False):
         axes.set_title(title_of(definition, experiment), loc="left")
-        drawn = False
+        missing = []
         for method in methods:
             runs = results.seeds_with_arrays(method.within(experiment))
             curves = [found for _, arrays in runs if (found := translated.curve(arrays)) is not None]
             if not curves:
-                axes.plot([], [], label=method.label, **LOOKS[method.name])
+                missing.append(method.label)
                 continue
             length = min(len(steps) for steps, _ in curves)
             values = np.stack([np.maximum(values[:length], LEAST_BLEU) for _, values in curves])
             look = LOOKS[method.name] | {"markevery": max(1, length // MARKS)}
             mean_and_band(axes, curves[0][0][:length], values, method.label, look, markersize=5)
-            drawn, seeds = True, max(seeds, len(curves))
-        if not drawn:
-            axes.clear()
-            axes.set_title(title_of(definition, experiment), loc="left")
-            not_run(axes, ", ".join(method.label for method in methods))
+            seeds = max(seeds, len(curves))
+        if len(missing) == len(methods):
+            not_run(axes, ", ".join(missing))
             continue
+        partly_run(axes, missing)
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter("{x:g}")
         axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.5)))
@@ -106,18 +105,20 @@ def bias_curves(
     seeds = 0
     for axes, experiment in zip(panels, experiments, strict=False):
         axes.set_title(title_of(definition, experiment), loc="left")
-        drawn = False
+        missing = []
         for method in methods:
             runs = results.seeds_with_arrays(method.within(experiment))
             steps, values = stacked(runs, "output_bias.steps"), stacked(runs, f"output_bias.{key}")
             if steps is None or values is None:
+                missing.append(method.label)
                 continue
             look = LOOKS[method.name] | {"markevery": max(1, len(steps[0]) // MARKS)}
             mean_and_band(axes, steps[0], values, method.label, look, markersize=5)
-            drawn, seeds = True, max(seeds, len(runs))
-        if not drawn:
-            not_run(axes, ", ".join(method.label for method in methods))
+            seeds = max(seeds, len(runs))
+        if len(missing) == len(methods):
+            not_run(axes, ", ".join(missing))
             continue
+        partly_run(axes, missing)
         axes.set(xlabel="training step", ylabel=unit, xlim=(0, None))
         axes.margins(y=0.1)
         axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
@@ -138,9 +139,9 @@ def _with_legend(
         if not experiments:
             not_run(panels[0], "no data set of this figure")
         return figure, NOT_RUN
-    handles = max((axes.get_legend_handles_labels()[0] for axes in panels), key=len)
+    handles = {line.get_label(): line for axes in panels for line in axes.get_legend_handles_labels()[0]}
     for axes in panels[1:]:
         axes.set_ylabel(axes.get_ylabel() if axes.get_subplotspec().is_first_col() else None)
-    draw_legend(strip, handles)
+    draw_legend(strip, list(handles.values()))
     said = f"Mean over {seeds} seeds; the band is one sample standard deviation." if seeds > 1 else "One seed."
     return figure, f"{text} {said}{in_place_of(definition, experiments)}"

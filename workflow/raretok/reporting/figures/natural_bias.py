@@ -26,7 +26,7 @@ from raretok.reporting.figures.data_sets import (
     training_pairs,
 )
 from raretok.reporting.figures.shown import Drawn, shown_methods
-from raretok.reporting.figures.style import PINK, SKY, YELLOW, not_run, sheet
+from raretok.reporting.figures.style import PINK, SKY, YELLOW, not_run, partly_run, sheet
 from raretok.reporting.named.natural_bias import REGULARISED, UPDATES
 from raretok.reporting.named.starts import IWSLT14, WMT14, ZERO, standard_error
 from raretok.reporting.results import Results
@@ -150,11 +150,15 @@ def figure11(definition: Definition, item: str, results: Results) -> Drawn:
     methods = shown_methods(definition, item)
     base = next(method for method in methods if method.name == ZERO)
     swept: dict[str, dict[float, list[float]]] = {}
-    for method in methods:
-        if method.name.startswith(REGULARISED) and (values := translated.in_domain(results, method)):
-            _, strength, updates = method.name.split("_")
-            step = max(1, round(translated.scaled(definition, method.experiment, int(updates), UPDATES)))
+    missing = []
+    grid = (method for method in methods if method.name.startswith(REGULARISED))
+    for method in (method for method in grid if method.is_trained_in(method.experiment)):
+        _, strength, updates = method.name.split("_")
+        step = max(1, round(translated.scaled(definition, method.experiment, int(updates), UPDATES)))
+        if values := translated.in_domain(results, method):
             swept.setdefault(strength, {})[step] = list(values.values())
+        else:
+            missing.append(f"{strength} until {step:,}")
     plain = [value / 100 for value in translated.in_domain(results, base).values()]
     if plain:
         mean, error = float(np.mean(plain)), standard_error(plain)
@@ -171,6 +175,7 @@ def figure11(definition: Definition, item: str, results: Results) -> Drawn:
     if not plain and not swept:
         not_run(axes, base.label)
         return figure, NOT_RUN
+    partly_run(axes, [] if swept else ["regularised models"])
     known = sorted({step for points in swept.values() for step in points})
     axes.set_xscale("log")
     axes.set_xticks(known, [f"{step:,}" for step in known])
@@ -183,7 +188,7 @@ def figure11(definition: Definition, item: str, results: Results) -> Drawn:
     spread = f"Mean over {seeds} seeds; bars and band: standard error." if seeds > 1 else "One seed."
     return figure, (
         f"{corpus}. Data set, strengths and numbers of updates are ours: the paper prints none. "
-        f"{spread} The vertical axis does not begin at 0."
+        f"{spread} The vertical axis does not begin at 0.{_absent(missing)}"
     )
 
 
@@ -222,6 +227,11 @@ def figure16(definition: Definition, item: str, results: Results) -> Drawn:
     validation = f"{translated.VALIDATION_TEXT} is one, every other text here a test text"
     paper = f"The paper has the other corpus's validation text; {validation}."
     return drawn, f"{text}{in_place_of_c4(definition, experiments)} {paper}"
+
+
+def _absent(names: list[str]) -> str:
+    """A sentence that names what was not run, where there is anything."""
+    return f" Not run: {', '.join(names)}." if names else ""
 
 
 def _area_note(metric: str, *, whole: bool = False) -> str:
@@ -273,7 +283,9 @@ def _other_domains(
         seeds = max(seeds, draw_bars(axes, here, values, "BLEU", text_of_c4))
     if not seeds:
         return figure, NOT_RUN
+    shown = [experiment for experiment, _ in places]
+    absent = [corpus_title(definition.corpus(experiment)) for experiment in experiments if experiment not in shown]
     return figure, (
         "Models trained on the first corpus translate the text of another domain, with their own vocabulary. "
-        f"{bars_note(seeds)}{in_place_of(definition, [experiment for experiment, _ in places])}"
+        f"{bars_note(seeds)}{in_place_of(definition, shown)}{_absent(absent)}"
     )

@@ -73,7 +73,7 @@ def sheet(width: float, height: float) -> Figure:
 def caption(figure: Figure, title: str, text: str) -> None:
     """Put the title (with the scale in it) above the figure and the caption below."""
     width = figure.get_figwidth()
-    figure.suptitle(textwrap.fill(title, int(width * 9.2)), x=0.01, ha="left", fontweight="bold")
+    figure.suptitle(textwrap.fill(title, int(width * 8.7)), x=0.01, ha="left", fontweight="bold")
     figure.supxlabel(textwrap.fill(text, int(width * 13.5)), x=0.01, ha="left", fontsize=9.5, color="#333333")
 
 
@@ -97,6 +97,13 @@ def not_run(axes: Axes, name: str) -> None:
     axes.text(0.5, 0.5, f"not run:\n{name}", ha="center", va="center", transform=axes.transAxes, color="#555555")
     axes.set(xticks=[], yticks=[])
     axes.grid(False)
+
+
+def partly_run(axes: Axes, names: list[str]) -> None:
+    """Say in a panel with curves which others would be there, had they been run."""
+    if names:
+        text = f"not run: {', '.join(names)}"
+        axes.text(0.98, 0.03, text, ha="right", fontsize=9, transform=axes.transAxes, color="#555555")
 
 
 def symbol_ticks(axes: Axes, symbols: list[str]) -> None:
