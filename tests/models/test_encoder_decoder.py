@@ -111,6 +111,18 @@ def test_padding_changes_nothing(positions):
     torch.testing.assert_close(model(SOURCE, INPUTS)[INPUTS != 1], together[INPUTS != 1], rtol=0, atol=1e-12)
 
 
+def test_either_side_learns_positions_of_its_own():
+    model = random_model(positions="learned")
+    memory, mask = model.encode(SOURCE)
+    hidden = model.decode(INPUTS, memory, mask)
+    with torch.no_grad():
+        model.position_embedding.weight[0] += 1
+        assert torch.equal(model.encode(SOURCE)[0], memory)
+        assert not torch.equal(model.decode(INPUTS, memory, mask), hidden)
+        model.source_position_embedding.weight[0] += 1
+    assert not torch.equal(model.encode(SOURCE)[0], memory)
+
+
 def test_nothing_is_learned_through_padding():
     """The loss over real targets has no gradient at the padding's embedding, and a finite one everywhere."""
     model = random_model(tying="encoder_decoder", dropout=0.1).train()
@@ -245,8 +257,9 @@ def test_the_bias_is_added_and_trained():
 
 
 def test_a_bias_of_other_types_is_refused():
-    with pytest.raises(ValueError, match=r"shape \(3,\), not \(11,\)"):
-        build_model(SIZES | {"output_bias": "unigram"}, TYPES, seed=1).set_output_bias(torch.zeros(3))
+    for wrong in ((torch.zeros(3),), (log_unigram(), torch.zeros(3))):
+        with pytest.raises(ValueError, match=r"shape \(3,\), not \(11,\)"):
+            build_model(SIZES | {"output_bias": "unigram"}, TYPES, seed=1).set_output_bias(*wrong)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import torch
 
 from raretok.models import build_model
 from raretok.models.candidates import largest
-from raretok.models.search import beam_search, length_limit, translate
+from raretok.models.search import Beam, beam_search, length_limit, translate
 
 SIZES = {"name": "encoder_decoder", "encoder_layers": 1, "decoder_layers": 2, "heads": 2, "width": 16, "context": 40}
 START, PADDING, END = 0, 1, 2
@@ -117,6 +117,15 @@ def test_search_equals_a_slow_one(beam, exponent):
             assert score == pytest.approx(expected_score, abs=1e-5)
             ended += len(ids) + 1 < limit
     assert 5 < ended < 30  # others are ended by their limit
+
+
+def test_hypotheses_that_end_together_all_count():
+    state = Beam.begin(torch.tensor([9, 9]), START)
+    values = torch.tensor([[-2.0, -1.0, -math.inf], [-math.inf] * 3])
+    assert state.close(values, torch.zeros(2, 3, dtype=torch.int64), 1.0) == [(0, [], -1.0)]
+    assert state.closed.tolist() == [2, 0]
+    assert state.is_open(2).tolist() == [False, True]
+    assert state.is_open(3).tolist() == [True, True]
 
 
 def test_a_narrow_beam_is_worse_than_a_wide_one():

@@ -5,6 +5,7 @@ import csv
 import numpy as np
 import pytest
 import torch
+from benchmarks.decode import run_case
 from safetensors.torch import load_file
 from torch.nn import functional as F
 
@@ -20,7 +21,7 @@ from raretok.training.distributions import chosen_steps, divergences
 from raretok.training.loop import Options, Progress, selection, train
 from raretok.training.tasks import negative_log_likelihood
 from raretok.training.trainer import Trainer
-from raretok.training.translation import TranslationTask, lengths
+from raretok.training.translation import TranslationTask, evenly_spaced, lengths
 
 
 def trained(folder, corpus, run, **options):
@@ -66,6 +67,50 @@ def test_an_update_is_its_pairs_and_nothing_else(translation, make_translation_r
     assert task.target_tokens(step) == number == len(task.targets(step))
 
 
+ANY_METHOD = {
+    "smoothing": {},
+    "agg": {"gate": {"name": "agg", "alpha": 0.9}},
+    "agps": {"gate": {"name": "agps", "rare_from": 30, "mu_1": 50.0, "mu_2": 5.0}},
+    "freeze": {"gate": {"name": "freeze", "share": 0.3}},
+    "freeze_bc": {"gate": {"name": "freeze", "part": "bc", "share": 0.6}},
+    "cosreg": {"penalty": {"name": "cosreg", "gamma": 1.0}},
+    "unlikelihood": {"penalty": {"name": "unlikelihood"}},
+    "unigram": {"penalty": {"name": "unigram", "strength": 0.3}},
+    "spectrum": {"penalty": {"name": "spectrum"}},
+    "adversarial": {"perturbation": {"name": "adversarial", "alpha": 0.05}},
+    "unigram_agg": {"penalty": {"name": "unigram", "strength": 0.3}, "gate": {"name": "agg", "alpha": 0.9}},
+}
+
+
+@pytest.mark.parametrize("tying", ["three_way", "encoder_decoder"])
+@pytest.mark.parametrize("parts", ANY_METHOD)
+def test_a_methods_update_is_its_pairs_whatever_their_batches(translation, make_translation_run, parts, tying):
+    """One pair a micro-batch, so without padding, gives what padded micro-batches give: loss, NLL, every gradient."""
+    run = make_translation_run(
+        model={"dropout": 0.0, "tying": tying}, training={"clip_norm": None}, method=PLAIN | ANY_METHOD[parts]
+    )
+    (task, padded), (_, alone), (_, plain) = (
+        trainer_of(translation, settings) for settings in (run, run, {"settings": run["settings"] | {"method": PLAIN}})
+    )
+    for step in range(3):  # counters see several updates
+        chosen = np.random.default_rng(step).permutation(len(task.train))[:12]
+        batches = [task._batch(task.train, part) for part in (chosen[:4], chosen[4:])]
+        pairs = [task._batch(task.train, [i]) for i in chosen]
+        updates = []
+        for trainer, micro_batches in ((padded, batches), (alone, pairs), (plain, batches)):
+            trainer.model.double()
+            trainer.model.zero_grad()
+            updates.append(trainer.backward(micro_batches, step))
+    assert all((ids == PAD).any() for (source, _), targets in batches for ids in (source, targets))
+    assert updates[0].loss.item() == pytest.approx(updates[1].loss.item(), rel=1e-12)
+    assert updates[0].nll.item() == pytest.approx(updates[1].nll.item(), rel=1e-12)
+    expected = dict(alone.model.named_parameters())
+    for name, parameter in padded.model.named_parameters():
+        torch.testing.assert_close(parameter.grad, expected[name].grad, rtol=1e-9, atol=1e-12)
+    # Each method does something, or its equality says nothing.
+    assert (parts == "smoothing") == (updates[0].norm.item() == pytest.approx(updates[2].norm.item(), rel=1e-9))
+
+
 def test_gates_count_real_targets_of_the_target_side(translation, make_translation_run):
     run = make_translation_run()
     task, trainer = trainer_of(translation, run)
@@ -101,15 +146,21 @@ def test_frozen_rows_stay_as_they_are(translation, make_translation_run, tying):
     [
         {"penalty": {"name": "cosreg"}},
         {"penalty": {"name": "unlikelihood"}},
+        {"penalty": {"name": "spectrum"}},
         {"perturbation": {"name": "adversarial", "alpha": 0.05}},
     ],
 )
 def test_other_parts_train(tmp_path, translation, make_translation_run, no_signals, part):
+    """To the end: validation, search and final files included."""
     run = make_translation_run(
-        training={"steps": 15}, method=part | {"gate": {"name": "agps", "rare_from": 60, "mu_1": 50.0, "mu_2": 5.0}}
+        model={"tying": "three_way"},
+        training={"steps": 15},
+        method=part | {"gate": {"name": "agps", "rare_from": 60, "mu_1": 50.0, "mu_2": 5.0}},
     )
     output = trained(tmp_path, translation, run)
-    assert np.isfinite(float(history_of(output)[-3]["loss"]))
+    losses = [float(row["loss"]) for row in history_of(output) if row["split"] in ("train", "valid")]
+    assert losses[-1] < losses[0] - 0.1
+    load_model(output / "model.safetensors", run["settings"]["model"], translation.types)
 
 
 def test_the_penalty_ends(translation, make_translation_run):
@@ -148,6 +199,18 @@ def test_where_the_output_bias_starts(translation, make_translation_run, start):
     assert (model.output_bias is None) if expected is None else torch.equal(model.output_bias.data, expected)
 
 
+def test_scaling_of_the_output_matrix_is_the_same_in_every_arm(translation, make_translation_run):
+    """By the norm of the training's log-unigram bias, also where the bias is another text's."""
+    outside = np.arange(translation.types)
+    models = []
+    for start in (None, "zero", "unigram", "file"):
+        run = make_translation_run(model={"output_bias": start, "output_scale": "frobenius"}, method=PLAIN)
+        models.append(trainer_of(translation, run, outside_counts=outside if start == "file" else None)[1].model)
+    assert models[0].output_weight.norm().item() == pytest.approx(log_unigram(translation.counts).norm().item())
+    assert all(torch.equal(model.output_weight, models[0].output_weight) for model in models)
+    assert torch.equal(models[3].output_bias.data, log_unigram(outside).float())
+
+
 def test_a_bias_from_outside_needs_its_counts(translation, make_translation_run):
     run = make_translation_run(model={"output_bias": "file"}, method=PLAIN)
     with pytest.raises(UserError, match=r"model\.output_bias is 'file', but no counts were given"):
@@ -172,10 +235,26 @@ def test_validation_sees_every_pair_once(translation, make_translation_run):
     assert trainer.model.training
 
 
+def test_validation_leaves_out_what_is_too_long(translation, make_translation_run):
+    run = make_translation_run(method=PLAIN)
+    source, target = lengths(load_pairs(translation, "valid"))
+    longest = int(np.median(np.maximum(source, target)))
+    fits = np.maximum(source, target) <= longest
+    run["settings"]["model"]["context"] = longest
+    task = TranslationTask(translation, run["settings"], "cpu")
+    for batches in (task.validation_batches(0), task.sample(10**6)):
+        assert sum(int((targets != PAD).sum()) for _, targets in batches) == target[fits].sum()
+    assert task.derived()["dropped_validation_pairs"] == (~fits).sum() > 0
+    run["settings"]["model"]["context"] = int(np.maximum(source, target).min()) - 1
+    with pytest.raises(UserError, match=r"no pair of the validation split is at most model\.context \d+ tokens long"):
+        TranslationTask(translation, run["settings"], "cpu")
+
+
 def test_bleu_of_the_references_themselves(translation, make_translation_run, monkeypatch):
     """A search that finds the references scores 100; its hypotheses come back in the order of the sentences."""
     run = make_translation_run()
-    run["settings"]["training"]["validation"]["bleu"]["sentences"] = None
+    decoding = run["settings"]["training"]["validation"]["bleu"]
+    decoding |= {"sentences": None, "length_exponent": 0.6}
     task, trainer = trainer_of(translation, run)
     valid = load_pairs(translation, "valid")
     found = {}
@@ -193,8 +272,15 @@ def test_bleu_of_the_references_themselves(translation, make_translation_run, mo
     scores = task.validate(trainer.model, 0, lambda: False)
     assert scores["valid_bleu"] == pytest.approx(100)
     assert scores["valid_chrf"] == pytest.approx(100)
-    assert asked == [(2, 1.0)] * 5
+    assert asked == [(2, 0.6)] * 5
     assert trainer.model.training
+    # A part of the split: sentences from all over it, against their own references.
+    decoding["sentences"] = 12
+    asked.clear()
+    assert task.validate(trainer.model, 0, lambda: False)["valid_bleu"] == pytest.approx(100)
+    assert len(asked) == 2
+    decoding["sentences"] = None
+    asked += [None] * 3
     # A signal between two batches of sentences ends the validation without scores.
     assert task.validate(trainer.model, 0, lambda: len(asked) > 6) is None
     assert trainer.model.training
@@ -214,9 +300,19 @@ def test_the_history_and_the_final_model(tmp_path, translation, make_translation
     assert record["averaged_steps"] == [30, 45, 60]
     task = TranslationTask(translation, run["settings"], "cpu")
     assert record["tokens"] == sum(task.target_tokens(step) for step in range(60)) == int(rows[-1]["tokens"])
-    assert record["derived"]["dropped_pairs"] == 0
+    assert record["derived"]["dropped_pairs"] == record["derived"]["dropped_validation_pairs"] == 0
+    signatures = record["derived"]["validation_signatures"]
+    assert signatures["valid_bleu"].startswith("nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:")
+    assert signatures["valid_chrf"].startswith("nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:")
     assert record["derived"]["steps_per_epoch"] == task.steps_per_epoch
-    load_model(output / "model.safetensors", run["settings"]["model"], translation.types)
+    # As benchmarks/decode.py reads it.
+    model, sources, most = run_case(output, translation.folder, 4)
+    assert model.config.width == 16
+    pairs = load_pairs(translation, "test")
+    assert [source.tolist() for source in sources] == [
+        pairs.source[pairs.source_offsets[i] : pairs.source_offsets[i + 1]].tolist() for i in range(4)
+    ]
+    assert max(map(len, sources)) <= most <= 40
 
 
 def test_the_model_is_the_mean_of_the_last_validated(
@@ -292,6 +388,16 @@ def test_observations_before_the_first_update_and_after_the_last(
     assert arrays["divergence.unigram"][0] < arrays["divergence.uniform"][0]
 
 
+def test_observing_a_translation_changes_no_bit(tmp_path, translation, make_translation_run, no_signals):
+    """Dropout draws the same numbers, and is not left off."""
+    observe = [{"name": "output_bias", "every": 3}, {"name": "divergence", "every": 2, "positions": 30}]
+    written = []
+    for name, method in (("plain", PLAIN), ("observed", PLAIN | {"observe": observe})):
+        run = make_translation_run(training={"steps": 15}, method=method)
+        written.append((trained(tmp_path / name, translation, run) / "last.safetensors").read_bytes())
+    assert written[0] == written[1]
+
+
 def test_divergences_are_their_definitions():
     generator = torch.Generator().manual_seed(0)
     z = torch.randn(4, 6, generator=generator, dtype=torch.float64)
@@ -332,6 +438,7 @@ def test_the_sample_is_spread_over_the_split(translation, make_translation_run):
     seen = np.concatenate([(inputs[0] != PAD).sum(dim=1).numpy() for inputs in drawn])
     assert abs(len(seen) * target.mean() - 100) < target.mean()
     assert seen.min() < np.median(source) < seen.max()
+    assert evenly_spaced(np.arange(10, 20), 4).tolist() == [10, 12, 15, 17]
 
 
 def test_observations_do_not_see_padding(translation, make_translation_run):

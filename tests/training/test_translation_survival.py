@@ -11,20 +11,19 @@ from tests.training.test_survival import assert_same_results
 from raretok.configuration import canonical_json
 from raretok.data.corpora import load_manifest
 from raretok.files import read_json
-from raretok.training.checkpoint import validated_path
+from raretok.training.checkpoint import best_path, validated_path
 from raretok.training.loop import Options, train
+
+
+def end_of(run, folder, manifest):
+    """The final files of a training that nothing interrupts."""
+    train(run, load_manifest(manifest), folder / "unbroken", folder / "other", Options())
+    return folder / "unbroken"
 
 
 @pytest.fixture
 def unbroken(tmp_path, translation_manifest, make_translation_run, no_signals):
-    train(
-        make_translation_run(),
-        load_manifest(translation_manifest),
-        tmp_path / "unbroken",
-        tmp_path / "other",
-        Options(),
-    )
-    return tmp_path / "unbroken"
+    return end_of(make_translation_run(), tmp_path, translation_manifest)
 
 
 def test_sigkill_at_several_points(tmp_path, translation_manifest, make_translation_run, unbroken):
@@ -43,6 +42,25 @@ def test_sigkill_at_several_points(tmp_path, translation_manifest, make_translat
     for key in ("tokens", "best_step", "best_validation_bleu", "best_validation_loss", "averaged_steps"):
         assert ours[key] == theirs[key], key
     assert [path.name for path in training.state.iterdir() if path.is_file()] == ["lock"]
+
+
+def test_the_best_by_bleu_outlives_a_kill(tmp_path, translation_manifest, make_translation_run, no_signals):
+    """A model that hardly learns: the first checkpoint stays the best, and its weights come from the disk."""
+    schedule = {"name": "inverse_sqrt", "peak": 1e-6, "warmup": 10}
+    run = make_translation_run(training={"steps": 45, "average": 0, "schedule": schedule})
+    unbroken = end_of(run, tmp_path, translation_manifest)
+    training = Training(tmp_path, translation_manifest, canonical_json(run), checkpoint_steps=20)
+    training.wait_for_checkpoints(1)
+    assert training.end(signal.SIGKILL) == -signal.SIGKILL
+    assert [path.name for path in training.state.glob("best-*")] == [best_path(training.state, 15).name]
+    training = Training(tmp_path, translation_manifest, canonical_json(run))
+    assert training.end() == 0, training.text()
+    assert_same_results(training.output, unbroken)
+    ours, theirs = (read_json(folder / "training.json") for folder in (training.output, unbroken))
+    assert ours["best_step"] == theirs["best_step"] == 15
+    assert ours["best_validation_bleu"] == theirs["best_validation_bleu"]
+    model, last = ((unbroken / f"{name}.safetensors").read_bytes() for name in ("model", "last"))
+    assert model != last
 
 
 def test_a_signal_during_the_validation(tmp_path, translation_manifest, make_translation_run, unbroken):
@@ -68,6 +86,7 @@ def test_validated_weights_lie_there_while_a_checkpoint_names_them(
     training = Training(tmp_path, translation_manifest, run, hang=hang, checkpoint_steps=12)
     training.wait_for((tmp_path / "here").exists)
     assert training.end(signal.SIGKILL) == -signal.SIGKILL
+    assert not list(training.state.glob("best-*"))
     names = sorted(path.name for path in training.state.glob("validated-*"))
     assert names == [validated_path(training.state, step).name for step in steps]
     training = Training(tmp_path, translation_manifest, run)

@@ -33,8 +33,8 @@ class EncoderDecoder(nn.Module):
         """Initialise from `seed` (none: leave that to whoever loads weights).
 
         Numbers are drawn parameter by parameter from a generator of their own, matrices that tying does without
-        last, and biases take none: models of one seed that differ in tying or in the output bias start from the same
-        weights otherwise.
+        last, and biases take none: models of one seed that differ in the output bias alone start from the same
+        weights otherwise, and so do those that differ in tying, unless a tied matrix is truncated.
         """
         super().__init__()
         self.config = config
@@ -87,22 +87,24 @@ class EncoderDecoder(nn.Module):
                 parameter.data.zero_()
 
     @torch.no_grad()
-    def set_output_bias(self, log_unigram: torch.Tensor) -> None:
-        """Start the output bias from the types' log probabilities (V), and scale W to their norm if configured.
+    def set_output_bias(self, log_unigram: torch.Tensor, outside: torch.Tensor | None = None) -> None:
+        """Start the output bias from the types' log probabilities, and scale W to their norm if configured.
 
-        Called for every model, whatever its bias: with `output_scale` the reference is the norm of the log-unigram
-        bias for all three (inventory N4), so that W is the same for all. A bias `zero` stays 0 (N7). Calling it
-        again changes nothing. Raises ValueError for another number of types.
+        log_unigram: of the training targets, V. outside: of another text, V, for a bias that starts from those.
+        Called for every model, whatever its bias: with `output_scale` the reference is the norm of `log_unigram` for
+        all (inventory N4), so that W is the same for all. A bias `zero` stays 0 (N7). Calling it again changes nothing.
+        Raises ValueError for another number of types.
         """
-        if log_unigram.shape != (self.config.vocabulary,):
-            raise ValueError(f"log_unigram has shape {tuple(log_unigram.shape)}, not ({self.config.vocabulary},)")
-        log_unigram = log_unigram.to(self.output_weight)
+        start = log_unigram if outside is None else outside
+        for values in (log_unigram, start):
+            if values.shape != (self.config.vocabulary,):
+                raise ValueError(f"log_unigram has shape {tuple(values.shape)}, not ({self.config.vocabulary},)")
         if self.config.output_scale != "none":
             order = "fro" if self.config.output_scale == "frobenius" else 2
             weight = self.output_weight
-            weight.mul_(log_unigram.norm() / torch.linalg.matrix_norm(weight, order))
+            weight.mul_(log_unigram.to(weight).norm() / torch.linalg.matrix_norm(weight, order))
         if self.config.output_bias not in (None, "zero"):
-            self.output_bias.copy_(log_unigram)
+            self.output_bias.copy_(start)
 
     def forward(self, source: torch.Tensor, inputs: torch.Tensor) -> torch.Tensor:
         """Hidden vectors after the last norm, B x T x d, of source ids B x S and decoder inputs B x T.

@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--counts",
         nargs="?",
         type=Path,
-        help="counts of the corpus's types in another text (.npy), from which the output bias starts",
+        help="counts of the corpus's types in another text (.npy), for an output bias that starts there; may be empty",
     )
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda (default: %(default)s)")
     parser.add_argument(

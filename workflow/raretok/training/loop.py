@@ -139,7 +139,7 @@ def train(
         progress.resumes += 1
         drop_best(state, keep=progress.best_step)
         drop_validated(state, keep=progress.kept)
-        best = load_best(state, progress.best_step) if progress.best_step else {}
+        best = load_best(state, progress.best_step) if progress.best_step and not average else {}
         trainer.load(groups)
         log(f"continuing {name} at step {progress.step} of {steps}")
 
@@ -175,11 +175,13 @@ def train(
                     f"the validation loss of {name} is {scores['valid']} at step {progress.step}; {_advice(state)}"
                 )
             is_best = progress.note(scores, select, average)
+            # The final model is a mean of checkpoints, or the best one.
             if is_best or average:
                 weights = {key: tensor.to("cpu", copy=True) for key, tensor in plain_weights(trainer.model).items()}
-                best = weights if is_best else best
             if average:
                 save_validated(state, weights, progress.step)
+            elif is_best:
+                best = weights
             if len(scores) > 1:
                 log(f"step {progress.step}: " + ", ".join(f"{split} {score:.4g}" for split, score in scores.items()))
         if progress.step in snapshots:

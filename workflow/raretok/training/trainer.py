@@ -266,7 +266,7 @@ def start_output_bias(model: torch.nn.Module, settings: dict, counts, outside_co
     """
     if not hasattr(model, "set_output_bias"):
         return
-    start = settings.get("output_bias")
+    start, outside = settings.get("output_bias"), None
     if start not in (None, "zero", "unigram"):
         if outside_counts is None:
             raise UserError(f"model.output_bias is {start!r}, but no counts were given; say --counts FILE.npy")
@@ -275,5 +275,5 @@ def start_output_bias(model: torch.nn.Module, settings: dict, counts, outside_co
                 f"the file of --counts has shape {outside_counts.shape}, but the vocabulary has {len(counts):,} types; "
                 "count with the tokenizer of this corpus"
             )
-        counts = outside_counts
-    model.set_output_bias(log_unigram(counts))
+        outside = log_unigram(outside_counts)
+    model.set_output_bias(log_unigram(counts), outside)

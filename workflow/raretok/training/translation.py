@@ -9,8 +9,9 @@ import torch
 from raretok.data.pair_batches import PairBatches, by_length, collate, cut
 from raretok.data.pairs import load_pairs
 from raretok.data.tokenizers import PAD, codec_of
+from raretok.errors import UserError
 from raretok.models.search import translate
-from raretok.training.bleu import scores
+from raretok.training.bleu import scores, signatures
 from raretok.training.tasks import Batch, Task
 
 # Sentences translated between two looks at whether the training must stop.
@@ -34,6 +35,7 @@ class TranslationTask(Task):
         self.special = tuple(corpus.special)
         self.type_counts = corpus.counts
         self.train, self.valid = load_pairs(corpus, "train"), load_pairs(corpus, "valid")
+        self.validated = fitting(self.valid, self.context)
         self.batch_tokens = settings["training"]["batch_tokens"]
         self.batches = PairBatches(*lengths(self.train), self.batch_tokens, self.context, self.seed, self.accumulation)
         self.tokens_per_step = self.batches.tokens_per_step
@@ -58,25 +60,24 @@ class TranslationTask(Task):
         return self.type_counts
 
     def derived(self) -> dict:
-        """Pairs that training leaves out, and what an update and an epoch came to."""
+        """Pairs left out, what an update and an epoch came to, and how the validation's BLEU is computed."""
         return {
             "dropped_pairs": self.batches.dropped,
+            "dropped_validation_pairs": len(self.valid) - len(self.validated),
             "tokens_per_step": self.tokens_per_step,
             "steps_per_epoch": self.steps_per_epoch,
+            "validation_signatures": signatures() if "bleu" in self.validation else {},
         }
 
     def validation_batches(self, step: int) -> Iterator[tuple]:
         """All pairs of the validation split, by length; but those too long for the model."""
-        source, target = lengths(self.valid)
-        kept = np.flatnonzero(np.maximum(source, target) <= self.context)
-        return self._in_batches(kept)
+        return self._in_batches(self.validated)
 
     def sample(self, positions: int) -> Iterator[Batch]:
         """Evenly spaced pairs of the validation split, of about so many targets."""
-        source, target = lengths(self.valid)
-        kept = np.flatnonzero(np.maximum(source, target) <= self.context)
-        number = min(len(kept), max(1, round(positions / target[kept].mean())))
-        for inputs, targets in self._in_batches(evenly_spaced(kept, number)):
+        _, target = lengths(self.valid)
+        number = min(len(self.validated), max(1, round(positions / target[self.validated].mean())))
+        for inputs, targets in self._in_batches(evenly_spaced(self.validated, number)):
             yield self.put(inputs), self.put(targets)
 
     def validate(self, model: torch.nn.Module, step: int, must_stop: Callable[[], object]) -> dict[str, float] | None:
@@ -125,6 +126,16 @@ class TranslationTask(Task):
 def lengths(pairs) -> tuple[np.ndarray, np.ndarray]:
     """Tokens of each pair's source and target, (n,) each, </s> counted."""
     return np.diff(pairs.source_offsets), np.diff(pairs.target_offsets)
+
+
+def fitting(pairs, context: int) -> np.ndarray:
+    """Numbers of the validation pairs whose sides have at most `context` tokens; UserError where there are none."""
+    kept = np.flatnonzero(np.maximum(*lengths(pairs)) <= context)
+    if not len(kept):
+        raise UserError(
+            f"no pair of the validation split is at most model.context {context:,} tokens long; take a larger one"
+        )
+    return kept
 
 
 def evenly_spaced(items: np.ndarray, number: int) -> np.ndarray:
