@@ -108,6 +108,13 @@ def test_a_seed_decides(texts, monkeypatch):
         compare(good, other, references, seed=0)
 
 
+def test_without_a_number_of_samples_it_is_sacrebleus(texts):
+    references, good, bad = (lines[:5] for lines in texts)
+    results = found(compare(good, bad, references))
+    assert "|bs:1000|" in results["bleu", "bootstrap"].signature
+    assert "|ar:10000|" in results["chrf", "randomisation"].signature
+
+
 def test_unequal_numbers_of_sentences_are_refused(texts):
     references, good, bad = texts
     with pytest.raises(ValueError, match="79 and 80 hypotheses do not fit 80 references"):

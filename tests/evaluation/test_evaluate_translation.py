@@ -191,6 +191,8 @@ def test_alignment_calibration_and_ranks_are_those_of_their_modules(translation_
         assert arrays["best.query_cosines"].shape == (3, len(w))
         assert np.isin(arrays["best.neighbours"], known).all()
         unit = w / np.linalg.norm(w, axis=1, keepdims=True)
+        neighbours = zip(arrays["best.neighbour_queries"], arrays["best.neighbours"], strict=True)
+        assert all(query not in nearest for query, nearest in neighbours)
         for query, cosines in zip(arrays["best.neighbour_queries"], arrays["best.query_cosines"], strict=True):
             np.testing.assert_allclose(cosines, unit @ unit[query], atol=1e-6)
             others = known[known != query]

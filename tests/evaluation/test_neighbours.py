@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from raretok.evaluation.neighbours import cosines, nearest, related, related_share
+from raretok.evaluation.neighbours import cosines, nearest, nearest_to, related, related_share
 
 RNG = np.random.default_rng(0)
 SYMBOLS = ["!", "A", "B", "a", "b", "c"]
@@ -34,6 +34,22 @@ def test_nearest_is_the_literal_one():
         expected = sorted(scores)[:4]
         assert ids[i].tolist() == [j for _, j in expected]
         assert values[i] == pytest.approx([-score for score, _ in expected])
+
+
+def test_nearest_to_queries_are_their_rows_of_all():
+    # A second row like the query's own: it is a neighbour, the query is not.
+    w = RNG.normal(size=(17, 5))
+    w[9] = 2 * w[4]
+    ids, values = nearest(w, 16)
+    queries = np.array([4, 9, 0])
+    found, cosines_of = nearest_to(w, queries, 6)
+    assert np.array_equal(found, ids[queries, :6])
+    assert found[:2, 0].tolist() == [9, 4]
+    np.testing.assert_allclose(cosines_of, values[queries, :6])
+    known = np.isin(np.arange(17), [0, 2, 4, 9, 11])
+    found, _ = nearest_to(w, queries, 6, known)
+    for query, row in zip(queries, found, strict=True):
+        assert row.tolist() == [i for i in ids[query] if known[i]]
 
 
 def test_ties_zero_rows_and_few_tokens():
