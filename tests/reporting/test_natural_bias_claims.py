@@ -121,10 +121,19 @@ def test_claims_on_numbers_turn_over_alone(bias, tmp_path, change, claims):
     [
         ("zero", "divergence.unigram", lambda values: values + 9, {"f1.unigram_early"}),
         ("zero", "divergence.unigram", lambda values: np.linspace(1.0, 0.1, len(values)), {"f1.unigram_early"}),
-        ("unigram", "curve.bleu.values", lambda values: values * 0.5, {"f5.curves", "abs.efficiency"}),
-        ("unigram", "output_bias.divergence", lambda values: values + np.arange(len(values)) / 200, {"f13.divergence"}),
-        ("unigram", "output_bias.norm", lambda values: values * np.linspace(1, 1.2, len(values)), {"f14.norm"}),
-        ("zero", "output_bias.norm", lambda values: values * 30, {"f14.norm"}),
+        # The least is at update 60 of 1,000, where 40 is the latest.
+        ("zero", "divergence.steps", lambda steps: steps * 1.5, {"f1.unigram_early"}),
+        # Lower in the first fifth, much higher after it.
+        (
+            "unigram",
+            "curve.bleu.values",
+            lambda values: values * np.where(np.arange(len(values)) < len(values) / 5, 0.5, 3),
+            {"f5.curves", "abs.efficiency"},
+        ),
+        # 8% where 5% are too much.
+        ("unigram", "output_bias.divergence", lambda values: values + np.arange(len(values)) / 520, {"f13.divergence"}),
+        ("unigram", "output_bias.norm", lambda values: values * np.linspace(1, 1.08, len(values)), {"f14.norm"}),
+        ("zero", "output_bias.norm", lambda values: values * 16, {"f14.norm"}),
     ],
 )
 def test_claims_on_arrays_turn_over_alone(bias, tmp_path, method, key, change, claims):
@@ -168,3 +177,21 @@ def test_a_tie_is_within_one_standard_error_of_the_mean(tmp_path):
     row = verdicts_of(definition, read_results(tmp_path))["f2.bleu_5of6"]
     assert (row["verdict"], float(row["effect"])) == ("reproduced", 0)
     assert "of 1 data set of this scale 1 must hold, on the means over seeds 1 does" in row["note"]
+
+
+def test_a_regularised_model_may_be_one_standard_error_better(tmp_path):
+    """By hand: the zero start has a standard error of 0.1; 0.1 above it is a tie, 0.2 is not."""
+    definition = fake_translation.definition_of()
+    verdicts = {}
+    for above in (0.1, 0.2):
+        rows = [
+            f"natural_bias,iwslt14_de-en,{name},{seed},bleu,,test@best,{value + more},1,s,r"
+            for name, more in (("zero", 0.0), ("regularised_0.1_500", above))
+            for seed, value in ((1, 30.0), (2, 30.2))
+        ]
+        head = "paper,experiment,method,seed,metric,group,split,value,n,signature,run\n"
+        (tmp_path / "metrics.csv").write_text(head + "\n".join(rows) + "\n")
+        row = verdicts_of(definition, read_results(tmp_path))["f11.regularise"]
+        assert "1 of 8 pairs of strength and updates were run" in row["note"]
+        verdicts[above] = row["verdict"]
+    assert verdicts == {0.1: "reproduced", 0.2: "not reproduced"}

@@ -76,6 +76,23 @@ def test_bars_are_means_with_standard_errors(bias):
     assert high - low >= 0.5
 
 
+@pytest.mark.parametrize(
+    ("item", "metric", "group", "split"),
+    [
+        ("figure3", "alc_bleu", "early", "valid"),
+        ("figure6", "alc_bleu", "full", "valid"),
+        ("figure9", "chrf", "", "test@best"),
+        ("figure10", "alc_chrf", "early", "valid"),
+        ("figure15", "best_validation_bleu", "", "valid"),
+    ],
+)
+def test_bars_show_what_the_figure_is_of(bias, item, metric, group, split):
+    panels, _ = draw(bias.definition, item, bias.folder)
+    for bar, name in zip(panels[0].patches, ("none", "zero", "unigram"), strict=False):
+        values = list(bias.results.values["iwslt14_de-en", name, metric, group, split].values())
+        assert bar.get_y() + bar.get_height() == pytest.approx(np.mean(values))
+
+
 def test_scales_of_axes(bias):
     panels, _ = draw(bias.definition, "figure1", bias.folder)
     assert {axes.get_xscale() for axes in panels} == {"symlog"}

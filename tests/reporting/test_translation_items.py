@@ -3,6 +3,7 @@
 import copy
 import json
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 
 import fake_language
@@ -249,6 +250,57 @@ def test_claims_turn_over(translation, tmp_path, swap, claims):
         (place / seed).symlink_to(path)
     found = {name: row["verdict"] for name, row in judged(translation, read_results(tmp_path)).items()}
     assert {claim: found[claim] for claim in claims} == dict.fromkeys(claims, "not reproduced")
+
+
+def with_arrays(translation, folder, method, change):
+    """The results, with the arrays of one method as `change` leaves them."""
+    (folder / "metrics.csv").write_bytes((translation.folder / "metrics.csv").read_bytes())
+    for path in translation.folder.glob("runs/*/*/seed*"):
+        place = folder / path.relative_to(translation.folder)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if path.parent.name != method:
+            place.symlink_to(path)
+            continue
+        place.mkdir()
+        (place / "metrics.json").symlink_to(path / "metrics.json")
+        with np.load(path / "arrays.npz") as archive:
+            np.savez(place / "arrays.npz", **change(dict(archive)))
+    return read_results(folder)
+
+
+def one_query(offset):
+    """Neighbours of the first query alone moved to the other language (1), or back to its own (-1)."""
+
+    def change(arrays):
+        arrays["best.neighbours"][0, 2] += offset
+        return arrays
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("method", "change", "claim"),
+    [
+        ("agps_translation", one_query(-1), "agps.t10_12.related"),
+        ("transformer", one_query(1), "agg.t14.cross_lingual"),
+        # As lower S(w) as before, but no wider.
+        ("freeze_translation", lambda arrays: arrays | {"best.pca": arrays["best.pca"] / 9}, "agps.f3.spread"),
+    ],
+)
+def test_each_part_of_a_claim_counts(translation, tmp_path, method, change, claim):
+    results = with_arrays(translation, tmp_path, method, change)
+    paper = claim.partition(".")[0]
+    found = judged(translation, results, {paper: translation.definitions[paper]})
+    assert found[claim]["verdict"] == "not reproduced"
+
+
+def test_a_correlation_of_a_fifth_is_not_close_to_none(translation):
+    values = dict(translation.results.values)
+    for key in values:
+        if key[1:3] == ("agps_translation", "cosine_rank_correlation"):
+            values[key] = dict.fromkeys(values[key], 0.2)
+    found = judged(translation, replace(translation.results, values=values), {"agps": translation.definitions["agps"]})
+    assert found["agps.f5_7.bias"]["verdict"] == "not reproduced"
 
 
 def test_expressions_of_settings_of_both_kinds_of_model():
