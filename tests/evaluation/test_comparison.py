@@ -8,7 +8,9 @@ import sys
 import numpy as np
 import pytest
 from sacrebleu.metrics import BLEU, CHRF
+from sacrebleu.significance import PairedTest
 
+from raretok.evaluation import comparison
 from raretok.evaluation.comparison import SEED_VARIABLE, compare
 
 WORDS = np.array(["the", "a", "cat", "dog", "sat", "ran", "on", "under", "mat", "house", "green", "old", "."])
@@ -108,11 +110,16 @@ def test_a_seed_decides(texts, monkeypatch):
         compare(good, other, references, seed=0)
 
 
-def test_without_a_number_of_samples_it_is_sacrebleus(texts):
-    references, good, bad = (lines[:5] for lines in texts)
-    results = found(compare(good, bad, references))
-    assert "|bs:1000|" in results["bleu", "bootstrap"].signature
-    assert "|ar:10000|" in results["chrf", "randomisation"].signature
+def test_without_a_number_of_samples_it_is_sacrebleus(texts, monkeypatch):
+    asked = {}
+
+    def paired(*arguments, test_type, n_samples, **options):
+        asked[test_type] = n_samples
+        return PairedTest(*arguments, test_type=test_type, n_samples=10, **options)
+
+    monkeypatch.setattr(comparison, "PairedTest", paired)
+    compare(*(lines[:5] for lines in reversed(texts)))
+    assert asked == {"bs": 1000, "ar": 10_000}
 
 
 def test_unequal_numbers_of_sentences_are_refused(texts):
