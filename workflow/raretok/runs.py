@@ -126,7 +126,9 @@ class RunTable:
         settings = self.papers[paper]
         base, entry = settings["experiments"][experiment], settings["methods"][method]
         sections = {name: merge(base[name], entry.get(name, {})) for name in OVERRIDES}
-        sections["corpus"]["definition"] = corpus_definition(self.corpora, self.datasets, sections["corpus"]["name"])
+        sections["corpus"]["definition"] = corpus_definition(
+            self.corpora, self.datasets, sections["corpus"]["name"], sections["model"].get("output_bias")
+        )
         published = self.published[paper]["experiments"][experiment]
         where = f"config/papers/{paper}.yaml: methods.{method}"
         parts = resolve_parts(entry, scale_factors(base, published), where)

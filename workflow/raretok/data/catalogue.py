@@ -250,8 +250,10 @@ def corpus_params(corpora: dict, name: str) -> str:
     return canonical_json({"format": FORMAT[corpus["kind"]], "entry": corpus})
 
 
-def corpus_definition(corpora: dict, datasets: dict, name: str) -> dict:
+def corpus_definition(corpora: dict, datasets: dict, name: str, counts: str | None = None) -> dict:
     """What determines the tokens of corpus `name`, for the hash of a run.
+
+    counts: the name in `external_counts` of the other text that the run counts, if any; it is part of that run alone.
 
     Its entry and, where texts, merges or models are downloaded, the checksums that stand for their bytes (the
     archive's where a member has none, the URLs where none is published) in place of where they come from. A reversed
@@ -259,15 +261,16 @@ def corpus_definition(corpora: dict, datasets: dict, name: str) -> dict:
     """
     definition = deepcopy(find_corpus(corpora, name))
     if "reverse_of" in definition:
-        return corpus_definition(corpora, datasets, definition["reverse_of"]) | {"reversed": True}
+        return corpus_definition(corpora, datasets, definition["reverse_of"], counts) | {"reversed": True}
     if definition["kind"] == "translation":
         for entry in _all_files(definition):
             dataset = entry.pop("dataset")
             for key in ("source", "target", "file"):
                 if key in entry:
                     entry[key] = _checksum(datasets, dataset, entry[key])
-        for key, text in definition.get("external_counts", {}).items():
-            definition["external_counts"][key] = corpus_definition(corpora, datasets, text)
+        others = definition.pop("external_counts", {})
+        if counts in others:
+            definition["external_counts"] = {counts: corpus_definition(corpora, datasets, others[counts])}
     elif definition["kind"] == "unigrams" and "dataset" in definition:
         dataset = definition.pop("dataset")
         definition["checksums"] = [_checksum(datasets, dataset, file) for file in definition.pop("files")]
