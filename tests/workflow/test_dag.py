@@ -9,7 +9,7 @@ from tests.workflow.conftest import PARTS, ROOT
 from tests.workflow.running import snakemake
 
 # Trainings of the papers with one seed at scale smoke.
-MODELS = {"stop_jostling": 48, "agg": 25, "agps": 13, "natural_bias": 15}
+MODELS = {"stop_jostling": 48, "agg": 25, "agps": 13, "natural_bias": 13}
 TABLE8 = "results/smoke/tables/stop_jostling/table8.csv"
 
 
