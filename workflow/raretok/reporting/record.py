@@ -1,8 +1,8 @@
 """Keep what a scale's report is made of, so that it can be made again without training.
 
-Numbers, arrays, histories and provenance are kept; weights and states are not. Of a language model's arrays, which
-grow with the vocabulary, pictures (the points of a plane) are kept in half precision, and
-those of the last step, which nothing shows, are left out: 8,000 types with four snapshots stay below 600 KB a run.
+Numbers, arrays, histories, translations of test splits and provenance are kept; weights and states are not. Of a
+language model's arrays, which grow with the vocabulary, pictures (the points of a plane) are kept in half precision,
+and those of the last step, which nothing shows, are left out: 8,000 types with four snapshots stay below 600 KB a run.
 """
 
 import argparse
@@ -12,11 +12,13 @@ from pathlib import Path
 import numpy as np
 
 from raretok.errors import UserError
-from raretok.files import atomic_path, read_json, write_text
+from raretok.files import atomic_path, read_json, write_json, write_text
 
 # Of every evaluated run, and of the scale.
 RUN_FILES = ("metrics.json", "history.csv")
 ARRAYS = "arrays.npz"
+HYPOTHESES = "hypotheses.json"
+KEPT_SPLIT = "test"
 PLANES = ("svd", "pca")
 SCALE_FILES = ("gpt2/*.json", "comparisons/*/*.json")
 
@@ -46,6 +48,7 @@ def record(results: Path, output: Path) -> list[Path]:
         for name in RUN_FILES:
             _copy(folder / name, output / folder.relative_to(results) / name)
         _keep_arrays(folder / ARRAYS, output / folder.relative_to(results) / ARRAYS)
+        _keep_hypotheses(folder / HYPOTHESES, output / folder.relative_to(results) / HYPOTHESES)
     for pattern in SCALE_FILES:
         for path in results.glob(pattern):
             _copy(path, output / path.relative_to(results))
@@ -94,6 +97,13 @@ def _keep_arrays(source: Path, target: Path) -> None:
         return
     with atomic_path(target) as temporary, open(temporary, "wb") as file:
         np.savez_compressed(file, **kept)
+
+
+def _keep_hypotheses(source: Path, target: Path) -> None:
+    """What `raretok compare` needs; runs that do not translate, and those of an earlier time, have none."""
+    translated = read_json(source) if source.exists() else {}
+    if KEPT_SPLIT in translated:
+        write_json(target, {KEPT_SPLIT: translated[KEPT_SPLIT]})
 
 
 def _copy(source: Path, target: Path) -> None:
