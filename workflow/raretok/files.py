@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,6 +44,12 @@ def write_text(target: Path | str, text: str) -> None:
 def write_json(target: Path | str, value: object) -> None:
     """Write `value` to `target` atomically, as readable JSON; a NaN or an infinity is refused."""
     write_text(target, json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def copy_file(source: Path | str, target: Path | str) -> None:
+    """Copy a file to `target` atomically."""
+    with atomic_path(target) as temporary:
+        shutil.copyfile(source, temporary)
 
 
 def read_json(source: Path | str):

@@ -4,7 +4,6 @@ Texts, pieces and the joint tokenizer stay the same; ids are in the order of wha
 """
 
 import argparse
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +24,7 @@ from raretok.data.pair_folder import (
 )
 from raretok.data.tokenizers import SPECIAL, TOKENIZER
 from raretok.errors import UserError
-from raretok.files import atomic_path, read_json
+from raretok.files import atomic_path, copy_file, read_json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,7 +61,7 @@ def reverse_pairs(name: str, forward: Corpus, folder: Path) -> None:
         splits[split] = describe_split(folder / split, of["pairs"])
     for file in (TOKENIZER, pieces.MODEL, pieces.CODES):
         if (forward.folder / file).exists():
-            _copy(forward.folder / file, folder / file)
+            copy_file(forward.folder / file, folder / file)
     described = {key: manifest[key] for key in ("kind", "preparation", "tokenizer", "dropped")} | {
         "corpus": name,
         "languages": dict(zip(SIDES, (manifest["languages"][side] for side in reversed(SIDES)), strict=True)),
@@ -77,7 +76,7 @@ def _occurs(forward: Corpus, number: int) -> bool:
 
 def _exchange(source: Path, target: Path, side: str, other: str, final_ids: np.ndarray) -> None:
     """Write one side's ids and text from the other side of the corpus that is reversed."""
-    _copy(text_path(source, other), text_path(target, side))
+    copy_file(text_path(source, other), text_path(target, side))
     ids = np.load(ids_path(source, other), mmap_mode="r", allow_pickle=False)
     with atomic_path(ids_path(target, side)) as temporary:
         out = np.lib.format.open_memmap(temporary, "w+", dtype=final_ids.dtype, shape=ids.shape)
@@ -85,8 +84,3 @@ def _exchange(source: Path, target: Path, side: str, other: str, final_ids: np.n
             out[at : at + CHUNK] = final_ids[ids[at : at + CHUNK]]
         out.flush()
         del out
-
-
-def _copy(source: Path, target: Path) -> None:
-    with atomic_path(target) as temporary:
-        shutil.copyfile(source, temporary)

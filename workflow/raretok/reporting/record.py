@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from raretok.errors import UserError
-from raretok.files import atomic_path, read_json, write_json, write_text
+from raretok.files import atomic_path, copy_file, read_json, write_json, write_text
 
 # Of every evaluated run, and of the scale.
 RUN_FILES = ("metrics.json", "history.csv")
@@ -46,12 +46,12 @@ def record(results: Path, output: Path) -> list[Path]:
     shutil.rmtree(output, ignore_errors=True)  # replaced as a whole: no run of an earlier time stays among them
     for folder in finished:
         for name in RUN_FILES:
-            _copy(folder / name, output / folder.relative_to(results) / name)
+            copy_file(folder / name, output / folder.relative_to(results) / name)
         _keep_arrays(folder / ARRAYS, output / folder.relative_to(results) / ARRAYS)
         _keep_hypotheses(folder / HYPOTHESES, output / folder.relative_to(results) / HYPOTHESES)
     for pattern in SCALE_FILES:
         for path in results.glob(pattern):
-            _copy(path, output / path.relative_to(results))
+            copy_file(path, output / path.relative_to(results))
     kept = [output / folder.relative_to(results) for folder in finished]
     write_text(output / "README.md", provenance(kept))
     return kept
@@ -93,7 +93,7 @@ def _keep_arrays(source: Path, target: Path) -> None:
     with np.load(source, allow_pickle=False) as archive:
         kept = kept_arrays(dict(archive)) if "bounds" in archive.files else None
     if kept is None:  # of a character model, small as it is
-        _copy(source, target)
+        copy_file(source, target)
         return
     with atomic_path(target) as temporary, open(temporary, "wb") as file:
         np.savez_compressed(file, **kept)
@@ -104,8 +104,3 @@ def _keep_hypotheses(source: Path, target: Path) -> None:
     translated = read_json(source) if source.exists() else {}
     if KEPT_SPLIT in translated:
         write_json(target, {KEPT_SPLIT: translated[KEPT_SPLIT]})
-
-
-def _copy(source: Path, target: Path) -> None:
-    with atomic_path(target) as temporary:
-        shutil.copyfile(source, temporary)

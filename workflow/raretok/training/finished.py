@@ -8,7 +8,7 @@ import os
 import shutil
 from pathlib import Path
 
-from raretok.files import atomic_path, read_json
+from raretok.files import copy_file, read_json
 
 RECORD = "training.json"  # written last, so its presence means that all are there
 FILES = ("model.safetensors", "last.safetensors", "history.csv", "observations.npz", "snapshots.safetensors", RECORD)
@@ -36,7 +36,6 @@ def restore(folder: Path, output: Path, identity: dict[str, str]) -> bool:
     if any((record | {"run": record["hash"]}).get(key) != value for key, value in identity.items()):
         return False
     for name in FILES:
-        with atomic_path(output / name) as temporary:
-            shutil.copyfile(folder / name, temporary)
+        copy_file(folder / name, output / name)
     keep(output, folder)
     return True

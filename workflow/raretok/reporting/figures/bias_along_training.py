@@ -1,5 +1,7 @@
 """Panels of natural_bias along training, one for each data set: divergences, validation BLEU, the bias itself."""
 
+from collections.abc import Callable
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -59,69 +61,75 @@ def divergences(definition: Definition, method: Method, results: Results) -> Dra
 
 def validation_curves(definition: Definition, methods: list[Method], results: Results) -> Drawn:
     """Validation BLEU of each start against the update."""
-    experiments = six(definition)
-    figure, panels, strip = panels_with_strip(len(experiments))
-    seeds = 0
-    for axes, experiment in zip(panels, experiments, strict=False):
-        axes.set_title(title_of(definition, experiment), loc="left")
-        missing = []
-        for method in methods:
-            runs = results.seeds_with_arrays(method.within(experiment))
-            curves = [found for _, arrays in runs if (found := translated.curve(arrays)) is not None]
-            if not curves:
-                missing.append(method.label)
-                continue
-            length = min(len(steps) for steps, _ in curves)
-            values = np.stack([np.maximum(values[:length], LEAST_BLEU) for _, values in curves])
-            look = LOOKS[method.name] | {"markevery": max(1, length // MARKS)}
-            mean_and_band(axes, curves[0][0][:length], values, method.label, look, markersize=5)
-            seeds = max(seeds, len(curves))
-        if len(missing) == len(methods):
-            not_run(axes, ", ".join(missing))
-            continue
-        partly_run(axes, missing)
+
+    def measured(runs):
+        curves = [found for _, arrays in runs if (found := translated.curve(arrays)) is not None]
+        if not curves:
+            return None
+        length = min(len(steps) for steps, _ in curves)
+        return curves[0][0][:length], np.stack([np.maximum(values[:length], LEAST_BLEU) for _, values in curves])
+
+    def finish(axes):
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter("{x:g}")
         axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.5)))
         axes.tick_params(axis="y", which="minor", labelsize=9)
         axes.set(xlabel="training step", ylabel="validation BLEU (log scale)", xlim=(0, None))
-    return _with_legend(
-        definition,
-        experiments,
-        figure,
-        panels,
-        strip,
-        seeds,
-        (f"BLEU of the validation text by sacrebleu; below {LEAST_BLEU:g} it is drawn there."),
-    )
+
+    text = f"BLEU of the validation text by sacrebleu; below {LEAST_BLEU:g} it is drawn there."
+    return _starts(definition, six(definition), methods, results, measured, finish, text)
 
 
 def bias_curves(
     definition: Definition, methods: list[Method], results: Results, key: str, unit: str, text: str
 ) -> Drawn:
     """What was observed of the output bias (`output_bias.<key>`) against the update."""
-    experiments = list(definition.settings)
+
+    def measured(runs):
+        steps, values = stacked(runs, "output_bias.steps"), stacked(runs, f"output_bias.{key}")
+        return None if steps is None or values is None else (steps[0], values)
+
+    def finish(axes):
+        axes.set(xlabel="training step", ylabel=unit, xlim=(0, None))
+        axes.margins(y=0.1)
+        axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
+
+    return _starts(definition, list(definition.settings), methods, results, measured, finish, text)
+
+
+def _starts(
+    definition: Definition,
+    experiments: list[str],
+    methods: list[Method],
+    results: Results,
+    measured: Callable[[list], tuple[np.ndarray, np.ndarray] | None],
+    finish: Callable[[Axes], None],
+    text: str,
+) -> Drawn:
+    """A panel for each experiment with a curve for each start, and the names of those that were not run.
+
+    measured: numbers of updates (k,) and values (seeds, k) of a method's runs, None where there are none. finish: what
+    a panel with a curve gets last.
+    """
     figure, panels, strip = panels_with_strip(len(experiments))
     seeds = 0
     for axes, experiment in zip(panels, experiments, strict=False):
         axes.set_title(title_of(definition, experiment), loc="left")
         missing = []
         for method in methods:
-            runs = results.seeds_with_arrays(method.within(experiment))
-            steps, values = stacked(runs, "output_bias.steps"), stacked(runs, f"output_bias.{key}")
-            if steps is None or values is None:
+            found = measured(results.seeds_with_arrays(method.within(experiment)))
+            if found is None:
                 missing.append(method.label)
                 continue
-            look = LOOKS[method.name] | {"markevery": max(1, len(steps[0]) // MARKS)}
-            mean_and_band(axes, steps[0], values, method.label, look, markersize=5)
-            seeds = max(seeds, len(runs))
+            steps, values = found
+            look = LOOKS[method.name] | {"markevery": max(1, len(steps) // MARKS)}
+            mean_and_band(axes, steps, values, method.label, look, markersize=5)
+            seeds = max(seeds, len(values))
         if len(missing) == len(methods):
             not_run(axes, ", ".join(missing))
             continue
         partly_run(axes, missing)
-        axes.set(xlabel="training step", ylabel=unit, xlim=(0, None))
-        axes.margins(y=0.1)
-        axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
+        finish(axes)
     return _with_legend(definition, experiments, figure, panels, strip, seeds, text)
 
 
