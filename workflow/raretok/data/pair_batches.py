@@ -4,8 +4,9 @@ As with blocks of a language (`raretok.data.batches`), all methods of one seed s
 interrupted training needs no position to continue at.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 
@@ -78,6 +79,24 @@ class PairBatches:
 
     def _sorted(self, pairs: np.ndarray) -> np.ndarray:
         return pairs[by_length(self.source_lengths[pairs], self.target_lengths[pairs])]
+
+
+def lengths(pairs) -> tuple[np.ndarray, np.ndarray]:
+    """Tokens of each pair's source and target, (n,) each, </s> counted."""
+    return np.diff(pairs.source_offsets), np.diff(pairs.target_offsets)
+
+
+def in_batches(pairs, chosen: np.ndarray, batch_tokens: int) -> Iterator[np.ndarray]:
+    """The numbers `chosen` of pairs, like lengths together, in batches of at most `batch_tokens` target tokens.
+
+    Padding counts. Where one pair alone is longer, batches hold as many tokens as that.
+    """
+    if not len(chosen):
+        return
+    source, target = (side[chosen] for side in lengths(pairs))
+    order = by_length(source, target)
+    for first, last in pairwise(cut(target[order], max(batch_tokens, int(target.max())))):
+        yield chosen[order[first:last]]
 
 
 def by_length(source_lengths: np.ndarray, target_lengths: np.ndarray) -> np.ndarray:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from raretok.methods.unigram import log_unigram
+
 
 @dataclass(frozen=True)
 class Calibration:
@@ -28,8 +30,7 @@ class Calibration:
 
 def log_frequencies(counts: np.ndarray) -> np.ndarray:
     """Log relative frequency of each type, (V,), one added to every count: types may be unseen (inventory, N5)."""
-    smoothed = np.asarray(counts, dtype=np.float64) + 1
-    return np.log(smoothed / smoothed.sum())
+    return log_unigram(counts).numpy()
 
 
 def calibrate(log_unigram: np.ndarray, log_p: np.ndarray, bins: int) -> Calibration:

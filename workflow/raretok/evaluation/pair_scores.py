@@ -5,13 +5,12 @@ the model has one. Cost: every pair once through the model; twice as many soft m
 """
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 import torch
 from torch.nn import functional as F
 
-from raretok.data.pair_batches import by_length, collate, cut
+from raretok.data.pair_batches import collate, in_batches, lengths
 from raretok.data.tokenizers import PAD
 from raretok.evaluation.scores import LOGITS, TOKENS
 
@@ -35,9 +34,8 @@ def score_pairs(model: torch.nn.Module, pairs, context: int, device: str = "cpu"
 
     model: `EncoderDecoder`'s interface. float32 forward; sums are the caller's.
     """
-    source, target = np.diff(pairs.source_offsets), np.diff(pairs.target_offsets)
+    source, target = lengths(pairs)
     kept = np.flatnonzero(np.maximum(source, target) <= context)
-    order = kept[by_length(source[kept], target[kept])]
     bias = model.output_bias
     kind = torch.device(device).type
     # Where the tokens of each kept pair begin among all that are scored.
@@ -46,10 +44,8 @@ def score_pairs(model: torch.nn.Module, pairs, context: int, device: str = "cpu"
     starts = np.cumsum(starts)
     rows = 1 if bias is None else 2
     nll, targets = np.empty((rows, starts[-1])), np.empty(starts[-1], dtype=np.int64)
-    bounds = cut(target[order], max(TOKENS[kind], int(target[order].max()))) if len(order) else [0]
     with torch.inference_mode():
-        for first, last in pairwise(bounds):
-            chosen = order[first:last]
+        for chosen in in_batches(pairs, kept, TOKENS[kind]):
             source_ids, inputs, wanted = collate(pairs, chosen)
             inside = wanted != PAD
             hidden = model(torch.from_numpy(source_ids).to(device), torch.from_numpy(inputs).to(device))

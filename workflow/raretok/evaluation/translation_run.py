@@ -58,7 +58,7 @@ def evaluate_run(
         "bounds": np.array(groups[0].bounds, dtype=np.int64),
     }
     found.add(translation.curve_rows(folder / "history.csv", settings.alc))
-    hypotheses, scores, previous = {}, None, None
+    codec, hypotheses, scores, previous = codec_of(corpus), {}, None, None
     for checkpoint, file in CHECKPOINTS.items():
         model = load_model(folder / file, dict(model_settings), vocabulary=corpus.types, device=device)
         # Often the last checkpoint is the best: then its text is scored already.
@@ -75,7 +75,7 @@ def evaluate_run(
                 found.add(translation.calibration_rows(scores, corpus.counts, settings.calibration_bins))
             frequencies = translation.target_frequencies(corpus) if settings.f1_buckets else Counter()
             for split in splits:
-                rows, hypotheses[split] = translate_split(model, pairs[split], corpus, settings, frequencies)
+                rows, hypotheses[split] = translate_split(model, pairs[split], codec, settings, frequencies)
                 found.rows += rows
             found.add(language.neighbour_rows(model.output_weight, weights, groups[0], queries, known, settings))
             neighbours = found.arrays["best.neighbours"]
@@ -100,15 +100,15 @@ class Found:
 
 
 def translate_split(
-    model: torch.nn.Module, pairs, corpus, settings: TranslationSettings, frequencies: Counter
+    model: torch.nn.Module, pairs, codec, settings: TranslationSettings, frequencies: Counter
 ) -> tuple[list[dict], list[str]]:
     """Rows of the translations of one split by the best checkpoint, and their plain lines.
 
-    frequencies: of words in the training text, where settings ask for F1 by them.
+    codec: of the corpus. frequencies: of words in the training text, where settings ask for F1 by them.
     """
     decoding, split = Decoding(settings.beam, settings.length_exponent), f"{pairs.split}@best"
     ids = decode(model, pairs, decoding)
-    rows, texts = translation.translation_rows(ids, pairs, codec_of(corpus), decoding, split, settings.tokenised_bleu)
+    rows, texts = translation.translation_rows(ids, pairs, codec, decoding, split, settings.tokenised_bleu)
     if settings.f1_buckets:
         rows += translation.f1_rows(texts, pairs.texts("target"), frequencies, settings.f1_buckets, split)
     return rows, texts

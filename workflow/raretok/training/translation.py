@@ -1,12 +1,12 @@
 """What a translation model is trained on: pairs in batches of tokens, with BLEU on the validation split."""
 
 from collections.abc import Callable, Iterator
-from itertools import pairwise
+from functools import cached_property
 
 import numpy as np
 import torch
 
-from raretok.data.pair_batches import PairBatches, by_length, collate, cut
+from raretok.data.pair_batches import PairBatches, collate, in_batches, lengths
 from raretok.data.pairs import load_pairs
 from raretok.data.tokenizers import PAD, codec_of
 from raretok.errors import UserError
@@ -40,6 +40,11 @@ class TranslationTask(Task):
         self.batches = PairBatches(*lengths(self.train), self.batch_tokens, self.context, self.seed, self.accumulation)
         self.tokens_per_step = self.batches.tokens_per_step
         self.steps_per_epoch = self.batches.steps_per_epoch
+
+    @cached_property
+    def codec(self):
+        """What makes plain text of ids."""
+        return codec_of(self.corpus)
 
     def micro_batches(self, step: int) -> list[Batch]:
         """(source, decoder inputs) and targets of update `step`, as many pairs as are accumulated."""
@@ -95,7 +100,6 @@ class TranslationTask(Task):
 
     def _translated(self, model, chosen: np.ndarray, decoding: dict, must_stop) -> list[str] | None:
         """Plain text that the model makes of the sources of validation pairs; None when it must stop."""
-        codec = codec_of(self.corpus)
         offsets = self.valid.source_offsets
         sources = [self.valid.source[offsets[i] : offsets[i + 1]] for i in chosen]
         order = np.argsort([len(ids) for ids in sources], kind="stable")
@@ -106,26 +110,18 @@ class TranslationTask(Task):
             part_sources = [sources[i] for i in part]
             found = translate(model, part_sources, decoding["beam"], decoding["length_exponent"])
             for i, ids in zip(part, found, strict=True):
-                texts[i] = codec.detokenised(ids)
+                texts[i] = self.codec.detokenised(ids)
         return texts
 
     def _in_batches(self, chosen: np.ndarray) -> Iterator[tuple]:
         """Inputs and targets of validation pairs, arrays, in batches by length."""
-        source, target = (side[chosen] for side in lengths(self.valid))
-        order = by_length(source, target)
-        bounds = cut(target[order], max(self.batch_tokens, int(target.max())))
-        for first, last in pairwise(bounds):
-            source_ids, inputs, targets = collate(self.valid, chosen[order[first:last]])
-            yield (source_ids, inputs), targets
+        for batch in in_batches(self.valid, chosen, self.batch_tokens):
+            source, inputs, targets = collate(self.valid, batch)
+            yield (source, inputs), targets
 
     def _batch(self, pairs, chosen: np.ndarray) -> Batch:
         source, inputs, targets = collate(pairs, chosen)
         return (self.put(source), self.put(inputs)), self.put(targets)
-
-
-def lengths(pairs) -> tuple[np.ndarray, np.ndarray]:
-    """Tokens of each pair's source and target, (n,) each, </s> counted."""
-    return np.diff(pairs.source_offsets), np.diff(pairs.target_offsets)
 
 
 def fitting(pairs, context: int) -> np.ndarray:
