@@ -24,9 +24,9 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from raretok.training.loop import Trainer
 from raretok.training.schedule import build_schedule
 from raretok.training.tasks import CharacterTask
+from raretok.training.trainer import Trainer
 
 TYPES, CONTEXT, BATCH, WIDTH, LAYERS, HEADS = 65, 64, 12, 128, 4, 4
 # Methods of every kind: what each adds to the baseline's step.

@@ -20,9 +20,9 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from raretok.training.loop import Trainer
 from raretok.training.schedule import build_schedule
 from raretok.training.tasks import LanguageTask
+from raretok.training.trainer import Trainer
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,9 @@ from raretok.errors import UserError
 from raretok.files import read_json
 from raretok.models import load_model
 from raretok.training import tasks
-from raretok.training.loop import Options, Trainer, train
+from raretok.training.loop import Options, train
 from raretok.training.tasks import LanguageTask
+from raretok.training.trainer import Trainer
 
 
 def trained(folder, corpus, run, **options):

@@ -11,8 +11,9 @@ from safetensors.numpy import load_file
 from raretok.errors import UserError
 from raretok.files import read_json
 from raretok.training.device import choose_device
-from raretok.training.loop import Options, Trainer, train
+from raretok.training.loop import Options, train
 from raretok.training.tasks import CharacterTask
+from raretok.training.trainer import Trainer
 
 
 def trained(folder, corpus, run, **options):

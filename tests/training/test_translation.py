@@ -18,9 +18,11 @@ from raretok.models import load_model
 from raretok.training import translation as translation_module
 from raretok.training.checkpoint import load_validated
 from raretok.training.distributions import chosen_steps, divergences
-from raretok.training.loop import Options, Progress, selection, train
+from raretok.training.loop import Options, train
+from raretok.training.progress import Progress
 from raretok.training.tasks import negative_log_likelihood
 from raretok.training.trainer import Trainer
+from raretok.training.training import selection
 from raretok.training.translation import TranslationTask, evenly_spaced, lengths
 
 
@@ -319,7 +321,7 @@ def test_the_model_is_the_mean_of_the_last_validated(
     tmp_path, translation, make_translation_run, no_signals, monkeypatch
 ):
     """As trainings that stop at those validations leave it."""
-    monkeypatch.setattr("raretok.training.loop.drop_state", lambda state: None)
+    monkeypatch.setattr("raretok.training.checkpoint.drop_state", lambda state: None)
     run = make_translation_run(method=PLAIN)
     output = trained(tmp_path, translation, run)
     kept = [load_validated(tmp_path / "state", step) for step in (30, 45, 60)]

@@ -217,6 +217,12 @@ class Trainer:
         restore_random_states(states, self.device)
         return forward
 
+    def mean_loss(self) -> float:
+        """Mean of `Update.nll` since the last call; waits for the device."""
+        mean = (self.running[0] / self.running[1]).item()
+        self.running.zero_()
+        return mean
+
     def state(self) -> dict[str, dict[str, torch.Tensor]]:
         """All tensors of the training, in groups."""
         groups = {

@@ -1,0 +1,57 @@
+"""The final files of a run: what rules declare, and everything after training reads."""
+
+import csv
+import io
+from pathlib import Path
+
+import numpy as np
+
+from raretok.files import atomic_path, write_json, write_text
+from raretok.models import plain_weights
+from raretok.training.checkpoint import save_tensors
+from raretok.training.device import describe_device, peak_memory_gib, source_commit, versions
+from raretok.training.progress import HISTORY_COLUMNS, Progress
+from raretok.training.trainer import Trainer
+
+
+def write_final_files(run, corpus, trainer: Trainer, final: dict, progress: Progress, output: Path, facts: dict):
+    """Write the final files of a run, each whole or not at all; `training.json` last.
+
+    final: the weights that the paper evaluates. facts: further entries of the record.
+    """
+    last = {name: tensor.cpu() for name, tensor in plain_weights(trainer.model).items()}
+    save_tensors(output / "model.safetensors", final, {"run": run["hash"]})
+    save_tensors(output / "last.safetensors", last, {"run": run["hash"]})
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow(HISTORY_COLUMNS)
+    writer.writerows(progress.history)
+    write_text(output / "history.csv", table.getvalue())
+    arrays = {
+        f"{name}.{key}": tensor.cpu().numpy()
+        for name, observation in trainer.observations.items()
+        for key, tensor in observation.tensors.items()
+    }
+    with atomic_path(output / "observations.npz") as temporary:
+        np.savez(temporary, **arrays)
+    record = dict(run) | {
+        "data": corpus.sha256,
+        **facts,
+        "tokenizer": corpus.tokenizer,
+        "parameters": sum(parameter.numel() for parameter in trainer.model.parameters()),
+        "derived": facts["derived"] | (trainer.gate.derived() if trainer.gate is not None else {}),
+        "precision": trainer.precision,
+        "best_step": progress.best_step,
+        "best_validation_loss": progress.best_loss,
+        "best_validation_bleu": progress.best_bleu,
+        "averaged_steps": progress.kept,
+        "steps": progress.step,
+        "tokens": progress.tokens,
+        "seconds": round(progress.seconds, 3),
+        "resumes": progress.resumes,
+        "peak_memory_gib": round(peak_memory_gib(trainer.device), 4),
+        "device": describe_device(trainer.device),
+        "versions": versions(),
+        "commit": source_commit(),
+    }
+    write_json(output / "training.json", record)
