@@ -10,7 +10,7 @@ import importlib
 import sys
 
 from raretok import __version__
-from raretok.errors import Interrupted, UserError
+from raretok.errors import EXIT_INTERRUPTED, EXIT_USER_ERROR, Interrupted, UserError
 
 # command: (module, what it does)
 COMMANDS = {
@@ -38,10 +38,6 @@ COMMANDS = {
     "record": ("raretok.reporting.record", "keep what a scale's report is made of under results/recorded"),
     "page": ("raretok.reporting.page", "render the self-contained report page"),
 }
-
-EXIT_USER_ERROR = 2
-# EX_TEMPFAIL of sysexits.h: nothing is wrong, try again. Stopped by a signal with the state saved.
-EXIT_INTERRUPTED = 75
 
 
 def main(argv: list[str] | None = None) -> int:

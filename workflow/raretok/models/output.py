@@ -84,6 +84,7 @@ def output_loss(
     padding: int | None = None,
     normaliser: float | torch.Tensor | None = None,
     share: float = 1.0,
+    batch: torch.Tensor | None = None,
     need_logits: bool = False,
 ) -> Result:
     """The training loss of a method over a micro-batch, and its gradients.
@@ -93,7 +94,8 @@ def output_loss(
     targets: B x T, or N. inputs: B x T, the sequences; only penalties on tokens need them. padding: positions with
     this target do not count. normaliser: the number of targets that the sum of losses is divided by, those of the
     whole update where it has several micro-batches (default: those of this one). share: the micro-batch's share of
-    the update, by which penalties on parameters count. need_logits: keep the logits, N x V.
+    the update, by which penalties on parameters count. batch: targets of the whole micro-batch, any shape, where
+    several processes share it out and these are some of its rows. need_logits: keep the logits, N x V.
 
     The gradients are computed here, not in the backward pass, which may run once. Raises ValueError for a penalty on
     tokens without sequences.
@@ -103,11 +105,11 @@ def output_loss(
     on_tokens = hasattr(penalty, "token_loss")
     if on_tokens and (inputs is None or inputs.dim() != 2 or inputs.numel() != len(flat)):
         raise ValueError("a penalty on tokens needs `inputs`, B x T, one for each target")
-    is_padding, batch = None, flat
+    is_padding, batch = None, flat if batch is None else batch.flatten()
     if padding is not None:
         # A padding id may lie outside the vocabulary.
         is_padding = flat == padding
-        batch, flat = flat[~is_padding], flat.masked_fill(is_padding, 0)
+        batch, flat = batch[batch != padding], flat.masked_fill(is_padding, 0)
     gating = gate_state.gates(flat) if gate_state is not None else None
     segments = arrange(flat, gating, is_padding)
     job = _Job(method, on_tokens, segments, flat, batch, inputs, padding, torch.is_grad_enabled())
@@ -184,6 +186,11 @@ class _Job:
     with_gradient: bool
 
     @property
+    def positions(self) -> int:
+        """Number of the positions that are no padding."""
+        return sum(segment.size for segment in self.segments)
+
+    @property
     def is_cross_entropy(self) -> bool:
         """Whether D has the closed form, softmax minus target, from plain logits."""
         method = self.method
@@ -235,9 +242,7 @@ class _ChunkedLoss(torch.autograd.Function):
         with torch.autocast(device, enabled=False):
             low_weight, low_bias = weight.to(low), None if bias is None else bias.to(low)
             total = torch.zeros(2, dtype=torch.float64, device=hidden.device)
-            hidden_gradient = (
-                torch.zeros_like(hidden) if len(job.batch) < len(job.targets) else torch.empty_like(hidden)
-            )
+            hidden_gradient = torch.zeros_like(hidden) if job.positions < len(job.targets) else torch.empty_like(hidden)
             weight_gradient = torch.zeros_like(weight, dtype=high)
             bias_gradient = None if bias is None else torch.zeros_like(bias, dtype=high)
             logits_gradient = None if logits is None else torch.zeros_like(logits)

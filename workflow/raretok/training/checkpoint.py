@@ -55,7 +55,7 @@ def load_checkpoint(
     the run starts from such), or cannot be read.
     """
     for leftover in folder.glob(f".{Path(FILE_NAME).stem}.*"):
-        leftover.unlink()  # a write that was killed; the rename never happened
+        leftover.unlink(missing_ok=True)  # a write that was killed; the rename never happened
     path = folder / FILE_NAME
     if not path.exists():
         return None
@@ -81,7 +81,7 @@ def load_checkpoint(
 
 
 def random_states(device: str) -> dict[str, torch.Tensor]:
-    """States of torch's own generators, of the CPU and of the GPU in use."""
+    """States of torch's own generators, of the CPU and of the GPU in use, of this process."""
     states = {"cpu": torch.get_rng_state()}
     if device == "cuda":
         states["cuda"] = torch.cuda.get_rng_state()

@@ -3,6 +3,8 @@
 import sys
 import time
 
+from raretok.training import distributed
+
 # Seconds between two progress lines in the log.
 PROGRESS_SECONDS = 10.0
 
@@ -37,5 +39,6 @@ class Clock:
 
 
 def log(line: str) -> None:
-    """A line with the time of day on standard error."""
-    print(f"{time.strftime('%H:%M:%S')} {line}", file=sys.stderr, flush=True)
+    """A line with the time of day on standard error, once for all processes of a run."""
+    if distributed.is_first():
+        print(f"{time.strftime('%H:%M:%S')} {line}", file=sys.stderr, flush=True)

@@ -1,7 +1,9 @@
 """The command `train`: one run, from where it stands to its end."""
 
 import argparse
+import contextlib
 import json
+import sys
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -29,16 +31,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="save the state this often (default: %(default)s)",
     )
     parser.add_argument("--checkpoint-steps", type=int, help="save the state also every so many steps")
+    parser.add_argument(
+        "--processes",
+        type=int,
+        default=1,
+        help="train in so many processes of this machine, on GPUs one each (default: %(default)s)",
+    )
     parser.add_argument("--no-compile", action="store_true", help="train on a GPU without torch.compile")
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Train; see `raretok.training.loop.train` for the errors."""
+    from raretok.training import distributed
+    from raretok.training.launch import launch
+
+    run = read_run(arguments.run)
+    if arguments.processes > 1 and not distributed.launched():
+        # Each of them comes here with the same arguments, and goes on.
+        raise SystemExit(launch(arguments.processes, sys.argv[1:]))
+
     from raretok.data.corpora import load_manifest
     from raretok.training.device import choose_device
     from raretok.training.loop import Options, train
 
-    run = read_run(arguments.run)
     options = Options(
         device=choose_device(arguments.device),
         checkpoint_seconds=arguments.checkpoint_seconds,
@@ -46,7 +61,12 @@ def main(arguments: argparse.Namespace) -> None:
         compile=not arguments.no_compile,
     )
     counts = None if arguments.counts is None else read_counts(arguments.counts)
-    with only_one(arguments.state):
+    with distributed.joined(options.device), contextlib.ExitStack() as held:
+
+        def hold() -> None:
+            held.enter_context(only_one(arguments.state))
+
+        distributed.on_first(hold)
         train(run, load_manifest(arguments.manifest), arguments.output, arguments.state, options, counts)
 
 

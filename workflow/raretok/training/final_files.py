@@ -8,6 +8,7 @@ import numpy as np
 
 from raretok.files import atomic_path, write_json, write_text
 from raretok.models import plain_weights
+from raretok.training import distributed
 from raretok.training.checkpoint import save_tensors
 from raretok.training.device import describe_device, peak_memory_gib, source_commit, versions
 from raretok.training.progress import HISTORY_COLUMNS, Progress
@@ -17,7 +18,7 @@ from raretok.training.trainer import Trainer
 def write_final_files(run, corpus, trainer: Trainer, final: dict, progress: Progress, output: Path, facts: dict):
     """Write the final files of a run, each whole or not at all; `training.json` last.
 
-    final: the weights that the paper evaluates. facts: further entries of the record.
+    final: the weights that the paper evaluates. facts: further entries of the record, those of `hardware` among them.
     """
     last = {name: tensor.cpu() for name, tensor in plain_weights(trainer.model).items()}
     save_tensors(output / "model.safetensors", final, {"run": run["hash"]})
@@ -49,9 +50,17 @@ def write_final_files(run, corpus, trainer: Trainer, final: dict, progress: Prog
         "tokens": progress.tokens,
         "seconds": round(progress.seconds, 3),
         "resumes": progress.resumes,
-        "peak_memory_gib": round(peak_memory_gib(trainer.device), 4),
-        "device": describe_device(trainer.device),
         "versions": versions(),
         "commit": source_commit(),
     }
     write_json(output / "training.json", record)
+
+
+def hardware(device: str) -> dict:
+    """What a run was trained on, of all its processes: how many, the most memory of any, and their device."""
+    peaks, names = zip(*distributed.gather((peak_memory_gib(device), describe_device(device))), strict=True)
+    return {
+        "processes": len(peaks),
+        "peak_memory_gib": round(max(peaks), 4),
+        "device": ", ".join(dict.fromkeys(names)),
+    }

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from raretok.errors import Interrupted
+from raretok.training.distributed import agree
 from raretok.training.signals import StopFlag
 from raretok.training.training import Training
 
@@ -44,23 +45,27 @@ def train(
     training.start(options.device, options.compile)
     progress, trainer = training.progress, training.trainer
 
-    def save_and_stop() -> None:
+    def asked() -> str | None:
+        """The signal that asks to stop, of whichever process it reached."""
+        return agree(stop.signal, False)[0]
+
+    def save_and_stop(signal: str) -> None:
         training.save()
         raise Interrupted(
-            f"{stop.signal}: stopped at step {progress.step} of {training.steps}; the state is saved, start the same "
+            f"{signal}: stopped at step {progress.step} of {training.steps}; the state is saved, start the same "
             "command again to continue"
         )
 
     next_save = time.monotonic() + options.checkpoint_seconds
     while True:
-        if training.must_validate and not training.validate(lambda: stop.signal):
-            save_and_stop()
+        if training.must_validate and not training.validate(asked):
+            save_and_stop(asked())
         training.look()
         if training.at_end:
             break
 
         update = training.backward()
-        is_save_step = stop.signal is not None or time.monotonic() >= next_save
+        signal, is_save_step = agree(stop.signal, time.monotonic() >= next_save)
         if options.checkpoint_steps:
             is_save_step = is_save_step or (progress.step + 1) % options.checkpoint_steps == 0
         # On a GPU reading a number waits for it, so it is read only when something is written.
@@ -70,8 +75,8 @@ def train(
         training.advance(update)
 
         if is_save_step:
-            if stop.signal:
-                save_and_stop()
+            if signal:
+                save_and_stop(signal)
             before = time.monotonic()
             training.save()
             # A large model takes long to save: not more than a thirtieth of the time goes into it.

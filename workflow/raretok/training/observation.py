@@ -1,5 +1,8 @@
 """What an observation of a training is: it writes down what happens and changes no bit of it.
 
+Of several processes each sees its own rows of a micro-batch: what an observation sums over positions it must sum over
+processes (`distributed.total`) before it takes norms or means. All have the same `tensors` at the end of an update.
+
 An observation has `tensors`, its whole state, of fixed sizes. The trainer calls it at three moments of an update:
 `begin` when the targets are counted, `look` after each micro-batch's backward pass, `end` before clipping; and
 `measure` between updates.

@@ -3,6 +3,7 @@
 import torch
 
 from raretok.errors import UserError
+from raretok.training import distributed
 from raretok.training.distributions import Divergence, OutputBias
 from raretok.training.observation import MicroBatch, Observation
 
@@ -38,9 +39,13 @@ class GradientNorms(Observation):
         own = marginal.gather(1, batch.targets[:, None])
         marginal.scatter_(1, batch.targets[:, None], 0.0)
         zeros = batch.hidden.new_zeros(marginal.shape[1], batch.hidden.shape[1])
-        g1 = zeros.index_add(0, batch.inputs, batch.input_gradient).norm(dim=1).double()
-        g2 = zeros.index_add(0, batch.targets, own * batch.hidden).norm(dim=1).double()
-        g3 = (marginal.T @ batch.hidden).norm(dim=1).double()
+        parts = (
+            zeros.index_add(0, batch.inputs, batch.input_gradient),
+            zeros.index_add(0, batch.targets, own * batch.hidden),
+            marginal.T @ batch.hidden,
+        )
+        # The norm of a sum: the processes' matrices are summed first.
+        g1, g2, g3 = (distributed.total(part).norm(dim=1).double() for part in parts)
         aligned, zero = g1 + g2, g3 == 0
         self.tensors["sum_aligned"] += aligned
         self.tensors["sum_marginal"] += g3
@@ -108,7 +113,7 @@ class RareAlignment(Observation):
 
     def end(self) -> None:
         if self.place is not None:
-            negative, total, number = self.sums
+            negative, total, number = distributed.total(self.sums)
             self.tensors["negative_share"][self.place] = negative / number
             self.tensors["mean"][self.place] = total / number
 

@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from raretok.data.batches import TRAIN, VALID, Blocks, draw_blocks
 from raretok.methods import TrainingFacts
+from raretok.training import distributed
 
 # Logits of a validation batch held at once: 2^24 of them, 64 MiB.
 LOGITS_AT_ONCE = 2**24
@@ -98,19 +99,21 @@ class Task:
     def validation_loss(self, model: torch.nn.Module, step: int, must_stop: Callable[[], object]) -> float | None:
         """Mean plain cross-entropy over the validation batches, the same for every method.
 
-        None when must_stop() became true between two batches.
+        None when must_stop() became true between two batches. Processes share out each batch's rows.
         """
         model.eval()
-        total, positions = 0.0, 0
+        sums = torch.zeros(2, dtype=torch.float64, device=self.device)
         for block in self.validation_batches(step):
             if must_stop():
                 model.train()
                 return None
-            inputs, targets = (self.put(part) for part in block)
-            total = total + negative_log_likelihood(model, inputs, targets, self.padding)
-            positions += targets.numel() if self.padding is None else int((targets != self.padding).sum())
+            inputs, targets = (self.put(distributed.share(part)) for part in block)
+            if len(targets):
+                sums[0] += negative_log_likelihood(model, inputs, targets, self.padding)
+                sums[1] += targets.numel() if self.padding is None else (targets != self.padding).sum()
         model.train()
-        return float(total) / positions
+        total, positions = distributed.total(sums).tolist()
+        return total / positions
 
     def sample(self, positions: int) -> Iterator[Batch]:
         """A fixed part of the validation text of about so many targets, the same at any time."""

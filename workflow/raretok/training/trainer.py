@@ -1,5 +1,6 @@
 """A model, a method and an optimiser: everything that one update changes."""
 
+import contextlib
 import dataclasses
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ from raretok.methods import Method, TrainingFacts, build_method
 from raretok.methods.unigram import log_unigram
 from raretok.models import build_model
 from raretok.models.output import output_loss
+from raretok.training import distributed
 from raretok.training.checkpoint import random_states, restore_random_states
 from raretok.training.clock import log
 from raretok.training.observation import MicroBatch
@@ -36,8 +38,8 @@ class Update:
 class Trainer:
     """A model, a method and an optimiser: everything that one update changes.
 
-    An update is `backward` (count, then a pass for each micro-batch, then clip) and `step`. Several processes would
-    share it so: the gate sums its counts over them, gradients are summed between the passes and clipping.
+    An update is `backward` (count, then a pass for each micro-batch, then clip) and `step`. Several processes share
+    each micro-batch's rows: the gate sums its counts over them, and the last pass their gradients.
     """
 
     def __init__(
@@ -79,10 +81,13 @@ class Trainer:
         self.input_vectors: torch.Tensor | None = None
         if self.keeps_gradients:
             self.model.token_embedding.register_forward_hook(self._keep_input_vectors)
-        self.forward = self.model
+        self.forward, self.is_warm = self.model, True
         # Pairs come in batches of many shapes, for each of which kernels would be made anew.
         if compile_model and self.device == "cuda" and not self.keeps_gradients and "batch_size" in training:
-            self.forward = self._compiled(training["batch_size"], settings["model"]["context"])
+            rows = len(distributed.share(range(training["batch_size"])))
+            self.forward = self._compiled(rows, settings["model"]["context"]) if rows else self.model
+        if distributed.size() > 1:
+            self.forward, self.is_warm = distributed.parallel(self.forward), False
 
     @property
     def memory(self) -> int:
@@ -92,16 +97,21 @@ class Trainer:
     def backward(self, batches: list[Batch], step: int, leaving: torch.Tensor | None = None) -> Update:
         """Clipped gradients of update `step` (from 0), left in the parameters.
 
-        batches: its micro-batches. leaving: all targets of the update `memory` updates ago, if there was one.
+        batches: its whole micro-batches. leaving: all targets of the update `memory` updates ago, if there was one.
         """
         self.count(batches, leaving)
         for observation in self.observations.values():
             observation.begin(step, self.gate)
         positions = sum(self.positions(targets) for _, targets in batches)
         method, loss, nll = self.method_at(step), 0.0, 0.0
-        for inputs, targets in batches:
-            result = self.accumulate(inputs, targets, positions, 1 / len(batches), method)
+        if not self.is_warm:
+            self._warm_up(batches[0], method)
+        for number, (inputs, targets) in enumerate(batches, start=1):
+            with contextlib.nullcontext() if number == len(batches) else self._apart():
+                result = self.accumulate(inputs, targets, positions, 1 / len(batches), method)
             loss, nll = loss + result.loss.detach(), nll + result.nll
+        if distributed.size() > 1:
+            loss, nll = distributed.total(torch.stack([loss.double(), nll]))
         for observation in self.observations.values():
             observation.end()
         update = Update(loss, nll / positions, self.clip())
@@ -113,9 +123,9 @@ class Trainer:
         """Show the targets of the whole update to the gate, before any of them is trained on."""
         if self.gate is None:
             return
-        self.gate.begin_update(leaving)
+        self.gate.begin_update(None if leaving is None else distributed.share(leaving))
         for _, targets in batches:
-            targets = targets.flatten()
+            targets = distributed.share(targets.flatten())
             self.gate.count(targets if self.padding is None else targets[targets != self.padding])
         self.frozen = self.gate.frozen()
 
@@ -135,9 +145,17 @@ class Trainer:
     ):
         """Add the gradients of one micro-batch, `share` of an update of `positions` targets, under `method`.
 
-        Returns what `output_loss` does.
+        Of several processes each adds those of its rows. Returns what `output_loss` does.
         """
-        sequences = inputs[-1] if isinstance(inputs, tuple) else inputs
+        inputs, own = distributed.share(inputs), distributed.share(targets)
+        hidden, weight, result = self._loss(inputs, own, positions, share / distributed.size(), method, targets)
+        result.loss.backward()
+        if self.observations:
+            self.observe(inputs[-1] if isinstance(inputs, tuple) else inputs, own, hidden, weight, result.logits)
+        return result
+
+    def _loss(self, inputs: Inputs, own, positions: int | torch.Tensor, share: float, method: Method, targets):
+        """Hidden vectors, output matrix and `output_loss` of this process's inputs and `own` targets."""
         # A parametrised matrix is made once a pass, though embedding and output layer both use it.
         with parametrize.cached(), self._precision():
             hidden, weight = hidden_of(self.forward, inputs), self.model.output_weight
@@ -146,20 +164,35 @@ class Trainer:
                 self.gate,
                 hidden,
                 weight,
-                targets,
-                inputs=sequences,
+                own,
+                inputs=inputs[-1] if isinstance(inputs, tuple) else inputs,
                 bias=self.model.output_bias,
                 padding=self.padding,
                 normaliser=positions,
                 share=share,
+                batch=targets,
                 need_logits=self.keeps_gradients,
             )
         if self.keeps_gradients:
             result.logits.retain_grad()
-        result.loss.backward()
-        if self.observations:
-            self.observe(sequences, targets, hidden, weight, result.logits)
-        return result
+        return hidden, weight, result
+
+    def _apart(self):
+        """Within this, backward passes sum no gradients over processes: there are more to come."""
+        return self.forward.no_sync() if distributed.size() > 1 else contextlib.nullcontext()
+
+    def _warm_up(self, batch: Batch, method: Method) -> None:
+        """A pass for nothing: after its first, DistributedDataParallel sums in another order.
+
+        So that a training that was interrupted sums as the unbroken one does, no update is that first pass.
+        """
+        states = random_states(self.device)
+        inputs, targets = batch
+        self._loss(distributed.share(inputs), distributed.share(targets), 1, 1.0, method, targets)[2].loss.backward()
+        for parameter in self.parameters:
+            parameter.grad = None
+        restore_random_states(states, self.device)
+        self.is_warm = True
 
     def measure(self, step: int, task) -> None:
         """Show the model after `step` updates to the observations, and the task, for its text."""
@@ -228,7 +261,7 @@ class Trainer:
         groups = {
             "model": self.model.state_dict(),
             "optimiser": self.optimiser.state(),
-            "random": random_states(self.device),
+            "random": self._random_states(),
             "running": {"loss": self.running},
         }
         if self.gate is not None:
@@ -236,6 +269,28 @@ class Trainer:
         for name, observation in self.observations.items():
             groups[f"observe-{name}"] = observation.tensors
         return groups
+
+    def _random_states(self) -> dict[str, torch.Tensor]:
+        """The states of every process's generators; the first's by their own names."""
+        processes = distributed.gather(random_states(self.device))
+        return {
+            f"{name}-{number}" if number else name: state
+            for number, states in enumerate(processes)
+            for name, state in states.items()
+        }
+
+    def _restore_random_states(self, saved: dict[str, torch.Tensor]) -> None:
+        """Take over this process's states; there are none where the training had fewer processes before."""
+        end = f"-{distributed.rank()}" if distributed.rank() else ""
+        own = {name: saved[name + end] for name in ("cpu", "cuda") if name + end in saved}
+        if own:
+            restore_random_states(own, self.device)
+        before = sum(name.startswith("cpu") for name in saved)
+        if before != distributed.size():
+            log(
+                f"{before} processes trained this run before, now {distributed.size()} do: its dropout, if any, goes on "
+                "with other random numbers"
+            )
 
     @property
     def snapshot_steps(self) -> list[int]:
@@ -246,7 +301,7 @@ class Trainer:
         """Take over the groups of a checkpoint."""
         self.model.load_state_dict(groups["model"])
         self.optimiser.load(groups["optimiser"])
-        restore_random_states(groups["random"], self.device)
+        self._restore_random_states(groups["random"])
         self.running.copy_(groups["running"]["loss"])
         if self.gate is not None:
             # A gate without counters has no tensors, so its group is not there.

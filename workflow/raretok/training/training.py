@@ -17,9 +17,9 @@ from raretok.errors import UserError
 from raretok.methods import part_names
 from raretok.models import average_weights, plain_weights
 from raretok.sources import digest_of, training_sources
-from raretok.training import checkpoint, finished
+from raretok.training import checkpoint, distributed, finished
 from raretok.training.clock import Clock, log
-from raretok.training.final_files import write_final_files
+from raretok.training.final_files import hardware, write_final_files
 from raretok.training.progress import HISTORY_ROWS, Progress
 from raretok.training.schedule import build_schedule
 from raretok.training.tasks import CharacterTask, LanguageTask
@@ -53,7 +53,7 @@ class Training:
 
     def restore_finished(self) -> bool:
         """Put the final files in place if this training was finished before; whether it was."""
-        if not finished.restore(self.state / "finished", self.output, self.identity):
+        if not distributed.on_first(lambda: finished.restore(self.state / "finished", self.output, self.identity)):
             return False
         log(f"{self.name} was finished before; its files are in place again")
         return True
@@ -63,7 +63,7 @@ class Training:
 
         Raises UserError where settings do not fit, or the state belongs to another run.
         """
-        torch.manual_seed(self.settings["seed"])
+        torch.manual_seed(distributed.own_seed(self.settings["seed"], 0))
         training = self.settings["training"]
         self.task = TASKS[self.corpus.kind](self.corpus, self.settings, device)
         self.schedule = build_schedule(training["schedule"], self.steps)
@@ -75,27 +75,39 @@ class Training:
 
     def _resume(self) -> None:
         saved = checkpoint.load_checkpoint(self.state, **self.identity)
+        found = distributed.gather(None if saved is None else saved[1]["progress"]["step"])
+        if len(set(found)) > 1:
+            raise UserError(f"not every process finds the same state in {self.state}; is it on a disk that all share?")
         if saved is None:
-            checkpoint.drop_best(self.state)
-            checkpoint.drop_validated(self.state)
+            if distributed.is_first():
+                checkpoint.drop_best(self.state)
+                checkpoint.drop_validated(self.state)
             return
         groups, facts = saved
         self.progress = Progress(**facts["progress"])
         self.progress.resumes += 1
-        self._drop_old_weights()
-        if self.progress.best_step and not self.average:
-            self.best = checkpoint.load_best(self.state, self.progress.best_step)
+        if distributed.is_first():
+            self._drop_old_weights()
+            if self.progress.best_step and not self.average:
+                self.best = checkpoint.load_best(self.state, self.progress.best_step)
+        # For a process that finds no random numbers of its own in the state.
+        torch.manual_seed(distributed.own_seed(self.settings["seed"], self.progress.step))
         self.trainer.load(groups)
         log(f"continuing {self.name} at step {self.progress.step} of {self.steps}")
 
     def save(self) -> None:
-        """Write the state, from which `start` continues exactly."""
+        """Write the state, from which `start` continues exactly; all processes call it, the first one writes."""
         self.clock.stop()
-        if self.best:
-            checkpoint.save_best(self.state, self.best, self.progress.best_step)
-        facts = self.identity | {"progress": dataclasses.asdict(self.progress)}
-        checkpoint.save_checkpoint(self.state, self.trainer.state(), facts)
-        self._drop_old_weights()
+        groups = self.trainer.state()
+
+        def write() -> None:
+            if self.best:
+                checkpoint.save_best(self.state, self.best, self.progress.best_step)
+            facts = self.identity | {"progress": dataclasses.asdict(self.progress)}
+            checkpoint.save_checkpoint(self.state, groups, facts)
+            self._drop_old_weights()
+
+        distributed.on_first(write)
 
     def _drop_old_weights(self) -> None:
         checkpoint.drop_best(self.state, keep=self.progress.best_step)
@@ -130,20 +142,24 @@ class Training:
         is_best = self.progress.note(scores, self.select, self.average)
         # The final model is a mean of checkpoints, or the best one.
         if is_best or self.average:
-            model = self.trainer.model
-            weights = {key: tensor.to("cpu", copy=True) for key, tensor in plain_weights(model).items()}
-            if self.average:
-                checkpoint.save_validated(self.state, weights, step)
-            else:
-                self.best = weights
+            distributed.on_first(self._keep_weights)
         if len(scores) > 1:
             log(f"step {step}: " + ", ".join(f"{split} {score:.4g}" for split, score in scores.items()))
         return True
 
+    def _keep_weights(self) -> None:
+        model = self.trainer.model
+        weights = {key: tensor.to("cpu", copy=True) for key, tensor in plain_weights(model).items()}
+        if self.average:
+            checkpoint.save_validated(self.state, weights, self.progress.step)
+        else:
+            self.best = weights
+
     def look(self) -> None:
         """Write down what is observed of the model between updates."""
-        if self.progress.step in self.snapshots:
-            checkpoint.save_snapshot(self.state, self.progress.step, self.trainer.model.output_weight)
+        step, matrix = self.progress.step, self.trainer.model.output_weight
+        if step in self.snapshots:
+            distributed.on_first(lambda: checkpoint.save_snapshot(self.state, step, matrix))
         with parametrize.cached():
             self.trainer.measure(self.progress.step, self.task)
 
@@ -183,8 +199,11 @@ class Training:
             progress.history.append(row)
 
     def finish(self) -> None:
-        """Write the final files; of the state only links to those stay."""
+        """Write the final files; of the state only links to those stay. The first process does, others are done."""
         self.clock.stop()
+        machines = hardware(self.trainer.device)
+        if not distributed.is_first():
+            return
         progress, state = self.progress, self.state
         checkpoint.gather_snapshots(
             state, self.trainer.snapshot_steps, self.output / "snapshots.safetensors", self.run["hash"]
@@ -193,7 +212,7 @@ class Training:
         if self.average:
             final = average_weights([checkpoint.load_validated(state, step) for step in progress.kept])
         facts = {"sources": self.identity["sources"], "counts": self.identity["counts"], "select": self.select}
-        facts["derived"] = self.task.derived()
+        facts |= {"derived": self.task.derived(), **machines}
         write_final_files(self.run, self.corpus, self.trainer, final, progress, self.output, facts)
         finished.keep(self.output, state / "finished")
         checkpoint.drop_state(state)

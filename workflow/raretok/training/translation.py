@@ -11,6 +11,7 @@ from raretok.data.pairs import load_pairs
 from raretok.data.tokenizers import PAD, codec_of
 from raretok.errors import UserError
 from raretok.models.search import translate
+from raretok.training import distributed
 from raretok.training.bleu import scores, signatures
 from raretok.training.tasks import Batch, Task
 
@@ -99,19 +100,23 @@ class TranslationTask(Task):
         return result | scores(hypotheses, [references[i] for i in chosen])
 
     def _translated(self, model, chosen: np.ndarray, decoding: dict, must_stop) -> list[str] | None:
-        """Plain text that the model makes of the sources of validation pairs; None when it must stop."""
+        """Plain text that the model makes of the sources of validation pairs; None when it must stop.
+
+        Processes share out the sentences, and all get all texts.
+        """
         offsets = self.valid.source_offsets
         sources = [self.valid.source[offsets[i] : offsets[i + 1]] for i in chosen]
         order = np.argsort([len(ids) for ids in sources], kind="stable")
-        texts = [""] * len(sources)
+        texts = {}
         for part in np.array_split(order, -(-len(order) // SENTENCES_AT_ONCE)):
             if must_stop():
                 return None
+            part = distributed.share(part)
             part_sources = [sources[i] for i in part]
-            found = translate(model, part_sources, decoding["beam"], decoding["length_exponent"])
-            for i, ids in zip(part, found, strict=True):
-                texts[i] = self.codec.detokenised(ids)
-        return texts
+            found = translate(model, part_sources, decoding["beam"], decoding["length_exponent"]) if len(part) else []
+            texts |= {int(i): self.codec.detokenised(ids) for i, ids in zip(part, found, strict=True)}
+        everyones = {i: text for own in distributed.gather(texts) for i, text in own.items()}
+        return [everyones[i] for i in range(len(sources))]
 
     def _in_batches(self, chosen: np.ndarray) -> Iterator[tuple]:
         """Inputs and targets of validation pairs, arrays, in batches by length."""

@@ -1,0 +1,223 @@
+"""Several processes that train one run together: who this one is, and what it settles with the others.
+
+torchrun starts them (`raretok.training.launch` on one machine), each with a device of its own. Every process draws
+the whole of every batch and works on its share of the rows; sums over the processes are what one process would have
+computed. Small things (signals, verdicts, random states) are settled on the CPU by gloo, gradients where they lie.
+
+A process alone is the first of one: every function returns at once, and torch's package is not even imported.
+"""
+
+import contextlib
+import os
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+
+from raretok.errors import Interrupted, UserError
+
+# How long a process waits for the others, which may be writing a large state, before it gives up. One that dies is
+# noticed at once, since its connections close.
+PATIENCE = timedelta(minutes=10)
+# How long a process that fails waits for what the first one says, to say nothing twice.
+SENTENCE_SECONDS = 10
+# How torch's backends say that another process is gone; their errors have no type of their own.
+LOST = ("Connection closed by peer", "Connection reset by peer", "Broken pipe", "Socket closed", "imed out")
+
+
+@dataclass(frozen=True)
+class Group:
+    """The processes of a training: this one's number (from 0), how many there are, and who started this one."""
+
+    rank: int = 0
+    size: int = 1
+    parent: int = 0
+
+
+_group = Group()
+
+
+def rank() -> int:
+    """Number of this process, from 0."""
+    return _group.rank
+
+
+def size() -> int:
+    """How many processes train the run."""
+    return _group.size
+
+
+def is_first() -> bool:
+    """Whether this process is the one that writes files and the log."""
+    return _group.rank == 0
+
+
+def launched() -> bool:
+    """Whether torchrun started this process as one of several."""
+    return "TORCHELASTIC_RUN_ID" in os.environ and int(os.environ.get("WORLD_SIZE", 1)) > 1
+
+
+@contextlib.contextmanager
+def joined(device: str) -> Iterator[None]:
+    """The processes that torchrun started, joined while the block runs; on GPUs each takes the one of its number.
+
+    device: `cpu` or `cuda`. Raises UserError where there are fewer GPUs than processes, or when another process is
+    lost. What all processes end with for the same reason only the first one raises; the others exit alike, silently.
+    """
+    global _group
+    if not launched():
+        yield
+        return
+    import torch
+    from torch import distributed
+
+    if device == "cuda":
+        torch.cuda.set_device(own_gpu(torch.cuda.device_count()))
+    with _loss_in_words():
+        store, number, processes = next(distributed.rendezvous("env://", timeout=PATIENCE))
+        backend = "cpu:gloo,cuda:nccl" if device == "cuda" else "gloo"
+        distributed.init_process_group(backend, store=store, rank=number, world_size=processes, timeout=PATIENCE)
+    _group = Group(number, processes, os.getppid())
+    try:
+        with _loss_in_words():
+            yield
+    except (UserError, Interrupted) as error:
+        # The group is left as it is: taking it down would wait for processes that may be gone.
+        if _said_by_first(store, f"{error.exit_status} {error}"):
+            raise SystemExit(error.exit_status) from None
+        raise
+    else:
+        distributed.destroy_process_group()
+    finally:
+        _group = Group()
+
+
+def own_gpu(number: int) -> int:
+    """Which of this machine's `number` GPUs is this process's; UserError where there are too few."""
+    local, processes = int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"])
+    if processes > number:
+        raise UserError(
+            f"{processes} processes need a GPU each, but torch sees {number} here; lower `processes`, or ask for more "
+            "GPUs"
+        )
+    return local
+
+
+def share(items):
+    """This process's rows of an array, a tensor or a list, or of each of several in a tuple; there may be none."""
+    if isinstance(items, tuple):
+        return tuple(share(part) for part in items)
+    first, last = (len(items) * number // _group.size for number in (_group.rank, _group.rank + 1))
+    return items[first:last]
+
+
+def total(tensor):
+    """The sum of the processes' tensors, in place and on every one."""
+    if _group.size > 1:
+        from torch import distributed
+
+        distributed.all_reduce(tensor)
+    return tensor
+
+
+def gather(value) -> list:
+    """The processes' values, on every one, in the order of their numbers."""
+    if _group.size == 1:
+        return [value]
+    from torch import distributed
+
+    values = [None] * _group.size
+    distributed.all_gather_object(values, value)
+    return values
+
+
+def on_first(action: Callable):
+    """What `action()` returns on the first process, on all of them, once it is done; so with its UserError."""
+    if _group.size == 1:
+        return action()
+    from torch import distributed
+
+    outcome = [None, None]
+    if is_first():
+        try:
+            outcome[0] = action()
+        except UserError as error:
+            outcome[1] = str(error)
+    distributed.broadcast_object_list(outcome)
+    if outcome[1] is not None:
+        raise UserError(outcome[1])
+    return outcome[0]
+
+
+def agree(asked: str | None, due: bool) -> tuple[str | None, bool]:
+    """The signal that asks the training to stop, or None, and whether its state is to be saved now, on all processes.
+
+    asked: the signal that reached this process, if any. due: whether this process finds it time to save. A process
+    whose starter is gone asks to stop, too: nobody would pass signals on to it.
+    """
+    if _group.size == 1:
+        return asked, due or asked is not None
+    import torch
+    from torch import distributed
+
+    if asked is None and os.getppid() != _group.parent:
+        asked = signal.SIGHUP.name
+    found = torch.tensor([0 if asked is None else signal.Signals[asked], due], dtype=torch.int64)
+    distributed.all_reduce(found, distributed.ReduceOp.MAX)
+    number, due = found.tolist()
+    return signal.Signals(number).name if number else None, bool(due or number)
+
+
+def own_seed(seed: int, step: int) -> int:
+    """Seeds this process's random numbers (dropout) from update `step` on; the first's from the start are `seed`'s."""
+    if is_first() and not step:
+        return seed
+    import numpy as np
+
+    return int(np.random.SeedSequence((seed, _group.rank, step)).generate_state(1, np.uint64)[0] >> 1)
+
+
+def parallel(model):
+    """`model` such that the last of an update's backward passes leaves sums over the processes in the gradients.
+
+    Every pass but the last must run within its `no_sync()`. torch's DistributedDataParallel would leave means.
+    """
+    from torch import distributed
+    from torch.nn.parallel import DistributedDataParallel
+
+    def summed(_, bucket):
+        future = distributed.all_reduce(bucket.buffer(), async_op=True).get_future()
+        return future.then(lambda done: done.value()[0])
+
+    wrapped = DistributedDataParallel(model, broadcast_buffers=False, gradient_as_bucket_view=True)
+    wrapped.register_comm_hook(None, summed)
+    return wrapped
+
+
+@contextlib.contextmanager
+def _loss_in_words() -> Iterator[None]:
+    """A UserError in place of what torch raises when another process is gone."""
+    from torch import distributed
+
+    try:
+        yield
+    except RuntimeError as error:
+        if not isinstance(error, distributed.DistError) and not any(words in str(error) for words in LOST):
+            raise
+        reason = str(error).strip().splitlines()[0]
+        raise UserError(
+            f"process {os.environ['RANK']} of {os.environ['WORLD_SIZE']} lost the others ({reason}): one of them has "
+            "ended, or hangs; start the same command again to continue from the last saved state"
+        ) from None
+
+
+def _said_by_first(store, sentence: str) -> bool:
+    """Whether the first process ends with the same sentence; it comes to know this one's."""
+    if is_first():
+        store.set("sentence", sentence)
+        return False
+    try:
+        store.wait(["sentence"], timedelta(seconds=SENTENCE_SECONDS))
+        return store.get("sentence").decode() == sentence
+    except RuntimeError:  # the first process said nothing, or is gone
+        return False
