@@ -189,7 +189,7 @@ def parallel(model):
         future = distributed.all_reduce(bucket.buffer(), async_op=True).get_future()
         return future.then(lambda done: done.value()[0])
 
-    wrapped = DistributedDataParallel(model, broadcast_buffers=False, gradient_as_bucket_view=True)
+    wrapped = DistributedDataParallel(model, forward_sync_buffers=False, gradient_as_bucket_view=True)
     wrapped.register_comm_hook(None, summed)
     return wrapped
 

@@ -288,8 +288,8 @@ class Trainer:
         before = sum(name.startswith("cpu") for name in saved)
         if before != distributed.size():
             log(
-                f"{before} processes trained this run before, now {distributed.size()} do: its dropout, if any, goes on "
-                "with other random numbers"
+                f"{before} processes trained this run before, now {distributed.size()} do: "
+                "its dropout, if any, goes on with other random numbers"
             )
 
     @property

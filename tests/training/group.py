@@ -1,0 +1,130 @@
+"""Processes that train one run together, forked where torchrun would start them anew: seconds less for each."""
+
+import contextlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import torch
+from tests.training.child import FORKS, run
+from torch import distributed as torch_distributed
+
+from raretok.training import distributed
+from raretok.training.tasks import CharacterTask, LanguageTask
+from raretok.training.trainer import Trainer
+from raretok.training.translation import TranslationTask
+
+KINDS = {"characters": CharacterTask, "language": LanguageTask, "translation": TranslationTask}
+
+
+class Group:
+    """`target(*arguments)` in `size` processes, with what torchrun would set in their environment."""
+
+    def __init__(self, size, target, *arguments):
+        # The store lies here, as torchrun's lies in its own process: no port is guessed, none is lost.
+        self.store = torch_distributed.TCPStore("localhost", 0, is_master=True, wait_for_workers=False)
+        options = {"target": member, "daemon": True}
+        self.processes = [
+            FORKS.Process(args=(rank, size, self.store.port, target, arguments), **options) for rank in range(size)
+        ]
+        for process in self.processes:
+            process.start()
+
+    def end(self, number=None, rank=0, seconds=120):
+        """Send a signal to one process, if any; wait for all; return their exit statuses."""
+        if number:
+            os.kill(self.processes[rank].pid, number)
+        for process in self.processes:
+            process.join(seconds)
+        return [process.exitcode for process in self.processes]
+
+
+def member(rank, size, port, target, arguments):
+    """What one process of a group does."""
+    os.environ |= {
+        "RANK": str(rank),
+        "LOCAL_RANK": str(rank),
+        "WORLD_SIZE": str(size),
+        "LOCAL_WORLD_SIZE": str(size),
+        "MASTER_ADDR": "localhost",
+        "MASTER_PORT": str(port),
+        "TORCHELASTIC_RUN_ID": "tests",
+        "TORCHELASTIC_USE_AGENT_STORE": "True",
+        "GLOO_SOCKET_IFNAME": "lo",
+    }
+    torch.set_num_threads(1)
+    target(*arguments)
+
+
+def command(arguments, log):
+    """`raretok` with these arguments; processes but the first fail where they write a file."""
+    if int(os.environ["RANK"]):
+        import raretok.files as files
+
+        def refuse(path):
+            raise AssertionError(f"a process that is not the first writes {path}")
+
+        files._sync = refuse
+    run(arguments, log, None)
+
+
+def updated(kind, corpus, settings, steps, precision):
+    """What a training has after some updates, as the loop makes them: tensors by name."""
+    torch.set_default_dtype(precision)
+    torch.manual_seed(distributed.own_seed(settings["seed"], 0))
+    task = KINDS[kind](corpus, settings, "cpu")
+    trainer = Trainer(settings, task.facts())
+    losses = []
+    for step in range(steps):
+        update = trainer.backward(task.micro_batches(step), step, task.leaving(step, trainer.memory))
+        losses.append(torch.stack([update.loss.double(), update.nll.double(), update.norm.double()]))
+        trainer.step(0.003)
+    found = {f"weights.{name}": parameter.detach() for name, parameter in trainer.model.named_parameters()}
+    found |= {f"moments.{name}": tensor for name, tensor in trainer.optimiser.state().items()}
+    found |= {f"gate.{name}": tensor for name, tensor in (trainer.gate.state() if trainer.gate else {}).items()}
+    for name, observation in trainer.observations.items():
+        found |= {f"{name}.{key}": tensor for key, tensor in observation.tensors.items()}
+    found["losses"] = torch.stack(losses)
+    # Validation is in 32 bits.
+    trainer.model.float()
+    valid = task.validate(trainer.model, steps, lambda: distributed.agree(None, False)[0])
+    torch.set_default_dtype(torch.float32)
+    return found | {"valid": torch.tensor(list(valid.values()), dtype=torch.float64)}
+
+
+def update_all(cases, folder):
+    """`updated` for every case, each process's results in a file of its own."""
+    with distributed.joined("cpu"):
+        for name, arguments in cases.items():
+            torch.save(updated(*arguments), folder / f"{name}-{distributed.rank()}.pt")
+
+
+@contextlib.contextmanager
+def launched(folder, manifest, run, processes=2):
+    """`python -m raretok train --processes N` as a user starts it: the process, and its log."""
+    arguments = ["train", "--run", run, "--manifest", manifest, "--output", folder / "output"]
+    arguments += ["--state", folder / "state", "--device", "cpu", "--checkpoint-steps", 20, "--processes", processes]
+    log = folder / "log.txt"
+    with log.open("w") as file:
+        command = [sys.executable, "-m", "raretok", *map(str, arguments)]
+        process = subprocess.Popen(command, stdout=file, stderr=file)
+    try:
+        yield process, log
+    finally:
+        if process.poll() is None:
+            process.kill()
+
+
+def workers(launcher):
+    """Ids of the processes that a launcher started."""
+    return [int(number) for number in Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children").read_text().split()]
+
+
+def is_alive(number):
+    """Whether a process with this id runs."""
+    try:
+        os.kill(number, 0)
+    except ProcessLookupError:
+        return False
+    return True

@@ -1,0 +1,306 @@
+"""Several processes train what one trains: weights, counters, observations, validation; and stop and fail together.
+
+In 64 bits whatever is wrong shows: rounding does not. In 32 bits AdamW makes much of it where a gradient is zero but
+for rounding, as that of the keys' biases, so that models are without biases there.
+"""
+
+import os
+import signal
+import time
+
+import pytest
+import torch
+from filelock import FileLock
+from safetensors.torch import load_file
+from tests.training.conftest import LANGUAGE_SETTINGS, SETTINGS, TRANSLATION_SETTINGS, run_of
+from tests.training.group import Group, command, is_alive, launched, update_all, updated, workers
+from tests.training.test_survival import assert_same_results
+
+from raretok.configuration import canonical_json
+from raretok.files import read_json
+from raretok.training import distributed
+from raretok.training.checkpoint import FILE_NAME
+
+STEPS = 20
+OF_KIND = {"characters": SETTINGS, "language": LANGUAGE_SETTINGS, "translation": TRANSLATION_SETTINGS}
+SMOOTHING = {"loss": {"name": "cross_entropy", "label_smoothing": 0.1}}
+AGG = {"gate": {"name": "agg", "alpha": 0.3, "memory": 5}}
+AGPS = {"gate": {"name": "agps", "rare_from": 30, "mu_1": 50.0, "mu_2": 5.0}}
+SKIP = {"embedding_update": {"name": "separated", "reading": "skip"}}
+OBSERVE = [{"name": "rare_types", "steps": 20}, {"name": "rare_alignment", "every": 3}]
+MARGIN = {"loss": {"name": "threshold", "margin": 0.1}}
+BIAS = [{"name": "output_bias", "every": 9}, {"name": "divergence", "every": 9, "positions": 60}]
+
+# name: (kind of corpus, method, changes of model and training). Language runs have two micro-batches of three rows.
+CASES = {
+    "mle": ("language", {}, {}),
+    "one_batch": ("language", {}, {"training": {"batch_size": 5, "accumulation": 1}}),
+    "untied": ("language", {}, {"model": {"tied": False}}),
+    "smoothing": ("language", SMOOTHING, {}),
+    "agg": ("language", AGG | {"observe": OBSERVE}, {}),
+    "agps": ("language", AGPS, {}),
+    "freeze": ("language", {"gate": {"name": "freeze", "share": 0.3}}, {"training": {"clip_norm": 0.1}}),
+    "freeze_bc": ("language", {"gate": {"name": "freeze", "part": "bc", "share": 0.3}}, {}),
+    "cosreg": ("language", {"penalty": {"name": "cosreg", "gamma": 1.0}}, {}),
+    "spectrum": ("language", {"penalty": {"name": "spectrum"}}, {}),
+    "spectrum_untied": ("language", {"penalty": {"name": "spectrum"}}, {"model": {"tied": False}}),
+    "unlikelihood": ("language", {"penalty": {"name": "unlikelihood"}}, {}),
+    "adversarial": ("language", {"perturbation": {"name": "adversarial", "alpha": 0.05}}, {}),
+    "contrastive": ("language", {"loss": {"name": "contrastive"}}, {}),
+    "threshold": ("characters", {"loss": {"name": "threshold", "margin": 2.0}}, {}),
+    "softminus": ("characters", {"loss": {"name": "softminus", "margin": 2.0}}, {}),
+    "skip": ("characters", MARGIN | SKIP | {"observe": ["gradient_norms"]}, {}),
+    "translation": ("translation", {"penalty": {"name": "unigram", "strength": 0.1, "until": 9}, "observe": BIAS}, {}),
+    "translation_agg": ("translation", SMOOTHING | {"gate": {"name": "agg", "alpha": 0.9}}, {}),
+    "translation_contrastive": ("translation", {"loss": {"name": "contrastive"}}, {"model": {"tying": "three_way"}}),
+}
+# Of three processes: batches that do not divide, and batches that are too small for all.
+OF_THREE = {
+    "agg": ("language", AGG | {"observe": OBSERVE}, {"training": {"batch_size": 4}}),
+    "few": ("language", AGG, {"training": {"batch_size": 2}}),
+    "few_contrastive": ("language", {"loss": {"name": "contrastive"}}, {"training": {"batch_size": 2}}),
+    "few_skip": ("characters", MARGIN | SKIP | {"observe": ["gradient_norms"]}, {"training": {"batch_size": 2}}),
+    "few_pairs": ("translation", SMOOTHING | AGG, {"training": {"batch_tokens": 24}}),
+}
+IN_32_BITS = ["mle", "agg", "spectrum", "contrastive", "threshold", "translation"]
+
+
+@pytest.fixture(scope="module")
+def trainings(corpus, language, translation):
+    """name, cases and precision -> the arguments of `updated`."""
+    corpora = {"characters": corpus, "language": language, "translation": translation}
+
+    def of(name, cases=CASES, precision=torch.float64):
+        kind, method, changes = cases[name]
+        model = {"dropout": 0.0, "bias": precision == torch.float64} | changes.get("model", {})
+        run = run_of(OF_KIND[kind], **(changes | {"model": model, "method": method}))
+        return kind, corpora[kind], run["settings"], STEPS, precision
+
+    return of
+
+
+@pytest.fixture(scope="module")
+def by_two(trainings, tmp_path_factory):
+    """Folder of what two processes made of every case, in 64 and some in 32 bits."""
+    cases = {name: trainings(name) for name in CASES}
+    cases |= {f"{name}_32": trainings(name, precision=torch.float32) for name in IN_32_BITS}
+    return results(2, cases, tmp_path_factory.mktemp("by_two"))
+
+
+@pytest.fixture(scope="module")
+def by_three(trainings, tmp_path_factory):
+    return results(3, {name: trainings(name, OF_THREE) for name in OF_THREE}, tmp_path_factory.mktemp("by_three"))
+
+
+def results(size, cases, folder):
+    assert Group(size, update_all, cases, folder).end() == [0] * size
+    return folder
+
+
+def assert_equal_to_one(found, arguments, tolerance):
+    """What each of the processes has is what one has: integers equally, others nearly; and all have the same bits."""
+    alone = updated(*arguments)
+    assert all(tensors.keys() == alone.keys() for tensors in found)
+    for name, expected in alone.items():
+        for tensors in found[1:]:
+            assert torch.equal(tensors[name].nan_to_num(), found[0][name].nan_to_num()), name
+        if expected.dtype == torch.int64:
+            assert torch.equal(found[0][name], expected), name
+        else:
+            # Validation is in 32 bits.
+            close = 1e-6 if name == "valid" else tolerance
+            torch.testing.assert_close(found[0][name], expected, rtol=close, atol=close, equal_nan=True, msg=name)
+
+
+def read(folder, name, size):
+    return [torch.load(folder / f"{name}-{rank}.pt") for rank in range(size)]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_two_processes_train_what_one_does(trainings, by_two, name):
+    assert_equal_to_one(read(by_two, name, 2), trainings(name), 1e-11)
+
+
+@pytest.mark.parametrize("name", IN_32_BITS)
+def test_two_processes_in_32_bits(trainings, by_two, name):
+    """The bar: 1e-6 after 20 updates."""
+    assert_equal_to_one(read(by_two, f"{name}_32", 2), trainings(name, precision=torch.float32), 1e-6)
+
+
+@pytest.mark.parametrize("name", OF_THREE)
+def test_three_processes_where_batches_do_not_divide(trainings, by_three, name):
+    assert_equal_to_one(read(by_three, name, 3), trainings(name, OF_THREE), 1e-11)
+
+
+@pytest.mark.slow
+def test_recomputed_activations(trainings, tmp_path):
+    cases = {"recomputed": ("language", AGG, {"training": {"activation_checkpointing": True}})}
+    arguments = trainings("recomputed", cases)
+    found = read(results(2, {"recomputed": arguments}, tmp_path), "recomputed", 2)
+    assert_equal_to_one(found, arguments, 1e-11)
+
+
+def test_shares_are_all_rows_and_none_twice(monkeypatch):
+    for rows in (0, 1, 7, 12):
+        shares = []
+        for rank in range(8):
+            monkeypatch.setattr(distributed, "_group", distributed.Group(rank, 8))
+            shares.append(distributed.share((list(range(rows)), torch.arange(rows))))
+        assert [row for part, _ in shares for row in part] == list(range(rows))
+        assert torch.equal(torch.cat([part for _, part in shares]), torch.arange(rows))
+        assert {len(part) for part, _ in shares} <= {rows // 8, rows // 8 + 1}
+
+
+def test_random_numbers_are_each_processs_own(monkeypatch):
+    """The first one's are those of a process alone; all differ, also after an interruption."""
+    seeds = []
+    for rank in range(4):
+        monkeypatch.setattr(distributed, "_group", distributed.Group(rank, 4))
+        seeds += [distributed.own_seed(3, 0), distributed.own_seed(3, 20)]
+    assert seeds[0] == 3
+    assert len(set(seeds)) == 8
+
+
+class Command:
+    """`raretok train` in several processes, forked, in one folder."""
+
+    def __init__(self, folder, manifest, run, size, *further, checkpoint_steps=20):
+        self.output, self.state, self.log = folder / "output", folder / "state", folder / "log.txt"
+        folder.mkdir(exist_ok=True)
+        paths = {"--manifest": manifest, "--output": self.output, "--state": self.state}
+        arguments = ["train", "--run", run, "--device", "cpu", "--checkpoint-steps", str(checkpoint_steps)]
+        arguments += [str(word) for item in paths.items() for word in item]
+        self.group = Group(size, command, [*arguments, *further], str(self.log))
+
+    def text(self):
+        return self.log.read_text()
+
+    def wait_for_state(self):
+        wait_for((self.state / FILE_NAME).exists)
+
+    def end(self, *arguments):
+        return self.group.end(*arguments)
+
+
+def wait_for(condition, seconds=60):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+# Counters, row-wise moments, dropout, running sums, snapshots; three rows an update over three processes.
+RUN = run_of(
+    SETTINGS,
+    training={"steps": 120, "batch_size": 4, "validation": {"every": 25, "batches": 2}},
+    method=SETTINGS["method"] | {"observe": [{"name": "rare_types", "steps": 90}, {"name": "snapshots", "every": 40}]},
+)
+
+
+@pytest.fixture(scope="module")
+def unbroken(manifest, tmp_path_factory):
+    training = Command(tmp_path_factory.mktemp("unbroken"), manifest, canonical_json(RUN), 3)
+    assert training.end() == [0, 0, 0], training.text()
+    return training
+
+
+def test_a_training_by_three_writes_once(unbroken):
+    """Processes but the first fail where they write (`group.command`)."""
+    record = read_json(unbroken.output / "training.json")
+    assert record["processes"] == 3
+    assert record["tokens"] == 120 * 4 * 16
+    assert unbroken.text().count("finished 120 steps") == 1
+    assert record["device"].startswith("CPU")
+    assert [path.name for path in unbroken.state.iterdir() if path.name != "lock"] == ["finished"]
+
+
+def test_a_signal_to_one_process_stops_all(manifest, tmp_path, unbroken):
+    """Stopped with the state saved, once; continued exactly, dropout of every process too; then done, and not again."""
+    training = Command(tmp_path, manifest, canonical_json(RUN), 3, checkpoint_steps=10)
+    training.wait_for_state()
+    assert training.end(signal.SIGUSR1, 2) == [75, 75, 75], training.text()
+    assert training.text().count("SIGUSR1: stopped at step") == 1
+    again = Command(tmp_path, manifest, canonical_json(RUN), 3)
+    assert again.end() == [0, 0, 0], again.text()
+    assert again.text().count("continuing e/m seed 3 at step") == 1
+    assert "processes trained this run before" not in again.text()
+    assert_same_results(again.output, unbroken.output)
+    last = Command(tmp_path, manifest, canonical_json(RUN), 3)
+    assert last.end() == [0, 0, 0]
+    assert last.text().count("was finished before") == 1
+
+
+def test_a_process_that_dies_ends_the_others(manifest, tmp_path):
+    """At once, with one sentence each; fewer processes go on where they were, and say so."""
+    run = run_of(SETTINGS, training={"steps": 10**6})
+    training = Command(tmp_path, manifest, canonical_json(run), 3)
+    training.wait_for_state()
+    begin = time.monotonic()
+    assert training.end(signal.SIGKILL, 1, 30) == [2, -signal.SIGKILL, 2], training.text()
+    assert time.monotonic() - begin < 15
+    for rank in (0, 2):
+        assert f"process {rank} of 3 lost the others" in training.text()
+    assert "Traceback" not in training.text()
+    fewer = Command(tmp_path, manifest, canonical_json(run), 2)
+    wait_for(lambda: "continuing" in fewer.text())
+    assert "3 processes trained this run before, now 2 do" in fewer.text()
+    assert fewer.end(signal.SIGTERM) == [75, 75]
+
+
+def test_a_users_mistake_is_said_once(manifest, tmp_path):
+    """A loss that is not finite all processes see; a lock only the first one finds."""
+    schedule = {"name": "cosine", "peak": 1e38, "final": 1e37, "warmup": 5}
+    training = Command(tmp_path, manifest, canonical_json(run_of(SETTINGS, training={"schedule": schedule})), 2)
+    assert training.end() == [2, 2]
+    assert training.text().count("is not finite at step") == 1
+    assert "Traceback" not in training.text()
+    with FileLock(training.state / "lock"):
+        second = Command(tmp_path, manifest, canonical_json(RUN), 2)
+        assert second.end() == [2, 2]
+    assert second.text().count("another process is training this run") == 1
+
+
+def test_translations_are_shared_out(translation_manifest, make_translation_run, tmp_path):
+    """BLEU of all sentences, whoever translates them; and a mean of checkpoints."""
+    run = make_translation_run(model={"dropout": 0.0, "bias": False}, training={"steps": 30})
+    outputs = []
+    for size in (1, 2):
+        training = Command(tmp_path / str(size), translation_manifest, canonical_json(run), size)
+        assert training.end() == [0] * size, training.text()
+        outputs.append(training.output)
+    one, other = (read_json(output / "training.json") for output in outputs)
+    assert one["best_validation_bleu"] == pytest.approx(other["best_validation_bleu"], abs=1e-9)
+    assert one["best_validation_bleu"] > 0
+    assert one["averaged_steps"] == other["averaged_steps"] == [15, 30]
+    weights = [load_file(output / "model.safetensors") for output in outputs]
+    assert all(torch.allclose(weights[0][name], weights[1][name], atol=1e-5) for name in weights[0])
+
+
+ENDS = [
+    # A signal to the launcher, as Snakemake and SLURM send it: passed on, saved, said once.
+    pytest.param(signal.SIGTERM, None, 75, "SIGTERM: stopped at step"),
+    # The death of a process is one sentence of the launcher's.
+    pytest.param(
+        signal.SIGKILL,
+        1,
+        1,
+        "process 1 of 2 was killed by SIGKILL, and the others were stopped",
+        marks=pytest.mark.slow,
+    ),
+    # Without their launcher the processes save and stop: nobody would pass signals on to them.
+    pytest.param(signal.SIGKILL, None, -signal.SIGKILL, "SIGHUP: stopped at step", marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize(("number", "worker", "status", "sentence"), ENDS)
+def test_the_launcher(manifest, tmp_path, number, worker, status, sentence):
+    run = canonical_json(run_of(SETTINGS, training={"steps": 10**6}))
+    with launched(tmp_path, manifest, run) as (process, log):
+        wait_for((tmp_path / "state" / FILE_NAME).exists)
+        started = workers(process)
+        os.kill(process.pid if worker is None else started[worker], number)
+        assert process.wait(60) == status
+        wait_for(lambda: not any(is_alive(worker) for worker in started))
+    assert len(started) == 2
+    assert log.read_text().count(sentence) == 1
+    assert "Traceback" not in log.read_text()
