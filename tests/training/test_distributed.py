@@ -287,7 +287,8 @@ ENDS = [
         "process 1 of 2 was killed by SIGKILL, and the others were stopped",
         marks=pytest.mark.slow,
     ),
-    # Without their launcher the processes save and stop: nobody would pass signals on to them.
+    # Without their launcher the processes save and stop: nobody would pass signals on to them. Each may say so, for
+    # what they agree by on saying it once is gone, too.
     pytest.param(signal.SIGKILL, None, -signal.SIGKILL, "SIGHUP: stopped at step", marks=pytest.mark.slow),
 ]
 
@@ -302,5 +303,5 @@ def test_the_launcher(manifest, tmp_path, number, worker, status, sentence):
         assert process.wait(60) == status
         wait_for(lambda: not any(is_alive(worker) for worker in started))
     assert len(started) == 2
-    assert log.read_text().count(sentence) == 1
+    assert log.read_text().count(sentence) in ((1, 2) if status == -signal.SIGKILL else (1,))
     assert "Traceback" not in log.read_text()
