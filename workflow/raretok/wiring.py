@@ -216,6 +216,11 @@ class Workflow(RunTable):
         """GPUs that a training or measurement asks for: one where config says cuda, or auto finds a driver here."""
         return int(self.config["device"] == "cuda" or (self.config["device"] == "auto" and GPU_DRIVER.exists()))
 
+    @property
+    def gpu_percent(self) -> int:
+        """What a training or measurement takes of this machine's GPUs, in percent of one."""
+        return 100 * self.gpus // self.config["runs_per_gpu"]
+
     # Translations held against each other: wildcards experiment and seed.
 
     def systems(self, experiment: str, seed: int | str) -> dict[str, str]:

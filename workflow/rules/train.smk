@@ -45,9 +45,11 @@ rule train:
     threads: TABLE.threads_of
     resources:
         gpu=TABLE.gpus,
+        gpu_percent=TABLE.gpu_percent,
         mem_mb=TABLE.memory_of,
         # No parameters: the hardware and how often the state is saved change no result.
         device=TABLE.config["device"],
+        runs_per_gpu=TABLE.config["runs_per_gpu"],
         checkpoint_seconds=TABLE.config["checkpoint_seconds"],
     params:
         run=TABLE.run_json_of,
@@ -62,6 +64,7 @@ rule train:
             --output {params.folder:q} \
             --state {params.state:q} \
             --device {resources.device:q} \
+            --runs-per-gpu {resources.runs_per_gpu} \
             --checkpoint-seconds {resources.checkpoint_seconds} \
             >>{log:q} 2>&1
         """

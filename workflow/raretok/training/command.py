@@ -7,6 +7,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from raretok.errors import UserError
+from raretok.training import gpus
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="counts of the corpus's types in another text (.npy), for an output bias that starts there; may be empty",
     )
-    parser.add_argument("--device", default="auto", help="auto, cpu or cuda (default: %(default)s)")
+    gpus.add_arguments(parser)
     parser.add_argument(
         "--checkpoint-seconds",
         type=float,
@@ -40,7 +41,7 @@ def main(arguments: argparse.Namespace) -> None:
 
     run = read_run(arguments.run)
     options = Options(
-        device=choose_device(arguments.device),
+        device=choose_device(arguments.device, arguments.runs_per_gpu),
         checkpoint_seconds=arguments.checkpoint_seconds,
         checkpoint_steps=arguments.checkpoint_steps,
         compile=not arguments.no_compile,

@@ -9,17 +9,24 @@ import torch
 
 from raretok import __version__
 from raretok.errors import UserError
+from raretok.training.gpus import take_place
 
 
-def choose_device(name: str) -> str:
-    """`cpu` or `cuda`, from `auto`, `cpu` or `cuda`; UserError for a GPU that is not there."""
-    if name == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    if name not in ("cpu", "cuda"):
+def choose_device(name: str, runs_per_gpu: int = 1) -> str:
+    """`cpu` or `cuda`, from `auto`, `cpu` or `cuda`; of several GPUs one with a free place becomes the current one.
+
+    runs_per_gpu: how many processes may share a GPU; waits while all places are taken (`take_place`). Raises UserError
+    for a GPU that is not there.
+    """
+    if name not in ("auto", "cpu", "cuda"):
         raise UserError(f"device is {name!r}; it can be auto, cpu or cuda")
-    if name == "cuda" and not torch.cuda.is_available():
+    if name == "cpu" or (name == "auto" and not torch.cuda.is_available()):
+        return "cpu"
+    if not torch.cuda.is_available():
         raise UserError("device is cuda, but torch sees no GPU here; use device=auto or device=cpu")
-    return name
+    gpus = [str(torch.cuda.get_device_properties(index).uuid) for index in range(torch.cuda.device_count())]
+    torch.cuda.set_device(take_place(gpus, runs_per_gpu))
+    return "cuda"
 
 
 def describe_device(device: str) -> str:

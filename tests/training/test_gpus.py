@@ -1,0 +1,70 @@
+"""GPUs are lent to one job at a time; there are none here, so these are names of such."""
+
+import multiprocessing
+import threading
+
+import pytest
+
+from raretok.errors import UserError
+from raretok.training import gpus
+
+FORKS = multiprocessing.get_context("fork")
+
+
+@pytest.fixture(autouse=True)
+def places_of_this_test(monkeypatch):
+    """What a test holds it gives back."""
+    held = []
+    monkeypatch.setattr(gpus, "_held", held)
+    monkeypatch.setattr(gpus, "PATIENCE", 0.01)
+    yield held
+    for lock in held:
+        lock.release()
+
+
+def test_every_job_has_a_gpu_of_its_own(tmp_path):
+    assert [gpus.take_place(["a", "b", "c"], 1, tmp_path) for _ in range(3)] == [0, 1, 2]
+
+
+def test_sharing_fills_empty_gpus_first(tmp_path):
+    assert [gpus.take_place(["a", "b"], 2, tmp_path) for _ in range(4)] == [0, 1, 0, 1]
+
+
+def test_a_job_waits_for_a_place_and_says_so(tmp_path, places_of_this_test, capsys):
+    gpus.take_place(["a"], 1, tmp_path)
+    found = []
+    second = threading.Thread(target=lambda: found.append(gpus.take_place(["a"], 1, tmp_path)))
+    second.start()
+    second.join(0.3)
+    assert second.is_alive()
+    assert not found
+    assert "waiting for one of 1 GPU(s): all 1 places are taken by other jobs" in capsys.readouterr().err
+    places_of_this_test[0].release()
+    second.join(10)
+    assert found == [0]
+
+
+def test_a_killed_job_gives_its_gpu_back(tmp_path):
+    ready = FORKS.Event()
+
+    def hold():
+        gpus.take_place(["a"], 1, tmp_path)
+        ready.set()
+        threading.Event().wait()
+
+    job = FORKS.Process(target=hold)
+    job.start()
+    assert ready.wait(10)
+    second = threading.Thread(target=gpus.take_place, args=(["a"], 1, tmp_path))
+    second.start()
+    second.join(0.2)
+    assert second.is_alive()
+    job.kill()
+    job.join()
+    second.join(10)
+    assert not second.is_alive()
+
+
+def test_no_place_is_a_mistake(tmp_path):
+    with pytest.raises(UserError, match="runs_per_gpu is 0"):
+        gpus.take_place(["a"], 0, tmp_path)
