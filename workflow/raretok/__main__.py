@@ -15,6 +15,7 @@ from raretok.errors import Interrupted, UserError
 # command: (module, what it does)
 COMMANDS = {
     "runs": ("raretok.runs", "print the run table of the config, one run a line"),
+    "accept": ("raretok.accept", "let finished results from another machine count, where nothing has changed"),
     "fetch": ("raretok.fetch", "fill a data mirror with what the runs of the config need"),
     "download": (
         "raretok.data.sources",
