@@ -5,6 +5,7 @@ CORES ?= all
 SCALE ?=
 CONFIG ?=
 ARGS ?=
+MIRROR ?= mirror
 
 export PYTHON
 
@@ -12,7 +13,7 @@ export PYTHON
 # The scale whose finished runs are kept, and rendered again by `make recorded`.
 RECORDED_SCALE = $(or $(SCALE),small)
 
-.PHONY: report recorded record test lint clean help environment environment-test
+.PHONY: report recorded record accept fetch test lint clean help environment environment-test
 
 report: environment ## reproduce the papers and print where the report is (the default)
 	@sh envs/run.sh "$(if $(SCALE),scale=$(SCALE)) $(CONFIG)" --cores $(CORES) $(ARGS)
@@ -22,6 +23,12 @@ recorded: environment ## render the report of results/recorded/SCALE (default sm
 
 record: environment ## keep what the report of SCALE (default small) is made of in results/recorded/SCALE
 	@.venv/bin/python -m raretok record --results results/$(RECORDED_SCALE) --output results/recorded/$(RECORDED_SCALE)
+
+accept: environment ## let finished results of SCALE that were copied here count, where nothing has changed
+	@.venv/bin/python -m raretok accept $(if $(SCALE),--scale $(SCALE)) $(if $(CONFIG),--config $(CONFIG)) $(ARGS)
+
+fetch: environment ## fill the folder MIRROR with what SCALE needs, for machines without network
+	@.venv/bin/python -m raretok fetch $(if $(SCALE),--scale $(SCALE)) $(if $(CONFIG),--config $(CONFIG)) --mirror "$(MIRROR)" $(ARGS)
 
 test: environment-test ## run the fast tests
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" OMP_NUM_THREADS=1 .venv/bin/python -m pytest -m "not slow" -n auto --dist loadfile $(ARGS)
@@ -39,7 +46,7 @@ help: ## show this
 	@echo "make [TARGET] [VARIABLE=VALUE ...]"
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1|\2/p' Makefile | while IFS='|' read -r name what; do printf '%-17s%s\n' "$$name" "$$what"; done
 	@echo "Variables: SCALE=smoke|small|paper, CONFIG='seeds=3 data_mirror=FOLDER', CORES=all, PYTHON=python3,"
-	@echo "           ARGS=further Snakemake (or pytest) arguments"
+	@echo "           MIRROR=folder, ARGS=further arguments of Snakemake, pytest or raretok fetch (--dry-run)"
 
 environment:
 	@sh envs/setup.sh

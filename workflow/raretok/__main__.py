@@ -15,6 +15,8 @@ from raretok.errors import EXIT_INTERRUPTED, EXIT_USER_ERROR, Interrupted, UserE
 # command: (module, what it does)
 COMMANDS = {
     "runs": ("raretok.runs", "print the run table of the config, one run a line"),
+    "accept": ("raretok.accept", "let finished results from another machine count, where nothing has changed"),
+    "fetch": ("raretok.fetch", "fill a data mirror with what the runs of the config need"),
     "download": (
         "raretok.data.sources",
         "fetch one file of a data set, from its URLs or a mirror, and check it",

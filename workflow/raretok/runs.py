@@ -12,6 +12,7 @@ from pathlib import Path
 
 import yaml
 
+from raretok import choices
 from raretok.configuration import canonical_json, merge, read_config, validate
 from raretok.data.catalogue import corpus_definition, find_corpus, load_corpora, load_datasets
 from raretok.errors import UserError
@@ -323,20 +324,12 @@ def scale_evaluation(evaluation: dict, factor: float) -> dict:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    parser.add_argument("--scale", help="a file of config/scales, such as small (default: what config.yaml says)")
-    parser.add_argument("--seeds", type=int, help="number of seeds (default: what the config says)")
-    parser.add_argument("--papers", nargs="+", help="which papers (default: what the config says)")
-    parser.add_argument("--root", type=Path, default=Path(), help="the project's folder (default: here)")
+    choices.add_arguments(parser)
     parser.add_argument("--json", action="store_true", help="each run as the JSON that `train --run` takes")
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Print the run table."""
-    config = read_config(
-        arguments.root / "config" / "config.yaml",
-        arguments.root / "config" / "schemas" / "config.schema.yaml",
-    )
-    given = {name: getattr(arguments, name) for name in ("scale", "seeds", "papers")}
-    table = load(config | {name: value for name, value in given.items() if value is not None}, arguments.root)
+    table = load(choices.config_of(arguments), arguments.root)
     for run in table.runs.values():
         print(run.json() if arguments.json else f"{run.hash}  {table.folder(run)}")

@@ -21,7 +21,10 @@ IGNORED = frozenset(
         *(f"raretok.{name}" for name in ("__main__", "configuration", "errors", "files", "runs", "sources", "wiring")),
         # Data are named by their checksums in every result, however they were fetched and written.
         *(f"raretok.data.{name}" for name in ("catalogue", "checks", "corpora", "sources", "transfer", "unpack")),
-        *(f"raretok.training.{name}" for name in ("command", "device", "finished", "launch", "signals")),
+        *(
+            f"raretok.training.{name}"
+            for name in ("clock", "command", "device", "finished", "gpus", "launch", "signals")
+        ),
     }
 )
 

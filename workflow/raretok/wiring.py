@@ -172,13 +172,22 @@ class Workflow(RunTable):
         return f"{self.results}/data/{self.run_of(wildcards).settings['corpus']['name']}/manifest.json"
 
     def threads_of(self, wildcards) -> int:
-        """Threads of a job's training, which are part of its settings."""
-        return self.run_of(wildcards).settings["training"]["threads"]
+        """Threads of a job's training: each process has as many as the settings say."""
+        return self.run_of(wildcards).settings["training"]["threads"] * self.processes
 
     def memory_of(self, wildcards, attempt: int) -> int:
         """Memory of a training or a measurement in MB, an estimate from its model's size, more at every attempt."""
         parameters = parameters_at_most(self.run_of(wildcards).settings)
         return (BASE_MEGABYTES + parameters * BYTES_PER_PARAMETER // 10**6) * attempt
+
+    def training_memory_of(self, wildcards, attempt: int) -> int:
+        """Memory of all processes of a training in MB."""
+        return self.memory_of(wildcards, attempt) * self.processes
+
+    @property
+    def processes(self) -> int:
+        """How many processes train a run together, with a GPU each where there are GPUs."""
+        return self.config["processes"]
 
     def evaluation_of(self, wildcards) -> str:
         """How a job's run is evaluated, as canonical JSON."""
@@ -215,6 +224,11 @@ class Workflow(RunTable):
     def gpus(self) -> int:
         """GPUs that a training or measurement asks for: one where config says cuda, or auto finds a driver here."""
         return int(self.config["device"] == "cuda" or (self.config["device"] == "auto" and GPU_DRIVER.exists()))
+
+    @property
+    def gpu_percent(self) -> int:
+        """What a training or measurement takes of this machine's GPUs, in percent of one."""
+        return 100 * self.gpus // self.config["runs_per_gpu"]
 
     # Translations held against each other: wildcards experiment and seed.
 

@@ -56,8 +56,10 @@ rule evaluate:
     threads: 1
     resources:
         gpu=TABLE.gpus,
+        gpu_percent=TABLE.gpu_percent,
         mem_mb=TABLE.memory_of,
         device=TABLE.config["device"],
+        runs_per_gpu=TABLE.config["runs_per_gpu"],
     params:
         folder=subpath(input.model, parent=True),
         settings=TABLE.evaluation_of,
@@ -71,6 +73,7 @@ rule evaluate:
             --word-similarity {params.similarity:q} \
             --links {input.links:q} \
             --device {resources.device:q} \
+            --runs-per-gpu {resources.runs_per_gpu} \
             --threads {threads} \
             --metrics {output.metrics:q} \
             --arrays {output.arrays:q} \
@@ -124,7 +127,9 @@ rule measure_gpt2:
     threads: 1
     resources:
         gpu=TABLE.gpus,
+        gpu_percent=TABLE.gpu_percent,
         device=TABLE.config["device"],
+        runs_per_gpu=TABLE.config["runs_per_gpu"],
     params:
         gpt2=TABLE.gpt2_of,
         seeds=TABLE.seeds,
@@ -138,6 +143,7 @@ rule measure_gpt2:
             --checkpoint {input.checkpoint:q} \
             --seeds {params.seeds} \
             --device {resources.device:q} \
+            --runs-per-gpu {resources.runs_per_gpu} \
             --threads {threads} \
             --output {output.measured:q} \
             >{log:q} 2>&1

@@ -44,10 +44,13 @@ rule train:
         "../../envs/raretok.yaml"
     threads: TABLE.threads_of
     resources:
-        gpu=TABLE.gpus,
-        mem_mb=TABLE.memory_of,
+        gpu=TABLE.gpus * TABLE.processes,
+        gpu_percent=TABLE.gpu_percent * TABLE.processes,
+        mem_mb=TABLE.training_memory_of,
         # No parameters: the hardware and how often the state is saved change no result.
         device=TABLE.config["device"],
+        runs_per_gpu=TABLE.config["runs_per_gpu"],
+        processes=TABLE.processes,
         checkpoint_seconds=TABLE.config["checkpoint_seconds"],
     params:
         run=TABLE.run_json_of,
@@ -62,6 +65,8 @@ rule train:
             --output {params.folder:q} \
             --state {params.state:q} \
             --device {resources.device:q} \
+            --runs-per-gpu {resources.runs_per_gpu} \
+            --processes {resources.processes} \
             --checkpoint-seconds {resources.checkpoint_seconds} \
             >>{log:q} 2>&1
         """

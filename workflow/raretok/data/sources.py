@@ -2,6 +2,7 @@
 
 import argparse
 import errno
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -61,15 +62,40 @@ def fetch(wanted: Wanted, output: Path, cache: Path, mirror: Path | None = None,
     if mirror is not None:
         _from_mirror(wanted, output, mirror)
         return
-    cached = cache / wanted.dataset / wanted.file.path
-    cached.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(f"{cached}.lock"):
+    cached = published_path(wanted, cache)
+    with _lock(cached):
         _ensure(wanted, cached, wait)
         if wanted.member is None:
             with atomic_path(output) as temporary:
                 shutil.move(cached, temporary)
     if wanted.member is not None:
         _unpack(wanted, cached, output)
+
+
+def keep(group: list[Wanted], folder: Path, wait: float = 1.0) -> None:
+    """Have one published file in `folder`, as a data mirror holds it: an archive as a whole.
+
+    group: what is wanted of it, the file or some members. Raises UserError where the file is not to be had, and where
+    an archive that no checksum is published of lacks a member or is damaged. `wait`: see `transfer.download`.
+    """
+    first = group[0]
+    kept = published_path(first, folder)
+    with _lock(kept) as lock:
+        _ensure(first, kept, wait)
+        if first.file.archive and first.file.checksum is None:
+            for wanted in group:
+                unpack(kept, first.file.archive, wanted.member.path, Path(os.devnull))
+    Path(lock.lock_file).unlink(missing_ok=True)
+
+
+def published_path(wanted: Wanted, folder: Path) -> Path:
+    """Where the published file lies in `folder`, which is a cache or a data mirror."""
+    return folder / wanted.dataset / wanted.file.path
+
+
+def _lock(path: Path) -> FileLock:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return FileLock(f"{path}.lock")
 
 
 def _ensure(wanted: Wanted, cached: Path, wait: float) -> None:
@@ -99,31 +125,37 @@ def _from_mirror(wanted: Wanted, output: Path, mirror: Path) -> None:
     """Copy the file, or unpack it from its archive, out of the folder `mirror`."""
     if not mirror.is_dir():
         raise UserError(f"there is no folder {mirror}; correct data_mirror in config/config.yaml")
+    source, held = in_mirror(wanted, mirror)
+    if source is None:
+        names = " or ".join(dict.fromkeys((wanted.name, wanted.file.path)))
+        otherwise = wanted.file.manual or "or set data_mirror in config/config.yaml to null to download it"
+        raise UserError(
+            f"the data mirror {mirror} lacks {names} of {wanted.dataset}; put it there as "
+            f"{wanted.mirror}/{wanted.name}, {otherwise}"
+        )
+    if wanted.member is None or held is wanted.member:
+        _copy(source, held, output)
+        return
+    wrong = difference(source, held)
+    if wrong:
+        raise UserError(f"{source} is not the published file ({wrong}); replace it")
+    _warn_unchecked(source, held)
+    _unpack(wanted, source, output)
+
+
+def in_mirror(wanted: Wanted, mirror: Path) -> tuple[Path | None, Published | Member]:
+    """What a data mirror holds of a file, unchecked: its path (None: nothing), and as what it was published.
+
+    A member comes from its archive, or lies there by itself.
+    """
     folders = [mirror / wanted.mirror, mirror / wanted.dataset, mirror]
     archive = _first_file(folders, wanted.file.path)
-    if wanted.member is None:
-        if archive:
-            _copy(archive, wanted.file, output)
-            return
-    else:
+    if wanted.member is not None:
         loose = _first_file(folders, wanted.member.path)
         # An archive with a checksum says more of a member than the bare member without one.
         if loose and (wanted.member.checksum or not archive):
-            _copy(loose, wanted.member, output)
-            return
-        if archive:
-            wrong = difference(archive, wanted.file)
-            if wrong:
-                raise UserError(f"{archive} is not the published file ({wrong}); replace it")
-            _warn_unchecked(archive, wanted.file)
-            _unpack(wanted, archive, output)
-            return
-    names = " or ".join(dict.fromkeys((wanted.name, wanted.file.path)))
-    otherwise = wanted.file.manual or "or set data_mirror in config/config.yaml to null to download it"
-    raise UserError(
-        f"the data mirror {mirror} lacks {names} of {wanted.dataset}; put it there as "
-        f"{wanted.mirror}/{wanted.name}, {otherwise}"
-    )
+            return loose, wanted.member
+    return archive, wanted.file
 
 
 def _first_file(folders: list[Path], name: str) -> Path | None:

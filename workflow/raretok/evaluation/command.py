@@ -17,6 +17,8 @@ from raretok.evaluation import (
     translation_settings,
 )
 from raretok.files import atomic_path, read_json, write_json
+from raretok.sources import digest_of, sources_of
+from raretok.training import gpus
 from raretok.training.device import choose_device
 
 
@@ -38,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         help="word links of a translation's training split, where evaluation.alignment is true (default: none)",
     )
-    parser.add_argument("--device", default="auto", help="auto, cpu or cuda (default: %(default)s)")
+    gpus.add_arguments(parser)
     parser.add_argument("--threads", type=int, default=1, help="CPU threads (default: %(default)s)")
     parser.add_argument("--metrics", type=Path, required=True, help="metrics.json to write")
     parser.add_argument("--arrays", type=Path, required=True, help="arrays.npz to write")
@@ -54,7 +56,7 @@ def main(arguments: argparse.Namespace) -> None:
     """Evaluate both checkpoints of a run on its corpus's held-out text, and what training observed."""
     torch.set_num_threads(arguments.threads)
     settings = read_settings(arguments.settings)
-    device = choose_device(arguments.device)
+    device = choose_device(arguments.device, arguments.runs_per_gpu)
     training = read_training(arguments.run_folder / "training.json")
     corpus = load_manifest(arguments.manifest)
     if training.get("data", corpus.sha256) != corpus.sha256:
@@ -84,7 +86,8 @@ def main(arguments: argparse.Namespace) -> None:
         write_json(arguments.hypotheses or arguments.metrics.with_name("hypotheses.json"), hypotheses)
     with atomic_path(arguments.arrays) as temporary:
         save(temporary, **arrays)
-    write_json(arguments.metrics, {"training": training, "metrics": rows})
+    made = {"settings": settings, "sources": digest_of(sources_of("raretok.evaluation.command"))}
+    write_json(arguments.metrics, {"training": training, "evaluation": made, "metrics": rows})
 
 
 def name_average(rows: list[dict], training: dict) -> None:

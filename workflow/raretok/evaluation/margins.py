@@ -14,6 +14,7 @@ from raretok.errors import UserError
 from raretok.evaluation.signature import signature
 from raretok.files import write_json
 from raretok.models.gpt2 import FinalLayers, initialise, load_final_layers
+from raretok.training import gpus
 from raretok.training.device import choose_device
 
 # Rows of scores held at a time: 256 x 50,257 floats are 51 MB, and a few copies of that.
@@ -77,7 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seeds", type=int, nargs="+", default=[1], help="of the random initialisations (default: %(default)s)"
     )
-    parser.add_argument("--device", default="cpu", help="auto, cpu or cuda (default: %(default)s)")
+    gpus.add_arguments(parser)
     parser.add_argument("--threads", type=int, default=1, help="CPU threads (default: %(default)s)")
     parser.add_argument("--output", required=True, help="the JSON file to write")
 
@@ -85,7 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> None:
     """Measure one model at the random initialisation of every seed and, given its checkpoint, pre-trained."""
     torch.set_num_threads(arguments.threads)
-    device = choose_device(arguments.device)
+    device = choose_device(arguments.device, arguments.runs_per_gpu)
     sizes = arguments.vocabulary, arguments.width
     # The checkpoint first: a wrong path should not cost minutes.
     layers = load_final_layers(arguments.checkpoint, *sizes) if arguments.checkpoint else None

@@ -9,6 +9,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from raretok.errors import UserError
+from raretok.training import gpus
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="counts of the corpus's types in another text (.npy), for an output bias that starts there; may be empty",
     )
-    parser.add_argument("--device", default="auto", help="auto, cpu or cuda (default: %(default)s)")
+    gpus.add_arguments(parser)
     parser.add_argument(
         "--checkpoint-seconds",
         type=float,
@@ -47,6 +48,9 @@ def main(arguments: argparse.Namespace) -> None:
 
     run = read_run(arguments.run)
     if arguments.processes > 1 and not distributed.launched():
+        from raretok.training.device import hold_devices
+
+        hold_devices(arguments.device, arguments.processes, arguments.runs_per_gpu)
         # Each of them comes here with the same arguments, and goes on.
         raise SystemExit(launch(arguments.processes, sys.argv[1:]))
 
@@ -55,7 +59,7 @@ def main(arguments: argparse.Namespace) -> None:
     from raretok.training.loop import Options, train
 
     options = Options(
-        device=choose_device(arguments.device),
+        device=choose_device(arguments.device, arguments.runs_per_gpu),
         checkpoint_seconds=arguments.checkpoint_seconds,
         checkpoint_steps=arguments.checkpoint_steps,
         compile=not arguments.no_compile,

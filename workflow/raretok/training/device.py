@@ -1,5 +1,6 @@
 """Where to train, and what that machine is."""
 
+import os
 import platform
 import resource
 import subprocess
@@ -9,17 +10,54 @@ import torch
 
 from raretok import __version__
 from raretok.errors import UserError
+from raretok.training import distributed
+from raretok.training.gpus import take_place, take_places
 
 
-def choose_device(name: str) -> str:
-    """`cpu` or `cuda`, from `auto`, `cpu` or `cuda`; UserError for a GPU that is not there."""
-    if name == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    if name not in ("cpu", "cuda"):
+def choose_device(name: str, runs_per_gpu: int = 1) -> str:
+    """`cpu` or `cuda`, from `auto`, `cpu` or `cuda`; of several GPUs one with a free place becomes the current one.
+
+    runs_per_gpu: how many processes may share a GPU; waits while all places are taken (`take_place`). One of several
+    processes of a run takes the GPU of its number, which whoever started them holds for it. Raises UserError for a GPU
+    that is not there.
+    """
+    if not is_gpu(name):
+        return "cpu"
+    if distributed.launched():
+        index = distributed.own_gpu(torch.cuda.device_count())
+    else:
+        index = take_place(gpu_names(), runs_per_gpu)
+    torch.cuda.set_device(index)
+    return "cuda"
+
+
+def hold_devices(name: str, processes: int, runs_per_gpu: int = 1) -> None:
+    """Hold a GPU for each of so many processes that this one will start, which see these alone; on a CPU do nothing.
+
+    Arguments, waiting and errors as `choose_device`.
+    """
+    if not is_gpu(name):
+        return
+    gpus = gpu_names()
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES") or ",".join(map(str, range(len(gpus))))
+    chosen = take_places(gpus, runs_per_gpu, processes)
+    os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(visible.split(",")[index] for index in chosen)
+
+
+def is_gpu(name: str) -> bool:
+    """Whether `auto`, `cpu` or `cuda` means a GPU here; UserError for a GPU that is not there, or another name."""
+    if name not in ("auto", "cpu", "cuda"):
         raise UserError(f"device is {name!r}; it can be auto, cpu or cuda")
-    if name == "cuda" and not torch.cuda.is_available():
+    if name == "cpu" or (name == "auto" and not torch.cuda.is_available()):
+        return False
+    if not torch.cuda.is_available():
         raise UserError("device is cuda, but torch sees no GPU here; use device=auto or device=cpu")
-    return name
+    return True
+
+
+def gpu_names() -> list[str]:
+    """What names each GPU that torch sees on this machine."""
+    return [str(torch.cuda.get_device_properties(index).uuid) for index in range(torch.cuda.device_count())]
 
 
 def describe_device(device: str) -> str:

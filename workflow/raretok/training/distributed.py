@@ -59,20 +59,16 @@ def launched() -> bool:
 
 @contextlib.contextmanager
 def joined(device: str) -> Iterator[None]:
-    """The processes that torchrun started, joined while the block runs; on GPUs each takes the one of its number.
+    """The processes that torchrun started, joined while the block runs.
 
-    device: `cpu` or `cuda`. Raises UserError where there are fewer GPUs than processes, or when another process is
-    lost. What all processes end with for the same reason only the first one raises; the others exit alike, silently.
+    device: `cpu` or `cuda`, chosen. Raises UserError when another process is lost. What all processes end with for the same reason only the first one raises; the others exit alike, silently.
     """
     global _group
     if not launched():
         yield
         return
-    import torch
     from torch import distributed
 
-    if device == "cuda":
-        torch.cuda.set_device(own_gpu(torch.cuda.device_count()))
     with _loss_in_words():
         store, number, processes = next(distributed.rendezvous("env://", timeout=PATIENCE))
         backend = "cpu:gloo,cuda:nccl" if device == "cuda" else "gloo"
@@ -97,8 +93,7 @@ def own_gpu(number: int) -> int:
     local, processes = int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"])
     if processes > number:
         raise UserError(
-            f"{processes} processes need a GPU each, but torch sees {number} here; lower `processes`, or ask for more "
-            "GPUs"
+            f"{processes} processes need a GPU each, but torch sees {number} here; start fewer, or ask for more GPUs"
         )
     return local
 

@@ -1,0 +1,37 @@
+"""The profile of one machine: as many GPU jobs at a time as there are GPUs, and a launcher that knows its place."""
+
+import pytest
+from tests.workflow.conftest import ROOT
+from tests.workflow.running import snakemake
+
+PROFILE = ROOT / "workflow" / "profiles" / "default"
+# Jobs write down when they begin and end.
+JOBS = """
+rule all:
+    input: expand("{n}", n=range(4))
+
+rule job:
+    output: "{n}"
+    resources: gpu_percent=SHARE
+    shell: "echo begin >> log; sleep 1; echo end >> log; touch {output}"
+"""
+
+
+@pytest.mark.parametrize(("visible", "share", "at_once"), [("0,1", 100, 2), ("0", 25, 4), ("", 0, 4)])
+def test_jobs_at_a_time(tmp_path, visible, share, at_once):
+    (tmp_path / "Snakefile").write_text(JOBS.replace("SHARE", str(share)))
+    result = snakemake(tmp_path, "--cores", 8, "--profile", PROFILE, CUDA_VISIBLE_DEVICES=visible)
+    assert result.returncode == 0, result.stdout
+    running = most = 0
+    for line in (tmp_path / "log").read_text().split():
+        running += 1 if line == "begin" else -1
+        most = max(most, running)
+    assert most == at_once
+
+
+def test_a_run_takes_its_share_of_a_gpu(project):
+    target = "results/smoke/runs/shakespeare/baseline/seed1/metrics.json"
+    whole = snakemake(project, "-n", target, "--config", "device=cuda").stdout
+    shared = snakemake(project, "-n", target, "--config", "device=cuda", "runs_per_gpu=4").stdout
+    assert "gpu_percent=100, " in whole
+    assert "gpu_percent=25, " in shared

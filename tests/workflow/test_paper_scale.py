@@ -1,0 +1,50 @@
+"""Scale `paper` on paper: all papers with five seeds are planned in seconds, and what is fetched is what is planned."""
+
+import re
+import shutil
+
+import pytest
+from benchmarks.dry_run import dry_run
+from tests.workflow.conftest import PARTS, ROOT
+
+from raretok import wiring
+from raretok.configuration import read_yaml
+from raretok.needs import needed_files
+
+pytestmark = pytest.mark.slow
+
+SECONDS, GIB = 20, 1
+SEEDS = 5
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The project, copied once: nothing is written but .snakemake."""
+    folder = tmp_path_factory.mktemp("project")
+    for part in PARTS:
+        source = ROOT / part
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, folder / part)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def planned(folder):
+    return dry_run(folder, "scale=paper", f"seeds={SEEDS}", "gpt2_weights=hub")
+
+
+@pytest.fixture(scope="module")
+def table(folder):
+    config = read_yaml(folder / "config" / "config.yaml")
+    return wiring.load(config | {"scale": "paper", "seeds": SEEDS, "gpt2_weights": "hub"}, folder)
+
+
+def test_planning_is_cheap(planned, table):
+    assert planned.jobs("train") == len(table.runs) > 600
+    # Processor time, since a busy machine does not make the plan longer.
+    assert planned.processor_seconds <= SECONDS
+    assert planned.gib <= GIB
+
+
+def test_fetch_gets_what_jobs_will_ask_for(planned, table):
+    asked = re.findall(r"^rule download:\n    output: resources/(\S+)$", planned.text, flags=re.MULTILINE)
+    assert sorted(f"{wanted.dataset}/{wanted.name}" for wanted in needed_files(table)) == sorted(asked)
