@@ -10,7 +10,7 @@ import torch
 from tests.training.child import FORKS, run
 from torch import distributed as torch_distributed
 
-from raretok.training import distributed
+from raretok.training import distributed, processes
 from raretok.training.tasks import CharacterTask, LanguageTask
 from raretok.training.trainer import Trainer
 from raretok.training.translation import TranslationTask
@@ -97,7 +97,7 @@ def update_all(cases, folder):
     """`updated` for every case, each process's results in a file of its own."""
     with distributed.joined("cpu"):
         for name, arguments in cases.items():
-            torch.save(updated(*arguments), folder / f"{name}-{distributed.rank()}.pt")
+            torch.save(updated(*arguments), folder / f"{name}-{processes.rank()}.pt")
 
 
 @contextlib.contextmanager

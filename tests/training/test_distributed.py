@@ -18,7 +18,7 @@ from tests.training.test_survival import assert_same_results
 
 from raretok.configuration import canonical_json
 from raretok.files import read_json
-from raretok.training import distributed
+from raretok.training import distributed, processes
 from raretok.training.checkpoint import FILE_NAME
 
 STEPS = 20
@@ -144,7 +144,7 @@ def test_shares_are_all_rows_and_none_twice(monkeypatch):
     for rows in (0, 1, 7, 12):
         shares = []
         for rank in range(8):
-            monkeypatch.setattr(distributed, "_group", distributed.Group(rank, 8))
+            monkeypatch.setattr(processes, "group", processes.Group(rank, 8))
             shares.append(distributed.share((list(range(rows)), torch.arange(rows))))
         assert [row for part, _ in shares for row in part] == list(range(rows))
         assert torch.equal(torch.cat([part for _, part in shares]), torch.arange(rows))
@@ -155,7 +155,7 @@ def test_random_numbers_are_each_processs_own(monkeypatch):
     """The first one's are those of a process alone; all differ, also after an interruption."""
     seeds = []
     for rank in range(4):
-        monkeypatch.setattr(distributed, "_group", distributed.Group(rank, 4))
+        monkeypatch.setattr(processes, "group", processes.Group(rank, 4))
         seeds += [distributed.own_seed(3, 0), distributed.own_seed(3, 20)]
     assert seeds[0] == 3
     assert len(set(seeds)) == 8

@@ -23,7 +23,7 @@ IGNORED = frozenset(
         *(f"raretok.data.{name}" for name in ("catalogue", "checks", "corpora", "sources", "transfer", "unpack")),
         *(
             f"raretok.training.{name}"
-            for name in ("clock", "command", "device", "finished", "gpus", "launch", "signals")
+            for name in ("clock", "command", "device", "finished", "gpus", "launch", "processes", "signals")
         ),
     }
 )

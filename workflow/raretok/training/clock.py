@@ -3,7 +3,7 @@
 import sys
 import time
 
-from raretok.training import distributed
+from raretok.training import processes
 
 # Seconds between two progress lines in the log.
 PROGRESS_SECONDS = 10.0
@@ -40,5 +40,5 @@ class Clock:
 
 def log(line: str) -> None:
     """A line with the time of day on standard error, once for all processes of a run."""
-    if distributed.is_first():
+    if processes.is_first():
         print(f"{time.strftime('%H:%M:%S')} {line}", file=sys.stderr, flush=True)

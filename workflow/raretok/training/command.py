@@ -43,11 +43,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     """Train; see `raretok.training.loop.train` for the errors."""
-    from raretok.training import distributed
+    from raretok.training import distributed, processes
     from raretok.training.launch import launch
 
     run = read_run(arguments.run)
-    if arguments.processes > 1 and not distributed.launched():
+    if arguments.processes > 1 and not processes.launched():
         from raretok.training.device import hold_devices
 
         hold_devices(arguments.device, arguments.processes, arguments.runs_per_gpu)

@@ -10,7 +10,7 @@ import torch
 
 from raretok import __version__
 from raretok.errors import UserError
-from raretok.training import distributed
+from raretok.training import processes
 from raretok.training.gpus import take_place, take_places
 
 
@@ -23,8 +23,8 @@ def choose_device(name: str, runs_per_gpu: int = 1) -> str:
     """
     if not is_gpu(name):
         return "cpu"
-    if distributed.launched():
-        index = distributed.own_gpu(torch.cuda.device_count())
+    if processes.launched():
+        index = processes.own_gpu(torch.cuda.device_count())
     else:
         index = take_place(gpu_names(), runs_per_gpu)
     torch.cuda.set_device(index)

@@ -11,10 +11,11 @@ import contextlib
 import os
 import signal
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import timedelta
 
 from raretok.errors import Interrupted, UserError
+from raretok.training import processes
+from raretok.training.processes import Group
 
 # How long a process waits for the others, which may be writing a large state, before it gives up. One that dies is
 # noticed at once, since its connections close.
@@ -25,55 +26,23 @@ SENTENCE_SECONDS = 10
 LOST = ("Connection closed by peer", "Connection reset by peer", "Broken pipe", "Socket closed", "imed out")
 
 
-@dataclass(frozen=True)
-class Group:
-    """The processes of a training: this one's number (from 0), how many there are, and who started this one."""
-
-    rank: int = 0
-    size: int = 1
-    parent: int = 0
-
-
-_group = Group()
-
-
-def rank() -> int:
-    """Number of this process, from 0."""
-    return _group.rank
-
-
-def size() -> int:
-    """How many processes train the run."""
-    return _group.size
-
-
-def is_first() -> bool:
-    """Whether this process is the one that writes files and the log."""
-    return _group.rank == 0
-
-
-def launched() -> bool:
-    """Whether torchrun started this process as one of several."""
-    return "TORCHELASTIC_RUN_ID" in os.environ and int(os.environ.get("WORLD_SIZE", 1)) > 1
-
-
 @contextlib.contextmanager
 def joined(device: str) -> Iterator[None]:
     """The processes that torchrun started, joined while the block runs.
 
-    device: `cpu` or `cuda`, chosen. Raises UserError when another process is lost. What all processes end with for the same reason only the first one raises; the others exit alike, silently.
+    device: `cpu` or `cuda`, chosen. Raises UserError when another process is lost. What all processes end with for the
+    same reason only the first one raises; the others exit alike, silently.
     """
-    global _group
-    if not launched():
+    if not processes.launched():
         yield
         return
     from torch import distributed
 
     with _loss_in_words():
-        store, number, processes = next(distributed.rendezvous("env://", timeout=PATIENCE))
+        store, number, size = next(distributed.rendezvous("env://", timeout=PATIENCE))
         backend = "cpu:gloo,cuda:nccl" if device == "cuda" else "gloo"
-        distributed.init_process_group(backend, store=store, rank=number, world_size=processes, timeout=PATIENCE)
-    _group = Group(number, processes, os.getppid())
+        distributed.init_process_group(backend, store=store, rank=number, world_size=size, timeout=PATIENCE)
+    processes.group = Group(number, size, os.getppid())
     try:
         with _loss_in_words():
             yield
@@ -85,30 +54,22 @@ def joined(device: str) -> Iterator[None]:
     else:
         distributed.destroy_process_group()
     finally:
-        _group = Group()
-
-
-def own_gpu(number: int) -> int:
-    """Which of this machine's `number` GPUs is this process's; UserError where there are too few."""
-    local, processes = int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"])
-    if processes > number:
-        raise UserError(
-            f"{processes} processes need a GPU each, but torch sees {number} here; start fewer, or ask for more GPUs"
-        )
-    return local
+        processes.group = Group()
 
 
 def share(items):
     """This process's rows of an array, a tensor or a list, or of each of several in a tuple; there may be none."""
     if isinstance(items, tuple):
         return tuple(share(part) for part in items)
-    first, last = (len(items) * number // _group.size for number in (_group.rank, _group.rank + 1))
+    first, last = (
+        len(items) * number // processes.group.size for number in (processes.group.rank, processes.group.rank + 1)
+    )
     return items[first:last]
 
 
 def total(tensor):
     """The sum of the processes' tensors, in place and on every one."""
-    if _group.size > 1:
+    if processes.group.size > 1:
         from torch import distributed
 
         distributed.all_reduce(tensor)
@@ -117,23 +78,23 @@ def total(tensor):
 
 def gather(value) -> list:
     """The processes' values, on every one, in the order of their numbers."""
-    if _group.size == 1:
+    if processes.group.size == 1:
         return [value]
     from torch import distributed
 
-    values = [None] * _group.size
+    values = [None] * processes.group.size
     distributed.all_gather_object(values, value)
     return values
 
 
 def on_first(action: Callable):
     """What `action()` returns on the first process, on all of them, once it is done; so with its UserError."""
-    if _group.size == 1:
+    if processes.group.size == 1:
         return action()
     from torch import distributed
 
     outcome = [None, None]
-    if is_first():
+    if processes.is_first():
         try:
             outcome[0] = action()
         except UserError as error:
@@ -150,12 +111,12 @@ def agree(asked: str | None, due: bool) -> tuple[str | None, bool]:
     asked: the signal that reached this process, if any. due: whether this process finds it time to save. A process
     whose starter is gone asks to stop, too: nobody would pass signals on to it.
     """
-    if _group.size == 1:
+    if processes.group.size == 1:
         return asked, due or asked is not None
     import torch
     from torch import distributed
 
-    if asked is None and os.getppid() != _group.parent:
+    if asked is None and os.getppid() != processes.group.parent:
         asked = signal.SIGHUP.name
     found = torch.tensor([0 if asked is None else signal.Signals[asked], due], dtype=torch.int64)
     distributed.all_reduce(found, distributed.ReduceOp.MAX)
@@ -165,11 +126,11 @@ def agree(asked: str | None, due: bool) -> tuple[str | None, bool]:
 
 def own_seed(seed: int, step: int) -> int:
     """Seeds this process's random numbers (dropout) from update `step` on; the first's from the start are `seed`'s."""
-    if is_first() and not step:
+    if processes.is_first() and not step:
         return seed
     import numpy as np
 
-    return int(np.random.SeedSequence((seed, _group.rank, step)).generate_state(1, np.uint64)[0] >> 1)
+    return int(np.random.SeedSequence((seed, processes.group.rank, step)).generate_state(1, np.uint64)[0] >> 1)
 
 
 def parallel(model):
@@ -208,7 +169,7 @@ def _loss_in_words() -> Iterator[None]:
 
 def _said_by_first(store, sentence: str) -> bool:
     """Whether the first process ends with the same sentence; it comes to know this one's."""
-    if is_first():
+    if processes.is_first():
         store.set("sentence", sentence)
         return False
     try:

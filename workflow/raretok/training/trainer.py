@@ -13,7 +13,7 @@ from raretok.methods import Method, TrainingFacts, build_method
 from raretok.methods.unigram import log_unigram
 from raretok.models import build_model
 from raretok.models.output import output_loss
-from raretok.training import distributed
+from raretok.training import distributed, processes
 from raretok.training.checkpoint import random_states, restore_random_states
 from raretok.training.clock import log
 from raretok.training.observation import MicroBatch
@@ -86,7 +86,7 @@ class Trainer:
         if compile_model and self.device == "cuda" and not self.keeps_gradients and "batch_size" in training:
             rows = len(distributed.share(range(training["batch_size"])))
             self.forward = self._compiled(rows, settings["model"]["context"]) if rows else self.model
-        if distributed.size() > 1:
+        if processes.size() > 1:
             self.forward, self.is_warm = distributed.parallel(self.forward), False
 
     @property
@@ -110,7 +110,7 @@ class Trainer:
             with contextlib.nullcontext() if number == len(batches) else self._apart():
                 result = self.accumulate(inputs, targets, positions, 1 / len(batches), method)
             loss, nll = loss + result.loss.detach(), nll + result.nll
-        if distributed.size() > 1:
+        if processes.size() > 1:
             loss, nll = distributed.total(torch.stack([loss.double(), nll]))
         for observation in self.observations.values():
             observation.end()
@@ -148,7 +148,7 @@ class Trainer:
         Of several processes each adds those of its rows. Returns what `output_loss` does.
         """
         inputs, own = distributed.share(inputs), distributed.share(targets)
-        hidden, weight, result = self._loss(inputs, own, positions, share / distributed.size(), method, targets)
+        hidden, weight, result = self._loss(inputs, own, positions, share / processes.size(), method, targets)
         result.loss.backward()
         if self.observations:
             self.observe(inputs[-1] if isinstance(inputs, tuple) else inputs, own, hidden, weight, result.logits)
@@ -179,7 +179,7 @@ class Trainer:
 
     def _apart(self):
         """Within this, backward passes sum no gradients over processes: there are more to come."""
-        return self.forward.no_sync() if distributed.size() > 1 else contextlib.nullcontext()
+        return self.forward.no_sync() if processes.size() > 1 else contextlib.nullcontext()
 
     def _warm_up(self, batch: Batch, method: Method) -> None:
         """A pass for nothing: after its first, DistributedDataParallel sums in another order.
@@ -281,14 +281,14 @@ class Trainer:
 
     def _restore_random_states(self, saved: dict[str, torch.Tensor]) -> None:
         """Take over this process's states; there are none where the training had fewer processes before."""
-        end = f"-{distributed.rank()}" if distributed.rank() else ""
+        end = f"-{processes.rank()}" if processes.rank() else ""
         own = {name: saved[name + end] for name in ("cpu", "cuda") if name + end in saved}
         if own:
             restore_random_states(own, self.device)
         before = sum(name.startswith("cpu") for name in saved)
-        if before != distributed.size():
+        if before != processes.size():
             log(
-                f"{before} processes trained this run before, now {distributed.size()} do: "
+                f"{before} processes trained this run before, now {processes.size()} do: "
                 "its dropout, if any, goes on with other random numbers"
             )
 

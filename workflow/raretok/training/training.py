@@ -17,7 +17,7 @@ from raretok.errors import UserError
 from raretok.methods import part_names
 from raretok.models import average_weights, plain_weights
 from raretok.sources import digest_of, training_sources
-from raretok.training import checkpoint, distributed, finished
+from raretok.training import checkpoint, distributed, finished, processes
 from raretok.training.clock import Clock, log
 from raretok.training.final_files import hardware, write_final_files
 from raretok.training.progress import HISTORY_ROWS, Progress
@@ -79,14 +79,14 @@ class Training:
         if len(set(found)) > 1:
             raise UserError(f"not every process finds the same state in {self.state}; is it on a disk that all share?")
         if saved is None:
-            if distributed.is_first():
+            if processes.is_first():
                 checkpoint.drop_best(self.state)
                 checkpoint.drop_validated(self.state)
             return
         groups, facts = saved
         self.progress = Progress(**facts["progress"])
         self.progress.resumes += 1
-        if distributed.is_first():
+        if processes.is_first():
             self._drop_old_weights()
             if self.progress.best_step and not self.average:
                 self.best = checkpoint.load_best(self.state, self.progress.best_step)
@@ -202,7 +202,7 @@ class Training:
         """Write the final files; of the state only links to those stay. The first process does, others are done."""
         self.clock.stop()
         machines = hardware(self.trainer.device)
-        if not distributed.is_first():
+        if not processes.is_first():
             return
         progress, state = self.progress, self.state
         checkpoint.gather_snapshots(
