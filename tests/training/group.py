@@ -11,6 +11,7 @@ from tests.training.child import FORKS, run
 from torch import distributed as torch_distributed
 
 from raretok.training import distributed, processes
+from raretok.training.random_states import own_seed
 from raretok.training.tasks import CharacterTask, LanguageTask
 from raretok.training.trainer import Trainer
 from raretok.training.translation import TranslationTask
@@ -72,7 +73,7 @@ def command(arguments, log):
 def updated(kind, corpus, settings, steps, precision):
     """What a training has after some updates, as the loop makes them: tensors by name."""
     torch.set_default_dtype(precision)
-    torch.manual_seed(distributed.own_seed(settings["seed"], 0))
+    torch.manual_seed(own_seed(settings["seed"], 0))
     task = KINDS[kind](corpus, settings, "cpu")
     trainer = Trainer(settings, task.facts())
     losses = []

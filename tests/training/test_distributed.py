@@ -20,6 +20,7 @@ from raretok.configuration import canonical_json
 from raretok.files import read_json
 from raretok.training import distributed, processes
 from raretok.training.checkpoint import FILE_NAME
+from raretok.training.random_states import own_seed
 
 STEPS = 20
 OF_KIND = {"characters": SETTINGS, "language": LANGUAGE_SETTINGS, "translation": TRANSLATION_SETTINGS}
@@ -156,7 +157,7 @@ def test_random_numbers_are_each_processs_own(monkeypatch):
     seeds = []
     for rank in range(4):
         monkeypatch.setattr(processes, "group", processes.Group(rank, 4))
-        seeds += [distributed.own_seed(3, 0), distributed.own_seed(3, 20)]
+        seeds += [own_seed(3, 0), own_seed(3, 20)]
     assert seeds[0] == 3
     assert len(set(seeds)) == 8
 
@@ -223,7 +224,7 @@ def test_a_signal_to_one_process_stops_all(manifest, tmp_path, unbroken):
     again = Command(tmp_path, manifest, canonical_json(RUN), 3)
     assert again.end() == [0, 0, 0], again.text()
     assert again.text().count("continuing e/m seed 3 at step") == 1
-    assert "processes trained this run before" not in again.text()
+    assert "trained this run before" not in again.text()
     assert_same_results(again.output, unbroken.output)
     last = Command(tmp_path, manifest, canonical_json(RUN), 3)
     assert last.end() == [0, 0, 0]
@@ -243,7 +244,7 @@ def test_a_process_that_dies_ends_the_others(manifest, tmp_path):
     assert "Traceback" not in training.text()
     fewer = Command(tmp_path, manifest, canonical_json(run), 2)
     wait_for(lambda: "continuing" in fewer.text())
-    assert "3 processes trained this run before, now 2 do" in fewer.text()
+    assert "3 process(es) trained this run before, now 2 do" in fewer.text()
     assert fewer.end(signal.SIGTERM) == [75, 75]
 
 

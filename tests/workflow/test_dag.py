@@ -137,4 +137,6 @@ def test_only_the_changed_method_is_trained_again(finished, tmp_path):
 
 
 def test_mirror_and_hardware_retrain_nothing(finished):
-    assert reasons(finished, "--config", "data_mirror=config", "device=cpu", "checkpoint_seconds=5") == {}
+    assert (
+        reasons(finished, "--config", "data_mirror=config", "device=cpu", "processes=2", "checkpoint_seconds=5") == {}
+    )

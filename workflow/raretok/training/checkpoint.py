@@ -80,21 +80,6 @@ def load_checkpoint(
     return groups, facts
 
 
-def random_states(device: str) -> dict[str, torch.Tensor]:
-    """States of torch's own generators, of the CPU and of the GPU in use, of this process."""
-    states = {"cpu": torch.get_rng_state()}
-    if device == "cuda":
-        states["cuda"] = torch.cuda.get_rng_state()
-    return states
-
-
-def restore_random_states(states: dict[str, torch.Tensor], device: str) -> None:
-    """Set torch's generators as `random_states` found them; a GPU's only where one is in use now."""
-    torch.set_rng_state(states["cpu"])
-    if device == "cuda" and "cuda" in states:
-        torch.cuda.set_rng_state(states["cuda"])
-
-
 def best_path(folder: Path, step: int) -> Path:
     """Where the best weights lie when they are those after `step` updates."""
     return folder / f"best-{step:07d}.safetensors"

@@ -1,10 +1,10 @@
-"""Several processes that train one run together: who this one is, and what it settles with the others.
+"""Several processes that train one run together: what they settle with each other.
 
 torchrun starts them (`raretok.training.launch` on one machine), each with a device of its own. Every process draws
 the whole of every batch and works on its share of the rows; sums over the processes are what one process would have
 computed. Small things (signals, verdicts, random states) are settled on the CPU by gloo, gradients where they lie.
 
-A process alone is the first of one: every function returns at once, and torch's package is not even imported.
+A process alone (`raretok.training.processes`) is the first of one: every function returns at once, and torch's package is not even imported.
 """
 
 import contextlib
@@ -61,15 +61,13 @@ def share(items):
     """This process's rows of an array, a tensor or a list, or of each of several in a tuple; there may be none."""
     if isinstance(items, tuple):
         return tuple(share(part) for part in items)
-    first, last = (
-        len(items) * number // processes.group.size for number in (processes.group.rank, processes.group.rank + 1)
-    )
-    return items[first:last]
+    rank, size = processes.rank(), processes.size()
+    return items[len(items) * rank // size : len(items) * (rank + 1) // size]
 
 
 def total(tensor):
     """The sum of the processes' tensors, in place and on every one."""
-    if processes.group.size > 1:
+    if processes.size() > 1:
         from torch import distributed
 
         distributed.all_reduce(tensor)
@@ -78,18 +76,18 @@ def total(tensor):
 
 def gather(value) -> list:
     """The processes' values, on every one, in the order of their numbers."""
-    if processes.group.size == 1:
+    if processes.size() == 1:
         return [value]
     from torch import distributed
 
-    values = [None] * processes.group.size
+    values = [None] * processes.size()
     distributed.all_gather_object(values, value)
     return values
 
 
 def on_first(action: Callable):
     """What `action()` returns on the first process, on all of them, once it is done; so with its UserError."""
-    if processes.group.size == 1:
+    if processes.size() == 1:
         return action()
     from torch import distributed
 
@@ -111,7 +109,7 @@ def agree(asked: str | None, due: bool) -> tuple[str | None, bool]:
     asked: the signal that reached this process, if any. due: whether this process finds it time to save. A process
     whose starter is gone asks to stop, too: nobody would pass signals on to it.
     """
-    if processes.group.size == 1:
+    if processes.size() == 1:
         return asked, due or asked is not None
     import torch
     from torch import distributed
@@ -122,15 +120,6 @@ def agree(asked: str | None, due: bool) -> tuple[str | None, bool]:
     distributed.all_reduce(found, distributed.ReduceOp.MAX)
     number, due = found.tolist()
     return signal.Signals(number).name if number else None, bool(due or number)
-
-
-def own_seed(seed: int, step: int) -> int:
-    """Seeds this process's random numbers (dropout) from update `step` on; the first's from the start are `seed`'s."""
-    if processes.is_first() and not step:
-        return seed
-    import numpy as np
-
-    return int(np.random.SeedSequence((seed, processes.group.rank, step)).generate_state(1, np.uint64)[0] >> 1)
 
 
 def parallel(model):

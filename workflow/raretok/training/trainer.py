@@ -10,15 +10,14 @@ from torch.nn.utils import parametrize
 
 from raretok.errors import UserError
 from raretok.methods import Method, TrainingFacts, build_method
-from raretok.methods.unigram import log_unigram
 from raretok.models import build_model
 from raretok.models.output import output_loss
-from raretok.training import distributed, processes
-from raretok.training.checkpoint import random_states, restore_random_states
+from raretok.training import distributed, processes, random_states
 from raretok.training.clock import log
 from raretok.training.observation import MicroBatch
 from raretok.training.observe import build_observations
 from raretok.training.optimiser import Optimiser
+from raretok.training.output_bias import start_output_bias
 from raretok.training.tasks import Batch, Inputs, hidden_of
 
 
@@ -186,12 +185,12 @@ class Trainer:
 
         So that a training that was interrupted sums as the unbroken one does, no update is that first pass.
         """
-        states = random_states(self.device)
+        states = random_states.random_states(self.device)
         inputs, targets = batch
         self._loss(distributed.share(inputs), distributed.share(targets), 1, 1.0, method, targets)[2].loss.backward()
         for parameter in self.parameters:
             parameter.grad = None
-        restore_random_states(states, self.device)
+        random_states.restore_random_states(states, self.device)
         self.is_warm = True
 
     def measure(self, step: int, task) -> None:
@@ -235,7 +234,7 @@ class Trainer:
 
     def _compiled(self, size: int, context: int):
         """The model compiled, tried on one batch; as it is where this machine cannot compile."""
-        states = random_states(self.device)
+        states = random_states.random_states(self.device)
         try:
             forward = torch.compile(self.model, dynamic=False)
             with parametrize.cached(), self._precision():
@@ -247,7 +246,7 @@ class Trainer:
             forward = self.model
         for parameter in self.parameters:
             parameter.grad = None
-        restore_random_states(states, self.device)
+        random_states.restore_random_states(states, self.device)
         return forward
 
     def mean_loss(self) -> float:
@@ -261,7 +260,7 @@ class Trainer:
         groups = {
             "model": self.model.state_dict(),
             "optimiser": self.optimiser.state(),
-            "random": self._random_states(),
+            "random": random_states.gathered_states(self.device),
             "running": {"loss": self.running},
         }
         if self.gate is not None:
@@ -269,28 +268,6 @@ class Trainer:
         for name, observation in self.observations.items():
             groups[f"observe-{name}"] = observation.tensors
         return groups
-
-    def _random_states(self) -> dict[str, torch.Tensor]:
-        """The states of every process's generators; the first's by their own names."""
-        processes = distributed.gather(random_states(self.device))
-        return {
-            f"{name}-{number}" if number else name: state
-            for number, states in enumerate(processes)
-            for name, state in states.items()
-        }
-
-    def _restore_random_states(self, saved: dict[str, torch.Tensor]) -> None:
-        """Take over this process's states; there are none where the training had fewer processes before."""
-        end = f"-{processes.rank()}" if processes.rank() else ""
-        own = {name: saved[name + end] for name in ("cpu", "cuda") if name + end in saved}
-        if own:
-            restore_random_states(own, self.device)
-        before = sum(name.startswith("cpu") for name in saved)
-        if before != processes.size():
-            log(
-                f"{before} processes trained this run before, now {processes.size()} do: "
-                "its dropout, if any, goes on with other random numbers"
-            )
 
     @property
     def snapshot_steps(self) -> list[int]:
@@ -301,7 +278,7 @@ class Trainer:
         """Take over the groups of a checkpoint."""
         self.model.load_state_dict(groups["model"])
         self.optimiser.load(groups["optimiser"])
-        self._restore_random_states(groups["random"])
+        random_states.restore_gathered_states(groups["random"], self.device)
         self.running.copy_(groups["running"]["loss"])
         if self.gate is not None:
             # A gate without counters has no tensors, so its group is not there.
@@ -317,24 +294,3 @@ def start_gate(gate, facts: TrainingFacts):
         return gate.start(facts) if gate is not None else None
     except ValueError as error:
         raise UserError(f"method.gate ({gate.__module__.rpartition('.')[2]}): {error}") from None
-
-
-def start_output_bias(model: torch.nn.Module, settings: dict, counts, outside_counts: np.ndarray | None) -> None:
-    """Let the output bias of a model that has a choice of it start where `settings` (of the model) say.
-
-    counts: of the training's targets, V. outside_counts: of another text, or None. Raises UserError where the bias
-    starts from counts of another text and there are none, or they are of other types.
-    """
-    if not hasattr(model, "set_output_bias"):
-        return
-    start, outside = settings.get("output_bias"), None
-    if start not in (None, "zero", "unigram"):
-        if outside_counts is None:
-            raise UserError(f"model.output_bias is {start!r}, but no counts were given; say --counts FILE.npy")
-        if outside_counts.shape != (len(counts),):
-            raise UserError(
-                f"the file of --counts has shape {outside_counts.shape}, but the vocabulary has {len(counts):,} types; "
-                "count with the tokenizer of this corpus"
-            )
-        outside = log_unigram(outside_counts)
-    model.set_output_bias(log_unigram(counts), outside)

@@ -21,6 +21,7 @@ from raretok.training import checkpoint, distributed, finished, processes
 from raretok.training.clock import Clock, log
 from raretok.training.final_files import hardware, write_final_files
 from raretok.training.progress import HISTORY_ROWS, Progress
+from raretok.training.random_states import own_seed
 from raretok.training.schedule import build_schedule
 from raretok.training.tasks import CharacterTask, LanguageTask
 from raretok.training.trainer import Trainer, Update
@@ -63,7 +64,7 @@ class Training:
 
         Raises UserError where settings do not fit, or the state belongs to another run.
         """
-        torch.manual_seed(distributed.own_seed(self.settings["seed"], 0))
+        torch.manual_seed(own_seed(self.settings["seed"], 0))
         training = self.settings["training"]
         self.task = TASKS[self.corpus.kind](self.corpus, self.settings, device)
         self.schedule = build_schedule(training["schedule"], self.steps)
@@ -91,7 +92,7 @@ class Training:
             if self.progress.best_step and not self.average:
                 self.best = checkpoint.load_best(self.state, self.progress.best_step)
         # For a process that finds no random numbers of its own in the state.
-        torch.manual_seed(distributed.own_seed(self.settings["seed"], self.progress.step))
+        torch.manual_seed(own_seed(self.settings["seed"], self.progress.step))
         self.trainer.load(groups)
         log(f"continuing {self.name} at step {self.progress.step} of {self.steps}")
 

@@ -1,0 +1,38 @@
+"""A run trained by two processes under Snakemake: as the rule starts them, on a machine without GPUs."""
+
+import pytest
+from tests.workflow.running import snakemake
+
+from raretok.files import read_json
+
+RUN = "results/smoke/runs/shakespeare/baseline/seed1"
+
+
+@pytest.mark.slow
+def test_two_processes_train_a_run(project):
+    target = f"{RUN}/training.json"
+    alone = snakemake(project, "--cores", 2, target, "--config", "device=cpu")
+    assert alone.returncode == 0, alone.stdout
+    one = read_json(project / target)
+    # Else the finished training is put in place again.
+    for path in (project / "results/smoke/state").glob("**/training.json"):
+        path.unlink()
+    together = snakemake(project, "--cores", 2, target, "--forcerun", "train", "--config", "device=cpu", "processes=2")
+    assert together.returncode == 0, together.stdout
+    two = read_json(project / target)
+    assert (one["processes"], two["processes"]) == (1, 2)
+    assert two["hash"] == one["hash"]
+    assert two["tokens"] == one["tokens"]
+    # Dropout draws other numbers in the second process.
+    assert two["best_validation_loss"] == pytest.approx(one["best_validation_loss"], rel=0.02)
+    # Nothing of torch's launcher, nothing twice.
+    log = (project / "logs/smoke/train/shakespeare/baseline/seed1.txt").read_text()
+    assert [line.split()[1] for line in log.splitlines() if "tokens/s  " not in line] == ["finished"]
+
+
+def test_a_run_asks_for_a_gpu_for_each_process(project):
+    planned = snakemake(project, "-n", f"{RUN}/metrics.json", "--config", "device=cuda", "processes=3").stdout
+    train, evaluate = (planned.split(f"rule {name}:")[1].split("\n\n")[0] for name in ("train", "evaluate"))
+    assert "gpu=3, gpu_percent=300, " in train
+    assert "processes=3" in train
+    assert "gpu=1, gpu_percent=100, " in evaluate
