@@ -4,7 +4,8 @@ torchrun starts them (`raretok.training.launch` on one machine), each with a dev
 the whole of every batch and works on its share of the rows; sums over the processes are what one process would have
 computed. Small things (signals, verdicts, random states) are settled on the CPU by gloo, gradients where they lie.
 
-A process alone (`raretok.training.processes`) is the first of one: every function returns at once, and torch's package is not even imported.
+A process alone is the first of one (`raretok.training.processes`): every function returns at once, and torch's package
+is not even imported.
 """
 
 import contextlib
