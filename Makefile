@@ -13,7 +13,7 @@ export PYTHON
 # The scale whose finished runs are kept, and rendered again by `make recorded`.
 RECORDED_SCALE = $(or $(SCALE),small)
 
-.PHONY: report recorded record fetch test lint clean help environment environment-test
+.PHONY: report recorded record accept fetch test lint clean help environment environment-test
 
 report: environment ## reproduce the papers and print where the report is (the default)
 	@sh envs/run.sh "$(if $(SCALE),scale=$(SCALE)) $(CONFIG)" --cores $(CORES) $(ARGS)
@@ -23,6 +23,9 @@ recorded: environment ## render the report of results/recorded/SCALE (default sm
 
 record: environment ## keep what the report of SCALE (default small) is made of in results/recorded/SCALE
 	@.venv/bin/python -m raretok record --results results/$(RECORDED_SCALE) --output results/recorded/$(RECORDED_SCALE)
+
+accept: environment ## let finished results of SCALE that were copied here count, where nothing has changed
+	@.venv/bin/python -m raretok accept $(if $(SCALE),--scale $(SCALE)) $(if $(CONFIG),--config $(CONFIG)) $(ARGS)
 
 fetch: environment ## fill the folder MIRROR with what SCALE needs, for machines without network
 	@.venv/bin/python -m raretok fetch $(if $(SCALE),--scale $(SCALE)) $(if $(CONFIG),--config $(CONFIG)) --mirror "$(MIRROR)" $(ARGS)

@@ -6,8 +6,8 @@ import shutil
 
 import numpy as np
 import pytest
-from conftest import LANGUAGE_MODEL
 from safetensors.numpy import save_file
+from tests.evaluation.conftest import LANGUAGE_MODEL
 
 from raretok.__main__ import EXIT_USER_ERROR, main
 from raretok.data.groups import bounds

@@ -7,8 +7,8 @@ import shutil
 import numpy as np
 import pytest
 import sacrebleu
-from conftest import TRANSLATION_MODEL
 from safetensors.numpy import save_file
+from tests.evaluation.conftest import TRANSLATION_MODEL
 
 from raretok.__main__ import EXIT_USER_ERROR, main
 from raretok.alignment.links import link_arrays

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from conftest import Cumulative, NextToken
+from tests.evaluation.conftest import Cumulative, NextToken
 
 from raretok.evaluation.generation import distinct_tokens, greedy, prefixes
 from raretok.models import build_model

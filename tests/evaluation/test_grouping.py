@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 import pytest
-from conftest import NextToken
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.evaluation.conftest import NextToken
 
 from raretok.data.groups import masses
 from raretok.evaluation.grouping import Groups, distinct, group_perplexities, nonrare_perplexity

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from conftest import TRANSLATION_MODEL
+from tests.evaluation.conftest import TRANSLATION_MODEL
 
 from raretok.data.pairs import END, START, load_pairs
 from raretok.evaluation import pair_scores

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from conftest import Cumulative, NextToken
+from tests.evaluation.conftest import Cumulative, NextToken
 
 from raretok.evaluation import scores as module
 from raretok.evaluation.scores import score

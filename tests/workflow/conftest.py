@@ -12,10 +12,21 @@ PARTS = ("Snakefile", "config", "envs", "workflow", "docs")
 @pytest.fixture
 def project(tmp_path):
     """The files a workflow needs, copied: a test may break them, and results go nowhere else."""
+    return copy_project(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def project_at(tmp_path_factory):
+    """The same for the tests of one file together: a function of a folder's name."""
+    return lambda name: copy_project(tmp_path_factory.mktemp(name))
+
+
+def copy_project(folder):
+    """Copy the project's files into `folder`, and return that."""
     for part in PARTS:
-        source, target = ROOT / part, tmp_path / part
+        source, target = ROOT / part, folder / part
         if source.is_dir():
             shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
         else:
             shutil.copy(source, target)
-    return tmp_path
+    return folder

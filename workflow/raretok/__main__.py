@@ -16,6 +16,7 @@ from raretok.slurm import queue_again
 # command: (module, what it does)
 COMMANDS = {
     "runs": ("raretok.runs", "print the run table of the config, one run a line"),
+    "accept": ("raretok.accept", "let finished results from another machine count, where nothing has changed"),
     "fetch": ("raretok.fetch", "fill a data mirror with what the runs of the config need"),
     "download": (
         "raretok.data.sources",

@@ -17,6 +17,7 @@ from raretok.evaluation import (
     translation_settings,
 )
 from raretok.files import atomic_path, read_json, write_json
+from raretok.sources import digest_of, sources_of
 from raretok.training import gpus
 from raretok.training.device import choose_device
 
@@ -85,7 +86,8 @@ def main(arguments: argparse.Namespace) -> None:
         write_json(arguments.hypotheses or arguments.metrics.with_name("hypotheses.json"), hypotheses)
     with atomic_path(arguments.arrays) as temporary:
         save(temporary, **arrays)
-    write_json(arguments.metrics, {"training": training, "metrics": rows})
+    made = {"settings": settings, "sources": digest_of(sources_of("raretok.evaluation.command"))}
+    write_json(arguments.metrics, {"training": training, "evaluation": made, "metrics": rows})
 
 
 def name_average(rows: list[dict], training: dict) -> None:

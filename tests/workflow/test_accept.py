@@ -1,0 +1,73 @@
+"""Results that were finished elsewhere count here, where nothing has changed."""
+
+import os
+import shutil
+import time
+
+import pytest
+import yaml
+from tests.workflow.conftest import PARTS
+from tests.workflow.running import snakemake
+from tests.workflow.test_dag import TABLE8, planned
+
+from raretok import wiring
+from raretok.accept import accept
+from raretok.files import read_json, write_json
+
+RUN = "shakespeare/dut_m1/seed1"
+
+
+@pytest.fixture(scope="module")
+def finished(project_at):
+    """A project in which one table was made."""
+    folder = project_at("there")
+    result = snakemake(folder, "--cores", 2, TABLE8)
+    assert result.returncode == 0, result.stdout
+    return folder
+
+
+@pytest.fixture
+def copied(finished, tmp_path):
+    """Its results in a clone of today."""
+    for part in (*PARTS, "results"):
+        copy = shutil.copytree if (finished / part).is_dir() else shutil.copy
+        copy(finished / part, tmp_path / part)
+    shutil.copytree(finished / "resources", tmp_path / "resources")
+    now = time.time()
+    for path in (*tmp_path.glob("workflow/**/*.py"), *tmp_path.glob("resources/**/*")):
+        os.utime(path, (now, now))
+    return tmp_path
+
+
+def accepted(folder):
+    config = yaml.safe_load((folder / "config" / "config.yaml").read_text())
+    return accept(wiring.load(config | {"papers": ["stop_jostling"]}, folder))
+
+
+def test_what_has_not_changed_is_not_made_again(copied):
+    before = planned(snakemake(copied, "-n", TABLE8).stdout)
+    assert before["train"] == before["evaluate"] == 2
+    found = accepted(copied)
+    assert [run.name for run in found.trained] == [run.name for run in found.evaluated]
+    assert len(found.trained) == 2
+    assert not found.refused
+    assert {"train", "evaluate", "prepare"}.isdisjoint(planned(snakemake(copied, "-n", TABLE8).stdout))
+
+
+def test_other_settings_code_and_data_are_not_accepted(copied):
+    folder = copied / "results" / "smoke" / "runs" / RUN
+    record = read_json(folder / "training.json")
+    for key, reason in (("hash", "its settings are others"), ("sources", "the code"), ("data", "other data")):
+        write_json(folder / "training.json", record | {key: "another"})
+        assert reason in accepted(copied).refused[RUN]
+    write_json(folder / "training.json", record)
+    metrics = read_json(folder / "metrics.json")
+    for key, reason in (("settings", "its settings are others"), ("sources", "the code that measures")):
+        write_json(folder / "metrics.json", metrics | {"evaluation": metrics["evaluation"] | {key: {}}})
+        found = accepted(copied)
+        assert reason in found.refused[f"the evaluation of {RUN}"]
+        assert len(found.trained) == 2
+    (folder / "last.safetensors").unlink()
+    assert "some of its files are missing" in accepted(copied).refused[RUN]
+    (copied / "results" / "smoke" / "data" / "synthetic_characters" / "manifest.json").unlink()
+    assert "its data are not here" in accepted(copied).refused["shakespeare/dut_m2/seed1"]
