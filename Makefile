@@ -13,10 +13,13 @@ export PYTHON
 # The scale whose finished runs are kept, and rendered again by `make recorded`.
 RECORDED_SCALE = $(or $(SCALE),small)
 
-.PHONY: report recorded record accept fetch test lint clean help environment environment-test
+.PHONY: report recorded record accept slurm fetch test test-slurm lint clean help environment environment-test
 
 report: environment ## reproduce the papers and print where the report is (the default)
 	@sh envs/run.sh "$(if $(SCALE),scale=$(SCALE)) $(CONFIG)" --cores $(CORES) $(ARGS)
+
+slurm: environment ## reproduce the papers on a cluster with SLURM, from its login node
+	@sh envs/run.sh "$(if $(SCALE),scale=$(SCALE)) $(CONFIG)" --workflow-profile slurm $(ARGS)
 
 recorded: environment ## render the report of results/recorded/SCALE (default small) without training
 	@sh envs/run.sh "scale=$(RECORDED_SCALE) recorded=true $(CONFIG)" --cores $(CORES) $(ARGS)
@@ -31,7 +34,10 @@ fetch: environment ## fill the folder MIRROR with what SCALE needs, for machines
 	@.venv/bin/python -m raretok fetch $(if $(SCALE),--scale $(SCALE)) $(if $(CONFIG),--config $(CONFIG)) --mirror "$(MIRROR)" $(ARGS)
 
 test: environment-test ## run the fast tests
-	@PATH="$(CURDIR)/.venv/bin:$$PATH" OMP_NUM_THREADS=1 .venv/bin/python -m pytest -m "not slow" -n auto --dist loadfile $(ARGS)
+	@PATH="$(CURDIR)/.venv/bin:$$PATH" OMP_NUM_THREADS=1 .venv/bin/python -m pytest -m "not slow and not slurm" -n auto --dist loadfile $(ARGS)
+
+test-slurm: environment-test ## run the tests that need SLURM, on one that is started for them or that runs here
+	@PATH="$(CURDIR)/.venv/bin:$$PATH" OMP_NUM_THREADS=1 .venv/bin/python -m pytest -m slurm -rs $(ARGS)
 
 lint: environment-test ## check the style of Python and Snakemake files
 	.venv/bin/python -m ruff check .
@@ -44,7 +50,7 @@ clean: ## remove the results of SCALE (or of config's scale) and caches; keep .v
 
 help: ## show this
 	@echo "make [TARGET] [VARIABLE=VALUE ...]"
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1|\2/p' Makefile | while IFS='|' read -r name what; do printf '%-17s%s\n' "$$name" "$$what"; done
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' Makefile | while IFS='|' read -r name what; do printf '%-17s%s\n' "$$name" "$$what"; done
 	@echo "Variables: SCALE=smoke|small|paper, CONFIG='seeds=3 data_mirror=FOLDER', CORES=all, PYTHON=python3,"
 	@echo "           MIRROR=folder, ARGS=further arguments of Snakemake, pytest or raretok fetch (--dry-run)"
 

@@ -2,13 +2,16 @@
 
 A Snakemake that dies of kill -9 or a power cut leaves its lock behind, and the next one refuses to start.
 `--nolock` would switch the protection off for good; here the lock goes only when nobody is at work. Jobs can
-outlive a killed Snakemake: they are asked to stop first, because their work must not be done twice side by side.
+outlive a killed Snakemake, here and in the queue of a cluster: they are asked to stop first, because their work must
+not be done twice side by side.
 """
 
 import pathlib
+import shutil
 import socket
 import subprocess
 import sys
+import time
 
 import psutil
 
@@ -26,18 +29,57 @@ def at_work(name: str, folder: pathlib.Path = FOLDER) -> list[int]:
     for process in psutil.process_iter():
         try:
             # `python -m snakemake`, `python .venv/bin/snakemake`, `python -m raretok train`
-            program, *words = (pathlib.PurePath(word).name for word in process.cmdline()[:4])
-            if program.startswith("python") and name in words and process.cwd() == str(folder):
+            command = process.cmdline()
+            program, *words = (pathlib.PurePath(word).name for word in command[:4])
+            # What Snakemake starts to do one job holds no lock.
+            is_one_job = name == "snakemake" and "--nolock" in command
+            if program.startswith("python") and name in words and process.cwd() == str(folder) and not is_one_job:
                 found.append(process.pid)
         except (psutil.Error, ValueError):
             continue  # gone by now, somebody else's, or a kernel thread without a command
     return found
 
 
+def queued(folder: pathlib.Path = FOLDER) -> list[str]:
+    """This user's jobs in the queue of SLURM that Snakemake submitted from `folder`; none where there is no SLURM."""
+    if shutil.which("squeue") is None:
+        return []
+    asked = ["squeue", "--me", "--noheader", "--format", "%A|%Z|%k"]
+    lines = subprocess.run(asked, capture_output=True, text=True).stdout.splitlines()
+    jobs = (line.split("|", 2) for line in lines)
+    return [job for job, workdir, comment in jobs if workdir == str(folder) and comment.startswith("rule_")]
+
+
+def cancel(jobs: list[str]) -> bool:
+    """Take jobs from the queue of SLURM; whether they are gone in time, those that ran with their state saved."""
+    print(f"raretok: cancelling {len(jobs)} job(s) of a killed run in the queue; trainings save their state first")
+    subprocess.run(["scancel", *jobs], check=False)
+    end = time.monotonic() + PATIENCE
+    while set(jobs) & set(queued()):
+        if time.monotonic() > end:
+            print(f"raretok: they do not end; cancel {' '.join(jobs)} by hand, then start again", file=sys.stderr)
+            return False
+        time.sleep(1)
+    return True
+
+
 def main() -> int:
     """Exit status 0 when Snakemake can start, else 1 and one sentence."""
     if at_work("snakemake"):
         return 0  # its lock is real; Snakemake itself refuses what both would make, and allows another scale
+    host = socket.gethostname()
+    is_locked = LOCKS.is_dir() and any(LOCKS.iterdir())
+    before = HOST.read_text() if is_locked and HOST.exists() else host
+    if before != host:
+        print(
+            f"raretok: this folder is locked by a run on {before}; if that has ended, "
+            "clear the lock with `.venv/bin/snakemake --unlock`.",
+            file=sys.stderr,
+        )
+        return 1
+    left_over = queued()
+    if left_over and not cancel(left_over):
+        return 1
     jobs = [psutil.Process(pid) for pid in at_work("raretok")]
     if jobs:
         print(f"raretok: stopping {len(jobs)} job(s) of a killed run; trainings save their state first")
@@ -46,16 +88,7 @@ def main() -> int:
         if psutil.wait_procs(jobs, timeout=PATIENCE)[1]:
             print("raretok: they do not stop; stop them by hand, then start again", file=sys.stderr)
             return 1
-    host = socket.gethostname()
-    if LOCKS.is_dir() and any(LOCKS.iterdir()):
-        before = HOST.read_text() if HOST.exists() else host
-        if before != host:
-            print(
-                f"raretok: this folder is locked by a run on {before}; if that has ended, "
-                "clear the lock with `.venv/bin/snakemake --unlock`.",
-                file=sys.stderr,
-            )
-            return 1
+    if is_locked:
         print("raretok: an earlier run was killed; clearing its lock")
         subprocess.run([sys.executable, "-m", "snakemake", "--unlock", "--quiet", "all"], check=True)
     HOST.parent.mkdir(exist_ok=True)

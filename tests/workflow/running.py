@@ -1,8 +1,12 @@
-"""Snakemake as a user starts it."""
+"""Snakemake as a user starts it, and trainings long enough to be caught at work."""
 
 import os
 import subprocess
 import sys
+import time
+
+import psutil
+import yaml
 
 
 def snakemake(folder, *arguments, background=False, **environment):
@@ -16,3 +20,38 @@ def snakemake(folder, *arguments, background=False, **environment):
         "text": True,
     }
     return subprocess.Popen(command, **options) if background else subprocess.run(command, **options)
+
+
+def slow_down(project, steps):
+    """Make the smoke training long enough to be caught at work."""
+    path = project / "config" / "scales" / "smoke.yaml"
+    scale = yaml.safe_load(path.read_text())
+    scale["papers"]["stop_jostling"]["experiments"]["shakespeare"]["training"]["steps"] = steps
+    path.write_text(yaml.safe_dump(scale))
+
+
+def training_jobs(process):
+    """Processes of `raretok train` below a process."""
+    children = psutil.Process(process.pid).children(recursive=True)
+    found = []
+    for child in children:
+        try:
+            if child.name().startswith("python") and "train" in child.cmdline():
+                found.append(child)
+        except psutil.Error:
+            continue
+    return found
+
+
+def wait_for(condition, process, seconds=90):
+    """Wait until something holds while a process runs; its output where it ends before."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert process.poll() is None, process.stdout.read()
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def has_state(project, run="**"):
+    """Whether a training, or that of one run, has saved its state."""
+    return lambda: list(project.glob(f"results/smoke/state/{run}/**/checkpoint.safetensors"))

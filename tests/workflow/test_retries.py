@@ -1,47 +1,11 @@
 """Training that is killed under Snakemake is tried again and continues."""
 
-import time
-
 import psutil
-import yaml
-from tests.workflow.running import snakemake
+from tests.workflow.running import has_state, slow_down, snakemake, training_jobs, wait_for
 
 from raretok.files import read_json
 
 RUN = "results/smoke/runs/shakespeare/baseline/seed1"
-
-
-def slow_down(project, steps):
-    """Make the smoke training long enough to be caught at work."""
-    path = project / "config" / "scales" / "smoke.yaml"
-    scale = yaml.safe_load(path.read_text())
-    scale["papers"]["stop_jostling"]["experiments"]["shakespeare"]["training"]["steps"] = steps
-    path.write_text(yaml.safe_dump(scale))
-
-
-def training_jobs(process):
-    """Processes of `raretok train` below a process."""
-    children = psutil.Process(process.pid).children(recursive=True)
-    found = []
-    for child in children:
-        try:
-            if child.name().startswith("python") and "train" in child.cmdline():
-                found.append(child)
-        except psutil.Error:
-            continue
-    return found
-
-
-def wait_for(condition, process, seconds=90):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert process.poll() is None, process.stdout.read()
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
-def has_state(project):
-    return lambda: list(project.glob("results/smoke/state/**/checkpoint.safetensors"))
 
 
 def test_a_killed_training_is_retried_from_its_state(project):

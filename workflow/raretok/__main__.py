@@ -11,6 +11,7 @@ import sys
 
 from raretok import __version__
 from raretok.errors import EXIT_INTERRUPTED, EXIT_USER_ERROR, Interrupted, UserError
+from raretok.slurm import queue_again
 
 # command: (module, what it does)
 COMMANDS = {
@@ -75,6 +76,8 @@ def main(argv: list[str] | None = None) -> int:
         return EXIT_USER_ERROR
     except Interrupted as stop:
         print(f"raretok {name}: {stop}", file=sys.stderr)
+        if queue_again():
+            print(f"raretok {name}: the time limit is near; SLURM will start this job again", file=sys.stderr)
         return EXIT_INTERRUPTED
     return 0
 

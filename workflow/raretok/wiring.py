@@ -7,6 +7,7 @@ import json
 import os
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from raretok import runs
@@ -22,8 +23,6 @@ GPU_DRIVER = Path("/dev/nvidiactl")
 # and a copy of all that while it is written. A further attempt gets as much again.
 BASE_MEGABYTES = 1500
 BYTES_PER_PARAMETER = 36
-# What an alignment takes at first; WMT14's takes the attempts after it.
-ALIGNMENT_MEGABYTES = 4000
 # Types of a vocabulary, where the config does not say how many: GPT-2's, AfroMT's, and the words of WikiText-103.
 TYPES = {"merges": 50_264, "model": 80_000, "words": 267_744}
 
@@ -189,6 +188,29 @@ class Workflow(RunTable):
         """How many processes train a run together, with a GPU each where there are GPUs."""
         return self.config["processes"]
 
+    def gpt2_memory_of(self, wildcards, attempt: int) -> int:
+        """Memory of a measurement of GPT-2 in MB: its embedding is what is read."""
+        gpt2 = self.gpt2_of(wildcards)
+        return (BASE_MEGABYTES + gpt2["width"] * gpt2["vocabulary"] * BYTES_PER_PARAMETER // 10**6) * attempt
+
+    def megabytes(self, first: int) -> Callable:
+        """Memory of a job that takes `first` MB as far as is known: as much again at every attempt."""
+        return lambda wildcards, attempt: first * attempt
+
+    # Minutes that a cluster gives a job, by scale. A training that needs more continues in a further job.
+
+    def training_minutes_of(self, wildcards) -> int:
+        """Minutes of a training."""
+        return self.scale_settings["minutes"]["train"]
+
+    def evaluation_minutes_of(self, wildcards, attempt: int) -> int:
+        """Minutes of a measurement, which starts anew: as many more at every attempt."""
+        return self.scale_settings["minutes"]["evaluate"] * attempt
+
+    def data_minutes_of(self, wildcards, attempt: int) -> int:
+        """Minutes of what turns a text into tokens or links, which starts anew, too."""
+        return self.scale_settings["minutes"]["data"] * attempt
+
     def evaluation_of(self, wildcards) -> str:
         """How a job's run is evaluated, as canonical JSON."""
         return self.evaluation(wildcards.experiment)
@@ -215,10 +237,6 @@ class Workflow(RunTable):
         if start in (None, "zero", "unigram"):
             return []
         return [self.counts_file(settings["corpus"]["name"], start)]
-
-    def alignment_memory_of(self, wildcards, attempt: int) -> int:
-        """Memory of a word alignment in MB: tables of pairs of words grow with the text."""
-        return ALIGNMENT_MEGABYTES * attempt
 
     @property
     def gpus(self) -> int:

@@ -33,7 +33,9 @@ rule align:
         "../../envs/raretok.yaml"
     threads: 1
     resources:
-        mem_mb=TABLE.alignment_memory_of,
+        # Tables of pairs of words grow with the text: WMT14's takes the attempts after the first.
+        mem_mb=TABLE.megabytes(4000),
+        runtime=TABLE.data_minutes_of,
     shell:
         """
         export OMP_NUM_THREADS={threads}

@@ -20,6 +20,11 @@ Archives and unfinished downloads lie in resources/cache/, which can be deleted 
 """
 
 
+# Nodes of a cluster often have no network.
+localrules:
+    download,
+
+
 rule download:
     """
     Download {wildcards.file} of {wildcards.dataset}, or take it from the data mirror

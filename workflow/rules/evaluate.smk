@@ -58,6 +58,7 @@ rule evaluate:
         gpu=TABLE.gpus,
         gpu_percent=TABLE.gpu_percent,
         mem_mb=TABLE.memory_of,
+        runtime=TABLE.evaluation_minutes_of,
         device=TABLE.config["device"],
         runs_per_gpu=TABLE.config["runs_per_gpu"],
     params:
@@ -128,6 +129,8 @@ rule measure_gpt2:
     resources:
         gpu=TABLE.gpus,
         gpu_percent=TABLE.gpu_percent,
+        mem_mb=TABLE.gpt2_memory_of,
+        runtime=TABLE.evaluation_minutes_of,
         device=TABLE.config["device"],
         runs_per_gpu=TABLE.config["runs_per_gpu"],
     params:

@@ -23,6 +23,13 @@ reads the arrays of its own methods alone. What a job must know of the config co
 """
 
 
+# Seconds each, of which a cluster need not know.
+localrules:
+    collect,
+    claims,
+    page,
+
+
 rule collect:
     """
     Gather the metrics of all runs into one csv

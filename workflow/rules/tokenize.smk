@@ -33,6 +33,11 @@ Training depends on the manifest, which names the tokens by their checksums, not
 """
 
 
+# One addition, of which a cluster need not know.
+localrules:
+    merge_counts,
+
+
 rule prepare:
     """
     Turn the text of {wildcards.corpus} into token ids
@@ -90,7 +95,8 @@ rule encode:
         "../../envs/raretok.yaml"
     threads: 2
     resources:
-        mem_mb=2048,
+        mem_mb=TABLE.megabytes(2048),
+        runtime=TABLE.data_minutes_of,
     params:
         entry=TABLE.corpus_entry_of,
         folder=subpath(output.manifest, parent=True),
@@ -138,7 +144,8 @@ rule encode_pairs:
         "../../envs/raretok.yaml"
     threads: 2
     resources:
-        mem_mb=8192,
+        mem_mb=TABLE.megabytes(8192),
+        runtime=TABLE.data_minutes_of,
     params:
         entry=TABLE.corpus_entry_of,
         folder=subpath(output.manifest, parent=True),
@@ -177,6 +184,9 @@ rule reverse_pairs:
         corpus=TABLE.corpora_of_kind("translation", reverse=True),
     conda:
         "../../envs/raretok.yaml"
+    resources:
+        mem_mb=TABLE.megabytes(4096),
+        runtime=TABLE.data_minutes_of,
     params:
         entry=TABLE.corpus_entry_of,
         folder=subpath(output.manifest, parent=True),
@@ -207,6 +217,9 @@ rule count_unigrams:
         shard="[^/]+",
     conda:
         "../../envs/raretok.yaml"
+    resources:
+        mem_mb=TABLE.megabytes(2048),
+        runtime=TABLE.data_minutes_of,
     shell:
         """
         python -m raretok count-unigrams \

@@ -39,7 +39,8 @@ rule train:
         training="<run>/training.json",
     log:
         "<logs>/train/<log>",
-    retries: 2
+    # Of a job of a cluster by the Snakemake that submitted it: within the job, the same would multiply.
+    retries: 0 if workflow.remote_exec else 2
     conda:
         "../../envs/raretok.yaml"
     threads: TABLE.threads_of
@@ -47,6 +48,7 @@ rule train:
         gpu=TABLE.gpus * TABLE.processes,
         gpu_percent=TABLE.gpu_percent * TABLE.processes,
         mem_mb=TABLE.training_memory_of,
+        runtime=TABLE.training_minutes_of,
         # No parameters: the hardware and how often the state is saved change no result.
         device=TABLE.config["device"],
         runs_per_gpu=TABLE.config["runs_per_gpu"],

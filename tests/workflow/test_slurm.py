@@ -1,0 +1,324 @@
+"""The profile `slurm` on a real SLURM of one node: what a cluster does to a workflow, and what comes of it.
+
+Run by `make test-slurm`. A SLURM that runs here is used; else one is started by the program `start-slurm` (of the
+variable SLURM_TEST_START, of ../shared/tools/slurm beside the project, or of PATH), which needs root. Without either
+the tests are skipped. A cluster that lacks what a test needs (preemption, an end for jobs that use more memory than
+they asked for) skips that test.
+"""
+
+import contextlib
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psutil
+import pytest
+import safetensors.torch
+import torch
+import yaml
+from tests.workflow.conftest import PARTS, ROOT
+from tests.workflow.running import has_state, slow_down, snakemake, wait_for
+
+from raretok.files import read_json
+
+pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1200)]
+
+STARTER = Path("..") / "shared" / "tools" / "slurm" / "start-slurm"
+RUNS = "results/smoke/runs/shakespeare"
+RUN = f"{RUNS}/baseline/seed1"
+# The profile as a user has it, but for a cluster of two CPUs, and asking it more often.
+PROFILE = (
+    *("--workflow-profile", "slurm", "--cores", 2, "--latency-wait", 10),
+    *("--slurm-init-seconds-before-status-checks", 2, "--seconds-between-status-checks", 2),
+)
+
+
+def starter():
+    """The program that starts a SLURM, or None."""
+    named = os.environ.get("SLURM_TEST_START")
+    found = [Path(named)] if named else [ROOT / STARTER, Path(shutil.which("start-slurm") or "nowhere")]
+    return next((path for path in found if path.is_file()), None)
+
+
+@pytest.fixture(scope="module")
+def cluster(request, tmp_path_factory):
+    """A SLURM at work."""
+    if "slurm" not in (request.config.getoption("markexpr") or ""):
+        pytest.skip("these tests start a cluster; run them with make test-slurm")
+    if shutil.which("sinfo") and ask("sinfo", "--noheader"):
+        yield
+        return
+    program = starter()
+    if program is None:
+        pytest.skip("no SLURM runs here, and there is no start-slurm; name it in SLURM_TEST_START")
+    if os.geteuid() != 0:
+        pytest.skip("no SLURM runs here, and starting one needs root")
+    folder = tmp_path_factory.mktemp("slurm")
+    options = ["--install", "--accounting", "--preempt", "--kill-over-memory"]
+    environment = os.environ | {"SLURM_TEST_DIR": str(folder), "SLURM_TEST_KILL_WAIT": "15", "SLURM_TEST_CPUS": "2"}
+    started = subprocess.run([program, *options], env=environment, capture_output=True, text=True)
+    if started.returncode != 0:
+        pytest.skip(f"SLURM does not start: {started.stderr.strip().splitlines()[-1]}")
+    exported = dict(re.findall(r"^export (\w+)=(.*)$", started.stdout, flags=re.MULTILINE))
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("SLURM_TEST_DIR", "SLURM_CONF"):
+            patch.setenv(name, shlex.split(exported[name])[0])
+        patch.setenv("PATH", f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}")
+        yield
+        subprocess.run([program.with_name("stop-slurm"), "--purge"], capture_output=True)
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    """A project whose characters are ready to train on."""
+    folder = copy_project(tmp_path_factory.mktemp("prepared") / "project")
+    result = snakemake(folder, "--cores", 1, "results/smoke/data/synthetic_characters/manifest.json")
+    assert result.returncode == 0, result.stdout
+    return folder
+
+
+@pytest.fixture
+def ready(cluster, prepared, tmp_path):
+    """A copy of it; no job of it is left in the queue."""
+    project = shutil.copytree(prepared, tmp_path / "project", symlinks=True)
+    yield project
+    if left_over := jobs_of(project):
+        subprocess.run(["scancel", *left_over])
+
+
+def copy_project(folder):
+    """The files a workflow needs, and the link by which Snakemake finds the profiles."""
+    folder.mkdir()
+    for part in PARTS:
+        source = ROOT / part
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, folder / part)
+    (folder / "profiles").symlink_to("workflow/profiles")
+    return folder
+
+
+def ask(*command):
+    """What a command prints; empty where it fails."""
+    return subprocess.run(command, capture_output=True, text=True).stdout.strip()
+
+
+def queue(*columns):
+    """Rows of squeue, this user's."""
+    return [line.split("|") for line in ask("squeue", "--me", "--noheader", "--format", "|".join(columns)).splitlines()]
+
+
+def jobs_of(project):
+    """Jobs in the queue that were submitted from a folder."""
+    return [job for job, folder in queue("%A", "%Z") if folder == str(project)]
+
+
+def needs(setting):
+    """Skip a test that the cluster is not made for."""
+    if setting not in re.sub(r" *= *", "=", ask("scontrol", "show", "config")):
+        pytest.skip(f"this SLURM is set up without {setting}")
+
+
+def submitted(text):
+    """Jobs that a Snakemake submitted, in order."""
+    return re.findall(r"has been submitted with SLURM jobid (\d+)", text)
+
+
+def accounts(jobs, *columns):
+    """What SLURM remembers of jobs: rows of sacct, their last lives alone."""
+    asked = ["sacct", "-X", "-P", "-n", "--jobs", ",".join(jobs), f"--format={','.join(columns)}"]
+    return [line.split("|") for line in ask(*asked).splitlines()]
+
+
+@contextlib.contextmanager
+def no_delay():
+    """SLURM lets a job that was queued again wait for two minutes; here it starts at once."""
+    done = threading.Event()
+
+    def hurry():
+        while not done.wait(1):
+            for job, reason in queue("%A", "%r"):
+                if reason == "BeginTime":
+                    subprocess.run(["scontrol", "update", f"JobId={job}", "StartTime=now"], capture_output=True)
+
+    thread = threading.Thread(target=hurry)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def weights(folder):
+    return safetensors.torch.load_file(folder / "last.safetensors")
+
+
+def finish(process, seconds=400):
+    """The output of a Snakemake that must end well."""
+    output = process.communicate(timeout=seconds)[0]
+    assert process.returncode == 0, output
+    return output
+
+
+def test_a_whole_paper(cluster, tmp_path):
+    project = copy_project(tmp_path / "project")
+    # Four runs a job, as for tiny models.
+    packed = ("--group-components", "run=4", "items=20", "shards=50")
+    seen = set()
+    with ThreadPoolExecutor() as pool:
+        running = pool.submit(snakemake, project, *PROFILE, *packed, "natural_bias")
+        while not running.done():
+            seen |= gpus_of_trainings(project)
+            time.sleep(0.5)
+    output = running.result().stdout
+    assert running.result().returncode == 0, output
+    paper = yaml.safe_load((project / "config/papers/natural_bias.yaml").read_text())
+    for item in paper["figures"]:
+        assert (project / f"results/smoke/figures/natural_bias/{item}.svg").stat().st_size > 0
+    records = [read_json(path) for path in project.glob("results/smoke/runs/**/training.json")]
+    assert len(records) == 13
+    # Each of the two jobs that ran side by side had a GPU of its own; torch cannot use these, and device is auto.
+    assert seen == {"0", "1"}
+    assert all(record["resumes"] == 0 for record in records)
+    jobs = accounts(submitted(output), "State", "AllocTRES")
+    if jobs:
+        assert {state for state, _ in jobs} == {"COMPLETED"}
+        # Thirteen runs in four jobs, one GPU each; figures and corpora need none.
+        assert ["gres/gpu=1" in granted for _, granted in jobs].count(True) == 4
+        assert len(jobs) <= 8
+    assert "Nothing to be done" in snakemake(project, *PROFILE, "natural_bias").stdout
+
+
+def gpus_of_trainings(project):
+    """CUDA_VISIBLE_DEVICES of all that train now in a folder, whoever started them."""
+    found = set()
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if "train" in process.cmdline()[:4] and process.cwd() == str(project):
+                found.add(process.environ().get("CUDA_VISIBLE_DEVICES"))
+    return found
+
+
+def test_time_limit(ready, prepared, tmp_path):
+    """Two minutes, of which SLURM warns one before their end; the training needs more."""
+    slow_down(ready, 16_000)
+    unbroken = shutil.copytree(ready, tmp_path / "unbroken", symlinks=True)
+    limit = ("train:runtime=2", "train:gpu=1", "train:gpu_percent=0", "train:slurm_extra='--signal=TERM@60'")
+    with no_delay():
+        process = snakemake(ready, *PROFILE, f"{RUN}/training.json", "--set-resources", *limit, background=True)
+        alone = snakemake(unbroken, "--cores", 1, f"{RUN}/training.json")
+        output = finish(process)
+    assert alone.returncode == 0, alone.stdout
+    record = read_json(ready / RUN / "training.json")
+    assert record["resumes"] >= 1
+    assert record["steps"] == 16_000
+    log = (ready / "logs/smoke/train/shakespeare/baseline/seed1.txt").read_text()
+    assert min(int(step) for step in re.findall(r"seed 1 at step (\d+) of", log)) > 0
+    # SLURM started the one job again; none of Snakemake's attempts were used up.
+    assert "the time limit is near; SLURM will start this job again" in log
+    assert len(submitted(output)) == 1
+    assert "Trying to restart" not in output
+    ours, theirs = weights(ready / RUN), weights(unbroken / RUN)
+    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+
+
+def test_scancel(ready):
+    slow_down(ready, 4000)
+    arguments = (f"{RUN}/training.json", "--config", "checkpoint_seconds=1")
+    process = snakemake(ready, *PROFILE, *arguments, background=True)
+    wait_for(has_state(ready), process)
+    (job,) = jobs_of(ready)
+    subprocess.run(["scancel", job], check=True)
+    output = finish(process)
+    assert re.search(rf"SLURM-job '{job}' failed, SLURM status is: 'CANCELLED", output)
+    check_report(output, job)
+    assert len(submitted(output)) == 2
+    assert read_json(ready / RUN / "training.json")["resumes"] == 1
+
+
+def check_report(output, job):
+    """A failed job is reported by its rule, its own log and SLURM's."""
+    assert re.search(r"Error in (rule train|group)", output)
+    assert "logs/smoke/train/shakespeare/baseline/seed1.txt" in output
+    assert re.search(rf"logs/slurm/\S*/{job}\.log", output)
+
+
+def test_out_of_memory(ready):
+    needs("OverMemoryKill")
+    slow_down(ready, 4000)
+    # An estimate that is too low: the job takes more than that, Snakemake's processes with it, but not three times.
+    wiring = ready / "workflow/raretok/wiring.py"
+    wiring.write_text(wiring.read_text().replace("BASE_MEGABYTES = 1500", "BASE_MEGABYTES = 350"))
+    result = snakemake(ready, *PROFILE, f"{RUN}/training.json")
+    assert result.returncode == 0, result.stdout
+    jobs = submitted(result.stdout)
+    assert len(jobs) > 1
+    check_report(result.stdout, jobs[0])
+    asked = [int(memory) for memory in re.findall(r"mem_mb=(\d+)", result.stdout)]
+    assert asked == [351 * attempt for attempt in range(1, len(jobs) + 1)]
+    states = [state for (state,) in accounts(jobs, "State")]
+    assert states[-1] == "COMPLETED"
+
+
+def test_a_job_that_fails(ready):
+    path = ready / "config/scales/smoke.yaml"
+    scale = yaml.safe_load(path.read_text())
+    scale["papers"]["stop_jostling"]["experiments"]["shakespeare"]["training"]["schedule"]["peak"] = 1e30
+    path.write_text(yaml.safe_dump(scale))
+    result = snakemake(ready, *PROFILE, f"{RUN}/metrics.json")
+    assert result.returncode == 1
+    jobs = submitted(result.stdout)
+    for job in jobs:
+        check_report(result.stdout, job)
+    assert "'FAILED'" in result.stdout
+    # Three attempts; within the job of the cluster nothing is tried again.
+    assert len(jobs) == 3
+    log = (ready / "logs/smoke/train/shakespeare/baseline/seed1.txt").read_text()
+    assert log.count("raretok train: error: the loss of shakespeare/baseline seed 1 is not finite") == 3
+
+
+def test_killing_snakemake_and_starting_again(ready):
+    path = ready / "config/scales/smoke.yaml"
+    slow_down(ready, 6000)
+    scale = yaml.safe_load(path.read_text())
+    scale["papers"]["stop_jostling"]["methods"]["cwt"] = {"training": {"steps": 50}}
+    path.write_text(yaml.safe_dump(scale))
+    short = f"{RUNS}/cwt/seed1/training.json"
+    arguments = (*PROFILE, short, f"{RUN}/training.json", "--config", "checkpoint_seconds=1")
+    process = snakemake(ready, *arguments, background=True)
+    wait_for(lambda: (ready / short).exists() and has_state(ready, "shakespeare/baseline")(), process)
+    process.kill()
+    process.wait()
+    finished = (ready / short).stat().st_mtime_ns
+    assert jobs_of(ready)
+    # What `make slurm` does before it starts Snakemake
+    unlock = subprocess.run(["python", "envs/unlock.py"], cwd=ready, capture_output=True, text=True)
+    assert unlock.returncode == 0, unlock.stderr
+    assert "cancelling 1 job(s)" in unlock.stdout
+    assert not jobs_of(ready)
+    result = snakemake(ready, *arguments)
+    assert result.returncode == 0, result.stdout
+    assert (ready / short).stat().st_mtime_ns == finished
+    assert len(submitted(result.stdout)) == 1
+    assert read_json(ready / RUN / "training.json")["resumes"] == 1
+
+
+def test_preemption(ready):
+    needs("PreemptMode=REQUEUE")
+    slow_down(ready, 4000)
+    spot = ("--default-resources", "slurm_partition=spot", "mem_mb=2000", "runtime=30")
+    arguments = (f"{RUN}/training.json", *spot, "--config", "checkpoint_seconds=1")
+    with no_delay():
+        process = snakemake(ready, *PROFILE, *arguments, background=True)
+        wait_for(has_state(ready), process)
+        other = ask("sbatch", "--parsable", "--partition=cpu", "--exclusive", "--output=/dev/null", "--wrap=sleep 5")
+        output = finish(process)
+    assert accounts([other], "State") == [["COMPLETED"]]
+    assert len(submitted(output)) == 1
+    assert "Trying to restart" not in output
+    assert read_json(ready / RUN / "training.json")["resumes"] == 1

@@ -1,0 +1,43 @@
+"""A job of SLURM that was stopped because its time is almost up asks for another turn.
+
+The profile `slurm` has SLURM send SIGTERM some minutes before the time limit (`--signal`). A training saves its state
+then and could only fail, which costs one of Snakemake's few attempts and asks for more memory than the last one. Queued
+again by SLURM, the same job continues, however often that is needed; Snakemake goes on waiting for it.
+"""
+
+import os
+import subprocess
+from datetime import datetime, timedelta
+
+# A signal that comes earlier than this before the limit has another cause. SLURM rounds to the minute.
+NEAR = timedelta(minutes=5)
+
+
+def queue_again() -> bool:
+    """Whether SLURM was asked to start this job again: it runs still, its time limit is near, and it may be requeued.
+
+    False outside SLURM, for a job that was cancelled or preempted, and where SLURM does not answer or refuses.
+    """
+    job = os.environ.get("SLURM_JOB_ID")
+    if job is None:
+        return False
+    state, _, end = answer("squeue", "--noheader", "--job", job, "--format", "%T|%e").partition("|")
+    if state != "RUNNING" or not is_near(end):
+        return False
+    return answer("scontrol", "requeue", job, failed="refused") != "refused"
+
+
+def is_near(end: str, now: datetime | None = None) -> bool:
+    """Whether a time as SLURM writes it (2026-11-21T20:26:43, local; N/A without a limit) is at most NEAR away."""
+    try:
+        return datetime.fromisoformat(end) - (now or datetime.now()) <= NEAR
+    except ValueError:
+        return False
+
+
+def answer(*command: str, failed: str = "") -> str:
+    """What a command of SLURM prints, in one line; `failed` where it is not there or has an error."""
+    try:
+        return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return failed
