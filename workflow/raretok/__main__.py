@@ -28,6 +28,7 @@ COMMANDS = {
     "count-unigrams": ("raretok.data.count_unigrams", "count the types of a corpus in one shard of another text"),
     "merge-counts": ("raretok.data.merge_counts", "add up counts of shards"),
     "align": ("raretok.alignment.alignment", "link the words of both sides of a parallel text"),
+    "plan": ("raretok.planning.command", "say what the runs of the config will cost: hours, memory, storage"),
     "train": ("raretok.training.command", "train one run, continuing where an interrupted one stopped"),
     "evaluate": ("raretok.evaluation.command", "measure one trained run"),
     "compare": ("raretok.evaluation.compare_command", "test whether translations of two systems differ by chance"),
