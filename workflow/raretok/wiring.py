@@ -58,6 +58,11 @@ class Workflow(RunTable):
         return sources_of("raretok.reporting.collect")
 
     @property
+    def cost_sources(self) -> list[str]:
+        """Files that can change what is said of the cost of runs."""
+        return sources_of("raretok.reporting.cost")
+
+    @property
     def table_sources(self) -> list[str]:
         """Files that can change a table."""
         return sources_of("raretok.reporting.tables")

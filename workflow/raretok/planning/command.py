@@ -4,20 +4,11 @@ import argparse
 from pathlib import Path
 
 from raretok import choices, wiring
+from raretok.needs import needed_files
 from raretok.planning import throughput as speeds
 from raretok.planning.estimate import costs_of
 from raretok.planning.measured import in_one_line, rows_of
-from raretok.planning.table import (
-    aligned,
-    by_experiment,
-    by_paper,
-    default_machines,
-    grid,
-    markdown,
-    notes,
-    plan_lines,
-    short,
-)
+from raretok.planning.table import by_experiment, by_paper, default_machines, details, grid, markdown, notes, summary
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,17 +34,9 @@ def main(arguments: argparse.Namespace) -> None:
     if arguments.markdown:
         print("\n".join(cost_tables(costs, throughput, machines)))
         return
-    print("\n".join(plan_lines(table, costs, throughput, machines)))
-    if arguments.runs:
-        rows = [
-            [
-                cost.run.name,
-                *(short(cost.seconds(machine) / 3600) for machine in machines),
-                f"{cost.gib(machines[0]):.1f}",
-            ]
-            for cost in costs
-        ]
-        print("\n".join(["", *aligned(["run", *(f"hours, {machine.name}" for machine in machines), "GiB"], rows)]))
+    lines = summary(table, costs, needed_files(table), machines)
+    lines += details(costs, throughput, machines) if arguments.runs else notes(throughput, machines)
+    print("\n".join(lines))
 
 
 def cost_tables(costs, throughput, machines) -> list[str]:

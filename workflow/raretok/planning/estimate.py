@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from raretok.needs import needed_files
+from raretok.data.catalogue import Wanted
 from raretok.planning.throughput import Machine
 from raretok.runs import Run
 from raretok.size import size_of, snapshots_of, training_of
@@ -50,16 +50,11 @@ def _cost(run: Run) -> RunCost:
     return RunCost(run, size.parameters, training_of(run.settings).total, kept + SMALL_FILES, size.parameters * STATE)
 
 
-def data_bytes(table: Workflow) -> int:
-    """About how much texts and tokens take: downloads, and each text unpacked in every form. Unknown sizes count 0."""
-    archives, total = {}, 0
-    for wanted in needed_files(table):
-        file, member = wanted.file, wanted.member
-        archives[wanted.dataset, file.path] = file.size or 0
-        if member is not None and member.size:
-            total += FORMS * member.size
-        elif member is None:
-            total += FORMS * (file.size or 0)
-    # Members whose sizes are not published: what their archives unpack to.
-    unknown = {(w.dataset, w.file.path) for w in needed_files(table) if w.member is not None and not w.member.size}
-    return total + sum(archives.values()) + FORMS * UNPACKED * sum(archives[key] for key in unknown)
+def data_bytes(files: list[Wanted]) -> int:
+    """About how much `files` take as archives, texts and tokens. Sizes that are not published count 0."""
+    archives = {(wanted.dataset, wanted.file.path): wanted.file.size or 0 for wanted in files}
+    texts = [wanted.member or wanted.file for wanted in files]
+    known = sum(text.size or 0 for text in texts)
+    # Members whose sizes are not published are what their archives unpack to.
+    unknown = {(wanted.dataset, wanted.file.path) for wanted in files if wanted.member and not wanted.member.size}
+    return sum(archives.values()) + FORMS * (known + UNPACKED * sum(archives[key] for key in unknown))

@@ -1,5 +1,7 @@
 """The plan as text for a terminal, and as the cost table of docs/cluster.md."""
 
+from raretok.data.catalogue import Wanted
+from raretok.fetch import in_words
 from raretok.planning.estimate import RunCost, data_bytes
 from raretok.planning.measured import errors
 from raretok.planning.throughput import CPU, Machine, Throughput
@@ -34,8 +36,8 @@ def grid(groups: dict[str, list[RunCost]], machines: list[Machine]) -> tuple[lis
         [
             name,
             str(len(costs)),
-            f"{max(cost.parameters for cost in costs) / 1e6:,.1f} M",
-            f"{sum(cost.tokens for cost in costs) / 1e9:,.2f} B",
+            in_thousands(max(cost.parameters for cost in costs)),
+            in_thousands(sum(cost.tokens for cost in costs)),
             *(hours(costs, machine) for machine in machines),
             short(max(cost.gib(first) for cost in costs)),
             short(sum(cost.bytes for cost in costs) / 1e9),
@@ -51,6 +53,14 @@ def hours(costs: list[RunCost], machine: Machine) -> str:
     return (
         short(upper) if machine.seconds_per_layer == 0 or lower > 0.995 * upper else f"{short(upper)} ({short(lower)})"
     )
+
+
+def in_thousands(number: int) -> str:
+    """A count for people."""
+    for unit, size in (("B", 10**9), ("M", 10**6), ("k", 10**3)):
+        if number >= size:
+            return f"{number / size:,.1f} {unit}"
+    return str(number)
 
 
 def short(value: float) -> str:
@@ -97,8 +107,7 @@ def where_from(throughput: Throughput, machines: list[Machine]) -> list[str]:
         lines.append(f"{machine.name}: measured, {len(fitted)} rows of config/throughput.yaml{exact}.")
         if others:
             lines.append(
-                f"{machine.name}: {len(others)} rows of other implementations, to which the model was not fitted: off by "
-                f"{_off(others)}."
+                f"{machine.name}: {len(others)} rows of other implementations, not fitted to: off by {_off(others)}."
             )
     return lines
 
@@ -130,20 +139,36 @@ def notes(throughput: Throughput, machines: list[Machine]) -> list[str]:
     return [*lines, *where_from(throughput, machines)]
 
 
-def plan_lines(table: Workflow, costs: list[RunCost], throughput: Throughput, machines: list[Machine]) -> list[str]:
-    """The whole plan for a terminal."""
+def summary(table: Workflow, costs: list[RunCost], files: list[Wanted], machines: list[Machine]) -> list[str]:
+    """The plan by paper, for a terminal. files: what has to be got."""
     seeds = ", ".join(map(str, table.seeds))
-    state = max((cost.state for cost in costs), default=0)
-    total = sum(cost.bytes for cost in costs)
-    return [
-        f"Scale {table.scale} ({table.scale_settings['title']}), seeds {seeds}: {len(costs)} models",
-        "",
-        *aligned(*grid(by_paper(costs), machines)),
-        "",
-        f"Disk: {total / 1e9:,.1f} GB of results, about {data_bytes(table) / 1e9:,.1f} GB of texts and tokens, and up "
-        f"to {state / 1e9:,.1f} GB for each run while it is trained.",
-        *notes(throughput, machines),
+    lines = [
+        f"Scale {table.scale} ({table.scale_settings['title']}), seeds {seeds}: "
+        f"{len(costs)} of {len(table.runs)} models to train"
     ]
+    if costs:
+        lines += ["", *aligned(*grid(by_paper(costs), machines)), ""]
+    state = max((cost.state for cost in costs), default=0)
+    return [
+        *lines,
+        f"Storage: {in_words(sum(cost.bytes for cost in costs))} of results, about {in_words(data_bytes(files))} of "
+        f"texts and tokens, and up to {in_words(state)} for each run while it is trained.",
+    ]
+
+
+def details(costs: list[RunCost], throughput: Throughput, machines: list[Machine]) -> list[str]:
+    """What each run takes, and where the figures are from."""
+    heads = ["run", *(f"hours, {machine.name}" for machine in machines), "GiB", "storage, MB"]
+    rows = [
+        [
+            cost.run.name,
+            *(short(cost.seconds(machine) / 3600) for machine in machines),
+            short(cost.gib(machines[0])),
+            short(cost.bytes / 1e6),
+        ]
+        for cost in costs
+    ]
+    return [*notes(throughput, machines), "", *(aligned(heads, rows) if rows else [])]
 
 
 def default_machines(throughput: Throughput) -> list[Machine]:
