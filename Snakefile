@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(workflow.basedir) / "workflow"))
 
 from raretok import wiring
 from raretok.errors import UserError
+from raretok.planning.start import before_start, config_words
 from raretok.runs import RUN_FOLDER, RUN_NAME
 
 wiring.use_this_checkout()
@@ -65,6 +66,7 @@ rule all:
 
 if not TABLE.recorded:
 
+    include: "workflow/rules/plan.smk"
     include: "workflow/rules/data.smk"
     include: "workflow/rules/tokenize.smk"
     include: "workflow/rules/align.smk"

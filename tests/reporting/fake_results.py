@@ -73,11 +73,13 @@ def write_results(folder: Path, definition: dict) -> list[Path]:
             about = {"paper": "stop_jostling", "experiment": "shakespeare", "method": name, "seed": seed}
             training = about | {
                 "hash": f"{generator.integers(2**63):016x}",
-                "settings": {},
+                "settings": {"training": {"threads": 2}},
                 "data": "d" * 64,
                 "steps": 8000,
                 "seconds": 60.0,
-                "resumes": 0,
+                "tokens": 6_144_000,
+                "peak_memory_gib": 1.5,
+                "resumes": int(seed == 2),
                 "device": "made up <b>&",
                 "versions": {"raretok": "0.1.0", "torch": "0.0"},
                 "commit": "0123456789ab",

@@ -37,6 +37,7 @@ def page(scale, figures):
     for item in scale.definition["tables"]:
         assert scale.table(item, scale.folder / "tables" / "stop_jostling" / item) == 0
     assert main(["claims", *common, f"--output={scale.folder / 'claims.csv'}"]) == 0
+    assert main(["cost", "--metrics", *map(str, scale.paths), f"--output={scale.folder / 'cost.csv'}"]) == 0
     deviations = scale.folder / "deviations.md"
     deviations.write_text("# Deviations\n")
     assert main(["page", *common, f"--deviations={deviations}", f"--output={output}"]) == 0
@@ -69,6 +70,15 @@ def test_links_lead_to_files_and_ids(page):
             assert link[1:] in ids
         else:
             assert (output.parent / link).exists(), link
+
+
+def test_cost_of_training_stands_on_the_page(page):
+    text = page[0].read_text(encoding="utf-8")
+    (section,) = re.findall(r'<h2 id="cost">(.*?)</section>', text, re.S)
+    assert "small scale, real data" in section
+    # 48 methods and two seeds, a minute each; every second seed was resumed once
+    row = "<td>96</td><td>1.60 GPU hours</td><td>1.50</td><td>102,400 (102,400 to 102,400)</td><td>48</td>"
+    assert row in section
 
 
 def test_text_is_escaped(page):

@@ -9,9 +9,12 @@ import psutil
 import yaml
 
 
-def snakemake(folder, *arguments, background=False, **environment):
-    """Run Snakemake in `folder`, without the tests' own PYTHONPATH; the finished process, or a running one."""
-    command = [sys.executable, "-m", "snakemake", *map(str, arguments)]
+def snakemake(folder, *arguments, background=False, before=(), **environment):
+    """Run Snakemake in `folder`, without the tests' own PYTHONPATH; the finished process, or a running one.
+
+    before: a command that starts another one, such as `unshare`.
+    """
+    command = [*before, sys.executable, "-m", "snakemake", *map(str, arguments)]
     options = {
         "cwd": folder,
         "env": {key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | environment,

@@ -115,6 +115,36 @@ def test_results_of_another_machine_are_accepted(finished, tmp_path):
     assert reasons(moved) == {}
 
 
+def test_a_plan_is_made_first_and_another_one_retrains_nothing(finished, tmp_path):
+    plan = "results/smoke/plan.txt"
+    text = (finished / plan).read_text()
+    assert text.startswith("Scale smoke (smoke scale, synthetic data), seeds 1: 2 of 99 models to train")
+    changed = shutil.copytree(finished, tmp_path / "changed")
+    (changed / plan).write_text("another one\n")
+    assert reasons(changed) == {}
+    (changed / plan).unlink()
+    assert reasons(changed) == {}
+    assert "Nothing to be done" in snakemake(changed, "--cores", "2", TABLE8).stdout
+    assert not (changed / plan).exists()
+    # A second seed trains that seed alone.
+    assert reasons(changed, "--config", "seeds=2")["train"] == 2
+
+
+def test_what_is_in_the_way_is_said_before_any_job(project):
+    result = snakemake(project, "--cores", "2", TABLE8, "--config", "device=cuda")
+    assert result.returncode == 1
+    assert "device is cuda, but torch sees no GPU here; use device=auto or device=cpu" in result.stdout
+    assert "Traceback" not in result.stdout
+    assert not (project / "resources").exists()
+    (project / "empty").mkdir()
+    choices = ("--config", "scale=small", "data_mirror=empty")
+    result = snakemake(project, "--cores", "2", "results/small/tables/stop_jostling/table8.csv", *choices)
+    assert "the data mirror empty lacks 1 of 1 files, input.txt of tiny_shakespeare" in result.stdout
+    result = snakemake(project, "--cores", "2", "preflight", "--config", "device=cpu")
+    assert result.returncode == 0, result.stdout
+    assert "99 of 99 models to train" in result.stdout
+
+
 def test_plotting_code_and_labels_retrain_nothing(finished, tmp_path):
     changed = shutil.copytree(finished, tmp_path / "changed")
     with (changed / "workflow/raretok/reporting/table_text.py").open("a") as file:

@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scale", help="a file of config/scales, such as small (default: what config.yaml says)")
     parser.add_argument("--seeds", type=int, help="number of seeds (default: what the config says)")
     parser.add_argument("--papers", nargs="+", help="which papers (default: what the config says)")
-    parser.add_argument("--config", nargs="+", default=[], metavar="KEY=VALUE", help="as Snakemake takes them")
+    parser.add_argument("--config", nargs="*", default=[], metavar="KEY=VALUE", help="as Snakemake takes them")
     parser.add_argument("--root", type=Path, default=Path(), help="the project's folder (default: here)")
 
 

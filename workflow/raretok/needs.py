@@ -3,20 +3,21 @@
 from types import SimpleNamespace
 
 from raretok.data.catalogue import Wanted, find_file
+from raretok.runs import Run
 from raretok.wiring import Workflow
 
 RESOURCES = "resources/"
 MADE_HERE = f"{RESOURCES}synthetic/"
 
 
-def needed_files(table: Workflow) -> list[Wanted]:
+def needed_files(table: Workflow, runs: list[Run] | None = None) -> list[Wanted]:
     """The files that jobs of `table` ask the rule `download` for, each once, in the order of the runs.
 
     Texts of the runs' corpora with their other domains and published tokenizers, texts of which unigrams are counted,
-    sets of word pairs, and the weights of GPT-2 where the config says `hub`.
+    sets of word pairs; and the weights of GPT-2 where the config says `hub`, unless only some `runs` are asked for.
     """
-    paths = {path: None for run in table.runs.values() for path in _of_run(table, run)}
-    for paper in table.papers.values():
+    paths = {path: None for run in (table.runs.values() if runs is None else runs) for path in _of_run(table, run)}
+    for paper in table.papers.values() if runs is None else ():
         for model in paper.get("gpt2", {"models": {}})["models"].values():
             paths |= dict.fromkeys(table.gpt2_checkpoint_of(SimpleNamespace(repository=model["repository"])))
     found = []
@@ -27,7 +28,7 @@ def needed_files(table: Workflow) -> list[Wanted]:
     return found
 
 
-def _of_run(table: Workflow, run) -> list[str]:
+def _of_run(table: Workflow, run: Run) -> list[str]:
     """Paths of everything that a run and its evaluation read which no job of the workflow made from something else."""
     corpus = run.settings["corpus"]["name"]
     corpus = table.corpora[corpus].get("reverse_of", corpus)

@@ -18,7 +18,10 @@ PACKAGE = Path(__file__).parent
 IGNORED = frozenset(
     {
         "raretok",
-        *(f"raretok.{name}" for name in ("__main__", "configuration", "errors", "files", "runs", "sources", "wiring")),
+        *(
+            f"raretok.{name}"
+            for name in ("__main__", "configuration", "errors", "files", "runs", "sources", "size", "wiring")
+        ),
         # Data are named by their checksums in every result, however they were fetched and written.
         *(f"raretok.data.{name}" for name in ("catalogue", "checks", "corpora", "sources", "transfer", "unpack")),
         *(

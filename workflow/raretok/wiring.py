@@ -15,6 +15,7 @@ from raretok.data import catalogue
 from raretok.errors import UserError
 from raretok.methods import part_names
 from raretok.runs import Run, RunTable
+from raretok.size import size_of
 from raretok.sources import all_sources, sources_of, training_sources
 
 # Present where an NVIDIA driver is loaded; asking torch would cost every dry run its import.
@@ -23,8 +24,6 @@ GPU_DRIVER = Path("/dev/nvidiactl")
 # and a copy of all that while it is written. A further attempt gets as much again.
 BASE_MEGABYTES = 1500
 BYTES_PER_PARAMETER = 36
-# Types of a vocabulary, where the config does not say how many: GPT-2's, AfroMT's, and the words of WikiText-103.
-TYPES = {"merges": 50_264, "model": 80_000, "words": 267_744}
 
 
 class Workflow(RunTable):
@@ -56,6 +55,11 @@ class Workflow(RunTable):
     def collect_sources(self) -> list[str]:
         """Files that can change the collected metrics."""
         return sources_of("raretok.reporting.collect")
+
+    @property
+    def cost_sources(self) -> list[str]:
+        """Files that can change what is said of the cost of runs."""
+        return sources_of("raretok.reporting.cost")
 
     @property
     def table_sources(self) -> list[str]:
@@ -176,7 +180,7 @@ class Workflow(RunTable):
 
     def memory_of(self, wildcards, attempt: int) -> int:
         """Memory of a training or a measurement in MB, an estimate from its model's size, more at every attempt."""
-        parameters = parameters_at_most(self.run_of(wildcards).settings)
+        parameters = size_of(self.run_of(wildcards).settings).parameters
         return (BASE_MEGABYTES + parameters * BYTES_PER_PARAMETER // 10**6) * attempt
 
     def training_memory_of(self, wildcards, attempt: int) -> int:
@@ -435,21 +439,6 @@ class Workflow(RunTable):
             },
             ensure_ascii=False,
         )
-
-
-def parameters_at_most(settings: dict) -> int:
-    """About how many parameters a run's model has; its vocabulary is known for sure only when its text is."""
-    model, definition = settings["model"], settings["corpus"]["definition"]
-    tokenizer = definition.get("tokenizer", {})
-    kind = next((kind for kind in TYPES if kind in tokenizer), "words")
-    types = tokenizer.get("types", TYPES[kind]) if tokenizer else 2 * definition["symbols"]
-    if "encoder_layers" in model:
-        # A layer of the decoder attends twice.
-        blocks = 12 * model["encoder_layers"] + 16 * model["decoder_layers"]
-        matrices = {"three_way": 1, "none": 3}.get(model["tying"], 2)
-    else:
-        blocks, matrices = 12 * model["layers"], 1 if model.get("tied", True) else 2
-    return matrices * types * model["width"] + blocks * model["width"] ** 2
 
 
 def load(config: dict, root: Path | str = ".") -> Workflow:

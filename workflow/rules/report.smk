@@ -12,6 +12,7 @@ REQUIRED INPUTS:
 OUTPUTS:
 
     metrics = results/<scale>/metrics.csv
+    cost    = results/<scale>/cost.csv
     tables  = results/<scale>/tables/<paper>/<item>.{csv,md,tex}
     figures = results/<scale>/figures/<paper>/<item>.{svg,png,pdf}
     claims  = results/<scale>/claims.csv
@@ -48,6 +49,28 @@ rule collect:
         python -m raretok collect \
             --metrics {input.metrics:q} \
             --output {output.metrics:q} \
+            &>{log:q}
+        """
+
+
+rule cost:
+    """
+    Gather what the training of every run took into one csv
+    """
+    input:
+        metrics=TABLE.metrics_files,
+        sources=TABLE.cost_sources,
+    output:
+        cost="<results>/cost.csv",
+    log:
+        "<logs>/cost.txt",
+    conda:
+        "../../envs/raretok.yaml"
+    shell:
+        """
+        python -m raretok cost \
+            --metrics {input.metrics:q} \
+            --output {output.cost:q} \
             &>{log:q}
         """
 
@@ -172,6 +195,7 @@ rule page:
     input:
         metrics="<results>/metrics.csv",
         claims="<results>/claims.csv",
+        cost="<results>/cost.csv",
         shown=[path for paper in TABLE.papers for path in TABLE.items(paper)],
         compared=TABLE.comparisons,
         numbers="config/published/numbers.csv",

@@ -12,6 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from raretok.errors import UserError
 from raretok.files import read_json, write_text
+from raretok.reporting.cost import by_device, read_costs
 from raretok.reporting.definition import Definition, parse_definition
 from raretok.reporting.paired_tests import paired_tests
 from raretok.reporting.results import Results, read_results
@@ -51,6 +52,8 @@ def main(arguments: argparse.Namespace) -> None:
         verdicts=VERDICTS,
         slug=slug,
         short=short,
+        costs=_costs(definitions, arguments.results / "cost.csv"),
+        cost_csv=_relative(arguments.results / "cost.csv", folder),
         provenance=_provenance(definitions, results),
         deviations=_relative(arguments.deviations, folder),
         metrics=_relative(arguments.results / "metrics.csv", folder),
@@ -136,6 +139,13 @@ def _read_claims(path: Path) -> list[dict]:
     if not path.exists():
         raise UserError(f"{path} does not exist; make it with `snakemake {path}`.")
     return pd.read_csv(path, dtype=str, keep_default_na=False).to_dict("records")
+
+
+def _costs(definitions: list[Definition], path: Path) -> list[dict]:
+    """What the runs of each paper took, by device."""
+    table = read_costs(path)
+    rows = [(paper, by_device(table[table["paper"] == paper.paper])) for paper in definitions]
+    return [{"title": paper.title, **row} for paper, shown in rows for row in shown]
 
 
 def _provenance(definitions: list[Definition], results: Results) -> list[dict]:

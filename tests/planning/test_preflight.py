@@ -1,0 +1,116 @@
+"""Before anything long: what is in the way is one sentence."""
+
+import shutil
+from collections import namedtuple
+from pathlib import Path
+
+import pytest
+
+from raretok.__main__ import main
+from raretok.planning import preflight
+
+ROOT = Path(__file__).parents[2]
+RUN = "shakespeare/baseline/seed1"
+Usage = namedtuple("Usage", "total used free")
+
+
+@pytest.fixture
+def root(tmp_path):
+    shutil.copytree(ROOT / "config", tmp_path / "config")
+    return tmp_path
+
+
+def check(root, *choices, only=(RUN,), files=None):
+    options = ["--root", root, "--config", *choices, "--only", *only, "--elsewhere"]
+    options += ["--files", *files] if files is not None else []
+    return main(["preflight", *map(str, options)])
+
+
+def test_the_plan_is_printed_and_written(root, capsys):
+    assert check(root) == 0
+    printed = capsys.readouterr().out
+    assert "1 of 99 models to train" in printed
+    assert "Data: all there" in printed
+    plan = (root / "results/smoke/plan.txt").read_text()
+    assert plan.startswith(printed.partition("Run by run")[0])
+    assert f"\n{RUN} " in plan
+    assert "H200: measured" in plan
+
+
+def test_what_is_finished_is_not_planned(root, capsys):
+    options = ["preflight", "--root", str(root), "--papers", "stop_jostling", "--elsewhere"]
+    assert main(options) == 0
+    assert "48 of 48 models to train" in capsys.readouterr().out
+    record = root / "results/smoke/runs" / RUN / "training.json"
+    record.parent.mkdir(parents=True)
+    record.write_text("{}")
+    assert main(options) == 0
+    assert "47 of 48 models to train" in capsys.readouterr().out
+
+
+def test_a_disk_too_small(root, capsys, monkeypatch):
+    monkeypatch.setattr(preflight.shutil, "disk_usage", lambda folder: Usage(10**9, 10**9 - 1000, 1000))
+    assert check(root) == 2
+    message = capsys.readouterr().err
+    assert "has 0.0 GB free, and about 0.0 GB are needed; make room" in message
+    assert not (root / "results/smoke/plan.txt").exists()
+
+
+def test_a_mirror_that_lacks_something(root, capsys):
+    mirror = root / "mirror"
+    mirror.mkdir()
+    choices = ("scale=small", f"data_mirror={mirror}")
+    assert check(root, *choices) == 2
+    message = capsys.readouterr().err
+    assert f"the data mirror {mirror} lacks 1 of 1 files, input.txt of tiny_shakespeare to begin with" in message
+    assert f"make fetch SCALE=small MIRROR={mirror}" in message
+    (mirror / "tinyshakespeare").mkdir()
+    (mirror / "tinyshakespeare" / "input.txt").touch()
+    assert check(root, *choices) == 0
+    assert f"Data: 1 files to take from {mirror}, all there" in capsys.readouterr().out
+
+
+def test_what_no_program_can_download(root, capsys):
+    run, wanted = "afromt_af-en/zero/seed1", "afromt/afromt/en-af/train.af"
+    assert check(root, "scale=paper", only=[run], files=[wanted]) == 2
+    message = capsys.readouterr().err
+    assert "afromt.tar.xz of afromt cannot be downloaded: the authors share it on Google Drive only" in message
+    assert "resources/cache/afromt/afromt.tar.xz, or leave out what needs it" in message
+    (root / "resources/cache/afromt").mkdir(parents=True)
+    (root / "resources/cache/afromt/afromt.tar.xz").touch()
+    assert check(root, "scale=paper", only=[run], files=[wanted]) == 0
+    assert check(root, "scale=paper", "gpt2_weights=nowhere", only=[run], files=[]) == 2
+    assert "gpt2_weights is nowhere, which is no folder" in capsys.readouterr().err
+
+
+def test_a_device_that_is_not_there(root, capsys, monkeypatch):
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    options = ["preflight", "--root", str(root), "--only", RUN]
+    assert main([*options, "--config", "device=cuda"]) == 2
+    assert "device is cuda, but torch sees no GPU here" in capsys.readouterr().err
+    assert main([*options, "--config", "device=cpu"]) == 0
+    assert "Device: the CPU, as device says" in capsys.readouterr().out
+    assert main(options) == 0
+    assert "sees no GPU" in capsys.readouterr().out
+
+
+def test_a_gpu_is_known_by_its_name_and_too_small_a_one_is_warned_of(root, capsys, monkeypatch):
+    import torch
+
+    small = namedtuple("Properties", "total_memory")(2**30)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "NVIDIA A100-SXM4-80GB")
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda index: small)
+    options = ["preflight", "--root", str(root), "--scale", "paper", "--only", "language_model/mle/seed1", "--files"]
+    assert main(options) == 0
+    printed = capsys.readouterr().out
+    assert "Device: 2 x NVIDIA A100-SXM4-80GB" in printed
+    assert "hours, A100" in printed
+    assert "hours, H200" not in printed
+    assert "Warning: the largest model is estimated to take 9 GiB of the device's 1." in printed
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "NVIDIA B200")
+    assert main(options) == 0
+    assert "of which config/throughput.yaml knows nothing" in capsys.readouterr().out

@@ -1,0 +1,65 @@
+"""What runs took, from their metrics.json."""
+
+import json
+import shutil
+
+import pandas as pd
+import pytest
+from tests.workflow.conftest import ROOT
+
+from raretok.__main__ import main
+from raretok.errors import UserError
+from raretok.reporting.cost import COLUMNS, by_device, costs, read_costs
+
+RECORDED = sorted((ROOT / "results/recorded/small").glob("runs/*/*/*/metrics.json"))
+
+
+def write(folder, name, **changes):
+    run = {"paper": "agg", "experiment": "e", "method": name, "seed": 1, "device": "NVIDIA H200", "seconds": 3600.0}
+    run |= {"tokens": 7_200_000, "peak_memory_gib": 10.0, "resumes": 2, "settings": {"training": {"threads": 4}}}
+    path = folder / name / "metrics.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps({"training": run | changes, "metrics": []}))
+    return path
+
+
+def test_a_row_a_run(tmp_path):
+    paths = [write(tmp_path, "b"), write(tmp_path, "a", seconds=1800.0)]
+    table = costs(paths)
+    assert list(table.columns) == COLUMNS
+    assert list(table["method"]) == ["a", "b"]
+    assert list(table["tokens_per_second"]) == [4000, 2000]
+    output = tmp_path / "cost.csv"
+    assert main(["cost", "--metrics", *map(str, paths), "--output", str(output)]) == 0
+    pd.testing.assert_frame_equal(read_costs(output), table.reset_index(drop=True))
+
+
+def test_hours_are_of_a_gpu_or_of_a_core(tmp_path):
+    paths = [
+        write(tmp_path, "a"),
+        write(tmp_path, "b", seconds=1800.0, peak_memory_gib=20.0),
+        write(tmp_path, "c", device="CPU, made up, 4 thread(s)"),
+    ]
+    cpu, gpu = by_device(costs(paths))
+    assert (cpu["hours"], cpu["runs"]) == ("4.00 core hours", 1)
+    assert (gpu["hours"], gpu["runs"], gpu["resumes"]) == ("1.50 GPU hours", 2, 4)
+    assert (gpu["peak"], gpu["speed"], gpu["slowest"], gpu["fastest"]) == ("20.00", "3,000", "2,000", "4,000")
+
+
+def test_recorded_runs_have_costs():
+    table = costs(RECORDED)
+    assert len(table) == len(RECORDED) > 20
+    assert table.notna().all().all()
+    assert (table["tokens_per_second"] > 100).all()
+
+
+def test_what_is_no_result_is_named(tmp_path):
+    path = write(tmp_path, "a")
+    path.write_text("{}")
+    with pytest.raises(UserError, match=r"is not the metrics\.json of a run"):
+        costs([path])
+    shutil.rmtree(path.parent)
+    with pytest.raises(UserError, match="does not exist; evaluate that run first"):
+        costs([path])
+    with pytest.raises(UserError, match="make it with `snakemake"):
+        read_costs(tmp_path / "cost.csv")

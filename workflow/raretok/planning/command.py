@@ -1,0 +1,50 @@
+"""The command `plan`: what the runs of a config will cost, before any of them."""
+
+import argparse
+from pathlib import Path
+
+from raretok import choices, wiring
+from raretok.needs import needed_files
+from raretok.planning import throughput as speeds
+from raretok.planning.estimate import costs_of
+from raretok.planning.measured import in_one_line, rows_of
+from raretok.planning.table import by_experiment, by_paper, default_machines, details, grid, markdown, notes, summary
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    choices.add_arguments(parser)
+    parser.add_argument("--device", nargs="+", help="machines of config/throughput.yaml (default: every GPU in it)")
+    parser.add_argument("--runs", action="store_true", help="a line for each run, too")
+    parser.add_argument("--markdown", action="store_true", help="the cost table of docs/cluster.md")
+    parser.add_argument(
+        "--measured", type=Path, metavar="FOLDER", help="rows for config/throughput.yaml from finished runs"
+    )
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Print the plan."""
+    if arguments.measured:
+        print("\n".join(in_one_line(row) for row in rows_of(arguments.measured)))
+        return
+    table = wiring.load(choices.config_of(arguments) | {"recorded": False}, arguments.root)
+    throughput = speeds.load(arguments.root)
+    machines = [throughput.machine(name) for name in arguments.device or ()] or default_machines(throughput)
+    costs = costs_of(table)
+    if arguments.markdown:
+        print("\n".join(cost_tables(costs, throughput, machines)))
+        return
+    lines = summary(table, costs, needed_files(table), machines)
+    lines += details(costs, throughput, machines) if arguments.runs else notes(throughput, machines)
+    print("\n".join(lines))
+
+
+def cost_tables(costs, throughput, machines) -> list[str]:
+    """Markdown: a table by paper, one by experiment, and the notes."""
+    return [
+        *markdown(*grid(by_paper(costs), machines)),
+        "",
+        *markdown(*grid(by_experiment(costs), machines)),
+        "",
+        *(f"- {note}" for note in notes(throughput, machines)),
+    ]

@@ -1,0 +1,143 @@
+"""The command `preflight`: before anything long, check devices, disk and data, and say what is going to be done.
+
+The workflow calls it whenever it starts with trainings to do (start.py), and so does the rule `preflight`. It writes
+the plan in full to results/<scale>/plan.txt. Torch is imported to ask for the device, and for nothing else.
+"""
+
+import argparse
+import os
+import shutil
+from pathlib import Path
+
+from raretok import choices, wiring
+from raretok.data.catalogue import Wanted, find_file
+from raretok.data.sources import in_mirror, published_path
+from raretok.errors import UserError
+from raretok.files import write_text
+from raretok.needs import needed_files
+from raretok.planning import throughput as speeds
+from raretok.planning.estimate import RunCost, costs_of, data_bytes
+from raretok.planning.table import default_machines, details, summary
+from raretok.planning.throughput import CPU, Throughput
+from raretok.wiring import Workflow
+
+CACHE = Path("resources/cache")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    choices.add_arguments(parser)
+    parser.add_argument(
+        "--only", nargs="*", help="runs to train, as EXPERIMENT/METHOD/seedN (default: unfinished ones)"
+    )
+    parser.add_argument("--files", nargs="*", help="files to get, as DATASET/FILE (default: what those runs lack)")
+    parser.add_argument("--elsewhere", action="store_true", help="jobs run on other machines: leave out the device")
+    parser.add_argument("--output", type=Path, help="where to write the plan (default: results/<scale>/plan.txt)")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Check and print; UserError where something is in the way."""
+    table = wiring.load(choices.config_of(arguments) | {"recorded": False}, arguments.root)
+    costs = [cost for cost in costs_of(table) if _is_due(cost, table, arguments)]
+    files = _files(table, costs, arguments)
+    throughput = speeds.load(arguments.root)
+    said, machine, memory = "not asked: jobs run elsewhere", None, None
+    if not arguments.elsewhere:
+        said, machine, memory = find_device(table.config["device"], throughput)
+    machines = [throughput.machine(machine)] if machine else default_machines(throughput)
+    lines = summary(table, costs, files, machines)
+    lines += [f"Device: {said}"]
+    largest = max((cost.gib(machines[0]) for cost in costs), default=0)
+    if memory and largest > memory:
+        lines += [f"Warning: the largest model is estimated to take {largest:.0f} GiB of the device's {memory:.0f}."]
+    lines += [check_disk(table, costs, files), check_data(table, files)]
+    output = arguments.output or table.root / table.results / "plan.txt"
+    write_text(output, "\n".join([*lines, "", *details(costs, throughput, machines)]) + "\n")
+    print("\n".join([*lines, f"Run by run, and where the figures are from: {output}"]))
+
+
+def _is_due(cost: RunCost, table: Workflow, arguments: argparse.Namespace) -> bool:
+    if arguments.only is not None:
+        return cost.run.name in arguments.only
+    return not (table.root / table.folder(cost.run) / "training.json").exists()
+
+
+def _files(table: Workflow, costs: list[RunCost], arguments: argparse.Namespace) -> list[Wanted]:
+    """The files still to get."""
+    if arguments.files is not None:
+        split = (name.partition("/") for name in arguments.files)
+        return [find_file(table.datasets, dataset, file) for dataset, _, file in split]
+    wanted = needed_files(table, [cost.run for cost in costs])
+    return [one for one in wanted if not (table.root / "resources" / one.dataset / one.name).exists()]
+
+
+def find_device(choice: str, throughput: Throughput) -> tuple[str, str | None, float | None]:
+    """In words what torch trains on here, its name in config/throughput.yaml (None: unknown), its memory in GiB.
+
+    Raises UserError for a GPU that is asked for and not there.
+    """
+    if choice == "cpu":
+        return "the CPU, as device says", CPU, None
+    import torch
+
+    from raretok.training.device import choose_device
+
+    if choose_device(choice) == "cpu":
+        hidden = "; there is a driver, but torch sees no GPU" if wiring.GPU_DRIVER.exists() else ""
+        return f"the CPU: torch {torch.__version__} sees no GPU{hidden}", CPU, None
+    name, number = torch.cuda.get_device_name(), torch.cuda.device_count()
+    known = next((machine for machine in throughput.machines if machine in name), None)
+    unknown = "" if known else ", of which config/throughput.yaml knows nothing"
+    return f"{number} x {name}{unknown}", known, torch.cuda.get_device_properties(0).total_memory / 2**30
+
+
+def check_disk(table: Workflow, costs: list[RunCost], files: list[Wanted]) -> str:
+    """What the disks have free, against the estimate; UserError where that is less."""
+    results, resources = (_existing(table.root / name) for name in (table.results, "resources"))
+    kept = sum(cost.bytes for cost in costs) + max((cost.state for cost in costs), default=0)
+    texts = data_bytes(files)
+    if os.stat(results).st_dev == os.stat(resources).st_dev:
+        needs = {results: kept + texts}
+    else:
+        needs = {results: kept, resources: texts}
+    said = []
+    for folder, needed in needs.items():
+        free = shutil.disk_usage(folder).free
+        if free < needed:
+            raise UserError(
+                f"the disk of {folder} has {free / 1e9:.1f} GB free, and about {needed / 1e9:.1f} GB are needed; make "
+                "room, put results/ and resources/ on another disk by links, or choose fewer papers or seeds"
+            )
+        said.append(f"{folder} {free / 1e9:,.1f} GB free, about {needed / 1e9:.2g} GB needed")
+    return f"Disk: {'; '.join(said)}"
+
+
+def _existing(path: Path) -> Path:
+    """The folder, or the nearest one above it that is there."""
+    path = path.resolve()
+    return next(folder for folder in (path, *path.parents) if folder.is_dir())
+
+
+def check_data(table: Workflow, files: list[Wanted]) -> str:
+    """Whether every file can be got, without getting any; UserError where one cannot."""
+    mirror = table.config["data_mirror"]
+    weights = table.config["gpt2_weights"]
+    if weights not in ("skip", "hub") and not Path(weights).is_dir():
+        raise UserError(f"config: gpt2_weights is {weights}, which is no folder; name one, or skip or hub")
+    if mirror:
+        missing = [wanted for wanted in files if in_mirror(wanted, Path(mirror))[0] is None]
+        if missing:
+            raise UserError(
+                f"the data mirror {mirror} lacks {len(missing)} of {len(files)} files, {missing[0].name} of "
+                f"{missing[0].dataset} to begin with; fill it by `make fetch SCALE={table.scale} MIRROR={mirror}` "
+                "where there is a network, or leave out what needs them"
+            )
+        return f"Data: {len(files)} files to take from {mirror}, all there" if files else "Data: all there"
+    for wanted in files:
+        cached = published_path(wanted, table.root / CACHE)
+        if not wanted.file.urls and not cached.exists():
+            raise UserError(
+                f"{wanted.file.path} of {wanted.dataset} cannot be downloaded: {wanted.file.manual}; then put it at "
+                f"{cached}, or leave out what needs it"
+            )
+    return f"Data: {len(files)} files to download" if files else "Data: all there"

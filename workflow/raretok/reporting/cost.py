@@ -1,0 +1,77 @@
+"""What runs took: time, memory and speed of every training, as a csv and by paper for the page."""
+
+import argparse
+from pathlib import Path
+
+import pandas as pd
+
+from raretok.errors import UserError
+from raretok.files import atomic_path, read_json
+
+COLUMNS = [
+    *("paper", "experiment", "method", "seed", "device", "threads"),
+    *("seconds", "tokens", "tokens_per_second", "peak_memory_gib", "resumes"),
+]
+CPU = "CPU"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.add_argument("--metrics", type=Path, nargs="+", required=True, help="metrics.json of every run")
+    parser.add_argument("--output", type=Path, required=True, help="the csv to write")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Run the command `cost`."""
+    with atomic_path(arguments.output) as temporary:
+        costs(arguments.metrics).to_csv(temporary, index=False, lineterminator="\n")
+
+
+def costs(paths: list[Path]) -> pd.DataFrame:
+    """A row a run, sorted by run: seconds of its training with validations, also before it was interrupted.
+
+    Peak memory is of the GPU where there is one, else of the process. UserError for a file that is no metrics.json.
+    """
+    table = pd.DataFrame([_row(path) for path in paths], columns=COLUMNS)
+    return table.sort_values(["paper", "experiment", "method", "seed"], kind="stable")
+
+
+def read_costs(path: Path) -> pd.DataFrame:
+    """The table that `cost` wrote; UserError where there is none."""
+    if not path.exists():
+        raise UserError(f"{path} does not exist; make it with `snakemake {path}`.")
+    return pd.read_csv(path)
+
+
+def by_device(table: pd.DataFrame) -> list[dict]:
+    """The rows of one paper's runs as they are shown: one a kind of device, with hours of a core or a GPU."""
+    shown = []
+    for device, runs in table.groupby("device", sort=True):
+        on_cpu = device.startswith(CPU)
+        hours = (runs["seconds"] * (runs["threads"] if on_cpu else 1)).sum() / 3600
+        shown.append(
+            {
+                "device": device,
+                "runs": len(runs),
+                "hours": f"{hours:,.2f} {'core' if on_cpu else 'GPU'} hours",
+                "peak": f"{runs['peak_memory_gib'].max():.2f}",
+                "speed": f"{runs['tokens_per_second'].median():,.0f}",
+                "slowest": f"{runs['tokens_per_second'].min():,.0f}",
+                "fastest": f"{runs['tokens_per_second'].max():,.0f}",
+                "resumes": int(runs["resumes"].sum()),
+            }
+        )
+    return shown
+
+
+def _row(path: Path) -> list:
+    try:
+        run = read_json(path)["training"]
+        known = {name: run[name] for name in COLUMNS if name in run}
+        threads = run["settings"]["training"]["threads"]
+        speed = round(run["tokens"] / run["seconds"]) if run["seconds"] else 0
+        return [(known | {"threads": threads, "tokens_per_second": speed})[name] for name in COLUMNS]
+    except FileNotFoundError:
+        raise UserError(f"{path} does not exist; evaluate that run first.") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{path} is not the metrics.json of a run ({error!r}); delete it and evaluate again.") from None
