@@ -50,6 +50,8 @@ class Training:
         sources = digest_of(training_sources(part_names(self.settings["method"])))
         counts = None if outside_counts is None else hashlib.sha256(outside_counts.tobytes()).hexdigest()
         self.identity = {"run": run["hash"], "data": corpus.sha256, "sources": sources, "counts": counts}
+        # How the work was shared, for the record: runs trained in one job, and the job's wall time.
+        self.sharing = {"together": 1}
 
     def restore_finished(self) -> bool:
         """Put the final files in place if this training was finished before; whether it was."""
@@ -63,6 +65,12 @@ class Training:
 
         Raises UserError where settings do not fit, or the state belongs to another run.
         """
+        self.build(device, compile_model)
+        self.go_on(checkpoint.load_checkpoint(self.state, **self.identity))
+        self.clock = Clock(self.progress, self.steps)
+
+    def build(self, device: str, compile_model: bool) -> None:
+        """Make model, optimiser and data, as before the first update."""
         torch.manual_seed(self.settings["seed"])
         training = self.settings["training"]
         self.task = TASKS[self.corpus.kind](self.corpus, self.settings, device)
@@ -70,11 +78,9 @@ class Training:
         self.trainer = Trainer(self.settings, self.task.facts(), compile_model, self.outside_counts)
         self.snapshots = set(self.trainer.snapshot_steps)
         self.progress, self.best = Progress(), {}
-        self._resume()
-        self.clock = Clock(self.progress, self.steps)
 
-    def _resume(self) -> None:
-        saved = checkpoint.load_checkpoint(self.state, **self.identity)
+    def go_on(self, saved: tuple[dict, dict] | None) -> None:
+        """Go to a saved state: groups of tensors and facts, or None for a start from nothing."""
         if saved is None:
             checkpoint.drop_best(self.state)
             checkpoint.drop_validated(self.state)
@@ -82,7 +88,7 @@ class Training:
         groups, facts = saved
         self.progress = Progress(**facts["progress"])
         self.progress.resumes += 1
-        self._drop_old_weights()
+        self.drop_old_weights()
         if self.progress.best_step and not self.average:
             self.best = checkpoint.load_best(self.state, self.progress.best_step)
         self.trainer.load(groups)
@@ -91,13 +97,18 @@ class Training:
     def save(self) -> None:
         """Write the state, from which `start` continues exactly."""
         self.clock.stop()
-        if self.best:
-            checkpoint.save_best(self.state, self.best, self.progress.best_step)
+        self.save_best()
         facts = self.identity | {"progress": dataclasses.asdict(self.progress)}
         checkpoint.save_checkpoint(self.state, self.trainer.state(), facts)
-        self._drop_old_weights()
+        self.drop_old_weights()
 
-    def _drop_old_weights(self) -> None:
+    def save_best(self) -> None:
+        """Write the best weights, if there are any; call it before the checkpoint that names them is written."""
+        if self.best:
+            checkpoint.save_best(self.state, self.best, self.progress.best_step)
+
+    def drop_old_weights(self) -> None:
+        """Remove weights that no checkpoint names any more; call it after the checkpoint is written."""
         checkpoint.drop_best(self.state, keep=self.progress.best_step)
         checkpoint.drop_validated(self.state, keep=self.progress.kept)
 
@@ -118,11 +129,16 @@ class Training:
 
         Raises UserError when the loss is not finite.
         """
-        step = self.progress.step
         with parametrize.cached():
-            scores = self.task.validate(self.trainer.model, step, must_stop)
+            scores = self.task.validate(self.trainer.model, self.progress.step, must_stop)
         if scores is None:
             return False
+        self.note(scores)
+        return True
+
+    def note(self, scores: dict[str, float]) -> None:
+        """Take down the scores of a validation, and keep the weights if they are to be; see `validate`."""
+        step = self.progress.step
         if not math.isfinite(scores["valid"]):
             raise UserError(
                 f"the validation loss of {self.name} is {scores['valid']} at step {step}; {advice(self.state)}"
@@ -138,7 +154,6 @@ class Training:
                 self.best = weights
         if len(scores) > 1:
             log(f"step {step}: " + ", ".join(f"{split} {score:.4g}" for split, score in scores.items()))
-        return True
 
     def look(self) -> None:
         """Write down what is observed of the model between updates."""
@@ -184,7 +199,6 @@ class Training:
 
     def finish(self) -> None:
         """Write the final files; of the state only links to those stay."""
-        self.clock.stop()
         progress, state = self.progress, self.state
         checkpoint.gather_snapshots(
             state, self.trainer.snapshot_steps, self.output / "snapshots.safetensors", self.run["hash"]
@@ -193,7 +207,7 @@ class Training:
         if self.average:
             final = average_weights([checkpoint.load_validated(state, step) for step in progress.kept])
         facts = {"sources": self.identity["sources"], "counts": self.identity["counts"], "select": self.select}
-        facts["derived"] = self.task.derived()
+        facts |= self.sharing | {"derived": self.task.derived()}
         write_final_files(self.run, self.corpus, self.trainer, final, progress, self.output, facts)
         finished.keep(self.output, state / "finished")
         checkpoint.drop_state(state)

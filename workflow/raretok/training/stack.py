@@ -1,0 +1,180 @@
+"""Several trainings of one shape in lock-step: one model's operations, each on all of them.
+
+Every member is an ordinary `Training`, with its own data, gate, observations, progress and files. Its parameters and
+moments are slices of stacked tensors, so that all of it but an update and a validation is done as if it were alone.
+
+Shapes: M members, B sequences, T positions, N = B T, d width, V types.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from torch.func import functional_call, vmap
+from torch.nn import functional as F
+
+from raretok.models.stacked_output import StackedOutput
+from raretok.training.observation import MicroBatch
+from raretok.training.optimiser import Optimiser
+from raretok.training.stacked_optimiser import StackedOptimiser, treatment
+from raretok.training.trainer import Update
+from raretok.training.training import Training
+
+
+class Stack:
+    """M trainings whose settings differ in seed and method alone (`raretok.stacks.shape_of`), all built, none begun."""
+
+    def __init__(self, members: Sequence[Training]):
+        self.members = sorted(members, key=lambda member: embedding_treatment(member.trainer.optimiser))
+        self.trainers = [member.trainer for member in self.members]
+        first = self.trainers[0]
+        self.device, self.clip_norm = first.device, first.clip_norm
+        self.model, self.trunk = first.model, Trunk(first.model)
+        self.parameters = {
+            name: torch.stack([dict(trainer.model.named_parameters())[name].detach() for trainer in self.trainers])
+            for name, _ in first.model.named_parameters()
+        }
+        self.running = torch.zeros(len(members), 2, dtype=torch.float64, device=self.device)
+        for name, stacked in self.parameters.items():
+            for trainer, own in zip(self.trainers, stacked.unbind(), strict=True):
+                dict(trainer.model.named_parameters())[name].data = own
+            stacked.requires_grad_()
+        for trainer, own in zip(self.trainers, self.running.unbind(), strict=True):
+            trainer.running = own
+        self.optimiser = StackedOptimiser(self.parameters, [trainer.optimiser for trainer in self.trainers])
+        names = {parameter: name for name, parameter in first.model.named_parameters()}
+        self.input_name, self.output_name = names[first.model.input_weight], names[first.model.output_weight]
+        # Methods of one seed are trained on the same batches.
+        self.tasks = list({member.task.seed: member.task for member in self.members}.values())
+        seeds = [task.seed for task in self.tasks]
+        self.seed_of = torch.tensor([seeds.index(member.task.seed) for member in self.members], device=self.device)
+        types = len(first.model.output_weight)
+        self.first_row = torch.arange(0, len(members) * types, types, device=self.device)[:, None, None]
+        self.output: StackedOutput | None = None
+        self.penalised: list[bool] = []
+
+    def backward(self, step: int) -> Update:
+        """Clipped gradients of update `step` (from 0) of all members, left in the stacked parameters; M numbers each."""
+        inputs, targets = self.spread([task.draw(step) for task in self.tasks])
+        self.begin(step, inputs, targets)
+        x, hidden = self.hidden(inputs)
+        flat_hidden, flat_targets = hidden.detach().flatten(1, 2), targets.flatten(1)
+        gatings = {
+            k: trainer.gate.gates(flat_targets[k]) for k, trainer in enumerate(self.trainers) if trainer.gate is not None
+        }
+        gatings = {k: gating for k, gating in gatings.items() if gating is not None}
+        weight = self.parameters[self.output_name]
+        result = self.output_at(step)(flat_hidden, weight.detach(), flat_targets, inputs, gatings)
+        torch.autograd.backward([hidden, weight], [result.hidden.view_as(hidden), result.weight])
+        for k, trainer in enumerate(self.trainers):
+            if not trainer.observations:
+                continue
+            batch = MicroBatch(inputs[k].flatten(), flat_targets[k], flat_hidden[k], weight.detach()[k])
+            if trainer.keeps_gradients:
+                batch.logits_gradient, batch.input_gradient = result.logits[k], x.grad[k].flatten(0, 1)
+            trainer.show(batch)
+            for observation in trainer.observations.values():
+                observation.end()
+        self.running[:, 0] += result.nll
+        self.running[:, 1] += 1
+        return Update(result.loss, result.nll, self.clip())
+
+    def begin(self, step: int, inputs: torch.Tensor, targets: torch.Tensor) -> None:
+        """Count the targets of update `step` where a gate or an observation does."""
+        drawn = {}
+        for k, (member, trainer) in enumerate(zip(self.members, self.trainers, strict=True)):
+            if trainer.gate is None and not trainer.observations:
+                continue
+            key = member.task.seed, trainer.memory
+            if key not in drawn:
+                drawn[key] = member.task.leaving(step, trainer.memory)
+            trainer.begin([(inputs[k], targets[k])], step, drawn[key])
+
+    def output_at(self, step: int) -> StackedOutput:
+        """The output layer of update `step`; another one when a penalty has ended."""
+        methods = [trainer.method_at(step) for trainer in self.trainers]
+        penalised = [method.penalty is not None for method in methods]
+        if self.output is None or penalised != self.penalised:
+            self.output, self.penalised = StackedOutput(methods, self.device), penalised
+        return self.output
+
+    def hidden(self, inputs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Token embeddings and hidden vectors, M x B x T x d each, of inputs M x B x T."""
+        x = F.embedding(inputs + self.first_row, self.parameters[self.input_name].flatten(0, 1))
+        if x.requires_grad and any(trainer.keeps_gradients for trainer in self.trainers):
+            x.retain_grad()
+        inner = {
+            f"model.{name}": parameter
+            for name, parameter in self.parameters.items()
+            if name not in (self.input_name, self.output_name)
+        }
+        return x, vmap(lambda own, vectors: functional_call(self.trunk, own, (vectors,)))(inner, x)
+
+    def clip(self) -> torch.Tensor:
+        """Drop the gradients of frozen rows, clip each member's rest; returns the norms before clipping, M."""
+        for k, trainer in enumerate(self.trainers):
+            if trainer.frozen is not None:
+                for name in {self.input_name, self.output_name}:
+                    self.parameters[name].grad[k].masked_fill_(trainer.frozen[:, None], 0.0)
+        gradients = [parameter.grad for parameter in self.parameters.values()]
+        norms = torch.stack([torch.linalg.vector_norm(gradient.flatten(1), dim=1) for gradient in gradients])
+        norm = torch.linalg.vector_norm(norms, dim=0)
+        if self.clip_norm is not None:
+            # As torch.nn.utils.clip_grad_norm_.
+            factor = (self.clip_norm / (norm + 1e-6)).clamp_max(1)
+            for gradient in gradients:
+                gradient.mul_(factor.view(-1, *[1] * (gradient.dim() - 1)))
+        return norm
+
+    @torch.no_grad()
+    def step(self, learning_rate: float) -> None:
+        """Update the parameters of all members by their gradients, and clear those."""
+        kept = [
+            (self.parameters[name][k], self.parameters[name][k].clone(), trainer.frozen[:, None])
+            for k, trainer in enumerate(self.trainers)
+            if trainer.frozen is not None
+            for name in {self.input_name, self.output_name}
+        ]
+        self.optimiser.step(learning_rate)
+        for matrix, before, frozen in kept:
+            matrix.copy_(torch.where(frozen, before, matrix))
+
+    @torch.no_grad()
+    def validation_losses(self, step: int, must_stop: Callable[[], object]) -> list[float] | None:
+        """Mean plain cross-entropy of each member over its validation batches; None as `Task.validation_loss`."""
+        total, positions = 0.0, 0
+        for blocks in zip(*(task.validation_batches(step) for task in self.tasks), strict=True):
+            if must_stop():
+                return None
+            inputs, targets = self.spread(blocks)
+            logits = torch.bmm(self.hidden(inputs)[1].flatten(1, 2), self.parameters[self.output_name].transpose(1, 2))
+            nll = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none")
+            total = total + nll.view(len(self.members), -1).sum(dim=1).double()
+            positions += targets[0].numel()
+        return (total / positions).tolist()
+
+    def spread(self, blocks: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Inputs and targets of every member, M x B x T each, from those of every seed."""
+        together = self.tasks[0].put(np.stack([np.stack(block) for block in blocks]))
+        return together[self.seed_of].unbind(dim=1)
+
+
+class Trunk(torch.nn.Module):
+    """A decoder from its token embeddings on, as a module of its own."""
+
+    def __init__(self, model: torch.nn.Module):
+        super().__init__()
+        self.model = model
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Hidden vectors, B x T x d, of token embeddings B x T x d."""
+        return self.model.hidden(x)
+
+
+def embedding_treatment(optimiser: Optimiser) -> list[tuple[bool, float]]:
+    """How an optimiser treats the matrices whose rows are types: what members of a stack are ordered by."""
+    return [
+        treatment(optimiser, name)
+        for name, parameter in optimiser.parameters.items()
+        if any(parameter is matrix for matrix in optimiser.embeddings)
+    ]
