@@ -143,12 +143,16 @@ class Decoder(nn.Module):
         """Hidden vectors after the final norm, B x T x d, of token embeddings B x T x d."""
         if self.config.scale_embedding:
             x = x * math.sqrt(self.config.width)
-        x = x + self.positions[: x.shape[1]]
+        x = self.located(x)
         if self.config.dropout:
             x = F.dropout(x, self.config.dropout, self.training)
         for block in self.blocks:
             x = checkpoint(block, x, use_reentrant=False) if self._recomputes() else block(x)
         return self.final_norm(x)
+
+    def located(self, x: torch.Tensor) -> torch.Tensor:
+        """Token embeddings B x T x d with the vectors of their positions added."""
+        return x + self.positions[: x.shape[1]]
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """Plain logits of hidden vectors (... x d -> ... x V), the same for every method."""

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
-from torch.func import functional_call, vmap
 from torch.nn import functional as F
 
+from raretok.models.stacked_decoder import StackedDecoder
 from raretok.models.stacked_output import StackedOutput
 from raretok.training.observation import MicroBatch
 from raretok.training.optimiser import Optimiser
@@ -29,27 +29,18 @@ class Stack:
         self.trainers = [member.trainer for member in self.members]
         first = self.trainers[0]
         self.device, self.clip_norm = first.device, first.clip_norm
-        self.model, self.trunk = first.model, Trunk(first.model)
-        self.parameters = {
-            name: torch.stack([dict(trainer.model.named_parameters())[name].detach() for trainer in self.trainers])
-            for name, _ in first.model.named_parameters()
-        }
+        self.model = StackedDecoder([trainer.model for trainer in self.trainers])
+        self.parameters = dict(self.model.named_parameters())
         self.running = torch.zeros(len(members), 2, dtype=torch.float64, device=self.device)
-        for name, stacked in self.parameters.items():
-            for trainer, own in zip(self.trainers, stacked.unbind(), strict=True):
-                dict(trainer.model.named_parameters())[name].data = own
-            stacked.requires_grad_()
         for trainer, own in zip(self.trainers, self.running.unbind(), strict=True):
             trainer.running = own
         self.optimiser = StackedOptimiser(self.parameters, [trainer.optimiser for trainer in self.trainers])
-        names = {parameter: name for name, parameter in first.model.named_parameters()}
-        self.input_name, self.output_name = names[first.model.input_weight], names[first.model.output_weight]
+        # The matrices whose rows are types: one when tied.
+        self.embeddings = list({id(matrix): matrix for matrix in (self.model.input_weight, self.model.output_weight)}.values())
         # Methods of one seed are trained on the same batches.
         self.tasks = list({member.task.seed: member.task for member in self.members}.values())
         seeds = [task.seed for task in self.tasks]
         self.seed_of = torch.tensor([seeds.index(member.task.seed) for member in self.members], device=self.device)
-        types = len(first.model.output_weight)
-        self.first_row = torch.arange(0, len(members) * types, types, device=self.device)[:, None, None]
         self.output: StackedOutput | None = None
         self.penalised: list[bool] = []
 
@@ -57,13 +48,16 @@ class Stack:
         """Clipped gradients of update `step` (from 0) of all members, left in the stacked parameters; M numbers each."""
         inputs, targets = self.spread([task.draw(step) for task in self.tasks])
         self.begin(step, inputs, targets)
-        x, hidden = self.hidden(inputs)
-        flat_hidden, flat_targets = hidden.detach().flatten(1, 2), targets.flatten(1)
+        x = self.model.embeddings(inputs)
+        if any(trainer.keeps_gradients for trainer in self.trainers):
+            x.retain_grad()
+        hidden = self.model.hidden(x)
+        flat_hidden, flat_targets = self.by_member(hidden.detach()), targets.flatten(1)
         gatings = {
             k: trainer.gate.gates(flat_targets[k]) for k, trainer in enumerate(self.trainers) if trainer.gate is not None
         }
         gatings = {k: gating for k, gating in gatings.items() if gating is not None}
-        weight = self.parameters[self.output_name]
+        weight = self.model.output_weight
         result = self.output_at(step)(flat_hidden, weight.detach(), flat_targets, inputs, gatings)
         torch.autograd.backward([hidden, weight], [result.hidden.view_as(hidden), result.weight])
         for k, trainer in enumerate(self.trainers):
@@ -71,7 +65,7 @@ class Stack:
                 continue
             batch = MicroBatch(inputs[k].flatten(), flat_targets[k], flat_hidden[k], weight.detach()[k])
             if trainer.keeps_gradients:
-                batch.logits_gradient, batch.input_gradient = result.logits[k], x.grad[k].flatten(0, 1)
+                batch.logits_gradient, batch.input_gradient = result.logits[k], self.by_member(x.grad)[k]
             trainer.show(batch)
             for observation in trainer.observations.values():
                 observation.end()
@@ -98,24 +92,16 @@ class Stack:
             self.output, self.penalised = StackedOutput(methods, self.device), penalised
         return self.output
 
-    def hidden(self, inputs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Token embeddings and hidden vectors, M x B x T x d each, of inputs M x B x T."""
-        x = F.embedding(inputs + self.first_row, self.parameters[self.input_name].flatten(0, 1))
-        if x.requires_grad and any(trainer.keeps_gradients for trainer in self.trainers):
-            x.retain_grad()
-        inner = {
-            f"model.{name}": parameter
-            for name, parameter in self.parameters.items()
-            if name not in (self.input_name, self.output_name)
-        }
-        return x, vmap(lambda own, vectors: functional_call(self.trunk, own, (vectors,)))(inner, x)
+    def by_member(self, vectors: torch.Tensor) -> torch.Tensor:
+        """What MB x T x d holds of each member, M x N x d."""
+        return vectors.view(len(self.members), -1, vectors.shape[-1])
 
     def clip(self) -> torch.Tensor:
         """Drop the gradients of frozen rows, clip each member's rest; returns the norms before clipping, M."""
         for k, trainer in enumerate(self.trainers):
             if trainer.frozen is not None:
-                for name in {self.input_name, self.output_name}:
-                    self.parameters[name].grad[k].masked_fill_(trainer.frozen[:, None], 0.0)
+                for matrix in self.embeddings:
+                    matrix.grad[k].masked_fill_(trainer.frozen[:, None], 0.0)
         gradients = [parameter.grad for parameter in self.parameters.values()]
         norms = torch.stack([torch.linalg.vector_norm(gradient.flatten(1), dim=1) for gradient in gradients])
         norm = torch.linalg.vector_norm(norms, dim=0)
@@ -130,10 +116,10 @@ class Stack:
     def step(self, learning_rate: float) -> None:
         """Update the parameters of all members by their gradients, and clear those."""
         kept = [
-            (self.parameters[name][k], self.parameters[name][k].clone(), trainer.frozen[:, None])
+            (matrix[k], matrix[k].clone(), trainer.frozen[:, None])
             for k, trainer in enumerate(self.trainers)
             if trainer.frozen is not None
-            for name in {self.input_name, self.output_name}
+            for matrix in self.embeddings
         ]
         self.optimiser.step(learning_rate)
         for matrix, before, frozen in kept:
@@ -147,7 +133,7 @@ class Stack:
             if must_stop():
                 return None
             inputs, targets = self.spread(blocks)
-            logits = torch.bmm(self.hidden(inputs)[1].flatten(1, 2), self.parameters[self.output_name].transpose(1, 2))
+            logits = self.model.logits(self.by_member(self.model(inputs)))
             nll = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none")
             total = total + nll.view(len(self.members), -1).sum(dim=1).double()
             positions += targets[0].numel()
@@ -157,18 +143,6 @@ class Stack:
         """Inputs and targets of every member, M x B x T each, from those of every seed."""
         together = self.tasks[0].put(np.stack([np.stack(block) for block in blocks]))
         return together[self.seed_of].unbind(dim=1)
-
-
-class Trunk(torch.nn.Module):
-    """A decoder from its token embeddings on, as a module of its own."""
-
-    def __init__(self, model: torch.nn.Module):
-        super().__init__()
-        self.model = model
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Hidden vectors, B x T x d, of token embeddings B x T x d."""
-        return self.model.hidden(x)
 
 
 def embedding_treatment(optimiser: Optimiser) -> list[tuple[bool, float]]:

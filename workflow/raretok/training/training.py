@@ -67,6 +67,8 @@ class Training:
         """
         self.build(device, compile_model)
         self.go_on(checkpoint.load_checkpoint(self.state, **self.identity))
+        if self.progress.resumes:
+            log(f"continuing {self.name} at step {self.progress.step} of {self.steps}")
         self.clock = Clock(self.progress, self.steps)
 
     def build(self, device: str, compile_model: bool) -> None:
@@ -92,7 +94,6 @@ class Training:
         if self.progress.best_step and not self.average:
             self.best = checkpoint.load_best(self.state, self.progress.best_step)
         self.trainer.load(groups)
-        log(f"continuing {self.name} at step {self.progress.step} of {self.steps}")
 
     def save(self) -> None:
         """Write the state, from which `start` continues exactly."""
