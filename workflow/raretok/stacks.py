@@ -81,7 +81,9 @@ def read_stack(text: str) -> Stack:
     """
     try:
         if text.startswith("@"):
-            runs = [json.loads(line) for line in Path(text[1:]).read_text(encoding="utf-8").splitlines() if line.strip()]
+            runs = [
+                json.loads(line) for line in Path(text[1:]).read_text(encoding="utf-8").splitlines() if line.strip()
+            ]
         else:
             described = json.loads(text)
             runs = [run | {"settings": described["settings"] | run["settings"]} for run in described["runs"]]

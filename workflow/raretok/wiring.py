@@ -7,14 +7,16 @@ import json
 import os
 import re
 import sys
+from functools import cached_property
 from pathlib import Path
 
 from raretok import runs
 from raretok.data import catalogue
 from raretok.errors import UserError
 from raretok.methods import part_names
-from raretok.runs import Run, RunTable
+from raretok.runs import STATE_FOLDER, Run, RunTable
 from raretok.sources import all_sources, sources_of, training_sources
+from raretok.stacks import Stack, plan
 
 # Present where an NVIDIA driver is loaded; asking torch would cost every dry run its import.
 GPU_DRIVER = Path("/dev/nvidiactl")
@@ -22,6 +24,9 @@ GPU_DRIVER = Path("/dev/nvidiactl")
 # and a copy of all that while it is written. A further attempt gets as much again.
 BASE_MEGABYTES = 1500
 BYTES_PER_PARAMETER = 36
+# What runs trained together keep of a forward pass, where that is not in a GPU's memory: for each token, layer and
+# dimension.
+BYTES_PER_ACTIVATION = 160
 # What an alignment takes at first; WMT14's takes the attempts after it.
 ALIGNMENT_MEGABYTES = 4000
 # Types of a vocabulary, where the config does not say how many: GPT-2's, AfroMT's, and the words of WikiText-103.
@@ -84,6 +89,8 @@ class Workflow(RunTable):
     def check(self) -> None:
         """Resolve every run now: a mistake in a method is one sentence here, and a stack trace inside a rule."""
         len(self.runs)
+        if self.config["together"] > 1 and self.config.get("processes", 1) > 1:
+            raise UserError("config: together and processes are both above 1; runs trained together have one process")
 
     @property
     def wildcards(self) -> dict[str, str]:
@@ -165,7 +172,7 @@ class Workflow(RunTable):
     def state_of(self, wildcards) -> str:
         """Where a job keeps the state of its unfinished training."""
         run = self.run_of(wildcards)
-        return f"{self.results}/state/{run.name}/{run.hash}"
+        return f"{self.results}/{STATE_FOLDER.format(**vars(run))}"
 
     def manifest_of(self, wildcards) -> str:
         """Manifest of the corpus that a job trains or evaluates on."""
@@ -179,6 +186,49 @@ class Workflow(RunTable):
         """Memory of a training or a measurement in MB, an estimate from its model's size, more at every attempt."""
         parameters = parameters_at_most(self.run_of(wildcards).settings)
         return (BASE_MEGABYTES + parameters * BYTES_PER_PARAMETER // 10**6) * attempt
+
+    # Runs trained together: a stack's job keeps the files of each of its runs, and leaves a mark for its `train`.
+
+    @cached_property
+    def stacks(self) -> list[Stack]:
+        """The runs that are trained together, none where config says `together: 1`."""
+        together = self.config["together"]
+        return plan(self.runs.values(), together) if together > 1 else []
+
+    @cached_property
+    def marked(self) -> dict[str, Stack]:
+        """The stack of every run that is in one, by the run's mark."""
+        return {mark: stack for stack in self.stacks for mark in self.marks(stack)}
+
+    def mark(self, run: Run) -> str:
+        """What a stack's job makes for the `train` of a run."""
+        return f"{self.results}/state/{run.name}/together"
+
+    def marks(self, stack: Stack) -> list[str]:
+        """The marks of a stack's runs."""
+        return [self.mark(run) for run in stack.runs]
+
+    def mark_of(self, wildcards) -> list[str]:
+        """The mark that a job's run waits for, where it is trained together with others."""
+        mark = self.mark(self.run_of(wildcards))
+        return [mark] if mark in self.marked else []
+
+    def stack_of(self, wildcards, output) -> str:
+        """The runs of a stack's job; a function of its marks, so that another choice of runs is no other parameter."""
+        return self.marked[output[0]].json()
+
+    def stack_memory(self, stack: Stack, wildcards, attempt: int) -> int:
+        """Memory of a stack's job in MB, an estimate, more at every attempt."""
+        settings = stack.runs[0].settings
+        model, tokens = settings["model"], settings["training"]["batch_size"] * settings["model"]["context"]
+        size = parameters_at_most(settings) * BYTES_PER_PARAMETER
+        if not self.gpus:
+            size += tokens * model["layers"] * model["width"] * BYTES_PER_ACTIVATION
+        return (BASE_MEGABYTES + len(stack.runs) * size // 10**6) * attempt
+
+    def gpus_of(self, wildcards, attempt: int) -> int:
+        """GPUs that a training asks for: none at first for a run that a stack's job has trained already."""
+        return 0 if attempt == 1 and self.mark_of(wildcards) else self.gpus
 
     def evaluation_of(self, wildcards) -> str:
         """How a job's run is evaluated, as canonical JSON."""

@@ -14,10 +14,15 @@ OUTPUTS:
     snapshots    = results/<scale>/runs/<experiment>/<method>/seed<k>/snapshots.safetensors
     training     = results/<scale>/runs/<experiment>/<method>/seed<k>/training.json
 
+Where config says `together`, a job train_together_<n> for each stack of runs comes before: it trains them at once and
+keeps the files of each beside its state, from where its `train` puts them in place.
+
 The state of an unfinished training lies in results/<scale>/state/<experiment>/<method>/seed<k>/<run hash>/, which no
 rule declares: Snakemake deletes declared outputs before every attempt, and an interrupted training must find its
 state again.
 """
+
+from functools import partial
 
 
 rule train:
@@ -30,6 +35,8 @@ rule train:
         manifest=TABLE.manifest_of,
         counts=TABLE.outside_counts_of,
         sources=TABLE.training_sources_of,
+        # Nothing newer in it: it only says that the run's files are kept beside its state.
+        together=ancient(TABLE.mark_of),
     output:
         model="<run>/model.safetensors",
         last="<run>/last.safetensors",
@@ -44,7 +51,7 @@ rule train:
         "../../envs/raretok.yaml"
     threads: TABLE.threads_of
     resources:
-        gpu=TABLE.gpus,
+        gpu=TABLE.gpus_of,
         mem_mb=TABLE.memory_of,
         # No parameters: the hardware and how often the state is saved change no result.
         device=TABLE.config["device"],
@@ -65,3 +72,43 @@ rule train:
             --checkpoint-seconds {resources.checkpoint_seconds} \
             >>{log:q} 2>&1
         """
+
+
+for number, stack in enumerate(TABLE.stacks, 1):
+
+    rule:
+        """
+        Train runs of one shape together, each as if it were alone
+          - runs that are finished are left out, those whose loss is not finite are left to their own `train`
+        """
+        name:
+            f"train_together_{number}"
+        input:
+            # No run is trained again because of a stack: what its results depend on are inputs of its `train`.
+            manifest=ancient(f"<results>/data/{stack.runs[0].settings['corpus']['name']}/manifest.json"),
+        output:
+            [temp(touch(mark)) for mark in TABLE.marks(stack)],
+        log:
+            f"<logs>/train/together/{stack.hash}.txt",
+        retries: 2
+        conda:
+            "../../envs/raretok.yaml"
+        threads: stack.runs[0].settings["training"]["threads"]
+        resources:
+            gpu=TABLE.gpus,
+            mem_mb=partial(TABLE.stack_memory, stack),
+            device=TABLE.config["device"],
+            checkpoint_seconds=TABLE.config["checkpoint_seconds"],
+        params:
+            runs=TABLE.stack_of,
+            results=TABLE.results,
+        shell:
+            """
+            exec python -m raretok train-together \
+                --runs {params.runs:q} \
+                --manifest {input.manifest:q} \
+                --results {params.results:q} \
+                --device {resources.device:q} \
+                --checkpoint-seconds {resources.checkpoint_seconds} \
+                >>{log:q} 2>&1
+            """

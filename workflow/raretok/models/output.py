@@ -130,7 +130,7 @@ def is_on_tokens(penalty) -> bool:
 def token_losses(method, outputs: Outputs) -> tuple[torch.Tensor, torch.Tensor | None]:
     """A method's loss, and its penalty on tokens where it has one, summed over positions, with their gradients.
 
-    The penalty is of the plain logits; the method's perturbation and temperature change those of `outputs` for the loss.
+    The penalty is of the plain logits; the method's perturbation and temperature change them for its loss.
     """
     penalty = method.penalty.token_loss(outputs).sum() if is_on_tokens(method.penalty) else None
     if method.perturbation is not None:

@@ -28,8 +28,8 @@ Name = tuple[str, str]
 class StackedResult:
     """Losses and gradients of M models.
 
-    loss, nll: M, means over positions, of the method and of plain cross-entropy. hidden: M x N x d, weight: M x V x d and
-    logits: M x N x V, gradients of the loss; that of the logits before any gate.
+    loss, nll: M, means over positions, of the method and of plain cross-entropy. hidden: M x N x d, weight: M x V x d
+    and logits: M x N x V, gradients of the loss; that of the logits before any gate.
     """
 
     loss: torch.Tensor
@@ -143,8 +143,8 @@ class Family:
         return [dataclasses.replace(part, is_mapped=False) for part in parts.values()]
 
     def gradients(self, z, hidden, weight, targets, inputs, scale: float):
-        """Of k models: loss (k), and its gradients of the logits, of a penalty on tokens alone of the logits, and past the
-        logits of hidden vectors and weight; each None where there is none.
+        """Loss (k) of k models, and gradients: of the logits, of the logits by a penalty on tokens, and of hidden vectors
+        and weight past the logits; each None where there is none.
 
         scale: what a sum over positions is multiplied by.
         """

@@ -36,7 +36,9 @@ class Stack:
             trainer.running = own
         self.optimiser = StackedOptimiser(self.parameters, [trainer.optimiser for trainer in self.trainers])
         # The matrices whose rows are types: one when tied.
-        self.embeddings = list({id(matrix): matrix for matrix in (self.model.input_weight, self.model.output_weight)}.values())
+        self.embeddings = list(
+            {id(matrix): matrix for matrix in (self.model.input_weight, self.model.output_weight)}.values()
+        )
         # Methods of one seed are trained on the same batches.
         self.tasks = list({member.task.seed: member.task for member in self.members}.values())
         seeds = [task.seed for task in self.tasks]
@@ -45,7 +47,7 @@ class Stack:
         self.penalised: list[bool] = []
 
     def backward(self, step: int) -> Update:
-        """Clipped gradients of update `step` (from 0) of all members, left in the stacked parameters; M numbers each."""
+        """Clipped gradients of update `step` (from 0), left in the stacked parameters; losses and norms of M members."""
         inputs, targets = self.spread([task.draw(step) for task in self.tasks])
         self.begin(step, inputs, targets)
         x = self.model.embeddings(inputs)
@@ -54,7 +56,9 @@ class Stack:
         hidden = self.model.hidden(x)
         flat_hidden, flat_targets = self.by_member(hidden.detach()), targets.flatten(1)
         gatings = {
-            k: trainer.gate.gates(flat_targets[k]) for k, trainer in enumerate(self.trainers) if trainer.gate is not None
+            k: trainer.gate.gates(flat_targets[k])
+            for k, trainer in enumerate(self.trainers)
+            if trainer.gate is not None
         }
         gatings = {k: gating for k, gating in gatings.items() if gating is not None}
         weight = self.model.output_weight

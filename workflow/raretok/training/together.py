@@ -7,6 +7,7 @@ run's own `train` finds them there and puts them in place.
 import dataclasses
 import time
 from collections.abc import Callable, Collection
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -117,11 +118,11 @@ class Job:
             if belongs(training, output, begun)
         ]
         self.failed: list[str] = []
+        for member in list(self.members):
+            self.attempt(member, partial(member.build, device, False))
         self.progress, self.number = Progress(), len(self.members)
         if not self.members:
             return
-        for member in self.members:
-            member.build(device, False)
         self.stack = Stack(self.members)
         self._go_on(saved)
         self.clock = Clock(self.progress, self.members[0].steps)
@@ -168,7 +169,7 @@ class Job:
             return False
         for member, loss in zip(self.stack.members, losses, strict=True):
             if member in self.members:
-                self.attempt(member, lambda member=member, loss=loss: member.note({"valid": loss}))
+                self.attempt(member, partial(member.note, {"valid": loss}))
         return True
 
     def check(self, update: Update) -> Update:
@@ -177,7 +178,7 @@ class Job:
         if not numbers.isfinite().all():
             for member, own in zip(self.stack.members, numbers.unbind(dim=1), strict=True):
                 if member in self.members:
-                    self.attempt(member, lambda member=member, own=own: member.check(Update(*own)))
+                    self.attempt(member, partial(member.check, Update(*own)))
         return Update(*numbers)
 
     def attempt(self, member: Training, action: Callable[[], None]) -> None:

@@ -7,7 +7,9 @@ from pathlib import Path
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    parser.add_argument("--runs", required=True, help="@FILE: lines of `raretok runs --json` that differ in seed and method")
+    parser.add_argument(
+        "--runs", required=True, help="@FILE: lines of `raretok runs --json` that differ in seed and method"
+    )
     parser.add_argument("--manifest", type=Path, required=True, help="manifest.json of the prepared corpus")
     parser.add_argument("--results", type=Path, required=True, help="folder of the results, with runs/ and state/")
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda (default: %(default)s)")
