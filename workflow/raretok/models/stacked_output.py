@@ -143,8 +143,8 @@ class Family:
         return [dataclasses.replace(part, is_mapped=False) for part in parts.values()]
 
     def gradients(self, z, hidden, weight, targets, inputs, scale: float):
-        """Loss (k) of k models, and gradients: of the logits, of the logits by a penalty on tokens, and of hidden vectors
-        and weight past the logits; each None where there is none.
+        """Loss (k) of k models, and gradients: of logits, of logits by a penalty on tokens, and of hidden vectors and
+        weight past the logits; each None where there is none.
 
         scale: what a sum over positions is multiplied by.
         """

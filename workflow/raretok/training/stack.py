@@ -47,7 +47,7 @@ class Stack:
         self.penalised: list[bool] = []
 
     def backward(self, step: int) -> Update:
-        """Clipped gradients of update `step` (from 0), left in the stacked parameters; losses and norms of M members."""
+        """Clipped gradients of update `step` (from 0), left in the stacked parameters; M losses and norms."""
         inputs, targets = self.spread([task.draw(step) for task in self.tasks])
         self.begin(step, inputs, targets)
         x = self.model.embeddings(inputs)

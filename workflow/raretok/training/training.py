@@ -214,7 +214,7 @@ class Training:
         checkpoint.drop_state(state)
         rate = progress.tokens / max(progress.seconds, 1e-9)
         log(
-            f"finished {self.steps} steps in {progress.seconds:.0f} s, {rate:,.0f} tokens/s; "
+            f"{self.name}: finished {self.steps} steps in {progress.seconds:.0f} s, {rate:,.0f} tokens/s; "
             f"best step {progress.best_step}"
         )
 
