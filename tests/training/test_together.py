@@ -92,7 +92,7 @@ def test_every_method_equals_its_single_run(tmp_path, corpus, tied):
     runs = [
         run_of(name, method, seed, model={"tied": tied})
         for name, method in methods(tied).items()
-        for seed in ((3, 4) if name in ("baseline", "agg_a0.2", "threshold_m1_se") else (3,))
+        for seed in ((3, 4) if name in ("baseline", "agg_a0.2", "threshold_m1_se", "untied_se") else (3,))
     ]
     members = [Training(vars(run), corpus, tmp_path / run.hash, tmp_path / run.hash) for run in runs]
     for member in members:

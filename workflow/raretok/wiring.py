@@ -7,15 +7,16 @@ import json
 import os
 import re
 import sys
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 from raretok import runs
 from raretok.data import catalogue
 from raretok.errors import UserError
+from raretok.files import read_json
 from raretok.methods import part_names
 from raretok.runs import STATE_FOLDER, Run, RunTable
-from raretok.sources import all_sources, sources_of, training_sources
+from raretok.sources import all_sources, digest_of, sources_of, training_sources
 from raretok.stacks import Stack, plan
 
 # Present where an NVIDIA driver is loaded; asking torch would cost every dry run its import.
@@ -190,32 +191,42 @@ class Workflow(RunTable):
     # Runs trained together: a stack's job keeps the files of each of its runs, and leaves a mark for its `train`.
 
     @cached_property
-    def stacks(self) -> list[Stack]:
-        """The runs that are trained together, none where config says `together: 1`."""
+    def stacks(self) -> dict[str, Stack]:
+        """The runs that are trained together, by the name of their rule; none where config says `together: 1`."""
         together = self.config["together"]
-        return plan(self.runs.values(), together) if together > 1 else []
-
-    @cached_property
-    def marked(self) -> dict[str, Stack]:
-        """The stack of every run that is in one, by the run's mark."""
-        return {mark: stack for stack in self.stacks for mark in self.marks(stack)}
+        stacks = plan(self.runs.values(), together) if together > 1 else []
+        return {f"train_together_{number}": stack for number, stack in enumerate(stacks, 1) if self.marks(stack)}
 
     def mark(self, run: Run) -> str:
-        """What a stack's job makes for the `train` of a run."""
-        return f"{self.results}/state/{run.name}/together"
+        """What a stack's job makes for the `train` of a run. It stays, and so stays an input of that run's files.
+
+        Another run or other code has another mark: what is there already makes no stack's job run again.
+        """
+        return f"{self.folder(run)}/together-{run.hash}-{training_digest(run)[:8]}"
 
     def marks(self, stack: Stack) -> list[str]:
-        """The marks of a stack's runs."""
-        return [self.mark(run) for run in stack.runs]
+        """The marks of a stack's runs, but of those that were trained alone: they are not asked to wait for one."""
+        return [self.mark(run) for run in stack.runs if Path(self.mark(run)).exists() or not self.is_trained(run)]
+
+    @cached_property
+    def stack_of_mark(self) -> dict[str, Stack]:
+        """The stack whose job makes a mark."""
+        return {mark: stack for stack in self.stacks.values() for mark in self.marks(stack)}
+
+    def is_trained(self, run: Run) -> bool:
+        """Whether the files of a run are there, made by this code on whatever machine."""
+        path = Path(self.folder(run)) / "training.json"
+        record = read_json(path) if path.exists() else {}
+        return (record.get("hash"), record.get("sources")) == (run.hash, training_digest(run))
 
     def mark_of(self, wildcards) -> list[str]:
-        """The mark that a job's run waits for, where it is trained together with others."""
+        """The mark of a job's run, where it is, or is to be, trained together with others."""
         mark = self.mark(self.run_of(wildcards))
-        return [mark] if mark in self.marked else []
+        return [mark] if mark in self.stack_of_mark or Path(mark).exists() else []
 
-    def stack_of(self, wildcards, output) -> str:
+    def runs_of(self, wildcards, output) -> str:
         """The runs of a stack's job; a function of its marks, so that another choice of runs is no other parameter."""
-        return self.marked[output[0]].json()
+        return self.stack_of_mark[output[0]].json()
 
     def stack_memory(self, stack: Stack, wildcards, attempt: int) -> int:
         """Memory of a stack's job in MB, an estimate, more at every attempt."""
@@ -228,7 +239,7 @@ class Workflow(RunTable):
 
     def gpus_of(self, wildcards, attempt: int) -> int:
         """GPUs that a training asks for: none at first for a run that a stack's job has trained already."""
-        return 0 if attempt == 1 and self.mark_of(wildcards) else self.gpus
+        return 0 if attempt == 1 and self.mark(self.run_of(wildcards)) in self.stack_of_mark else self.gpus
 
     def evaluation_of(self, wildcards) -> str:
         """How a job's run is evaluated, as canonical JSON."""
@@ -468,6 +479,16 @@ def parameters_at_most(settings: dict) -> int:
     else:
         blocks, matrices = 12 * model["layers"], 1 if model.get("tied", True) else 2
     return matrices * types * model["width"] + blocks * model["width"] ** 2
+
+
+def training_digest(run: Run) -> str:
+    """What names the code that decides the training of a run, as its results say it."""
+    return _digest_of_parts(tuple(part_names(run.settings["method"])))
+
+
+@cache
+def _digest_of_parts(parts: tuple[str, ...]) -> str:
+    return digest_of(training_sources(parts))
 
 
 def load(config: dict, root: Path | str = ".") -> Workflow:

@@ -15,7 +15,8 @@ OUTPUTS:
     training     = results/<scale>/runs/<experiment>/<method>/seed<k>/training.json
 
 Where config says `together`, a job train_together_<n> for each stack of runs comes before: it trains them at once and
-keeps the files of each beside its state, from where its `train` puts them in place.
+keeps the files of each beside its state, from where its `train` puts them in place. The mark that it leaves in a run's
+folder says so, and stays: how a run was trained is no reason to train it again.
 
 The state of an unfinished training lies in results/<scale>/state/<experiment>/<method>/seed<k>/<run hash>/, which no
 rule declares: Snakemake deletes declared outputs before every attempt, and an interrupted training must find its
@@ -35,7 +36,7 @@ rule train:
         manifest=TABLE.manifest_of,
         counts=TABLE.outside_counts_of,
         sources=TABLE.training_sources_of,
-        # Nothing newer in it: it only says that the run's files are kept beside its state.
+        # Its time says nothing: it stands for files that are kept beside the run's state.
         together=ancient(TABLE.mark_of),
     output:
         model="<run>/model.safetensors",
@@ -74,7 +75,7 @@ rule train:
         """
 
 
-for number, stack in enumerate(TABLE.stacks, 1):
+for name, stack in TABLE.stacks.items():
 
     rule:
         """
@@ -82,12 +83,12 @@ for number, stack in enumerate(TABLE.stacks, 1):
           - runs that are finished are left out, those whose loss is not finite are left to their own `train`
         """
         name:
-            f"train_together_{number}"
+            name
         input:
-            # No run is trained again because of a stack: what its results depend on are inputs of its `train`.
+            # Only what must be there: a stack's job runs for the sake of a `train` alone.
             manifest=ancient(f"<results>/data/{stack.runs[0].settings['corpus']['name']}/manifest.json"),
         output:
-            [temp(touch(mark)) for mark in TABLE.marks(stack)],
+            touch(TABLE.marks(stack)),
         log:
             f"<logs>/train/together/{stack.hash}.txt",
         retries: 2
@@ -100,7 +101,7 @@ for number, stack in enumerate(TABLE.stacks, 1):
             device=TABLE.config["device"],
             checkpoint_seconds=TABLE.config["checkpoint_seconds"],
         params:
-            runs=TABLE.stack_of,
+            runs=TABLE.runs_of,
             results=TABLE.results,
         shell:
             """
