@@ -52,14 +52,27 @@ class Training:
 
     hang: (part of a path, number of the write of such a path that hangs, file that appears then). code: a program
     to run in place of `python -m raretok`, with its first arguments; such a process is not forked. further: more
-    arguments.
+    arguments. command, places: another command that trains, and where it puts things.
     """
 
-    def __init__(self, folder, manifest, run_json, hang=None, code=None, checkpoint_steps=20, log=None, further=()):
+    def __init__(
+        self,
+        folder,
+        manifest,
+        run_json,
+        hang=None,
+        code=None,
+        checkpoint_steps=20,
+        log=None,
+        further=(),
+        command="train",
+        places=None,
+    ):
         self.output, self.state = folder / "output", folder / "state"
         self.log = log or folder / "log.txt"
-        arguments = ["train", "--run", run_json, "--manifest", str(manifest)]
-        arguments += ["--output", str(self.output), "--state", str(self.state), "--device", "cpu"]
+        arguments = [command, "--run" if command == "train" else "--runs", run_json, "--manifest", str(manifest)]
+        arguments += places or ["--output", str(self.output), "--state", str(self.state)]
+        arguments += ["--device", "cpu"]
         arguments += ["--checkpoint-steps", str(checkpoint_steps), *further]
         self.log.touch()
         if code:

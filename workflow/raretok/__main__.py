@@ -36,6 +36,7 @@ COMMANDS = {
         "check devices, disk and data before anything long, and print the plan",
     ),
     "train": ("raretok.training.command", "train one run, continuing where an interrupted one stopped"),
+    "train-together": ("raretok.training.together_command", "train several runs of one shape in one job"),
     "evaluate": ("raretok.evaluation.command", "measure one trained run"),
     "compare": ("raretok.evaluation.compare_command", "test whether translations of two systems differ by chance"),
     "measure-gpt2": ("raretok.evaluation.margins", "effective margin and alpha of a GPT-2 checkpoint"),

@@ -23,6 +23,8 @@ HASH_DIGITS = 16
 # How a run is named in paths, with the wildcards of the rules, and where its final files lie below the results.
 RUN_NAME = "{experiment}/{method}/seed{seed}"
 RUN_FOLDER = f"runs/{RUN_NAME}"
+# Where the state of a run's unfinished training lies.
+STATE_FOLDER = f"state/{RUN_NAME}/{{hash}}"
 # Keys of a method that are no part of its mathematics: its name for people, and overrides of the experiment.
 OVERRIDES = ("model", "training", "corpus")
 

@@ -7,6 +7,7 @@ What is loaded by a name from config (a method's part, a paper's figures) no imp
 import ast
 import hashlib
 import importlib.util
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -49,7 +50,7 @@ def all_sources(*modules: str) -> list[str]:
     return sorted({path for module in modules for path in sources_of(module)})
 
 
-def training_sources(parts: list[str]) -> list[str]:
+def training_sources(parts: Iterable[str]) -> list[str]:
     """Files that can change what a training gives, with a method made of `parts` (files of raretok/methods)."""
     return all_sources("raretok.training.loop", *(f"raretok.methods.{name}" for name in parts))
 
@@ -58,7 +59,7 @@ def digest_of(paths: list[str]) -> str:
     """sha256 of what `paths` say as programs: comments and layout do not count."""
     digest = hashlib.sha256()
     for path in paths:
-        digest.update(ast.unparse(_parse(PACKAGE.parents[1] / path)).encode())
+        digest.update(_said(PACKAGE.parents[1] / path))
     return digest.hexdigest()
 
 
@@ -101,6 +102,12 @@ def imports_of(module: str) -> frozenset[str]:
 def holds_code(module: str) -> bool:
     """Whether more than a docstring stands in the file of `module`."""
     return any(not isinstance(node, ast.Expr) for node in _parse(file_of(module)).body)
+
+
+@cache
+def _said(file: Path) -> bytes:
+    """A file as a program."""
+    return ast.unparse(_parse(file)).encode()
 
 
 @cache

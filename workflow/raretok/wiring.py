@@ -7,26 +7,21 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable
+from functools import cache, cached_property
 from pathlib import Path
 
 from raretok import runs
 from raretok.data import catalogue
 from raretok.errors import UserError
+from raretok.files import read_json
+from raretok.hardware import Hardware
 from raretok.methods import part_names
-from raretok.runs import Run, RunTable
-from raretok.size import size_of
-from raretok.sources import all_sources, sources_of, training_sources
-
-# Present where an NVIDIA driver is loaded; asking torch would cost every dry run its import.
-GPU_DRIVER = Path("/dev/nvidiactl")
-# What a job of any size takes, and what it takes for each parameter: weights, gradients, two moments, the best weights,
-# and a copy of all that while it is written. A further attempt gets as much again.
-BASE_MEGABYTES = 1500
-BYTES_PER_PARAMETER = 36
+from raretok.runs import STATE_FOLDER, Run
+from raretok.sources import all_sources, digest_of, sources_of, training_sources
+from raretok.stacks import Stack, plan
 
 
-class Workflow(RunTable):
+class Workflow(Hardware):
     """The run table as rules see it. Methods named `..._of` take a job's wildcards."""
 
     # Sources: the files that can change what a job makes (`raretok.sources`), looked up when a rule asks.
@@ -87,6 +82,8 @@ class Workflow(RunTable):
     def check(self) -> None:
         """Resolve every run now: a mistake in a method is one sentence here, and a stack trace inside a rule."""
         len(self.runs)
+        if self.config["together"] > 1 and self.config.get("processes", 1) > 1:
+            raise UserError("config: together and processes are both above 1; runs trained together have one process")
 
     @property
     def wildcards(self) -> dict[str, str]:
@@ -157,10 +154,6 @@ class Workflow(RunTable):
 
     # Runs: wildcards experiment, method and seed.
 
-    def run_of(self, wildcards) -> Run:
-        """The run of a job."""
-        return self.run(wildcards.experiment, wildcards.method, wildcards.seed)
-
     def run_json_of(self, wildcards) -> str:
         """The run of a job, as one string that changes only when the run does."""
         return self.run_of(wildcards).json()
@@ -168,52 +161,51 @@ class Workflow(RunTable):
     def state_of(self, wildcards) -> str:
         """Where a job keeps the state of its unfinished training."""
         run = self.run_of(wildcards)
-        return f"{self.results}/state/{run.name}/{run.hash}"
+        return f"{self.results}/{STATE_FOLDER.format(**vars(run))}"
 
     def manifest_of(self, wildcards) -> str:
         """Manifest of the corpus that a job trains or evaluates on."""
         return f"{self.results}/data/{self.run_of(wildcards).settings['corpus']['name']}/manifest.json"
 
-    def threads_of(self, wildcards) -> int:
-        """Threads of a job's training: each process has as many as the settings say."""
-        return self.run_of(wildcards).settings["training"]["threads"] * self.processes
+    # Runs trained together: a stack's job keeps the files of each of its runs, and leaves a mark for its `train`.
 
-    def memory_of(self, wildcards, attempt: int) -> int:
-        """Memory of a training or a measurement in MB, an estimate from its model's size, more at every attempt."""
-        parameters = size_of(self.run_of(wildcards).settings).parameters
-        return (BASE_MEGABYTES + parameters * BYTES_PER_PARAMETER // 10**6) * attempt
+    @cached_property
+    def stacks(self) -> dict[str, Stack]:
+        """The runs that are trained together, by the name of their rule; none where config says `together: 1`."""
+        together = self.config["together"]
+        stacks = plan(self.runs.values(), together) if together > 1 else []
+        return {f"train_together_{number}": stack for number, stack in enumerate(stacks, 1) if self.marks(stack)}
 
-    def training_memory_of(self, wildcards, attempt: int) -> int:
-        """Memory of all processes of a training in MB."""
-        return self.memory_of(wildcards, attempt) * self.processes
+    def mark(self, run: Run) -> str:
+        """What a stack's job makes for the `train` of a run. It stays, and so stays an input of that run's files.
 
-    @property
-    def processes(self) -> int:
-        """How many processes train a run together, with a GPU each where there are GPUs."""
-        return self.config["processes"]
+        Another run or other code has another mark: what is there already makes no stack's job run again.
+        """
+        return f"{self.folder(run)}/together-{run.hash}-{training_digest(run)[:8]}"
 
-    def gpt2_memory_of(self, wildcards, attempt: int) -> int:
-        """Memory of a measurement of GPT-2 in MB: its embedding is what is read."""
-        gpt2 = self.gpt2_of(wildcards)
-        return (BASE_MEGABYTES + gpt2["width"] * gpt2["vocabulary"] * BYTES_PER_PARAMETER // 10**6) * attempt
+    def marks(self, stack: Stack) -> list[str]:
+        """The marks of a stack's runs, but of those that were trained alone: they are not asked to wait for one."""
+        return [self.mark(run) for run in stack.runs if Path(self.mark(run)).exists() or not self.is_trained(run)]
 
-    def megabytes(self, first: int) -> Callable:
-        """Memory of a job that takes `first` MB as far as is known: as much again at every attempt."""
-        return lambda wildcards, attempt: first * attempt
+    @cached_property
+    def stack_of_mark(self) -> dict[str, Stack]:
+        """The stack whose job makes a mark."""
+        return {mark: stack for stack in self.stacks.values() for mark in self.marks(stack)}
 
-    # Minutes that a cluster gives a job, by scale. A training that needs more continues in a further job.
+    def is_trained(self, run: Run) -> bool:
+        """Whether the files of a run are there, made by this code on whatever machine."""
+        path = Path(self.folder(run)) / "training.json"
+        record = read_json(path) if path.exists() else {}
+        return (record.get("hash"), record.get("sources")) == (run.hash, training_digest(run))
 
-    def training_minutes_of(self, wildcards) -> int:
-        """Minutes of a training."""
-        return self.scale_settings["minutes"]["train"]
+    def mark_of(self, wildcards) -> list[str]:
+        """The mark of a job's run, where it is, or is to be, trained together with others."""
+        mark = self.mark(self.run_of(wildcards))
+        return [mark] if mark in self.stack_of_mark or Path(mark).exists() else []
 
-    def evaluation_minutes_of(self, wildcards, attempt: int) -> int:
-        """Minutes of a measurement, which starts anew: as many more at every attempt."""
-        return self.scale_settings["minutes"]["evaluate"] * attempt
-
-    def data_minutes_of(self, wildcards, attempt: int) -> int:
-        """Minutes of what turns a text into tokens or links, which starts anew, too."""
-        return self.scale_settings["minutes"]["data"] * attempt
+    def runs_of(self, wildcards, output) -> str:
+        """The runs of a stack's job; a function of its marks, so that another choice of runs is no other parameter."""
+        return self.stack_of_mark[output[0]].json()
 
     def evaluation_of(self, wildcards) -> str:
         """How a job's run is evaluated, as canonical JSON."""
@@ -241,16 +233,6 @@ class Workflow(RunTable):
         if start in (None, "zero", "unigram"):
             return []
         return [self.counts_file(settings["corpus"]["name"], start)]
-
-    @property
-    def gpus(self) -> int:
-        """GPUs that a training or measurement asks for: one where config says cuda, or auto finds a driver here."""
-        return int(self.config["device"] == "cuda" or (self.config["device"] == "auto" and GPU_DRIVER.exists()))
-
-    @property
-    def gpu_percent(self) -> int:
-        """What a training or measurement takes of this machine's GPUs, in percent of one."""
-        return 100 * self.gpus // self.config["runs_per_gpu"]
 
     # Translations held against each other: wildcards experiment and seed.
 
@@ -439,6 +421,16 @@ class Workflow(RunTable):
             },
             ensure_ascii=False,
         )
+
+
+def training_digest(run: Run) -> str:
+    """What names the code that decides the training of a run, as its results say it."""
+    return _digest_of_parts(tuple(part_names(run.settings["method"])))
+
+
+@cache
+def _digest_of_parts(parts: tuple[str, ...]) -> str:
+    return digest_of(training_sources(parts))
 
 
 def load(config: dict, root: Path | str = ".") -> Workflow:

@@ -14,10 +14,16 @@ OUTPUTS:
     snapshots    = results/<scale>/runs/<experiment>/<method>/seed<k>/snapshots.safetensors
     training     = results/<scale>/runs/<experiment>/<method>/seed<k>/training.json
 
+Where config says `together`, a job train_together_<n> for each stack of runs comes before: it trains them at once and
+keeps the files of each beside its state, from where its `train` puts them in place. The mark that it leaves in a run's
+folder says so, and stays: how a run was trained is no reason to train it again.
+
 The state of an unfinished training lies in results/<scale>/state/<experiment>/<method>/seed<k>/<run hash>/, which no
 rule declares: Snakemake deletes declared outputs before every attempt, and an interrupted training must find its
 state again.
 """
+
+from functools import partial
 
 
 rule train:
@@ -30,6 +36,8 @@ rule train:
         manifest=TABLE.manifest_of,
         counts=TABLE.outside_counts_of,
         sources=TABLE.training_sources_of,
+        # Its time says nothing: it stands for files that are kept beside the run's state.
+        together=ancient(TABLE.mark_of),
     output:
         model="<run>/model.safetensors",
         last="<run>/last.safetensors",
@@ -43,10 +51,10 @@ rule train:
     retries: 0 if workflow.remote_exec else 2
     conda:
         "../../envs/raretok.yaml"
-    threads: TABLE.threads_of
+    threads: TABLE.training_threads_of
     resources:
-        gpu=TABLE.gpus * TABLE.processes,
-        gpu_percent=TABLE.gpu_percent * TABLE.processes,
+        gpu=TABLE.training_gpus_of,
+        gpu_percent=TABLE.training_gpu_percent_of,
         mem_mb=TABLE.training_memory_of,
         runtime=TABLE.training_minutes_of,
         # No parameters: the hardware and how often the state is saved change no result.
@@ -72,3 +80,47 @@ rule train:
             --checkpoint-seconds {resources.checkpoint_seconds} \
             >>{log:q} 2>&1
         """
+
+
+for name, stack in TABLE.stacks.items():
+
+    rule:
+        """
+        Train runs of one shape together, each as if it were alone
+          - runs that are finished are left out, those whose loss is not finite are left to their own `train`
+        """
+        name:
+            name
+        input:
+            # Only what must be there: a stack's job runs for the sake of a `train` alone.
+            manifest=ancient(f"<results>/data/{stack.runs[0].settings['corpus']['name']}/manifest.json"),
+        output:
+            touch(TABLE.marks(stack)),
+        log:
+            f"<logs>/train/together/{stack.hash}.txt",
+        retries: 0 if workflow.remote_exec else 2
+        conda:
+            "../../envs/raretok.yaml"
+        threads: stack.runs[0].settings["training"]["threads"]
+        resources:
+            gpu=TABLE.gpus,
+            gpu_percent=TABLE.gpu_percent,
+            mem_mb=partial(TABLE.stack_memory, stack),
+            runtime=TABLE.training_minutes_of,
+            device=TABLE.config["device"],
+            runs_per_gpu=TABLE.config["runs_per_gpu"],
+            checkpoint_seconds=TABLE.config["checkpoint_seconds"],
+        params:
+            runs=TABLE.runs_of,
+            results=TABLE.results,
+        shell:
+            """
+            exec python -m raretok train-together \
+                --runs {params.runs:q} \
+                --manifest {input.manifest:q} \
+                --results {params.results:q} \
+                --device {resources.device:q} \
+                --runs-per-gpu {resources.runs_per_gpu} \
+                --checkpoint-seconds {resources.checkpoint_seconds} \
+                >>{log:q} 2>&1
+            """

@@ -137,15 +137,22 @@ class Decoder(nn.Module):
         length = ids.shape[1]
         if length > self.config.context:
             raise UserError(f"{length} positions do not fit model.context, which is {self.config.context}")
-        x = self.token_embedding(ids)
+        return self.hidden(self.token_embedding(ids))
+
+    def hidden(self, x: torch.Tensor) -> torch.Tensor:
+        """Hidden vectors after the final norm, B x T x d, of token embeddings B x T x d."""
         if self.config.scale_embedding:
             x = x * math.sqrt(self.config.width)
-        x = x + self.positions[:length]
+        x = self.located(x)
         if self.config.dropout:
             x = F.dropout(x, self.config.dropout, self.training)
         for block in self.blocks:
             x = checkpoint(block, x, use_reentrant=False) if self._recomputes() else block(x)
         return self.final_norm(x)
+
+    def located(self, x: torch.Tensor) -> torch.Tensor:
+        """Token embeddings B x T x d with the vectors of their positions added."""
+        return x + self.positions[: x.shape[1]]
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """Plain logits of hidden vectors (... x d -> ... x V), the same for every method."""

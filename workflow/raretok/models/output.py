@@ -102,7 +102,7 @@ def output_loss(
     """
     hidden, flat = hidden.flatten(0, -2), targets.flatten()
     penalty = method.penalty
-    on_tokens = hasattr(penalty, "token_loss")
+    on_tokens = is_on_tokens(penalty)
     if on_tokens and (inputs is None or inputs.dim() != 2 or inputs.numel() != len(flat)):
         raise ValueError("a penalty on tokens needs `inputs`, B x T, one for each target")
     is_padding, batch = None, flat if batch is None else batch.flatten()
@@ -122,6 +122,26 @@ def output_loss(
         with torch.autocast(hidden.device.type, enabled=False):
             loss = loss + share * penalty(Outputs(None, hidden, weight, flat, batch, inputs, None, padding))
     return Result(loss, nll, logits)
+
+
+def is_on_tokens(penalty) -> bool:
+    """Whether a method's penalty is one of each position, and not of parameters; False where there is none."""
+    return hasattr(penalty, "token_loss")
+
+
+def token_losses(method, outputs: Outputs) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """A method's loss, and its penalty on tokens where it has one, summed over positions, with their gradients.
+
+    The penalty is of the plain logits; the method's perturbation and temperature change them for its loss.
+    """
+    penalty = method.penalty.token_loss(outputs).sum() if is_on_tokens(method.penalty) else None
+    if method.perturbation is not None:
+        outputs.logits = method.perturbation(outputs)
+    temperature = method.training_temperature
+    # A tensor where methods that differ in it are computed together.
+    if isinstance(temperature, torch.Tensor) or temperature != 1.0:
+        outputs.logits = outputs.logits * temperature
+    return method.loss(outputs).sum(), penalty
 
 
 @dataclass
@@ -211,13 +231,8 @@ class _Job:
             leaves = [leaf.detach().requires_grad_(self.with_gradient) for leaf in (z, hidden, weight)]
             positions = torch.arange(len(self.targets), device=z.device)[index] if self.on_tokens else None
             outputs = Outputs(*leaves, targets, self.batch, self.inputs, positions, self.padding)
-            penalty = method.penalty.token_loss(outputs).sum() if self.on_tokens else None
             nll = F.cross_entropy(z, targets, reduction="sum")
-            if method.perturbation is not None:
-                outputs.logits = method.perturbation(outputs)
-            if method.training_temperature != 1.0:
-                outputs.logits = outputs.logits * method.training_temperature
-            loss = method.loss(outputs).sum()
+            loss, penalty = token_losses(method, outputs)
             gradients, penalty_gradient = (None, None, None), None
             if self.with_gradient:
                 gradients = torch.autograd.grad(loss, leaves, allow_unused=True)

@@ -9,7 +9,7 @@ import os
 import shutil
 from pathlib import Path
 
-from raretok import choices, wiring
+from raretok import choices, hardware, wiring
 from raretok.data.catalogue import Wanted, find_file
 from raretok.data.sources import in_mirror, published_path
 from raretok.errors import UserError
@@ -80,10 +80,10 @@ def find_device(choice: str, throughput: Throughput) -> tuple[str, str | None, f
         return "the CPU, as device says", CPU, None
     import torch
 
-    from raretok.training.device import choose_device
+    from raretok.training.device import is_gpu
 
-    if choose_device(choice) == "cpu":
-        hidden = "; there is a driver, but torch sees no GPU" if wiring.GPU_DRIVER.exists() else ""
+    if not is_gpu(choice):
+        hidden = "; there is a driver, but torch sees no GPU" if hardware.GPU_DRIVER.exists() else ""
         return f"the CPU: torch {torch.__version__} sees no GPU{hidden}", CPU, None
     name, number = torch.cuda.get_device_name(), torch.cuda.device_count()
     known = next((machine for machine in throughput.machines if machine in name), None)

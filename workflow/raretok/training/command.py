@@ -24,6 +24,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="counts of the corpus's types in another text (.npy), for an output bias that starts there; may be empty",
     )
+    add_option_arguments(parser)
+    parser.add_argument(
+        "--processes",
+        type=int,
+        default=1,
+        help="train in so many processes of this machine, on GPUs one each (default: %(default)s)",
+    )
+    parser.add_argument("--no-compile", action="store_true", help="train on a GPU without torch.compile")
+
+
+def add_option_arguments(parser: argparse.ArgumentParser) -> None:
+    """Where to train and how often to save: what changes no result."""
     gpus.add_arguments(parser)
     parser.add_argument(
         "--checkpoint-seconds",
@@ -32,13 +44,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="save the state this often (default: %(default)s)",
     )
     parser.add_argument("--checkpoint-steps", type=int, help="save the state also every so many steps")
-    parser.add_argument(
-        "--processes",
-        type=int,
-        default=1,
-        help="train in so many processes of this machine, on GPUs one each (default: %(default)s)",
-    )
-    parser.add_argument("--no-compile", action="store_true", help="train on a GPU without torch.compile")
 
 
 def main(arguments: argparse.Namespace) -> None:

@@ -4,6 +4,7 @@ import os
 import platform
 import resource
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import torch
@@ -86,6 +87,7 @@ def versions() -> dict[str, str]:
     return {"raretok": __version__, "python": platform.python_version(), "torch": torch.__version__}
 
 
+@cache
 def source_commit() -> str:
     """Commit of the checkout this package lies in, with `+` when its sources were changed since; may be empty."""
     package = Path(__file__).resolve().parents[1]

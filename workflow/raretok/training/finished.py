@@ -16,6 +16,8 @@ FILES = ("model.safetensors", "last.safetensors", "history.csv", "observations.n
 
 def keep(output: Path, folder: Path) -> None:
     """Keep the final files of `output` in `folder`, by hard links where the disk has them."""
+    if output == folder:
+        return
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     for name in FILES:
@@ -30,12 +32,17 @@ def restore(folder: Path, output: Path, identity: dict[str, str]) -> bool:
 
     identity: `run`, `data` and `sources`, hashes that must be the kept record's.
     """
-    if not (folder / RECORD).exists():
-        return False
-    record = read_json(folder / RECORD)
-    if any((record | {"run": record["hash"]}).get(key) != value for key, value in identity.items()):
+    if not holds(folder, identity):
         return False
     for name in FILES:
         copy_file(folder / name, output / name)
     keep(output, folder)
     return True
+
+
+def holds(folder: Path, identity: dict[str, str]) -> bool:
+    """Whether `folder` has the final files of this training; identity as for `restore`."""
+    if not (folder / RECORD).exists():
+        return False
+    record = read_json(folder / RECORD)
+    return all((record | {"run": record["hash"]}).get(key) == value for key, value in identity.items())

@@ -84,4 +84,5 @@ def train(
             next_save = time.monotonic() + max(options.checkpoint_seconds, 30 * spent)
         training.clock.report(update.nll)
 
+    training.clock.stop()
     training.finish()

@@ -98,9 +98,7 @@ class Trainer:
 
         batches: its whole micro-batches. leaving: all targets of the update `memory` updates ago, if there was one.
         """
-        self.count(batches, leaving)
-        for observation in self.observations.values():
-            observation.begin(step, self.gate)
+        self.begin(batches, step, leaving)
         positions = sum(self.positions(targets) for _, targets in batches)
         method, loss, nll = self.method_at(step), 0.0, 0.0
         if not self.is_warm:
@@ -117,6 +115,12 @@ class Trainer:
         self.running[0] += update.nll
         self.running[1] += 1
         return update
+
+    def begin(self, batches: list[Batch], step: int, leaving: torch.Tensor | None) -> None:
+        """What comes before the passes of an update; see `backward`."""
+        self.count(batches, leaving)
+        for observation in self.observations.values():
+            observation.begin(step, self.gate)
 
     def count(self, batches: list[Batch], leaving: torch.Tensor | None) -> None:
         """Show the targets of the whole update to the gate, before any of them is trained on."""
@@ -208,6 +212,10 @@ class Trainer:
         if self.keeps_gradients:
             batch.logits_gradient = logits.grad[shown]
             batch.input_gradient = self.input_vectors.grad.flatten(0, 1)[shown]
+        self.show(batch)
+
+    def show(self, batch: MicroBatch) -> None:
+        """Show a micro-batch as it is to the observations."""
         for observation in self.observations.values():
             observation.look(batch)
 

@@ -51,6 +51,8 @@ class Training:
         sources = digest_of(training_sources(part_names(self.settings["method"])))
         counts = None if outside_counts is None else hashlib.sha256(outside_counts.tobytes()).hexdigest()
         self.identity = {"run": run["hash"], "data": corpus.sha256, "sources": sources, "counts": counts}
+        # How the work was shared, for the record: runs trained in one job, and the job's wall time.
+        self.sharing = {"together": 1}
 
     def restore_finished(self) -> bool:
         """Put the final files in place if this training was finished before; whether it was."""
@@ -64,6 +66,18 @@ class Training:
 
         Raises UserError where settings do not fit, or the state belongs to another run.
         """
+        self.build(device, compile_model)
+        saved = checkpoint.load_checkpoint(self.state, **self.identity)
+        found = distributed.gather(None if saved is None else saved[1]["progress"]["step"])
+        if len(set(found)) > 1:
+            raise UserError(f"not every process finds the same state in {self.state}; is it on a disk that all share?")
+        self.go_on(saved)
+        if self.progress.resumes:
+            log(f"continuing {self.name} at step {self.progress.step} of {self.steps}")
+        self.clock = Clock(self.progress, self.steps)
+
+    def build(self, device: str, compile_model: bool) -> None:
+        """Make model, optimiser and data, as before the first update."""
         torch.manual_seed(own_seed(self.settings["seed"], 0))
         training = self.settings["training"]
         self.task = TASKS[self.corpus.kind](self.corpus, self.settings, device)
@@ -71,14 +85,9 @@ class Training:
         self.trainer = Trainer(self.settings, self.task.facts(), compile_model, self.outside_counts)
         self.snapshots = set(self.trainer.snapshot_steps)
         self.progress, self.best = Progress(), {}
-        self._resume()
-        self.clock = Clock(self.progress, self.steps)
 
-    def _resume(self) -> None:
-        saved = checkpoint.load_checkpoint(self.state, **self.identity)
-        found = distributed.gather(None if saved is None else saved[1]["progress"]["step"])
-        if len(set(found)) > 1:
-            raise UserError(f"not every process finds the same state in {self.state}; is it on a disk that all share?")
+    def go_on(self, saved: tuple[dict, dict] | None) -> None:
+        """Go to a saved state: groups of tensors and facts, or None for a start from nothing."""
         if saved is None:
             if processes.is_first():
                 checkpoint.drop_best(self.state)
@@ -88,13 +97,12 @@ class Training:
         self.progress = Progress(**facts["progress"])
         self.progress.resumes += 1
         if processes.is_first():
-            self._drop_old_weights()
+            self.drop_old_weights()
             if self.progress.best_step and not self.average:
                 self.best = checkpoint.load_best(self.state, self.progress.best_step)
         # For a process that finds no random numbers of its own in the state.
         torch.manual_seed(own_seed(self.settings["seed"], self.progress.step))
         self.trainer.load(groups)
-        log(f"continuing {self.name} at step {self.progress.step} of {self.steps}")
 
     def save(self) -> None:
         """Write the state, from which `start` continues exactly; all processes call it, the first one writes."""
@@ -102,15 +110,20 @@ class Training:
         groups = self.trainer.state()
 
         def write() -> None:
-            if self.best:
-                checkpoint.save_best(self.state, self.best, self.progress.best_step)
+            self.save_best()
             facts = self.identity | {"progress": dataclasses.asdict(self.progress)}
             checkpoint.save_checkpoint(self.state, groups, facts)
-            self._drop_old_weights()
+            self.drop_old_weights()
 
         distributed.on_first(write)
 
-    def _drop_old_weights(self) -> None:
+    def save_best(self) -> None:
+        """Write the best weights, if there are any; call it before the checkpoint that names them is written."""
+        if self.best:
+            checkpoint.save_best(self.state, self.best, self.progress.best_step)
+
+    def drop_old_weights(self) -> None:
+        """Remove weights that no checkpoint names any more; call it after the checkpoint is written."""
         checkpoint.drop_best(self.state, keep=self.progress.best_step)
         checkpoint.drop_validated(self.state, keep=self.progress.kept)
 
@@ -131,11 +144,16 @@ class Training:
 
         Raises UserError when the loss is not finite.
         """
-        step = self.progress.step
         with parametrize.cached():
-            scores = self.task.validate(self.trainer.model, step, must_stop)
+            scores = self.task.validate(self.trainer.model, self.progress.step, must_stop)
         if scores is None:
             return False
+        self.note(scores)
+        return True
+
+    def note(self, scores: dict[str, float]) -> None:
+        """Take down the scores of a validation, and keep the weights if they are to be; see `validate`."""
+        step = self.progress.step
         if not math.isfinite(scores["valid"]):
             raise UserError(
                 f"the validation loss of {self.name} is {scores['valid']} at step {step}; {advice(self.state)}"
@@ -146,7 +164,6 @@ class Training:
             distributed.on_first(self._keep_weights)
         if len(scores) > 1:
             log(f"step {step}: " + ", ".join(f"{split} {score:.4g}" for split, score in scores.items()))
-        return True
 
     def _keep_weights(self) -> None:
         model = self.trainer.model
@@ -213,13 +230,13 @@ class Training:
         if self.average:
             final = average_weights([checkpoint.load_validated(state, step) for step in progress.kept])
         facts = {"sources": self.identity["sources"], "counts": self.identity["counts"], "select": self.select}
-        facts |= {"derived": self.task.derived(), **machines}
+        facts |= self.sharing | {"derived": self.task.derived(), **machines}
         write_final_files(self.run, self.corpus, self.trainer, final, progress, self.output, facts)
         finished.keep(self.output, state / "finished")
         checkpoint.drop_state(state)
         rate = progress.tokens / max(progress.seconds, 1e-9)
         log(
-            f"finished {self.steps} steps in {progress.seconds:.0f} s, {rate:,.0f} tokens/s; "
+            f"{self.name}: finished {self.steps} steps in {progress.seconds:.0f} s, {rate:,.0f} tokens/s; "
             f"best step {progress.best_step}"
         )
 

@@ -1,0 +1,120 @@
+"""Runs trained together under Snakemake: few jobs, and no run is trained again because of them."""
+
+import shutil
+
+import pytest
+from tests.workflow.conftest import PARTS, ROOT
+from tests.workflow.running import snakemake
+from tests.workflow.test_dag import MODELS, TABLE8, edit, planned
+
+from raretok.files import read_json
+
+RUNS = "results/smoke/runs/shakespeare"
+TOGETHER = "together=16"
+
+
+def jobs(folder, *arguments):
+    """Jobs of a dry run by rule, those of stacks counted under `together`."""
+    result = snakemake(folder, "-n", *arguments)
+    assert result.returncode == 0, result.stdout
+    found = planned(result.stdout)
+    stacks = [name for name in found if name.startswith("train_together_")]
+    return {name: number for name, number in found.items() if name not in stacks} | {"together": len(stacks)}
+
+
+def test_few_jobs_train_the_runs_of_one_shape(project):
+    found = jobs(project, "stop_jostling", "--config", "seeds=5", "together=64")
+    # 38 tied methods in three jobs, nine untied ones in one, and the monolingual one, each with five seeds.
+    assert found["together"] == 3 + 1 + 1
+    assert found["train"] == found["evaluate"] == 5 * MODELS["stop_jostling"]
+    assert jobs(project, "--config", "together=64")["together"] == 2  # other papers' models are not of characters
+    assert jobs(project, "stop_jostling")["together"] == 0
+
+
+def test_mistakes_are_one_sentence(project):
+    result = snakemake(project, "-n", "--config", "together=0")
+    assert "together" in result.stdout
+    assert "Traceback" not in result.stdout
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A project in which table 8 is made, its two models trained together with four others."""
+    folder = tmp_path_factory.mktemp("together") / "project"
+    folder.mkdir()
+    for part in PARTS:
+        source = ROOT / part
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, folder / part)
+    result = snakemake(folder, "--cores", "2", TABLE8, "--config", TOGETHER)
+    assert result.returncode == 0, result.stdout
+    return folder
+
+
+@pytest.mark.slow
+def test_runs_trained_together_are_whole(finished):
+    for method in ("dut_m1", "dut_m2"):
+        record = read_json(finished / RUNS / method / "seed1" / "training.json")
+        assert record["together"] == 6
+        assert record["steps"] == 300
+    assert len(list(finished.glob("results/smoke/state/shakespeare/*/seed1/*/finished/training.json"))) == 6
+
+
+@pytest.mark.slow
+def test_nothing_is_done_twice(finished, tmp_path):
+    done = {"together": 0}
+    assert jobs(finished, TABLE8, "--config", TOGETHER) == done
+    # Other stacks of the same runs, each alone, and further seeds.
+    assert jobs(finished, TABLE8, "--config", "together=8") == done
+    assert jobs(finished, TABLE8) == done
+    assert jobs(finished, TABLE8, "--config", TOGETHER, "seeds=2")["train"] == 2
+    # Results of another machine, where no state and no record of Snakemake is.
+    moved = shutil.copytree(finished, tmp_path / "moved", ignore=shutil.ignore_patterns(".snakemake", "state"))
+    assert jobs(moved, TABLE8, "--config", TOGETHER) == done
+    assert jobs(moved, TABLE8) == done
+    for path in (finished / "workflow").rglob("*.py"):
+        path.touch()
+    assert jobs(finished, TABLE8, "--config", TOGETHER) == done
+
+
+@pytest.mark.slow
+def test_runs_trained_alone_are_left_as_they_are(finished, tmp_path):
+    """One run is trained alone; then its stack is trained for the sake of another."""
+    folder = shutil.copytree(
+        finished, tmp_path / "alone", ignore=shutil.ignore_patterns(".snakemake", "results", "logs")
+    )
+    record = f"{RUNS}/dut_m1/seed1/training.json"
+    assert snakemake(folder, "--cores", "2", record).returncode == 0
+    before = (folder / record).stat().st_mtime
+    assert jobs(folder, record, "--config", TOGETHER) == {"together": 0}
+    found = jobs(folder, TABLE8, "--config", TOGETHER)
+    assert (found["train"], found["together"]) == (1, 1)
+    result = snakemake(folder, "--cores", "2", f"{RUNS}/dut_m2/seed1/training.json", "--config", TOGETHER)
+    assert result.returncode == 0, result.stdout
+    assert (folder / record).stat().st_mtime == before
+    assert jobs(folder, record, "--config", TOGETHER) == {"together": 0}
+    assert read_json(folder / RUNS / "dut_m2/seed1/training.json")["together"] == 5
+
+
+@pytest.mark.slow
+def test_a_changed_method_alone_is_trained(finished, tmp_path):
+    folder = shutil.copytree(finished, tmp_path / "changed")
+    edit(
+        folder / "config/papers/stop_jostling.yaml",
+        lambda paper: paper["methods"]["dut_m1"]["loss"].update(margin=1.25),
+    )
+    found = jobs(folder, TABLE8, "--config", TOGETHER)
+    assert (found["train"], found["together"]) == (1, 1)
+    result = snakemake(folder, "--cores", "2", f"{RUNS}/dut_m1/seed1/training.json", "--config", TOGETHER)
+    assert result.returncode == 0, result.stdout
+    logs = [path.read_text() for path in folder.glob("logs/smoke/train/together/*.txt")]
+    (log,) = [text for text in logs if "training 1 runs together" in text]
+    assert "shakespeare/dut_m2 seed 1 is finished" in log
+
+
+@pytest.mark.slow
+def test_changed_code_trains_the_stack_again(finished, tmp_path):
+    folder = shutil.copytree(finished, tmp_path / "edited")
+    loss = folder / "workflow/raretok/methods/threshold.py"
+    loss.write_text(loss.read_text() + "\nUNUSED = 1\n")
+    found = jobs(folder, TABLE8, "--config", TOGETHER)
+    assert (found["train"], found["together"]) == (2, 1)

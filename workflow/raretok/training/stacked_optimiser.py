@@ -1,0 +1,95 @@
+"""AdamW of several models at once: one call for all that are treated alike, on slices of their stacked parameters."""
+
+from collections.abc import Sequence
+from itertools import groupby
+
+import torch
+from torch.optim.adamw import adamw
+
+from raretok.training.optimiser import Optimiser, RowAdamW
+
+
+class StackedOptimiser:
+    """The updates of M trainings of one shape.
+
+    The moments of every training's own `Optimiser` become slices of the stacked ones, so that its state can be saved
+    and loaded as ever. Trainings that treat a parameter alike must stand beside each other.
+    """
+
+    def __init__(self, parameters: dict[str, torch.Tensor], optimisers: Sequence[Optimiser]):
+        """parameters: by name, M x ..., stacked. optimisers: of each training; betas and eps are those of the first."""
+        self.parameters = parameters
+        self.betas, self.eps = optimisers[0].betas, optimisers[0].eps
+        # By weight decay: name, trainings and moments.
+        self.groups: dict[float, list[tuple[str, slice, dict[str, torch.Tensor]]]] = {}
+        self.rows: list[tuple[str, slice, RowAdamW]] = []
+        for name, parameter in parameters.items():
+            for (by_rows, decay), found in groupby(
+                range(len(optimisers)), key=lambda k: treatment(optimisers[k], name)
+            ):
+                models = list(found)
+                part = slice(models[0], models[-1] + 1)
+                own = [optimisers[k] for k in models]
+                if by_rows:
+                    self.rows.append((name, part, stacked_rows(name, parameter.detach()[part], own)))
+                else:
+                    moments = stacked_moments(name, parameter.detach()[part], own)
+                    self.groups.setdefault(decay, []).append((name, part, moments))
+
+    @torch.no_grad()
+    def step(self, learning_rate: float) -> None:
+        """Update every parameter and clear the gradients."""
+        for weight_decay, entries in self.groups.items():
+            moments = [entry[2] for entry in entries]
+            adamw(
+                [self.parameters[name].detach()[part] for name, part, _ in entries],
+                [self.parameters[name].grad[part] for name, part, _ in entries],
+                [moment["exp_avg"] for moment in moments],
+                [moment["exp_avg_sq"] for moment in moments],
+                [],
+                [moment["step"] for moment in moments],
+                fused=True,
+                amsgrad=False,
+                maximize=False,
+                beta1=self.betas[0],
+                beta2=self.betas[1],
+                lr=learning_rate,
+                weight_decay=weight_decay,
+                eps=self.eps,
+            )
+        for name, part, rows in self.rows:
+            rows.parameter.grad = self.parameters[name].grad[part].flatten(0, 1)
+            rows.step(learning_rate)
+            rows.parameter.grad = None
+        for parameter in self.parameters.values():
+            parameter.grad = None
+
+
+def treatment(optimiser: Optimiser, name: str) -> tuple[bool, float]:
+    """How an optimiser treats a parameter: whether row by row, and its weight decay."""
+    if name in optimiser.rows:
+        return True, optimiser.rows[name].weight_decay
+    return False, next(decay for decay, names in optimiser.groups.items() if name in names)
+
+
+def stacked_rows(name: str, part: torch.Tensor, optimisers: Sequence[Optimiser]) -> RowAdamW:
+    """One RowAdamW over the rows of several matrices, `part` (k x V x d), whose state the optimisers share."""
+    first = optimisers[0].rows[name]
+    rows = RowAdamW(part.flatten(0, 1), first.betas, first.eps, first.weight_decay)
+    types = part.shape[1]
+    for place, optimiser in enumerate(optimisers):
+        own, where = optimiser.rows[name], slice(place * types, (place + 1) * types)
+        own.exp_avg, own.exp_avg_sq, own.row_steps = (
+            tensor[where] for tensor in (rows.exp_avg, rows.exp_avg_sq, rows.row_steps)
+        )
+    return rows
+
+
+def stacked_moments(name: str, part: torch.Tensor, optimisers: Sequence[Optimiser]) -> dict[str, torch.Tensor]:
+    """Moments of one parameter of several models, `part` (k x ...), whose slices the optimisers share."""
+    step = torch.zeros((), dtype=torch.float32, device=part.device)
+    moments = {"exp_avg": torch.zeros_like(part), "exp_avg_sq": torch.zeros_like(part), "step": step}
+    for place, optimiser in enumerate(optimisers):
+        own = {key: moments[key][place] for key in ("exp_avg", "exp_avg_sq")}
+        optimiser.moments[name] = own | {"step": step}
+    return moments

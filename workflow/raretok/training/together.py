@@ -1,0 +1,231 @@
+"""The training loop of several runs in one job, top to bottom; `raretok.training.loop` is that of one.
+
+What is left at the end are the final files of every run, kept beside its state (`raretok.training.finished`). The
+run's own `train` finds them there and puts them in place.
+"""
+
+import dataclasses
+import time
+from collections.abc import Callable, Collection
+from functools import partial
+from pathlib import Path
+
+import torch
+
+from raretok.errors import Interrupted, UserError
+from raretok.runs import RUN_FOLDER, STATE_FOLDER
+from raretok.sources import digest_of, sources_of
+from raretok.training import checkpoint, finished
+from raretok.training.clock import Clock, log
+from raretok.training.loop import Options
+from raretok.training.progress import Progress
+from raretok.training.signals import StopFlag
+from raretok.training.stack import Stack
+from raretok.training.trainer import Update
+from raretok.training.training import Training
+
+
+class StackFolders:
+    """Where the files of a stack's runs are, below a folder of results.
+
+    states, outputs: of each run. together: the stack's own state.
+    """
+
+    def __init__(self, results: Path, stack):
+        """stack: a `raretok.stacks.Stack`."""
+        self.states = [results / STATE_FOLDER.format(**vars(run)) for run in stack.runs]
+        self.outputs = [results / RUN_FOLDER.format(**vars(run)) for run in stack.runs]
+        self.together = results / "state" / "together" / stack.hash
+
+
+def train_together(stack, corpus, folders: StackFolders, options: Options) -> None:
+    """Train the runs of a stack to their end, continuing where an interrupted attempt stopped.
+
+    stack: a `raretok.stacks.Stack`. Left out are runs that are finished, and those that were begun alone. A run whose
+    loss is not finite leaves the stack, to be trained by its own `train`, which says what is wrong; the others go on.
+    Raises Interrupted when a signal stopped the training with the state saved, UserError when that is another stack's.
+    """
+    stop = StopFlag()
+    if options.device == "cpu":
+        torch.set_num_threads(stack.runs[0].settings["training"]["threads"])
+    job = Job(stack, corpus, folders, options.device)
+    if not job.members:
+        log("none of these runs is to be trained here")
+        return
+    first, progress = job.members[0], job.progress
+
+    def save_and_stop() -> None:
+        job.save()
+        raise Interrupted(
+            f"{stop.signal}: stopped at step {progress.step} of {first.steps}; the state is saved, start the same "
+            "command again to continue"
+        )
+
+    next_save = time.monotonic() + options.checkpoint_seconds
+    while job.members:
+        first = job.members[0]
+        if first.must_validate and not job.validate(lambda: stop.signal):
+            save_and_stop()
+        for member in job.members:
+            member.look()
+        if progress.step == first.steps:
+            break
+
+        update = job.stack.backward(progress.step)
+        is_save_step = stop.signal is not None or time.monotonic() >= next_save
+        if options.checkpoint_steps:
+            is_save_step = is_save_step or (progress.step + 1) % options.checkpoint_steps == 0
+        # On a GPU reading a number waits for it, so it is read only when something is written.
+        if options.device == "cpu" or first.is_log_step or is_save_step:
+            update = job.check(update)
+        job.stack.step(first.learning_rate)
+        job.advance(update)
+
+        if is_save_step:
+            if stop.signal:
+                save_and_stop()
+            before = time.monotonic()
+            job.save()
+            # A large stack takes long to save: not more than a thirtieth of the time goes into it.
+            spent = time.monotonic() - before
+            next_save = time.monotonic() + max(options.checkpoint_seconds, 30 * spent)
+        job.clock.report(update.nll.mean())
+
+    job.finish()
+
+
+class Job:
+    """The runs of a stack under way: those in it, where they stand, and the one state of them all.
+
+    members: trainings that are still in the stack, all at the same step. failed: what was wrong with others.
+    progress: of the job; its tokens are those of all, its seconds are shared by the `number` of runs it began with.
+    """
+
+    def __init__(self, stack, corpus, folders: StackFolders, device: str):
+        self.folder = folders.together
+        trainings = [
+            Training(vars(run), corpus, state / "finished", state)
+            for run, state in zip(stack.runs, folders.states, strict=True)
+        ]
+        self.sources = digest_of(sources_of("raretok.training.together"))
+        sources = " ".join([self.sources, *sorted({training.identity["sources"] for training in trainings})])
+        self.identity = {"run": stack.hash, "data": corpus.sha256, "sources": sources}
+        saved = checkpoint.load_checkpoint(self.folder, **self.identity)
+        begun = None if saved is None else saved[1]["members"]
+        self.members = [
+            training
+            for training, output in zip(trainings, folders.outputs, strict=True)
+            if belongs(training, output, begun)
+        ]
+        self.failed: list[str] = []
+        for member in list(self.members):
+            self.attempt(member, partial(member.build, device, False))
+        self.progress, self.number = Progress(), len(self.members)
+        if not self.members:
+            return
+        self.stack = Stack(self.members)
+        self._go_on(saved)
+        self.clock = Clock(self.progress, self.members[0].steps)
+
+    def _go_on(self, saved: tuple[dict, dict] | None) -> None:
+        """Go to a saved state, or to the start."""
+        if saved is None:
+            for member in self.members:
+                member.go_on(None)
+            log(f"training {self.number} runs together")
+            return
+        groups, facts = saved
+        own: dict[str, dict] = {}
+        for name, tensors in groups.items():
+            hash_, _, group = name.partition("/")
+            own.setdefault(hash_, {})[group] = tensors
+        for member in self.members:
+            hash_ = member.run["hash"]
+            member.go_on((own[hash_], {"progress": facts["members"][hash_]}))
+        self.progress, self.number = Progress(**facts["progress"]), facts["number"]
+        self.progress.resumes += 1
+        log(f"continuing {len(self.members)} runs together at step {self.progress.step}")
+
+    def save(self) -> None:
+        """Write the state of all members, from which the same job continues exactly."""
+        self.clock.stop()
+        groups = {}
+        for member in self.members:
+            member.save_best()
+            groups |= {f"{member.run['hash']}/{name}": group for name, group in member.trainer.state().items()}
+        facts = self.identity | {
+            "progress": dataclasses.asdict(self.progress),
+            "number": self.number,
+            "members": {member.run["hash"]: dataclasses.asdict(member.progress) for member in self.members},
+        }
+        checkpoint.save_checkpoint(self.folder, groups, facts)
+        for member in self.members:
+            member.drop_old_weights()
+
+    def validate(self, must_stop: Callable[[], object]) -> bool:
+        """Score all members on the validation text; False if it must stop."""
+        losses = self.stack.validation_losses(self.progress.step, must_stop)
+        if losses is None:
+            return False
+        for member, loss in zip(self.stack.members, losses, strict=True):
+            if member in self.members:
+                self.attempt(member, partial(member.note, {"valid": loss}))
+        return True
+
+    def check(self, update: Update) -> Update:
+        """An update's numbers, read; members whose loss or gradient is not finite leave the stack."""
+        numbers = torch.stack([update.loss, update.nll, update.norm]).cpu()
+        if not numbers.isfinite().all():
+            for member, own in zip(self.stack.members, numbers.unbind(dim=1), strict=True):
+                if member in self.members:
+                    self.attempt(member, partial(member.check, Update(*own)))
+        return Update(*numbers)
+
+    def attempt(self, member: Training, action: Callable[[], None]) -> None:
+        """Do something for a member, which leaves the stack where that raises UserError."""
+        try:
+            action()
+        except UserError as error:
+            self.members.remove(member)
+            self.failed.append(f"{member.name} left the runs trained together and needs a training of its own: {error}")
+            log(self.failed[-1])
+
+    def advance(self, update: Update) -> None:
+        """Count an update that is done."""
+        living = [(member, k) for k, member in enumerate(self.stack.members) if member in self.members]
+        for member, k in living:
+            own = Update(*(part[k] for part in vars(update).values())) if member.is_log_step else update
+            member.advance(own)
+            self.progress.tokens += member.task.tokens_per_step
+        self.progress.step += 1
+
+    def finish(self) -> None:
+        """Write the final files of the members; of the state nothing stays."""
+        # Killed while they are written, the job continues here.
+        self.save()
+        seconds = self.progress.seconds
+        shared = {"together": self.number, "together_seconds": round(seconds, 3), "together_sources": self.sources}
+        for member in self.members:
+            member.progress.seconds = seconds / self.number
+            member.sharing = shared
+            member.finish()
+        checkpoint.drop_state(self.folder)
+        for sentence in self.failed:
+            log(sentence)
+
+
+def belongs(training: Training, output: Path, begun: Collection[str] | None) -> bool:
+    """Whether a run is to be trained in its stack; the log says where it is not.
+
+    output: where its final files are put. begun: hashes of the runs in the stack's saved state, if there is one.
+    """
+    if any(finished.holds(folder, training.identity) for folder in (training.output, output)):
+        log(f"{training.name} is finished")
+        return False
+    if (training.state / checkpoint.FILE_NAME).exists():
+        log(f"{training.name} was begun alone and goes on alone")
+        return False
+    if begun is not None and training.run["hash"] not in begun:
+        log(f"{training.name} is not in the saved state of this stack and is left to a training of its own")
+        return False
+    return True
