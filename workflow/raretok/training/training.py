@@ -218,7 +218,6 @@ class Training:
 
     def finish(self) -> None:
         """Write the final files; of the state only links to those stay. The first process does, others are done."""
-        self.clock.stop()
         machines = hardware(self.trainer.device)
         if not processes.is_first():
             return
