@@ -4,8 +4,8 @@ import contextlib
 import os
 import subprocess
 import sys
-from pathlib import Path
 
+import psutil
 import torch
 from tests.training.child import FORKS, run
 from torch import distributed as torch_distributed
@@ -119,13 +119,12 @@ def launched(folder, manifest, run, processes=2):
 
 def workers(launcher):
     """Ids of the processes that a launcher started."""
-    return [int(number) for number in Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children").read_text().split()]
+    return [child.pid for child in psutil.Process(launcher.pid).children()]
 
 
 def is_alive(number):
     """Whether a process with this id runs."""
     try:
-        os.kill(number, 0)
-    except ProcessLookupError:
+        return psutil.Process(number).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
         return False
-    return True

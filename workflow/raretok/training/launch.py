@@ -21,6 +21,14 @@ def launch(processes: int, arguments: list[str]) -> int:
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
+    def stop(number, frame) -> None:
+        # Schedulers send signals more than once; torch's own handlers would let go of processes that are saving.
+        for further in SIGNALS:
+            signal.signal(further, signal.SIG_IGN)
+        raise SignalException("asked to stop", signal.Signals(number))
+
+    for number in SIGNALS:
+        signal.signal(number, stop)
     # The processes say themselves what is wrong; torch's account of it is long.
     for name in ("agent.server", "agent.server.api", "multiprocessing.api", "rendezvous.dynamic_rendezvous"):
         logging.getLogger(f"torch.distributed.elastic.{name}").setLevel(logging.CRITICAL)
@@ -36,7 +44,7 @@ def launch(processes: int, arguments: list[str]) -> int:
         rdzv_endpoint="localhost:0",
         local_addr="localhost",
         max_restarts=0,
-        signals_to_handle=",".join(number.name for number in SIGNALS),
+        signals_to_handle="",
         shutdown_timeout=SAVE_SECONDS,
     )
     try:
