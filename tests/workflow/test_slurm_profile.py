@@ -1,0 +1,70 @@
+"""What the profile `slurm` asks of a cluster, as a dry run on a machine without one says."""
+
+import re
+
+import pytest
+import yaml
+from tests.workflow.conftest import ROOT
+from tests.workflow.running import snakemake
+
+from raretok import wiring
+
+PROFILE = ("--workflow-profile", "workflow/profiles/slurm")
+# Something of every rule that is asked about
+TARGETS = ("natural_bias", "results/small/tables/stop_jostling/table3.csv")
+
+
+def resources(text):
+    """Rule to what its first job asks for."""
+    found = {}
+    for rule, line in re.findall(r"(?:^|\s)(?:local)?rule (\w+):$(?:(?!rule ).)*?resources: (.*?)$", text, re.M | re.S):
+        found.setdefault(rule, dict(entry.split("=", 1) for entry in line.split(", ")))
+    return found
+
+
+@pytest.fixture(scope="module")
+def asked():
+    result = snakemake(ROOT, "-n", "--nolock", "--forceall", *TARGETS, *PROFILE, "--config", "scale=small")
+    assert result.returncode == 0, result.stdout
+    return resources(result.stdout)
+
+
+def test_trainings_and_measurements_ask_for_a_gpu(asked):
+    for rule in ("train", "evaluate", "measure_gpt2"):
+        assert asked[rule]["gpu"] == "1"
+        # A limit of this machine's GPUs has no say.
+        assert asked[rule]["gpu_percent"] == "0"
+    assert not any("gpu" in job for rule, job in asked.items() if rule not in ("train", "evaluate", "measure_gpt2"))
+
+
+def test_time_is_that_of_the_scale(asked):
+    minutes = yaml.safe_load((ROOT / "config/scales/small.yaml").read_text())["minutes"]
+    assert asked["train"]["runtime"] == str(minutes["train"])
+    assert asked["evaluate"]["runtime"] == str(minutes["evaluate"])
+    assert asked["encode_pairs"]["runtime"] == str(minutes["data"])
+    assert asked["table"]["runtime"] == "30"
+
+
+def test_every_job_says_its_memory(asked):
+    assert all(int(job["mem_mb"]) > 0 for job in asked.values())
+
+
+def test_more_at_the_next_attempt():
+    table = wiring.load({**yaml.safe_load((ROOT / "config/config.yaml").read_text())}, ROOT)
+    run = next(iter(table.runs.values()))
+    assert table.memory_of(run, attempt=3) == 3 * table.memory_of(run, attempt=1)
+    assert table.megabytes(8192)(None, attempt=2) == 16384
+    assert table.evaluation_minutes_of(run, attempt=2) == 2 * table.evaluation_minutes_of(run, attempt=1)
+    assert table.data_minutes_of(run, attempt=2) == 2 * table.data_minutes_of(run, attempt=1)
+
+
+def test_groups_name_rules_that_exist():
+    """A rule that was renamed would be a job of its own, without a word."""
+    profile = yaml.safe_load((ROOT / "workflow/profiles/slurm/config.yaml").read_text())
+    rules = {
+        name
+        for path in (ROOT / "workflow/rules").glob("*.smk")
+        for name in re.findall(r"^rule (\w+):", path.read_text(), re.M)
+    }
+    assert set(profile["groups"]) | set(profile["set-resources"]) <= rules
+    assert set(profile["group-components"]) <= set(profile["groups"].values())
