@@ -30,7 +30,7 @@ rule align:
     log:
         "<logs>/align/{corpus}.txt",
     conda:
-        "../../envs/raretok.yaml"
+        "../../envs/align.yaml"
     threads: 1
     resources:
         mem_mb=TABLE.alignment_memory_of,

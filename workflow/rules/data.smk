@@ -33,7 +33,7 @@ rule download:
         dataset="|".join(TABLE.datasets),
         file=".+",
     conda:
-        "../../envs/raretok.yaml"
+        "../../envs/data.yaml"
     resources:
         # No parameter: what was downloaded stays right when it could now come from another place.
         mirror=TABLE.config["data_mirror"] or "",
@@ -65,7 +65,7 @@ rule synthesise:
     wildcard_constraints:
         corpus=TABLE.corpora_of_kind("characters"),
     conda:
-        "../../envs/raretok.yaml"
+        "../../envs/data.yaml"
     params:
         entry=TABLE.corpus_entry_of,
     shell:
@@ -92,7 +92,7 @@ rule synthesise_language:
     wildcard_constraints:
         corpus=TABLE.corpora_of_kind("language"),
     conda:
-        "../../envs/raretok.yaml"
+        "../../envs/data.yaml"
     params:
         entry=TABLE.corpus_entry_of,
         folder=subpath(output.train, parent=True),
@@ -124,7 +124,7 @@ rule synthesise_pairs:
     wildcard_constraints:
         corpus=TABLE.corpora_of_kind("translation"),
     conda:
-        "../../envs/raretok.yaml"
+        "../../envs/data.yaml"
     params:
         entry=TABLE.corpus_entry_of,
     shell:
@@ -148,7 +148,7 @@ rule synthesise_documents:
     wildcard_constraints:
         corpus=TABLE.corpora_of_kind("unigrams"),
     conda:
-        "../../envs/raretok.yaml"
+        "../../envs/data.yaml"
     params:
         entry=TABLE.corpus_entry_of,
     shell:

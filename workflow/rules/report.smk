@@ -36,7 +36,7 @@ rule collect:
     log:
         "<logs>/collect.txt",
     conda:
-        "../../envs/raretok.yaml"
+        "../../envs/report.yaml"
     shell:
         """
         python -m raretok collect \
@@ -58,7 +58,7 @@ rule cost:
     log:
         "<logs>/cost.txt",
     conda:
-        "../../envs/raretok.yaml"
+        "../../envs/report.yaml"
     shell:
         """
         python -m raretok cost \
@@ -91,7 +91,7 @@ rule table:
     log:
         "<logs>/table/{paper}/{item}.txt",
     conda:
-        "../../envs/raretok.yaml"
+        "../../envs/report.yaml"
     params:
         definition=TABLE.definition_of,
         results=subpath(output.csv, ancestor=3),
@@ -129,7 +129,7 @@ rule figure:
     log:
         "<logs>/figure/{paper}/{item}.txt",
     conda:
-        "../../envs/raretok.yaml"
+        "../../envs/report.yaml"
     params:
         definition=TABLE.definition_of,
         results=subpath(output.svg, ancestor=3),
@@ -165,7 +165,7 @@ rule claims:
     log:
         "<logs>/claims.txt",
     conda:
-        "../../envs/raretok.yaml"
+        "../../envs/report.yaml"
     params:
         definitions=TABLE.definitions_of,
         results=subpath(input.metrics, parent=True),
@@ -205,7 +205,7 @@ rule page:
     log:
         "<logs>/page.txt",
     conda:
-        "../../envs/raretok.yaml"
+        "../../envs/report.yaml"
     params:
         definitions=TABLE.definitions_of,
         results=subpath(input.metrics, parent=True),

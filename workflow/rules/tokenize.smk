@@ -50,7 +50,7 @@ rule prepare:
     wildcard_constraints:
         corpus=TABLE.corpora_of_kind("characters"),
     conda:
-        "../../envs/raretok.yaml"
+        "../../envs/data.yaml"
     params:
         entry=TABLE.corpus_entry_of,
         folder=subpath(output.manifest, parent=True),
@@ -87,7 +87,7 @@ rule encode:
     wildcard_constraints:
         corpus=TABLE.corpora_of_kind("language"),
     conda:
-        "../../envs/raretok.yaml"
+        "../../envs/data.yaml"
     threads: 2
     resources:
         mem_mb=2048,
@@ -135,7 +135,7 @@ rule encode_pairs:
     wildcard_constraints:
         corpus=TABLE.corpora_of_kind("translation"),
     conda:
-        "../../envs/raretok.yaml"
+        "../../envs/data.yaml"
     threads: 2
     resources:
         mem_mb=8192,
@@ -176,7 +176,7 @@ rule reverse_pairs:
     wildcard_constraints:
         corpus=TABLE.corpora_of_kind("translation", reverse=True),
     conda:
-        "../../envs/raretok.yaml"
+        "../../envs/data.yaml"
     params:
         entry=TABLE.corpus_entry_of,
         folder=subpath(output.manifest, parent=True),
@@ -206,7 +206,7 @@ rule count_unigrams:
         text=TABLE.corpora_of_kind("unigrams"),
         shard="[^/]+",
     conda:
-        "../../envs/raretok.yaml"
+        "../../envs/data.yaml"
     shell:
         """
         python -m raretok count-unigrams \
@@ -230,7 +230,7 @@ rule merge_counts:
     wildcard_constraints:
         text=TABLE.corpora_of_kind("unigrams"),
     conda:
-        "../../envs/raretok.yaml"
+        "../../envs/data.yaml"
     shell:
         """
         python -m raretok merge-counts \

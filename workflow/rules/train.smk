@@ -41,7 +41,7 @@ rule train:
         "<logs>/train/<log>",
     retries: 2
     conda:
-        "../../envs/raretok.yaml"
+        "../../envs/train.yaml"
     threads: TABLE.threads_of
     resources:
         gpu=TABLE.gpus,
