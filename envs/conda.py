@@ -1,13 +1,19 @@
-"""Write envs/raretok.yaml, the conda environment of every rule, from the pins of envs/requirements.txt.
+"""Write the conda environments of the rules, and the container recipes, from the pins of envs/requirements.txt.
 
     python envs/conda.py
 
-Conda brings Python and pip, pip brings the same pinned packages as `make` does, so there is one list of versions.
-Snakemake uses it with --software-deployment-method conda; without that the rules run in the environment that
-runs Snakemake.
+An environment for each need of NEEDS holds what its commands import, and what those packages need themselves, as the
+metadata of installed packages say: run this where requirements.txt is installed. raretok.yaml holds all pins, for
+Snakemake and any rule. Conda brings Python and pip, pip brings the same pinned packages as `make` does, so there is one
+list of versions. Snakemake uses them with --software-deployment-method conda; without that the rules run in the
+environment that runs Snakemake.
 """
 
+import re
+from importlib.metadata import requires
 from pathlib import Path
+
+from packaging.requirements import Requirement
 
 FOLDER = Path(__file__).parent
 PYTHON = "3.11"
@@ -20,6 +26,49 @@ dependencies:
   - pip
   - pip:
 """
+CONFIG = ["PyYAML", "jsonschema"]
+PIECES = ["tokenizers", "sentencepiece", "subword-nmt", "sacremoses"]
+FETCHING = ["pooch", "requests", "tqdm", "filelock"]
+# What the commands of each kind of rule import. tests/test_environments.py holds it against the imports.
+NEEDS = {
+    "data": ["numpy", *CONFIG, *PIECES, *FETCHING],
+    "align": ["numpy", "systran-align"],
+    "train": ["torch", "numpy", "safetensors", "sacrebleu", *CONFIG, *PIECES, *FETCHING],
+    "evaluate": ["torch", "numpy", "safetensors", "sacrebleu", *CONFIG, *PIECES],
+    "report": ["numpy", "pandas", "matplotlib", "seaborn", "Jinja2"],
+}
+CONTAINER = f"""# Written by envs/conda.py. From the project's folder:
+#   docker build -f envs/Containerfile -t raretok .        (or podman)
+#   docker run --gpus all -v "$PWD":/work raretok snakemake --cores all
+# The image holds the pinned packages; the workflow is the one in the folder it is started in.
+FROM python:{PYTHON}-slim
+# A compiler for torch.compile on a GPU, and git for the record of the commit.
+RUN apt-get update && apt-get install --yes --no-install-recommends git gcc g++ libc6-dev && rm -rf /var/lib/apt/lists/*
+COPY envs/requirements.txt /opt/requirements.txt
+RUN pip install --no-cache-dir --requirement /opt/requirements.txt
+ENV PYTHONUNBUFFERED=1
+WORKDIR /work
+"""
+APPTAINER = f"""# Written by envs/conda.py. From the project's folder:
+#   apptainer build raretok.sif envs/raretok.def
+#   apptainer exec --nv raretok.sif snakemake --cores all
+# The image holds the pinned packages; the workflow is the one in the folder it is started in.
+Bootstrap: docker
+From: python:{PYTHON}-slim
+
+%files
+    envs/requirements.txt /opt/requirements.txt
+
+%post
+    # A compiler for torch.compile on a GPU, and git for the record of the commit.
+    apt-get update
+    apt-get install --yes --no-install-recommends git gcc g++ libc6-dev
+    rm -rf /var/lib/apt/lists/*
+    pip install --no-cache-dir --requirement /opt/requirements.txt
+
+%environment
+    export PYTHONUNBUFFERED=1
+"""
 
 
 def pins(text: str) -> list[str]:
@@ -28,11 +77,41 @@ def pins(text: str) -> list[str]:
     return [line for line in lines if line]
 
 
-def environment() -> str:
-    """The content of envs/raretok.yaml."""
+def normal(name: str) -> str:
+    """A package's name as indexes compare it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def needed(names: list[str], pinned: set[str]) -> set[str]:
+    """Normal names of `names` and of all that they require, as far as they are `pinned` (CUDA libraries are not)."""
+    found, waiting = set(), {normal(name) for name in names}
+    while waiting:
+        name = waiting.pop()
+        found.add(name)
+        for line in requires(name) or []:
+            requirement = Requirement(line)
+            # The environment is for this Python, whichever runs now.
+            here = {"python_version": PYTHON, "python_full_version": f"{PYTHON}.0", "extra": ""}
+            if requirement.marker is None or requirement.marker.evaluate(here):
+                waiting |= ({normal(requirement.name)} & pinned) - found
+    return found
+
+
+def environments() -> dict[str, str]:
+    """Content of every file that this writes, by name."""
     requirements = pins((FOLDER / "requirements.txt").read_text(encoding="utf-8"))
+    by_name = {normal(pin.partition("==")[0]): pin for pin in requirements}
+    files = {"raretok.yaml": _environment(requirements), "Containerfile": CONTAINER, "raretok.def": APPTAINER}
+    for need, names in NEEDS.items():
+        wanted = needed(names, set(by_name))
+        files[f"{need}.yaml"] = _environment([pin for name, pin in by_name.items() if name in wanted])
+    return files
+
+
+def _environment(requirements: list[str]) -> str:
     return HEAD + "".join(f"      - {pin}\n" for pin in requirements)
 
 
 if __name__ == "__main__":
-    (FOLDER / "raretok.yaml").write_text(environment(), encoding="utf-8")
+    for file, content in environments().items():
+        (FOLDER / file).write_text(content, encoding="utf-8")

@@ -18,7 +18,7 @@ from tests.workflow.running import snakemake
 from raretok import wiring
 from raretok.configuration import merge, read_yaml
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
 MIRROR = Path(os.environ.get("RARETOK_MIRROR") or ROOT.parent / "shared" / "mirror")
 # In the namespace even the loopback is down. As another user than root, inside a user namespace.
@@ -29,10 +29,13 @@ UPDATES = {"steps": 4, "schedule": {"warmup": 1}}
 SHORT = {
     "shakespeare": {"training": UPDATES | {"validation": {"every": 2, "batches": 1}}},
     "empirical": {"training": UPDATES | {"validation": {"every": 2, "tokens": 1024}}},
-    "agps_translation_base": {"training": UPDATES | {"validation": {"every": 2}, "average": 1}},
+    "agps_translation_base": {
+        "training": UPDATES | {"validation": {"every": 2}, "average": 1},
+        "evaluation": {"beam": 1},
+    },
     "iwslt14_de-en": {
         "training": UPDATES | {"validation": {"every": 2, "bleu": {"beam": 1, "sentences": 8}}},
-        "evaluation": {"domains": False},
+        "evaluation": {"domains": False, "beam": 1},
     },
 }
 # Notes every attempt to reach another machine, failed or not, of Snakemake and all Python programs that it starts.

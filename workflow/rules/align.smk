@@ -30,7 +30,7 @@ rule align:
     log:
         "<logs>/align/{corpus}.txt",
     conda:
-        "../../envs/raretok.yaml"
+        "../../envs/align.yaml"
     threads: 1
     resources:
         # Tables of pairs of words grow with the text: WMT14's takes the attempts after the first.

@@ -38,7 +38,7 @@ rule download:
         dataset="|".join(TABLE.datasets),
         file=".+",
     conda:
-        "../../envs/raretok.yaml"
+        "../../envs/data.yaml"
     resources:
         # No parameter: what was downloaded stays right when it could now come from another place.
         mirror=TABLE.config["data_mirror"] or "",
@@ -70,7 +70,7 @@ rule synthesise:
     wildcard_constraints:
         corpus=TABLE.corpora_of_kind("characters"),
     conda:
-        "../../envs/raretok.yaml"
+        "../../envs/data.yaml"
     params:
         entry=TABLE.corpus_entry_of,
     shell:
@@ -97,7 +97,7 @@ rule synthesise_language:
     wildcard_constraints:
         corpus=TABLE.corpora_of_kind("language"),
     conda:
-        "../../envs/raretok.yaml"
+        "../../envs/data.yaml"
     params:
         entry=TABLE.corpus_entry_of,
         folder=subpath(output.train, parent=True),
@@ -129,7 +129,7 @@ rule synthesise_pairs:
     wildcard_constraints:
         corpus=TABLE.corpora_of_kind("translation"),
     conda:
-        "../../envs/raretok.yaml"
+        "../../envs/data.yaml"
     params:
         entry=TABLE.corpus_entry_of,
     shell:
@@ -153,7 +153,7 @@ rule synthesise_documents:
     wildcard_constraints:
         corpus=TABLE.corpora_of_kind("unigrams"),
     conda:
-        "../../envs/raretok.yaml"
+        "../../envs/data.yaml"
     params:
         entry=TABLE.corpus_entry_of,
     shell:

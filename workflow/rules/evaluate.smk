@@ -52,7 +52,7 @@ rule evaluate:
     log:
         "<logs>/evaluate/<log>",
     conda:
-        "../../envs/raretok.yaml"
+        "../../envs/evaluate.yaml"
     threads: 1
     resources:
         gpu=TABLE.gpus,
@@ -97,7 +97,7 @@ rule compare:
     log:
         "<logs>/compare/{experiment}/seed{seed}.txt",
     conda:
-        "../../envs/raretok.yaml"
+        "../../envs/evaluate.yaml"
     params:
         systems=TABLE.systems_of,
     shell:
@@ -124,7 +124,7 @@ rule measure_gpt2:
     log:
         "<logs>/measure_gpt2/{repository}.txt",
     conda:
-        "../../envs/raretok.yaml"
+        "../../envs/evaluate.yaml"
     threads: 1
     resources:
         gpu=TABLE.gpus,

@@ -18,7 +18,7 @@ rule preflight:
     log:
         "<logs>/preflight.txt",
     conda:
-        "../../envs/raretok.yaml"
+        "../../envs/train.yaml"
     resources:
         gpu=TABLE.gpus,
     params:

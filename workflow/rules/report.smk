@@ -43,7 +43,7 @@ rule collect:
     log:
         "<logs>/collect.txt",
     conda:
-        "../../envs/raretok.yaml"
+        "../../envs/report.yaml"
     shell:
         """
         python -m raretok collect \
@@ -65,7 +65,7 @@ rule cost:
     log:
         "<logs>/cost.txt",
     conda:
-        "../../envs/raretok.yaml"
+        "../../envs/report.yaml"
     shell:
         """
         python -m raretok cost \
@@ -98,7 +98,7 @@ rule table:
     log:
         "<logs>/table/{paper}/{item}.txt",
     conda:
-        "../../envs/raretok.yaml"
+        "../../envs/report.yaml"
     params:
         definition=TABLE.definition_of,
         results=subpath(output.csv, ancestor=3),
@@ -136,7 +136,7 @@ rule figure:
     log:
         "<logs>/figure/{paper}/{item}.txt",
     conda:
-        "../../envs/raretok.yaml"
+        "../../envs/report.yaml"
     params:
         definition=TABLE.definition_of,
         results=subpath(output.svg, ancestor=3),
@@ -172,7 +172,7 @@ rule claims:
     log:
         "<logs>/claims.txt",
     conda:
-        "../../envs/raretok.yaml"
+        "../../envs/report.yaml"
     params:
         definitions=TABLE.definitions_of,
         results=subpath(input.metrics, parent=True),
@@ -212,7 +212,7 @@ rule page:
     log:
         "<logs>/page.txt",
     conda:
-        "../../envs/raretok.yaml"
+        "../../envs/report.yaml"
     params:
         definitions=TABLE.definitions_of,
         results=subpath(input.metrics, parent=True),

@@ -55,7 +55,7 @@ rule prepare:
     wildcard_constraints:
         corpus=TABLE.corpora_of_kind("characters"),
     conda:
-        "../../envs/raretok.yaml"
+        "../../envs/data.yaml"
     params:
         entry=TABLE.corpus_entry_of,
         folder=subpath(output.manifest, parent=True),
@@ -92,7 +92,7 @@ rule encode:
     wildcard_constraints:
         corpus=TABLE.corpora_of_kind("language"),
     conda:
-        "../../envs/raretok.yaml"
+        "../../envs/data.yaml"
     threads: 2
     resources:
         mem_mb=TABLE.megabytes(2048),
@@ -141,7 +141,7 @@ rule encode_pairs:
     wildcard_constraints:
         corpus=TABLE.corpora_of_kind("translation"),
     conda:
-        "../../envs/raretok.yaml"
+        "../../envs/data.yaml"
     threads: 2
     resources:
         mem_mb=TABLE.megabytes(8192),
@@ -183,7 +183,7 @@ rule reverse_pairs:
     wildcard_constraints:
         corpus=TABLE.corpora_of_kind("translation", reverse=True),
     conda:
-        "../../envs/raretok.yaml"
+        "../../envs/data.yaml"
     resources:
         mem_mb=TABLE.megabytes(4096),
         runtime=TABLE.data_minutes_of,
@@ -216,7 +216,7 @@ rule count_unigrams:
         text=TABLE.corpora_of_kind("unigrams"),
         shard="[^/]+",
     conda:
-        "../../envs/raretok.yaml"
+        "../../envs/data.yaml"
     resources:
         mem_mb=TABLE.megabytes(2048),
         runtime=TABLE.data_minutes_of,
@@ -243,7 +243,7 @@ rule merge_counts:
     wildcard_constraints:
         text=TABLE.corpora_of_kind("unigrams"),
     conda:
-        "../../envs/raretok.yaml"
+        "../../envs/data.yaml"
     shell:
         """
         python -m raretok merge-counts \

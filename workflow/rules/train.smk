@@ -50,7 +50,7 @@ rule train:
     # Of a job of a cluster by the Snakemake that submitted it: within the job, the same would multiply.
     retries: 0 if workflow.remote_exec else 2
     conda:
-        "../../envs/raretok.yaml"
+        "../../envs/train.yaml"
     threads: TABLE.training_threads_of
     resources:
         gpu=TABLE.training_gpus_of,

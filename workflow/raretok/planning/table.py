@@ -28,7 +28,7 @@ def by_experiment(costs: list[RunCost]) -> dict[str, list[RunCost]]:
 
 def grid(groups: dict[str, list[RunCost]], machines: list[Machine]) -> tuple[list[str], list[list[str]]]:
     """Heads and rows: what, models, largest model, targets, hours on each machine, peak memory, storage."""
-    # On machines alike in kind memory differs in nothing but how much there is.
+    # GPUs are alike in what a run takes of their memory.
     first = machines[0]
     heads = ["", "models", "parameters at most", "tokens", *(f"hours, {machine.name}" for machine in machines)]
     heads += ["peak GiB", "storage, GB"]

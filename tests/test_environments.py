@@ -1,0 +1,103 @@
+"""Environments and container recipes are made from the pins, and hold what the rules that use them import."""
+
+import ast
+import re
+import sys
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+from raretok.__main__ import COMMANDS
+from raretok.sources import PACKAGE, file_of, imports_of
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "envs"))
+import conda  # noqa: E402
+
+# What a command loads by a name from config, which no import shows.
+BY_NAME = {
+    "train": ["methods"],
+    "evaluate": ["methods"],
+    "figure": ["reporting/figures"],
+    "claims": ["reporting/named"],
+    "page": ["reporting/named"],
+}
+PINS = dict(pin.split("==") for pin in conda.pins((ROOT / "envs/requirements.txt").read_text()))
+
+
+def rules():
+    """(rule, command, environment) of every rule that calls raretok."""
+    for path in sorted((ROOT / "workflow/rules").glob("*.smk")):
+        for block in re.split(r'^(?=rule \w+:\n    """)', path.read_text(), flags=re.MULTILINE)[1:]:
+            name = re.match(r"rule (\w+)", block)[1]
+            (environment,) = re.findall(
+                r'^    conda:\n        "\.\./\.\./envs/(\w+)\.yaml"$', block, flags=re.MULTILINE
+            )
+            (command,) = re.findall(r"python -m raretok ([\w-]+)", block)
+            yield name, command, environment
+
+
+def imported(command):
+    """Packages that a command imports, in functions too, as they are distributed."""
+    waiting = {COMMANDS[command][0]}
+    for folder in BY_NAME.get(command, []):
+        paths = (PACKAGE / folder).glob("*.py")
+        waiting |= {f"raretok.{folder.replace('/', '.')}.{path.stem}" for path in paths if path.stem != "__init__"}
+    modules, found = set(), set()
+    while waiting:
+        module = waiting.pop()
+        modules.add(module)
+        waiting |= imports_of(module) - modules
+        for node in ast.walk(ast.parse(file_of(module).read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                found |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                found.add(node.module.partition(".")[0])
+    distributions = packages_distributions()
+    names = found - sys.stdlib_module_names - {"raretok"}
+    return {conda.normal(name) for module in names for name in distributions.get(module, [module])}
+
+
+def pinned(environment):
+    text = (ROOT / "envs" / f"{environment}.yaml").read_text()
+    return dict(re.findall(r"^      - (\S+?)==(\S+)$", text, flags=re.MULTILINE))
+
+
+def test_files_are_what_the_pins_make():
+    for name, content in conda.environments().items():
+        assert (ROOT / "envs" / name).read_text() == content, f"write envs/{name} anew: python envs/conda.py"
+
+
+@pytest.mark.parametrize("environment", [*conda.NEEDS, "raretok"])
+def test_versions_are_the_pins(environment):
+    versions = pinned(environment)
+    assert versions
+    assert versions.items() <= PINS.items()
+    assert f"  - python={conda.PYTHON}\n" in (ROOT / "envs" / f"{environment}.yaml").read_text()
+    if environment == "raretok":
+        assert versions == PINS
+
+
+@pytest.mark.parametrize(("rule", "command", "environment"), list(rules()))
+def test_a_rules_environment_has_what_its_command_imports(rule, command, environment):
+    assert imported(command) <= {conda.normal(name) for name in pinned(environment)}
+
+
+def test_every_need_has_a_rule_and_no_more_than_it_takes():
+    used = {}
+    for _, command, environment in rules():
+        used.setdefault(environment, set()).update(imported(command))
+    assert set(used) == set(conda.NEEDS)
+    for environment, names in used.items():
+        assert {conda.normal(name) for name in conda.NEEDS[environment]} == names
+    assert "torch" not in pinned("report") | pinned("data") | pinned("align")
+
+
+@pytest.mark.parametrize(("name", "base"), [("Containerfile", "FROM python:"), ("raretok.def", "From: python:")])
+def test_containers_install_the_pins(name, base):
+    text = (ROOT / "envs" / name).read_text()
+    assert f"\n{base}{conda.PYTHON}-slim\n" in text
+    assert re.search(r"envs/requirements\.txt /opt/requirements\.txt$", text, flags=re.MULTILINE)
+    assert "pip install --no-cache-dir --requirement /opt/requirements.txt" in text
+    assert text.count("pip install") == 1
