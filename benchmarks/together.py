@@ -15,6 +15,7 @@ import argparse
 import statistics
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -95,9 +96,7 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     device, steps = arguments.device, arguments.steps
-    print(
-        f"{'runs':>6} {'alone/s':>9} {'together/s':>11} {'times':>6} {'ms a step':>10} {'validation s':>13} {'GiB':>6}"
-    )
+    print("  runs   alone/s  together/s  times  ms a step  validation s    GiB")
     for number in arguments.together:
         if device == "cuda":
             torch.cuda.reset_peak_memory_stats()
@@ -108,11 +107,11 @@ def main() -> None:
         together(stack, 2)
         times: dict[str, list[float]] = {"alone": [], "together": []}
         for _ in range(arguments.repetitions):
-            times["alone"].append(seconds(device, lambda: alone(singles, steps)))
-            times["together"].append(seconds(device, lambda: together(stack, steps)))
+            times["alone"].append(seconds(device, partial(alone, singles, steps)))
+            times["together"].append(seconds(device, partial(together, stack, steps)))
         middle = {name: statistics.median(found) for name, found in times.items()}
         rates = len(singles) * steps / middle["alone"], number * steps / middle["together"]
-        validation = seconds(device, lambda: stack.validation_losses(0, lambda: None))
+        validation = seconds(device, partial(stack.validation_losses, 0, bool))
         memory = f"{torch.cuda.max_memory_allocated() / 2**30:6.1f}" if device == "cuda" else ""
         print(
             f"{number:6} {rates[0]:9.1f} {rates[1]:11.1f} {rates[1] / rates[0]:6.2f} "

@@ -100,7 +100,7 @@ for name, stack in TABLE.stacks.items():
             f"<logs>/train/together/{stack.hash}.txt",
         retries: 0 if workflow.remote_exec else 2
         conda:
-            "../../envs/raretok.yaml"
+            "../../envs/train.yaml"
         threads: stack.runs[0].settings["training"]["threads"]
         resources:
             gpu=TABLE.gpus,

@@ -124,6 +124,7 @@ class Job:
         if not self.members:
             return
         self.stack = Stack(self.members)
+        self.places = {member: place for place, member in enumerate(self.stack.members)}
         self._go_on(saved)
         self.clock = Clock(self.progress, self.members[0].steps)
 
@@ -167,18 +168,16 @@ class Job:
         losses = self.stack.validation_losses(self.progress.step, must_stop)
         if losses is None:
             return False
-        for member, loss in zip(self.stack.members, losses, strict=True):
-            if member in self.members:
-                self.attempt(member, partial(member.note, {"valid": loss}))
+        for member in list(self.members):
+            self.attempt(member, partial(member.note, {"valid": losses[self.places[member]]}))
         return True
 
     def check(self, update: Update) -> Update:
         """An update's numbers, read; members whose loss or gradient is not finite leave the stack."""
         numbers = torch.stack([update.loss, update.nll, update.norm]).cpu()
         if not numbers.isfinite().all():
-            for member, own in zip(self.stack.members, numbers.unbind(dim=1), strict=True):
-                if member in self.members:
-                    self.attempt(member, partial(member.check, Update(*own)))
+            for member in list(self.members):
+                self.attempt(member, partial(member.check, Update(*numbers[:, self.places[member]])))
         return Update(*numbers)
 
     def attempt(self, member: Training, action: Callable[[], None]) -> None:
@@ -192,10 +191,10 @@ class Job:
 
     def advance(self, update: Update) -> None:
         """Count an update that is done."""
-        living = [(member, k) for k, member in enumerate(self.stack.members) if member in self.members]
-        for member, k in living:
-            own = Update(*(part[k] for part in vars(update).values())) if member.is_log_step else update
-            member.advance(own)
+        is_log_step = self.members and self.members[0].is_log_step
+        for member in self.members:
+            place = self.places[member]
+            member.advance(Update(*(part[place] for part in vars(update).values())) if is_log_step else update)
             self.progress.tokens += member.task.tokens_per_step
         self.progress.step += 1
 
