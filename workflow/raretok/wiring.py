@@ -228,6 +228,10 @@ class Workflow(RunTable):
         """The runs of a stack's job; a function of its marks, so that another choice of runs is no other parameter."""
         return self.stack_of_mark[output[0]].json()
 
+    def results_of(self, wildcards, output) -> str:
+        """The folder of results in which a stack's marks are."""
+        return self.results
+
     def stack_memory(self, stack: Stack, wildcards, attempt: int) -> int:
         """Memory of a stack's job in MB, an estimate, more at every attempt."""
         settings = stack.runs[0].settings
