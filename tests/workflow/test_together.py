@@ -31,6 +31,11 @@ def test_few_jobs_train_the_runs_of_one_shape(project):
     assert jobs(project, "stop_jostling")["together"] == 0
 
 
+def test_lint_is_clean(project):
+    result = snakemake(project, "--lint", "--config", "together=64")
+    assert "Congratulations" in result.stdout
+
+
 def test_mistakes_are_one_sentence(project):
     result = snakemake(project, "-n", "--config", "together=0")
     assert "together" in result.stdout

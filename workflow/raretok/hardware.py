@@ -48,7 +48,7 @@ class Hardware(RunTable):
 
     def computes(self, wildcards, attempt: int) -> bool:
         """Whether a training has something to compute: one that a stack's job has done only puts files in place."""
-        return attempt > 1 or not self.mark_of(wildcards)
+        return attempt > 1 or self.mark(self.run_of(wildcards)) not in self.stack_of_mark
 
     def training_gpus_of(self, wildcards, attempt: int) -> int:
         """GPUs that a training asks for."""

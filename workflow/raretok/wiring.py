@@ -207,6 +207,10 @@ class Workflow(Hardware):
         """The runs of a stack's job; a function of its marks, so that another choice of runs is no other parameter."""
         return self.stack_of_mark[output[0]].json()
 
+    def results_of(self, wildcards, output) -> str:
+        """The folder of results in which a stack's marks are."""
+        return self.results
+
     def evaluation_of(self, wildcards) -> str:
         """How a job's run is evaluated, as canonical JSON."""
         return self.evaluation(wildcards.experiment)

@@ -112,7 +112,7 @@ for name, stack in TABLE.stacks.items():
             checkpoint_seconds=TABLE.config["checkpoint_seconds"],
         params:
             runs=TABLE.runs_of,
-            results=TABLE.results,
+            results=TABLE.results_of,
         shell:
             """
             exec python -m raretok train-together \
