@@ -165,13 +165,13 @@ def test_random_numbers_are_each_processs_own(monkeypatch):
 class Command:
     """`raretok train` in several processes, forked, in one folder."""
 
-    def __init__(self, folder, manifest, run, size, *further, checkpoint_steps=20):
+    def __init__(self, folder, manifest, run, size, checkpoint_steps=20, own_disk=None):
         self.output, self.state, self.log = folder / "output", folder / "state", folder / "log.txt"
         folder.mkdir(exist_ok=True)
         paths = {"--manifest": manifest, "--output": self.output, "--state": self.state}
         arguments = ["train", "--run", run, "--device", "cpu", "--checkpoint-steps", str(checkpoint_steps)]
         arguments += [str(word) for item in paths.items() for word in item]
-        self.group = Group(size, command, [*arguments, *further], str(self.log))
+        self.group = Group(size, command, arguments, str(self.log), own_disk)
 
     def text(self):
         return self.log.read_text()
@@ -229,6 +229,18 @@ def test_a_signal_to_one_process_stops_all(manifest, tmp_path, unbroken):
     last = Command(tmp_path, manifest, canonical_json(RUN), 3)
     assert last.end() == [0, 0, 0]
     assert last.text().count("was finished before") == 1
+
+
+def test_a_state_that_not_all_processes_find(manifest, tmp_path):
+    """As on machines without a common disk: refused, or each would train its own."""
+    run = canonical_json(run_of(SETTINGS, training={"steps": 10**6}))
+    training = Command(tmp_path, manifest, run, 2)
+    training.wait_for_state()
+    assert training.end(signal.SIGTERM) == [75, 75]
+    again = Command(tmp_path, manifest, run, 2, own_disk=str(tmp_path / "other"))
+    assert again.end() == [2, 2]
+    assert again.text().count("not every process finds the same state in") >= 1
+    assert "Traceback" not in again.text()
 
 
 def test_a_process_that_dies_ends_the_others(manifest, tmp_path):
