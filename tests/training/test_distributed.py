@@ -7,6 +7,7 @@ for rounding, as that of the keys' biases, so that models are without biases the
 import os
 import signal
 import time
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -20,6 +21,7 @@ from raretok.configuration import canonical_json
 from raretok.files import read_json
 from raretok.training import distributed, processes
 from raretok.training.checkpoint import FILE_NAME
+from raretok.training.launch import cause
 from raretok.training.random_states import own_seed
 
 STEPS = 20
@@ -287,6 +289,15 @@ def test_translations_are_shared_out(translation_manifest, make_translation_run,
     assert one["averaged_steps"] == other["averaged_steps"] == [15, 30]
     weights = [load_file(output / "model.safetensors") for output in outputs]
     assert all(torch.allclose(weights[0][name], weights[1][name], atol=1e-5) for name in weights[0])
+
+
+def test_the_process_that_died_is_named_and_not_those_that_lost_it():
+    def failed(**statuses):
+        return {int(name[1:]): SimpleNamespace(exitcode=status, timestamp=7) for name, status in statuses.items()}
+
+    assert cause(failed(_0=2, _1=-9, _2=2)) == (1, -9)
+    assert cause(failed(_0=-15, _1=1)) == (1, 1)
+    assert cause(failed(_0=75, _1=75)) == (0, 75)
 
 
 ENDS = [
