@@ -58,9 +58,14 @@ def member(rank, size, port, target, arguments):
     target(*arguments)
 
 
-def command(arguments, log):
-    """`raretok` with these arguments; processes but the first fail where they write a file."""
+def command(arguments, log, own_disk=None):
+    """`raretok` with these arguments; processes but the first fail where they write a file.
+
+    own_disk: a folder of state that processes but the first find in place of the given one.
+    """
     if int(os.environ["RANK"]):
+        if own_disk:
+            arguments[arguments.index("--state") + 1] = own_disk
         import raretok.files as files
 
         def refuse(path):

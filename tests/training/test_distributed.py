@@ -7,6 +7,7 @@ for rounding, as that of the keys' biases, so that models are without biases the
 import os
 import signal
 import time
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -20,6 +21,7 @@ from raretok.configuration import canonical_json
 from raretok.files import read_json
 from raretok.training import distributed, processes
 from raretok.training.checkpoint import FILE_NAME
+from raretok.training.launch import cause
 from raretok.training.random_states import own_seed
 
 STEPS = 20
@@ -165,13 +167,13 @@ def test_random_numbers_are_each_processs_own(monkeypatch):
 class Command:
     """`raretok train` in several processes, forked, in one folder."""
 
-    def __init__(self, folder, manifest, run, size, *further, checkpoint_steps=20):
+    def __init__(self, folder, manifest, run, size, checkpoint_steps=20, own_disk=None):
         self.output, self.state, self.log = folder / "output", folder / "state", folder / "log.txt"
         folder.mkdir(exist_ok=True)
         paths = {"--manifest": manifest, "--output": self.output, "--state": self.state}
         arguments = ["train", "--run", run, "--device", "cpu", "--checkpoint-steps", str(checkpoint_steps)]
         arguments += [str(word) for item in paths.items() for word in item]
-        self.group = Group(size, command, [*arguments, *further], str(self.log))
+        self.group = Group(size, command, arguments, str(self.log), own_disk)
 
     def text(self):
         return self.log.read_text()
@@ -231,6 +233,18 @@ def test_a_signal_to_one_process_stops_all(manifest, tmp_path, unbroken):
     assert last.text().count("was finished before") == 1
 
 
+def test_a_state_that_not_all_processes_find(manifest, tmp_path):
+    """As on machines without a common disk: refused, or each would train its own."""
+    run = canonical_json(run_of(SETTINGS, training={"steps": 10**6}))
+    training = Command(tmp_path, manifest, run, 2)
+    training.wait_for_state()
+    assert training.end(signal.SIGTERM) == [75, 75]
+    again = Command(tmp_path, manifest, run, 2, own_disk=str(tmp_path / "other"))
+    assert again.end() == [2, 2]
+    assert again.text().count("not every process finds the same state in") >= 1
+    assert "Traceback" not in again.text()
+
+
 def test_a_process_that_dies_ends_the_others(manifest, tmp_path):
     """At once, with one sentence each; fewer processes go on where they were, and say so."""
     run = run_of(SETTINGS, training={"steps": 10**6})
@@ -275,6 +289,15 @@ def test_translations_are_shared_out(translation_manifest, make_translation_run,
     assert one["averaged_steps"] == other["averaged_steps"] == [15, 30]
     weights = [load_file(output / "model.safetensors") for output in outputs]
     assert all(torch.allclose(weights[0][name], weights[1][name], atol=1e-5) for name in weights[0])
+
+
+def test_the_process_that_died_is_named_and_not_those_that_lost_it():
+    def failed(**statuses):
+        return {int(name[1:]): SimpleNamespace(exitcode=status, timestamp=7) for name, status in statuses.items()}
+
+    assert cause(failed(_0=2, _1=-9, _2=2)) == (1, -9)
+    assert cause(failed(_0=-15, _1=1)) == (1, 1)
+    assert cause(failed(_0=75, _1=75)) == (0, 75)
 
 
 ENDS = [

@@ -26,7 +26,7 @@ def test_every_job_has_a_gpu_of_its_own(tmp_path):
     assert [gpus.take_place(["a", "b", "c"], 1, tmp_path) for _ in range(3)] == [0, 1, 2]
 
 
-def test_several_processes_have_a_gpu_each_or_wait(tmp_path, places_of_this_test):
+def test_several_processes_have_a_gpu_each_or_wait(tmp_path, places_of_this_test, capsys):
     """Nothing is held while one is missing: two jobs that hold one each would wait for each other."""
     assert gpus.take_place(["a"], 1, tmp_path) == 0
     found = []
@@ -36,6 +36,7 @@ def test_several_processes_have_a_gpu_each_or_wait(tmp_path, places_of_this_test
     assert second.is_alive()
     assert gpus.take_places(["a", "b", "c"], 2, 2, tmp_path) == [1, 2]
     assert len(places_of_this_test) == 3
+    assert "waiting for 3 of 3 GPU(s): places on all but 2 are taken by other jobs" in capsys.readouterr().err
     for lock in list(places_of_this_test):
         lock.release()
     second.join(10)

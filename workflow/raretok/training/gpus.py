@@ -69,6 +69,8 @@ def take_places(gpus: list[str], places: int, number: int, folder: Path | None =
         for lock in taken.values():
             lock.release()
         if not waiting:
-            log(f"waiting for one of {len(gpus)} GPU(s): all {len(gpus) * places} places are taken by other jobs")
+            wanted = "one" if number == 1 else number
+            lack = f"all {len(gpus) * places} places are" if not taken else f"places on all but {len(taken)} are"
+            log(f"waiting for {wanted} of {len(gpus)} GPU(s): {lack} taken by other jobs")
             waiting = True
         time.sleep(PATIENCE)

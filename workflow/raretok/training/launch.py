@@ -52,10 +52,9 @@ def launch(processes: int, arguments: list[str]) -> int:
     except SignalException:
         return EXIT_INTERRUPTED
     except ChildFailedError as error:
-        number, failure = error.get_first_failure()
-        if failure.exitcode in (EXIT_USER_ERROR, EXIT_INTERRUPTED):
-            return failure.exitcode
-        status = failure.exitcode
+        number, status = cause(error.failures)
+        if status in (EXIT_USER_ERROR, EXIT_INTERRUPTED):
+            return status
         how = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
         print(
             f"raretok {arguments[0]}: error: process {number} of {processes} {how}, and the others were stopped; start "
@@ -64,3 +63,14 @@ def launch(processes: int, arguments: list[str]) -> int:
         )
         return 1
     return 0
+
+
+def cause(failures: dict) -> tuple[int, int]:
+    """Number and exit status of the process that failed first of several (torch's records by number).
+
+    One that says itself what was wrong, or was stopped, failed after one that does not, which it may have lost: both
+    may be seen at once.
+    """
+    after = (EXIT_USER_ERROR, EXIT_INTERRUPTED, -signal.SIGTERM)
+    number = min(failures, key=lambda number: (failures[number].exitcode in after, failures[number].timestamp))
+    return number, failures[number].exitcode

@@ -173,11 +173,13 @@ class Training:
         else:
             self.best = weights
 
+    def _save_snapshot(self) -> None:
+        checkpoint.save_snapshot(self.state, self.progress.step, self.trainer.model.output_weight)
+
     def look(self) -> None:
         """Write down what is observed of the model between updates."""
-        step, matrix = self.progress.step, self.trainer.model.output_weight
-        if step in self.snapshots:
-            distributed.on_first(lambda: checkpoint.save_snapshot(self.state, step, matrix))
+        if self.progress.step in self.snapshots:
+            distributed.on_first(self._save_snapshot)
         with parametrize.cached():
             self.trainer.measure(self.progress.step, self.task)
 
