@@ -24,8 +24,9 @@ class Hardware(RunTable):
 
     def __init__(self, config: dict, root: Path):
         super().__init__(config, root)
-        if self.processes > 1 and config["runs_per_gpu"] > 1:
-            raise UserError("config: processes and runs_per_gpu are both above 1; a run of several GPUs shares none")
+        for key in ("runs_per_gpu", "together"):
+            if self.processes > 1 and config[key] > 1:
+                raise UserError(f"config: processes and {key} are both above 1; a run of several processes is alone")
 
     def run_of(self, wildcards) -> Run:
         """The run of a job."""

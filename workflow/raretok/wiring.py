@@ -82,8 +82,6 @@ class Workflow(Hardware):
     def check(self) -> None:
         """Resolve every run now: a mistake in a method is one sentence here, and a stack trace inside a rule."""
         len(self.runs)
-        if self.config["together"] > 1 and self.config.get("processes", 1) > 1:
-            raise UserError("config: together and processes are both above 1; runs trained together have one process")
 
     @property
     def wildcards(self) -> dict[str, str]:
