@@ -34,7 +34,7 @@ NEEDS = {
     "data": ["numpy", *CONFIG, *PIECES, *FETCHING],
     "align": ["numpy", "systran-align"],
     "train": ["torch", "numpy", "safetensors", "sacrebleu", *CONFIG, *PIECES, *FETCHING],
-    "evaluate": ["torch", "numpy", "safetensors", "sacrebleu", *CONFIG, *PIECES],
+    "evaluate": ["torch", "numpy", "safetensors", "sacrebleu", "filelock", *CONFIG, *PIECES],
     "report": ["numpy", "pandas", "matplotlib", "seaborn", "Jinja2"],
 }
 CONTAINER = f"""# Written by envs/conda.py. From the project's folder:

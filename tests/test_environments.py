@@ -27,15 +27,13 @@ PINS = dict(pin.split("==") for pin in conda.pins((ROOT / "envs/requirements.txt
 
 
 def rules():
-    """(rule, command, environment) of every rule that calls raretok."""
+    """(command, environment) of every rule."""
     for path in sorted((ROOT / "workflow/rules").glob("*.smk")):
-        for block in re.split(r'^(?=rule \w+:\n    """)', path.read_text(), flags=re.MULTILINE)[1:]:
-            name = re.match(r"rule (\w+)", block)[1]
-            (environment,) = re.findall(
-                r'^    conda:\n        "\.\./\.\./envs/(\w+)\.yaml"$', block, flags=re.MULTILINE
-            )
+        # Also rules without a name of their own, which are made in a loop.
+        for block in re.split(r"^ *rule(?: \w+)?:\n", path.read_text(), flags=re.MULTILINE)[1:]:
+            (environment,) = re.findall(r'conda:\n +"\.\./\.\./envs/(\w+)\.yaml"$', block, flags=re.MULTILINE)
             (command,) = re.findall(r"python -m raretok ([\w-]+)", block)
-            yield name, command, environment
+            yield command, environment
 
 
 def imported(command):
@@ -79,14 +77,14 @@ def test_versions_are_the_pins(environment):
         assert versions == PINS
 
 
-@pytest.mark.parametrize(("rule", "command", "environment"), list(rules()))
-def test_a_rules_environment_has_what_its_command_imports(rule, command, environment):
+@pytest.mark.parametrize(("command", "environment"), list(rules()))
+def test_a_rules_environment_has_what_its_command_imports(command, environment):
     assert imported(command) <= {conda.normal(name) for name in pinned(environment)}
 
 
 def test_every_need_has_a_rule_and_no_more_than_it_takes():
     used = {}
-    for _, command, environment in rules():
+    for command, environment in rules():
         used.setdefault(environment, set()).update(imported(command))
     assert set(used) == set(conda.NEEDS)
     for environment, names in used.items():

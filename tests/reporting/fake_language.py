@@ -99,7 +99,7 @@ def _record(name: str, gate: dict, generator: np.random.Generator) -> dict:
         derived = {"alpha": gate["alpha"] / 3, "memory": 412, "rare_types": 400}
     if gate.get("name") == "agps":
         derived = {"i_r": 1600, "mu_1": 10.25, "mu_2": 0.41}
-    settings = {"method": {"gate": dict(gate)} if gate else {}}
+    settings = {"method": {"gate": dict(gate)} if gate else {}, "training": {"threads": 1}}
     if gate.get("until"):
         settings["method"]["gate"]["until"] = gate["until"] // SCALE
     if name.startswith("ul"):
@@ -112,6 +112,8 @@ def _record(name: str, gate: dict, generator: np.random.Generator) -> dict:
         "data": "e" * 64,
         "steps": 2000,
         "seconds": 60.0,
+        "tokens": 1_000_000,
+        "peak_memory_gib": 0.5,
         "resumes": 0,
         "device": "made up",
         "versions": {"raretok": "0.1.0", "torch": "0.0"},

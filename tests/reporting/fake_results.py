@@ -13,6 +13,7 @@ import yaml
 
 from raretok.evaluation.clusters import cluster_means
 from raretok.evaluation.neighbours import nearest
+from raretok.reporting.cost import costs
 from raretok.reporting.definition import parse_definition
 from raretok.reporting.results import printed_numbers
 
@@ -20,6 +21,12 @@ ROOT = Path(__file__).parents[2]
 PUBLISHED = ROOT / "config" / "published"
 SYMBOLS = sorted("\n !$&',-.3:;?" + "ABCDEFGHIJKLMNOPQRSTUVWXYZ" + "abcdefghijklmnopqrstuvwxyz")
 TEMPERATURES = np.arange(1, 201) / 100
+
+
+def write_cost(folder: Path) -> None:
+    """`cost.csv` of the runs in a results folder."""
+    with_header = costs(sorted(folder.glob("runs/*/*/*/metrics.json")))
+    with_header.to_csv(folder / "cost.csv", index=False)
 
 
 def definition_of(scale: str = "small", seeds: int = 2, comparable: bool = True) -> dict:

@@ -10,7 +10,7 @@ import fake_language
 import numpy as np
 import pytest
 from fake_language import PAPERS, QUERY, arrays_of, definition_of, item_of
-from fake_results import PUBLISHED, read_csv
+from fake_results import PUBLISHED, read_csv, write_cost
 
 from raretok.__main__ import main
 from raretok.reporting.claims import judge_paper
@@ -418,6 +418,7 @@ def test_the_page_shows_both_papers(language):
     common = [f"--results={language.folder}", f"--published={PUBLISHED}"]
     texts = [json.dumps(DEFINITIONS[paper]) for paper in PAPERS]
     assert main(["claims", "--definitions", *texts, *common, f"--output={language.folder / 'claims.csv'}"]) == 0
+    write_cost(language.folder)
     output = language.folder / "report" / "index.html"
     assert main(["page", "--definitions", *texts, *common, f"--output={output}"]) == 0
     page = output.read_text(encoding="utf-8")

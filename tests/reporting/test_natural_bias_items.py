@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import yaml
 from fake_language import item_of
-from fake_results import PUBLISHED, ROOT, read_csv
+from fake_results import PUBLISHED, ROOT, read_csv, write_cost
 from fake_translation import collected, verdicts_of
 
 from raretok.__main__ import main
@@ -258,6 +258,7 @@ def test_the_page_shows_natural_bias(bias, tmp_path):
         assert main(["figure", f"--item={item}", *arguments, f"--output-stem={stem / item}"]) == 0
     common = ["--definitions", text, f"--results={bias.folder}", f"--published={PUBLISHED}"]
     assert main(["claims", *common, f"--output={bias.folder / 'claims.csv'}"]) == 0
+    write_cost(bias.folder)
     output = bias.folder / "report" / "index.html"
     assert main(["page", *common, f"--output={output}"]) == 0
     page = output.read_text(encoding="utf-8")

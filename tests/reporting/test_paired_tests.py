@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from fake_results import PUBLISHED
+from fake_results import PUBLISHED, write_cost
 from fake_translation import definition_of
 
 from raretok.__main__ import main
@@ -51,6 +51,7 @@ def test_without_files_there_are_none(tmp_path):
 def test_the_page_shows_them_and_only_where_there_are_any(results, tmp_path):
     bare = json.dumps(definition_of() | {"tables": {}, "figures": {}})
     (results / "metrics.csv").write_text(",".join(COLUMNS) + "\n")
+    write_cost(results)
     output = results / "report" / "index.html"
     common = ["--definitions", bare, f"--results={results}", f"--published={PUBLISHED}"]
     assert main(["claims", *common, f"--output={results / 'claims.csv'}"]) == 0

@@ -9,9 +9,11 @@ from raretok.errors import UserError
 from raretok.files import atomic_path, read_json
 
 COLUMNS = [
-    *("paper", "experiment", "method", "seed", "device", "threads"),
+    *("paper", "experiment", "method", "seed", "device", "processes", "together", "threads"),
     *("seconds", "tokens", "tokens_per_second", "peak_memory_gib", "resumes"),
 ]
+# What records of before there was a choice do not say.
+ALONE = {"processes": 1, "together": 1}
 CPU = "CPU"
 
 
@@ -30,7 +32,9 @@ def main(arguments: argparse.Namespace) -> None:
 def costs(paths: list[Path]) -> pd.DataFrame:
     """A row a run, sorted by run: seconds of its training with validations, also before it was interrupted.
 
-    Peak memory is of the GPU where there is one, else of the process. UserError for a file that is no metrics.json.
+    Of runs trained together seconds are each one's share. threads: of each of the `processes` that trained a run. Peak
+    memory is of the GPU where there is one, else of the process, of the one that took most. UserError for a file that
+    is no metrics.json.
     """
     table = pd.DataFrame([_row(path) for path in paths], columns=COLUMNS)
     return table.sort_values(["paper", "experiment", "method", "seed"], kind="stable")
@@ -48,7 +52,8 @@ def by_device(table: pd.DataFrame) -> list[dict]:
     shown = []
     for device, runs in table.groupby("device", sort=True):
         on_cpu = device.startswith(CPU)
-        hours = (runs["seconds"] * (runs["threads"] if on_cpu else 1)).sum() / 3600
+        units = runs["processes"] * (runs["threads"] if on_cpu else 1)
+        hours = (runs["seconds"] * units).sum() / 3600
         shown.append(
             {
                 "device": device,
@@ -67,7 +72,7 @@ def by_device(table: pd.DataFrame) -> list[dict]:
 def _row(path: Path) -> list:
     try:
         run = read_json(path)["training"]
-        known = {name: run[name] for name in COLUMNS if name in run}
+        known = ALONE | {name: run[name] for name in COLUMNS if name in run}
         threads = run["settings"]["training"]["threads"]
         speed = round(run["tokens"] / run["seconds"]) if run["seconds"] else 0
         return [(known | {"threads": threads, "tokens_per_second": speed})[name] for name in COLUMNS]
