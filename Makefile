@@ -37,7 +37,7 @@ test: environment-test ## run the fast tests
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" OMP_NUM_THREADS=1 .venv/bin/python -m pytest -m "not slow and not slurm" -n auto --dist loadfile $(ARGS)
 
 test-slurm: environment-test ## run the tests that need SLURM, on one that is started for them or that runs here
-	@PATH="$(CURDIR)/.venv/bin:$$PATH" OMP_NUM_THREADS=1 .venv/bin/python -m pytest -m slurm -rs $(ARGS)
+	@PATH="$(CURDIR)/.venv/bin:$$PATH" OMP_NUM_THREADS=1 .venv/bin/python -m pytest -m slurm -rs -n 3 --dist worksteal tests/workflow/test_slurm.py $(ARGS)
 
 lint: environment-test ## check the style of Python and Snakemake files
 	.venv/bin/python -m ruff check .

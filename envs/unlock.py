@@ -17,7 +17,7 @@ import psutil
 
 FOLDER = pathlib.Path.cwd()
 LOCKS = FOLDER / ".snakemake" / "locks"
-# Where `make` last started Snakemake: processes of another machine cannot be seen from here.
+# Where Snakemake was last started, by the Snakefile, too: processes of another machine cannot be seen from here.
 HOST = FOLDER / ".snakemake" / "host"
 # Seconds that a job may take to reach its next step and save its state.
 PATIENCE = 120

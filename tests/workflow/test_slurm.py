@@ -3,7 +3,8 @@
 Run by `make test-slurm`. A SLURM that runs here is used; else one is started by the program `start-slurm` (of the
 variable SLURM_TEST_START, of ../shared/tools/slurm beside the project, or of PATH), which needs root. Without either
 the tests are skipped. A cluster that lacks what a test needs (preemption, an end for jobs that use more memory than
-they asked for) skips that test.
+they asked for) skips that test. Most of their time is waiting, so `make test-slurm` runs several side by side, each
+process of pytest with a cluster of its own.
 """
 
 import contextlib
@@ -22,6 +23,7 @@ import pytest
 import safetensors.torch
 import torch
 import yaml
+from filelock import FileLock
 from tests.workflow.conftest import PARTS, ROOT
 from tests.workflow.running import has_state, slow_down, snakemake, wait_for
 
@@ -68,7 +70,9 @@ def cluster(request):
         patch.setenv("SLURM_TEST_CPUS", "2")
         patch.setenv("SLURM_TEST_KILL_WAIT", "15")
         patch.setenv("PATH", f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}")
-        started = subprocess.run([program, *options], capture_output=True, text=True)
+        # Packages can be installed once at a time.
+        with FileLock(Path(tempfile.gettempdir()) / "raretok-start-slurm.lock"):
+            started = subprocess.run([program, *options], capture_output=True, text=True)
         if started.returncode == 0:
             yield
         subprocess.run([program.with_name("stop-slurm"), "--purge"], capture_output=True)

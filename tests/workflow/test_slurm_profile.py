@@ -37,6 +37,22 @@ def test_trainings_and_measurements_ask_for_a_gpu(asked):
     assert not any("gpu" in job for rule, job in asked.items() if rule not in ("train", "evaluate", "measure_gpt2"))
 
 
+def test_several_processes_and_runs_trained_together_ask_for_what_they_take():
+    """One GPU a process, one for a stack; the job that only puts a stack's files in place needs none."""
+
+    def trainings(*config, gpus=1):
+        run = ("-n", "--nolock", "--forceall", "results/small/runs/shakespeare/baseline/seed1/model.safetensors")
+        result = snakemake(ROOT, *run, *PROFILE, "--resources", f"gpu={gpus}", "--config", "scale=small", *config)
+        assert result.returncode == 0, result.stdout
+        return resources(result.stdout)
+
+    assert trainings("processes=4", gpus=4)["train"]["gpu"] == "4"
+    assert trainings("device=cpu")["train"]["gpu"] == "0"
+    stacked = trainings("together=64")
+    assert (stacked["train_together_1"]["gpu"], stacked["train"]["gpu"]) == ("1", "0")
+    assert stacked["train_together_1"]["slurm_extra"] == "--signal=TERM@120"
+
+
 def test_time_is_that_of_the_scale(asked):
     minutes = yaml.safe_load((ROOT / "config/scales/small.yaml").read_text())["minutes"]
     assert asked["train"]["runtime"] == str(minutes["train"])

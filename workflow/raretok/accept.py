@@ -17,9 +17,8 @@ from raretok import choices, wiring
 from raretok.configuration import canonical_json
 from raretok.errors import UserError
 from raretok.files import read_json
-from raretok.methods import part_names
 from raretok.runs import Run
-from raretok.sources import digest_of, training_sources
+from raretok.sources import digest_of
 from raretok.training.finished import FILES, RECORD
 from raretok.wiring import Workflow
 
@@ -97,7 +96,7 @@ def other_training(table: Workflow, run: Run, record: dict, folder: Path) -> str
         return "some of its files are missing"
     if record["hash"] != run.hash:
         return f"its settings are others ({record['hash']}, not {run.hash})"
-    if record["sources"] != digest_of(training_sources(part_names(run.settings["method"]))):
+    if record["sources"] != wiring.training_digest(run):
         return "the code that trains has changed since"
     manifest = table.manifest_of(job_of(run))
     if not (table.root / manifest).exists():
@@ -141,7 +140,9 @@ def read_files(table: Workflow, run: Run) -> list[Path]:
     data = (table.root / table.manifest_of(job_of(run))).parent
     links = [(table.root / path).with_suffix(suffix) for path in table.links_of(job_of(run)) for suffix in LINKS]
     counts = [table.root / path for path in table.outside_counts_of(job_of(run))]
-    return [*sorted(data.iterdir()), *counts, *(path for path in links if path.exists())]
+    # Those of the parts of a text first, of which the others are the sum.
+    shards = [path for whole in counts for path in sorted(whole.with_suffix("").glob("*.npy"))]
+    return [*sorted(data.iterdir()), *shards, *counts, *(path for path in links if path.exists())]
 
 
 def job_of(run: Run) -> SimpleNamespace:

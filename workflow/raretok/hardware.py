@@ -14,6 +14,8 @@ GPU_DRIVER = Path("/dev/nvidiactl")
 # and a copy of all that while it is written. A further attempt gets as much again.
 BASE_MEGABYTES = 1500
 BYTES_PER_PARAMETER = 36
+# For SLURM: SIGTERM so many seconds before the time limit, in which a training saves its state (`raretok.slurm`).
+EARLY_WARNING = "--signal=TERM@120"
 # What runs trained together keep of a forward pass, where that is not in a GPU's memory: for each token, layer and
 # dimension.
 BYTES_PER_ACTIVATION = 160
@@ -28,6 +30,8 @@ class Hardware(RunTable):
             if self.processes > 1 and config[key] > 1:
                 raise UserError(f"config: processes and {key} are both above 1; a run of several processes is alone")
 
+    early_warning = EARLY_WARNING
+
     def run_of(self, wildcards) -> Run:
         """The run of a job."""
         return self.run(wildcards.experiment, wildcards.method, wildcards.seed)
@@ -39,17 +43,18 @@ class Hardware(RunTable):
 
     @property
     def gpus(self) -> int:
-        """GPUs that a process asks for: one where config says cuda, or auto finds a driver here."""
-        return int(self.config["device"] == "cuda" or (self.config["device"] == "auto" and GPU_DRIVER.exists()))
+        """GPUs that a process asks a cluster for, whatever this machine has: one unless config says cpu."""
+        return int(self.config["device"] != "cpu")
 
     @property
     def gpu_percent(self) -> int:
-        """What a process takes of this machine's GPUs, in percent of one."""
-        return 100 * self.gpus // self.config["runs_per_gpu"]
+        """What a process takes of this machine's GPUs, in percent of one; 0 where `auto` finds no driver."""
+        takes = self.gpus and (self.config["device"] == "cuda" or GPU_DRIVER.exists())
+        return 100 // self.config["runs_per_gpu"] if takes else 0
 
     def computes(self, wildcards, attempt: int) -> bool:
         """Whether a training has something to compute: one that a stack's job has done only puts files in place."""
-        return attempt > 1 or self.mark(self.run_of(wildcards)) not in self.stack_of_mark
+        return attempt > 1 or not self.mark_of(wildcards)
 
     def training_gpus_of(self, wildcards, attempt: int) -> int:
         """GPUs that a training asks for."""
@@ -81,7 +86,7 @@ class Hardware(RunTable):
         settings = stack.runs[0].settings
         model, tokens = settings["model"], settings["training"]["batch_size"] * settings["model"]["context"]
         size = size_of(settings).parameters * BYTES_PER_PARAMETER
-        if not self.gpus:
+        if not self.gpu_percent:
             size += tokens * model["layers"] * model["width"] * BYTES_PER_ACTIVATION
         return (BASE_MEGABYTES + len(stack.runs) * size // 10**6) * attempt
 

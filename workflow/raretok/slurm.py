@@ -9,8 +9,8 @@ import os
 import subprocess
 from datetime import datetime, timedelta
 
-# A signal that comes earlier than this before the limit has another cause. SLURM rounds to the minute.
-NEAR = timedelta(minutes=5)
+# A signal that comes earlier than this before the limit has another cause. SLURM sends it up to a minute early.
+NEAR = timedelta(minutes=7)
 
 
 def queue_again() -> bool:

@@ -183,7 +183,8 @@ class Workflow(Hardware):
 
     def marks(self, stack: Stack) -> list[str]:
         """The marks of a stack's runs, but of those that were trained alone: they are not asked to wait for one."""
-        return [self.mark(run) for run in stack.runs if Path(self.mark(run)).exists() or not self.is_trained(run)]
+        waiting = (run for run in stack.runs if not self.is_trained(run))
+        return [mark for mark in map(self.mark, waiting) if not (self.root / mark).exists()]
 
     @cached_property
     def stack_of_mark(self) -> dict[str, Stack]:
@@ -192,14 +193,14 @@ class Workflow(Hardware):
 
     def is_trained(self, run: Run) -> bool:
         """Whether the files of a run are there, made by this code on whatever machine."""
-        path = Path(self.folder(run)) / "training.json"
+        path = self.root / self.folder(run) / "training.json"
         record = read_json(path) if path.exists() else {}
         return (record.get("hash"), record.get("sources")) == (run.hash, training_digest(run))
 
     def mark_of(self, wildcards) -> list[str]:
         """The mark of a job's run, where it is, or is to be, trained together with others."""
         mark = self.mark(self.run_of(wildcards))
-        return [mark] if mark in self.stack_of_mark or Path(mark).exists() else []
+        return [mark] if mark in self.stack_of_mark or (self.root / mark).exists() else []
 
     def runs_of(self, wildcards, output) -> str:
         """The runs of a stack's job; a function of its marks, so that another choice of runs is no other parameter."""

@@ -27,6 +27,7 @@ reads the arrays of its own methods alone. What a job must know of the config co
 # Seconds each, of which a cluster need not know.
 localrules:
     collect,
+    cost,
     claims,
     page,
 

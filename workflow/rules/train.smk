@@ -57,6 +57,7 @@ rule train:
         gpu_percent=TABLE.training_gpu_percent_of,
         mem_mb=TABLE.training_memory_of,
         runtime=TABLE.training_minutes_of,
+        slurm_extra=TABLE.early_warning,
         # No parameters: the hardware and how often the state is saved change no result.
         device=TABLE.config["device"],
         runs_per_gpu=TABLE.config["runs_per_gpu"],
@@ -107,6 +108,7 @@ for name, stack in TABLE.stacks.items():
             gpu_percent=TABLE.gpu_percent,
             mem_mb=partial(TABLE.stack_memory, stack),
             runtime=TABLE.training_minutes_of,
+            slurm_extra=TABLE.early_warning,
             device=TABLE.config["device"],
             runs_per_gpu=TABLE.config["runs_per_gpu"],
             checkpoint_seconds=TABLE.config["checkpoint_seconds"],

@@ -94,7 +94,9 @@ def find_device(choice: str, throughput: Throughput) -> tuple[str, str | None, f
 def check_disk(table: Workflow, costs: list[RunCost], files: list[Wanted]) -> str:
     """What the disks have free, against the estimate; UserError where that is less."""
     results, resources = (_existing(table.root / name) for name in (table.results, "resources"))
-    kept = sum(cost.bytes for cost in costs) + max((cost.state for cost in costs), default=0)
+    # What is made anew takes the place of what was there.
+    new = (cost.bytes - size_of_folder(table.root / table.folder(cost.run)) for cost in costs)
+    kept = sum(max(0, size) for size in new) + max((cost.state for cost in costs), default=0)
     texts = data_bytes(files)
     if os.stat(results).st_dev == os.stat(resources).st_dev:
         needs = {results: kept + texts}
@@ -110,6 +112,11 @@ def check_disk(table: Workflow, costs: list[RunCost], files: list[Wanted]) -> st
             )
         said.append(f"{folder} {free / 1e9:,.1f} GB free, about {needed / 1e9:.2g} GB needed")
     return f"Disk: {'; '.join(said)}"
+
+
+def size_of_folder(folder: Path) -> int:
+    """Bytes of the files in a folder; 0 where there is none."""
+    return sum(path.stat().st_size for path in folder.glob("*") if path.is_file())
 
 
 def _existing(path: Path) -> Path:

@@ -1,11 +1,13 @@
 """What the Snakefile calls when the workflow starts. It imports little, since every dry run loads it."""
 
 import json
+import socket
 import subprocess
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 
-from raretok.errors import UserError
+from raretok.errors import EXIT_USER_ERROR, UserError
 from raretok.runs import RUN_NAME
 from raretok.wiring import Workflow
 
@@ -15,6 +17,7 @@ def before_start(table: Workflow, jobs: Iterable, elsewhere: bool) -> None:
 
     elsewhere: whether jobs run on other machines than this one. Raises UserError with the reason.
     """
+    note_host(table.root)
     jobs = list(jobs)
     runs = sorted(RUN_NAME.format(**job.wildcards_dict) for job in jobs if job.rule.name == "train")
     if not runs:
@@ -23,8 +26,17 @@ def before_start(table: Workflow, jobs: Iterable, elsewhere: bool) -> None:
     command = [sys.executable, "-m", "raretok", "preflight", "--root", str(table.root)]
     command += ["--config", *config_words(table.config), *(["--elsewhere"] if elsewhere else [])]
     finished = subprocess.run([*command, "--only", *runs, "--files", *files], stderr=subprocess.PIPE, text=True)
-    if finished.returncode:
+    if finished.returncode == EXIT_USER_ERROR:
         raise UserError(finished.stderr.strip().rpartition("error: ")[2])
+    if finished.returncode:
+        # Jobs may have environments of their own, with what is missing in this one.
+        reason = (finished.stderr.strip().splitlines() or ["no reason given"])[-1]
+        print(f"raretok: not checked before the start ({reason})", file=sys.stderr)
+
+
+def note_host(root: Path) -> None:
+    """Write down on which machine Snakemake is at work: `make` never clears the lock of one on another."""
+    (root / ".snakemake" / "host").write_text(socket.gethostname())
 
 
 def config_words(config: dict) -> list[str]:

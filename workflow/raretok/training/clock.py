@@ -13,7 +13,7 @@ class Clock:
     """Wall time of a training over all its attempts, and its progress line."""
 
     def __init__(self, progress, steps: int):
-        """progress: a `loop.Progress`, whose `seconds` are kept up."""
+        """progress: a `progress.Progress`, whose `seconds` are kept up."""
         self.progress, self.steps = progress, steps
         self.started = self.reported = time.monotonic()
 

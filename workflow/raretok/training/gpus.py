@@ -5,7 +5,7 @@ however it ends. Schedulers of clusters give every job GPUs of its own; there th
 """
 
 import argparse
-import getpass
+import os
 import tempfile
 import time
 from pathlib import Path
@@ -49,7 +49,7 @@ def take_places(gpus: list[str], places: int, number: int, folder: Path | None =
         raise UserError(f"runs_per_gpu is {places}; it must be at least 1")
     if number > len(gpus):
         raise UserError(f"{number} processes need a GPU each, but torch sees {len(gpus)} here; lower `processes`")
-    folder = folder or Path(tempfile.gettempdir()) / f"raretok-{getpass.getuser()}"
+    folder = folder or Path(tempfile.gettempdir()) / f"raretok-{os.getuid()}"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     waiting = False
     while True:
