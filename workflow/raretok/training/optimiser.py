@@ -54,6 +54,30 @@ class RowAdamW:
         return {"exp_avg": self.exp_avg, "exp_avg_sq": self.exp_avg_sq, "row_steps": self.row_steps}
 
 
+def fused_adamw(parameters: list, gradients: list, moments: list[dict], numbers: tuple[float, ...]) -> None:
+    """One update of tensors that are treated alike, in place.
+
+    moments: `exp_avg`, `exp_avg_sq` and `step` of each. numbers: learning rate, beta 1, beta 2, eps, weight decay.
+    """
+    learning_rate, beta1, beta2, eps, weight_decay = numbers
+    adamw(
+        parameters,
+        gradients,
+        [moment["exp_avg"] for moment in moments],
+        [moment["exp_avg_sq"] for moment in moments],
+        [],
+        [moment["step"] for moment in moments],
+        fused=True,
+        amsgrad=False,
+        maximize=False,
+        beta1=beta1,
+        beta2=beta2,
+        lr=learning_rate,
+        weight_decay=weight_decay,
+        eps=eps,
+    )
+
+
 class Optimiser:
     """All updates of one training: fused AdamW, and row-wise AdamW for matrices that skip rows.
 
@@ -106,22 +130,11 @@ class Optimiser:
         """
         kept = [(matrix, matrix.clone()) for matrix in self.embeddings] if frozen is not None else []
         for weight_decay, names in self.groups.items():
-            moments = [self.moments[name] for name in names]
-            adamw(
+            fused_adamw(
                 [self.parameters[name] for name in names],
                 [self.parameters[name].grad for name in names],
-                [moment["exp_avg"] for moment in moments],
-                [moment["exp_avg_sq"] for moment in moments],
-                [],
-                [moment["step"] for moment in moments],
-                fused=True,
-                amsgrad=False,
-                maximize=False,
-                beta1=self.betas[0],
-                beta2=self.betas[1],
-                lr=learning_rate,
-                weight_decay=weight_decay,
-                eps=self.eps,
+                [self.moments[name] for name in names],
+                (learning_rate, *self.betas, self.eps, weight_decay),
             )
         for rows in self.rows.values():
             rows.step(learning_rate)

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from itertools import groupby
 
 import torch
-from torch.optim.adamw import adamw
 
-from raretok.training.optimiser import Optimiser, RowAdamW
+from raretok.training.optimiser import Optimiser, RowAdamW, fused_adamw
 
 
 class StackedOptimiser:
@@ -40,22 +39,11 @@ class StackedOptimiser:
     def step(self, learning_rate: float) -> None:
         """Update every parameter and clear the gradients."""
         for weight_decay, entries in self.groups.items():
-            moments = [entry[2] for entry in entries]
-            adamw(
+            fused_adamw(
                 [self.parameters[name].detach()[part] for name, part, _ in entries],
                 [self.parameters[name].grad[part] for name, part, _ in entries],
-                [moment["exp_avg"] for moment in moments],
-                [moment["exp_avg_sq"] for moment in moments],
-                [],
-                [moment["step"] for moment in moments],
-                fused=True,
-                amsgrad=False,
-                maximize=False,
-                beta1=self.betas[0],
-                beta2=self.betas[1],
-                lr=learning_rate,
-                weight_decay=weight_decay,
-                eps=self.eps,
+                [moments for *_, moments in entries],
+                (learning_rate, *self.betas, self.eps, weight_decay),
             )
         for name, part, rows in self.rows:
             rows.parameter.grad = self.parameters[name].grad[part].flatten(0, 1)
