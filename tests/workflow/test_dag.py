@@ -115,6 +115,7 @@ def test_results_of_another_machine_are_accepted(finished, tmp_path):
     assert reasons(moved) == {}
 
 
+@pytest.mark.slow
 def test_a_plan_is_made_first_and_another_one_retrains_nothing(finished, tmp_path):
     plan = "results/smoke/plan.txt"
     text = (finished / plan).read_text()

@@ -22,6 +22,7 @@ def jobs(folder, *arguments):
     return {name: number for name, number in found.items() if name not in stacks} | {"together": len(stacks)}
 
 
+@pytest.mark.slow
 def test_few_jobs_train_the_runs_of_one_shape(project):
     found = jobs(project, "stop_jostling", "--config", "seeds=5", "together=64")
     # 38 tied methods in three jobs, nine untied ones in one, and the monolingual one, each with five seeds.
