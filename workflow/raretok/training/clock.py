@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections.abc import Callable
 
 from raretok.training import processes
 
@@ -36,6 +37,26 @@ class Clock:
             f"{progress.tokens / seconds:,.0f} tokens/s  {left / 60:.1f} min left"
         )
         self.reported = now
+
+
+class Saves:
+    """When the state of a training is to be saved: every so many seconds, and after every so many updates."""
+
+    def __init__(self, seconds: float, steps: int | None):
+        """seconds: between two saves, at least. steps: also after each so many updates, None: not."""
+        self.seconds, self.steps = seconds, steps
+        self.due = time.monotonic() + seconds
+
+    def is_due(self, step: int) -> bool:
+        """Whether the state after `step` updates is to be saved."""
+        return time.monotonic() >= self.due or bool(self.steps and step % self.steps == 0)
+
+    def make(self, save: Callable[[], None]) -> None:
+        """Save, and set the time of the next: a large state takes long; at most a thirtieth of all time goes there."""
+        before = time.monotonic()
+        save()
+        spent = time.monotonic() - before
+        self.due = time.monotonic() + max(self.seconds, 30 * spent)
 
 
 def log(line: str) -> None:

@@ -1,6 +1,5 @@
 """The training loop, top to bottom."""
 
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,6 +7,7 @@ import numpy as np
 import torch
 
 from raretok.errors import Interrupted
+from raretok.training.clock import Saves
 from raretok.training.distributed import agree
 from raretok.training.signals import StopFlag
 from raretok.training.training import Training
@@ -51,12 +51,9 @@ def train(
 
     def save_and_stop(signal: str) -> None:
         training.save()
-        raise Interrupted(
-            f"{signal}: stopped at step {progress.step} of {training.steps}; the state is saved, start the same "
-            "command again to continue"
-        )
+        raise stopped(signal, progress.step, training.steps)
 
-    next_save = time.monotonic() + options.checkpoint_seconds
+    saves = Saves(options.checkpoint_seconds, options.checkpoint_steps)
     while True:
         if training.must_validate and not training.validate(asked):
             save_and_stop(asked())
@@ -65,9 +62,7 @@ def train(
             break
 
         update = training.backward()
-        signal, is_save_step = agree(stop.signal, time.monotonic() >= next_save)
-        if options.checkpoint_steps:
-            is_save_step = is_save_step or (progress.step + 1) % options.checkpoint_steps == 0
+        signal, is_save_step = agree(stop.signal, saves.is_due(progress.step + 1))
         # On a GPU reading a number waits for it, so it is read only when something is written.
         if options.device == "cpu" or training.is_log_step or is_save_step:
             training.check(update)
@@ -77,12 +72,15 @@ def train(
         if is_save_step:
             if signal:
                 save_and_stop(signal)
-            before = time.monotonic()
-            training.save()
-            # A large model takes long to save: not more than a thirtieth of the time goes into it.
-            spent = time.monotonic() - before
-            next_save = time.monotonic() + max(options.checkpoint_seconds, 30 * spent)
+            saves.make(training.save)
         training.clock.report(update.nll)
 
     training.clock.stop()
     training.finish()
+
+
+def stopped(signal: str, step: int, steps: int) -> Interrupted:
+    """What a training that a signal stopped says."""
+    return Interrupted(
+        f"{signal}: stopped at step {step} of {steps}; the state is saved, start the same command again to continue"
+    )

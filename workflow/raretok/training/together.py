@@ -5,19 +5,18 @@ run's own `train` finds them there and puts them in place.
 """
 
 import dataclasses
-import time
 from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
 
 import torch
 
-from raretok.errors import Interrupted, UserError
+from raretok.errors import UserError
 from raretok.runs import RUN_FOLDER, STATE_FOLDER
 from raretok.sources import digest_of, sources_of
 from raretok.training import checkpoint, finished
-from raretok.training.clock import Clock, log
-from raretok.training.loop import Options
+from raretok.training.clock import Clock, Saves, log
+from raretok.training.loop import Options, stopped
 from raretok.training.progress import Progress
 from raretok.training.signals import StopFlag
 from raretok.training.stack import Stack
@@ -56,12 +55,9 @@ def train_together(stack, corpus, folders: StackFolders, options: Options) -> No
 
     def save_and_stop() -> None:
         job.save()
-        raise Interrupted(
-            f"{stop.signal}: stopped at step {progress.step} of {first.steps}; the state is saved, start the same "
-            "command again to continue"
-        )
+        raise stopped(stop.signal, progress.step, first.steps)
 
-    next_save = time.monotonic() + options.checkpoint_seconds
+    saves = Saves(options.checkpoint_seconds, options.checkpoint_steps)
     while job.members:
         first = job.members[0]
         if first.must_validate and not job.validate(lambda: stop.signal):
@@ -72,9 +68,7 @@ def train_together(stack, corpus, folders: StackFolders, options: Options) -> No
             break
 
         update = job.stack.backward(progress.step)
-        is_save_step = stop.signal is not None or time.monotonic() >= next_save
-        if options.checkpoint_steps:
-            is_save_step = is_save_step or (progress.step + 1) % options.checkpoint_steps == 0
+        is_save_step = stop.signal is not None or saves.is_due(progress.step + 1)
         # On a GPU reading a number waits for it, so it is read only when something is written.
         if options.device == "cpu" or first.is_log_step or is_save_step:
             update = job.check(update)
@@ -84,11 +78,7 @@ def train_together(stack, corpus, folders: StackFolders, options: Options) -> No
         if is_save_step:
             if stop.signal:
                 save_and_stop()
-            before = time.monotonic()
-            job.save()
-            # A large stack takes long to save: not more than a thirtieth of the time goes into it.
-            spent = time.monotonic() - before
-            next_save = time.monotonic() + max(options.checkpoint_seconds, 30 * spent)
+            saves.make(job.save)
         job.clock.report(update.nll.mean())
 
     job.finish()
