@@ -1,10 +1,11 @@
-"""A small HTTP server that misbehaves on request."""
+"""A small HTTP server that misbehaves on request, and an archive for it to serve."""
 
 import threading
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from made_files import OTHER, TEXT, make_tar
 
 
 @dataclass
@@ -19,6 +20,15 @@ class Server:
     # path: for each request to come, the status to answer with
     statuses: dict[str, list[int]] = field(default_factory=dict)
     ranges: bool = True
+
+
+@pytest.fixture
+def archive(tmp_path):
+    """Bytes of a tar.gz that holds plays/hamlet.txt and plays/silence.txt."""
+    path = make_tar(tmp_path / "made.tgz", [("plays/hamlet.txt", TEXT), ("plays/silence.txt", OTHER)])
+    body = path.read_bytes()
+    path.unlink()
+    return body
 
 
 @pytest.fixture

@@ -7,6 +7,9 @@ import zipfile
 
 from raretok.data.catalogue import Member, Published, Wanted
 
+TEXT = b"Words, words, words.\n" * 100
+OTHER = b"The rest is silence.\n" * 100
+
 
 def published(body: bytes, *urls: str, path: str = "text.txt", archive: str | None = None, **changes) -> Published:
     """A file of the catalogue with the size and checksum of `body`."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from made_files import make_tar, member, published, wanted
+from made_files import OTHER, TEXT, make_tar, member, published, wanted
 
 from raretok.__main__ import main
 from raretok.data import transfer
@@ -14,23 +14,12 @@ from raretok.data.sources import fetch
 from raretok.fetch import BY_HAND, DONE, MISSING, describe, fill, survey
 
 ROOT = Path(__file__).parents[2]
-TEXT = b"Words, words, words.\n" * 100
-OTHER = b"The rest is silence.\n" * 100
 TERMS = {"plays": {"licence": "old enough"}}
 
 
 @pytest.fixture(autouse=True)
 def no_patience(monkeypatch):
     monkeypatch.setattr(transfer, "ATTEMPTS", 1)
-
-
-@pytest.fixture
-def archive(tmp_path):
-    """Bytes of a tar.gz that holds plays/hamlet.txt and plays/silence.txt."""
-    path = make_tar(tmp_path / "made.tgz", [("plays/hamlet.txt", TEXT), ("plays/silence.txt", OTHER)])
-    body = path.read_bytes()
-    path.unlink()
-    return body
 
 
 def members(archive, *urls, **changes):

@@ -6,23 +6,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from made_files import make_tar, make_zip, member, published, wanted
+from made_files import OTHER, TEXT, make_zip, member, published, wanted
 
 from raretok.__main__ import main
 from raretok.data.sources import fetch
 from raretok.errors import UserError
-
-TEXT = b"Words, words, words.\n" * 100
-OTHER = b"The rest is silence.\n" * 100
-
-
-@pytest.fixture
-def archive(tmp_path):
-    """Bytes of a tar.gz that holds plays/hamlet.txt and plays/silence.txt."""
-    path = make_tar(tmp_path / "made.tgz", [("plays/hamlet.txt", TEXT), ("plays/silence.txt", OTHER)])
-    body = path.read_bytes()
-    path.unlink()
-    return body
 
 
 def test_plain_file_leaves_nothing_in_the_cache(server, tmp_path):

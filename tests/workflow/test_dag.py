@@ -5,7 +5,6 @@ import shutil
 
 import pytest
 import yaml
-from tests.workflow.conftest import PARTS, ROOT
 from tests.workflow.running import snakemake
 
 # Trainings of the papers with one seed at scale smoke.
@@ -80,13 +79,9 @@ def test_config_mistakes_are_one_sentence(project):
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory):
+def finished(project_at):
     """A project in which the two models of table 8 are trained and the table is made."""
-    folder = tmp_path_factory.mktemp("finished") / "with a space"
-    folder.mkdir()
-    for part in PARTS:
-        source = ROOT / part
-        (shutil.copytree if source.is_dir() else shutil.copy)(source, folder / part)
+    folder = project_at("with a space")
     result = snakemake(folder, "--cores", "2", TABLE8)
     assert result.returncode == 0, result.stdout
     assert (folder / TABLE8).exists()

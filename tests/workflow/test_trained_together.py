@@ -3,7 +3,6 @@
 import shutil
 
 import pytest
-from tests.workflow.conftest import PARTS, ROOT
 from tests.workflow.running import snakemake
 from tests.workflow.test_dag import MODELS, TABLE8, edit, planned
 
@@ -44,13 +43,9 @@ def test_mistakes_are_one_sentence(project):
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory):
+def finished(project_at):
     """A project in which table 8 is made, its two models trained together with four others."""
-    folder = tmp_path_factory.mktemp("together") / "project"
-    folder.mkdir()
-    for part in PARTS:
-        source = ROOT / part
-        (shutil.copytree if source.is_dir() else shutil.copy)(source, folder / part)
+    folder = project_at("together")
     result = snakemake(folder, "--cores", "2", TABLE8, "--config", TOGETHER)
     assert result.returncode == 0, result.stdout
     return folder
