@@ -327,3 +327,18 @@ def test_a_scale_that_overrides_an_unknown_key_is_refused(project):
     edit(scale, lambda s: s["papers"]["stop_jostling"]["experiments"]["shakespeare"]["model"].update(deep=2))
     with pytest.raises(UserError, match=r"smoke\.yaml.*unknown key experiments\.shakespeare\.model\.deep"):
         load(project)
+
+
+def test_a_method_and_a_paper_may_have_seeds_of_their_own_but_the_users_choice_is_the_last_word(project):
+    def change(scale):
+        scale["papers"]["stop_jostling"] |= {"seeds": 2}
+        scale["papers"]["stop_jostling"]["methods"]["threshold_m1"] = {"seeds": 4}
+
+    edit(project / "config" / "scales" / "smoke.yaml", change)
+    table = load(project, papers=["stop_jostling", "agg"])
+    assert table.seeds_of("stop_jostling", "baseline") == [1, 2]
+    assert table.seeds_of("stop_jostling", "threshold_m1") == [1, 2, 3, 4] == table.seeds
+    assert table.seeds_of("agg", "agg") == [1] == table.usual_seeds
+    assert ("shakespeare", "threshold_m1", 4) in table.runs
+    assert ("shakespeare", "baseline", 3) not in table.runs
+    assert load(project, papers=["stop_jostling"], seeds=[7]).seeds == [7]

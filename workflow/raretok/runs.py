@@ -70,10 +70,8 @@ class RunTable:
         self.results = f"results/recorded/{self.scale}" if self.recorded else f"results/{self.scale}"
         self.logs = f"logs/{self.scale}"
         self.root = root
-        recorded = self.recorded_seeds() if self.recorded else []
-        if self.recorded and not recorded:
+        if self.recorded and not any((self.root / self.results).glob("runs/*/*/seed*")):
             raise UserError(f"nothing is recorded in {self.results}; keep finished runs there with `make record`")
-        self.seeds = seed_list(config["seeds"] or recorded or self.scale_settings["seeds"])
         self.published: dict[str, dict] = {}
         self.papers: dict[str, dict] = {}
         for paper in config["papers"]:
@@ -109,13 +107,35 @@ class RunTable:
             for experiment in settings["experiments"]
             for method in settings["methods"]
             if experiment in self.experiments_of(paper, method)
-            for seed in self.seeds
+            for seed in self.seeds_of(paper, method)
         }
 
-    def recorded_seeds(self) -> list[int]:
-        """Every seed of which a run was kept."""
-        folders = (self.root / self.results).glob("runs/*/*/seed*")
-        return sorted({int(folder.name.removeprefix("seed")) for folder in folders})
+    @cached_property
+    def seeds(self) -> list[int]:
+        """Every seed that a run has."""
+        return sorted({seed for *_, seed in self.runs})
+
+    def seeds_of(self, paper: str, method: str) -> list[int]:
+        """The seeds of a method: those that the user names, or the method, or the scale for its paper, or the scale.
+
+        Of recorded results also those of which a run was kept.
+        """
+        named = (
+            self.config["seeds"]
+            or (self.papers[paper]["methods"].get(method) or {}).get("seeds")
+            or self.scale_settings["papers"].get(paper, {}).get("seeds")
+            or self.scale_settings["seeds"]
+        )
+        return sorted({*seed_list(named), *(self._recorded_seeds(method) if self.recorded else [])})
+
+    @property
+    def usual_seeds(self) -> list[int]:
+        """Those that the user names, or the scale, where neither a method nor its paper says anything."""
+        return seed_list(self.config["seeds"] or self.scale_settings["seeds"])
+
+    def _recorded_seeds(self, method: str) -> list[int]:
+        folders = (self.root / self.results).glob(f"runs/*/{method}/seed*")
+        return [int(folder.name.removeprefix("seed")) for folder in folders]
 
     def experiments_of(self, paper: str, method: str) -> list[str]:
         """The experiments in which a method is trained: those it names, or all of its paper; none where left out."""

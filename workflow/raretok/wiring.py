@@ -405,13 +405,13 @@ class Workflow(Hardware):
                 "title": settings["title"],
                 "scale": self.scale,
                 "scale_title": self.scale_settings["title"],
-                "comparable": not self.scale_settings["papers"].get(paper),
+                "comparable": not changes_settings(self.scale_settings["papers"].get(paper, {})),
                 "methods": {
                     name: {
                         "label": method["label"],
                         "experiment": self.experiment_shown(paper, name, item),
                         "trained": self.experiments_of(paper, name),
-                        "seeds": self.seeds,
+                        "seeds": self.seeds_of(paper, name),
                         "groups": method.get("groups"),
                     }
                     for name, method in self.published[paper]["methods"].items()
@@ -424,6 +424,14 @@ class Workflow(Hardware):
             },
             ensure_ascii=False,
         )
+
+
+def changes_settings(changes: dict) -> bool:
+    """Whether what a scale lays over a paper changes more than numbers of seeds."""
+    sizes = (changes.get(section) for section in ("experiments", "gpt2"))
+    return any(sizes) or any(
+        method is None or method.keys() - {"seeds"} for method in changes.get("methods", {}).values()
+    )
 
 
 def training_digest(run: Run) -> str:

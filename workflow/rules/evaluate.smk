@@ -135,7 +135,7 @@ rule measure_gpt2:
         runs_per_gpu=TABLE.config["runs_per_gpu"],
     params:
         gpt2=TABLE.gpt2_of,
-        seeds=TABLE.seeds,
+        seeds=TABLE.usual_seeds,
     shell:
         """
         python -m raretok measure-gpt2 \

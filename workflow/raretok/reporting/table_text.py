@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 
 from raretok.reporting.definition import Definition
@@ -80,9 +81,11 @@ def remarks(cells: list[Cell]) -> list[str]:
     return lines
 
 
-def markdown(definition: Definition, item: str, cells: list[Cell]) -> str:
-    """The table as GitHub Markdown, further blocks below it, legend and remarks at the end."""
+def markdown(definition: Definition, item: str, cells: list[Cell], sentences: Sequence[str] = ()) -> str:
+    """The table as GitHub Markdown: `sentences` first, further blocks below it, legend and remarks at the end."""
     parts = [f"### {definition.title}: {definition.heading(item)}"]
+    if sentences:
+        parts.append(_markdown(" ".join(sentences)))
     for heading, block in blocks(cells):
         if heading:
             parts.append(f"#### {heading} ({definition.scale_title})")
@@ -131,8 +134,8 @@ def _markdown(text: str) -> str:
     return text
 
 
-def latex(definition: Definition, item: str, cells: list[Cell]) -> str:
-    """The main table as a LaTeX float; needs the packages booktabs and graphicx."""
+def latex(definition: Definition, item: str, cells: list[Cell], sentences: Sequence[str] = ()) -> str:
+    """The main table as a LaTeX float, `sentences` in its caption; needs the packages booktabs and graphicx."""
     cells = next(iter(blocks(cells)))[1] if cells else cells
     columns, rows, groups = axes(cells)
     prose = prose_columns(cells)
@@ -142,7 +145,7 @@ def latex(definition: Definition, item: str, cells: list[Cell]) -> str:
         "\\begin{table}",
         "\\centering",
         f"\\caption{{{_latex(definition.title + ': ' + definition.heading(item))}. "
-        f"{_latex(' '.join(legend(definition, cells)))}}}",
+        f"{_latex(' '.join([*sentences, *legend(definition, cells)]))}}}",
         f"\\label{{tab:{definition.paper}-{item}}}".replace("_", "-"),
         # Shrinks what is wider than the text, and leaves what is not.
         "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%",

@@ -24,6 +24,8 @@ KINDS = {
     "gpt2": gpt2_cells,
     "hyperparameters": hyperparameter_cells,
 }
+# What a kind of table says in words above its numbers: functions of the definition, the item and its cells.
+SENTENCES = {}
 COLUMNS = ["row", "column", "group", "published", "value", "spread", "seeds", "difference", "note"]
 
 
@@ -43,8 +45,9 @@ def main(arguments: argparse.Namespace) -> None:
     stem = str(arguments.output_stem)
     with atomic_path(f"{stem}.csv") as temporary:
         tidy(cells).to_csv(temporary, index=False, lineterminator="\n")
-    write_text(f"{stem}.md", markdown(definition, arguments.item, cells))
-    write_text(f"{stem}.tex", latex(definition, arguments.item, cells))
+    said = sentences_of(definition, arguments.item, cells)
+    write_text(f"{stem}.md", markdown(definition, arguments.item, cells, said))
+    write_text(f"{stem}.tex", latex(definition, arguments.item, cells, said))
 
 
 def cells_of(definition: Definition, item: str, results: Results, published: Path) -> list[Cell]:
@@ -54,6 +57,12 @@ def cells_of(definition: Definition, item: str, results: Results, published: Pat
         where = f"config/papers/{definition.paper}.yaml"
         raise UserError(f"Table {item} of {where} has kind '{kind}'; it can be {', '.join(KINDS)}.")
     return KINDS[kind](definition.of(item), item, results, published)
+
+
+def sentences_of(definition: Definition, item: str, cells: list[Cell]) -> list[str]:
+    """What a table says in words above its numbers, made of its cells; nothing for most kinds."""
+    kind = definition.entry("tables", item)["kind"]
+    return SENTENCES[kind](definition.of(item), item, cells) if kind in SENTENCES else []
 
 
 def tidy(cells: list[Cell]) -> pd.DataFrame:
