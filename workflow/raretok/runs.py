@@ -116,14 +116,14 @@ class RunTable:
         return sorted({seed for *_, seed in self.runs})
 
     def seeds_of(self, paper: str, method: str) -> list[int]:
-        """The seeds of a method: those that the user names, or the method, or the scale for its paper, or the scale.
+        """The seeds of a method: those that the user names, or the method, or its paper, or the scale.
 
         Of recorded results also those of which a run was kept.
         """
         named = (
             self.config["seeds"]
             or (self.papers[paper]["methods"].get(method) or {}).get("seeds")
-            or self.scale_settings["papers"].get(paper, {}).get("seeds")
+            or self.papers[paper].get("seeds")
             or self.scale_settings["seeds"]
         )
         return sorted({*seed_list(named), *(self._recorded_seeds(method) if self.recorded else [])})
