@@ -67,6 +67,16 @@ class Workflow(Hardware):
         return sources_of("raretok.reporting.claims")
 
     @property
+    def agreement_sources(self) -> list[str]:
+        """Files that can change how far our numbers agree with the printed ones."""
+        return sources_of("raretok.reporting.agreement")
+
+    @property
+    def improvement_sources(self) -> list[str]:
+        """Files that can change what is said of methods against the first of their table."""
+        return sources_of("raretok.reporting.improvement")
+
+    @property
     def page_sources(self) -> list[str]:
         """Files that can change the page, but for its template."""
         return sources_of("raretok.reporting.page")
@@ -345,7 +355,12 @@ class Workflow(Hardware):
         """Everything that claims about figures and GPT-2 read beside the metrics."""
         items = [(paper, figure) for paper, settings in self.papers.items() for figure in settings["figures"]]
         arrays = {path: None for item in items for path in self.measured_for(*item)}
-        return [*arrays, *(path for paper in self.papers for path in self.gpt2_files(paper))]
+        return [*arrays, *self.gpt2_measured]
+
+    @property
+    def gpt2_measured(self) -> list[str]:
+        """What is measured of every GPT-2 of the papers."""
+        return [path for paper in self.papers for path in self.gpt2_files(paper)]
 
     def items(self, paper: str) -> list[str]:
         """Every table and figure of a paper, in every form."""
