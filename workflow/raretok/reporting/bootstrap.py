@@ -13,7 +13,7 @@ from scipy import stats
 
 from raretok.reporting.intervals import Interval
 
-RESAMPLES = 9999
+RESAMPLES = 4999
 SEED = 1
 
 
