@@ -64,7 +64,7 @@ rule all:
         [path for paper in TABLE.papers for path in TABLE.items(paper)],
 
 
-if not TABLE.recorded:
+if not TABLE.render_only:
 
     include: "workflow/rules/plan.smk"
     include: "workflow/rules/data.smk"

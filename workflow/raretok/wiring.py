@@ -80,8 +80,24 @@ class Workflow(Hardware):
         return training_sources(part_names(self.run_of(wildcards).settings["method"]))
 
     def check(self) -> None:
-        """Resolve every run now: a mistake in a method is one sentence here, and a stack trace inside a rule."""
-        len(self.runs)
+        """Resolve every run now: a mistake in a method is one sentence here, and a stack trace inside a rule.
+
+        Finished runs must be those of today's settings to be shown together; UserError otherwise. Recorded ones are
+        what they are (a test holds them against the config).
+        """
+        others = [path for run in self.runs.values() if (path := self._of_other_settings(run))]
+        if others:
+            more = f", and so were {len(others) - 1} more" if len(others) > 1 else ""
+            raise UserError(
+                f"{others[0]} was made with other settings than the config has now{more}; leave out finished=true to "
+                "make them again, or remove their folders to see the report without them"
+            )
+
+    def _of_other_settings(self, run: Run) -> str | None:
+        path = f"{self.folder(run)}/metrics.json"
+        if self.recorded or not self.render_only or not (self.root / path).exists():
+            return None
+        return None if read_json(self.root / path)["training"]["hash"] == run.hash else path
 
     @property
     def wildcards(self) -> dict[str, str]:
@@ -309,8 +325,8 @@ class Workflow(Hardware):
         return self.available([f"{self.folder(run)}/metrics.json" for run in self.runs.values()])
 
     def available(self, paths: list[str]) -> list[str]:
-        """All of `paths`, since rules make them; of recorded results, those that are there."""
-        return [path for path in paths if (self.root / path).exists()] if self.recorded else paths
+        """All of `paths`, since rules make them; where only what is there is shown, those that are there."""
+        return [path for path in paths if (self.root / path).exists()] if self.render_only else paths
 
     def measured_for(self, paper: str, item: str) -> list[str]:
         """metrics.json and arrays.npz of the runs that a table or figure shows, or measurements of GPT-2."""
