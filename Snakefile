@@ -62,6 +62,7 @@ rule all:
         "<results>/report/index.html",
         # made for the page, and made again where one of them was deleted
         [path for paper in TABLE.papers for path in TABLE.items(paper)],
+        "<results>/readme.md" if TABLE.recorded else [],
 
 
 if not TABLE.render_only:

@@ -1,4 +1,4 @@
-"""Write the conda environments of the rules, the container recipes and the pins of reports alone, from requirements.txt.
+"""Write conda environments of the rules, container recipes and the pins of reports alone, from requirements.txt.
 
     python envs/conda.py
 
@@ -37,7 +37,7 @@ NEEDS = {
     "evaluate": ["torch", "numpy", "safetensors", "sacrebleu", "filelock", *CONFIG, *PIECES],
     "report": ["numpy", "pandas", "matplotlib", "seaborn", "Jinja2"],
 }
-# What renders a report of finished runs: rules of `report`, Snakemake, and what reads the config and looks for its jobs.
+# What renders a report of finished runs: the rules of `report`, Snakemake, and what reads the config.
 RENDERING = ["snakemake", "psutil", "Pygments", *NEEDS["report"], *CONFIG]
 PINNED = """# Written by envs/conda.py from requirements.txt; edit that and run it again.
 # All that `make recorded` and `make finished` need, without torch: envs/setup.sh report.

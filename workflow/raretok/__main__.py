@@ -46,6 +46,7 @@ COMMANDS = {
     "figure": ("raretok.reporting.figure", "render one figure of a paper"),
     "claims": ("raretok.reporting.claims", "give a verdict on every claim of a paper"),
     "record": ("raretok.reporting.record", "keep what a scale's report is made of under results/recorded"),
+    "readme": ("raretok.reporting.readme", "put the most telling numbers of recorded results into the README"),
     "page": ("raretok.reporting.page", "render the self-contained report page"),
 }
 

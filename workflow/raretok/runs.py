@@ -240,6 +240,13 @@ def check_references(paper: dict, path: Path) -> None:
             for method in entry.get("methods", []):
                 if method not in methods:
                     raise UserError(f"{path}: {section}.{item}.methods names {method!r}, which methods lacks")
+    headline = paper.get("headline", {})
+    known = {"table": paper["tables"], "figure": paper["figures"], "methods": methods}
+    for key, among in known.items():
+        names = headline.get(key, [])
+        for name in [names] if isinstance(names, str) else names:
+            if name not in among:
+                raise UserError(f"{path}: headline.{key} names {name!r}, which is not there")
     for name, method in methods.items():
         for experiment in method.get("experiments", []):
             if experiment not in experiments:

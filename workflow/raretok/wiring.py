@@ -71,6 +71,11 @@ class Workflow(Hardware):
         """Files that can change the page, but for its template."""
         return sources_of("raretok.reporting.page")
 
+    @property
+    def readme_sources(self) -> list[str]:
+        """Files that can change what the README shows of the results."""
+        return sources_of("raretok.reporting.readme")
+
     def figure_sources_of(self, wildcards) -> list[str]:
         """Files that can change a figure: its paper's module is loaded by name."""
         return all_sources("raretok.reporting.figure", f"raretok.reporting.figures.{wildcards.paper}")
@@ -374,6 +379,12 @@ class Workflow(Hardware):
             for form in forms[kind]
         ]
 
+    @property
+    def headlines(self) -> list[str]:
+        """The figures in the README."""
+        named = {paper: settings.get("headline", {}).get("figure") for paper, settings in self.papers.items()}
+        return [f"{self.results}/figures/{paper}/{figure}.png" for paper, figure in named.items() if figure]
+
     def item(self, paper: str, item: str) -> dict:
         """The config entry of a table or figure; UserError when there is none."""
         entries = self.papers[paper]["tables"] | self.papers[paper]["figures"]
@@ -437,6 +448,8 @@ class Workflow(Hardware):
                 "figures": {key: entry for key, entry in settings["figures"].items() if item in (None, key)},
                 "gpt2": settings.get("gpt2", {}),
                 "settings": settings["experiments"],
+                # A table or figure does not change with what the README shows.
+                "headline": settings.get("headline", {}) if item is None else {},
             },
             ensure_ascii=False,
         )
