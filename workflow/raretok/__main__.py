@@ -48,6 +48,7 @@ COMMANDS = {
     "agreement": ("raretok.reporting.agreement", "say how far our numbers agree with the printed ones"),
     "improvement": ("raretok.reporting.improvement", "hold every method against the first one of its table"),
     "record": ("raretok.reporting.record", "keep what a scale's report is made of under results/recorded"),
+    "readme": ("raretok.reporting.readme", "put the most telling numbers of recorded results into the README"),
     "page": ("raretok.reporting.page", "render the self-contained report page"),
 }
 

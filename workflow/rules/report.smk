@@ -18,6 +18,7 @@ OUTPUTS:
     claims  = results/<scale>/claims.csv
     agreement, improvement = results/<scale>/{agreement,improvement}.csv
     page    = results/<scale>/report/index.html
+    readme  = results/recorded/<scale>/readme.md, and the same within README.md
 
 Nothing here needs torch or a GPU, and nothing that trains or measures reads this part's files. A table or figure
 reads the arrays of its own methods alone. What a job must know of the config comes as one JSON string in `params`.
@@ -33,6 +34,7 @@ localrules:
     agreement,
     improvement,
     page,
+    readme,
 
 
 rule collect:
@@ -302,4 +304,37 @@ rule page:
             --deviations {input.deviations:q} \
             --output {output.page:q} \
             2>{log:q}
+        """
+
+
+rule readme:
+    """
+    Put the most telling of the recorded results into README.md, between the marks of this scale, if it has them
+    """
+    input:
+        metrics="<results>/metrics.csv",
+        claims="<results>/claims.csv",
+        figures=TABLE.headlines,
+        numbers="config/published/numbers.csv",
+        sources=TABLE.readme_sources,
+    output:
+        # README.md is no output: Snakemake removes those before a job, and most of it is written by hand.
+        text="<results>/readme.md",
+    log:
+        "<logs>/readme.txt",
+    conda:
+        "../../envs/report.yaml"
+    params:
+        definitions=TABLE.definitions_of,
+        results=subpath(input.metrics, parent=True),
+        published=subpath(input.numbers, parent=True),
+    shell:
+        """
+        python -m raretok readme \
+            --definitions {params.definitions:q} \
+            --results {params.results:q} \
+            --published {params.published:q} \
+            --readme README.md \
+            --output {output.text:q} \
+            &>{log:q}
         """

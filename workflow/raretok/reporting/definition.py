@@ -68,6 +68,7 @@ class Definition:
     figures: dict[str, dict]
     gpt2: dict
     settings: dict[str, dict]  # experiment: its resolved settings, without any method's overrides
+    headline: dict  # what the README shows: table, methods, columns, groups, figure
 
     def heading(self, item: str) -> str:
         """The title of a table or figure, with the scale in it."""
@@ -162,6 +163,7 @@ def parse_definition(text: str) -> Definition:
             figures=raw.get("figures", {}),
             gpt2=raw.get("gpt2", {}),
             settings=raw.get("settings", {}),
+            headline=raw.get("headline", {}),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(
