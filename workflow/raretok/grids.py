@@ -49,7 +49,7 @@ def check_effort(methods: dict, where: str) -> None:
     for name, size in sizes.items():
         if size != number:
             raise UserError(
-                f"{where}: methods.{name}.grid has {size} candidates, that of {first} {number}; equal effort needs as many"
+                f"{where}: methods.{name}.grid has {size} candidates, that of {first} {number}; give each as many"
             )
 
 

@@ -81,7 +81,7 @@ def fitted_rows(
     for group, shift in (("HR", 0), ("LR", types)):
         scores = score(model, text + shift, context, settings, device)
         number = len(scores.nll)
-        found[group] = scores.sweep[TEMPERATURES == temperature] / number
+        found[group] = scores.sweep[temperature == TEMPERATURES] / number
         rows.append(_fitted(group, "test@best", np.exp(found[group][0]), number))
         own = np.unique(scores.predicted)
         own = own[(own >= shift) & (own < shift + types)]

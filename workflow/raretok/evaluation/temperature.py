@@ -13,7 +13,7 @@ from scipy.optimize import minimize_scalar
 from raretok.evaluation.rows import row
 from raretok.evaluation.signature import signature
 
-# Where a temperature is looked for, and how exactly its logarithm is found: what that leaves of the loss is a millionth.
+# Where a temperature is looked for, and how exactly its logarithm is found: that leaves a millionth of the loss.
 LOWEST, HIGHEST, EXACT = 0.05, 5.0, 1e-3
 FITTED = "fitted_perplexity"
 

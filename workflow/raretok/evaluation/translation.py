@@ -24,7 +24,7 @@ from raretok.evaluation.decoding import Decoding
 from raretok.evaluation.frequency_rank import query_cosines, rank_correlations
 from raretok.evaluation.grouping import Groups, distinct
 from raretok.evaluation.languages import language_of, other_language_share
-from raretok.evaluation.pair_scores import PairScores
+from raretok.evaluation.pair_scores import PairScores, score_pairs
 from raretok.evaluation.rows import row
 from raretok.evaluation.scores import Scores
 from raretok.evaluation.signature import signature
@@ -47,7 +47,10 @@ def fitted_rows(model, pairs: Mapping, groups: Sequence[Groups], context: int, d
     temperature = fit(lambda value: float(scored("valid", value).nll.mean()))
     rows = [temperature_row(temperature, len(scored("valid", 1.0).nll))]
     for split in ("valid", "test"):
-        scores, fields = scored(split, temperature), {"teacher": "forced", "temperature": "fitted", "checkpoint": "best"}
+        scores, fields = (
+            scored(split, temperature),
+            {"teacher": "forced", "temperature": "fitted", "checkpoint": "best"},
+        )
         plain = Scores(scores.nll, None)
         rows += language.score_rows(FITTED, plain, scores.targets, groups, f"{split}@best", fields)
     return rows
@@ -58,7 +61,10 @@ def used_rows(translated: Sequence[Sequence[int]], groups: Groups, split: str) -
     ids = np.concatenate([np.asarray(sentence, dtype=np.int64) for sentence in translated])
     sign = signature("uniq", groups=groups.rule, of="translations", checkpoint=split.partition("@")[2])
     labels = (*groups.labels, "total")
-    return [row("uniq", label, split, value, len(ids), sign) for label, value in zip(labels, distinct(ids, groups), strict=True)]
+    return [
+        row("uniq", label, split, value, len(ids), sign)
+        for label, value in zip(labels, distinct(ids, groups), strict=True)
+    ]
 
 
 def translation_rows(
