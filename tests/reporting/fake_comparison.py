@@ -1,7 +1,8 @@
 """Made-up results of the comparison of all methods, with known answers.
 
 Every candidate of a method has its truth: the change, in per cent, of the perplexity of frequent and rare tokens
-against MLE, and its perplexity of the validation text. Seeds add the same to all methods of a seed, and a little to each.
+against MLE, and its perplexity of the validation text. A seed changes all
+methods alike, and each a little.
 """
 
 import json

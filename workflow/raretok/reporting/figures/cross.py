@@ -14,6 +14,8 @@ from raretok.reporting.results import Results
 LINEAR = 2.0
 SINGLE = {"color": BLUE, "marker": "o"}
 COMBINED = {"color": ORANGE, "marker": "D"}
+# From the left edge of a name to its point.
+LEADER = {"arrowstyle": "-", "color": "#999999", "linewidth": 0.5, "shrinkA": 1, "shrinkB": 3, "relpos": (0, 0.5)}
 # Of a panel's width: where the column of names begins.
 NAMES = 1.03
 
@@ -98,12 +100,5 @@ def write_names(axes: Axes, ordered: list[Point]) -> None:
             fontsize=10,
             color=colour,
             annotation_clip=False,
-            arrowprops={
-                "arrowstyle": "-",
-                "color": "#999999",
-                "linewidth": 0.5,
-                "shrinkA": 1,
-                "shrinkB": 3,
-                "relpos": (0, 0.5),
-            },
+            arrowprops=LEADER,
         )
