@@ -34,7 +34,7 @@ NEEDS = {
     "data": ["numpy", *CONFIG, *PIECES, *FETCHING],
     "align": ["numpy", "systran-align"],
     "train": ["torch", "numpy", "safetensors", "sacrebleu", *CONFIG, *PIECES, *FETCHING],
-    "evaluate": ["torch", "numpy", "safetensors", "sacrebleu", "filelock", *CONFIG, *PIECES],
+    "evaluate": ["torch", "numpy", "scipy", "safetensors", "sacrebleu", "filelock", *CONFIG, *PIECES],
     "report": ["numpy", "pandas", "scipy", "matplotlib", "seaborn", "Jinja2"],
 }
 # What renders a report of finished runs: the rules of `report`, Snakemake, and what reads the config.

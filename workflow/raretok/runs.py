@@ -16,6 +16,7 @@ from raretok import choices
 from raretok.configuration import canonical_json, merge, read_config, validate
 from raretok.data.catalogue import corpus_definition, find_corpus, load_corpora, load_datasets
 from raretok.errors import UserError
+from raretok.grids import expand, with_rate
 from raretok.methods import DEFAULTS, KINDS, build_method, build_part
 
 # Digits of the sha256 that name a run.
@@ -84,12 +85,14 @@ class RunTable:
             if not path.exists():
                 known = ", ".join(sorted(file.stem for file in path.parent.glob("*.yaml")))
                 raise UserError(f"config: papers names {paper!r}; it can be {known}")
-            self.published[paper] = read_config(path, schemas / "paper.schema.yaml")
+            published = read_config(path, schemas / "paper.schema.yaml")
             changes = self.scale_settings["papers"].get(paper, {})
-            check_overrides(changes, self.published[paper], f"{scale_path}: papers.{paper}")
-            check_references(self.published[paper], path)
-            self.papers[paper] = without_left_out(merge(self.published[paper], changes))
-            validate(self.papers[paper], schemas / "paper.schema.yaml", f"{scale_path} (over {path})")
+            check_overrides(changes, published, f"{scale_path}: papers.{paper}")
+            check_references(published, path)
+            scaled = without_left_out(merge(published, changes))
+            validate(scaled, schemas / "paper.schema.yaml", f"{scale_path} (over {path})")
+            self.published[paper] = expand(published, str(path))
+            self.papers[paper] = expand(scaled, f"{scale_path} (over {path})")
         self.corpora = load_corpora(root / "config" / "corpora.yaml")
         self.datasets = load_datasets(root / "config" / "datasets.yaml")
         for paper, settings in self.papers.items():
@@ -155,6 +158,7 @@ class RunTable:
         sections["corpus"]["definition"] = corpus_definition(
             self.corpora, self.datasets, sections["corpus"]["name"], sections["model"].get("output_bias")
         )
+        sections["training"] = with_rate(sections["training"], entry.get("rate", 1))
         published = self.published[paper]["experiments"][experiment]
         where = f"config/papers/{paper}.yaml: methods.{method}"
         parts = resolve_parts(entry, scale_factors(base, published), where)
@@ -230,6 +234,9 @@ def check_overrides(changes: dict, paper: dict, where: str) -> None:
             if name not in paper[section]:
                 known = ", ".join(paper[section])
                 raise UserError(f"{where}.{section}.{name} changes what the paper does not have; it has {known}")
+    for name, entry in changes.get("methods", {}).items():
+        if "grid" in (entry or {}):
+            raise UserError(f"{where}.methods.{name}.grid changes candidates; `candidates: n` takes the first n of all")
 
 
 def check_references(paper: dict, path: Path) -> None:

@@ -447,6 +447,7 @@ class Workflow(Hardware):
                 "title": settings["title"],
                 "scale": self.scale,
                 "scale_title": self.scale_settings["title"],
+                "printed": settings.get("printed", True),
                 "comparable": not changes_settings(self.scale_settings["papers"].get(paper, {})),
                 "methods": {
                     name: {

@@ -33,7 +33,8 @@ class Cell:
     """One row of a table's csv, and how it is shown.
 
     block: the heading of a further grid that it is in. reading: what all rows of that grid have in their bracket,
-    which the heading says. remarks: what of the note a reader of the whole table must see.
+    which the heading says. remarks: what of the note a reader of the whole table must see. interval: 95% bounds of
+    `value`, where it is a difference.
     """
 
     row: str
@@ -51,6 +52,7 @@ class Cell:
     best: bool = False
     block: str = ""
     reading: str = ""
+    interval: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
