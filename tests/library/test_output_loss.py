@@ -62,7 +62,7 @@ def test_without_parts_it_is_cross_entropy(shape):
 
 def test_after_eval_and_without_gradient_every_method_is_cross_entropy():
     hidden, weight, bias, targets = batch(2)
-    criterion = OutputLoss(Threshold(margin=0.1), gate=AGG(alpha=0.05, memory=2), counts=COUNTS)
+    criterion = OutputLoss(Threshold(margin=0.1), gate=Freeze(part="bc", share=0.5), counts=COUNTS)
     plain = F.cross_entropy((hidden @ weight.T + bias).flatten(0, 1), targets.flatten())
     with torch.no_grad():
         torch.testing.assert_close(criterion(hidden, weight, targets, bias=bias), plain.detach(), **EXACT)
@@ -82,7 +82,7 @@ PARTS = {
     "threshold": ({"loss": Threshold(margin=1)}, {"loss": {"name": "threshold", "margin": 1}}),
     "softminus": ({"loss": Softminus(margin=1)}, {"loss": {"name": "softminus", "margin": 1}}),
     "contrastive": ({"loss": Contrastive()}, {"loss": {"name": "contrastive"}}),
-    "agg": ({"gate": AGG(alpha=0.3, memory=2)}, {"gate": {"name": "agg", "alpha": 0.3, "memory": 2}}),
+    "agg": ({"gate": AGG(alpha=2.5, memory=2)}, {"gate": {"name": "agg", "alpha": 2.5, "memory": 2}}),
     "agps": (
         {"gate": AGPS(rare_from=6, mu_1=40, mu_2=9)},
         {"gate": {"name": "agps", "rare_from": 6, "mu_1": 40, "mu_2": 9}},
@@ -191,6 +191,16 @@ def test_a_saved_state_goes_on_as_if_unbroken(parts, broken_after):
     second.load_state_dict(torch.load(file, weights_only=True))
     for ours, theirs in zip(losses(second, range(broken_after, 8)), unbroken[broken_after:], strict=True):
         assert_same(ours, theirs)
+
+
+def test_a_gate_that_has_stopped_counting_keeps_no_targets():
+    criterion = OutputLoss(gate=AGG(alpha=2.0, static=True), counts=COUNTS, targets_per_update=400)
+    hidden, weight, _, targets = batch(4)
+    kept = []
+    for _ in range(5):
+        criterion(hidden, weight, targets)
+        kept.append(len(criterion.get_extra_state()["recent"]))
+    assert kept == [1, 2, 3, 0, 0]
 
 
 def test_a_penalty_for_the_first_updates_ends():
