@@ -33,7 +33,8 @@ class Cell:
     """One row of a table's csv, and how it is shown.
 
     block: the heading of a further grid that it is in. reading: what all rows of that grid have in their bracket,
-    which the heading says. remarks: what of the note a reader of the whole table must see.
+    which the heading says. remarks: what of the note a reader of the whole table must see. interval: 95% bounds of
+    `value`, where it is a difference.
     """
 
     row: str
@@ -51,6 +52,7 @@ class Cell:
     best: bool = False
     block: str = ""
     reading: str = ""
+    interval: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,7 @@ def measured_at(
     grid = grid or Grid(columns={})
     where = {"checkpoint": grid.checkpoint, "split": how.get("split")}
     compared = entry.get("experiments", {})
+    group = how.get("group", group)
     if group not in compared:
         return results.per_seed(method, how["metric"], grid.group(group), **where)
     method = method.within(compared[group])
@@ -171,7 +174,7 @@ def _metric_cell(
         printed.note if printed and not grid.title and not printed.note.startswith("repeats") else "",
         missing if missing != NOT_RUN else "",
         derived if not grid.title else "",
-        _corpus_remark(definition, view.experiment) if not grid.title else "",
+        corpus_remark(definition, view.experiment) if not grid.title else "",
     ]
     reading = ", ".join(filter(None, [method.reading, grid.reading]))
     return Cell(
@@ -192,7 +195,7 @@ def _metric_cell(
     )
 
 
-def _corpus_remark(definition: Definition, experiment: str) -> str:
+def corpus_remark(definition: Definition, experiment: str) -> str:
     """What a scaled translation is of, whose direction may be another; nothing at the paper's scale."""
     translates = "beam" in definition.settings.get(experiment, {}).get("evaluation", {})
     return "" if definition.comparable or not translates else f"text of {corpus_title(definition.corpus(experiment))}"

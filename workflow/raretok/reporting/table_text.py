@@ -17,12 +17,16 @@ READINGS = "[bracket]: a further reading of the printed row of the same name, be
 
 
 def number(cell: Cell) -> str:
-    """A cell's own value as shown; an en dash where there is none."""
+    """A cell's own value as shown, with its interval; an en dash where there is none."""
     if cell.value is None:
         return "–"
     if isinstance(cell.value, str):
         return cell.value
-    return format(cell.value, cell.format) if math.isfinite(cell.value) else "inf"
+    own = format(cell.value, cell.format) if math.isfinite(cell.value) else "inf"
+    if cell.interval is None:
+        return own
+    lower, upper = (format(bound, cell.format) for bound in cell.interval)
+    return f"{own} [{lower}, {upper}]"
 
 
 def shortened(text: str, characters: int) -> str:
@@ -42,9 +46,13 @@ def legend(definition: Definition, cells: list[Cell]) -> list[str]:
     seeds = max((cell.seeds for cell in cells), default=0)
     sentences = []
     if any(cell.spread is not None for cell in cells):
-        sentences.append(f"Mean ± sample standard deviation over {seeds} seeds.")
+        alike = all(cell.seeds in (0, seeds) for cell in cells)
+        over = f"{seeds} seeds" if alike else f"the row's seeds, {seeds} at most; a number without ± is of one seed"
+        sentences.append(f"Mean ± sample standard deviation over {over}.")
     elif any(cell.seeds for cell in cells):
         sentences.append("One seed." if seeds == 1 else f"First of {seeds} seeds.")
+    if any(cell.interval for cell in cells):
+        sentences.append("a - b: mean of the differences, seed by seed, with their 95% t interval in brackets.")
     printed = any(cell.published for cell in cells)
     if printed:
         sentences.append("In parentheses: the paper's value.")
