@@ -14,6 +14,8 @@ from raretok.reporting.intervals import t_interval
 from raretok.reporting.results import Printed, Results, printed_numbers, summarise
 from raretok.reporting.table_kinds import NOT_RUN, Cell, Grid, corpus_remark, derived_remark, groups_of, measured_at
 
+NOT_PAIRED = "no seed with finite numbers in both"
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -29,11 +31,11 @@ class Reading:
     metrics: dict[str, str] = field(default_factory=dict)
 
     def per_seed(self, results: Results, entry: dict, how: dict, group: str) -> dict[int, float]:
-        """Values of a column (`how`) and group by seed, empty where it was not run."""
+        """Values by seed of a column (`how`, whose `group` is before the table's), empty where it was not run."""
         how = how | {"metric": self.metrics.get(how["metric"], how["metric"])}
         if self.split:
             how["split"] = self.split
-        return measured_at(results, entry, self.method, how, group, self.grid)
+        return measured_at(results, entry, self.method, how, how.get("group", group), self.grid)
 
 
 @dataclass(frozen=True)
@@ -154,7 +156,7 @@ def _difference_cell(
     shown = {"published": "" if theirs is None else format(theirs, signed)}
     if not gaps:
         both = bool(values and others)
-        return ReadingCell(**place | {"format": signed}, **shown, note="no finite difference" if both else NOT_RUN)
+        return ReadingCell(**place | {"format": signed}, **shown, note=NOT_PAIRED if both else NOT_RUN)
     mean, lower, upper = t_interval(gaps)
     return ReadingCell(
         **place | {"format": signed},

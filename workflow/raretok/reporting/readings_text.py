@@ -51,7 +51,7 @@ def _outcome(definition: Definition, cell: ReadingCell) -> tuple[str, str]:
         theirs += f", {'inside' if lower <= cell.value - cell.difference <= upper else 'outside'} the interval"
     seeds = f"{cell.seeds} paired seeds"
     if lower == upper == 0:
-        return "the same number in every seed", f"({'; '.join(filter(None, [seeds, theirs]))})"
+        return f"the same number in all of {cell.seeds} seeds", f"({theirs})" if theirs else ""
     bounds = f"95% interval {format(lower, cell.format)} to {format(upper, cell.format)}, {seeds}"
     if lower > 0 or upper < 0:
         return "the readings differ", f"{own} ({'; '.join(filter(None, [bounds, theirs]))})"

@@ -127,7 +127,6 @@ def measured_at(
     grid = grid or Grid(columns={})
     where = {"checkpoint": grid.checkpoint, "split": how.get("split")}
     compared = entry.get("experiments", {})
-    group = how.get("group", group)
     if group not in compared:
         return results.per_seed(method, how["metric"], grid.group(group), **where)
     method = method.within(compared[group])
