@@ -12,7 +12,7 @@ from pathlib import Path
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.intervals import t_interval
 from raretok.reporting.results import Printed, Results, printed_numbers, summarise
-from raretok.reporting.table_kinds import NOT_RUN, Cell, Grid, corpus_remark, derived_remark, groups_of, measured_at
+from raretok.reporting.table_kinds import NOT_RUN, Cell, Grid, corpus_remark, derived_remark, measured_at, places_of
 
 NOT_PAIRED = "no seed with finite numbers in both"
 
@@ -98,21 +98,18 @@ def _cells(
     """The cells of a reading; of its difference from `first`, where that is given."""
     about = {"subject": subject, "way": reading.name, "against": first.name if first else ""}
     row = f"{named}{reading.name} - {first.name}" if first else f"{named}{reading.name}"
-    for group in groups_of(entry):
-        for column, how in entry["columns"].items():
-            if group not in how.get("groups", [group]):
-                continue
-            values = reading.per_seed(results, entry, how, group)
-            numbers = [printed.get((reading.method.printed_label, column, group))]
-            place = about | {"row": row, "column": column, "group": group, "format": how["format"]}
-            if first is None:
-                remarks = _remarks(definition, results, reading.method, values)
-                yield _value_cell(entry, place, values, numbers[0], remarks)
-                continue
-            others = first.per_seed(results, entry, how, group)
-            if first.method.printed_label != reading.method.printed_label:
-                numbers.append(printed.get((first.method.printed_label, column, group)))
-            yield _difference_cell(definition, place, values, others, numbers)
+    for group, column, how in places_of(entry, entry["columns"]):
+        values = reading.per_seed(results, entry, how, group)
+        numbers = [printed.get((reading.method.printed_label, column, group))]
+        place = about | {"row": row, "column": column, "group": group, "format": how["format"]}
+        if first is None:
+            remarks = _remarks(definition, results, reading.method, values)
+            yield _value_cell(entry, place, values, numbers[0], remarks)
+            continue
+        others = first.per_seed(results, entry, how, group)
+        if first.method.printed_label != reading.method.printed_label:
+            numbers.append(printed.get((first.method.printed_label, column, group)))
+        yield _difference_cell(definition, place, values, others, numbers)
 
 
 def _remarks(definition: Definition, results: Results, method: Method, values: dict[int, float]) -> tuple[str, ...]:
@@ -174,7 +171,7 @@ def printed_difference(numbers: list[Printed | None]) -> float | None:
     """What the paper prints for a reading less what it prints for the first; None where it does not print both."""
     if len(numbers) < 2 or None in numbers:
         return None
-    mine, first = (number.value if number.reference is None else number.reference for number in numbers)
+    mine, first = (number.meant for number in numbers)
     return mine - first if math.isfinite(mine) and math.isfinite(first) else None
 
 
