@@ -31,6 +31,11 @@ class Case:
         """Better for rare tokens, and no loss on frequent ones that the seeds show."""
         return self.rare.is_less and not self.frequent.is_more
 
+    @property
+    def is_judged(self) -> bool:
+        """Whether both changes have intervals: one seed has none."""
+        return None not in (self.frequent.lower, self.rare.lower)
+
     def is_beaten_by(self, other: "Case") -> bool:
         """Whether another one is at least as good in both means, and better in one."""
         ours, theirs = (self.frequent.mean, self.rare.mean), (other.frequent.mean, other.rare.mean)
@@ -48,7 +53,7 @@ def advice(definition: Definition, item: str, cells: list[Cell]) -> list[str]:
         cases, first, missing, unmeasured = cases_of(found)
         said.append(f"{heading}: {of_task(cases, first, missing, unmeasured, len(families))}")
         free.append({case.label for case in cases if case.is_free})
-        complete = complete and bool(cases)
+        complete = complete and any(case.is_judged for case in cases)
     if not said:
         return ["Nothing of this comparison is part of this scale."]
     if complete and len(said) > 1:
@@ -93,8 +98,8 @@ def of_task(cases: list[Case], first: str, missing: list[str], unmeasured: list[
             why = "frequent or rare tokens were not measured"
         return f"{why}, so that nothing can be said."
     words = []
-    single = [case for case in cases if case.rare.lower is None or case.frequent.lower is None]
-    judged = [case for case in cases if case not in single]
+    judged = [case for case in cases if case.is_judged]
+    single = [case for case in cases if not case.is_judged]
     if judged:
         words.append(of_judged(judged, first))
     if single:
