@@ -71,8 +71,13 @@ class RunTable:
         self.results = f"results/recorded/{self.scale}" if self.recorded else f"results/{self.scale}"
         self.logs = f"logs/{self.scale}"
         self.root = root
-        if self.recorded and not any((self.root / self.results).glob("runs/*/*/seed*")):
-            raise UserError(f"nothing is recorded in {self.results}; keep finished runs there with `make record`")
+        # Only what is there is shown; no rule trains, measures or downloads.
+        self.render_only = config["recorded"] or config["finished"]
+        if self.render_only and not any((self.root / self.results).glob("runs/*/*/seed*/metrics.json")):
+            what = (
+                "keep finished runs there with `make record`" if self.recorded else "leave out finished=true to train"
+            )
+            raise UserError(f"no finished run lies in {self.results}; {what}")
         self.published: dict[str, dict] = {}
         self.papers: dict[str, dict] = {}
         for paper in config["papers"]:
@@ -121,24 +126,22 @@ class RunTable:
     def seeds_of(self, paper: str, method: str) -> list[int]:
         """The seeds of a method: those that the user names, or the method, or its paper, or the scale.
 
-        Of recorded results also those of which a run was kept.
+        Where only what is there is shown, and the user names none, also those of which there is a run.
         """
-        named = (
-            self.config["seeds"]
-            or (self.papers[paper]["methods"].get(method) or {}).get("seeds")
-            or self.papers[paper].get("seeds")
-            or self.scale_settings["seeds"]
-        )
-        return sorted({*seed_list(named), *(self._recorded_seeds(method) if self.recorded else [])})
+        if self.config["seeds"]:
+            return self.usual_seeds
+        own = self.papers[paper]["methods"].get(method) or {}
+        planned = seed_list(own.get("seeds") or self.papers[paper].get("seeds") or self.scale_settings["seeds"])
+        return sorted({*planned, *(self._finished_seeds(method) if self.render_only else [])})
 
     @property
     def usual_seeds(self) -> list[int]:
         """Those that the user names, or the scale, where neither a method nor its paper says anything."""
         return seed_list(self.config["seeds"] or self.scale_settings["seeds"])
 
-    def _recorded_seeds(self, method: str) -> list[int]:
-        folders = (self.root / self.results).glob(f"runs/*/{method}/seed*")
-        return [int(folder.name.removeprefix("seed")) for folder in folders]
+    def _finished_seeds(self, method: str) -> list[int]:
+        found = (self.root / self.results).glob(f"runs/*/{method}/seed*/metrics.json")
+        return [int(path.parent.name.removeprefix("seed")) for path in found]
 
     def experiments_of(self, paper: str, method: str) -> list[str]:
         """The experiments in which a method is trained: those it names, or all of its paper; none where left out."""
@@ -244,6 +247,13 @@ def check_references(paper: dict, path: Path) -> None:
             for method in entry.get("methods", []):
                 if method not in methods:
                     raise UserError(f"{path}: {section}.{item}.methods names {method!r}, which methods lacks")
+    headline = paper.get("headline", {})
+    known = {"table": paper["tables"], "figure": paper["figures"], "methods": methods}
+    for key, among in known.items():
+        names = headline.get(key, [])
+        for name in [names] if isinstance(names, str) else names:
+            if name not in among:
+                raise UserError(f"{path}: headline.{key} names {name!r}, which is not there")
     for name, method in methods.items():
         for experiment in method.get("experiments", []):
             if experiment not in experiments:

@@ -71,6 +71,7 @@ class Definition:
     figures: dict[str, dict]
     gpt2: dict
     settings: dict[str, dict]  # experiment: its resolved settings, without any method's overrides
+    headline: dict  # what the README shows: table, methods, columns, groups, figure
     printed: bool = True
 
     def heading(self, item: str) -> str:
@@ -168,6 +169,7 @@ def parse_definition(text: str) -> Definition:
             figures=raw.get("figures", {}),
             gpt2=raw.get("gpt2", {}),
             settings=raw.get("settings", {}),
+            headline=raw.get("headline", {}),
             printed=raw.get("printed", True),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -93,7 +93,7 @@ def markdown(definition: Definition, item: str, cells: list[Cell], sentences: Se
     for heading, block in blocks(cells):
         if heading:
             parts.append(f"#### {heading} ({definition.scale_title})")
-        parts.append(_markdown_grid(under_heading(block)))
+        parts.append(markdown_grid(under_heading(block)))
     parts.append(" ".join(legend(definition, cells)))
     notes = remarks(cells)
     if notes:
@@ -111,7 +111,8 @@ def under_heading(cells: list[Cell]) -> list[Cell]:
     ]
 
 
-def _markdown_grid(cells: list[Cell]) -> str:
+def markdown_grid(cells: list[Cell]) -> str:
+    """Cells of one grid as a Markdown table, without heading and legend."""
     columns, rows, groups = axes(cells)
     lines = ["| " + " | ".join(["", *([""] if groups else []), *map(_markdown, columns)]) + " |"]
     prose = prose_columns(cells)
