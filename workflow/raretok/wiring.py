@@ -17,7 +17,7 @@ from raretok.files import read_json
 from raretok.hardware import Hardware
 from raretok.methods import part_names
 from raretok.runs import STATE_FOLDER, Run
-from raretok.sources import all_sources, digest_of, sources_of, training_sources
+from raretok.sources import PACKAGE, all_sources, digest_of, sources_of, training_sources
 from raretok.stacks import Stack, plan
 
 
@@ -68,8 +68,14 @@ class Workflow(Hardware):
 
     @property
     def page_sources(self) -> list[str]:
-        """Files that can change the page, but for its template."""
+        """Files that can change the page, but for its templates."""
         return sources_of("raretok.reporting.page")
+
+    @property
+    def page_templates(self) -> list[str]:
+        """What the page is put together from."""
+        folder = PACKAGE / "reporting" / "templates" / "page"
+        return sorted(path.relative_to(PACKAGE.parents[1]).as_posix() for path in folder.iterdir())
 
     def figure_sources_of(self, wildcards) -> list[str]:
         """Files that can change a figure: its paper's module is loaded by name."""
@@ -357,6 +363,13 @@ class Workflow(Hardware):
             for item in settings[kind]
             for form in forms[kind]
         ]
+
+    @property
+    def command(self) -> str:
+        """What a user types before the name of a file of these results."""
+        chosen = {"scale": self.scale, "recorded": "true" if self.recorded else None, "seeds": self.config["seeds"]}
+        words = (f"{key}={json.dumps(value).replace(' ', '')}" for key, value in chosen.items() if value is not None)
+        return f"snakemake --cores all --config {' '.join(words)}".replace('"', "")
 
     def item(self, paper: str, item: str) -> dict:
         """The config entry of a table or figure; UserError when there is none."""

@@ -201,7 +201,7 @@ rule page:
         compared=TABLE.comparisons,
         numbers="config/published/numbers.csv",
         deviations="docs/deviations.md",
-        template="workflow/raretok/reporting/templates/page.html.j2",
+        templates=TABLE.page_templates,
         sources=TABLE.page_sources,
     output:
         page=report(
@@ -218,6 +218,7 @@ rule page:
         definitions=TABLE.definitions_of,
         results=subpath(input.metrics, parent=True),
         published=subpath(input.numbers, parent=True),
+        command=TABLE.command,
     shell:
         """
         python -m raretok page \
@@ -225,6 +226,7 @@ rule page:
             --results {params.results:q} \
             --published {params.published:q} \
             --deviations {input.deviations:q} \
+            --command {params.command:q} \
             --output {output.page:q} \
             2>{log:q}
         """
