@@ -35,7 +35,7 @@ NEEDS = {
     "align": ["numpy", "systran-align"],
     "train": ["torch", "numpy", "safetensors", "sacrebleu", *CONFIG, *PIECES, *FETCHING],
     "evaluate": ["torch", "numpy", "safetensors", "sacrebleu", "filelock", *CONFIG, *PIECES],
-    "report": ["numpy", "pandas", "matplotlib", "seaborn", "Jinja2", "MarkupSafe", "markdown-it-py"],
+    "report": ["numpy", "pandas", "matplotlib", "seaborn", "Jinja2", "MarkupSafe", "markdown-it-py", "typst"],
 }
 CONTAINER = f"""# Written by envs/conda.py. From the project's folder:
 #   docker build -f envs/Containerfile -t raretok .        (or podman)

@@ -47,6 +47,7 @@ COMMANDS = {
     "claims": ("raretok.reporting.claims", "give a verdict on every claim of a paper"),
     "record": ("raretok.reporting.record", "keep what a scale's report is made of under results/recorded"),
     "page": ("raretok.reporting.page", "render the self-contained report page"),
+    "pdf": ("raretok.reporting.pdf", "render the whole report as one PDF"),
 }
 
 

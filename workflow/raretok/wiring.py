@@ -72,6 +72,11 @@ class Workflow(Hardware):
         return sources_of("raretok.reporting.page")
 
     @property
+    def pdf_sources(self) -> list[str]:
+        """Files that can change the report on paper, but for its template."""
+        return sources_of("raretok.reporting.pdf")
+
+    @property
     def page_templates(self) -> list[str]:
         """What the page is put together from."""
         folder = PACKAGE / "reporting" / "templates" / "page"

@@ -17,6 +17,7 @@ OUTPUTS:
     figures = results/<scale>/figures/<paper>/<item>.{svg,png,pdf}
     claims  = results/<scale>/claims.csv
     page    = results/<scale>/report/index.html
+    pdf     = results/<scale>/report/report.pdf
 
 Nothing here needs torch or a GPU, and nothing that trains or measures reads this part's files. A table or figure
 reads the arrays of its own methods alone. What a job must know of the config comes as one JSON string in `params`.
@@ -30,6 +31,7 @@ localrules:
     cost,
     claims,
     page,
+    pdf,
 
 
 rule collect:
@@ -229,4 +231,38 @@ rule page:
             --command {params.command:q} \
             --output {output.page:q} \
             2>{log:q}
+        """
+
+
+rule pdf:
+    """
+    Render the whole report as one PDF
+    """
+    input:
+        metrics="<results>/metrics.csv",
+        claims="<results>/claims.csv",
+        shown=[path for paper in TABLE.papers for path in TABLE.items(paper)],
+        numbers="config/published/numbers.csv",
+        template="workflow/raretok/reporting/templates/report.typ",
+        sources=TABLE.pdf_sources,
+    output:
+        pdf="<results>/report/report.pdf",
+    log:
+        "<logs>/pdf.txt",
+    conda:
+        "../../envs/report.yaml"
+    params:
+        definitions=TABLE.definitions_of,
+        results=subpath(input.metrics, parent=True),
+        published=subpath(input.numbers, parent=True),
+        command=TABLE.command,
+    shell:
+        """
+        python -m raretok pdf \
+            --definitions {params.definitions:q} \
+            --results {params.results:q} \
+            --published {params.published:q} \
+            --command {params.command:q} \
+            --output {output.pdf:q} \
+            &>{log:q}
         """

@@ -12,9 +12,10 @@ from raretok.files import relative_link, write_text
 from raretok.reporting.cost import by_device, read_costs
 from raretok.reporting.definition import Definition, parse_definition
 from raretok.reporting.deviations import of_paper, read_deviations, slug
-from raretok.reporting.page_claims import VERDICTS, claims_of, read_claims, verdicts
+from raretok.reporting.page_claims import VERDICTS, claims_of, read_claims, short, verdicts
 from raretok.reporting.page_items import Sources, figure, tables
 from raretok.reporting.paired_tests import paired_tests
+from raretok.reporting.pictures import as_data
 from raretok.reporting.provenance import Records, provenance
 from raretok.reporting.results import read_results
 
@@ -71,13 +72,8 @@ def rendered(**words) -> str:
     script = (TEMPLATES / "page.js").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return environment.get_template("page.html.j2").render(
-        verdicts=VERDICTS, slug=slug, short=short, script=Markup(script), script_sha256=digest, **words
+        verdicts=VERDICTS, slug=slug, short=short, as_data=as_data, script=Markup(script), script_sha256=digest, **words
     )
-
-
-def short(value: str) -> str:
-    """A number of a csv in three digits, an en dash for none; the csv keeps the others."""
-    return f"{float(value):.3g}" if value else "–"
 
 
 def _paper(definition: Definition, claims: list[dict], sources: Sources) -> dict:

@@ -44,3 +44,8 @@ def own_claims(definition: Definition, claims: list[dict]) -> list[dict]:
 def verdicts(claims: list[dict]) -> Counter:
     """How many claims have each verdict."""
     return Counter(claim["verdict"] for claim in claims)
+
+
+def short(value: str) -> str:
+    """A number of a csv in three digits, an en dash for none; the csv keeps the others."""
+    return f"{float(value):.3g}" if value else "–"

@@ -6,14 +6,13 @@ from pathlib import Path
 from raretok.files import relative_link
 from raretok.reporting.definition import Definition
 from raretok.reporting.deviations import Deviation, beside
-from raretok.reporting.pictures import as_data, description, size, smaller
+from raretok.reporting.pictures import description, size, smaller
 from raretok.reporting.provenance import Records, count, missing
 from raretok.reporting.results import Results
 from raretok.reporting.table_kinds import blocks
 from raretok.reporting.table_text import axes, legend, number, prose_columns, remarks, under_heading
 from raretok.reporting.tables import cells_of, sentences_of
 
-PARENTHESES, BELOW = "In parentheses: the paper's value.", "Below each: the paper's value."
 READINGS = "readings"
 
 
@@ -56,7 +55,7 @@ def table(definition: Definition, item: str, sources: Sources) -> dict:
         "grids": grids,
         "question": definition.tables[item].get("question", ""),
         "sentences": sentences_of(definition, item, cells),
-        "legend": " ".join(legend(definition, cells)).replace(PARENTHESES, BELOW),
+        "legend": " ".join(legend(definition, cells)),
         "remarks": remarks(cells),
         "number": number,
         "spread": lambda cell: format(cell.spread, cell.format),
@@ -64,13 +63,13 @@ def table(definition: Definition, item: str, sources: Sources) -> dict:
 
 
 def figure(definition: Definition, item: str, sources: Sources) -> dict:
-    """A figure: the picture as data, its description, its files and what it rests on."""
+    """A figure: the picture's file, its description, its files and what it rests on."""
     stem = sources.results.folder / "figures" / definition.paper / item
     picture = smaller(stem)
     width, height = size(picture)
     about = _about(definition, item, sources, stem, ("svg", "png", "pdf"))
     return about | {
-        "image": as_data(picture),
+        "path": picture,
         "width": width,
         "height": height,
         "alt": f"{about['heading']}. {description(Path(f'{stem}.svg'))}",
