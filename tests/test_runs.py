@@ -297,7 +297,7 @@ def test_a_mistake_in_a_language_model_is_one_sentence(project, change, expected
         ({"seeds": 0}, "seeds is 0; it can be null, a number of seeds from 1, or a list"),
         ({"seeds": "{'a': 1}"}, "seeds is {'a': 1}; it can be"),
         ({"data_mirror": "no/such/folder"}, "data_mirror is no/such/folder, which is no folder"),
-        ({"recorded": "true", "scale": "smoke"}, "nothing is recorded in results/recorded/smoke"),
+        ({"recorded": "true", "scale": "smoke"}, "no finished run lies in results/recorded/smoke; keep finished"),
         ({"sed": 3}, "unknown key sed; known here: scale, papers, seeds"),
         ({"device": "tpu"}, "device"),
     ],

@@ -29,7 +29,7 @@ def check(root, *choices, only=(RUN,), files=None):
 def test_the_plan_is_printed_and_written(root, capsys):
     assert check(root) == 0
     printed = capsys.readouterr().out
-    assert "1 of 99 models to train" in printed
+    assert "1 of 117 models to train" in printed
     assert "Data: all there" in printed
     plan = (root / "results/smoke/plan.txt").read_text()
     assert plan.startswith(printed.partition("Run by run")[0])

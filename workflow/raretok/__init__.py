@@ -1,3 +1,58 @@
-"""raretok: rare tokens in neural language generation, four papers reproduced in one pipeline."""
+"""raretok: rare tokens in neural language generation, four papers reproduced in one pipeline.
+
+What other people's training code may use stands in `__all__`: losses (`raretok.losses`), what they need of training
+counts (`raretok.frequency`), and metrics (`raretok.metrics`). These names are stable; the rest of the package is the
+pipeline's own. A name's module, and with it torch, is imported when the name is first asked for: Snakemake imports
+this package on every dry run.
+"""
+
+import importlib
 
 __version__ = "0.1.0"
+
+# Module: what it offers. Type checkers read the same from __init__.pyi.
+_OFFERS = {
+    "losses": (
+        "OutputLoss",
+        "CrossEntropy",
+        "Threshold",
+        "Softminus",
+        "Contrastive",
+        "AGG",
+        "AGPS",
+        "Freeze",
+        "CosReg",
+        "Unlikelihood",
+        "UnigramDivergence",
+        "Adversarial",
+    ),
+    "frequency": ("FrequencyGroups", "agg_alpha", "count_targets", "log_unigram", "start_bias"),
+    "metrics": (
+        "accuracy",
+        "align_similarity",
+        "best_temperature",
+        "isotropy",
+        "mean_cosine",
+        "mean_reciprocal_rank",
+        "min_p_margin",
+        "nucleus_margin",
+        "perplexity",
+        "recall",
+        "tail_mass",
+        "target_ranks",
+        "token_nll",
+    ),
+}
+_MODULE_OF = {name: module for module, names in _OFFERS.items() for name in names}
+__all__ = [*_MODULE_OF]
+
+
+def __getattr__(name: str):
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'raretok' has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(f"raretok.{_MODULE_OF[name]}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

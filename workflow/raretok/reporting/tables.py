@@ -7,7 +7,9 @@ import pandas as pd
 
 from raretok.errors import UserError
 from raretok.files import atomic_path, write_text
+from raretok.reporting.advice import advice
 from raretok.reporting.collect import read_item
+from raretok.reporting.comparison_table import comparison_cells
 from raretok.reporting.definition import Definition, parse_definition
 from raretok.reporting.generated_table import generated_cells
 from raretok.reporting.gpt2_table import gpt2_cells
@@ -23,9 +25,10 @@ KINDS = {
     "generated": generated_cells,
     "gpt2": gpt2_cells,
     "hyperparameters": hyperparameter_cells,
+    "comparison": comparison_cells,
 }
 # What a kind of table says in words above its numbers: functions of the definition, the item and its cells.
-SENTENCES = {}
+SENTENCES = {"comparison": advice}
 COLUMNS = ["row", "column", "group", "published", "value", "spread", "seeds", "difference", "note"]
 
 

@@ -1,0 +1,84 @@
+"""Counts of training text and what follows from them, against values made by hand or by the plain formula."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from raretok import AGG, FrequencyGroups, OutputLoss, agg_alpha, count_targets, log_unigram, start_bias
+
+# Ids in no order of frequency: ranks are 3, 0, 9, 1, 8, 2, 7, 4, 6, 5.
+COUNTS = [30, 90, 0, 60, 1, 50, 2, 20, 5, 10]
+
+
+def test_counts_are_those_of_all_texts():
+    texts = [[1, 1, 3], torch.tensor([[0, -100], [3, 3]]), np.array([5], dtype=np.uint16)]
+    assert count_targets(texts, 7).tolist() == [1, 2, 0, 3, 0, 1, 0]
+    with pytest.raises(ValueError, match="has the id 7, but there are 7 types"):
+        count_targets([[7]], 7)
+    with pytest.raises(ValueError, match="has the id -1"):
+        count_targets([[2, -1]], 7)
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
+def test_alpha_makes_the_share_rare_that_it_is_for(share):
+    counts = np.arange(1, 101)
+    alpha = agg_alpha(counts, targets_per_update=64, share=share)
+    assert (counts * 64 / counts.sum() < alpha).sum() == round(100 * share)
+    OutputLoss(gate=AGG(alpha=alpha, memory=10), counts=counts, targets_per_update=64)
+
+
+def test_alpha_leaves_special_and_unused_types_out():
+    plain = agg_alpha([8, 4, 2, 1], 10, 0.5)
+    assert plain == 3 * 10 / 15
+    assert agg_alpha([8, 4, 2, 1, 0, 85], 100, 0.5, special=[5]) == 3
+    with pytest.raises(ValueError, match="share is 1"):
+        agg_alpha([1, 2], 10, 1)
+    with pytest.raises(ValueError, match="two different values"):
+        agg_alpha([3, 3, 0], 10)
+
+
+def test_groups_are_by_frequency_whatever_the_ids():
+    groups = FrequencyGroups(COUNTS, shares=(0.3, 0.5, 0.2))
+    assert {name: ids.tolist() for name, ids in groups.members().items()} == {
+        "frequent": [1, 3, 5],
+        "medium": [0, 7, 9, 8, 6],
+        "rare": [4, 2],
+    }
+    assert groups.of([[1, 4], [0, 2]]).tolist() == [[0, 2], [1, 2]]
+    assert groups.distinct([1, 1, 3, 2, 2, 2]) == {"frequent": 2, "medium": 0, "rare": 1, "total": 3}
+
+
+def test_groups_by_mass_are_the_smallest_that_reach_it():
+    groups = FrequencyGroups(COUNTS, masses=(0.5, 0.4, 0.1))
+    assert [len(ids) for ids in groups.members().values()] == [2, 3, 5]
+    with pytest.raises(ValueError, match="not both"):
+        FrequencyGroups(COUNTS, masses=(0.5, 0.4, 0.1), shares=(0.3, 0.5, 0.2))
+    with pytest.raises(ValueError, match="one of them is empty"):
+        FrequencyGroups([5, 4])
+
+
+def test_values_by_group():
+    groups = FrequencyGroups(COUNTS)
+    targets = torch.tensor([1, 3, 0, 4])
+    nll = torch.tensor([1.0, 3.0, 5.0, 7.0], dtype=torch.bfloat16)
+    assert groups.perplexity(nll, targets) == pytest.approx(
+        {"frequent": math.exp(2), "medium": math.exp(5), "rare": math.exp(7), "total": math.exp(4)}
+    )
+    found = groups.mean([1, 0, 1, 0], [1, 3, 5, 4])
+    assert found == pytest.approx({"frequent": 2 / 3, "medium": math.nan, "rare": 0, "total": 0.5}, nan_ok=True)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_bias_starts_at_the_unigram_distribution(bias):
+    head = torch.nn.Linear(4, 10, bias=bias)
+    start_bias(head, COUNTS)
+    assert isinstance(head.bias, torch.nn.Parameter)
+    assert head.bias.requires_grad
+    assert any(parameter is head.bias for parameter in head.parameters())
+    expected = (np.array(COUNTS) + 1) / (sum(COUNTS) + 10)
+    np.testing.assert_allclose(head(torch.zeros(4)).softmax(0).detach(), expected, rtol=1e-6)
+    np.testing.assert_allclose(log_unigram(COUNTS).exp(), expected, rtol=1e-12)
+    with pytest.raises(ValueError, match="counts are of 9 types, but the layer has 10 outputs"):
+        start_bias(head, COUNTS[1:])

@@ -1,0 +1,293 @@
+"""`OutputLoss` in a training loop of one's own: it counts, gates and computes as the project's trainer does."""
+
+import io
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from raretok import (
+    AGG,
+    AGPS,
+    Adversarial,
+    Contrastive,
+    CosReg,
+    CrossEntropy,
+    Freeze,
+    OutputLoss,
+    Softminus,
+    Threshold,
+    UnigramDivergence,
+    Unlikelihood,
+)
+from raretok.methods import TrainingFacts, build_method
+from raretok.models.output import output_loss
+
+TYPES, WIDTH = 13, 5
+# Falling, so that late ids are rare.
+COUNTS = [400, 300, 200, 100, 50, 40, 30, 20, 10, 4, 3, 2, 1]
+EXACT = {"rtol": 0, "atol": 1e-12}
+
+
+def batch(seed, shape=(2, 7), dtype=torch.float64):
+    """hidden, weight, bias (all with gradient) and targets, two of them ignored."""
+    generator = torch.Generator().manual_seed(seed)
+    hidden, weight, bias = (
+        torch.randn(*size, generator=generator, dtype=dtype).requires_grad_()
+        for size in ((*shape, WIDTH), (TYPES, WIDTH), (TYPES,))
+    )
+    targets = torch.randint(TYPES, shape, generator=generator)
+    targets.view(-1)[[1, -1]] = -100
+    return hidden, weight, bias, targets
+
+
+def gradients(loss, *leaves):
+    return [loss.detach(), *torch.autograd.grad(loss, leaves)]
+
+
+def assert_same(ours, theirs):
+    for a, b in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(a, b, **EXACT)
+
+
+@pytest.mark.parametrize("shape", [(2, 7), (9,)])
+def test_without_parts_it_is_cross_entropy(shape):
+    hidden, weight, bias, targets = batch(1, shape)
+    criterion = OutputLoss()
+    ours = gradients(criterion(hidden, weight, targets, bias=bias), hidden, weight, bias)
+    plain = F.cross_entropy((hidden @ weight.T + bias).flatten(0, -2), targets.flatten())
+    assert_same(ours, gradients(plain, hidden, weight, bias))
+    torch.testing.assert_close(criterion.nll, plain.detach(), **EXACT)
+
+
+def test_after_eval_and_without_gradient_every_method_is_cross_entropy():
+    hidden, weight, bias, targets = batch(2)
+    criterion = OutputLoss(Threshold(margin=0.1), gate=Freeze(part="bc", share=0.5), counts=COUNTS)
+    plain = F.cross_entropy((hidden @ weight.T + bias).flatten(0, 1), targets.flatten())
+    with torch.no_grad():
+        torch.testing.assert_close(criterion(hidden, weight, targets, bias=bias), plain.detach(), **EXACT)
+    assert_same(
+        gradients(criterion.eval()(hidden, weight, targets, bias=bias), hidden, weight),
+        gradients(plain, hidden, weight),
+    )
+    assert criterion.updates == 0
+
+
+# Parts, and the config that the pipeline has for them.
+PARTS = {
+    "smoothed": (
+        {"loss": CrossEntropy(label_smoothing=0.1)},
+        {"loss": {"name": "cross_entropy", "label_smoothing": 0.1}},
+    ),
+    "threshold": ({"loss": Threshold(margin=1)}, {"loss": {"name": "threshold", "margin": 1}}),
+    "softminus": ({"loss": Softminus(margin=1)}, {"loss": {"name": "softminus", "margin": 1}}),
+    "contrastive": ({"loss": Contrastive()}, {"loss": {"name": "contrastive"}}),
+    "agg": ({"gate": AGG(alpha=2.5, memory=2)}, {"gate": {"name": "agg", "alpha": 2.5, "memory": 2}}),
+    "agps": (
+        {"gate": AGPS(rare_from=6, mu_1=40, mu_2=9)},
+        {"gate": {"name": "agps", "rare_from": 6, "mu_1": 40, "mu_2": 9}},
+    ),
+    "freeze": ({"gate": Freeze(part="bc", share=0.5)}, {"gate": {"name": "freeze", "part": "bc", "share": 0.5}}),
+    "cosreg": ({"penalty": CosReg()}, {"penalty": {"name": "cosreg"}}),
+    "unlikelihood": ({"penalty": Unlikelihood()}, {"penalty": {"name": "unlikelihood"}}),
+    "divergence": ({"penalty": UnigramDivergence(0.2)}, {"penalty": {"name": "unigram", "strength": 0.2}}),
+    "adversarial": (
+        {"perturbation": Adversarial(alpha=0.05), "training_temperature": 0.5},
+        {"perturbation": {"name": "adversarial", "alpha": 0.05}, "training_temperature": 0.5},
+    ),
+    "combined": (
+        {"loss": Threshold(margin=2), "gate": AGG(alpha=0.3, memory=2), "penalty": Unlikelihood()},
+        {
+            "loss": {"name": "threshold", "margin": 2},
+            "gate": {"name": "agg", "alpha": 0.3, "memory": 2},
+            "penalty": {"name": "unlikelihood"},
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_it_trains_as_the_pipeline_does(name):
+    """Over five updates of two micro-batches, losses and gradients, with counts that enter and leave the memory."""
+    parts, settings = PARTS[name]
+    criterion = OutputLoss(**parts, counts=COUNTS, special=(0,), targets_per_update=24)
+    method = build_method(settings)
+    facts = TrainingFacts(torch.tensor(COUNTS).numpy(), (0,), tokens_per_step=24, steps_per_epoch=50)
+    if hasattr(method.penalty, "start"):
+        method = build_method({}).__class__(**(vars(method) | {"penalty": method.penalty.start(facts)}))
+    state = method.gate.start(facts) if method.gate else None
+    history = []
+    for update in range(5):
+        micro = [batch(100 * update + k) for k in range(2)]
+        real = [targets[targets != -100] for *_, targets in micro]
+        inputs = torch.randint(TYPES, (2, 7), generator=torch.Generator().manual_seed(update))
+        if state:
+            leaving = history[update - 2] if getattr(state, "memory", 0) and update >= 2 else None
+            state.begin_update(leaving)
+            for targets in real:
+                state.count(targets)
+        history.append(torch.cat(real))
+        criterion.begin_update([targets for *_, targets in micro])
+        for hidden, weight, bias, targets in micro:
+            ours = criterion(hidden, weight, targets, bias=bias, inputs=inputs)
+            theirs = output_loss(
+                method, state, hidden, weight, targets,
+                inputs=inputs, bias=bias, padding=-100, normaliser=len(history[-1]), share=0.5,
+            ).loss  # fmt: skip
+            assert_same(gradients(ours, hidden, weight, bias), gradients(theirs, hidden, weight, bias))
+
+
+def test_without_begin_update_every_call_is_an_update():
+    alone, told = (OutputLoss(gate=AGG(alpha=0.3, memory=2), counts=COUNTS) for _ in range(2))
+    for seed in range(4):
+        hidden, weight, _, targets = batch(seed)
+        told.begin_update(targets)
+        assert_same(
+            gradients(alone(hidden, weight, targets), hidden, weight),
+            gradients(told(hidden, weight, targets), hidden, weight),
+        )
+    assert alone.updates == told.updates == 4
+    assert alone.rare().tolist() == told.rare().tolist()
+
+
+def test_micro_batches_add_up_to_the_whole_update():
+    """Also where they have different numbers of targets."""
+    hidden, weight, bias, targets = batch(3, (4, 7))
+    targets[0] = -100
+    whole = OutputLoss(gate=AGG(alpha=0.3, memory=9), counts=COUNTS)
+    parts = OutputLoss(gate=AGG(alpha=0.3, memory=9), counts=COUNTS)
+    parts.begin_update([targets[:2], targets[2:]])
+    loss = parts(hidden[:2], weight, targets[:2], bias=bias) + parts(hidden[2:], weight, targets[2:], bias=bias)
+    assert_same(
+        gradients(loss, hidden, weight, bias),
+        gradients(whole(hidden, weight, targets, bias=bias), hidden, weight, bias),
+    )
+
+
+GATES = [
+    {"gate": AGG(alpha=0.3, memory=3)},
+    # Of epochs of three updates, after which it stops counting.
+    {"gate": AGG(alpha=2.0, static=True), "targets_per_update": 400},
+    {"gate": Freeze(part="bc", share=0.5, until=5)},
+    {"penalty": UnigramDivergence(1.0, until=5)},
+]
+
+
+@pytest.mark.parametrize("parts", GATES)
+@pytest.mark.parametrize("broken_after", [2, 4])
+def test_a_saved_state_goes_on_as_if_unbroken(parts, broken_after):
+    def losses(criterion, seeds):
+        for seed in seeds:
+            hidden, weight, _, targets = batch(seed)
+            yield gradients(criterion(hidden, weight, targets), weight)
+
+    unbroken = list(losses(OutputLoss(**parts, counts=COUNTS), range(8)))
+    first = OutputLoss(**parts, counts=COUNTS)
+    list(losses(first, range(broken_after)))
+    file = io.BytesIO()
+    torch.save(first.state_dict(), file)
+    file.seek(0)
+    second = OutputLoss(**parts, counts=COUNTS)
+    second.load_state_dict(torch.load(file, weights_only=True))
+    for ours, theirs in zip(losses(second, range(broken_after, 8)), unbroken[broken_after:], strict=True):
+        assert_same(ours, theirs)
+
+
+def test_a_gate_that_has_stopped_counting_keeps_no_targets():
+    criterion = OutputLoss(gate=AGG(alpha=2.0, static=True), counts=COUNTS, targets_per_update=400)
+    hidden, weight, _, targets = batch(4)
+    kept = []
+    for _ in range(5):
+        criterion(hidden, weight, targets)
+        kept.append(len(criterion.get_extra_state()["recent"]))
+    assert kept == [1, 2, 3, 0, 0]
+
+
+def test_a_penalty_for_the_first_updates_ends():
+    criterion = OutputLoss(penalty=UnigramDivergence(5.0, until=2), counts=COUNTS)
+    hidden, weight, _, targets = batch(4)
+    plain = OutputLoss()(hidden, weight, targets).item()
+    values = [criterion(hidden, weight, targets).item() for _ in range(3)]
+    assert values[0] == values[1] != plain
+    assert values[2] == plain
+
+
+def test_low_precision_and_tied_weights():
+    """A bfloat16 model, and autocast: the gate's gradient is the float32 one to bfloat16's precision."""
+    hidden, weight, _, targets = batch(5, (4, 32), torch.float32)
+    exact = gradients(OutputLoss(gate=AGG(alpha=0.3, memory=9), counts=COUNTS)(hidden, weight, targets), hidden, weight)
+    low = [tensor.detach().bfloat16().requires_grad_() for tensor in (hidden, weight)]
+    criterion = OutputLoss(gate=AGG(alpha=0.3, memory=9), counts=COUNTS)
+    with torch.autocast("cpu", torch.bfloat16):
+        cast = gradients(criterion(hidden, weight, targets), hidden, weight)
+    criterion = OutputLoss(gate=AGG(alpha=0.3, memory=9), counts=COUNTS)
+    loss = criterion(*low, targets)
+    assert loss.dtype == torch.float32
+    for found in (cast, gradients(loss, *low)):
+        for a, b in zip(found, exact, strict=True):
+            torch.testing.assert_close(a.float(), b, rtol=0.05, atol=2e-3)
+    ids = torch.arange(14).view(2, 7) % TYPES
+    tied = torch.randn(TYPES, WIDTH, dtype=torch.float64, requires_grad=True)
+    OutputLoss()(F.embedding(ids, tied), tied, (ids + 1) % TYPES).backward()
+    other = tied.detach().clone().requires_grad_()
+    F.cross_entropy((F.embedding(ids, other) @ other.T).flatten(0, 1), ((ids + 1) % TYPES).flatten()).backward()
+    torch.testing.assert_close(tied.grad, other.grad, **EXACT)
+
+
+def test_a_batch_without_targets_is_zero():
+    hidden, weight, _, targets = batch(6)
+    criterion = OutputLoss(Threshold(margin=1), gate=AGG(alpha=0.05, memory=2), counts=COUNTS, targets_per_update=12)
+    loss = criterion(hidden, weight, torch.full_like(targets, -100))
+    assert [value.abs().max().item() for value in gradients(loss, hidden, weight)] == [0, 0, 0]
+    assert criterion.nll == 0
+
+
+SENTENCES = [
+    (lambda: OutputLoss(gate=AGG(alpha=0.1)), "agg needs counts="),
+    (lambda: OutputLoss(penalty=UnigramDivergence(1.0)), "unigram needs counts="),
+    (lambda: OutputLoss(Contrastive(), gate=AGG(alpha=0.1), counts=COUNTS), "contrastive loss do not combine"),
+    (lambda: OutputLoss(gate=AGG(alpha=1e-9), counts=COUNTS, targets_per_update=10), "makes no type rare"),
+    (
+        lambda: OutputLoss(gate=AGG(alpha=1e9), counts=COUNTS, targets_per_update=10),
+        "^gate.alpha is .* every type rare",
+    ),
+    (lambda: OutputLoss(gate=AGPS(rare_from=99, mu_1=1, mu_2=1), counts=COUNTS), "rare_from is 99"),
+    (lambda: OutputLoss(gate=Freeze(), counts=COUNTS), "part='b', 'c' or 'bc'"),
+    (lambda: OutputLoss("threshold"), "loss= is 'threshold'; give one of raretok's parts"),
+    (lambda: OutputLoss(AGG(alpha=1.0), counts=COUNTS), "is no loss"),
+    (lambda: OutputLoss(training_temperature=0), "must be above 0"),
+    (lambda: OutputLoss(gate=AGG(alpha=1.0), counts=[0, 0]), "counts must be V whole numbers"),
+    (lambda: OutputLoss(gate=AGG(alpha=1.0), counts=[0.5, 1]), "counts must be V whole numbers"),
+]
+
+
+@pytest.mark.parametrize(("make", "words"), SENTENCES)
+def test_what_does_not_fit_is_said_in_a_sentence(make, words):
+    with pytest.raises(ValueError, match=words) as error:
+        make()
+    assert "\n" not in str(error.value)
+
+
+def test_shapes_and_targets_that_do_not_fit_are_said_in_a_sentence():
+    hidden, weight, _, targets = batch(7)
+    criterion = OutputLoss(gate=AGG(alpha=0.3, memory=2), counts=COUNTS)
+    with pytest.raises(ValueError, match="hidden is 2 x 7 x 5, but targets are 2 x 6; they must be 2 x 7"):
+        criterion(hidden, weight, targets[:, 1:])
+    with pytest.raises(ValueError, match="weight is 13 x 4; it must be V x 5"):
+        criterion(hidden, weight[:, 1:], targets)
+    with pytest.raises(ValueError, match="counts are of 13 types, but weight has 12 rows"):
+        criterion(hidden, weight[1:], targets)
+    with pytest.raises(ValueError, match="a target is 13; it must be below 13"):
+        criterion(hidden, weight, targets.clamp_min(0) + 13 * (targets >= 0))
+    with pytest.raises(ValueError, match="Unlikelihood needs inputs="):
+        OutputLoss(penalty=Unlikelihood())(hidden, weight, targets)
+    criterion.begin_update(targets)
+    criterion(hidden, weight, targets)
+    with pytest.raises(ValueError, match="call begin_update before each update"):
+        criterion(hidden, weight, targets)
+
+
+def test_it_prints_its_parts():
+    assert repr(OutputLoss(Threshold(margin=1))) == (
+        "OutputLoss(loss=threshold(margin=1.0, alpha=None, detach_under=False))"
+    )

@@ -1,0 +1,94 @@
+"""The public metrics, for tensors of any precision, against plain formulas."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+import raretok
+
+
+@pytest.fixture
+def text():
+    """hidden 3 x 5 x 4, W 11 x 4, bias 11, targets 3 x 5."""
+    generator = torch.Generator().manual_seed(1)
+    hidden, weight = torch.randn(3, 5, 4, generator=generator), torch.randn(11, 4, generator=generator)
+    return hidden, weight, torch.randn(11, generator=generator), torch.randint(11, (3, 5), generator=generator)
+
+
+@pytest.mark.parametrize("at_once", [1, 30, 10**9])
+def test_token_nll(monkeypatch, text, at_once):
+    monkeypatch.setattr("raretok.metrics.CELLS", at_once)
+    hidden, weight, bias, targets = text
+    nll = raretok.token_nll(hidden.requires_grad_(), weight, targets, bias)
+    expected = -(hidden @ weight.T + bias).double().log_softmax(-1).gather(-1, targets[..., None])[..., 0]
+    torch.testing.assert_close(nll, expected.detach())
+    assert not nll.requires_grad
+    assert raretok.perplexity(nll) == pytest.approx(expected.mean().exp().item())
+
+
+def test_ranks(text):
+    hidden, weight, _, targets = text
+    logits, goals = (hidden @ weight.T).flatten(0, 1), targets.flatten()
+    ranks = raretok.target_ranks(logits, goals)
+    expected = [1 + (row > row[y]).sum().item() for row, y in zip(logits, goals, strict=True)]
+    assert ranks.tolist() == expected
+    assert raretok.accuracy(ranks) == np.mean(np.array(expected) == 1)
+    assert raretok.recall(ranks, 3) == np.mean(np.array(expected) <= 3)
+    assert raretok.mean_reciprocal_rank(ranks) == pytest.approx(np.mean([1 / rank for rank in expected]))
+
+
+def test_the_best_temperature_of_parts_is_that_of_the_whole(text):
+    hidden, weight, _, targets = text
+    # Too sharp by 1.6: a temperature above 1 is best.
+    logits, goals = 1.6 * (hidden @ weight.T).flatten(0, 1), targets.flatten()
+    whole = raretok.best_temperature(logits, goals)
+    parts = raretok.best_temperature([logits[:4], logits[4:]], [goals[:4], goals[4:]])
+    assert parts == pytest.approx(whole)
+    grid = [k / 100 for k in range(1, 201)]
+    losses = [torch.nn.functional.cross_entropy(logits.double() / t, goals).item() for t in grid]
+    assert whole[1] == grid[int(np.argmin(losses))]
+    assert whole[0] == pytest.approx(math.exp(min(losses)), rel=1e-5)
+
+
+def test_tail_mass():
+    logits = torch.tensor([[0.4, 0.3, 0.2, 0.1]]).log()
+    assert raretok.tail_mass(logits, 2).item() == pytest.approx(0.3)
+    assert raretok.tail_mass(logits).item() == 0
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_metrics_of_a_matrix_take_parameters(dtype):
+    narrow = torch.nn.Parameter((torch.randn(50, 6, generator=torch.Generator().manual_seed(2)) + 3).to(dtype))
+    wide = (torch.eye(6) * 2).repeat(2, 1).to(dtype)
+    wide[6:] *= -1
+    assert raretok.isotropy(wide, sign_free=True) == pytest.approx(1)
+    assert raretok.isotropy(narrow, sign_free=True) < raretok.isotropy(narrow) < 0.2
+    rows = torch.nn.functional.normalize(narrow.detach().double(), dim=1)
+    cosines = rows @ rows.T
+    assert raretok.mean_cosine(narrow) == pytest.approx((cosines.sum() - 50).item() / 2500, abs=1e-9)
+
+
+def test_align_similarity_is_the_dense_formula():
+    generator = np.random.default_rng(3)
+    matrix = generator.normal(size=(7, 3))
+    first, second, counts = np.array([0, 4, 1, 2, 2]), np.array([4, 0, 5, 2, 6]), np.array([2, 1, 3, 4, 1])
+    links = np.zeros((7, 7))
+    np.add.at(links, (first, second), counts)
+    links += links.T
+    unit = matrix / np.linalg.norm(matrix, axis=1, keepdims=True)
+    model = np.exp(10 * unit @ unit.T)
+    lengths = np.linalg.norm(links, axis=1) * np.linalg.norm(model, axis=1)
+    with np.errstate(invalid="ignore"):
+        expected = (links * model).sum(1) / lengths
+    found = raretok.align_similarity(matrix, first, second, counts)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    assert np.isnan(found[3])
+
+
+def test_margins_that_samplers_cannot_feel():
+    assert raretok.nucleus_margin(100_000, 0.99, 0.9) == pytest.approx(14.50, abs=0.005)
+    assert raretok.min_p_margin(0.1) == pytest.approx(math.log(10))
+    with pytest.raises(ValueError, match="no margin for"):
+        raretok.min_p_margin(0)

@@ -1,0 +1,73 @@
+"""What `from raretok import ...` gives: complete, documented, typed, and without torch until a name is asked for."""
+
+import inspect
+import re
+import subprocess
+import sys
+
+import pytest
+
+import raretok
+from raretok.sources import PACKAGE
+
+MODULES = ("losses", "frequency", "metrics")
+
+
+def parameters_of(value):
+    """Parameters of a public object and of its public methods, each with the docstring that must name it."""
+    if not inspect.isclass(value):
+        return [(name, value.__doc__) for name in inspect.signature(value).parameters]
+    found = [(name, value.__doc__) for name in inspect.signature(value).parameters]
+    for name, method in vars(value).items():
+        # Parts are called by the output layer, not by users.
+        if not name.startswith("_") and inspect.isfunction(method) and "Args:" in (method.__doc__ or ""):
+            found += [(p, method.__doc__) for p in inspect.signature(method).parameters if p != "self"]
+    return found
+
+
+@pytest.mark.parametrize("name", raretok.__all__)
+def test_a_public_name_has_its_parameters_described(name):
+    value = getattr(raretok, name)
+    assert value.__doc__
+    is_part = value.__module__.startswith("raretok.methods.")
+    for parameter, text in parameters_of(value):
+        # `share: of the types`, or `first, second: ids`; of a part, whose letters are the paper's, in its formula.
+        pattern = rf"\b(?i:{parameter})\b" if is_part else rf"(?<![\w`]){parameter}(, \w+)*: "
+        assert re.search(pattern, text), parameter
+
+
+@pytest.mark.parametrize("name", raretok.__all__)
+def test_public_methods_say_what_they_are_for(name):
+    value = getattr(raretok, name)
+    methods = [m for key, m in vars(value).items() if not key.startswith("_") and inspect.isfunction(m)]
+    assert all(method.__doc__ for method in methods if inspect.isclass(value))
+
+
+def test_the_stub_the_modules_and_the_package_offer_the_same():
+    stub = (PACKAGE / "__init__.pyi").read_text()
+    imported = re.findall(r"^from raretok\.(\w+) import (\w+) as (\w+)$", stub, flags=re.MULTILINE)
+    assert all(name == shown for _, name, shown in imported)
+    offered = {(module, name) for module, names in raretok._OFFERS.items() for name in names}
+    assert {(module, name) for module, name, _ in imported} == offered
+    for module in MODULES:
+        assert {name for home, name in offered if home == module} == set(
+            __import__(f"raretok.{module}", fromlist=["__all__"]).__all__
+        )
+    assert (PACKAGE / "py.typed").exists()
+    assert set(raretok.__all__) <= set(dir(raretok))
+
+
+def test_the_package_itself_imports_nothing_and_the_losses_only_what_pip_brings():
+    code = """
+import sys, raretok
+assert not {"torch", "numpy"} & set(sys.modules)
+try:
+    raretok.Treshold
+except AttributeError as error:
+    assert "Treshold" in str(error)
+from raretok import *
+assert "torch" in sys.modules
+heavy = {"snakemake", "pandas", "yaml", "jsonschema", "matplotlib", "tokenizers", "sacrebleu", "requests", "scipy"}
+assert not heavy & set(sys.modules), heavy & set(sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
