@@ -53,6 +53,8 @@ def make_page(folder: Path, scale: SimpleNamespace) -> SimpleNamespace:
     definitions = [json.dumps(scale.definition), json.dumps(agg)]
     common = ["--definitions", *definitions, f"--results={folder}", f"--published={PUBLISHED}"]
     assert main(["claims", *common, f"--output={folder / 'claims.csv'}"]) == 0
+    assert main(["agreement", *common, f"--output={folder / 'agreement.csv'}"]) == 0
+    assert main(["improvement", *common, f"--output={folder / 'improvement.csv'}"]) == 0
     output = folder / "report" / "index.html"
     assert main(["page", *common, "--command=snakemake --cores all --config scale=small", f"--output={output}"]) == 0
     return SimpleNamespace(path=output, folder=folder, text=output.read_text(encoding="utf-8"), common=common)

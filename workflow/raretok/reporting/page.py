@@ -9,11 +9,14 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from raretok.files import relative_link, write_text
+from raretok.reporting.agreement import read_agreement
 from raretok.reporting.cost import by_device, read_costs
 from raretok.reporting.definition import Definition, parse_definition
 from raretok.reporting.deviations import of_paper, read_deviations, slug
+from raretok.reporting.improvement import read_improvement
 from raretok.reporting.page_claims import VERDICTS, claims_of, read_claims, short, verdicts
 from raretok.reporting.page_items import Sources, figure, tables
+from raretok.reporting.page_statistics import agreement_rows, improvement_rows
 from raretok.reporting.paired_tests import paired_tests
 from raretok.reporting.pictures import as_data
 from raretok.reporting.provenance import Records, provenance
@@ -44,12 +47,16 @@ def main(arguments: argparse.Namespace) -> None:
         deviations=read_deviations(arguments.deviations, [one.paper for one in definitions], folder),
         records=Records(results),
     )
-    claims = read_claims(arguments.results / "claims.csv")
-    files = ("metrics.csv", "claims.csv", "cost.csv", "report/report.pdf")
+    statistics = {
+        "claims": read_claims(arguments.results / "claims.csv"),
+        "agreement": read_agreement(arguments.results / "agreement.csv"),
+        "improvement": read_improvement(arguments.results / "improvement.csv"),
+    }
+    files = ("metrics.csv", *(f"{name}.csv" for name in statistics), "cost.csv", "report/report.pdf")
     text = rendered(
         scale=definitions[0].scale,
         scale_note=definitions[0].scale_title,
-        papers=[_paper(definition, claims, sources) for definition in definitions],
+        papers=[_paper(definition, statistics, sources) for definition in definitions],
         costs=_costs(definitions, arguments.results / "cost.csv"),
         provenance=provenance(definitions, sources.records),
         deviations=relative_link(arguments.deviations, folder),
@@ -76,8 +83,8 @@ def rendered(**words) -> str:
     )
 
 
-def _paper(definition: Definition, claims: list[dict], sources: Sources) -> dict:
-    own = claims_of(definition, claims, sources.deviations)
+def _paper(definition: Definition, statistics: dict[str, list[dict]], sources: Sources) -> dict:
+    own = claims_of(definition, statistics["claims"], sources.deviations)
     return {
         "id": definition.paper,
         "title": definition.title,
@@ -85,6 +92,8 @@ def _paper(definition: Definition, claims: list[dict], sources: Sources) -> dict
         "tables": tables(definition, sources, readings=False),
         "readings": tables(definition, sources, readings=True),
         "figures": [figure(definition, item, sources) for item in definition.figures],
+        "agreement": agreement_rows(statistics["agreement"], definition.paper),
+        "improvement": improvement_rows(statistics["improvement"], definition.paper),
         "paired_tests": paired_tests(definition, sources.results.folder),
         "claims": own,
         "counts": verdicts(own),

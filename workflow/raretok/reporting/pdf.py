@@ -25,7 +25,8 @@ TITLE = "Papers on rare tokens, published beside reproduced"
 CHARACTERS = 600
 LEGEND = (
     "Effect: how far the claim is from turning over, in the unit of the numbers it compares, above 0 where it holds; "
-    "mean over seeds with its 95% t interval over seeds. Paper: the same on the printed numbers."
+    "mean over seeds with its 95% t interval over seeds, and p after Holm's correction for the claims of the paper. "
+    "Paper: the same on the printed numbers."
 )
 
 
@@ -98,7 +99,7 @@ def _claim(claim: dict) -> dict:
     return {
         **{key: claim[key] for key in ("id", "predicate", "verdict", "note", "seeds")},
         "published": short(claim["published"]),
-        "effect": short(claim["effect"]) + interval,
+        "effect": short(claim["effect"]) + interval + (f" p {short(claim['p_holm'])}" if claim["p_holm"] else ""),
     }
 
 
