@@ -16,7 +16,8 @@ RECORDED_SCALE = $(or $(SCALE),small)
 # The modules whose docstrings are the API reference, and how they are written.
 API = raretok.losses raretok.parts raretok.frequency raretok.metrics --docformat google --no-show-source
 
-.PHONY: report recorded record accept slurm fetch test test-slurm lint docs crate clean help environment environment-test
+.PHONY: report recorded finished record accept slurm fetch test test-slurm lint docs crate clean help environment \
+	environment-test environment-report
 
 report: environment ## reproduce the papers and print where the report is (the default)
 	@sh envs/run.sh "$(if $(SCALE),scale=$(SCALE)) $(CONFIG)" --cores $(CORES) $(ARGS)
@@ -24,8 +25,11 @@ report: environment ## reproduce the papers and print where the report is (the d
 slurm: environment ## reproduce the papers on a cluster with SLURM, from its login node
 	@sh envs/run.sh "$(if $(SCALE),scale=$(SCALE)) $(CONFIG)" --workflow-profile slurm $(ARGS)
 
-recorded: environment ## render the report of results/recorded/SCALE (default small) without training
+recorded: environment-report ## render the report of results/recorded/SCALE (default small) without training, without torch
 	@sh envs/run.sh "scale=$(RECORDED_SCALE) recorded=true $(CONFIG)" --cores $(CORES) $(ARGS)
+
+finished: environment-report ## render the report of what is finished of SCALE, also while the rest is at work
+	@sh envs/run.sh "$(if $(SCALE),scale=$(SCALE)) finished=true $(CONFIG)" --cores $(CORES) $(ARGS)
 
 record: environment ## keep what the report of SCALE (default small) is made of in results/recorded/SCALE
 	@.venv/bin/python -m raretok record --results results/$(RECORDED_SCALE) --output results/recorded/$(RECORDED_SCALE)
@@ -68,3 +72,6 @@ environment:
 
 environment-test:
 	@sh envs/setup.sh test
+
+environment-report:
+	@sh envs/setup.sh report

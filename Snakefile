@@ -62,9 +62,10 @@ rule all:
         "<results>/report/index.html",
         # made for the page, and made again where one of them was deleted
         [path for paper in TABLE.papers for path in TABLE.items(paper)],
+        "<results>/readme.md" if TABLE.recorded else [],
 
 
-if not TABLE.recorded:
+if not TABLE.render_only:
 
     include: "workflow/rules/plan.smk"
     include: "workflow/rules/data.smk"

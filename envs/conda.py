@@ -1,4 +1,4 @@
-"""Write the conda environments of the rules, and the container recipes, from the pins of envs/requirements.txt.
+"""Write conda environments of the rules, container recipes and the pins of reports alone, from requirements.txt.
 
     python envs/conda.py
 
@@ -34,9 +34,14 @@ NEEDS = {
     "data": ["numpy", *CONFIG, *PIECES, *FETCHING],
     "align": ["numpy", "systran-align"],
     "train": ["torch", "numpy", "safetensors", "sacrebleu", *CONFIG, *PIECES, *FETCHING],
-    "evaluate": ["torch", "numpy", "safetensors", "sacrebleu", "filelock", *CONFIG, *PIECES],
-    "report": ["numpy", "pandas", "matplotlib", "seaborn", "Jinja2"],
+    "evaluate": ["torch", "numpy", "scipy", "safetensors", "sacrebleu", "filelock", *CONFIG, *PIECES],
+    "report": ["numpy", "pandas", "scipy", "matplotlib", "seaborn", "Jinja2"],
 }
+# What renders a report of finished runs: the rules of `report`, Snakemake, and what reads the config.
+RENDERING = ["snakemake", "psutil", "Pygments", *NEEDS["report"], *CONFIG]
+PINNED = """# Written by envs/conda.py from requirements.txt; edit that and run it again.
+# All that `make recorded` and `make finished` need, without torch: envs/setup.sh report.
+"""
 CONTAINER = f"""# Written by envs/conda.py. From the project's folder:
 #   docker build -f envs/Containerfile -t raretok .        (or podman)
 #   docker run --gpus all -v "$PWD":/work raretok snakemake --cores all
@@ -103,9 +108,14 @@ def environments() -> dict[str, str]:
     by_name = {normal(pin.partition("==")[0]): pin for pin in requirements}
     files = {"raretok.yaml": _environment(requirements), "Containerfile": CONTAINER, "raretok.def": APPTAINER}
     for need, names in NEEDS.items():
-        wanted = needed(names, set(by_name))
-        files[f"{need}.yaml"] = _environment([pin for name, pin in by_name.items() if name in wanted])
+        files[f"{need}.yaml"] = _environment(_pins_of(names, by_name))
+    files["requirements-report.txt"] = PINNED + "".join(f"{pin}\n" for pin in _pins_of(RENDERING, by_name))
     return files
+
+
+def _pins_of(names: list[str], by_name: dict[str, str]) -> list[str]:
+    wanted = needed(names, set(by_name))
+    return [pin for name, pin in by_name.items() if name in wanted]
 
 
 def _environment(requirements: list[str]) -> str:

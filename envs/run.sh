@@ -7,12 +7,17 @@ config=$1
 shift
 scale=$(sed -n 's/^scale: *\([a-z]*\).*/\1/p' config/config.yaml)
 folder=results
+venv=.venv
+finished=
 for word in $config; do
     case $word in
         scale=*) scale=${word#scale=} ;;
         recorded=true) folder=results/recorded ;;
+        finished=true) finished=yes ;;
     esac
 done
+# Reports of finished runs need no torch (envs/setup.sh report).
+[ -f .venv/complete-run ] || venv=.venv-report
 case " $* " in
     *" --config"*)
         echo "raretok: give config to make as CONFIG='KEY=VALUE ...', not as --config in ARGS" >&2
@@ -25,11 +30,16 @@ if [ -n "$(echo $config)" ]; then
 fi
 
 # Rules call `python`, which must be the one with the pinned packages.
-PATH=$PWD/.venv/bin:$PATH
+PATH=$PWD/$venv/bin:$PATH
 export PATH
 unset PYTHONPATH PYTHONHOME
 
-python envs/unlock.py || exit 1
+if [ -n "$finished" ]; then
+    # Beside a workflow that is at work and goes on: what this makes is a report, which that one makes anew.
+    set -- "$@" --nolock
+else
+    python envs/unlock.py || exit 1
+fi
 # Ctrl-C reaches Snakemake and its jobs, which save their state; this shell waits for them and reports.
 trap : INT TERM
 python -m snakemake "$@"

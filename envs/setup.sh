@@ -1,5 +1,7 @@
 #!/bin/sh
-# Makes .venv with exactly the pinned packages and this package (editable):  sh envs/setup.sh [test]
+# Makes .venv with exactly the pinned packages and this package (editable):  sh envs/setup.sh [test|report]
+#
+# `report` is for showing finished runs: without torch, in a .venv-report of its own, unless .venv is there already.
 #
 # Nothing happens when .venv is complete. It is complete when its stamp, the last file written, holds the key of
 # today's pins, folder and Python. Without a matching stamp it is made anew: a pip that was interrupted can leave
@@ -9,7 +11,9 @@ set -u
 level=${1:-run}
 python=${PYTHON:-python3}
 venv=.venv
+pins=envs/requirements.txt
 log=$venv/setup.log
+size="about 2 GB, with CUDA libraries 8 GB"
 
 fail() {
     echo "raretok: $*" >&2
@@ -19,7 +23,7 @@ fail() {
 # The last sentence a user sees when pip failed: the usual causes in plain words, else pip's own error.
 explain() {
     if grep -q -i 'no space left on device' "$log"; then
-        fail "the disk is full: the environment needs about 2 GB, with CUDA libraries 8 GB (details: $log)."
+        fail "the disk is full: the environment needs $size (details: $log)."
     elif grep -q -i -E 'name resolution|connection (refused|reset|timed out|broken)|max retries|failed to establish|network is unreachable|proxyerror|getaddrinfo|read timed out|resolve host' "$log"; then
         fail "pip cannot reach its package index; check the network, or PIP_INDEX_URL and the proxy (details: $log)."
     fi
@@ -33,7 +37,7 @@ version_of() {
 
 # What makes one environment differ from another. The folder counts because scripts of .venv hold its path.
 key_of() {
-    "$venv/bin/python" - "$PWD" pyproject.toml envs/requirements.txt "$@" 2>/dev/null <<'PYTHON'
+    "$venv/bin/python" - "$PWD" pyproject.toml "$pins" "$@" 2>/dev/null <<'PYTHON'
 import hashlib, sys
 digest = hashlib.sha256(repr((sys.version, sys.argv[1])).encode())
 for path in sys.argv[2:]:
@@ -67,17 +71,26 @@ create() {
         fail "$python is Python $version, but 3.11 or newer is needed; name one: make PYTHON=python3.12"
     "$python" -c 'import ensurepip, venv' 2>/dev/null ||
         fail "$python has no venv module; install it (Debian and Ubuntu: apt install python3-venv)."
-    echo "raretok: making .venv with Python $version; the first time takes some minutes (log: $log)"
+    echo "raretok: making $venv with Python $version; the first time takes some minutes (log: $log)"
     message=$("$python" -m venv --clear "$venv" 2>&1) ||
         fail "$python could not make $venv: $(printf '%s\n' "$message" | tail -n 1)"
-    install -r envs/requirements.txt
-    # setuptools is among the pins, so building the package downloads nothing more.
-    install --no-deps --no-build-isolation --editable .
+    install -r "$pins"
+    if [ "$level" != report ]; then
+        # setuptools is among the pins, so building the package downloads nothing more.
+        install --no-deps --no-build-isolation --editable .
+    fi
     key_of >"$venv/complete-run"
 }
 
 trap 'echo "raretok: interrupted; the same command starts the set-up again." >&2; exit 130' INT TERM
 
+if [ "$level" = report ]; then
+    is_complete run && exit
+    venv=.venv-report
+    pins=envs/requirements-report.txt
+    log=$venv/setup.log
+    size="about 0.6 GB"
+fi
 if is_other_python || ! is_complete run; then
     create
 fi

@@ -3,14 +3,17 @@
 import json
 import math
 import shutil
+import statistics
+from dataclasses import replace
 
 import pytest
 from fake_results import PUBLISHED, read_csv
 
 from raretok.__main__ import main
-from raretok.reporting.claims import judge, judge_paper
+from raretok.reporting.claims import COLUMNS, corrected, judge, judge_paper
 from raretok.reporting.definition import parse_definition
-from raretok.reporting.intervals import t_interval, t_quantile
+from raretok.reporting.intervals import t_interval
+from raretok.reporting.named.evidence import Cases, Partial
 from raretok.reporting.predicates import Truth, at_least, evaluate
 from raretok.reporting.results import read_results
 
@@ -19,8 +22,11 @@ QUANTILES = {1: 12.7062, 2: 4.3027, 3: 3.1824, 4: 2.7764, 5: 2.5706, 9: 2.2622, 
 
 
 @pytest.mark.parametrize("freedom", QUANTILES)
-def test_t_quantile(freedom):
-    assert t_quantile(0.975, freedom) == pytest.approx(QUANTILES[freedom], abs=6e-5)
+def test_t_interval_has_the_quantiles_of_printed_tables(freedom):
+    values = [float(k * k) for k in range(freedom + 1)]
+    mean, lower, upper = t_interval(values)
+    half = QUANTILES[freedom] * statistics.stdev(values) / math.sqrt(len(values))
+    assert (lower, upper) == pytest.approx((mean - half, mean + half), abs=1e-4 * half)
 
 
 def test_t_interval_by_hand():
@@ -45,6 +51,63 @@ def test_t_interval_by_hand():
 def test_verdicts(slacks, verdict):
     truths = {seed: Truth(slack > 0, slack) for seed, slack in enumerate(slacks)}
     assert judge(truths, None, "").verdict == verdict
+
+
+def truths_of(*slacks):
+    return {seed: Truth(slack > 0, slack) for seed, slack in enumerate(slacks)}
+
+
+def test_what_holds_alone_is_inconclusive_after_the_correction():
+    """p is 0.0082 and twice 0.0346; by Holm it is tripled and doubled."""
+    strong, weak = truths_of(1.0, 1.1, 0.8), truths_of(1.0, 1.3, 0.65)
+    against = truths_of(-1.0, -1.3, -0.65)
+    found = [judge(strong, None, ""), judge(weak, None, "measured"), judge(against, None, "")]
+    assert [finding.verdict for finding in found] == ["reproduced", "reproduced", "not reproduced"]
+    after = corrected(found)
+    assert [finding.p for finding in after] == pytest.approx([0.008221, 0.034601, 0.034601], rel=1e-3)
+    assert [finding.p_holm for finding in after] == pytest.approx([0.024663, 0.069203, 0.069203], rel=1e-3)
+    assert [finding.verdict for finding in after] == ["reproduced", "inconclusive", "inconclusive"]
+    why = "not after Holm's correction for the 3 claims of the paper that have a p"
+    assert [finding.note for finding in after] == [
+        "",
+        f"measured; alone it would be reproduced, but {why}",
+        f"alone it would be not reproduced, but {why}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("truths", "exact"),
+    [
+        (truths_of(1.0), False),  # one seed
+        (truths_of(0.0, 0.0), False),  # a tie in every seed: nothing to test
+        (truths_of(math.inf, 1.0), False),
+        (truths_of(-1.0), True),  # of the data, or of fixed weights
+        (Cases(truths_of(-1.0, -1.3, -0.9)), False),  # of formulas: no training seed is behind them
+        (Partial(truths_of(1.0, 1.3, 0.9)), False),  # some of its data sets alone
+    ],
+)
+def test_what_has_no_p_is_in_no_family(truths, exact):
+    """It neither changes by the correction nor makes that of others harder."""
+    untested, tested = judge(truths, None, "", exact=exact), judge(truths_of(1.0, 1.3, 0.65), None, "")
+    assert untested.p is None
+    assert corrected([untested, tested]) == [untested, replace(tested, p_holm=tested.p)]
+
+
+def test_claims_csv_has_the_verdict_alone_beside_that_after_the_correction(scale):
+    rows = judge_paper(parse_definition(scale.text), read_results(scale.folder), PUBLISHED)
+    assert list(rows[0]) == COLUMNS
+    assert COLUMNS[-4:] == ["note", "p", "p_holm", "alone"]
+    tested = [row for row in rows if row["p"]]
+    assert len(tested) == 38
+    assert all(float(row["p_holm"]) >= float(row["p"]) for row in tested)
+    changed = [row for row in tested if row["verdict"] != row["alone"]]
+    assert changed
+    for row in changed:
+        assert row["verdict"] == "inconclusive"
+        assert f"alone it would be {row['alone']}, but not after Holm's correction for the 38 claims" in row["note"]
+    untested = [row for row in rows if not row["p"]]
+    assert all(row["verdict"] == row["alone"] and row["p_holm"] == "" for row in untested)
+    assert {"stop_jostling.lemma3", "stop_jostling.min_p"} <= {row["id"] for row in untested}
 
 
 def test_a_tie_reproduces_only_what_is_not_strict():
@@ -79,16 +142,16 @@ def test_claims_csv(scale):
     )
     table = read_csv(output).set_index("id")
     assert len(table) == 43
-    assert table.loc["stop_jostling.t1.mono_worse", "verdict"] == "reproduced"
+    assert table.loc["stop_jostling.t1.mono_worse", "alone"] == "reproduced"
     assert table.loc["stop_jostling.t1.mono_worse", "published"] == "0.0296"
-    assert table.loc["stop_jostling.concl.ppl", "verdict"] == "not reproduced"
-    assert table.loc["stop_jostling.t3.pt_increases", "verdict"] == "not run"
+    assert table.loc["stop_jostling.concl.ppl", "alone"] == "not reproduced"
+    assert table.loc["stop_jostling.t3.pt_increases", "alone"] == "not run"
     assert "GPT-2 Small" in table.loc["stop_jostling.t3.pt_increases", "note"]
-    assert table.loc["stop_jostling.t3.init_linear", ["verdict", "seeds"]].tolist() == ["reproduced", "2"]
+    assert table.loc["stop_jostling.t3.init_linear", ["alone", "seeds"]].tolist() == ["reproduced", "2"]
     for claim in ("f3.roa14", "f3.aor_all", "f3.aor_gain", "f3.roa_gain", "t2.related", "f4.tail", "f6.pca"):
-        assert table.loc[f"stop_jostling.{claim}", "verdict"] == "reproduced", claim
+        assert table.loc[f"stop_jostling.{claim}", "alone"] == "reproduced", claim
     for claim in ("f7_8.min", "lemma3", "min_p"):
-        assert table.loc[f"stop_jostling.{claim}", "verdict"] == "reproduced", claim
+        assert table.loc[f"stop_jostling.{claim}", "alone"] == "reproduced", claim
 
 
 def test_pretrained_weights_are_the_same_for_every_seed(scale, tmp_path):
@@ -102,7 +165,7 @@ def test_pretrained_weights_are_the_same_for_every_seed(scale, tmp_path):
         path.write_text(json.dumps(measured))
     rows = {row["id"]: row for row in judge_paper(parse_definition(scale.text), read_results(tmp_path), PUBLISHED)}
     seeded, fixed = rows["stop_jostling.t3.alpha_pt_lower"], rows["stop_jostling.t3.pt_increases"]
-    assert (seeded["verdict"], seeded["seeds"], seeded["effect"]) == ("reproduced", 2, "0.45")
+    assert (seeded["alone"], seeded["seeds"], seeded["effect"]) == ("reproduced", 2, "0.45")
     assert (fixed["verdict"], fixed["seeds"]) == ("reproduced", 0)
 
 
@@ -120,7 +183,8 @@ def test_effect_is_paired_by_seed(scale):
 
 def test_what_the_printed_numbers_refute_is_said_once(scale):
     rows = judge_paper(parse_definition(scale.text), read_results(scale.folder), PUBLISHED)
-    notes = {row["id"].removeprefix("stop_jostling."): row["note"] for row in rows}
+    # Without what is said of the correction for many claims.
+    notes = {row["id"].removeprefix("stop_jostling."): row["note"].partition("; alone it")[0] for row in rows}
     assert notes["t6.ppl_best"] == "fails on the printed numbers"
     assert notes["t1.ppl_best_hr"] == "fails on the printed numbers: 5.13 against 5.01"
     assert notes["t1.lr_recall_monotone"] == "fails on the printed numbers between margins 8 and 4"

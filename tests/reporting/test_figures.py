@@ -51,7 +51,8 @@ def test_figure2_shows_the_expected_counts(scale):
 
 def test_reporting_needs_no_torch():
     names = (
-        "tables figure claims page collect record figures.stop_jostling figures.agg figures.agps figures.natural_bias"
+        "tables figure claims page collect record figures.stop_jostling figures.agg figures.agps figures.natural_bias "
+        "figures.cross"
     )
     imports = ", ".join(f"raretok.reporting.{name}" for name in names.split())
     command = [sys.executable, "-c", f"import sys, {imports}; sys.exit('torch' in sys.modules)"]

@@ -291,25 +291,25 @@ def test_panels_name_the_steps_of_this_run(language):
 
 def test_verdicts_on_language_models(verdicts):
     named = [row for row in verdicts.values() if row["kind"] == "figure"]
-    assert {row["id"]: row["verdict"] for row in named} == {row["id"]: "reproduced" for row in named}
+    assert {row["id"]: row["alone"] for row in named} == {row["id"]: "reproduced" for row in named}
     tables = [row for row in verdicts.values() if row["kind"] == "table"]
     # Noise of the made-up seeds decides the tightest ones alone.
-    missing = {row["id"] for row in tables if row["verdict"] == "not run"}
+    missing = {row["id"] for row in tables if row["alone"] == "not run"}
     assert missing == set()
-    assert verdicts["agg.t3.rare_ppl"]["verdict"] == "reproduced"
-    assert verdicts["agg.t6.all"]["verdict"] == "reproduced"
-    assert verdicts["agps.t4.low"]["verdict"] == "reproduced"
+    assert verdicts["agg.t3.rare_ppl"]["alone"] == "reproduced"
+    assert verdicts["agg.t6.all"]["alone"] == "reproduced"
+    assert verdicts["agps.t4.low"]["alone"] == "reproduced"
 
 
 def test_a_claim_on_the_data_alone_has_no_seeds(verdicts):
     row = verdicts["agg.t3.human_sum"]
-    assert (row["verdict"], row["seeds"], row["effect"]) == ("not reproduced", 0, "-630")
+    assert (row["alone"], row["seeds"], row["effect"]) == ("not reproduced", 0, "-630")
     assert "of the data" in row["note"]
 
 
 def test_generated_texts_are_judged_on_our_examples_and_their_mean_is_said(verdicts):
     row = verdicts["agg.t15.uniq"]
-    assert row["verdict"] == "reproduced"
+    assert row["alone"] == "reproduced"
     assert "mean over all test prefixes: AGG 45" in row["note"]
     assert float(verdicts["agg.t5.uniq"]["effect"]) == pytest.approx(33, abs=1)
 
@@ -322,7 +322,7 @@ def test_claims_turn_over(language, tmp_path):
     rows.loc[swapped, "method"] = rows.loc[swapped, "method"].map(names)
     rows.to_csv(tmp_path / "metrics.csv", index=False)
     definition = parse_definition(json.dumps(DEFINITIONS["agg"]))
-    found = {row["id"]: row["verdict"] for row in judge_paper(definition, read_results(tmp_path), PUBLISHED)}
+    found = {row["id"]: row["alone"] for row in judge_paper(definition, read_results(tmp_path), PUBLISHED)}
     for claim in ("t13.frequency_bias", "f3.disjoint", "f3.singular", "t3.rare_ppl", "t15.uniq"):
         assert found[f"agg.{claim}"] == "not reproduced", claim
     assert found["agg.f1.rare_first"] == "not run"  # no arrays there
@@ -382,14 +382,14 @@ def test_figure5_has_rare_non_rare_and_all_tokens(language):
 
 def test_the_tradeoff_is_judged_on_all_tokens_and_said_of_non_rare_ones(language, verdicts, tmp_path):
     name = "agg.f5.nonrare_tradeoff"
-    assert verdicts[name]["verdict"] == "reproduced"
+    assert verdicts[name]["alone"] == "reproduced"
     assert "of the non-rare tokens it holds for 2 of 2 seeds" in verdicts[name]["note"]
     rows = language.results.metrics.copy()
     rows.loc[(rows["metric"] == "uniq") & (rows["group"] == "nonrare"), "value"] = 5.0
     rows.to_csv(tmp_path / "metrics.csv", index=False)
     definition = parse_definition(json.dumps(DEFINITIONS["agg"]))
     found = {row["id"]: row for row in judge_paper(definition, read_results(tmp_path), PUBLISHED)}
-    assert found[name]["verdict"] == "reproduced"
+    assert found[name]["alone"] == "reproduced"
     assert "it holds for 0 of 2 seeds" in found[name]["note"]
 
 
@@ -410,7 +410,7 @@ def test_nothing_run_is_said_everywhere(paper, tmp_path):
         patch.chdir(tmp_path)
         Path("metrics.csv").write_text("paper,experiment,method,seed,metric,group,split,value,n,signature,run\n")
         rows = judge_paper(parse_definition(json.dumps(definition)), read_results("."), PUBLISHED)
-    assert {row["verdict"] for row in rows} == {"not run"}
+    assert {row["alone"] for row in rows} == {"not run"}
     assert all(row["note"] for row in rows)
 
 
@@ -422,7 +422,7 @@ def test_the_page_shows_both_papers(language):
     output = language.folder / "report" / "index.html"
     assert main(["page", "--definitions", *texts, *common, f"--output={output}"]) == 0
     page = output.read_text(encoding="utf-8")
-    titles = re.findall(r"<h3[^>]*>((?:Table|Figure) .*?)</h3>", page)
+    titles = re.findall(r"<h3[^>]*>((?:Table|Readings|Figure) .*?)</h3>", page)
     assert len(titles) == len(TABLES) + len(FIGURES)
     assert all("small scale, real data; not comparable with the paper" in title for title in titles)
     assert '<th scope="col" class="side">Text</th>' in page

@@ -25,28 +25,28 @@ def test_some_data_sets_decide_nothing_and_the_others_are_named(tmp_path):
     for name in ("f2.bleu_5of6", "f3.alc_5of6", "f5.curves"):
         assert "of 1 data set of this scale 1 must hold, on the means over seeds 1 does" in found[name]["note"]
     for name in ("f2.bleu_5of6", "f3.alc_5of6", "f5.curves", "f6.alc_full", "f9_10.chrf"):
-        assert (found[name]["verdict"], f"{absent}, not run" in found[name]["note"]) == ("inconclusive", True), name
+        assert (found[name]["alone"], f"{absent}, not run" in found[name]["note"]) == ("inconclusive", True), name
         assert float(found[name]["lower"]) > 0
     for name in ("f1.unigram_early", "f12.ood", "f13.divergence", "f14.norm"):
-        assert found[name]["verdict"] == "inconclusive"
+        assert found[name]["alone"] == "inconclusive"
         assert f"{absent}, WMT14 De-En, not run" in found[name]["note"], name
-    assert found["abs.efficiency"]["verdict"] == "inconclusive"
-    assert found["f7_8.wmt"]["verdict"] == found["abs.performance"]["verdict"] == "not run"
-    assert found["f4a.slopes"]["verdict"] == found["f16.c4_ood"]["verdict"] == "reproduced"
+    assert found["abs.efficiency"]["alone"] == "inconclusive"
+    assert found["f7_8.wmt"]["alone"] == found["abs.performance"]["alone"] == "not run"
+    assert found["f4a.slopes"]["alone"] == found["f16.c4_ood"]["alone"] == "reproduced"
 
 
 def test_one_seed_decides_nothing(tmp_path):
     definition = fake_translation.definition_of(seeds=1)
     collected(tmp_path, definition)
     found = verdicts_of(definition, read_results(tmp_path))
-    assert {row["verdict"] for row in found.values()} == {"inconclusive"}
+    assert {row["alone"] for row in found.values()} == {"inconclusive"}
     assert all(row["effect"] and not row["lower"] for row in found.values())
 
 
 def test_verdicts(bias):
     found = verdicts_of(bias.definition, bias.results)
     assert {name.removeprefix("natural_bias.") for name in natural_bias.CLAIMS} == set(found)
-    assert {name: row["verdict"] for name, row in found.items()} == dict.fromkeys(found, "reproduced")
+    assert {name: row["alone"] for name, row in found.items()} == dict.fromkeys(found, "reproduced")
     assert "of 6 data sets of this scale 5 must hold, on the means over seeds 6 do" in found["f3.alc_5of6"]["note"]
     assert "Multi30k De-En on newstest2014" in found["f12.ood"]["note"]
 
@@ -57,7 +57,7 @@ def changed(bias, tmp_path, change):
     change(rows)
     (tmp_path / "runs").symlink_to(bias.folder / "runs")
     rows.to_csv(tmp_path / "metrics.csv", index=False)
-    return {name: row["verdict"] for name, row in verdicts_of(bias.definition, read_results(tmp_path)).items()}
+    return {name: row["alone"] for name, row in verdicts_of(bias.definition, read_results(tmp_path)).items()}
 
 
 def worse(rows, experiments, metric, by=5.0, method="unigram", **more):
@@ -151,7 +151,7 @@ def test_claims_on_arrays_turn_over_alone(bias, tmp_path, method, key, change, c
                 if name == method:
                     arrays[key] = change(arrays[key])
                 np.savez(tmp_path / run / "arrays.npz", **arrays)
-    found = {name: row["verdict"] for name, row in verdicts_of(bias.definition, read_results(tmp_path)).items()}
+    found = {name: row["alone"] for name, row in verdicts_of(bias.definition, read_results(tmp_path)).items()}
     assert {name for name, verdict in found.items() if verdict != "reproduced"} == claims
 
 
@@ -175,7 +175,7 @@ def test_a_tie_is_within_one_standard_error_of_the_mean(tmp_path):
     (tmp_path / "metrics.csv").write_text(head + "\n".join(rows) + "\n")
     definition["settings"] = {"iwslt14_de-en": definition["settings"]["iwslt14_de-en"]}
     row = verdicts_of(definition, read_results(tmp_path))["f2.bleu_5of6"]
-    assert (row["verdict"], float(row["effect"])) == ("reproduced", 0)
+    assert (row["alone"], float(row["effect"])) == ("reproduced", 0)
     assert "of 1 data set of this scale 1 must hold, on the means over seeds 1 does" in row["note"]
 
 
@@ -193,5 +193,5 @@ def test_a_regularised_model_may_be_one_standard_error_better(tmp_path):
         (tmp_path / "metrics.csv").write_text(head + "\n".join(rows) + "\n")
         row = verdicts_of(definition, read_results(tmp_path))["f11.regularise"]
         assert "1 of 8 pairs of strength and updates were run" in row["note"]
-        verdicts[above] = row["verdict"]
+        verdicts[above] = row["alone"]
     assert verdicts == {0.1: "reproduced", 0.2: "not reproduced"}

@@ -141,10 +141,10 @@ def test_what_the_scale_leaves_out_has_no_panel(tmp_path):
     assert "Not run: 0.1 until 10, 0.1 until 20" in text
     assert draw(definition, "figure12", tmp_path)[1].count("Not run: IWSLT14 En-De.") == 1
     found = verdicts_of(definition, read_results(tmp_path))
-    assert found["f7_8.wmt"]["verdict"] == "not run"
+    assert found["f7_8.wmt"]["alone"] == "not run"
     assert "wmt14_de-en is left out at this scale" in found["f7_8.wmt"]["note"]
     assert "unigram was not run in iwslt14_de-en" in found["f2.bleu_5of6"]["note"]
-    assert found["abs.performance"]["verdict"] == "not run"
+    assert found["abs.performance"]["alone"] == "not run"
 
 
 @pytest.mark.parametrize("item", ["figure15", "figure16"])
@@ -175,7 +175,7 @@ def test_the_validation_text_of_the_other_domain_is_for_figure_16_alone(bias):
     assert translated.validation_domains(results, "iwslt14_de-en") == ["newstest2013"]
     assert translated.validation_domains(results, "wmt14_de-en") == ["newstest2014"]
     found = verdicts_of(bias.definition, results)
-    assert found["f16.c4_ood"]["verdict"] == "not reproduced"
+    assert found["f16.c4_ood"]["alone"] == "not reproduced"
     said = f"on newstest2013 (the paper: WMT14's validation text); unigrams of {unigram_text('multi30k_de-en')}"
     assert said in found["f16.c4_ood"]["note"]
     assert "newstest2013" not in found["f12.ood"]["note"]
@@ -223,7 +223,7 @@ def test_nothing_run_is_said_everywhere(tmp_path):
     for item in FIGURES:
         assert draw(definition, item, tmp_path)[1] == "Not run.", item
     found = verdicts_of(definition, read_results(tmp_path))
-    assert {row["verdict"] for row in found.values()} == {"not run"}
+    assert {row["alone"] for row in found.values()} == {"not run"}
     assert all(row["note"] for row in found.values())
 
 
@@ -264,5 +264,5 @@ def test_the_page_shows_natural_bias(bias, tmp_path):
     page = output.read_text(encoding="utf-8")
     assert len(re.findall(r"<h3[^>]*>Figure .*?</h3>", page)) == 2
     # Every method in its first experiment, and the three starts in the other six.
-    assert f"{3 * (12 + 3 * 6)} of {3 * (12 + 3 * 6)}" in page
+    assert f"{3 * (16 + 3 * 6)} of {3 * (16 + 3 * 6)}" in page
     assert (read_csv(bias.folder / "claims.csv")["paper"] == "natural_bias").all()

@@ -181,7 +181,7 @@ OF_TRANSLATION = {
 
 
 def test_verdicts_on_translation(verdicts):
-    found = {name: row["verdict"] for name, row in verdicts.items() if row["verdict"] != "not run"}
+    found = {name: row["alone"] for name, row in verdicts.items() if row["alone"] != "not run"}
     assert found == dict.fromkeys(OF_TRANSLATION, "reproduced")
     assert not any("on the language model" in row["note"] for row in verdicts.values())
     note = verdicts["agg.t7.gain_base"]["note"]
@@ -208,11 +208,11 @@ def test_claims_on_both_sizes_are_judged_on_the_size_that_the_scale_has(translat
     rows.to_csv(folder / "metrics.csv", index=False)
     found = judged(translation, read_results(folder), definitions)
     for claim, experiment in (("agg.t7.best", "translation_big"), ("agps.t2.best", "agps_translation_big")):
-        assert found[claim]["verdict"] == "reproduced"
+        assert found[claim]["alone"] == "reproduced"
         assert f"without {experiment}, left out at this scale" in found[claim]["note"]
-    assert found["agg.t7.gain_big"]["verdict"] == "not run"
+    assert found["agg.t7.gain_big"]["alone"] == "not run"
     assert "translation_big is left out at this scale" in found["agg.t7.gain_big"]["note"]
-    assert found["agg.t7.gain_base"]["verdict"] == "reproduced"
+    assert found["agg.t7.gain_base"]["alone"] == "reproduced"
 
 
 def test_a_loop_over_what_is_left_out_alone_stays(translation):
@@ -248,7 +248,7 @@ def test_claims_turn_over(translation, tmp_path, swap, claims):
         place = tmp_path / "runs" / experiment / names.get(name, name)
         place.mkdir(parents=True, exist_ok=True)
         (place / seed).symlink_to(path)
-    found = {name: row["verdict"] for name, row in judged(translation, read_results(tmp_path)).items()}
+    found = {name: row["alone"] for name, row in judged(translation, read_results(tmp_path)).items()}
     assert {claim: found[claim] for claim in claims} == dict.fromkeys(claims, "not reproduced")
 
 
@@ -291,7 +291,7 @@ def test_each_part_of_a_claim_counts(translation, tmp_path, method, change, clai
     results = with_arrays(translation, tmp_path, method, change)
     paper = claim.partition(".")[0]
     found = judged(translation, results, {paper: translation.definitions[paper]})
-    assert found[claim]["verdict"] == "not reproduced"
+    assert found[claim]["alone"] == "not reproduced"
 
 
 def test_a_correlation_of_a_fifth_is_not_close_to_none(translation):
@@ -300,7 +300,7 @@ def test_a_correlation_of_a_fifth_is_not_close_to_none(translation):
         if key[1:3] == ("agps_translation", "cosine_rank_correlation"):
             values[key] = dict.fromkeys(values[key], 0.2)
     found = judged(translation, replace(translation.results, values=values), {"agps": translation.definitions["agps"]})
-    assert found["agps.f5_7.bias"]["verdict"] == "not reproduced"
+    assert found["agps.f5_7.bias"]["alone"] == "not reproduced"
 
 
 def test_expressions_of_settings_of_both_kinds_of_model():

@@ -24,7 +24,7 @@ MIRROR = Path(os.environ.get("RARETOK_MIRROR") or ROOT.parent / "shared" / "mirr
 # In the namespace even the loopback is down. As another user than root, inside a user namespace.
 CUT = ["unshare", "--net", *([] if os.geteuid() == 0 else ["--map-root-user"])]
 # Of each paper one method, with what makes its trainings and evaluations short.
-KEPT = {"stop_jostling": "baseline", "agg": "mle", "agps": "translator", "natural_bias": "c4"}
+KEPT = {"stop_jostling": "baseline", "agg": "mle", "agps": "translator", "natural_bias": "c4", "cross": "mle"}
 UPDATES = {"steps": 4, "schedule": {"warmup": 1}}
 SHORT = {
     "shakespeare": {"training": UPDATES | {"validation": {"every": 2, "batches": 1}}},
@@ -37,6 +37,7 @@ SHORT = {
         "training": UPDATES | {"validation": {"every": 2, "bleu": {"beam": 1, "sentences": 8}}},
         "evaluation": {"domains": False, "beam": 1},
     },
+    "cross_character": {"training": UPDATES | {"validation": {"every": 2, "batches": 1}}},
 }
 # Notes every attempt to reach another machine, failed or not, of Snakemake and all Python programs that it starts.
 HOOK = """
@@ -75,6 +76,7 @@ def shorten(project):
             name: merge(entry.get("experiments", {}).get(name) or {}, SHORT[name]) if name in SHORT else None
             for name in published["experiments"]
         }
+    scale["papers"]["cross"] |= {"seeds": 1, "candidates": 1}
     scale["papers"]["stop_jostling"]["gpt2"] = {"vocabulary": 1000, "percentile_index": 50}
     path.write_text(yaml.safe_dump(scale, sort_keys=False))
     return sorted(corpora)

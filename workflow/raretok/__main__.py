@@ -45,7 +45,10 @@ COMMANDS = {
     "table": ("raretok.reporting.tables", "render one table of a paper, published beside reproduced"),
     "figure": ("raretok.reporting.figure", "render one figure of a paper"),
     "claims": ("raretok.reporting.claims", "give a verdict on every claim of a paper"),
+    "agreement": ("raretok.reporting.agreement", "say how far our numbers agree with the printed ones"),
+    "improvement": ("raretok.reporting.improvement", "hold every method against the first one of its table"),
     "record": ("raretok.reporting.record", "keep what a scale's report is made of under results/recorded"),
+    "readme": ("raretok.reporting.readme", "put the most telling numbers of recorded results into the README"),
     "page": ("raretok.reporting.page", "render the self-contained report page"),
 }
 

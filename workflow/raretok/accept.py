@@ -59,9 +59,10 @@ def accept(table: Workflow) -> Accepted:
     Prepared data must be there as well, with the checksums that the runs were made from.
     Raises UserError for a table of recorded results, which nothing makes again.
     """
-    if table.recorded:
+    if table.render_only:
         raise UserError(
-            f"{table.results} is rendered as it is; accept is for a scale whose runs are made (recorded=false)"
+            f"{table.results} is rendered as it is; accept is for a scale whose runs are made: leave out recorded=true "
+            "and finished=true"
         )
     accepted, fresh = Accepted(), set()
     for run in table.runs.values():

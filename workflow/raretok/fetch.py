@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     """Fill the mirror and print what it holds; UserError, so exit status 2, where something is missing after that."""
-    config = choices.config_of(arguments) | {"data_mirror": None, "recorded": False}
+    config = choices.config_of(arguments) | {"data_mirror": None, "recorded": False, "finished": False}
     table = wiring.load(config, arguments.root)
     rows = survey(needed_files(table), arguments.mirror)
     if not rows:

@@ -16,6 +16,7 @@ from raretok import choices
 from raretok.configuration import canonical_json, merge, read_config, validate
 from raretok.data.catalogue import corpus_definition, find_corpus, load_corpora, load_datasets
 from raretok.errors import UserError
+from raretok.grids import expand, with_rate
 from raretok.methods import DEFAULTS, KINDS, build_method, build_part
 
 # Digits of the sha256 that name a run.
@@ -70,8 +71,13 @@ class RunTable:
         self.results = f"results/recorded/{self.scale}" if self.recorded else f"results/{self.scale}"
         self.logs = f"logs/{self.scale}"
         self.root = root
-        if self.recorded and not any((self.root / self.results).glob("runs/*/*/seed*")):
-            raise UserError(f"nothing is recorded in {self.results}; keep finished runs there with `make record`")
+        # Only what is there is shown; no rule trains, measures or downloads.
+        self.render_only = config["recorded"] or config["finished"]
+        if self.render_only and not any((self.root / self.results).glob("runs/*/*/seed*/metrics.json")):
+            what = (
+                "keep finished runs there with `make record`" if self.recorded else "leave out finished=true to train"
+            )
+            raise UserError(f"no finished run lies in {self.results}; {what}")
         self.published: dict[str, dict] = {}
         self.papers: dict[str, dict] = {}
         for paper in config["papers"]:
@@ -79,12 +85,14 @@ class RunTable:
             if not path.exists():
                 known = ", ".join(sorted(file.stem for file in path.parent.glob("*.yaml")))
                 raise UserError(f"config: papers names {paper!r}; it can be {known}")
-            self.published[paper] = read_config(path, schemas / "paper.schema.yaml")
+            published = read_config(path, schemas / "paper.schema.yaml")
             changes = self.scale_settings["papers"].get(paper, {})
-            check_overrides(changes, self.published[paper], f"{scale_path}: papers.{paper}")
-            check_references(self.published[paper], path)
-            self.papers[paper] = without_left_out(merge(self.published[paper], changes))
-            validate(self.papers[paper], schemas / "paper.schema.yaml", f"{scale_path} (over {path})")
+            check_overrides(changes, published, f"{scale_path}: papers.{paper}")
+            check_references(published, path)
+            scaled = without_left_out(merge(published, changes))
+            validate(scaled, schemas / "paper.schema.yaml", f"{scale_path} (over {path})")
+            self.published[paper] = expand(published, str(path))
+            self.papers[paper] = expand(scaled, f"{scale_path} (over {path})")
         self.corpora = load_corpora(root / "config" / "corpora.yaml")
         self.datasets = load_datasets(root / "config" / "datasets.yaml")
         for paper, settings in self.papers.items():
@@ -118,24 +126,22 @@ class RunTable:
     def seeds_of(self, paper: str, method: str) -> list[int]:
         """The seeds of a method: those that the user names, or the method, or its paper, or the scale.
 
-        Of recorded results also those of which a run was kept.
+        Where only what is there is shown, and the user names none, also those of which there is a run.
         """
-        named = (
-            self.config["seeds"]
-            or (self.papers[paper]["methods"].get(method) or {}).get("seeds")
-            or self.papers[paper].get("seeds")
-            or self.scale_settings["seeds"]
-        )
-        return sorted({*seed_list(named), *(self._recorded_seeds(method) if self.recorded else [])})
+        if self.config["seeds"]:
+            return self.usual_seeds
+        own = self.papers[paper]["methods"].get(method) or {}
+        planned = seed_list(own.get("seeds") or self.papers[paper].get("seeds") or self.scale_settings["seeds"])
+        return sorted({*planned, *(self._finished_seeds(method) if self.render_only else [])})
 
     @property
     def usual_seeds(self) -> list[int]:
         """Those that the user names, or the scale, where neither a method nor its paper says anything."""
         return seed_list(self.config["seeds"] or self.scale_settings["seeds"])
 
-    def _recorded_seeds(self, method: str) -> list[int]:
-        folders = (self.root / self.results).glob(f"runs/*/{method}/seed*")
-        return [int(folder.name.removeprefix("seed")) for folder in folders]
+    def _finished_seeds(self, method: str) -> list[int]:
+        found = (self.root / self.results).glob(f"runs/*/{method}/seed*/metrics.json")
+        return [int(path.parent.name.removeprefix("seed")) for path in found]
 
     def experiments_of(self, paper: str, method: str) -> list[str]:
         """The experiments in which a method is trained: those it names, or all of its paper; none where left out."""
@@ -152,6 +158,7 @@ class RunTable:
         sections["corpus"]["definition"] = corpus_definition(
             self.corpora, self.datasets, sections["corpus"]["name"], sections["model"].get("output_bias")
         )
+        sections["training"] = with_rate(sections["training"], entry.get("rate", 1))
         published = self.published[paper]["experiments"][experiment]
         where = f"config/papers/{paper}.yaml: methods.{method}"
         parts = resolve_parts(entry, scale_factors(base, published), where)
@@ -227,6 +234,9 @@ def check_overrides(changes: dict, paper: dict, where: str) -> None:
             if name not in paper[section]:
                 known = ", ".join(paper[section])
                 raise UserError(f"{where}.{section}.{name} changes what the paper does not have; it has {known}")
+    for name, entry in changes.get("methods", {}).items():
+        if "grid" in (entry or {}):
+            raise UserError(f"{where}.methods.{name}.grid changes candidates; `candidates: n` takes the first n of all")
 
 
 def check_references(paper: dict, path: Path) -> None:
@@ -237,6 +247,16 @@ def check_references(paper: dict, path: Path) -> None:
             for method in entry.get("methods", []):
                 if method not in methods:
                     raise UserError(f"{path}: {section}.{item}.methods names {method!r}, which methods lacks")
+    for item, entry in paper["tables"].items():
+        if entry["kind"] == "readings":
+            check_readings(entry, f"{path}: tables.{item}")
+    headline = paper.get("headline", {})
+    known = {"table": paper["tables"], "figure": paper["figures"], "methods": methods}
+    for key, among in known.items():
+        names = headline.get(key, [])
+        for name in [names] if isinstance(names, str) else names:
+            if name not in among:
+                raise UserError(f"{path}: headline.{key} names {name!r}, which is not there")
     for name, method in methods.items():
         for experiment in method.get("experiments", []):
             if experiment not in experiments:
@@ -245,6 +265,22 @@ def check_references(paper: dict, path: Path) -> None:
     for label in labels:
         if labels.count(label) > 1:
             raise UserError(f"{path}: two methods have the label {label!r}; tables could not tell them apart")
+
+
+def check_readings(entry: dict, where: str) -> None:
+    """A table of readings has a method for each of them, and the number that its answer rests on; UserError if not."""
+    readings, methods = entry["readings"], entry["methods"]
+    if isinstance(readings, list) and len(methods) % len(readings):
+        raise UserError(
+            f"{where}.methods has {len(methods)} methods for {len(readings)} readings; name one for each reading"
+        )
+    decides, groups = entry["decides"], entry.get("groups", [""])
+    column, group = decides["column"], decides.get("group", "")
+    if column not in entry["columns"]:
+        raise UserError(f"{where}.decides.column is {column!r}; it can be {', '.join(entry['columns'])}")
+    shown = [name for name in groups if name in entry["columns"][column].get("groups", groups)]
+    if group not in shown:
+        raise UserError(f"{where}.decides.group is {group!r}; {column} is shown for {', '.join(map(repr, shown))}")
 
 
 # Keys by which the `evaluation` of each kind of corpus is known, and what the kinds are called.

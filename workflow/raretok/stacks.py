@@ -45,6 +45,8 @@ def refusal(settings: dict) -> str | None:
         return "its model is no decoder"
     if model.get("dropout") or model.get("attention_dropout"):
         return "its model has dropout"
+    if model.get("output_bias"):
+        return "its output layer has a bias (model.output_bias)"
     if training.get("accumulation", 1) != 1:
         return "its updates have several micro-batches (training.accumulation)"
     if training.get("precision", "float32") != "float32":

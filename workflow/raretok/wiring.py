@@ -67,9 +67,24 @@ class Workflow(Hardware):
         return sources_of("raretok.reporting.claims")
 
     @property
+    def agreement_sources(self) -> list[str]:
+        """Files that can change how far our numbers agree with the printed ones."""
+        return sources_of("raretok.reporting.agreement")
+
+    @property
+    def improvement_sources(self) -> list[str]:
+        """Files that can change what is said of methods against the first of their table."""
+        return sources_of("raretok.reporting.improvement")
+
+    @property
     def page_sources(self) -> list[str]:
         """Files that can change the page, but for its template."""
         return sources_of("raretok.reporting.page")
+
+    @property
+    def readme_sources(self) -> list[str]:
+        """Files that can change what the README shows of the results."""
+        return sources_of("raretok.reporting.readme")
 
     def figure_sources_of(self, wildcards) -> list[str]:
         """Files that can change a figure: its paper's module is loaded by name."""
@@ -80,8 +95,24 @@ class Workflow(Hardware):
         return training_sources(part_names(self.run_of(wildcards).settings["method"]))
 
     def check(self) -> None:
-        """Resolve every run now: a mistake in a method is one sentence here, and a stack trace inside a rule."""
-        len(self.runs)
+        """Resolve every run now: a mistake in a method is one sentence here, and a stack trace inside a rule.
+
+        Finished runs must be those of today's settings to be shown together; UserError otherwise. Recorded ones are
+        what they are (a test holds them against the config).
+        """
+        others = [path for run in self.runs.values() if (path := self._of_other_settings(run))]
+        if others:
+            more = f", and so were {len(others) - 1} more" if len(others) > 1 else ""
+            raise UserError(
+                f"{others[0]} was made with other settings than the config has now{more}; leave out finished=true to "
+                "make them again, or remove their folders to see the report without them"
+            )
+
+    def _of_other_settings(self, run: Run) -> str | None:
+        path = f"{self.folder(run)}/metrics.json"
+        if self.recorded or not self.render_only or not (self.root / path).exists():
+            return None
+        return None if read_json(self.root / path)["training"]["hash"] == run.hash else path
 
     @property
     def wildcards(self) -> dict[str, str]:
@@ -309,8 +340,8 @@ class Workflow(Hardware):
         return self.available([f"{self.folder(run)}/metrics.json" for run in self.runs.values()])
 
     def available(self, paths: list[str]) -> list[str]:
-        """All of `paths`, since rules make them; of recorded results, those that are there."""
-        return [path for path in paths if (self.root / path).exists()] if self.recorded else paths
+        """All of `paths`, since rules make them; where only what is there is shown, those that are there."""
+        return [path for path in paths if (self.root / path).exists()] if self.render_only else paths
 
     def measured_for(self, paper: str, item: str) -> list[str]:
         """metrics.json and arrays.npz of the runs that a table or figure shows, or measurements of GPT-2."""
@@ -345,7 +376,12 @@ class Workflow(Hardware):
         """Everything that claims about figures and GPT-2 read beside the metrics."""
         items = [(paper, figure) for paper, settings in self.papers.items() for figure in settings["figures"]]
         arrays = {path: None for item in items for path in self.measured_for(*item)}
-        return [*arrays, *(path for paper in self.papers for path in self.gpt2_files(paper))]
+        return [*arrays, *self.gpt2_measured]
+
+    @property
+    def gpt2_measured(self) -> list[str]:
+        """What is measured of every GPT-2 of the papers."""
+        return [path for paper in self.papers for path in self.gpt2_files(paper)]
 
     def items(self, paper: str) -> list[str]:
         """Every table and figure of a paper, in every form."""
@@ -357,6 +393,12 @@ class Workflow(Hardware):
             for item in settings[kind]
             for form in forms[kind]
         ]
+
+    @property
+    def headlines(self) -> list[str]:
+        """The figures in the README."""
+        named = {paper: settings.get("headline", {}).get("figure") for paper, settings in self.papers.items()}
+        return [f"{self.results}/figures/{paper}/{figure}.png" for paper, figure in named.items() if figure]
 
     def item(self, paper: str, item: str) -> dict:
         """The config entry of a table or figure; UserError when there is none."""
@@ -405,6 +447,7 @@ class Workflow(Hardware):
                 "title": settings["title"],
                 "scale": self.scale,
                 "scale_title": self.scale_settings["title"],
+                "printed": settings.get("printed", True),
                 "comparable": not changes_settings(self.scale_settings["papers"].get(paper, {})),
                 "methods": {
                     name: {
@@ -421,6 +464,8 @@ class Workflow(Hardware):
                 "figures": {key: entry for key, entry in settings["figures"].items() if item in (None, key)},
                 "gpt2": settings.get("gpt2", {}),
                 "settings": settings["experiments"],
+                # A table or figure does not change with what the README shows.
+                "headline": settings.get("headline", {}) if item is None else {},
             },
             ensure_ascii=False,
         )

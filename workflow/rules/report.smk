@@ -16,7 +16,9 @@ OUTPUTS:
     tables  = results/<scale>/tables/<paper>/<item>.{csv,md,tex}
     figures = results/<scale>/figures/<paper>/<item>.{svg,png,pdf}
     claims  = results/<scale>/claims.csv
+    agreement, improvement = results/<scale>/{agreement,improvement}.csv
     page    = results/<scale>/report/index.html
+    readme  = results/recorded/<scale>/readme.md, and the same within README.md
 
 Nothing here needs torch or a GPU, and nothing that trains or measures reads this part's files. A table or figure
 reads the arrays of its own methods alone. What a job must know of the config comes as one JSON string in `params`.
@@ -29,7 +31,10 @@ localrules:
     collect,
     cost,
     claims,
+    agreement,
+    improvement,
     page,
+    readme,
 
 
 rule collect:
@@ -189,6 +194,76 @@ rule claims:
         """
 
 
+rule agreement:
+    """
+    Say how far our numbers agree with the printed ones: signs, ranks, coefficients of variation
+    """
+    input:
+        metrics="<results>/metrics.csv",
+        gpt2=TABLE.gpt2_measured,
+        claims="config/published/claims.csv",
+        numbers="config/published/numbers.csv",
+        sources=TABLE.agreement_sources,
+    output:
+        agreement=report(
+            "<results>/agreement.csv",
+            caption="../report/agreement.rst",
+            category="claims",
+            labels={"item": "agreement with the printed numbers"},
+        ),
+    log:
+        "<logs>/agreement.txt",
+    conda:
+        "../../envs/report.yaml"
+    params:
+        definitions=TABLE.definitions_of,
+        results=subpath(input.metrics, parent=True),
+        published=subpath(input.claims, parent=True),
+    shell:
+        """
+        python -m raretok agreement \
+            --definitions {params.definitions:q} \
+            --results {params.results:q} \
+            --published {params.published:q} \
+            --output {output.agreement:q} \
+            &>{log:q}
+        """
+
+
+rule improvement:
+    """
+    Hold every method against the first one of its table, over training seeds
+    """
+    input:
+        metrics="<results>/metrics.csv",
+        numbers="config/published/numbers.csv",
+        sources=TABLE.improvement_sources,
+    output:
+        improvement=report(
+            "<results>/improvement.csv",
+            caption="../report/improvement.rst",
+            category="claims",
+            labels={"item": "improvement over the first method"},
+        ),
+    log:
+        "<logs>/improvement.txt",
+    conda:
+        "../../envs/report.yaml"
+    params:
+        definitions=TABLE.definitions_of,
+        results=subpath(input.metrics, parent=True),
+        published=subpath(input.numbers, parent=True),
+    shell:
+        """
+        python -m raretok improvement \
+            --definitions {params.definitions:q} \
+            --results {params.results:q} \
+            --published {params.published:q} \
+            --output {output.improvement:q} \
+            &>{log:q}
+        """
+
+
 rule page:
     """
     Render the report page, which needs no network
@@ -196,6 +271,8 @@ rule page:
     input:
         metrics="<results>/metrics.csv",
         claims="<results>/claims.csv",
+        agreement="<results>/agreement.csv",
+        improvement="<results>/improvement.csv",
         cost="<results>/cost.csv",
         shown=[path for paper in TABLE.papers for path in TABLE.items(paper)],
         compared=TABLE.comparisons,
@@ -227,4 +304,37 @@ rule page:
             --deviations {input.deviations:q} \
             --output {output.page:q} \
             2>{log:q}
+        """
+
+
+rule readme:
+    """
+    Put the most telling of the recorded results into README.md, between the marks of this scale, if it has them
+    """
+    input:
+        metrics="<results>/metrics.csv",
+        claims="<results>/claims.csv",
+        figures=TABLE.headlines,
+        numbers="config/published/numbers.csv",
+        sources=TABLE.readme_sources,
+    output:
+        # README.md is no output: Snakemake removes those before a job, and most of it is written by hand.
+        text="<results>/readme.md",
+    log:
+        "<logs>/readme.txt",
+    conda:
+        "../../envs/report.yaml"
+    params:
+        definitions=TABLE.definitions_of,
+        results=subpath(input.metrics, parent=True),
+        published=subpath(input.numbers, parent=True),
+    shell:
+        """
+        python -m raretok readme \
+            --definitions {params.definitions:q} \
+            --results {params.results:q} \
+            --published {params.published:q} \
+            --readme README.md \
+            --output {output.text:q} \
+            &>{log:q}
         """

@@ -7,10 +7,11 @@ import numpy as np
 
 from raretok.errors import UserError
 from raretok.evaluation import gradients
-from raretok.evaluation.characters import Settings, evaluate_checkpoint
-from raretok.evaluation.perplexity import TEMPERATURES
+from raretok.evaluation.characters import Settings, evaluate_checkpoint, score
+from raretok.evaluation.perplexity import TEMPERATURES, best_temperature, from_mean
 from raretok.evaluation.rows import row
 from raretok.evaluation.signature import signature
+from raretok.evaluation.temperature import FITTED, temperature_row
 from raretok.models import load_model
 
 CHECKPOINTS = {"best": "model.safetensors", "last": "last.safetensors"}
@@ -22,12 +23,23 @@ RATIOS = {
 
 
 def evaluate_run(
-    folder: Path, model_settings: Mapping, corpus, settings: Settings, device: str = "cpu"
+    folder: Path,
+    model_settings: Mapping,
+    corpus,
+    settings: Settings,
+    device: str = "cpu",
+    low_resource_probability: float | None = None,
 ) -> tuple[list[dict], dict[str, np.ndarray]]:
     """All metric rows and arrays of the run in `folder`, as docs/architecture.md names them.
 
-    corpus: a `data.corpora.Corpus` of kind characters. Raises UserError for a text shorter than a batch.
+    corpus: a `data.corpora.Corpus` of kind characters. low_resource_probability: of training, which the settings'
+    `fit_temperature` needs. Raises UserError for a text shorter than a batch.
     """
+    if settings.fit_temperature and "test" not in corpus.splits:
+        raise UserError(
+            f"evaluation.fit_temperature is true, but corpus {corpus.name} has no test split; add a share of it to its "
+            "splits in config/corpora.yaml"
+        )
     symbols = list(corpus.symbols)
     ids = np.asarray(corpus.tokens("valid"), dtype=np.int64)
     rows = []
@@ -43,8 +55,48 @@ def evaluate_run(
         )
         rows += more_rows
         arrays |= more_arrays
+        if settings.fit_temperature and checkpoint == "best":
+            rows += fitted_rows(
+                model, more_arrays, corpus, model_settings["context"], settings, low_resource_probability, device
+            )
     more_rows, more_arrays = gradient_ratios(folder / "observations.npz", len(symbols))
     return rows + more_rows, arrays | more_arrays
+
+
+def fitted_rows(
+    model, validated: Mapping, corpus, context: int, settings: Settings, probability: float, device: str
+) -> list[dict]:
+    """Perplexities at the temperature that fits the validation text, and how many types are predicted in the test text.
+
+    One temperature for the model: that of the validation text in both languages, which have the shares of the text that
+    training had (`probability` of the low-resource one). validated: the arrays of the best checkpoint, whose curves are
+    those of the validation text. Perplexities of each language, and of both in those shares.
+    """
+    types, shares = len(corpus.symbols), {"HR": 1 - probability, "LR": probability}
+    curves = {group: np.log(validated[f"best.perplexity.{group}"]) for group in shares}
+    total, temperature = best_temperature(from_mean(mixed(curves, shares)))
+    n = corpus.splits["valid"]
+    rows = [temperature_row(temperature, n), _fitted("total", "valid@best", total, n)]
+    text, found, number = np.asarray(corpus.tokens("test"), dtype=np.int64), {}, 0
+    for group, shift in (("HR", 0), ("LR", types)):
+        scores = score(model, text + shift, context, settings, device)
+        number = len(scores.nll)
+        found[group] = scores.sweep[temperature == TEMPERATURES] / number
+        rows.append(_fitted(group, "test@best", from_mean(found[group][0]), number))
+        own = np.unique(scores.predicted)
+        own = own[(own >= shift) & (own < shift + types)]
+        sign = signature("uniq", groups="language", predictions="own_language", checkpoint="best")
+        rows.append(row("uniq", group, "test@best", len(own), number, sign))
+    return [*rows, _fitted("total", "test@best", from_mean(mixed(found, shares)[0]), number)]
+
+
+def mixed(by_language: Mapping[str, np.ndarray], shares: Mapping[str, float]) -> np.ndarray:
+    """Mean losses of a text in several languages from those of each; a language without a share has no part in it."""
+    return sum(share * by_language[name] for name, share in shares.items() if share)
+
+
+def _fitted(group: str, split: str, value: float, n: int) -> dict:
+    return row(FITTED, group, split, value, n, signature(FITTED, groups="language", languages="as_in_training"))
 
 
 def gradient_ratios(path: Path, types: int) -> tuple[list[dict], dict[str, np.ndarray]]:

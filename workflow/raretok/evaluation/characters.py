@@ -34,13 +34,15 @@ class Settings:
 
     batch_size: blocks of the model's context that make a batch. drop_incomplete: leave out the last batch
     when it is not full (the author's way); otherwise every character but the first is predicted. examples:
-    how many next-token distributions are kept for figures. neighbours: nearest tokens kept of each.
+    how many next-token distributions are kept for figures. neighbours: nearest tokens kept of each. fit_temperature:
+    fit one temperature to the validation text and measure the test text at it, which the corpus must have.
     """
 
     batch_size: int = 12
     drop_incomplete: bool = True
     examples: int = 64
     neighbours: int = 3
+    fit_temperature: bool = False
 
     def __post_init__(self):
         for name, least in (("batch_size", 1), ("examples", 0), ("neighbours", 1)):
@@ -51,7 +53,10 @@ class Settings:
 
 @dataclass(frozen=True)
 class Scores:
-    """Statistics of N positions (four arrays of N), the sweep's sums (200), P examples and their targets."""
+    """Statistics of N positions (four arrays of N), the sweep's sums (200), P examples and their targets.
+
+    predicted: the likeliest type of each position, N.
+    """
 
     nll: np.ndarray
     ranks: np.ndarray
@@ -60,6 +65,7 @@ class Scores:
     sweep: np.ndarray
     examples: np.ndarray
     example_targets: np.ndarray
+    predicted: np.ndarray
 
 
 def scored_positions(length: int, context: int, settings: Settings) -> int:
@@ -88,7 +94,7 @@ def score(model: torch.nn.Module, ids: np.ndarray, context: int, settings: Setti
     ids = torch.from_numpy(np.asarray(ids[: count + 1], dtype=np.int64)).to(device)
     inputs, targets = ids[:-1], ids[1:]
     wanted = np.unique(np.linspace(0, count - 1, min(settings.examples, count)).round().astype(np.int64))
-    kept, sums = [], np.zeros(GRID)
+    kept, sums, likeliest = [], np.zeros(GRID), []
     examples = []
     with torch.inference_mode():
         for start, stop, width in _chunks(count, context):
@@ -97,11 +103,13 @@ def score(model: torch.nn.Module, ids: np.ndarray, context: int, settings: Setti
             nll = negative_log_likelihood(logits, goal)
             columns = (nll, ranking.target_ranks(logits, goal), target_probability(nll), tail_mass(logits))
             kept.append([column.cpu().numpy() for column in columns])
+            likeliest.append(logits.argmax(1).cpu().numpy())
             sums += sweep(logits, goal)
             here = wanted[(wanted >= start) & (wanted < stop)] - start
             examples.append(logits[torch.from_numpy(here).to(device)].double().softmax(1).float().cpu().numpy())
     columns = [np.concatenate(column) for column in zip(*kept, strict=True)]
-    return Scores(*columns, sums, np.concatenate(examples), targets.cpu().numpy()[wanted])
+    kept_examples = np.concatenate(examples), targets.cpu().numpy()[wanted]
+    return Scores(*columns, sums, *kept_examples, np.concatenate(likeliest))
 
 
 def _chunks(count: int, context: int):

@@ -77,7 +77,12 @@ def main(arguments: argparse.Namespace) -> None:
         save = np.savez_compressed
     else:
         rows, arrays = character_run.evaluate_run(
-            arguments.run_folder, model, corpus, character_run.parse(settings), device
+            arguments.run_folder,
+            model,
+            corpus,
+            character_run.parse(settings),
+            device,
+            training["settings"].get("corpus", {}).get("low_resource_probability"),
         )
         save = np.savez
     name_average(rows, training)

@@ -22,10 +22,13 @@ from raretok.evaluation.scores import Scores, score
 from raretok.evaluation.separability import separability
 from raretok.evaluation.signature import signature
 from raretok.evaluation.similarity import mean_cosine, mean_cosine_between, mean_inner_product
+from raretok.evaluation.temperature import FITTED, Tempered, fit, temperature_row
 from raretok.evaluation.word_similarity import word_similarity
 
 # The first and second group together, of the first set of groups (inventory, A23).
 NONRARE = "nonrare"
+# Tokens of the validation text that a temperature is fitted on.
+FIT_TOKENS = 32768
 
 
 def data_rows(corpus, groups: list[Groups]) -> list[dict]:
@@ -78,6 +81,25 @@ def text_rows(
         rows += score_rows(metric, scores, targets, groups, f"{split}@{checkpoint}", fields)
         plain = scores if predict else plain
     return rows, plain
+
+
+def fitted_rows(model: torch.nn.Module, corpus, groups: list[Groups], settings, device: str) -> list[dict]:
+    """Perplexities of the validation and test text, blocks without context, at the temperature that fits the former.
+
+    It is fitted on its first FIT_TOKENS, since that scores them about fifteen times.
+    """
+    texts = {split: np.asarray(corpus.tokens(split), dtype=np.int64) for split in ("valid", "test")}
+
+    def scored(tokens, temperature):
+        return score(Tempered(model, temperature), tokens, settings.block, 0, END, device, predict=False)
+
+    part = texts["valid"][:FIT_TOKENS]
+    temperature = fit(lambda value: float(scored(part, value).nll.mean()))
+    rows = [temperature_row(temperature, len(part))]
+    for split, tokens in texts.items():
+        fields = {"block": settings.block, "temperature": "fitted", "checkpoint": "best"}
+        rows += score_rows(FITTED, scored(tokens, temperature), tokens, groups, f"{split}@best", fields)
+    return rows
 
 
 def score_rows(

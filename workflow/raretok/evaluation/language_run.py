@@ -80,6 +80,8 @@ def evaluate_run(
                 model, corpus, codec, model_settings["context"], settings, device
             )
             rows, arrays = rows + more_rows, arrays | more_arrays
+            if settings.fit_temperature:
+                rows += language.fitted_rows(model, corpus, groups, settings, device)
     arrays |= measure_snapshots(folder / "snapshots.safetensors", groups[0])
     return rows, arrays | observed(folder / "observations.npz")
 

@@ -33,7 +33,8 @@ class LanguageSettings:
     is that of arrays and of numbers with one set. block: tokens read at a time, of which the first `window` are
     context only in the published perplexity. neighbours: k. queries: words whose neighbours are kept, or
     {rare: n} for n types of the rare group. word_similarity: names of sets of pairs (what their values mean is the
-    workflow's; files come as arguments).
+    workflow's; files come as arguments). fit_temperature: fit a temperature to the validation text, and measure both
+    texts at it.
     """
 
     groups: tuple[dict, ...]
@@ -43,6 +44,7 @@ class LanguageSettings:
     neighbours: int = 5
     queries: tuple[str, ...] | dict = ()
     word_similarity: Mapping = field(default_factory=dict)
+    fit_temperature: bool = False
 
     def __post_init__(self):
         whole("block", self.block, 1)

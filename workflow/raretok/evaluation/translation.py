@@ -22,12 +22,13 @@ from raretok.evaluation.calibration import calibrate, log_frequencies
 from raretok.evaluation.co_occurrences import count
 from raretok.evaluation.decoding import Decoding
 from raretok.evaluation.frequency_rank import query_cosines, rank_correlations
-from raretok.evaluation.grouping import Groups
+from raretok.evaluation.grouping import Groups, distinct
 from raretok.evaluation.languages import language_of, other_language_share
-from raretok.evaluation.pair_scores import PairScores
+from raretok.evaluation.pair_scores import PairScores, score_pairs
 from raretok.evaluation.rows import row
 from raretok.evaluation.scores import Scores
 from raretok.evaluation.signature import signature
+from raretok.evaluation.temperature import FITTED, Tempered, fit, temperature_row
 from raretok.evaluation.word_f1 import training_frequencies, word_f1
 
 
@@ -35,6 +36,35 @@ def score_rows(scores: PairScores, groups: Sequence[Groups], split: str) -> list
     """Perplexity of the target side by group, true words before every token."""
     fields = {"teacher": "forced", "skipped_pairs": scores.skipped, "checkpoint": split.partition("@")[2]}
     return language.score_rows("perplexity", Scores(scores.nll, None), scores.targets, groups, split, fields)
+
+
+def fitted_rows(model, pairs: Mapping, groups: Sequence[Groups], context: int, device: str) -> list[dict]:
+    """Perplexities of the validation and test text at the temperature that fits the former; pairs: by split."""
+
+    def scored(split, temperature):
+        return score_pairs(Tempered(model, temperature), pairs[split], context, device)
+
+    temperature = fit(lambda value: float(scored("valid", value).nll.mean()))
+    rows = [temperature_row(temperature, len(scored("valid", 1.0).nll))]
+    for split in ("valid", "test"):
+        scores, fields = (
+            scored(split, temperature),
+            {"teacher": "forced", "temperature": "fitted", "checkpoint": "best"},
+        )
+        plain = Scores(scores.nll, None)
+        rows += language.score_rows(FITTED, plain, scores.targets, groups, f"{split}@best", fields)
+    return rows
+
+
+def used_rows(translated: Sequence[Sequence[int]], groups: Groups, split: str) -> list[dict]:
+    """Uniq of translations: how many different types they use (ids of each sentence), by group and in all."""
+    ids = np.concatenate([np.asarray(sentence, dtype=np.int64) for sentence in translated])
+    sign = signature("uniq", groups=groups.rule, of="translations", checkpoint=split.partition("@")[2])
+    labels = (*groups.labels, "total")
+    return [
+        row("uniq", label, split, value, len(ids), sign)
+        for label, value in zip(labels, distinct(ids, groups), strict=True)
+    ]
 
 
 def translation_rows(
@@ -125,6 +155,9 @@ def observed_rows(observed: Mapping[str, np.ndarray], counts: np.ndarray) -> lis
         name = "" if group == "step" else group
         n = len(observed["divergence.steps"])
         rows.append(row(metric, name, "train", value, n, signature(metric, unit="updates" if not name else "nats")))
+    for group, value in bias_record.divergence_at_start(observed).items():
+        sign = signature("divergence_at_start", unit="nats")
+        rows.append(row("divergence_at_start", group, "train", value, 1, sign))
     for name, values in bias_record.bias_changes(observed, counts).items():
         metric = f"output_bias_{name}"
         n = len(observed[f"output_bias.{name}"])

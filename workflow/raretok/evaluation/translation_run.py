@@ -71,11 +71,13 @@ def evaluate_run(
         if checkpoint == "best":
             valid = score_pairs(model, pairs["valid"], context, device)
             found.rows += translation.score_rows(valid, groups, "valid@best")
+            if settings.fit_temperature:
+                found.rows += translation.fitted_rows(model, pairs, groups, context, device)
             if settings.calibration_bins and len(scores.nll):
                 found.add(translation.calibration_rows(scores, corpus.counts, settings.calibration_bins))
             frequencies = translation.target_frequencies(corpus) if settings.f1_buckets else Counter()
             for split in splits:
-                rows, hypotheses[split] = translate_split(model, pairs[split], codec, settings, frequencies)
+                rows, hypotheses[split] = translate_split(model, pairs[split], codec, settings, frequencies, groups)
                 found.rows += rows
             found.add(language.neighbour_rows(model.output_weight, weights, groups[0], queries, known, settings))
             neighbours = found.arrays["best.neighbours"]
@@ -100,15 +102,18 @@ class Found:
 
 
 def translate_split(
-    model: torch.nn.Module, pairs, codec, settings: TranslationSettings, frequencies: Counter
+    model: torch.nn.Module, pairs, codec, settings: TranslationSettings, frequencies: Counter, groups: list
 ) -> tuple[list[dict], list[str]]:
     """Rows of the translations of one split by the best checkpoint, and their plain lines.
 
-    codec: of the corpus. frequencies: of words in the training text, where settings ask for F1 by them.
+    codec: of the corpus. frequencies: of words in the training text, where settings ask for F1 by them. groups: by
+    which the types that translations use are counted, where settings ask for a fitted temperature.
     """
     decoding, split = Decoding(settings.beam, settings.length_exponent), f"{pairs.split}@best"
     ids = decode(model, pairs, decoding)
     rows, texts = translation.translation_rows(ids, pairs, codec, decoding, split, settings.tokenised_bleu)
+    if settings.fit_temperature:
+        rows += translation.used_rows(ids, groups[0], split)
     if settings.f1_buckets:
         rows += translation.f1_rows(texts, pairs.texts("target"), frequencies, settings.f1_buckets, split)
     return rows, texts

@@ -17,6 +17,8 @@ class TranslationSettings:
     alignment: AlignSim, which needs the corpus's links. alc: updates over which the area under the learning curve is
     taken, beside the whole training's. calibration_bins: of unigram log frequency; 0: no calibration. f1_buckets:
     least training counts of buckets of words; empty: no F1. domains: translate the corpus's other domains too.
+    fit_temperature: fit a temperature to the validation text, measure both texts at it, and count the types that the
+    translations use.
     """
 
     groups: tuple[dict, ...]
@@ -30,6 +32,7 @@ class TranslationSettings:
     calibration_bins: int = 0
     f1_buckets: tuple[int, ...] = ()
     domains: bool = False
+    fit_temperature: bool = False
 
     def __post_init__(self):
         check_groups(self.groups)
@@ -38,7 +41,7 @@ class TranslationSettings:
         whole("neighbours", self.neighbours, 1)
         whole("calibration_bins", self.calibration_bins, 0)
         number("length_exponent", self.length_exponent, 0)
-        for name in ("tokenised_bleu", "alignment", "domains"):
+        for name in ("tokenised_bleu", "alignment", "domains", "fit_temperature"):
             if not isinstance(getattr(self, name), bool):
                 raise UserError(f"evaluation.{name} is {getattr(self, name)!r}; it must be true or false")
         for name, least in (("alc", 1), ("f1_buckets", 0)):

@@ -14,7 +14,11 @@ from torch.utils.checkpoint import checkpoint
 from raretok.errors import UserError
 from raretok.models.layers import Block, sinusoidal_table
 
-CHOICES = {"positions": ("learned", "sinusoidal"), "linear_init": ("normal", "xavier")}
+CHOICES = {
+    "positions": ("learned", "sinusoidal"),
+    "linear_init": ("normal", "xavier"),
+    "output_bias": (None, "zero", "unigram"),
+}
 
 
 @dataclass(frozen=True)
@@ -28,7 +32,8 @@ class DecoderConfig:
     embeddings are multiplied by sqrt(width) before positions are added. init_std: of every embedding, and of
     every matrix where linear_init is `normal`; projections into the residual stream then get
     init_std / sqrt(2 layers), as GPT-2. linear_init `xavier`: matrices as fairseq's, uniform within
-    sqrt(6 / (inputs + outputs)), queries, keys and values each within 1 / sqrt(2) of that.
+    sqrt(6 / (inputs + outputs)), queries, keys and values each within 1 / sqrt(2) of that. output_bias: None, or where
+    `set_output_bias` lets it start: `zero` or `unigram`, as an encoder-decoder's (natural_bias, 4.1).
     """
 
     vocabulary: int
@@ -44,11 +49,12 @@ class DecoderConfig:
     positions: str = "learned"
     scale_embedding: bool = False
     linear_init: str = "normal"
+    output_bias: str | None = None
 
     def __post_init__(self):
         for key, known in CHOICES.items():
             if getattr(self, key) not in known:
-                raise UserError(f"model.{key} is {getattr(self, key)!r}; it can be {' or '.join(known)}")
+                raise UserError(f"model.{key} is {getattr(self, key)!r}; it can be {' or '.join(map(str, known))}")
         if self.positions == "sinusoidal" and self.width < 4:
             raise UserError(f"model.width is {self.width}; sinusoidal positions need at least 4")
         if self.width % self.heads:
@@ -59,11 +65,10 @@ class Decoder(nn.Module):
     """Token ids (B x T) to hidden vectors (B x T x d); `logits` turns those into B x T x V.
 
     checkpoint_activations: keep only what enters each block, and compute the rest again in the backward pass; same
-    numbers, less memory. output_bias: of the logits, V, or None (these models have none).
+    numbers, less memory. output_bias: of the logits, V, trained, 0 until `set_output_bias`; None for a model without.
     """
 
     checkpoint_activations = False
-    output_bias: torch.Tensor | None = None
 
     def __init__(self, config: DecoderConfig, seed: int | None = None):
         """Initialise from `seed` (none: leave that to whoever loads weights).
@@ -86,6 +91,8 @@ class Decoder(nn.Module):
         self.final_norm = nn.LayerNorm(config.width, bias=config.bias)
         if not config.tied:
             self.output_embedding = nn.Parameter(torch.empty(config.vocabulary, config.width))
+        bias = None if config.output_bias is None else nn.Parameter(torch.zeros(config.vocabulary))
+        self.register_parameter("output_bias", bias)
         if seed is not None:
             self.initialise(seed)
 
@@ -131,6 +138,17 @@ class Decoder(nn.Module):
             # Three square matrices in one, each with fairseq's gain of 1 / sqrt(2).
             return math.sqrt(6 / (2 * inputs)) / math.sqrt(2)
         return math.sqrt(6 / (inputs + outputs))
+
+    @torch.no_grad()
+    def set_output_bias(self, log_unigram: torch.Tensor, outside: torch.Tensor | None = None) -> None:
+        """Start the output bias from the log probabilities of the training's targets, V, where config says so.
+
+        outside: of another text; a decoder's config knows none. Raises ValueError for another number of types.
+        """
+        if log_unigram.shape != (self.config.vocabulary,):
+            raise ValueError(f"log_unigram has shape {tuple(log_unigram.shape)}, not ({self.config.vocabulary},)")
+        if self.config.output_bias == "unigram":
+            self.output_bias.copy_(log_unigram)
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
         """Hidden vectors after the final norm, B x T x d, of ids B x T."""

@@ -27,7 +27,7 @@ def main(arguments: argparse.Namespace) -> None:
     if arguments.measured:
         print("\n".join(in_one_line(row) for row in rows_of(arguments.measured)))
         return
-    table = wiring.load(choices.config_of(arguments) | {"recorded": False}, arguments.root)
+    table = wiring.load(choices.config_of(arguments) | {"recorded": False, "finished": False}, arguments.root)
     throughput = speeds.load(arguments.root)
     machines = [throughput.machine(name) for name in arguments.device or ()] or default_machines(throughput)
     costs = costs_of(table)

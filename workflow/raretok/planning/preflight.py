@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     """Check and print; UserError where something is in the way."""
-    table = wiring.load(choices.config_of(arguments) | {"recorded": False}, arguments.root)
+    table = wiring.load(choices.config_of(arguments) | {"recorded": False, "finished": False}, arguments.root)
     costs = [cost for cost in costs_of(table) if _is_due(cost, table, arguments)]
     files = _files(table, costs, arguments)
     throughput = speeds.load(arguments.root)

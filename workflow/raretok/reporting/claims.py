@@ -3,25 +3,31 @@
 A claim's effect is its slack (predicates.py) averaged over seeds, each seed against itself: methods of one
 seed saw the same batches. The interval is the 95% t interval over seeds; it says how far another seed would
 move the result, not how far another validation text would.
+
+`alone` is the verdict that the interval gives a claim by itself. Of the many claims of one paper some would hold
+by chance, so `verdict` is what stands after Holm's correction of the p values (t tests over seeds) of all its claims
+that have one. Claims without training seeds (proofs, numbers of the data or of fixed weights) have none, and stay.
 """
 
 import argparse
-import csv
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from raretok.files import atomic_path
 from raretok.reporting.definition import Definition, parse_definition
 from raretok.reporting.intervals import t_interval
 from raretok.reporting.named import agg, agps, natural_bias, stop_jostling
-from raretok.reporting.named.evidence import Evidence, Partial
-from raretok.reporting.predicates import Missing, Truth, evaluate
-from raretok.reporting.results import Printed, Results, printed_numbers, read_published, read_results
-from raretok.reporting.table_claims import left_out_groups, of_this_scale, table_truths
+from raretok.reporting.named.evidence import Cases, Evidence, Partial
+from raretok.reporting.predicates import Missing, Truth
+from raretok.reporting.results import Results, printed_numbers, read_published, read_results
+from raretok.reporting.rows import csv_number, write_rows
+from raretok.reporting.significance import LEVEL, holm, two_sided_p
+from raretok.reporting.table_claims import left_out_groups, of_this_scale, printed_truth, table_truths
 
 CLAIMS = agg.CLAIMS | agps.CLAIMS | natural_bias.CLAIMS | stop_jostling.CLAIMS
 BESIDE = agg.BESIDE | agps.BESIDE
+# What is said of a verdict that does not stand after the correction: the verdict, how many claims were tested.
+ALONE = "alone it would be {}, but not after Holm's correction for the {} claims of the paper that have a p"
 COLUMNS = [
     "paper",
     "id",
@@ -35,6 +41,9 @@ COLUMNS = [
     "seeds",
     "verdict",
     "note",
+    "p",
+    "p_holm",
+    "alone",
 ]
 
 
@@ -54,48 +63,44 @@ def main(arguments: argparse.Namespace) -> None:
         for text in arguments.definitions
         for row in judge_paper(parse_definition(text), results, arguments.published)
     ]
-    with (
-        atomic_path(arguments.output) as temporary,
-        open(temporary, "w", encoding="utf-8", newline="") as file,
-    ):
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    write_rows(arguments.output, COLUMNS, rows)
 
 
 def judge_paper(definition: Definition, results: Results, published: Path) -> list[dict]:
     """One row of claims.csv for each claim of the paper, in the order of config/published/claims.csv."""
     printed = printed_numbers(published, definition.paper)
-    rows = []
     claims = read_published(published, "claims", definition.paper)
     evidence = Evidence(definition, results, printed, dict(zip(claims["id"], claims["predicate"], strict=True)))
-    for claim in claims.itertuples():
-        finding = (judge_table if claim.kind == "table" else judge_named)(claim, evidence)
-        notes = [_own_note(claim), finding.note]
-        if not definition.comparable:
-            notes.append(definition.scale_note())
-        rows.append(
-            {
-                "paper": definition.paper,
-                "id": claim.id,
-                "predicate": claim.predicate,
-                "where": claim.where,
-                "kind": claim.kind,
-                "published": _number(finding.published),
-                "effect": _number(finding.effect),
-                "lower": _number(finding.lower),
-                "upper": _number(finding.upper),
-                "seeds": finding.seeds,
-                "verdict": finding.verdict,
-                "note": "; ".join(filter(None, notes)),
-            }
-        )
-    return rows
+    found = [(judge_table if claim.kind == "table" else judge_named)(claim, evidence) for claim in claims.itertuples()]
+    scale = "" if definition.comparable else definition.scale_note()
+    return [
+        {
+            "paper": definition.paper,
+            "id": claim.id,
+            "predicate": claim.predicate,
+            "where": claim.where,
+            "kind": claim.kind,
+            "published": csv_number(finding.published),
+            "effect": csv_number(finding.effect),
+            "lower": csv_number(finding.lower),
+            "upper": csv_number(finding.upper),
+            "seeds": finding.seeds,
+            "verdict": finding.verdict,
+            "note": "; ".join(filter(None, [_own_note(claim), finding.note, scale])),
+            "p": csv_number(finding.p),
+            "p_holm": csv_number(finding.p_holm),
+            "alone": alone.verdict,
+        }
+        for claim, alone, finding in zip(claims.itertuples(), found, corrected(found), strict=True)
+    ]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What was found about a claim. `published`: the slack on the printed numbers, where they decide it."""
+    """What was found about a claim. `published`: the slack on the printed numbers, where they decide it.
+
+    p, p_holm: of a t test over seeds, by itself and after the correction for the paper's claims; None for no test.
+    """
 
     verdict: str
     published: float | None = None
@@ -104,15 +109,31 @@ class Finding:
     upper: float | None = None
     seeds: int = 0
     note: str = ""
+    p: float | None = None
+    p_holm: float | None = None
+
+
+def corrected(findings: list[Finding]) -> list[Finding]:
+    """The findings on one paper's claims after Holm's correction for all of them that have a p value."""
+    tested = [place for place, finding in enumerate(findings) if finding.p is not None]
+    after = list(findings)
+    for place, p in zip(tested, holm([findings[place].p for place in tested]), strict=True):
+        finding = replace(findings[place], p_holm=p)
+        if p >= LEVEL and finding.verdict != "inconclusive":
+            note = "; ".join(filter(None, [finding.note, ALONE.format(finding.verdict, len(tested))]))
+            finding = replace(finding, verdict="inconclusive", note=note)
+        after[place] = finding
+    return after
 
 
 def judge(truths: dict[int, Truth], published: float | None, note: str, exact: bool = False) -> Finding:
-    """The verdict on a claim whose truth is known per seed.
+    """The verdict on a claim by itself, whose truth is known per seed.
 
     `exact`: the value has no seed (weights that someone else trained), so that it is its own interval. Of data sets of
     which some were not run, truths decide nothing.
     """
-    effect, lower, upper = t_interval([truth.slack for truth in truths.values()])
+    slacks = [truth.slack for truth in truths.values()]
+    effect, lower, upper = t_interval(slacks)
     if exact:
         lower = upper = effect
     holds = [truth.holds for truth in truths.values()]
@@ -126,12 +147,13 @@ def judge(truths: dict[int, Truth], published: float | None, note: str, exact: b
     else:
         verdict = "inconclusive"
     seeds = 0 if exact else len(truths)
-    return Finding(verdict, published, effect, lower, upper, seeds, note)
+    p = None if exact or isinstance(truths, Partial | Cases) else two_sided_p(slacks)
+    return Finding(verdict, published, effect, lower, upper, seeds, note, p)
 
 
 def judge_table(claim, evidence: Evidence) -> Finding:
     """The verdict on a claim about numbers of tables."""
-    published = evaluate(claim.predicate, _printed_lookup(evidence.printed)).slack
+    published = printed_truth(claim.predicate, evidence.printed).slack
     try:
         truths, seeded = table_truths(claim.predicate, evidence.definition, evidence.results)
     except Missing as missing:
@@ -164,13 +186,6 @@ def judge_named(claim, evidence: Evidence) -> Finding:
     return judge(truths, published, note)
 
 
-def _printed_lookup(printed: dict[tuple, Printed]):
-    def look_up(table, row, column, group=""):
-        return printed[table, row, column, group].value
-
-    return look_up
-
-
 def _own_note(claim) -> str:
     """The inventory's note on a claim, with a word on the printed numbers where they refute it."""
     if claim.holds_on_printed_numbers != "no":
@@ -180,7 +195,3 @@ def _own_note(claim) -> str:
     if re.search(r"\bfails\b", claim.note):
         return re.sub(r"\bfails\b", refuted, claim.note, count=1)
     return "; ".join(filter(None, [refuted, claim.note]))
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value + 0.0:.6g}"  # + 0.0: no minus before a zero

@@ -56,7 +56,10 @@ class Method:
 
 @dataclass(frozen=True)
 class Definition:
-    """A paper at one scale. `comparable`: whether a difference to the printed numbers means anything here."""
+    """A paper at one scale. `comparable`: whether a difference to the printed numbers means anything here.
+
+    printed: whether there are any printed numbers at all.
+    """
 
     paper: str
     title: str
@@ -68,16 +71,22 @@ class Definition:
     figures: dict[str, dict]
     gpt2: dict
     settings: dict[str, dict]  # experiment: its resolved settings, without any method's overrides
+    headline: dict  # what the README shows: table, methods, columns, groups, figure
+    printed: bool = True
 
     def heading(self, item: str) -> str:
         """The title of a table or figure, with the scale in it."""
         entry = self.tables.get(item) or self.figures[item]
         kind, number = ("Table", "table") if item in self.tables else ("Figure", "figure")
+        if entry.get("kind") == "readings":
+            kind, number = "Readings", "readings-"
         return f"{kind} {item.removeprefix(number)}. {entry['title']} ({self.scale_note()})"
 
     def scale_note(self) -> str:
         """The scale, and a warning where its numbers must not be held against the paper's."""
-        return self.scale_title if self.comparable else f"{self.scale_title}; not comparable with the paper"
+        if self.comparable or not self.printed:
+            return self.scale_title
+        return f"{self.scale_title}; not comparable with the paper"
 
     def method(self, name: str) -> Method:
         """The method `name`; raises UserError where an item names one that the paper does not have."""
@@ -162,6 +171,8 @@ def parse_definition(text: str) -> Definition:
             figures=raw.get("figures", {}),
             gpt2=raw.get("gpt2", {}),
             settings=raw.get("settings", {}),
+            headline=raw.get("headline", {}),
+            printed=raw.get("printed", True),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(

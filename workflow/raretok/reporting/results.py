@@ -55,6 +55,11 @@ class Printed(NamedTuple):
     note: str
     reference: float | None = None
 
+    @property
+    def meant(self) -> float:
+        """What ours is held against: the reference where the print slipped, else the printed value."""
+        return self.value if self.reference is None else self.reference
+
 
 class Spread(NamedTuple):
     """Mean over seeds, their sample standard deviation (None for one seed or an infinite value), seeds."""

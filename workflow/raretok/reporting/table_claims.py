@@ -5,7 +5,7 @@ import re
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.generated_table import UNIQ, metric_group
 from raretok.reporting.predicates import Missing, Truth, evaluate
-from raretok.reporting.results import Results, gpt2_values
+from raretok.reporting.results import Printed, Results, gpt2_values
 from raretok.reporting.table_kinds import data_value, measured_at
 
 # The values that a loop of a predicate runs over: `in ('base','big')`.
@@ -29,6 +29,11 @@ def table_truths(predicate: str, definition: Definition, results: Results) -> tu
         for seed in (common_seeds(seeded) if seeded else [0])
     }
     return truths, bool(seeded)
+
+
+def printed_truth(predicate: str, printed: dict[tuple, Printed]) -> Truth:
+    """The truth of a predicate on the paper's own numbers."""
+    return evaluate(predicate, lambda table, row, column, group="": printed[table, row, column, group].value)
 
 
 def of_this_scale(predicate: str, definition: Definition) -> str:

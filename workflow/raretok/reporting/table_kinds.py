@@ -25,7 +25,7 @@ NOTES_ON_CHECKPOINT = {"last": "weights after the last step, not the best by val
 DERIVED = {"alpha": "alpha", "memory": "K", "i_r": "i_r", "mu_1": "mu_1", "mu_2": "mu_2"}
 
 # Which values are better, of metrics that a paper does not print.
-DIRECTIONS = {"bleu": "up", "chrf": "up"}
+DIRECTIONS = {"bleu": "up", "chrf": "up", "alc_bleu": "up", "best_validation_bleu": "up"}
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,8 @@ class Cell:
     """One row of a table's csv, and how it is shown.
 
     block: the heading of a further grid that it is in. reading: what all rows of that grid have in their bracket,
-    which the heading says. remarks: what of the note a reader of the whole table must see.
+    which the heading says. remarks: what of the note a reader of the whole table must see. interval: 95% bounds of
+    `value`, where it is a difference.
     """
 
     row: str
@@ -51,6 +52,7 @@ class Cell:
     best: bool = False
     block: str = ""
     reading: str = ""
+    interval: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -87,12 +89,7 @@ def metric_cells(definition: Definition, item: str, results: Results, published:
 
 def _grid_cells(definition: Definition, item: str, results: Results, printed: dict, grid: Grid) -> list[Cell]:
     entry = definition.entry("tables", item)
-    places = [
-        (group, column, how)
-        for group in groups_of(entry)
-        for column, how in grid.columns.items()
-        if group in how.get("groups", [group])
-    ]
+    places = places_of(entry, grid.columns)
     cells = []
     for name in entry["methods"]:
         method = definition.method(name)
@@ -114,13 +111,23 @@ def groups_of(entry: dict) -> list[str]:
     return entry.get("groups") or list(entry.get("experiments", {})) or [""]
 
 
+def places_of(entry: dict, columns: dict[str, dict]) -> list[tuple[str, str, dict]]:
+    """(group, column, how it is measured) of every place in a row of a `kind: metrics` table, in order."""
+    return [
+        (group, column, how)
+        for group in groups_of(entry)
+        for column, how in columns.items()
+        if group in how.get("groups", [group])
+    ]
+
+
 def measured_at(
     results: Results, entry: dict, method: Method, how: dict, group: str, grid: Grid | None = None
 ) -> dict[int, float]:
     """Values by seed of what a table shows of a method in a column (`how`) and group, empty where it was not run.
 
-    Where the table compares experiments, the group is one of them, and the number that of all types together: what
-    is measured of groups of types has it as `total`.
+    Where the table compares experiments, the group is one of them, and the number that of `group` in `how`, or of all
+    types together: what is measured of groups of types has it as `total`.
     """
     grid = grid or Grid(columns={})
     where = {"checkpoint": grid.checkpoint, "split": how.get("split")}
@@ -128,7 +135,8 @@ def measured_at(
     if group not in compared:
         return results.per_seed(method, how["metric"], grid.group(group), **where)
     method = method.within(compared[group])
-    whole = (results.per_seed(method, how["metric"], name, **where) for name in ("", "total"))
+    wanted = [how["group"]] if "group" in how else ["", "total"]
+    whole = (results.per_seed(method, how["metric"], name, **where) for name in wanted)
     return next(filter(None, whole), {})
 
 
@@ -171,7 +179,7 @@ def _metric_cell(
         printed.note if printed and not grid.title and not printed.note.startswith("repeats") else "",
         missing if missing != NOT_RUN else "",
         derived if not grid.title else "",
-        _corpus_remark(definition, view.experiment) if not grid.title else "",
+        corpus_remark(definition, view.experiment) if not grid.title else "",
     ]
     reading = ", ".join(filter(None, [method.reading, grid.reading]))
     return Cell(
@@ -192,7 +200,7 @@ def _metric_cell(
     )
 
 
-def _corpus_remark(definition: Definition, experiment: str) -> str:
+def corpus_remark(definition: Definition, experiment: str) -> str:
     """What a scaled translation is of, whose direction may be another; nothing at the paper's scale."""
     translates = "beam" in definition.settings.get(experiment, {}).get("evaluation", {})
     return "" if definition.comparable or not translates else f"text of {corpus_title(definition.corpus(experiment))}"
@@ -272,8 +280,7 @@ def difference(definition: Definition, value: float | None, printed: Printed | N
     """Ours minus the paper's (its reference's, where the print slipped), where that is meaningful and finite."""
     if not definition.comparable or value is None or printed is None:
         return None
-    theirs = printed.value if printed.reference is None else printed.reference
-    return value - theirs if math.isfinite(value) and math.isfinite(theirs) else None
+    return value - printed.meant if math.isfinite(value) and math.isfinite(printed.meant) else None
 
 
 def blocks(cells: list[Cell]) -> Iterator[tuple[str, list[Cell]]]:

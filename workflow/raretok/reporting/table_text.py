@@ -17,12 +17,16 @@ READINGS = "[bracket]: a further reading of the printed row of the same name, be
 
 
 def number(cell: Cell) -> str:
-    """A cell's own value as shown; an en dash where there is none."""
+    """A cell's own value as shown, with its interval; an en dash where there is none."""
     if cell.value is None:
         return "–"
     if isinstance(cell.value, str):
         return cell.value
-    return format(cell.value, cell.format) if math.isfinite(cell.value) else "inf"
+    own = format(cell.value, cell.format) if math.isfinite(cell.value) else "inf"
+    if cell.interval is None:
+        return own
+    lower, upper = (format(bound, cell.format) for bound in cell.interval)
+    return f"{own} [{lower}, {upper}]"
 
 
 def shortened(text: str, characters: int) -> str:
@@ -42,9 +46,13 @@ def legend(definition: Definition, cells: list[Cell]) -> list[str]:
     seeds = max((cell.seeds for cell in cells), default=0)
     sentences = []
     if any(cell.spread is not None for cell in cells):
-        sentences.append(f"Mean ± sample standard deviation over {seeds} seeds.")
+        alike = all(cell.seeds in (0, seeds) for cell in cells)
+        over = f"{seeds} seeds" if alike else f"the row's seeds, {seeds} at most; a number without ± is of one seed"
+        sentences.append(f"Mean ± sample standard deviation over {over}.")
     elif any(cell.seeds for cell in cells):
         sentences.append("One seed." if seeds == 1 else f"First of {seeds} seeds.")
+    if any(cell.interval for cell in cells):
+        sentences.append("a - b: mean of the differences, seed by seed, with their 95% t interval in brackets.")
     printed = any(cell.published for cell in cells)
     if printed:
         sentences.append("In parentheses: the paper's value.")
@@ -58,7 +66,7 @@ def legend(definition: Definition, cells: list[Cell]) -> list[str]:
         sentences.append(f"{OTHER}: a token of the other language, which has the larger share of it.")
     if any(cell.value is None for cell in cells):
         sentences.append("–: not run or not defined.")
-    if not definition.comparable:
+    if not definition.comparable and definition.printed:
         sentences.append("This scale's numbers must not be compared with the paper's.")
     return sentences
 
@@ -89,7 +97,7 @@ def markdown(definition: Definition, item: str, cells: list[Cell], sentences: Se
     for heading, block in blocks(cells):
         if heading:
             parts.append(f"#### {heading} ({definition.scale_title})")
-        parts.append(_markdown_grid(under_heading(block)))
+        parts.append(markdown_grid(under_heading(block)))
     parts.append(" ".join(legend(definition, cells)))
     notes = remarks(cells)
     if notes:
@@ -107,7 +115,8 @@ def under_heading(cells: list[Cell]) -> list[Cell]:
     ]
 
 
-def _markdown_grid(cells: list[Cell]) -> str:
+def markdown_grid(cells: list[Cell]) -> str:
+    """Cells of one grid as a Markdown table, without heading and legend."""
     columns, rows, groups = axes(cells)
     lines = ["| " + " | ".join(["", *([""] if groups else []), *map(_markdown, columns)]) + " |"]
     prose = prose_columns(cells)
@@ -135,9 +144,16 @@ def _markdown(text: str) -> str:
 
 
 def latex(definition: Definition, item: str, cells: list[Cell], sentences: Sequence[str] = ()) -> str:
-    """The main table as a LaTeX float, `sentences` in its caption; needs the packages booktabs and graphicx."""
-    cells = next(iter(blocks(cells)))[1] if cells else cells
-    columns, rows, groups = axes(cells)
+    """The main table as a LaTeX float, `sentences` in its caption; needs the packages booktabs and graphicx.
+
+    Of a table whose grids are of equal rank, all of them, one below the other.
+    """
+    grids = list(blocks(cells))
+    if grids and not grids[0][0]:
+        grids = grids[:1]
+    # The widest grid has its columns in their order.
+    cells = [cell for _, grid in sorted(grids, key=lambda grid: -len(axes(grid[1])[0])) for cell in grid]
+    columns, _, groups = axes(cells)
     prose = prose_columns(cells)
     sides = "".join("p{10cm}" if column in prose else "r" for column in columns)
     lines = [
@@ -152,11 +168,16 @@ def latex(definition: Definition, item: str, cells: list[Cell], sentences: Seque
         f"\\begin{{tabular}}{{{'ll' if groups else 'l'}{sides}}}",
         "\\toprule",
         " & ".join(["", *([""] if groups else []), *map(_latex, columns)]) + " \\\\",
-        "\\midrule",
     ]
-    for (row, group), found, first in rows:
-        head = [_latex(row) if first else "", *([_latex(group)] if groups else [])]
-        lines.append(" & ".join(head + [_latex_cell(found.get(column)) for column in columns]) + " \\\\")
+    for heading, grid in grids:
+        lines.append("\\midrule")
+        if heading:
+            lines.append(
+                f"\\multicolumn{{{len(columns) + (2 if groups else 1)}}}{{l}}{{\\emph{{{_latex(heading)}}}}} \\\\"
+            )
+        for (row, group), found, first in axes(under_heading(grid))[1]:
+            head = [_latex(row) if first else "", *([_latex(group)] if groups else [])]
+            lines.append(" & ".join(head + [_latex_cell(found.get(column)) for column in columns]) + " \\\\")
     return "\n".join([*lines, "\\bottomrule", "\\end{tabular}}", "\\end{table}", ""])
 
 

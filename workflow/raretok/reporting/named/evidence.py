@@ -22,6 +22,10 @@ class Partial(dict):
     """Truths by seed of a claim about several data sets, from some of them alone: they decide nothing."""
 
 
+class Cases(dict):
+    """Truths by seed of random cases that no model is in: no training seed is behind them, and no test."""
+
+
 @dataclass(frozen=True)
 class Evidence:
     """What claims are judged on: a paper's definition, the results of a scale, the printed numbers.

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from raretok.reporting.named.evidence import Evidence, Found
+from raretok.reporting.named.evidence import Cases, Evidence, Found
 from raretok.reporting.predicates import Missing, Truth, all_of, at_least, greater
 
 PROPOSED = "threshold_m2"  # figures 3 and 4 name no margin; the authors' notebook has 2 (inventory, S4)
@@ -203,7 +203,7 @@ def no_violation(count: int) -> Truth:
 
 
 def _property(judge) -> Found:
-    truths = {seed: judge(seed) for seed in PROPERTY_SEEDS}
+    truths = Cases({seed: judge(seed) for seed in PROPERTY_SEEDS})
     return (
         truths,
         None,

@@ -1,0 +1,92 @@
+"""Made-up results of the comparison of all methods, with known answers.
+
+Every candidate of a method has its truth: the change, in per cent, of the perplexity of frequent and rare tokens
+against MLE, and its perplexity of the validation text. A seed changes all
+methods alike, and each a little.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import yaml
+
+from raretok import wiring
+from raretok.reporting.collect import read_item
+from raretok.reporting.definition import Definition, parse_definition
+
+ROOT = Path(__file__).parents[2]
+CONFIG = yaml.safe_load((ROOT / "config" / "config.yaml").read_text(encoding="utf-8"))
+GROUPS = {
+    "cross_character": ("HR", None, "LR"),
+    "cross_bpe": ("freq", "med", "rare"),
+    "cross_translation": ("freq", "med", "rare"),
+}
+EXPERIMENTS = list(GROUPS)
+
+
+def workflow(scale: str = "small", **changes) -> wiring.Workflow:
+    """The real config of the comparison."""
+    return wiring.load(CONFIG | {"scale": scale, "papers": ["cross"]} | changes, ROOT)
+
+
+def definition(table: wiring.Workflow, item: str = "table1") -> Definition:
+    """What a job is told of an item."""
+    return parse_definition(table.definition("cross", item))
+
+
+def write(folder: Path, table: wiring.Workflow, truth, noise: float = 0.001, left_out=lambda run: False) -> None:
+    """Write metrics.json of the runs of `table` below `folder`.
+
+    truth: (experiment, method) to (change of frequent, of rare, perplexity of the validation text). left_out: whether a
+    run is not there.
+    """
+    for run in table.runs.values():
+        if left_out(run):
+            continue
+        frequent, rare, criterion = truth(run.experiment, run.method)
+        generator = np.random.default_rng([run.seed, *run.hash.encode()])
+        shared = np.exp(0.05 * np.random.default_rng(run.seed).normal())
+        metrics = list(_metrics(run.experiment, frequent, rare, criterion, shared, noise, generator))
+        about = {key: getattr(run, key) for key in ("paper", "experiment", "method", "seed", "hash", "settings")}
+        training = about | {
+            "data": "d" * 64,
+            "steps": 100,
+            "seconds": 60.0 if run.method.startswith("mle") else 75.0,
+            "tokens": 1000,
+            "peak_memory_gib": 0.5,
+            "resumes": 0,
+            "device": "made up",
+            "versions": {"raretok": "0.1.0", "torch": "0.0"},
+            "commit": "0123456789ab",
+        }
+        path = folder / "runs" / run.name / "metrics.json"
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps({"training": training, "metrics": metrics}), encoding="utf-8")
+        np.savez(path.with_name("arrays.npz"), nothing=np.zeros(1))
+        (path.parent / "history.csv").write_text("step,split,loss\n", encoding="utf-8")
+
+
+def _metrics(experiment: str, frequent: float, rare: float, criterion: float, shared: float, noise: float, generator):
+    first, medium, last = GROUPS[experiment]
+
+    def row(metric, group, split, value):
+        value = float(value * np.exp(noise * generator.normal()))
+        return {"metric": metric, "group": group, "split": split, "value": value, "n": 1000, "signature": "made:up"}
+
+    yield row("fitted_perplexity", "total", "valid@best", criterion)
+    yield row("fitted_perplexity", first, "test@best", 20 * shared * (1 + frequent / 100))
+    yield row("fitted_perplexity", last, "test@best", 900 * shared * (1 + rare / 100))
+    if medium:
+        yield row("fitted_perplexity", medium, "test@best", 200 * shared * (1 + (frequent + rare) / 200))
+    yield row("fitted_perplexity", "total", "test@best", 40 * shared)
+    group = "total" if medium else "LR"
+    yield row("uniq", group, "test@best", 400)
+    yield row("isotropy", group, "weights@best", 0.7)
+    if experiment == "cross_translation":
+        yield row("bleu", "", "test@best", 30)
+
+
+def results_of(folder: Path, made: Definition):
+    """The results as the item's job reads them."""
+    return read_item(folder, made)

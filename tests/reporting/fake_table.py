@@ -1,0 +1,61 @@
+"""One made-up paper with one table of metrics, from numbers that a test gives."""
+
+import csv
+import json
+from pathlib import Path
+
+import pandas as pd
+
+from raretok.reporting.definition import Definition, parse_definition
+from raretok.reporting.results import COLUMNS, Results, index_results
+
+NUMBERS = ["paper", "item", "row", "column", "group", "value", "direction", "note", "reference"]
+CLAIMS = ["paper", "id", "predicate", "where", "kind", "holds_on_printed_numbers", "note"]
+
+
+def definition_of(methods: dict[str, str], comparable: bool = True, **table) -> Definition:
+    """A paper with `table1`, which shows `methods` (name: label) in the column Score, `score` of the test text."""
+    entry = {"title": "made up", "kind": "metrics", "methods": list(methods)}
+    entry |= {"columns": {"Score": {"metric": "score", "format": ".2f"}}} | table
+    raw = {
+        "paper": "made_up",
+        "title": "Made up (2026)",
+        "scale": "small",
+        "scale_title": "small scale",
+        "comparable": comparable,
+        "methods": {name: {"label": label, "experiment": "e1", "seeds": [1, 2, 3]} for name, label in methods.items()},
+        "tables": {"table1": entry},
+        "settings": {"e1": {}, "e2": {}},
+    }
+    return parse_definition(json.dumps(raw))
+
+
+def results_of(folder: Path, scores: dict[str, list[float]], group: str = "", experiment: str = "e1") -> Results:
+    """Results in which a method has these scores, of seeds 1, 2, ...; NaN where a seed was not run."""
+    return index_results(folder, pd.DataFrame(rows_of(scores, group, experiment), columns=COLUMNS))
+
+
+def rows_of(scores: dict[str, list[float]], group: str = "", experiment: str = "e1") -> list[list]:
+    """The rows of metrics.csv of those results."""
+    return [
+        ["made_up", experiment, name, seed, "score", group, "test@best", value, 1, "made:up", "0" * 16]
+        for name, values in scores.items()
+        for seed, value in enumerate(values, 1)
+    ]
+
+
+def write_published(folder: Path, numbers: dict[tuple[str, str], str], claims=(), reference=None) -> Path:
+    """Write printed numbers of table1, by row and group, and the predicates of claims about it; the folder."""
+    with open(folder / "numbers.csv", "w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, NUMBERS, restval="")
+        writer.writeheader()
+        for (row, group), value in numbers.items():
+            about = {"paper": "made_up", "item": "table1", "row": row, "column": "Score", "group": group}
+            known = {"direction": "up", "reference": (reference or {}).get((row, group), "")}
+            writer.writerow(about | known | {"value": value})
+    with open(folder / "claims.csv", "w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, CLAIMS, restval="")
+        writer.writeheader()
+        for number, predicate in enumerate(claims):
+            writer.writerow({"paper": "made_up", "id": f"made_up.{number}", "predicate": predicate, "kind": "table"})
+    return folder

@@ -1,0 +1,91 @@
+"""A report of what is finished, while the rest is missing; the recorded runs stand in for finished ones."""
+
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+from tests.workflow.running import snakemake
+
+from raretok import runs, wiring
+from raretok.errors import UserError
+from raretok.files import read_json, write_json
+
+ROOT = Path(__file__).parents[2]
+RECORDED = ROOT / "results" / "recorded" / "small" / "runs"
+FINISHED = ("shakespeare/baseline/seed1", "shakespeare/threshold_m1/seed1", "language_model/agg/seed1")
+CHOICES = {"scale": "small", "finished": True}
+# What changed in the settings of recorded runs since, and changes no result: counts that these runs do not start from.
+LEFT_THE_HASH = "external_counts"
+
+
+@pytest.fixture
+def half(project):
+    """A project with three finished runs of scale small."""
+    for run in FINISHED:
+        shutil.copytree(RECORDED / run, project / "results" / "small" / "runs" / run)
+    return project
+
+
+def table(folder, **changes):
+    config = yaml.safe_load((folder / "config" / "config.yaml").read_text())
+    return wiring.load(config | CHOICES | changes, folder)
+
+
+def test_rules_ask_for_what_is_there_and_for_nothing_else(half):
+    finished = table(half)
+    finished.check()
+    assert finished.metrics_files == [f"results/small/runs/{run}/metrics.json" for run in FINISHED]
+    assert finished.comparisons == []
+    assert finished.gpt2_files("stop_jostling") == []
+
+
+def test_a_run_of_other_settings_is_not_shown_among_the_others(half):
+    path = half / "results/small/runs" / FINISHED[1] / "metrics.json"
+    content = read_json(path)
+    content["training"]["hash"] = "0" * runs.HASH_DIGITS
+    write_json(path, content)
+    with pytest.raises(UserError, match=r"threshold_m1/seed1/metrics.json was made with other settings .*; leave out"):
+        table(half).check()
+    # Without `finished`, it is trained anew.
+    table(half, finished=False).check()
+
+
+def test_nothing_finished(project):
+    with pytest.raises(UserError, match=r"no finished run lies in results/small; leave out finished=true"):
+        table(project)
+
+
+def test_recorded_runs_are_of_the_settings_that_the_config_has_now():
+    recorded = table(ROOT, finished=False, recorded=True)
+    found = 0
+    for run in recorded.runs.values():
+        path = ROOT / recorded.folder(run) / "metrics.json"
+        if path.exists():
+            settings = read_json(path)["training"]["settings"]
+            if LEFT_THE_HASH not in run.settings["corpus"]["definition"]:
+                settings["corpus"]["definition"].pop(LEFT_THE_HASH, None)
+            assert settings == run.settings, run.name
+            found += 1
+    assert found == len(list(RECORDED.glob("*/*/*/metrics.json")))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_report_shows_three_runs_and_names_what_is_missing(half):
+    result = snakemake(half, "--cores", 2, "--config", "scale=small", "finished=true")
+    assert result.returncode == 0, result.stdout
+    assert "rule train:" not in result.stdout
+    results = half / "results" / "small"
+    shown = pd.read_csv(results / "metrics.csv")
+    assert set(shown["method"]) == {"baseline", "threshold_m1", "agg"}
+    verdicts = pd.read_csv(results / "claims.csv")["verdict"]
+    assert "not run" in set(verdicts)
+    assert "threshold_m2" in (results / "report" / "index.html").read_text()
+    # A further run that ends is shown by the same command.
+    run = "shakespeare/threshold_m2/seed1"
+    shutil.copytree(RECORDED / run, results / "runs" / run)
+    again = snakemake(half, "--cores", 2, "--config", "scale=small", "finished=true", "--", "results/small/metrics.csv")
+    assert again.returncode == 0, again.stdout
+    assert "threshold_m2" in set(pd.read_csv(results / "metrics.csv")["method"])

@@ -1,0 +1,108 @@
+"""Tables of kind `comparison`: a grid a task, a row a method, with what was chosen, quality, cost; and a paragraph."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from raretok.reporting.comparison import Change, Chosen, change, choose, measured, seconds_against, trainings
+from raretok.reporting.definition import Definition
+from raretok.reporting.results import Results, summarise
+from raretok.reporting.table_kinds import NOT_RUN, Cell, mark_best
+
+# Which values are better.
+BETTER = {"fitted_perplexity": "down", "bleu": "up", "uniq": "up", "isotropy": "up"}
+# The columns of changes, and what they are changes of.
+ROLES = ("frequent", "rare")
+CHOSEN, MEMORY = "chosen", "GiB"
+
+
+def comparison_cells(definition: Definition, item: str, results: Results, published: Path) -> list[Cell]:
+    """The cells of a table of kind `comparison`; `published` is not read, for nothing of it was printed."""
+    entry = definition.entry("tables", item)
+    cells = []
+    for task, experiment in entry["experiments"].items():
+        if experiment not in definition.settings:
+            continue
+        found = [choose(definition, results, family, experiment) for family in entry["candidates"].values()]
+        found = [one for one in found if one is not None]
+        made = [cell for one in found for cell in _row(definition, results, entry, experiment, one, found[0])]
+        heading = f"{task[0].upper()}{task[1:]}"
+        cells += [replace(cell, row=f"{cell.row} [{task}]", block=heading, reading=task) for cell in made]
+    return mark_best(cells)
+
+
+def change_column(role: str, first: str) -> str:
+    """The name of a column of changes; `first` is the label of what changes are against."""
+    return f"{role} - {first}, %"
+
+
+def time_column(first: str) -> str:
+    """The name of the column of training times."""
+    return f"time / {first}'s"
+
+
+def _row(
+    definition: Definition, results: Results, entry: dict, experiment: str, one: Chosen, first: Chosen
+) -> list[Cell]:
+    columns = {name: how for name, how in entry["columns"].items() if experiment in how["of"]}
+    if one.method is None:
+        names = [*columns, *(change_column(role, first.label) for role in ROLES), time_column(first.label), MEMORY]
+        return [Cell(one.label, name, note=NOT_RUN) for name in (CHOSEN, *names)]
+    cells = [_chosen_cell(one)]
+    expected = len(one.method.seeds)
+    values = {}
+    for name, how in columns.items():
+        values[name] = measured(results, one.method, how, how["of"][experiment])
+        note = _missing(len(values[name]), expected)
+        cells.append(_mean_cell(one.label, name, values[name], how["format"], note, BETTER.get(how["metric"], "none")))
+    for role in ROLES:
+        how = columns[role]
+        theirs = measured(results, first.method, how, how["of"][experiment]) if first.method else {}
+        found = change(values[role], theirs) if one is not first else None
+        cells.append(_change_cell(one.label, change_column(role, first.label), found))
+    ours = trainings(results, one.method)
+    ratios, why = seconds_against(ours, trainings(results, first.method) if first.method else {})
+    cells.append(_mean_cell(one.label, time_column(first.label), ratios, ".2f", why))
+    memory = {seed: training["peak_memory_gib"] for seed, training in ours.items()}
+    return [*cells, _mean_cell(one.label, MEMORY, memory, ".2f")]
+
+
+def _chosen_cell(one: Chosen) -> Cell:
+    seeds = f"{len(one.seeds)} seed{'s' if len(one.seeds) != 1 else ''}" if one.seeds else "different seeds"
+    note = (
+        f"of {one.finished} of {one.tried} candidates, on {seeds}: the least perplexity of the validation text, "
+        f"{one.criterion:.4g}"
+    )
+    unfinished = f"{one.finished} of {one.tried} candidates" if one.finished < one.tried else ""
+    return Cell(one.label, CHOSEN, value=one.words, note=note, remarks=(unfinished,) if unfinished else ())
+
+
+def _mean_cell(
+    row: str, column: str, values: dict[int, float], form: str, note: str = "", direction: str = "none"
+) -> Cell:
+    summary = summarise(values)
+    if summary is None:
+        return Cell(row, column, note=note or NOT_RUN, format=form)
+    remarks = (note,) if note else ()
+    return Cell(
+        row,
+        column,
+        value=summary.mean,
+        spread=summary.spread,
+        seeds=summary.seeds,
+        note=note,
+        remarks=remarks,
+        format=form,
+        direction=direction,
+    )
+
+
+def _change_cell(row: str, column: str, found: Change | None) -> Cell:
+    if found is None:
+        return Cell(row, column, format="+.2f")
+    interval = None if found.lower is None else (found.lower, found.upper)
+    note = "one seed: no interval" if interval is None else f"95% interval {interval[0]:.6g} to {interval[1]:.6g}"
+    return Cell(row, column, value=found.mean, seeds=found.seeds, note=note, format="+.2f", interval=interval)
+
+
+def _missing(seeds: int, expected: int) -> str:
+    return "" if seeds == expected else f"{seeds} of {expected} seeds" if seeds else NOT_RUN

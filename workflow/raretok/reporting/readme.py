@@ -1,0 +1,128 @@
+"""What the README shows of recorded results: a picture, a few rows of each paper's tables, and the verdicts counted.
+
+Which tables and figures is said by `headline` in config/papers/<paper>.yaml.
+"""
+
+import argparse
+import os
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+
+from raretok.errors import UserError
+from raretok.files import write_text
+from raretok.reporting.definition import Definition, parse_definition
+from raretok.reporting.results import Results, read_results
+from raretok.reporting.table_kinds import Cell
+from raretok.reporting.table_text import legend, markdown_grid
+from raretok.reporting.tables import cells_of
+
+VERDICTS = ("reproduced", "not reproduced", "inconclusive", "not run")
+# Between these lines of the README, of which {scale} is the scale, stands what this writes.
+BEGIN, END = "<!-- recorded {scale}: begin -->", "<!-- recorded {scale}: end -->"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.add_argument("--definitions", nargs="+", required=True, help="one JSON of runs.py for each paper")
+    parser.add_argument("--results", type=Path, required=True, help="folder with metrics.csv and claims.csv")
+    parser.add_argument("--published", type=Path, default=Path("config/published"))
+    parser.add_argument("--readme", type=Path, required=True, help="file that has marks for the scale")
+    parser.add_argument("--output", type=Path, required=True, help="the Markdown to write")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Run the command `readme`."""
+    definitions = [parse_definition(text) for text in arguments.definitions]
+    text = shown(definitions, arguments.results, arguments.published, arguments.readme.parent)
+    write_text(arguments.output, text)
+    before = arguments.readme.read_text(encoding="utf-8")
+    after = inserted(before, text, definitions[0].scale)
+    if after != before:
+        write_text(arguments.readme, after)
+
+
+def shown(definitions: list[Definition], folder: Path, published: Path, root: Path) -> str:
+    """The Markdown: results in `folder`, with links for a file in `root`."""
+    results = read_results(folder)
+    claims = pd.read_csv(folder / "claims.csv", dtype=str, keep_default_na=False)
+    where = Path(os.path.relpath(folder, root)).as_posix()
+    parts = [_overview(definitions, results, claims, where)]
+    for definition in definitions:
+        parts += _headline(definition, results, published, where)
+    return "\n\n".join(parts) + "\n"
+
+
+def inserted(readme: str, text: str, scale: str) -> str:
+    """The README with `text` between the marks of a scale; as it is where it has no such marks.
+
+    Raises UserError where only one of the two marks is there.
+    """
+    begin, end = BEGIN.format(scale=scale), END.format(scale=scale)
+    if begin not in readme and end not in readme:
+        return readme
+    if readme.count(begin) != 1 or readme.count(end) != 1 or readme.index(end) < readme.index(begin):
+        raise UserError(f"the README must have {begin!r} once and {end!r} once after it, or neither")
+    before, rest = readme.split(begin)
+    return f"{before}{begin}\n{text}{end}{rest.split(end)[1]}"
+
+
+def _overview(definitions: list[Definition], results: Results, claims: pd.DataFrame, where: str) -> str:
+    lines = [
+        f"| {definitions[0].scale_title} | runs | {' | '.join(VERDICTS)} |",
+        "|---|---:" + "|---:" * len(VERDICTS) + "|",
+    ]
+    for definition in definitions:
+        wanted = {(method.experiment, method.name, seed) for method in definition.shown() for seed in method.seeds}
+        own = results.metrics[results.metrics["paper"] == definition.paper]
+        done = set(zip(own["experiment"], own["method"], own["seed"], strict=True)) & wanted
+        counts = Counter(claims[claims["paper"] == definition.paper]["verdict"])
+        verdicts = " | ".join(str(counts[verdict]) if counts else "" for verdict in VERDICTS)
+        lines.append(f"| {definition.title} | {len(done)} of {len(wanted)} | {verdicts} |")
+    links = [
+        f"[verdicts]({where}/claims.csv)",
+        f"[numbers]({where}/metrics.csv)",
+        f"[what made them]({where}/README.md)",
+    ]
+    return "\n".join(lines) + f"\n\nClaims by verdict; one seed is always inconclusive. All {', '.join(links)}."
+
+
+def _headline(definition: Definition, results: Results, published: Path, where: str) -> list[str]:
+    named = definition.headline
+    if not named:
+        return []
+    cells = _cells(definition, named, results, published)
+    parts = []
+    if any(cell.value is not None for cell in cells):
+        link = f"[table]({where}/tables/{definition.paper}/{named['table']}.md)"
+        parts += [
+            f"**{definition.title}**, {definition.corpus(_experiment(definition, named))}: {link}",
+            markdown_grid(cells),
+            " ".join(legend(definition, cells)),
+        ]
+        if "figure" in named:
+            stem = f"{where}/figures/{definition.paper}/{named['figure']}"
+            parts.append(f"![{definition.heading(named['figure'])}]({stem}.png)")
+    return parts
+
+
+def _cells(definition: Definition, named: dict, results: Results, published: Path) -> list[Cell]:
+    """The cells of a table that `headline` names: of its first grid, these rows, columns and groups."""
+    item = named["table"]
+    rows = {definition.of(item).method(name).label for name in named["methods"]}
+    cells = [
+        cell
+        for cell in cells_of(definition, item, results, published)
+        if not cell.block
+        and cell.row in rows
+        and cell.column in named["columns"]
+        and cell.group in named.get("groups", [cell.group])
+    ]
+    # Best of the rows that are shown is not best of the table.
+    return [replace(cell, best=False) for cell in cells]
+
+
+def _experiment(definition: Definition, named: dict) -> str:
+    return definition.of(named["table"]).method(named["methods"][0]).experiment

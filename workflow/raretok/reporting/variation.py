@@ -1,0 +1,20 @@
+"""How far measurements of one thing lie apart, in percent of their mean."""
+
+import math
+import statistics
+from collections.abc import Sequence
+
+
+def cv_star(measurements: Sequence[float]) -> float | None:
+    """The coefficient of variation for small samples, in percent: of a paper's value and ours, for one.
+
+    (1 + 1/(4n)) s*/mean, where s* is the sample standard deviation over its bias c4(n) in a normal sample. None for
+    fewer than two measurements, and where one is not above 0 or not finite: only a scale that starts at 0 has it.
+    Source: Belz, Popovic and Mille 2022, Quantified Reproducibility Assessment of NLP Results, section 3.
+    """
+    n = len(measurements)
+    if n < 2 or not all(0 < value < math.inf for value in measurements):
+        return None
+    c4 = math.sqrt(2 / (n - 1)) * math.exp(math.lgamma(n / 2) - math.lgamma((n - 1) / 2))
+    unbiased = statistics.stdev(measurements) / c4
+    return 100 * (1 + 1 / (4 * n)) * unbiased / statistics.fmean(measurements)
