@@ -47,7 +47,7 @@ def section(page, start, end="</section>"):
 def test_nothing_is_fetched(page, tags):
     assert not {name for name, _ in tags} & {"link", "iframe", "object"}
     sources = [attributes["src"] for _, attributes in tags if "src" in attributes]
-    assert len(sources) == 9
+    assert len(sources) == 3
     assert all(source.startswith("data:image/") for source in sources)
     style = section(page, "<style>", "</style>")
     assert "url(" not in style
@@ -60,7 +60,7 @@ def test_links_lead_to_files_and_ids(page, tags):
     ids = [attributes["id"] for _, attributes in tags if "id" in attributes]
     assert len(ids) == len(set(ids))
     links = [attributes["href"] for name, attributes in tags if name == "a"]
-    assert len(links) > 400
+    assert len(links) > 300
     for link in links:
         if link.startswith("#"):
             assert link[1:] in ids, link
@@ -88,7 +88,7 @@ def test_text_is_escaped(page, tags):
 def test_every_claim_has_a_chip_and_every_title_the_scale(page):
     assert len(re.findall(rf'<tr role="row" id="claim-[^"]+" class="(?:{VERDICTS})">', page.text)) == 43 + 53
     titles = re.findall(r"<h4[^>]*>((?:Table|Figure) .*?)</h4>", page.text)
-    assert len(titles) == 19
+    assert len(titles) == 10
     assert all("small scale, real data" in title for title in titles)
     assert "0123456789ab" in page.text
 
@@ -117,7 +117,7 @@ def test_pictures_are_told_to_who_does_not_see_them(tags):
 
 def test_every_table_has_a_caption_and_every_head_a_scope(page):
     tables = re.findall(r"<table.*?</table>", page.text, re.DOTALL)
-    assert len(tables) > 15
+    assert len(tables) > 12
     for table in tables:
         assert re.search(r"<table[^>]*>\n<caption", table)
         assert not re.search(r"<th(?![^>]*scope=)[ >]", table)
