@@ -71,8 +71,8 @@ def test_links_lead_to_files_and_ids(page, tags):
 def test_cost_of_training_stands_on_the_page(page):
     cost = section(page, '<h2 id="cost">')
     assert "small scale, real data" in cost
-    # 48 methods and two seeds, a minute each; every second seed was resumed once
-    assert "<td>96</td><td>1.60 GPU hours</td><td>1.50</td><td>102,400 (102,400 to 102,400)</td><td>48</td>" in cost
+    # 49 methods and two seeds, a minute each; every second seed was resumed once
+    assert "<td>98</td><td>1.63 GPU hours</td><td>1.50</td><td>102,400 (102,400 to 102,400)</td><td>49</td>" in cost
 
 
 def test_text_is_escaped(page, tags):
@@ -87,8 +87,8 @@ def test_text_is_escaped(page, tags):
 
 def test_every_claim_has_a_chip_and_every_title_the_scale(page):
     assert len(re.findall(rf'<tr role="row" id="claim-[^"]+" class="(?:{VERDICTS})">', page.text)) == 43 + 53
-    titles = re.findall(r"<h4[^>]*>((?:Table|Figure) .*?)</h4>", page.text)
-    assert len(titles) == 10
+    titles = re.findall(r"<h4[^>]*>((?:Table|Readings|Figure) .*?)</h4>", page.text)
+    assert len(titles) == 11
     assert all("small scale, real data" in title for title in titles)
     assert "0123456789ab" in page.text
 
@@ -130,6 +130,26 @@ def test_deviations_stand_beside_what_they_affect(page):
     claim = section(page, 'id="claim-stop_jostling.min_p"', "</tr>")
     assert re.search(r'<a href="#(stop_jostling-deviation-stop-jostling-s2)">S2</a>', claim)
     assert '<li id="stop_jostling-deviation-stop-jostling-s2">' in page.text
+
+
+def test_contradictions_have_their_question_answer_and_deviation(page):
+    contradictions = page.text.partition('<h3 id="stop_jostling-contradictions">')[2].partition("<h3 ")[0]
+    assert "Does choosing the checkpoint by plain cross-entropy" in contradictions
+    assert re.search(r'<p class="said">\S', contradictions)
+    assert "<b>S6</b>" in contradictions
+    assert "readings-S6" not in page.text.partition('<h3 id="stop_jostling-tables">')[2].partition("<h3 ")[0]
+
+
+def test_statistics_over_seeds_are_told_from_tests_over_sentences(page):
+    improvement = section(page, '<h3 id="stop_jostling-improvement">')
+    assert "bootstrap interval over\nseeds" in improvement
+    row = r'<tr><th scope="row">table1</th><td>[^<]*</td><td>Baseline</td>(?:<td[^>]*>[^<]*</td>){4}'
+    assert re.search(
+        row + r"<td>[-.\de]+ \[[-.\de]+, [-.\de]+\]</td><td>\[[^<]*\]</td><td>[.\d]+ \[[^<]*\]</td>", improvement
+    )
+    assert "Kendall" in section(page, '<h3 id="stop_jostling-agreement">')
+    claim = section(page, 'id="claim-stop_jostling.t1.isotropy_lr"', "</tr>")
+    assert re.search(r"p [.\de-]+, Holm [.\de-]+", claim)
 
 
 def test_the_sections_title_alone_says_the_scale_of_its_claims():

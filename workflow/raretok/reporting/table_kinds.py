@@ -25,7 +25,7 @@ NOTES_ON_CHECKPOINT = {"last": "weights after the last step, not the best by val
 DERIVED = {"alpha": "alpha", "memory": "K", "i_r": "i_r", "mu_1": "mu_1", "mu_2": "mu_2"}
 
 # Which values are better, of metrics that a paper does not print.
-DIRECTIONS = {"bleu": "up", "chrf": "up", "alc_bleu": "up"}
+DIRECTIONS = {"bleu": "up", "chrf": "up", "alc_bleu": "up", "best_validation_bleu": "up"}
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ def _metric_cell(
         printed.note if printed and not grid.title and not printed.note.startswith("repeats") else "",
         missing if missing != NOT_RUN else "",
         derived if not grid.title else "",
-        _corpus_remark(definition, view.experiment) if not grid.title else "",
+        corpus_remark(definition, view.experiment) if not grid.title else "",
     ]
     reading = ", ".join(filter(None, [method.reading, grid.reading]))
     return Cell(
@@ -200,7 +200,7 @@ def _metric_cell(
     )
 
 
-def _corpus_remark(definition: Definition, experiment: str) -> str:
+def corpus_remark(definition: Definition, experiment: str) -> str:
     """What a scaled translation is of, whose direction may be another; nothing at the paper's scale."""
     translates = "beam" in definition.settings.get(experiment, {}).get("evaluation", {})
     return "" if definition.comparable or not translates else f"text of {corpus_title(definition.corpus(experiment))}"
