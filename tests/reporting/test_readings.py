@@ -208,7 +208,7 @@ def test_one_method_measured_in_several_ways(tmp_path):
     assert cell_of(cells, "Proposed (margin=1): last - best").value == pytest.approx(-0.105)
     assert cell_of(cells, "Proposed (margin=1): elsewhere - best").value == pytest.approx(0.205)
     text = " ".join(reading_sentences(definition, ITEM, cells))
-    order = "Of the 2 methods that were run, by the mean over seeds of Accuracy of LR, "
+    order = "Of the 2 methods that were run, by the mean over seeds of Accuracy of LR: "
     # skip is above plain but at the last step
     assert order + "1 of 1 pairs change places." in text
     del numbers["skip", "accuracy", "LR", "valid@last"]
@@ -218,6 +218,10 @@ def test_one_method_measured_in_several_ways(tmp_path):
     cells = reading_cells(definition, ITEM, results_of(tmp_path, numbers), PRINTED)
     text = " ".join(reading_sentences(definition, ITEM, cells))
     assert order + "their order is the same in all readings." in text
+    one_seed = {key: values[:1] for key, values in numbers.items()}
+    cells = reading_cells(definition, ITEM, results_of(tmp_path, one_seed), PRINTED)
+    text = " ".join(reading_sentences(definition, ITEM, cells))
+    assert "by Accuracy of LR of one seed, inconclusive: their order is the same in all readings." in text
 
 
 def test_a_column_may_name_its_group_and_split(tmp_path):

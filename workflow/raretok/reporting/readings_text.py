@@ -72,7 +72,9 @@ def _order(where: str, cells: list[ReadingCell]) -> list[str]:
         return []
     changed = sum(len({(a[way] > b[way]) - (a[way] < b[way]) for way in ways}) > 1 for a, b in pairs)
     outcome = f"{changed} of {len(pairs)} pairs change places" if changed else "their order is the same in all readings"
-    return [f"Of the {len(complete)} methods that were run, by the mean over seeds of {where}, {outcome}."]
+    one = all(cell.seeds <= 1 for cell in cells)
+    by = f"{where} of one seed, inconclusive" if one else f"the mean over seeds of {where}"
+    return [f"Of the {len(complete)} methods that were run, by {by}: {outcome}."]
 
 
 def _reached(reach: float, where: str, cells: list[ReadingCell], several: bool) -> list[str]:
