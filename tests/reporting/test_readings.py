@@ -12,7 +12,7 @@ from fake_results import ROOT, read_csv
 from raretok import runs
 from raretok.errors import UserError
 from raretok.reporting.definition import parse_definition
-from raretok.reporting.readings_table import reading_cells
+from raretok.reporting.readings_table import printed_in, reading_cells
 from raretok.reporting.readings_text import reading_sentences
 from raretok.reporting.results import COLUMNS, index_results
 from raretok.reporting.table_text import latex, legend, markdown
@@ -171,6 +171,13 @@ def test_the_printed_difference_is_inside_the_interval_or_outside(tmp_path):
     assert "printed" not in text
     assert cell_of(cells, "skip - matrix").published == "+0.0830"
     assert cell_of(cells, "skip - matrix").difference is None
+
+
+def test_printed_numbers_are_those_of_the_first_table_that_has_them():
+    printed = {("table1", "row", "PPL", "LR"): 1, ("table2", "row", "PPL", "LR"): 2, ("table2", "row", "PPL", "HR"): 3}
+    assert printed_in({"printed": ["table1", "table2"]}, printed) == {("row", "PPL", "LR"): 1, ("row", "PPL", "HR"): 3}
+    assert printed_in({"printed": ["table2", "table1"]}, printed)["row", "PPL", "LR"] == 2
+    assert printed_in({}, printed) == {}
 
 
 def test_how_many_seeds_reach_a_number(tmp_path):
