@@ -60,6 +60,7 @@ rule all:
     default_target: True
     input:
         "<results>/report/index.html",
+        "<results>/report/report.pdf",
         # made for the page, and made again where one of them was deleted
         [path for paper in TABLE.papers for path in TABLE.items(paper)],
         "<results>/readme.md" if TABLE.recorded else [],

@@ -106,9 +106,9 @@ class OutputLoss(torch.nn.Module):
             self._method = build_method(settings | {"training_temperature": training_temperature}, "OutputLoss")
         except UserError as error:
             raise ValueError(str(error)) from None
-        self.counts = None if counts is None else _checked_counts(counts)
-        self.ignore_index = ignore_index
-        self._updates = Updates(self._method, self.counts, tuple(special), targets_per_update, ignore_index)
+        self._counts = None if counts is None else _checked_counts(counts)
+        self._ignore_index = ignore_index
+        self._updates = Updates(self._method, self._counts, tuple(special), targets_per_update, ignore_index)
         self.nll: torch.Tensor | None = None
 
     @property
@@ -170,11 +170,11 @@ class OutputLoss(torch.nn.Module):
             targets,
             inputs=None if inputs is None else inputs.to(weight.device),
             bias=bias,
-            padding=self.ignore_index,
+            padding=self._ignore_index,
             normaliser=updates.normaliser if trains else None,
             share=updates.share(targets) if trains else 1.0,
         )
-        self.nll = result.nll / (targets != self.ignore_index).sum().clamp_min(1)
+        self.nll = result.nll / (targets != self._ignore_index).sum().clamp_min(1)
         return result.loss
 
     def rare(self) -> torch.Tensor | None:
@@ -208,17 +208,17 @@ class OutputLoss(torch.nn.Module):
             )
         if weight.dim() != 2 or weight.shape[1] != hidden.shape[-1]:
             raise ValueError(f"weight is {_shape(weight)}; it must be V x {hidden.shape[-1]}, as wide as hidden")
-        if self.counts is not None and len(self.counts) != len(weight):
+        if self._counts is not None and len(self._counts) != len(weight):
             raise ValueError(
-                f"counts are of {len(self.counts)} types, but weight has {len(weight)} rows; count with as many types, "
-                "unused ones included"
+                f"counts are of {len(self._counts)} types, but weight has {len(weight)} rows; count with as many "
+                "types, unused ones included"
             )
         if targets.device.type == "cpu" and targets.numel():
-            wrong = (targets != self.ignore_index) & ((targets < 0) | (targets >= len(weight)))
+            wrong = (targets != self._ignore_index) & ((targets < 0) | (targets >= len(weight)))
             if wrong.any():
                 raise ValueError(
                     f"a target is {targets[wrong][0].item()}; it must be below {len(weight)}, the rows of weight, or "
-                    f"{self.ignore_index}, which is ignored"
+                    f"{self._ignore_index}, which is ignored"
                 )
 
 

@@ -17,7 +17,7 @@ from raretok.files import read_json
 from raretok.hardware import Hardware
 from raretok.methods import part_names
 from raretok.runs import STATE_FOLDER, Run
-from raretok.sources import all_sources, digest_of, sources_of, training_sources
+from raretok.sources import PACKAGE, all_sources, digest_of, sources_of, training_sources
 from raretok.stacks import Stack, plan
 
 
@@ -78,8 +78,19 @@ class Workflow(Hardware):
 
     @property
     def page_sources(self) -> list[str]:
-        """Files that can change the page, but for its template."""
+        """Files that can change the page, but for its templates."""
         return sources_of("raretok.reporting.page")
+
+    @property
+    def pdf_sources(self) -> list[str]:
+        """Files that can change the report on paper, but for its template."""
+        return sources_of("raretok.reporting.pdf")
+
+    @property
+    def page_templates(self) -> list[str]:
+        """What the page is put together from."""
+        folder = PACKAGE / "reporting" / "templates" / "page"
+        return sorted(path.relative_to(PACKAGE.parents[1]).as_posix() for path in folder.iterdir())
 
     @property
     def readme_sources(self) -> list[str]:
@@ -393,6 +404,14 @@ class Workflow(Hardware):
             for item in settings[kind]
             for form in forms[kind]
         ]
+
+    @property
+    def command(self) -> str:
+        """What a user types before the name of a file of these results."""
+        chosen = {"scale": self.scale, "seeds": self.config["seeds"]}
+        chosen |= {key: True for key in ("recorded", "finished") if self.config[key]}
+        words = (f"{key}={json.dumps(value)}" for key, value in chosen.items() if value is not None)
+        return f"snakemake --cores all --config {' '.join(words)}".replace('"', "").replace(", ", ",")
 
     @property
     def headlines(self) -> list[str]:

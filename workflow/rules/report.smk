@@ -18,6 +18,7 @@ OUTPUTS:
     claims  = results/<scale>/claims.csv
     agreement, improvement = results/<scale>/{agreement,improvement}.csv
     page    = results/<scale>/report/index.html
+    pdf     = results/<scale>/report/report.pdf
     readme  = results/recorded/<scale>/readme.md, and the same within README.md
 
 Nothing here needs torch or a GPU, and nothing that trains or measures reads this part's files. A table or figure
@@ -34,6 +35,7 @@ localrules:
     agreement,
     improvement,
     page,
+    pdf,
     readme,
 
 
@@ -278,7 +280,7 @@ rule page:
         compared=TABLE.comparisons,
         numbers="config/published/numbers.csv",
         deviations="docs/deviations.md",
-        template="workflow/raretok/reporting/templates/page.html.j2",
+        templates=TABLE.page_templates,
         sources=TABLE.page_sources,
     output:
         page=report(
@@ -295,6 +297,7 @@ rule page:
         definitions=TABLE.definitions_of,
         results=subpath(input.metrics, parent=True),
         published=subpath(input.numbers, parent=True),
+        command=TABLE.command,
     shell:
         """
         python -m raretok page \
@@ -302,8 +305,43 @@ rule page:
             --results {params.results:q} \
             --published {params.published:q} \
             --deviations {input.deviations:q} \
+            --command {params.command:q} \
             --output {output.page:q} \
             2>{log:q}
+        """
+
+
+rule pdf:
+    """
+    Render the whole report as one PDF
+    """
+    input:
+        metrics="<results>/metrics.csv",
+        claims="<results>/claims.csv",
+        shown=[path for paper in TABLE.papers for path in TABLE.items(paper)],
+        numbers="config/published/numbers.csv",
+        template="workflow/raretok/reporting/templates/report.typ",
+        sources=TABLE.pdf_sources,
+    output:
+        pdf="<results>/report/report.pdf",
+    log:
+        "<logs>/pdf.txt",
+    conda:
+        "../../envs/report.yaml"
+    params:
+        definitions=TABLE.definitions_of,
+        results=subpath(input.metrics, parent=True),
+        published=subpath(input.numbers, parent=True),
+        command=TABLE.command,
+    shell:
+        """
+        python -m raretok pdf \
+            --definitions {params.definitions:q} \
+            --results {params.results:q} \
+            --published {params.published:q} \
+            --command {params.command:q} \
+            --output {output.pdf:q} \
+            &>{log:q}
         """
 
 

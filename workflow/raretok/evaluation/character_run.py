@@ -8,7 +8,7 @@ import numpy as np
 from raretok.errors import UserError
 from raretok.evaluation import gradients
 from raretok.evaluation.characters import Settings, evaluate_checkpoint, score
-from raretok.evaluation.perplexity import TEMPERATURES, best_temperature
+from raretok.evaluation.perplexity import TEMPERATURES, best_temperature, from_mean
 from raretok.evaluation.rows import row
 from raretok.evaluation.signature import signature
 from raretok.evaluation.temperature import FITTED, temperature_row
@@ -74,7 +74,7 @@ def fitted_rows(
     """
     types, shares = len(corpus.symbols), {"HR": 1 - probability, "LR": probability}
     curves = {group: np.log(validated[f"best.perplexity.{group}"]) for group in shares}
-    total, temperature = best_temperature(np.exp(mixed(curves, shares)))
+    total, temperature = best_temperature(from_mean(mixed(curves, shares)))
     n = corpus.splits["valid"]
     rows = [temperature_row(temperature, n), _fitted("total", "valid@best", total, n)]
     text, found, number = np.asarray(corpus.tokens("test"), dtype=np.int64), {}, 0
@@ -82,12 +82,12 @@ def fitted_rows(
         scores = score(model, text + shift, context, settings, device)
         number = len(scores.nll)
         found[group] = scores.sweep[temperature == TEMPERATURES] / number
-        rows.append(_fitted(group, "test@best", np.exp(found[group][0]), number))
+        rows.append(_fitted(group, "test@best", from_mean(found[group][0]), number))
         own = np.unique(scores.predicted)
         own = own[(own >= shift) & (own < shift + types)]
         sign = signature("uniq", groups="language", predictions="own_language", checkpoint="best")
         rows.append(row("uniq", group, "test@best", len(own), number, sign))
-    return [*rows, _fitted("total", "test@best", np.exp(mixed(found, shares)[0]), number)]
+    return [*rows, _fitted("total", "test@best", from_mean(mixed(found, shares)[0]), number)]
 
 
 def mixed(by_language: Mapping[str, np.ndarray], shares: Mapping[str, float]) -> np.ndarray:

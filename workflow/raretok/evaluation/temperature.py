@@ -14,7 +14,7 @@ from raretok.evaluation.rows import row
 from raretok.evaluation.signature import signature
 
 # Where a temperature is looked for, and how exactly its logarithm is found: that leaves a millionth of the loss.
-LOWEST, HIGHEST, EXACT = 0.05, 5.0, 1e-3
+LOWEST, HIGHEST, EXACT = 0.02, 20.0, 1e-3
 FITTED = "fitted_perplexity"
 
 

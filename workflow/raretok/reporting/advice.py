@@ -8,7 +8,7 @@ left out (Pareto). Nothing is said from one seed.
 from dataclasses import dataclass
 
 from raretok.reporting.comparison import Change
-from raretok.reporting.comparison_table import ROLES, change_column
+from raretok.reporting.comparison_table import CHOSEN, ROLES, change_column
 from raretok.reporting.definition import Definition
 from raretok.reporting.table_kinds import Cell, blocks
 
@@ -31,6 +31,11 @@ class Case:
         """Better for rare tokens, and no loss on frequent ones that the seeds show."""
         return self.rare.is_less and not self.frequent.is_more
 
+    @property
+    def is_judged(self) -> bool:
+        """Whether both changes have intervals: one seed has none."""
+        return None not in (self.frequent.lower, self.rare.lower)
+
     def is_beaten_by(self, other: "Case") -> bool:
         """Whether another one is at least as good in both means, and better in one."""
         ours, theirs = (self.frequent.mean, self.rare.mean), (other.frequent.mean, other.rare.mean)
@@ -45,10 +50,10 @@ def advice(definition: Definition, item: str, cells: list[Cell]) -> list[str]:
     families = [family["label"] for family in definition.entry("tables", item)["candidates"].values()]
     said, free, complete = [], [], True
     for heading, found in blocks(cells):
-        cases, first, missing = cases_of(found)
-        said.append(f"{heading}: {of_task(cases, first, missing, len(families))}")
+        cases, first, missing, unmeasured = cases_of(found)
+        said.append(f"{heading}: {of_task(cases, first, missing, unmeasured, len(families))}")
         free.append({case.label for case in cases if case.is_free})
-        complete = complete and bool(cases)
+        complete = complete and any(case.is_judged for case in cases)
     if not said:
         return ["Nothing of this comparison is part of this scale."]
     if complete and len(said) > 1:
@@ -61,30 +66,40 @@ def advice(definition: Definition, item: str, cells: list[Cell]) -> list[str]:
     return [*said, UNCORRECTED] if any(free) else said
 
 
-def cases_of(cells: list[Cell]) -> tuple[list[Case], str, list[str]]:
-    """The methods of a task with both changes, the label of the first one, and the labels of those not run."""
+def cases_of(cells: list[Cell]) -> tuple[list[Case], str, list[str], list[str]]:
+    """The methods of a task with both changes; the label of the first one; of those not run; of those without a change.
+
+    A text may have no token of a group.
+    """
     rows: dict[str, dict[str, Cell]] = {}
     for cell in cells:
         rows.setdefault(cell.row.removesuffix(f" [{cell.reading}]"), {})[cell.column] = cell
     first = next(iter(rows))
-    cases, missing = [], [first] if rows[first][ROLES[0]].value is None else []
-    for label, columns in list(rows.items())[1:]:
+    missing = [label for label, columns in rows.items() if columns[CHOSEN].value is None]
+    cases, unmeasured = [], []
+    for label, columns in rows.items():
         found = [columns[change_column(role, first)] for role in ROLES]
+        if label in (first, *missing):
+            continue
         if any(cell.value is None for cell in found):
-            missing.append(label)
+            unmeasured.append(label)
         else:
             cases.append(Case(label, *(_change(cell) for cell in found)))
-    return cases, first, missing
+    return cases, first, missing, unmeasured
 
 
-def of_task(cases: list[Case], first: str, missing: list[str], methods: int) -> str:
+def of_task(cases: list[Case], first: str, missing: list[str], unmeasured: list[str], methods: int) -> str:
     """What is said of one task."""
     if not cases:
-        why = f"{first} was not run" if first in missing else f"nothing but {first} was run"
+        why = f"nothing but {first} was run"
+        if first in missing:
+            why = f"{first} was not run"
+        elif unmeasured:
+            why = "frequent or rare tokens were not measured"
         return f"{why}, so that nothing can be said."
     words = []
-    single = [case for case in cases if case.rare.lower is None or case.frequent.lower is None]
-    judged = [case for case in cases if case not in single]
+    judged = [case for case in cases if case.is_judged]
+    single = [case for case in cases if not case.is_judged]
     if judged:
         words.append(of_judged(judged, first))
     if single:

@@ -1,0 +1,131 @@
+"""The temperature that fits a text, and what is measured at it."""
+
+import json
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from raretok.data.corpora import load_manifest, prepare
+from raretok.errors import UserError
+from raretok.evaluation import character_run, language
+from raretok.evaluation.character_run import fitted_rows, mixed
+from raretok.evaluation.characters import Settings, score
+from raretok.evaluation.grouping import Groups
+from raretok.evaluation.perplexity import TEMPERATURES, from_mean
+from raretok.evaluation.temperature import Tempered, fit
+from raretok.models import build_model
+
+MODEL = {"name": "decoder", "layers": 1, "heads": 2, "width": 16, "context": 8}
+
+
+def binary_loss(logit, share):
+    """Mean loss of a model that gives one of two types `logit` more, where it is right `share` of the time."""
+    return lambda temperature: math.log1p(math.exp(-logit / temperature)) + (1 - share) * logit / temperature
+
+
+@pytest.mark.parametrize(("logit", "share"), [(3.0, 0.9), (3.0, 0.6), (0.5, 0.95)])
+def test_two_types_have_a_temperature_in_closed_form(logit, share):
+    """The best has logit / T = ln(share / (1 - share))."""
+    expected = logit / math.log(share / (1 - share))
+    assert fit(binary_loss(logit, share)) == pytest.approx(expected, rel=2e-3)
+
+
+def test_a_text_that_fits_already_keeps_its_temperature():
+    assert fit(lambda temperature: (temperature - 1) ** 2 if temperature != 1 else -1e-9) == 1.0
+
+
+def test_a_tempered_model_divides_its_logits_and_nothing_else():
+    model = build_model(MODEL | {"output_bias": "zero"}, 10, seed=1)
+    hidden = torch.randn(3, 16)
+    tempered = Tempered(model, 0.5)
+    assert torch.equal(tempered.logits(hidden), model.logits(hidden) / 0.5)
+    assert tempered.output_weight is model.output_weight
+    assert torch.equal(tempered(torch.zeros(1, 3, dtype=torch.int64)), model(torch.zeros(1, 3, dtype=torch.int64)))
+
+
+@pytest.fixture(scope="module")
+def halves(tmp_path_factory):
+    """Characters whose test text has other letters than the validation text."""
+    folder = tmp_path_factory.mktemp("halves")
+    generator = np.random.default_rng(0)
+    texts = {}
+    for split, letters, length in (("train", "abcdef", 1800), ("valid", "abc", 100), ("test", "def", 100)):
+        texts[split] = "".join(generator.choice(list(letters), length))
+    (folder / "text.txt").write_text("".join(texts.values()))
+    corpus = {"kind": "characters", "splits": {"train": 0.9, "valid": 0.05, "test": 0.05}}
+    prepare("halves", corpus, folder / "text.txt", folder / "prepared")
+    corpus = load_manifest(folder / "prepared" / "manifest.json")
+    assert [corpus.splits[split] for split in texts] == [1800, 100, 100]
+    return corpus
+
+
+def test_characters_are_fitted_on_one_half_and_measured_on_the_other(halves):
+    """Against sums over all positions, by hand."""
+    model = build_model(MODEL, 12, seed=1)
+    with torch.no_grad():
+        model.output_weight.mul_(40)
+    settings = Settings(batch_size=1, examples=1, neighbours=1, fit_temperature=True)
+    share, curves = {"HR": 0.9, "LR": 0.1}, {}
+    losses = {}
+    for split in ("valid", "test"):
+        ids = halves.tokens(split).astype(np.int64)
+        for group, shift in (("HR", 0), ("LR", 6)):
+            found = score(model, ids + shift, 8, settings)
+            losses[split, group] = found.sweep / len(found.nll)
+            curves[split, group] = found
+    total = sum(share[group] * losses["valid", group] for group in share)
+    best = int(total.argmin())
+    validated = {f"best.perplexity.{group}": from_mean(losses["valid", group]) for group in share}
+    rows = fitted_rows(model, validated, halves, 8, settings, 0.1, "cpu")
+    values = {(row["metric"], row["group"], row["split"]): row["value"] for row in rows}
+    assert values["fitted_temperature", "", "valid@best"] == TEMPERATURES[best] != 1.0
+    assert values["fitted_perplexity", "total", "valid@best"] == pytest.approx(math.exp(total[best]))
+    for group in share:
+        expected = math.exp(losses["test", group][best])
+        assert values["fitted_perplexity", group, "test@best"] == pytest.approx(expected)
+    expected = math.exp(sum(share[group] * losses["test", group][best] for group in share))
+    assert values["fitted_perplexity", "total", "test@best"] == pytest.approx(expected)
+    predicted = set(curves["test", "LR"].predicted.tolist())
+    assert values["uniq", "LR", "test@best"] == len([i for i in predicted if i >= 6])
+
+
+def test_a_language_without_a_share_has_no_part():
+    """Its loss may be infinite."""
+    assert mixed({"HR": np.array([np.inf]), "LR": np.array([2.0])}, {"HR": 0.0, "LR": 1.0}) == [2.0]
+
+
+def test_characters_without_a_test_text_are_refused(halves, tmp_path):
+    lacking = SimpleNamespace(symbols=halves.symbols, splits={"train": 1, "valid": 1}, name="halves")
+    with pytest.raises(UserError, match="corpus halves has no test split; add a share of it"):
+        character_run.evaluate_run(tmp_path, MODEL, lacking, Settings(fit_temperature=True))
+
+
+def test_a_language_is_fitted_on_the_validation_text_and_measured_on_the_test_text():
+    """A model of nothing but frequencies, those of the validation text to the third power: T is 3."""
+    generator = np.random.default_rng(0)
+    texts = {split: (12 * generator.random(400) ** 2).astype(int) for split in ("valid", "test")}
+    corpus = SimpleNamespace(tokens=lambda split: texts[split])
+    shares = np.bincount(texts["valid"], minlength=12) / 400
+    model = build_model(MODEL | {"output_bias": "zero"}, 12, seed=1)
+    with torch.no_grad():
+        model.output_weight.zero_()
+        model.output_bias.copy_(3 * torch.from_numpy(shares).log())
+    groups, settings = [Groups(("freq", "med", "rare"), (4, 8), 12)], SimpleNamespace(block=8)
+    values = {
+        (row["metric"], row["group"], row["split"]): row["value"]
+        for row in language.fitted_rows(model, corpus, groups, settings, "cpu")
+    }
+    assert values["fitted_temperature", "", "valid@best"] == pytest.approx(3, rel=5e-3)
+    for split, part in texts.items():
+        for group, first, last in (("total", 0, 12), ("freq", 0, 4), ("rare", 8, 12)):
+            nll = -np.log(shares[part[(part >= first) & (part < last)]])
+            found = values["fitted_perplexity", group, f"{split}@best"]
+            assert found == pytest.approx(math.exp(nll.mean()), rel=5e-3)
+
+
+def test_settings_say_it_and_others_are_as_they_were():
+    assert json.loads(json.dumps(vars(character_run.parse({"fit_temperature": True}))))["fit_temperature"]
+    assert not Settings().fit_temperature

@@ -1,0 +1,55 @@
+"""The output bias of a decoder: where it starts, that it is trained, and that models without are as they were."""
+
+import pytest
+import torch
+
+from raretok.errors import UserError
+from raretok.models import build_model
+from raretok.stacks import refusal
+from raretok.training.output_bias import start_output_bias
+
+MODEL = {"name": "decoder", "layers": 1, "heads": 2, "width": 16, "context": 8}
+COUNTS = torch.tensor([50, 30, 15, 5, 0]).numpy()
+
+
+def model_with(start, seed=1):
+    settings = MODEL if start is None else MODEL | {"output_bias": start}
+    model = build_model(settings, 5, seed=seed)
+    start_output_bias(model, settings, COUNTS, None)
+    return model
+
+
+def test_it_starts_at_the_log_unigram_distribution():
+    """Hidden vectors of zero then predict the counts, each with one added."""
+    model = model_with("unigram")
+    p = torch.softmax(model.logits(torch.zeros(1, 16)), dim=1)
+    assert torch.allclose(p, (torch.from_numpy(COUNTS) + 1)[None] / 105.0)
+    assert model_with("zero").output_bias.abs().sum() == 0
+    assert "output_bias" in dict(model.named_parameters())
+
+
+def test_a_model_without_has_the_same_weights_and_no_more():
+    plain, biased = model_with(None), model_with("unigram")
+    assert plain.output_bias is None
+    weights = biased.state_dict()
+    assert plain.state_dict().keys() == weights.keys() - {"output_bias"}
+    assert all(torch.equal(tensor, weights[name]) for name, tensor in plain.state_dict().items())
+
+
+def test_what_a_decoder_does_not_know_is_refused():
+    with pytest.raises(UserError, match=r"model\.output_bias is 'c4'; it can be None or zero or unigram"):
+        build_model(MODEL | {"output_bias": "c4"}, 5)
+    with pytest.raises(ValueError, match=r"log_unigram has shape \(4,\), not \(5,\)"):
+        model_with("unigram").set_output_bias(torch.zeros(4))
+
+
+def test_it_is_not_trained_together_with_others():
+    settings = {
+        "corpus": {"low_resource_probability": 0.1},
+        "model": MODEL | {"output_bias": "zero"},
+        "training": {},
+        "method": {},
+    }
+    assert refusal(settings) == "its output layer has a bias (model.output_bias)"
+    settings["model"] = MODEL
+    assert refusal(settings) is None
