@@ -220,13 +220,18 @@ LATEX = {
 }
 
 
+# Latin letters that LaTeX's own font encoding, OT1, lacks: a document without `fontenc` would stop at them.
+NOT_IN_OT1 = frozenset("«»ÐÞðþĄąĐđĘęĦħĮįĸĿŀŉŊŋŦŧŲųſ")
+
+
 def _latex(text: str) -> str:
     return "".join(LATEX.get(character) or _latex_character(character) for character in text)
 
 
 def _latex_character(character: str) -> str:
     """ASCII and the Latin letters that every LaTeX knows as they are, the others by their code point."""
-    return character if character.isprintable() and character < "\u0180" else f"U+{ord(character):04X}"
+    known = character.isprintable() and character < "\u0180" and character not in NOT_IN_OT1
+    return character if known else f"U+{ord(character):04X}"
 
 
 def axes(cells: list[Cell]) -> tuple[list[str], list, bool]:
