@@ -12,7 +12,7 @@ from fake_results import ROOT, read_csv
 from raretok import runs
 from raretok.errors import UserError
 from raretok.reporting.definition import parse_definition
-from raretok.reporting.readings_table import reading_cells
+from raretok.reporting.readings_table import printed_in, reading_cells
 from raretok.reporting.readings_text import reading_sentences
 from raretok.reporting.results import COLUMNS, index_results
 from raretok.reporting.table_text import latex, legend, markdown
@@ -173,6 +173,13 @@ def test_the_printed_difference_is_inside_the_interval_or_outside(tmp_path):
     assert cell_of(cells, "skip - matrix").difference is None
 
 
+def test_printed_numbers_are_those_of_the_first_table_that_has_them():
+    printed = {("table1", "row", "PPL", "LR"): 1, ("table2", "row", "PPL", "LR"): 2, ("table2", "row", "PPL", "HR"): 3}
+    assert printed_in({"printed": ["table1", "table2"]}, printed) == {("row", "PPL", "LR"): 1, ("row", "PPL", "HR"): 3}
+    assert printed_in({"printed": ["table2", "table1"]}, printed)["row", "PPL", "LR"] == 2
+    assert printed_in({}, printed) == {}
+
+
 def test_how_many_seeds_reach_a_number(tmp_path):
     entry = BY_METHOD | {"decides": BY_METHOD["decides"] | {"reach": 0.43}}
     values = {"plain": [0.37, 0.37, 0.43], "skip": [0.37, 0.44, 0.45], "listing": [0.42]}
@@ -208,7 +215,7 @@ def test_one_method_measured_in_several_ways(tmp_path):
     assert cell_of(cells, "Proposed (margin=1): last - best").value == pytest.approx(-0.105)
     assert cell_of(cells, "Proposed (margin=1): elsewhere - best").value == pytest.approx(0.205)
     text = " ".join(reading_sentences(definition, ITEM, cells))
-    order = "Of the 2 methods that were run, by the mean over seeds of Accuracy of LR, "
+    order = "Of the 2 methods that were run, by the mean over seeds of Accuracy of LR: "
     # skip is above plain but at the last step
     assert order + "1 of 1 pairs change places." in text
     del numbers["skip", "accuracy", "LR", "valid@last"]
@@ -218,6 +225,10 @@ def test_one_method_measured_in_several_ways(tmp_path):
     cells = reading_cells(definition, ITEM, results_of(tmp_path, numbers), PRINTED)
     text = " ".join(reading_sentences(definition, ITEM, cells))
     assert order + "their order is the same in all readings." in text
+    one_seed = {key: values[:1] for key, values in numbers.items()}
+    cells = reading_cells(definition, ITEM, results_of(tmp_path, one_seed), PRINTED)
+    text = " ".join(reading_sentences(definition, ITEM, cells))
+    assert "by Accuracy of LR of one seed, inconclusive: their order is the same in all readings." in text
 
 
 def test_a_column_may_name_its_group_and_split(tmp_path):

@@ -5,7 +5,7 @@ another way of measuring the same method (`readings` says how, for each of the `
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -125,7 +125,7 @@ def _value_cell(
     reach = entry["decides"].get("reach")
     notes = [] if found else [NOT_RUN]
     if found and reach is not None and decides(entry, place["column"], place["group"]):
-        notes.append(f"{sum(value >= reach for value in values.values())} of {found.seeds} seeds reach {reach:g}")
+        notes.append(f"{reached(values.values(), reach)} of {found.seeds} seeds reach {reach:g}")
     return ReadingCell(
         **place,
         published=number.text if number else "",
@@ -182,6 +182,11 @@ def printed_in(entry: dict, printed: dict) -> dict[tuple[str, str, str], Printed
         own = {key[1:]: number for key, number in printed.items() if key[0] == item}
         found = own | found
     return found
+
+
+def reached(values: Iterable[float], reach: float) -> int:
+    """How many of the values are at least `reach`."""
+    return sum(value >= reach for value in values)
 
 
 def decides(entry: dict, column: str, group: str) -> bool:

@@ -7,7 +7,7 @@ chance. One seed answers nothing.
 from itertools import combinations
 
 from raretok.reporting.definition import Definition
-from raretok.reporting.readings_table import ReadingCell, decides
+from raretok.reporting.readings_table import ReadingCell, decides, reached
 
 
 def reading_sentences(definition: Definition, item: str, cells: list[ReadingCell]) -> list[str]:
@@ -72,7 +72,9 @@ def _order(where: str, cells: list[ReadingCell]) -> list[str]:
         return []
     changed = sum(len({(a[way] > b[way]) - (a[way] < b[way]) for way in ways}) > 1 for a, b in pairs)
     outcome = f"{changed} of {len(pairs)} pairs change places" if changed else "their order is the same in all readings"
-    return [f"Of the {len(complete)} methods that were run, by the mean over seeds of {where}, {outcome}."]
+    one = all(cell.seeds <= 1 for cell in cells)
+    by = f"{where} of one seed, inconclusive" if one else f"the mean over seeds of {where}"
+    return [f"Of the {len(complete)} methods that were run, by {by}: {outcome}."]
 
 
 def _reached(reach: float, where: str, cells: list[ReadingCell], several: bool) -> list[str]:
@@ -81,5 +83,5 @@ def _reached(reach: float, where: str, cells: list[ReadingCell], several: bool) 
     for cell in (cell for cell in cells if cell.by_seed):
         name = f"{cell.subject}, {cell.way}" if several else cell.way
         spread = "" if cell.spread is None else f", standard deviation {format(cell.spread, cell.format)}"
-        found.append(f"{name}: {sum(value >= reach for value in cell.by_seed)} of {cell.seeds}{spread}")
+        found.append(f"{name}: {reached(cell.by_seed, reach)} of {cell.seeds}{spread}")
     return [f"Seeds whose {where} is at least {reach:g}: {'; '.join(found)}."] if found else []
