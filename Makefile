@@ -14,7 +14,7 @@ export PYTHON
 RECORDED_SCALE = $(or $(SCALE),small)
 
 # The modules whose docstrings are the API reference, and how they are written.
-API = raretok.losses raretok.frequency raretok.metrics --docformat google --no-show-source
+API = raretok.losses raretok.parts raretok.frequency raretok.metrics --docformat google --no-show-source
 
 .PHONY: report recorded finished record accept slurm fetch test test-slurm lint docs crate clean help environment \
 	environment-test environment-report

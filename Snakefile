@@ -21,6 +21,9 @@ min_version("9.12")
 configfile: "config/config.yaml"
 
 
+report: "workflow/report/workflow.rst"
+
+
 # The package of this checkout, installed or not; jobs call it with the Python that runs Snakemake.
 sys.path.insert(0, str(Path(workflow.basedir) / "workflow"))
 

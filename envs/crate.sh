@@ -25,6 +25,7 @@ if [ -n "$(echo $config)" ]; then
     set -- "$@" --config $config
 fi
 
+commit=$(git rev-parse HEAD 2>/dev/null)
 # The plugin takes the word after `python -m` for a script, and packs the file of that name.
 trap 'rm -f raretok' EXIT
 trap 'exit 130' INT TERM
@@ -33,7 +34,7 @@ ln -sf workflow/raretok/__main__.py raretok || exit 1
 "$python" -m snakemake --cores 1 --reporter rocrate \
     --report-rocrate-filename "raretok-$scale" \
     --report-rocrate-run-name "raretok, scale $scale" \
-    --report-rocrate-run-description "Four papers on rare tokens in neural language generation, reproduced" \
+    --report-rocrate-run-description "Four papers on rare tokens in neural language generation; commit ${commit:-unknown}" \
     --report-rocrate-run-license MIT \
     --report-rocrate-main-tool python \
     "$@" || {

@@ -66,6 +66,6 @@ def bias(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def page(scale, figures, tmp_path_factory):
+def page(scale, tmp_path_factory):
     """The report of two papers with hostile text in it."""
     return fake_page.make_page(tmp_path_factory.mktemp("page") / "small", scale)

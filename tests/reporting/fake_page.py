@@ -15,19 +15,26 @@ from raretok.__main__ import main
 HOSTILE = (
     "</td><script>window.hostile=1</script><img src=https://example.org/x onerror=window.hostile=1> & \"' \\ {{ 7*7 }}"
 )
-SHOWN = {"tables": ("table3", "table5"), "figures": ("figure3",)}
+# Of both papers a few items: one of each kind.
+SHOWN = {
+    "stop_jostling": {
+        "tables": ("table1", "table2", "table3", "table4", "table7", "readings-S6"),
+        "figures": ("figure1", "figure7"),
+    },
+    "agg": {"tables": ("table3", "table5"), "figures": ("figure3",)},
+}
 
 
-def agg_definition() -> dict:
-    """A paper of language models with a few items, its second seed never run."""
-    raw = fake_language.definition_of("agg")
-    return raw | {kind: {item: raw[kind][item] for item in items} for kind, items in SHOWN.items()}
+def shown_of(raw: dict) -> dict:
+    """A paper with its few items."""
+    return raw | {kind: {item: raw[kind][item] for item in items} for kind, items in SHOWN[raw["paper"]].items()}
 
 
 def make_page(folder: Path, scale: SimpleNamespace) -> SimpleNamespace:
-    """The page below a copy of the made-up `scale`, whose figures are drawn."""
-    shutil.copytree(scale.folder, folder)
-    agg = agg_definition()
+    """The page below a copy of the made-up `scale`, and of another paper, whose second seed was never run."""
+    for name in ("runs", "gpt2"):
+        shutil.copytree(scale.folder / name, folder / name)
+    stop, agg = shown_of(scale.definition), shown_of(fake_language.definition_of("agg"))
     once = copy.deepcopy(agg)
     for method in once["methods"].values():
         method["seeds"] = [1]
@@ -39,18 +46,15 @@ def make_page(folder: Path, scale: SimpleNamespace) -> SimpleNamespace:
         np.savez(path.parent / "arrays.npz", **arrays)
     metrics = [str(path) for path in sorted(folder.glob("runs/*/*/*/metrics.json"))]
     assert main(["collect", "--metrics", *metrics, f"--output={folder / 'metrics.csv'}"]) == 0
-    for raw in (scale.definition, agg):
-        for item in raw["tables"]:
-            text = item_of(raw, item) if raw is not agg else fake_language.item_of(raw, item)
-            stem = folder / "tables" / raw["paper"] / item
-            common = [f"--definition={text}", f"--results={folder}", f"--published={PUBLISHED}"]
-            assert main(["table", f"--item={item}", *common, f"--output-stem={stem}"]) == 0
-    for item in agg["figures"]:
-        stem = folder / "figures" / "agg" / item
-        common = [f"--definition={fake_language.item_of(agg, item)}", f"--results={folder}"]
-        assert main(["figure", f"--item={item}", *common, f"--output-stem={stem}"]) == 0
+    for raw, item_in in ((stop, item_of), (agg, fake_language.item_of)):
+        for command, kind in (("table", "tables"), ("figure", "figures")):
+            for item in raw[kind]:
+                made = [f"--item={item}", f"--definition={item_in(raw, item)}", f"--results={folder}"]
+                more = [f"--published={PUBLISHED}"] if command == "table" else []
+                stem = folder / kind / raw["paper"] / item
+                assert main([command, *made, *more, f"--output-stem={stem}"]) == 0
     write_cost(folder)
-    definitions = [json.dumps(scale.definition), json.dumps(agg)]
+    definitions = [json.dumps(stop), json.dumps(agg)]
     common = ["--definitions", *definitions, f"--results={folder}", f"--published={PUBLISHED}"]
     assert main(["claims", *common, f"--output={folder / 'claims.csv'}"]) == 0
     assert main(["agreement", *common, f"--output={folder / 'agreement.csv'}"]) == 0

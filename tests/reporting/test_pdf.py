@@ -35,8 +35,8 @@ def test_everything_is_in_it(report):
     assert len(papers) == 2
     stop, agg = papers.values()
     assert len(stop["claims"]) == 43
-    assert len(stop["figures"]) == 8
-    assert len(stop["tables"][0]["tables"]) == 8
+    assert len(stop["figures"]) == 2
+    assert len(stop["tables"][0]["tables"]) == 5
     assert "seed 2" in agg["missing"]
     assert agg["runs"].partition(" of ")[0] != agg["runs"].partition(" of ")[2]
     (tables,) = [part["tables"] for part in agg["tables"] if part["title"] == "Tables"]

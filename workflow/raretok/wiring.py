@@ -426,6 +426,14 @@ class Workflow(Hardware):
             raise UserError(f"config/papers/{paper}.yaml has no table or figure {item!r}; it has {', '.join(entries)}")
         return entries[item]
 
+    def title_of(self, wildcards) -> str:
+        """The title of a table's or figure's paper: what `snakemake --report` gathers it under."""
+        return self.papers[wildcards.paper]["title"]
+
+    def labels_of(self, wildcards) -> dict[str, str]:
+        """What `snakemake --report` lists a table or figure by."""
+        return {"item": wildcards.item, "title": self.item(wildcards.paper, wildcards.item)["title"]}
+
     def experiment_shown(self, paper: str, method: str, item: str | None = None) -> str:
         """The experiment in which a table or figure shows a method: the one that it names, or the method's first.
 

@@ -97,9 +97,9 @@ rule table:
         csv=report(
             "<results>/tables/{paper}/{item}.csv",
             caption="../report/table.rst",
-            category="{paper}",
+            category=TABLE.title_of,
             subcategory="tables",
-            labels={"item": "{item}"},
+            labels=TABLE.labels_of,
         ),
         md="<results>/tables/{paper}/{item}.md",
         tex="<results>/tables/{paper}/{item}.tex",
@@ -135,9 +135,9 @@ rule figure:
         svg=report(
             "<results>/figures/{paper}/{item}.svg",
             caption="../report/figure.rst",
-            category="{paper}",
+            category=TABLE.title_of,
             subcategory="figures",
-            labels={"item": "{item}"},
+            labels=TABLE.labels_of,
         ),
         png="<results>/figures/{paper}/{item}.png",
         pdf="<results>/figures/{paper}/{item}.pdf",
@@ -175,7 +175,7 @@ rule claims:
             "<results>/claims.csv",
             caption="../report/claims.rst",
             category="claims",
-            labels={"item": "claims"},
+            labels={"item": "verdicts on the claims"},
         ),
     log:
         "<logs>/claims.txt",
@@ -287,7 +287,7 @@ rule page:
             "<results>/report/index.html",
             caption="../report/page.rst",
             category="report",
-            labels={"item": "page"},
+            labels={"item": "everything on one page"},
         ),
     log:
         "<logs>/page.txt",
@@ -323,7 +323,12 @@ rule pdf:
         template="workflow/raretok/reporting/templates/report.typ",
         sources=TABLE.pdf_sources,
     output:
-        pdf="<results>/report/report.pdf",
+        pdf=report(
+            "<results>/report/report.pdf",
+            caption="../report/pdf.rst",
+            category="report",
+            labels={"item": "everything as a PDF"},
+        ),
     log:
         "<logs>/pdf.txt",
     conda:

@@ -126,8 +126,8 @@ def measured_at(
 ) -> dict[int, float]:
     """Values by seed of what a table shows of a method in a column (`how`) and group, empty where it was not run.
 
-    Where the table compares experiments, the group is one of them, and the number that of `group` in `how`, or of all
-    types together: what is measured of groups of types has it as `total`.
+    Where the table compares experiments, the group is one of them, and the number that of all types together: what
+    is measured of groups of types has it as `total`.
     """
     grid = grid or Grid(columns={})
     where = {"checkpoint": grid.checkpoint, "split": how.get("split")}
@@ -135,8 +135,7 @@ def measured_at(
     if group not in compared:
         return results.per_seed(method, how["metric"], grid.group(group), **where)
     method = method.within(compared[group])
-    wanted = [how["group"]] if "group" in how else ["", "total"]
-    whole = (results.per_seed(method, how["metric"], name, **where) for name in wanted)
+    whole = (results.per_seed(method, how["metric"], name, **where) for name in ("", "total"))
     return next(filter(None, whole), {})
 
 
