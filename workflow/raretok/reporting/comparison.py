@@ -136,9 +136,9 @@ class Point:
 
 
 def points(definition: Definition, results: Results, entry: dict, experiment: str) -> list[Point]:
-    """Every method but the first of a table or figure, in a task.
+    """Every method but the first of a figure, in a task.
 
-    entry: of the config, with `candidates` and columns named `frequent` and `rare`.
+    entry: of the figure in the config, with `candidates`, and the columns `frequent` and `rare` under `changes`.
     """
     chosen = [choose(definition, results, family, experiment) for family in entry["candidates"].values()]
     chosen = [one for one in chosen if one is not None]
@@ -146,7 +146,7 @@ def points(definition: Definition, results: Results, entry: dict, experiment: st
     for one in chosen[1:]:
         changes = {}
         for name in ("frequent", "rare"):
-            how = entry["columns"][name]
+            how = entry["changes"][name]
             first, ours = (
                 measured(results, each.method, how, how["of"][experiment]) if each.method else {}
                 for each in (chosen[0], one)
