@@ -169,3 +169,9 @@ def test_the_report_is_told_of_candidates_and_that_nothing_is_printed():
     shown = table.measured_for("cross", "table1")
     assert len([path for path in shown if path.endswith("metrics.json")]) == 18
     assert shown == table.measured_for("cross", "figure1")
+
+
+def test_a_comparison_says_where_its_columns_are_measured(project):
+    root = project("papers/cross.yaml", lambda p: p["tables"]["table1"]["columns"]["rare"].pop("of"))
+    with pytest.raises(UserError, match=r"tables\.table1\.columns\.rare\.of is missing"):
+        load(root=root)

@@ -3,6 +3,7 @@
 import itertools
 import math
 import re
+from dataclasses import replace
 
 import fake_comparison as fake
 import pytest
@@ -290,3 +291,13 @@ def test_everything_renders_without_a_single_run(tmp_path):
     with house_style():
         figure, _ = figure1(fake.definition(TABLE, "figure1"), "figure1", results)
     assert all("not run" in axes.texts[0].get_text() for axes in figure.axes)
+
+
+def test_methods_without_a_grid_stand_for_themselves(finished, tmp_path):
+    definition, results = finished
+    entry = definition.tables["table1"]
+    plain = {key: value for key, value in entry.items() if key != "candidates"} | {"methods": ["mle_rate1", BEST]}
+    definition = replace(definition, tables={"table1": plain})
+    found = cells_by(comparison_cells(definition, "table1", results, tmp_path), "characters")
+    assert found["AGG (alpha=0.5)", "chosen"].value == "as it is"
+    assert found["AGG (alpha=0.5)", "rare - MLE (learning rate x1), %"].value == pytest.approx(-20, abs=0.5)

@@ -7,7 +7,7 @@ left out (Pareto). Nothing is said from one seed.
 
 from dataclasses import dataclass
 
-from raretok.reporting.comparison import Change
+from raretok.reporting.comparison import Change, families
 from raretok.reporting.comparison_table import CHOSEN, ROLES, change_column
 from raretok.reporting.definition import Definition
 from raretok.reporting.table_kinds import Cell, blocks
@@ -47,17 +47,17 @@ class Case:
 
 def advice(definition: Definition, item: str, cells: list[Cell]) -> list[str]:
     """The paragraph above a table of kind `comparison`; its numbers are changes of perplexity, so less is better."""
-    families = [family["label"] for family in definition.entry("tables", item)["candidates"].values()]
+    labels = [family["label"] for family in families(definition, definition.entry("tables", item))]
     said, free, complete = [], [], True
     for heading, found in blocks(cells):
         cases, first, missing, unmeasured = cases_of(found)
-        said.append(f"{heading}: {of_task(cases, first, missing, unmeasured, len(families))}")
+        said.append(f"{heading}: {of_task(cases, first, missing, unmeasured, len(labels))}")
         free.append({case.label for case in cases if case.is_free})
         complete = complete and any(case.is_judged for case in cases)
     if not said:
         return ["Nothing of this comparison is part of this scale."]
     if complete and len(said) > 1:
-        everywhere = [label for label in families if all(label in labels for labels in free)]
+        everywhere = [label for label in labels if all(label in found for found in free)]
         said.append(
             f"In all {len(said)} tasks: {listed(everywhere)} gained on rare tokens without a loss on frequent ones."
             if everywhere

@@ -87,6 +87,17 @@ def choose(definition: Definition, results: Results, family: dict, experiment: s
     )
 
 
+def families(definition: Definition, entry: dict) -> list[dict]:
+    """The methods of a table or figure as {label, methods: {candidate: its values in words}}.
+
+    A method without a grid is its own only candidate.
+    """
+    named = entry.get("candidates") or {
+        name: {"label": definition.method(name).label, "methods": {name: "as it is"}} for name in entry["methods"]
+    }
+    return list(named.values())
+
+
 def measured(results: Results, method: Method, how: dict, group: str | None = None) -> dict[int, float]:
     """Values by seed of a column (`metric`, `split`, `group`) of a method in its experiment."""
     return results.per_seed(method, how["metric"], how["group"] if group is None else group, split=how["split"])
@@ -136,17 +147,17 @@ class Point:
 
 
 def points(definition: Definition, results: Results, entry: dict, experiment: str) -> list[Point]:
-    """Every method but the first of a table or figure, in a task.
+    """Every method but the first of a figure, in a task.
 
-    entry: of the config, with `candidates` and columns named `frequent` and `rare`.
+    entry: of the figure in the config, with the columns `frequent` and `rare` under `changes`.
     """
-    chosen = [choose(definition, results, family, experiment) for family in entry["candidates"].values()]
+    chosen = [choose(definition, results, family, experiment) for family in families(definition, entry)]
     chosen = [one for one in chosen if one is not None]
     made = []
     for one in chosen[1:]:
         changes = {}
         for name in ("frequent", "rare"):
-            how = entry["columns"][name]
+            how = entry["changes"][name]
             first, ours = (
                 measured(results, each.method, how, how["of"][experiment]) if each.method else {}
                 for each in (chosen[0], one)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from raretok.reporting.comparison import Change, Chosen, change, choose, measured, seconds_against, trainings
+from raretok.reporting.comparison import Change, Chosen, change, choose, families, measured, seconds_against, trainings
 from raretok.reporting.definition import Definition
 from raretok.reporting.results import Results, summarise
 from raretok.reporting.table_kinds import NOT_RUN, Cell, mark_best
@@ -22,7 +22,7 @@ def comparison_cells(definition: Definition, item: str, results: Results, publis
     for task, experiment in entry["experiments"].items():
         if experiment not in definition.settings:
             continue
-        found = [choose(definition, results, family, experiment) for family in entry["candidates"].values()]
+        found = [choose(definition, results, family, experiment) for family in families(definition, entry)]
         found = [one for one in found if one is not None]
         made = [cell for one in found for cell in _row(definition, results, entry, experiment, one, found[0])]
         heading = f"{task[0].upper()}{task[1:]}"

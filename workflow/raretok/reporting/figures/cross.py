@@ -4,7 +4,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from raretok.reporting.comparison import Point, points
+from raretok.reporting.comparison import Point, families, points
 from raretok.reporting.definition import Definition
 from raretok.reporting.figures.shown import Drawn
 from raretok.reporting.figures.style import BLUE, ORANGE, not_run, sheet
@@ -24,7 +24,7 @@ def figure1(definition: Definition, item: str, results: Results) -> Drawn:
     """What every method gains on rare tokens against what it loses on frequent ones, a panel a task."""
     entry = definition.entry("figures", item)
     tasks = {task: name for task, name in entry["experiments"].items() if name in definition.settings}
-    first = next(iter(entry["candidates"].values()))["label"]
+    first = families(definition, entry)[0]["label"]
     figure = sheet(10, 1.2 + 5.4 * len(tasks))
     panels = np.atleast_1d(figure.subplots(len(tasks), 1))
     seeds = 0

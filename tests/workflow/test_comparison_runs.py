@@ -1,0 +1,42 @@
+"""The comparison of all methods at scale smoke, from the config to the paragraph: three tasks, trained and measured."""
+
+import json
+
+import pandas as pd
+import pytest
+from tests.workflow.running import snakemake
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+
+STEM = "results/smoke/tables/cross/table1"
+
+
+def test_three_tasks_are_trained_chosen_and_compared(project):
+    result = snakemake(project, "--cores", "2", f"{STEM}.csv", "results/smoke/figures/cross/figure1.svg")
+    assert result.returncode == 0, result.stdout[-5000:]
+    runs = sorted((project / "results/smoke/runs").glob("cross_*/*/seed1/metrics.json"))
+    assert len(runs) == 3 * 3 * 2
+    table = pd.read_csv(project / f"{STEM}.csv")
+    for task, experiment in (
+        ("characters", "cross_character"),
+        ("BPE tokens", "cross_bpe"),
+        ("translation", "cross_translation"),
+    ):
+        # The candidate in the table is the one whose file has the least perplexity of the validation text.
+        scores = {}
+        for path in runs:
+            if path.parts[-4] == experiment and path.parts[-3].startswith("agg_"):
+                rows = json.loads(path.read_text(encoding="utf-8"))["metrics"]
+                keys = ("fitted_perplexity", "total", "valid@best")
+                (scores[path.parts[-3]],) = [
+                    row["value"] for row in rows if (row["metric"], row["group"], row["split"]) == keys
+                ]
+        best = min(scores, key=scores.get)
+        row = table[table["row"] == f"AGG [{task}]"].set_index("column")["value"]
+        assert row["chosen"] == f"alpha={best.removeprefix('agg_alpha')}"
+        for column in ("frequent", "rare", "rare - MLE, %", "Uniq", "I(W)", "time / MLE's", "GiB"):
+            assert float(row[column]) == float(row[column]), column  # no NaN
+    text = (project / f"{STEM}.md").read_text(encoding="utf-8")
+    assert text.count("one seed of all: inconclusive, nothing is recommended.") == 3
+    assert "not comparable" not in text
+    assert "Nothing to be done" in snakemake(project, "--cores", "2", f"{STEM}.csv").stdout
