@@ -8,7 +8,7 @@ import yaml
 from tests.workflow.running import snakemake
 
 # Trainings of the papers with one seed at scale smoke.
-MODELS = {"stop_jostling": 48, "agg": 25, "agps": 13, "natural_bias": 13, "cross": 18}
+MODELS = {"stop_jostling": 49, "agg": 26, "agps": 13, "natural_bias": 15, "cross": 18}
 TABLE8 = "results/smoke/tables/stop_jostling/table8.csv"
 
 
