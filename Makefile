@@ -13,7 +13,11 @@ export PYTHON
 # The scale whose finished runs are kept, and rendered again by `make recorded`.
 RECORDED_SCALE = $(or $(SCALE),small)
 
-.PHONY: report recorded finished record accept slurm fetch test test-slurm lint clean help environment environment-test environment-report
+# The modules whose docstrings are the API reference, and how they are written.
+API = raretok.losses raretok.parts raretok.frequency raretok.metrics --docformat google --no-show-source
+
+.PHONY: report recorded finished record accept slurm fetch test test-slurm lint docs crate clean help environment \
+	environment-test environment-report
 
 report: environment ## reproduce the papers and print where the report is (the default)
 	@sh envs/run.sh "$(if $(SCALE),scale=$(SCALE)) $(CONFIG)" --cores $(CORES) $(ARGS)
@@ -47,6 +51,12 @@ lint: environment-test ## check the style of Python and Snakemake files
 	.venv/bin/python -m ruff format --check .
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m snakefmt --check Snakefile workflow/rules
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m snakemake --lint
+
+docs: environment-test ## build the API reference of the losses and metrics in docs-site/
+	@.venv/bin/python -m pdoc $(API) --output-directory docs-site && echo "docs-site/index.html"
+
+crate: environment ## pack the finished workflow of SCALE with its provenance, as a Workflow Run RO-Crate
+	@sh envs/crate.sh "$(if $(SCALE),scale=$(SCALE)) $(CONFIG)" $(ARGS)
 
 clean: ## remove the results of SCALE (or of config's scale) and caches; keep .venv and downloads
 	@sh envs/clean.sh "$(SCALE)"

@@ -21,6 +21,9 @@ min_version("9.12")
 configfile: "config/config.yaml"
 
 
+report: "workflow/report/workflow.rst"
+
+
 # The package of this checkout, installed or not; jobs call it with the Python that runs Snakemake.
 sys.path.insert(0, str(Path(workflow.basedir) / "workflow"))
 
@@ -60,6 +63,7 @@ rule all:
     default_target: True
     input:
         "<results>/report/index.html",
+        "<results>/report/report.pdf",
         # made for the page, and made again where one of them was deleted
         [path for paper in TABLE.papers for path in TABLE.items(paper)],
         "<results>/readme.md" if TABLE.recorded else [],

@@ -1,8 +1,12 @@
-"""Environments and container recipes are made from the pins, and hold what the rules that use them import."""
+"""Environments and container recipes are made from the pins, and hold what the rules that use them import.
+
+What pip installs with the package, with and without the pipeline, is what its modules import.
+"""
 
 import ast
 import re
 import sys
+import tomllib
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -42,12 +46,24 @@ def imported(command):
     for folder in BY_NAME.get(command, []):
         paths = (PACKAGE / folder).glob("*.py")
         waiting |= {f"raretok.{folder.replace('/', '.')}.{path.stem}" for path in paths if path.stem != "__init__"}
-    modules, found = set(), set()
+    return distributions_in(map(file_of, reached(waiting)))
+
+
+def reached(waiting):
+    """Modules of raretok that some modules import, however indirectly, and those themselves."""
+    modules, waiting = set(), set(waiting)
     while waiting:
         module = waiting.pop()
         modules.add(module)
         waiting |= imports_of(module) - modules
-        for node in ast.walk(ast.parse(file_of(module).read_text(encoding="utf-8"))):
+    return modules
+
+
+def distributions_in(files):
+    """Packages that Python files import, as they are distributed, under their normal names."""
+    found = set()
+    for file in files:
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):
                 found |= {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and not node.level:
@@ -99,3 +115,28 @@ def test_containers_install_the_pins(name, base):
     assert re.search(r"envs/requirements\.txt /opt/requirements\.txt$", text, flags=re.MULTILINE)
     assert "pip install --no-cache-dir --requirement /opt/requirements.txt" in text
     assert text.count("pip install") == 1
+
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def asked_for(requirements):
+    """Normal names in a list of requirements."""
+    return {conda.normal(re.match(r"[\w.-]+", requirement)[0]) for requirement in requirements}
+
+
+def test_the_library_needs_what_it_asks_for():
+    """What `from raretok import ...` reaches, and what the pipeline needs beyond it."""
+    own = asked_for(PROJECT["dependencies"])
+    public = reached({"raretok.losses", "raretok.frequency", "raretok.metrics"})
+    assert distributions_in(map(file_of, public)) == own
+    pipeline = own | asked_for(PROJECT["optional-dependencies"]["pipeline"])
+    assert distributions_in(PACKAGE.rglob("*.py")) <= pipeline
+    assert pipeline <= {conda.normal(name) for name in PINS}
+
+
+def test_versions_agree():
+    import raretok
+
+    assert PROJECT["version"] == raretok.__version__
+    assert f"\nversion: {raretok.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from raretok.evaluation.bias_record import bias_changes, nearest_to_unigram
+from raretok.evaluation.bias_record import bias_changes, divergence_at_start, nearest_to_unigram
 from raretok.evaluation.calibration import log_frequencies
 
 DIVERGENCE = {
@@ -22,6 +22,16 @@ def test_the_nearest_step_and_what_is_there():
     assert nearest_to_unigram(late)["step"] == 1
     assert nearest_to_unigram({}) == {}
     assert nearest_to_unigram(DIVERGENCE | {"divergence.unigram": np.full(4, np.nan)}) == {}
+
+
+def test_the_start_is_what_was_measured_before_the_first_update():
+    assert divergence_at_start(DIVERGENCE) == {"unigram": 3.0, "uniform": 0.1, "empirical": 9.0}
+    assert divergence_at_start(DIVERGENCE | {"divergence.steps": np.array([1, 2, 10, 100])}) == {}
+    assert divergence_at_start(DIVERGENCE | {"divergence.uniform": np.full(4, np.nan)}).keys() == {
+        "unigram",
+        "empirical",
+    }
+    assert divergence_at_start({}) == {}
 
 
 def test_changes_are_the_greatest_against_the_start():

@@ -89,7 +89,8 @@ def names():
         expected |= {(f"alc_{curve}", "early", "valid"), (f"alc_{curve}", "full", "valid")}
         expected |= {(f"best_validation_{curve}", "", "valid")}
     expected |= {("nearest_to_unigram_step", "", "train")}
-    expected |= {("divergence_nearest_to_unigram", g, "train") for g in ("unigram", "uniform", "empirical")}
+    for metric in ("divergence_at_start", "divergence_nearest_to_unigram"):
+        expected |= {(metric, g, "train") for g in ("unigram", "uniform", "empirical")}
     expected |= {(f"output_bias_{m}", g, "train") for m in ("norm", "divergence") for g in ("start", "end", "change")}
     expected |= {("group_mass", g, f"{s}@data") for g in GROUPS for s in ("train", "valid", "test")}
     expected |= {("group_types", group, "train@data") for group in GROUPS}
@@ -209,6 +210,7 @@ def test_curves_and_observations_become_numbers(translation_run, prepared_pairs,
     assert value["alc_bleu", "early", "valid"] == pytest.approx((10 + 15) / 15)
     assert value["best_validation_chrf", "", "valid"] == 30
     assert value["nearest_to_unigram_step", "", "train"] == 1
+    assert value["divergence_at_start", "unigram", "train"] == 3
     norm = np.linalg.norm(log_frequencies(prepared_pairs.counts))
     assert value["output_bias_norm", "change", "train"] == pytest.approx(2 / norm)
     with np.load(translation_run / "out" / "arrays.npz") as arrays:

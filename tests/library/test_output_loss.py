@@ -243,8 +243,8 @@ def test_a_batch_without_targets_is_zero():
 
 
 SENTENCES = [
-    (lambda: OutputLoss(gate=AGG(alpha=0.1)), "agg needs counts="),
-    (lambda: OutputLoss(penalty=UnigramDivergence(1.0)), "unigram needs counts="),
+    (lambda: OutputLoss(gate=AGG(alpha=0.1)), "^AGG needs counts="),
+    (lambda: OutputLoss(penalty=UnigramDivergence(1.0)), "^UnigramDivergence needs counts="),
     (lambda: OutputLoss(Contrastive(), gate=AGG(alpha=0.1), counts=COUNTS), "contrastive loss do not combine"),
     (lambda: OutputLoss(gate=AGG(alpha=1e-9), counts=COUNTS, targets_per_update=10), "makes no type rare"),
     (
@@ -288,6 +288,7 @@ def test_shapes_and_targets_that_do_not_fit_are_said_in_a_sentence():
 
 
 def test_it_prints_its_parts():
-    assert repr(OutputLoss(Threshold(margin=1))) == (
-        "OutputLoss(loss=threshold(margin=1.0, alpha=None, detach_under=False))"
+    criterion = OutputLoss(Threshold(margin=1), penalty=CosReg())
+    assert repr(criterion) == (
+        "OutputLoss(loss=Threshold(margin=1, alpha=None, detach_under=False), penalty=CosReg(gamma=1.0))"
     )

@@ -94,8 +94,8 @@ def test_runs_and_rows_can_be_printed(capsys):
     options = ["--root", str(ROOT), "--scale", "small", "--papers", "stop_jostling"]
     assert main(["plan", *options, "--device", "cpu", "--runs"]) == 0
     printed = capsys.readouterr().out
-    assert "48 of 48 models" in printed
-    assert len(re.findall(r"^shakespeare/\S+/seed1 ", printed, flags=re.MULTILINE)) == 48
+    assert "64 of 64 models" in printed
+    assert len(re.findall(r"^shakespeare/\S+/seed1 ", printed, flags=re.MULTILINE)) == 49
     assert main(["plan", "--measured", str(ROOT / "results/recorded/small")]) == 0
     assert capsys.readouterr().out.count("machine: cpu") == 21
     assert main(["plan", *options, "--device", "B200"]) == 2

@@ -3,6 +3,7 @@
 import json
 from types import SimpleNamespace
 
+import fake_page
 import fake_translation
 import pytest
 from fake_results import PUBLISHED, definition_of, item_of, write_results
@@ -62,3 +63,9 @@ def bias(tmp_path_factory):
     definition = fake_translation.definition_of(seeds=3)
     results = fake_translation.collected(folder, definition)
     return SimpleNamespace(folder=folder, definition=definition, results=results)
+
+
+@pytest.fixture(scope="session")
+def page(scale, tmp_path_factory):
+    """The report of two papers with hostile text in it."""
+    return fake_page.make_page(tmp_path_factory.mktemp("page") / "small", scale)

@@ -3,6 +3,7 @@
 import json
 import math
 
+import fake_comparison as comparison
 import pandas as pd
 import pytest
 from fake_results import PUBLISHED, read_csv
@@ -61,7 +62,7 @@ def test_infinite_values_have_no_interval_and_equal_ones_no_difference():
 
 def test_only_seeds_that_both_have_are_compared(tmp_path):
     published = write_published(tmp_path, {("Base", ""): "1"})
-    results = results_of(tmp_path, {"base": [1.0, math.nan, 5.0], "other": [2.0, 3.0, 7.0, 9.0]})
+    results = results_of(tmp_path, {"base": [1.0, math.nan, 5.0, math.nan, 8.0], "other": [2.0, 3.0, 7.0, 9.0]})
     (row,) = improvements(definition_of(METHODS), results, published)
     assert (row["row"], row["against"], row["better"], row["seeds"]) == ("Other", "Base", "up", 2)
     assert row["difference"] == "1.5"
@@ -89,9 +90,10 @@ def test_of_one_data_set_alone_there_is_no_mean(tmp_path):
 
 
 def test_figures_that_name_columns_are_compared_over_their_data_sets(bias):
-    """natural_bias has no tables: BLEU, its area and chrF of the six data sets that the paper counts."""
+    """natural_bias prints no tables: BLEU, its area and chrF of the six data sets that the paper counts."""
     definition = parse_definition(json.dumps(bias.definition))
     rows = pd.DataFrame(improvements(definition, bias.results, PUBLISHED))
+    rows = rows[rows["item"] != "scores"]  # our own table, of one data set
     assert set(rows["item"]) == {"figure2", "figure3", "figure9"}
     assert set(rows["column"]) == {"BLEU", "ALC (BLEU)", "chrF"}
     assert "wmt14_de-en" not in set(rows["group"])
@@ -99,6 +101,29 @@ def test_figures_that_name_columns_are_compared_over_their_data_sets(bias):
     whole = rows[rows["group"] == ALL].set_index(["column", "row"])
     assert len(whole) == 6
     assert float(whole.loc[("BLEU", "Log-unigram bias"), "probability"]) > 0.9
+
+
+def test_of_methods_with_candidates_the_chosen_ones_are_compared(tmp_path):
+    """Tasks have perplexities of different sizes: their probabilities have a mean, their differences have none."""
+    table = comparison.workflow(papers=["cross"])
+    best = "agg_alpha0.5"  # by the validation text
+
+    def truth(experiment, method):
+        if not method.startswith("agg_alpha"):
+            return 0.0, 0.0, 45.0
+        return (1.0, -20.0, 40.0) if method == best else (0.0, 90.0, 50.0)
+
+    comparison.write(tmp_path, table, truth)
+    definition = parse_definition(table.definition("cross"))
+    rows = pd.DataFrame(improvements(definition, comparison.results_of(tmp_path, definition), PUBLISHED))
+    assert set(rows["item"]) == {"table1"}
+    rows = rows[rows["row"] == "AGG"].set_index(["column", "group"])
+    assert set(rows["against"]) == {"MLE"}
+    assert rows.loc[("rare", "characters"), ["better", "probability"]].tolist() == ["down", "1"]
+    assert rows.loc[("frequent", "BPE tokens"), "difference"].startswith("0.2")  # 1 per cent of 20
+    assert rows.loc[("rare", "BPE tokens"), "difference"].startswith("-1")  # 20 per cent of 900
+    assert rows.loc[("rare", ALL), ["difference", "lower", "probability"]].tolist() == ["", "", "1"]
+    assert ("medium", "characters") not in rows.index
 
 
 def test_command(scale, tmp_path):

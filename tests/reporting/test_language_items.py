@@ -422,7 +422,7 @@ def test_the_page_shows_both_papers(language):
     output = language.folder / "report" / "index.html"
     assert main(["page", "--definitions", *texts, *common, f"--output={output}"]) == 0
     page = output.read_text(encoding="utf-8")
-    titles = re.findall(r"<h3[^>]*>((?:Table|Figure) .*?)</h3>", page)
+    titles = re.findall(r"<h3[^>]*>((?:Table|Readings|Figure) .*?)</h3>", page)
     assert len(titles) == len(TABLES) + len(FIGURES)
     assert all("small scale, real data; not comparable with the paper" in title for title in titles)
     assert '<th scope="col" class="side">Text</th>' in page

@@ -264,5 +264,5 @@ def test_the_page_shows_natural_bias(bias, tmp_path):
     page = output.read_text(encoding="utf-8")
     assert len(re.findall(r"<h3[^>]*>Figure .*?</h3>", page)) == 2
     # Every method in its first experiment, and the three starts in the other six.
-    assert f"{3 * (12 + 3 * 6)} of {3 * (12 + 3 * 6)}" in page
+    assert f"{3 * (16 + 3 * 6)} of {3 * (16 + 3 * 6)}" in page
     assert (read_csv(bias.folder / "claims.csv")["paper"] == "natural_bias").all()

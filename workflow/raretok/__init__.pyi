@@ -4,18 +4,7 @@ from raretok.frequency import agg_alpha as agg_alpha
 from raretok.frequency import count_targets as count_targets
 from raretok.frequency import log_unigram as log_unigram
 from raretok.frequency import start_bias as start_bias
-from raretok.losses import AGG as AGG
-from raretok.losses import AGPS as AGPS
-from raretok.losses import Adversarial as Adversarial
-from raretok.losses import Contrastive as Contrastive
-from raretok.losses import CosReg as CosReg
-from raretok.losses import CrossEntropy as CrossEntropy
-from raretok.losses import Freeze as Freeze
 from raretok.losses import OutputLoss as OutputLoss
-from raretok.losses import Softminus as Softminus
-from raretok.losses import Threshold as Threshold
-from raretok.losses import UnigramDivergence as UnigramDivergence
-from raretok.losses import Unlikelihood as Unlikelihood
 from raretok.metrics import accuracy as accuracy
 from raretok.metrics import align_similarity as align_similarity
 from raretok.metrics import best_temperature as best_temperature
@@ -29,5 +18,16 @@ from raretok.metrics import recall as recall
 from raretok.metrics import tail_mass as tail_mass
 from raretok.metrics import target_ranks as target_ranks
 from raretok.metrics import token_nll as token_nll
+from raretok.parts import AGG as AGG
+from raretok.parts import AGPS as AGPS
+from raretok.parts import Adversarial as Adversarial
+from raretok.parts import Contrastive as Contrastive
+from raretok.parts import CosReg as CosReg
+from raretok.parts import CrossEntropy as CrossEntropy
+from raretok.parts import Freeze as Freeze
+from raretok.parts import Softminus as Softminus
+from raretok.parts import Threshold as Threshold
+from raretok.parts import UnigramDivergence as UnigramDivergence
+from raretok.parts import Unlikelihood as Unlikelihood
 
 __version__: str

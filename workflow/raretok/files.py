@@ -63,3 +63,8 @@ def _sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def relative_link(path: Path, folder: Path) -> str:
+    """The path of a file as a link from a page in `folder`."""
+    return Path(os.path.relpath(path, folder)).as_posix()

@@ -15,34 +15,23 @@ import torch
 
 from raretok.errors import UserError
 from raretok.methods import build_method
-from raretok.methods.adversarial import Perturbation as Adversarial
-from raretok.methods.agg import Gate as AGG
-from raretok.methods.agps import Gate as AGPS
-from raretok.methods.contrastive import Loss as Contrastive
-from raretok.methods.cosreg import Penalty as CosReg
-from raretok.methods.cross_entropy import Loss as CrossEntropy
-from raretok.methods.freeze import Gate as Freeze
-from raretok.methods.softminus import Loss as Softminus
-from raretok.methods.threshold import Loss as Threshold
-from raretok.methods.unigram import Penalty as UnigramDivergence
-from raretok.methods.unlikelihood import Penalty as Unlikelihood
 from raretok.models.output import output_loss
+from raretok.parts import (
+    AGG,
+    AGPS,
+    Adversarial,
+    Contrastive,
+    CosReg,
+    CrossEntropy,
+    Freeze,
+    Softminus,
+    Threshold,
+    UnigramDivergence,
+    Unlikelihood,
+)
 from raretok.updates import Updates
 
-__all__ = [
-    "AGG",
-    "AGPS",
-    "Adversarial",
-    "Contrastive",
-    "CosReg",
-    "CrossEntropy",
-    "Freeze",
-    "OutputLoss",
-    "Softminus",
-    "Threshold",
-    "UnigramDivergence",
-    "Unlikelihood",
-]
+__all__ = ["OutputLoss"]
 
 PLAIN = build_method({})
 
@@ -93,22 +82,24 @@ class OutputLoss(torch.nn.Module):
     ):
         super().__init__()
         parts = {"loss": loss, "gate": gate, "penalty": penalty, "perturbation": perturbation}
-        settings = {kind: _settings(kind, part) for kind, part in parts.items() if part is not None}
-        if isinstance(gate, Freeze) and gate.part == "all":
+        self._parts = {kind: part for kind, part in parts.items() if part is not None}
+        settings = {kind: _settings(kind, part) for kind, part in self._parts.items()}
+        if getattr(gate, "part", None) == "all":
             raise ValueError(
                 "Freeze(part='all') leaves rows alone in the optimiser, decay included, which a loss cannot do; "
                 "give part='b', 'c' or 'bc', or mask the rows in your optimiser"
             )
-        if counts is None and (gate is not None or isinstance(penalty, UnigramDivergence)):
-            name = type(gate or penalty).__module__.rpartition(".")[2]
-            raise ValueError(f"{name} needs counts=, how often each type is a target in the training text")
+        if counts is None and (gate is not None or hasattr(penalty, "start")):
+            raise ValueError(
+                f"{type(gate or penalty).__name__} needs counts=, how often each type is a target in the training text"
+            )
         try:
             self._method = build_method(settings | {"training_temperature": training_temperature}, "OutputLoss")
         except UserError as error:
             raise ValueError(str(error)) from None
-        self.counts = None if counts is None else _checked_counts(counts)
-        self.ignore_index = ignore_index
-        self._updates = Updates(self._method, self.counts, tuple(special), targets_per_update, ignore_index)
+        self._counts = None if counts is None else _checked_counts(counts)
+        self._ignore_index = ignore_index
+        self._updates = Updates(self._method, self._counts, tuple(special), targets_per_update, ignore_index)
         self.nll: torch.Tensor | None = None
 
     @property
@@ -118,9 +109,7 @@ class OutputLoss(torch.nn.Module):
 
     def extra_repr(self) -> str:
         """The parts, as the module is printed."""
-        kinds = ("loss", "gate", "penalty", "perturbation")
-        parts = {kind: getattr(self._method, kind) for kind in kinds}
-        return ", ".join(f"{kind}={_said(part)}" for kind, part in parts.items() if part is not None)
+        return ", ".join(f"{kind}={part}" for kind, part in self._parts.items())
 
     def begin_update(self, targets: torch.Tensor | Iterable[torch.Tensor]) -> None:
         """Say which targets the next calls are of: those of all micro-batches of one update of the weights.
@@ -170,11 +159,11 @@ class OutputLoss(torch.nn.Module):
             targets,
             inputs=None if inputs is None else inputs.to(weight.device),
             bias=bias,
-            padding=self.ignore_index,
+            padding=self._ignore_index,
             normaliser=updates.normaliser if trains else None,
             share=updates.share(targets) if trains else 1.0,
         )
-        self.nll = result.nll / (targets != self.ignore_index).sum().clamp_min(1)
+        self.nll = result.nll / (targets != self._ignore_index).sum().clamp_min(1)
         return result.loss
 
     def rare(self) -> torch.Tensor | None:
@@ -191,7 +180,7 @@ class OutputLoss(torch.nn.Module):
 
     def _sequences(self, inputs: torch.Tensor | None, targets: torch.Tensor) -> torch.Tensor | None:
         """The inputs, B x T, which the output layer asks for where a penalty is on tokens."""
-        if inputs is None and isinstance(self._method.penalty, Unlikelihood):
+        if inputs is None and isinstance(self._parts.get("penalty"), Unlikelihood):
             raise ValueError("Unlikelihood needs inputs=, the sequences that the model read, B x T")
         if inputs is not None and inputs.shape != targets.shape:
             raise ValueError(
@@ -208,27 +197,28 @@ class OutputLoss(torch.nn.Module):
             )
         if weight.dim() != 2 or weight.shape[1] != hidden.shape[-1]:
             raise ValueError(f"weight is {_shape(weight)}; it must be V x {hidden.shape[-1]}, as wide as hidden")
-        if self.counts is not None and len(self.counts) != len(weight):
+        if self._counts is not None and len(self._counts) != len(weight):
             raise ValueError(
-                f"counts are of {len(self.counts)} types, but weight has {len(weight)} rows; count with as many types, "
-                "unused ones included"
+                f"counts are of {len(self._counts)} types, but weight has {len(weight)} rows; count with as many "
+                "types, unused ones included"
             )
         if targets.device.type == "cpu" and targets.numel():
-            wrong = (targets != self.ignore_index) & ((targets < 0) | (targets >= len(weight)))
+            wrong = (targets != self._ignore_index) & ((targets < 0) | (targets >= len(weight)))
             if wrong.any():
                 raise ValueError(
                     f"a target is {targets[wrong][0].item()}; it must be below {len(weight)}, the rows of weight, or "
-                    f"{self.ignore_index}, which is ignored"
+                    f"{self._ignore_index}, which is ignored"
                 )
 
 
 def _settings(kind: str, part) -> dict:
     """A part as config has it, `{name: ..., parameters}`, which is how `build_method` checks them together."""
-    if not dataclasses.is_dataclass(part) or not type(part).__module__.startswith("raretok.methods."):
+    modules = (base.__module__ for base in type(part).__mro__)
+    module = next((name for name in modules if name.startswith("raretok.methods.")), None)
+    if module is None:
         raise ValueError(f"{kind}= is {part!r}; give one of raretok's parts, such as Threshold(margin=1.0)")
-    return {"name": type(part).__module__.rpartition(".")[2]} | {
-        field.name: getattr(part, field.name) for field in dataclasses.fields(part)
-    }
+    values = {field.name: getattr(part, field.name) for field in dataclasses.fields(part)}
+    return {"name": module.rpartition(".")[2], **values}
 
 
 def _checked_counts(counts) -> np.ndarray:
@@ -237,11 +227,6 @@ def _checked_counts(counts) -> np.ndarray:
     if array.ndim != 1 or array.dtype.kind not in "iu" or (array < 0).any() or not array.any():
         raise ValueError("counts must be V whole numbers of at least 0, not all of them 0, one a type")
     return array.astype(np.int64)
-
-
-def _said(part) -> str:
-    """A part with its parameters, by the name of its file."""
-    return repr(part).replace(type(part).__name__, type(part).__module__.rpartition(".")[2], 1)
 
 
 def _shape(tensor: torch.Tensor) -> str:

@@ -247,6 +247,9 @@ def check_references(paper: dict, path: Path) -> None:
             for method in entry.get("methods", []):
                 if method not in methods:
                     raise UserError(f"{path}: {section}.{item}.methods names {method!r}, which methods lacks")
+    for item, entry in paper["tables"].items():
+        if entry["kind"] == "readings":
+            check_readings(entry, f"{path}: tables.{item}")
     headline = paper.get("headline", {})
     known = {"table": paper["tables"], "figure": paper["figures"], "methods": methods}
     for key, among in known.items():
@@ -262,6 +265,22 @@ def check_references(paper: dict, path: Path) -> None:
     for label in labels:
         if labels.count(label) > 1:
             raise UserError(f"{path}: two methods have the label {label!r}; tables could not tell them apart")
+
+
+def check_readings(entry: dict, where: str) -> None:
+    """A table of readings has a method for each of them, and the number that its answer rests on; UserError if not."""
+    readings, methods = entry["readings"], entry["methods"]
+    if isinstance(readings, list) and len(methods) % len(readings):
+        raise UserError(
+            f"{where}.methods has {len(methods)} methods for {len(readings)} readings; name one for each reading"
+        )
+    decides, groups = entry["decides"], entry.get("groups", [""])
+    column, group = decides["column"], decides.get("group", "")
+    if column not in entry["columns"]:
+        raise UserError(f"{where}.decides.column is {column!r}; it can be {', '.join(entry['columns'])}")
+    shown = [name for name in groups if name in entry["columns"][column].get("groups", groups)]
+    if group not in shown:
+        raise UserError(f"{where}.decides.group is {group!r}; {column} is shown for {', '.join(map(repr, shown))}")
 
 
 # Keys by which the `evaluation` of each kind of corpus is known, and what the kinds are called.

@@ -17,7 +17,7 @@ from raretok.files import read_json
 from raretok.hardware import Hardware
 from raretok.methods import part_names
 from raretok.runs import STATE_FOLDER, Run
-from raretok.sources import all_sources, digest_of, sources_of, training_sources
+from raretok.sources import PACKAGE, all_sources, digest_of, sources_of, training_sources
 from raretok.stacks import Stack, plan
 
 
@@ -78,8 +78,19 @@ class Workflow(Hardware):
 
     @property
     def page_sources(self) -> list[str]:
-        """Files that can change the page, but for its template."""
+        """Files that can change the page, but for its templates."""
         return sources_of("raretok.reporting.page")
+
+    @property
+    def pdf_sources(self) -> list[str]:
+        """Files that can change the report on paper, but for its template."""
+        return sources_of("raretok.reporting.pdf")
+
+    @property
+    def page_templates(self) -> list[str]:
+        """What the page is put together from."""
+        folder = PACKAGE / "reporting" / "templates" / "page"
+        return sorted(path.relative_to(PACKAGE.parents[1]).as_posix() for path in folder.iterdir())
 
     @property
     def readme_sources(self) -> list[str]:
@@ -395,6 +406,14 @@ class Workflow(Hardware):
         ]
 
     @property
+    def command(self) -> str:
+        """What a user types before the name of a file of these results."""
+        chosen = {"scale": self.scale, "seeds": self.config["seeds"]}
+        chosen |= {key: True for key in ("recorded", "finished") if self.config[key]}
+        words = (f"{key}={json.dumps(value)}" for key, value in chosen.items() if value is not None)
+        return f"snakemake --cores all --config {' '.join(words)}".replace('"', "").replace(", ", ",")
+
+    @property
     def headlines(self) -> list[str]:
         """The figures in the README."""
         named = {paper: settings.get("headline", {}).get("figure") for paper, settings in self.papers.items()}
@@ -406,6 +425,14 @@ class Workflow(Hardware):
         if item not in entries:
             raise UserError(f"config/papers/{paper}.yaml has no table or figure {item!r}; it has {', '.join(entries)}")
         return entries[item]
+
+    def title_of(self, wildcards) -> str:
+        """The title of a table's or figure's paper: what `snakemake --report` gathers it under."""
+        return self.papers[wildcards.paper]["title"]
+
+    def labels_of(self, wildcards) -> dict[str, str]:
+        """What `snakemake --report` lists a table or figure by."""
+        return {"item": wildcards.item, "title": self.item(wildcards.paper, wildcards.item)["title"]}
 
     def experiment_shown(self, paper: str, method: str, item: str | None = None) -> str:
         """The experiment in which a table or figure shows a method: the one that it names, or the method's first.

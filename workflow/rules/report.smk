@@ -18,6 +18,7 @@ OUTPUTS:
     claims  = results/<scale>/claims.csv
     agreement, improvement = results/<scale>/{agreement,improvement}.csv
     page    = results/<scale>/report/index.html
+    pdf     = results/<scale>/report/report.pdf
     readme  = results/recorded/<scale>/readme.md, and the same within README.md
 
 Nothing here needs torch or a GPU, and nothing that trains or measures reads this part's files. A table or figure
@@ -34,6 +35,7 @@ localrules:
     agreement,
     improvement,
     page,
+    pdf,
     readme,
 
 
@@ -95,9 +97,9 @@ rule table:
         csv=report(
             "<results>/tables/{paper}/{item}.csv",
             caption="../report/table.rst",
-            category="{paper}",
+            category=TABLE.title_of,
             subcategory="tables",
-            labels={"item": "{item}"},
+            labels=TABLE.labels_of,
         ),
         md="<results>/tables/{paper}/{item}.md",
         tex="<results>/tables/{paper}/{item}.tex",
@@ -133,9 +135,9 @@ rule figure:
         svg=report(
             "<results>/figures/{paper}/{item}.svg",
             caption="../report/figure.rst",
-            category="{paper}",
+            category=TABLE.title_of,
             subcategory="figures",
-            labels={"item": "{item}"},
+            labels=TABLE.labels_of,
         ),
         png="<results>/figures/{paper}/{item}.png",
         pdf="<results>/figures/{paper}/{item}.pdf",
@@ -173,7 +175,7 @@ rule claims:
             "<results>/claims.csv",
             caption="../report/claims.rst",
             category="claims",
-            labels={"item": "claims"},
+            labels={"item": "verdicts on the claims"},
         ),
     log:
         "<logs>/claims.txt",
@@ -278,14 +280,14 @@ rule page:
         compared=TABLE.comparisons,
         numbers="config/published/numbers.csv",
         deviations="docs/deviations.md",
-        template="workflow/raretok/reporting/templates/page.html.j2",
+        templates=TABLE.page_templates,
         sources=TABLE.page_sources,
     output:
         page=report(
             "<results>/report/index.html",
             caption="../report/page.rst",
             category="report",
-            labels={"item": "page"},
+            labels={"item": "everything on one page"},
         ),
     log:
         "<logs>/page.txt",
@@ -295,6 +297,7 @@ rule page:
         definitions=TABLE.definitions_of,
         results=subpath(input.metrics, parent=True),
         published=subpath(input.numbers, parent=True),
+        command=TABLE.command,
     shell:
         """
         python -m raretok page \
@@ -302,8 +305,48 @@ rule page:
             --results {params.results:q} \
             --published {params.published:q} \
             --deviations {input.deviations:q} \
+            --command {params.command:q} \
             --output {output.page:q} \
             2>{log:q}
+        """
+
+
+rule pdf:
+    """
+    Render the whole report as one PDF
+    """
+    input:
+        metrics="<results>/metrics.csv",
+        claims="<results>/claims.csv",
+        shown=[path for paper in TABLE.papers for path in TABLE.items(paper)],
+        numbers="config/published/numbers.csv",
+        template="workflow/raretok/reporting/templates/report.typ",
+        sources=TABLE.pdf_sources,
+    output:
+        pdf=report(
+            "<results>/report/report.pdf",
+            caption="../report/pdf.rst",
+            category="report",
+            labels={"item": "everything as a PDF"},
+        ),
+    log:
+        "<logs>/pdf.txt",
+    conda:
+        "../../envs/report.yaml"
+    params:
+        definitions=TABLE.definitions_of,
+        results=subpath(input.metrics, parent=True),
+        published=subpath(input.numbers, parent=True),
+        command=TABLE.command,
+    shell:
+        """
+        python -m raretok pdf \
+            --definitions {params.definitions:q} \
+            --results {params.results:q} \
+            --published {params.published:q} \
+            --command {params.command:q} \
+            --output {output.pdf:q} \
+            &>{log:q}
         """
 
 

@@ -23,6 +23,16 @@ def nearest_to_unigram(observed: Mapping[str, np.ndarray]) -> dict[str, float]:
     return {"step": float(observed["divergence.steps"][place])} | at
 
 
+def divergence_at_start(observed: Mapping[str, np.ndarray]) -> dict[str, float]:
+    """Divergences of the model from each reference before the first update, in nats; nothing where none was measured.
+
+    observed: arrays `divergence.steps` and `divergence.<reference>`, (s,).
+    """
+    first = np.asarray(observed.get("divergence.steps", np.empty(0))) == 0
+    values = {name: observed[f"divergence.{name}"][first] for name in REFERENCES if first.any()}
+    return {name: float(value[0]) for name, value in values.items() if np.isfinite(value[0])}
+
+
 def bias_changes(observed: Mapping[str, np.ndarray], counts: np.ndarray) -> dict[str, dict[str, float]]:
     """How far the bias goes from where it started: `start`, `end` and `change` of its l2 `norm` and its `divergence`.
 

@@ -155,6 +155,9 @@ def observed_rows(observed: Mapping[str, np.ndarray], counts: np.ndarray) -> lis
         name = "" if group == "step" else group
         n = len(observed["divergence.steps"])
         rows.append(row(metric, name, "train", value, n, signature(metric, unit="updates" if not name else "nats")))
+    for group, value in bias_record.divergence_at_start(observed).items():
+        sign = signature("divergence_at_start", unit="nats")
+        rows.append(row("divergence_at_start", group, "train", value, 1, sign))
     for name, values in bias_record.bias_changes(observed, counts).items():
         metric = f"output_bias_{name}"
         n = len(observed[f"output_bias.{name}"])

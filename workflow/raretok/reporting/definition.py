@@ -78,6 +78,8 @@ class Definition:
         """The title of a table or figure, with the scale in it."""
         entry = self.tables.get(item) or self.figures[item]
         kind, number = ("Table", "table") if item in self.tables else ("Figure", "figure")
+        if entry.get("kind") == "readings":
+            kind, number = "Readings", "readings-"
         return f"{kind} {item.removeprefix(number)}. {entry['title']} ({self.scale_note()})"
 
     def scale_note(self) -> str:

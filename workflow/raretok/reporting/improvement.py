@@ -6,9 +6,13 @@ for the number of comparisons.
 
 import argparse
 import statistics
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from raretok.reporting.bootstrap import bootstrap_interval, probability_of_improvement
+from raretok.reporting.comparison import choose, measured
+from raretok.reporting.comparison_table import BETTER
 from raretok.reporting.definition import Definition, Method, parse_definition
 from raretok.reporting.intervals import Interval, t_interval
 from raretok.reporting.predicates import difference
@@ -20,6 +24,7 @@ COLUMNS = [
     *("paper", "item", "row", "against", "column", "group", "better", "seeds", "difference", "lower", "upper"),
     *("bootstrap_lower", "bootstrap_upper", "probability", "probability_lower", "probability_upper"),
 ]
+DIFFERENCES = COLUMNS[8:13]
 ALL = "all"  # in the place of a group: the mean over the experiments that an item compares
 Pair = tuple[dict[int, float], dict[int, float]]  # values by seed of the first method and of the other, same seeds
 
@@ -49,43 +54,107 @@ def read_improvement(path: Path) -> list[dict[str, str]]:
 
 
 def improvements(definition: Definition, results: Results, published: Path) -> list[dict]:
-    """The rows of improvement.csv on one paper: its tables of metrics, and figures that name `columns`.
+    """The rows of improvement.csv on one paper: its tables of metrics, and what shows a column of several experiments.
 
     What has no seed in common with the first method has no row.
     """
     printed = printed_numbers(published, definition.paper)
     rows = []
-    for item, entry in (definition.tables | definition.figures).items():
-        if entry.get("kind", "metrics") == "metrics" and "columns" in entry:
-            rows += _of_item(definition.of(item), item, entry, results, printed)
+    for item, entry in definition.tables.items():
+        if entry["kind"] == "metrics":
+            rows += _rows(definition, item, _of_table(definition.of(item), item, results, printed))
+        elif entry["kind"] == "comparison":
+            rows += _rows(definition, item, _over_experiments(definition, entry, results))
+    for item, entry in definition.figures.items():
+        # A figure of methods with candidates shows a part of their table.
+        if "columns" in entry and "candidates" not in entry:
+            rows += _rows(definition, item, _over_experiments(definition, entry, results))
     return rows
 
 
-def _of_item(
-    definition: Definition, item: str, entry: dict, results: Results, printed: dict[tuple, Printed]
-) -> list[dict]:
-    if entry.get("experiments") == "all":
-        entry = entry | {"experiments": {name: name for name in definition.settings}}
-    columns = entry["columns"]
+@dataclass(frozen=True)
+class Contest:
+    """A method against the first one in a column: `pairs` by group.
+
+    better: up, down or none. data_sets: whether groups are data sets, which can be taken together. alike: whether their
+    numbers have one unit and size, so that a difference can be averaged over them.
+    """
+
+    label: str
+    against: str
+    column: str
+    better: str
+    pairs: dict[str, Pair]
+    data_sets: bool = False
+    alike: bool = True
+
+
+def _rows(definition: Definition, item: str, contests: Iterator[Contest]) -> Iterator[dict]:
+    for contest in contests:
+        about = {"paper": definition.paper, "item": item, "row": contest.label, "against": contest.against}
+        about |= {"column": contest.column, "better": "" if contest.better == "none" else contest.better}
+        for group, pair in contest.pairs.items():
+            yield about | {"group": group} | compare([pair], contest.better)
+        pairs = list(contest.pairs.values())
+        if contest.data_sets and len(pairs) > 1 and _shared_seeds(pairs):
+            whole = compare(pairs, contest.better)
+            yield about | {"group": ALL} | (whole if contest.alike else whole | dict.fromkeys(DIFFERENCES, ""))
+
+
+def _of_table(definition: Definition, item: str, results: Results, printed: dict[tuple, Printed]) -> Iterator[Contest]:
+    """The contests of a table of metrics."""
+    entry = definition.entry("tables", item)
     # A column has the direction of all its printed rows but those of the data, which have none.
     directed = {key: number.direction for key, number in printed.items() if number.direction != "none"}
     directions = {column: direction for (where, _, column, _), direction in directed.items() if where == item}
     first, *others = map(definition.method, entry["methods"])
-    rows = []
     for method in others:
-        pairs: dict[str, dict[str, Pair]] = {}
-        for group, column, how in places_of(entry, columns):
-            pair = _paired(results, entry, first, method, how, group)
-            if pair:
-                pairs.setdefault(column, {})[group] = pair
-        for column, by_group in pairs.items():
-            better = directions.get(column) or DIRECTIONS.get(columns[column]["metric"], "none")
-            about = {"paper": definition.paper, "item": item, "row": method.label, "against": first.label}
-            about |= {"column": column, "better": "" if better == "none" else better}
-            rows += [about | {"group": group} | compare([pair], better) for group, pair in by_group.items()]
-            if "experiments" in entry and len(by_group) > 1 and _shared_seeds(by_group.values()):
-                rows.append(about | {"group": ALL} | compare(list(by_group.values()), better))
-    return rows
+        for column, how in entry["columns"].items():
+            pairs = {}
+            for group, _, _ in places_of(entry, {column: how}):
+                both = [
+                    measured_at(results, entry, one, how, group) if one.is_measured_on(group) else {}
+                    for one in (first, method)
+                ]
+                pairs |= _paired(group, *both)
+            better = directions.get(column) or DIRECTIONS.get(how["metric"], "none")
+            yield Contest(method.label, first.label, column, better, pairs, "experiments" in entry)
+
+
+def _over_experiments(definition: Definition, entry: dict, results: Results) -> Iterator[Contest]:
+    """The contests of an item whose columns say which group they are `of` in each experiment.
+
+    Of methods with candidates the one that was chosen in each experiment.
+    """
+    named = entry["experiments"]
+    named = {name: name for name in definition.settings} if named == "all" else named
+    named = {title: experiment for title, experiment in named.items() if experiment in definition.settings}
+    sides = _sides(definition, results, entry, named)
+    (against, theirs), *others = sides.items()
+    for label, ours in others:
+        for column, how in entry["columns"].items():
+            pairs = {}
+            for title, experiment in named.items():
+                if experiment in how["of"] and ours[title] and theirs[title]:
+                    pairs |= _paired(
+                        title, *(measured(results, one[title], how, how["of"][experiment]) for one in (theirs, ours))
+                    )
+            better = (DIRECTIONS | BETTER).get(how["metric"], "none")
+            yield Contest(label, against, column, better, pairs, True, "candidates" not in entry)
+
+
+def _sides(
+    definition: Definition, results: Results, entry: dict, named: dict[str, str]
+) -> dict[str, dict[str, Method | None]]:
+    """By label, the method in each of the experiments; None where it has none, or no candidate was measured."""
+    if "candidates" not in entry:
+        methods = map(definition.method, entry["methods"])
+        return {one.label: {title: one.within(name) for title, name in named.items()} for one in methods}
+    sides = {}
+    for family in entry["candidates"].values():
+        chosen = {title: choose(definition, results, family, name) for title, name in named.items()}
+        sides[family["label"]] = {title: one and one.method for title, one in chosen.items()}
+    return sides
 
 
 def compare(pairs: list[Pair], better: str) -> dict:
@@ -114,14 +183,11 @@ def compare(pairs: list[Pair], better: str) -> dict:
     return {"seeds": len(seeds)} | {name: csv_number(value) for name, value in numbers.items()}
 
 
-def _paired(results: Results, entry: dict, first: Method, method: Method, how: dict, group: str) -> Pair | None:
-    """What both were measured at, in the seeds that both have; None where there is none."""
-    if not (first.is_measured_on(group) and method.is_measured_on(group)):
-        return None
-    pair = [measured_at(results, entry, one, how, group) for one in (first, method)]
-    shared = sorted(pair[0].keys() & pair[1].keys())
-    return tuple({seed: values[seed] for seed in shared} for values in pair) if shared else None
+def _paired(group: str, first: dict[int, float], other: dict[int, float]) -> dict[str, Pair]:
+    """What both were measured at in the seeds that both have, under the group's name; nothing where there is none."""
+    shared = sorted(first.keys() & other.keys())
+    return {group: tuple({seed: values[seed] for seed in shared} for values in (first, other))} if shared else {}
 
 
-def _shared_seeds(pairs) -> list[int]:
+def _shared_seeds(pairs: Iterable[Pair]) -> list[int]:
     return sorted(set.intersection(*(set(first) for first, _ in pairs)))

@@ -2,25 +2,27 @@
 
 import argparse
 import base64
-import os
-import re
-from collections import Counter
+import hashlib
 from pathlib import Path
 
-import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
-from raretok.errors import UserError
-from raretok.files import read_json, write_text
+from raretok.files import relative_link, write_text
+from raretok.reporting.agreement import read_agreement
 from raretok.reporting.cost import by_device, read_costs
 from raretok.reporting.definition import Definition, parse_definition
+from raretok.reporting.deviations import of_paper, read_deviations, slug
+from raretok.reporting.improvement import read_improvement
+from raretok.reporting.page_claims import VERDICTS, claims_of, read_claims, short, verdicts
+from raretok.reporting.page_items import Sources, figure, tables
+from raretok.reporting.page_statistics import agreement_rows, improvement_rows
 from raretok.reporting.paired_tests import paired_tests
-from raretok.reporting.results import Results, read_results
-from raretok.reporting.table_kinds import blocks
-from raretok.reporting.table_text import axes, legend, number, prose_columns, remarks, under_heading
-from raretok.reporting.tables import cells_of
+from raretok.reporting.pictures import as_data
+from raretok.reporting.provenance import Records, provenance
+from raretok.reporting.results import read_results
 
-VERDICTS = ("reproduced", "not reproduced", "inconclusive", "not run")
+TEMPLATES = Path(__file__).parent / "templates" / "page"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,116 +31,74 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--results", type=Path, required=True, help="folder of the scale, with metrics.csv")
     parser.add_argument("--published", type=Path, default=Path("config/published"))
     parser.add_argument("--deviations", type=Path, default=Path("docs/deviations.md"))
+    parser.add_argument("--command", default="snakemake --cores all", help="what makes a file of these results")
     parser.add_argument("--output", type=Path, required=True, help="the html to write")
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Run the command `page`."""
-    results = read_results(arguments.results)
     definitions = [parse_definition(text) for text in arguments.definitions]
-    claims = _read_claims(arguments.results / "claims.csv")
-    folder = arguments.output.parent
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+    results, folder = read_results(arguments.results), arguments.output.parent
+    sources = Sources(
+        results=results,
+        published=arguments.published,
+        folder=folder,
+        command=arguments.command,
+        deviations=read_deviations(arguments.deviations, [one.paper for one in definitions], folder),
+        records=Records(results),
     )
-    text = environment.get_template("page.html.j2").render(
+    statistics = {
+        "claims": read_claims(arguments.results / "claims.csv"),
+        "agreement": read_agreement(arguments.results / "agreement.csv"),
+        "improvement": read_improvement(arguments.results / "improvement.csv"),
+    }
+    files = ("metrics.csv", *(f"{name}.csv" for name in statistics), "cost.csv", "report/report.pdf")
+    text = rendered(
         scale=definitions[0].scale,
         scale_note=definitions[0].scale_title,
-        papers=[_paper(definition, results, claims, arguments.published, folder) for definition in definitions],
-        verdicts=VERDICTS,
-        slug=slug,
-        short=short,
+        papers=[_paper(definition, statistics, sources) for definition in definitions],
         costs=_costs(definitions, arguments.results / "cost.csv"),
-        cost_csv=_relative(arguments.results / "cost.csv", folder),
-        provenance=_provenance(definitions, results),
-        deviations=_relative(arguments.deviations, folder),
-        metrics=_relative(arguments.results / "metrics.csv", folder),
-        claims_csv=_relative(arguments.results / "claims.csv", folder),
+        provenance=provenance(definitions, sources.records),
+        deviations=relative_link(arguments.deviations, folder),
+        links={Path(file).name: relative_link(arguments.results / file, folder) for file in files},
+        run_link=lambda run, seed: sources.link(sources.records.path(run.method, seed)),
     )
     write_text(arguments.output, text)
     print(arguments.output)
 
 
-def slug(text: str) -> str:
-    """`text` as a word that can be a class or an id in HTML."""
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+def rendered(**words) -> str:
+    """The template with `words`: everything in them is text and is escaped, but for Markup."""
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    script = (TEMPLATES / "page.js").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return environment.get_template("page.html.j2").render(
+        verdicts=VERDICTS, slug=slug, short=short, as_data=as_data, script=Markup(script), script_sha256=digest, **words
+    )
 
 
-def short(value: str) -> str:
-    """A number of claims.csv in three digits, an en dash for none; the csv keeps the others."""
-    return f"{float(value):.3g}" if value else "–"
-
-
-def _paper(definition: Definition, results: Results, claims: list[dict], published: Path, folder: Path) -> dict:
-    own = own_claims(definition, claims)
+def _paper(definition: Definition, statistics: dict[str, list[dict]], sources: Sources) -> dict:
+    own = claims_of(definition, statistics["claims"], sources.deviations)
     return {
         "id": definition.paper,
         "title": definition.title,
         "scale_note": definition.scale_note(),
-        "tables": [_table(definition, item, results, published, folder) for item in definition.tables],
-        "figures": [_figure(definition, item, results, folder) for item in definition.figures],
-        "paired_tests": paired_tests(definition, results.folder),
+        "tables": tables(definition, sources, readings=False),
+        "readings": tables(definition, sources, readings=True),
+        "figures": [figure(definition, item, sources) for item in definition.figures],
+        "agreement": agreement_rows(statistics["agreement"], definition.paper),
+        "improvement": improvement_rows(statistics["improvement"], definition.paper),
+        "paired_tests": paired_tests(definition, sources.results.folder),
         "claims": own,
-        "counts": Counter(claim["verdict"] for claim in own),
+        "counts": verdicts(own),
+        "deviations": of_paper(sources.deviations, definition.paper),
     }
-
-
-def own_claims(definition: Definition, claims: list[dict]) -> list[dict]:
-    """The rows of claims.csv on a paper, without the scale, which the section's title says for all of them."""
-    said = f"; {definition.scale_note()}"
-    return [
-        claim | {"note": f"; {claim['note']}".removesuffix(said).removeprefix("; ")}
-        for claim in claims
-        if claim["paper"] == definition.paper
-    ]
-
-
-def _table(definition: Definition, item: str, results: Results, published: Path, folder: Path) -> dict:
-    cells = cells_of(definition, item, results, published)
-    grids = []
-    for heading, block in blocks(cells):
-        columns, rows, groups = axes(under_heading(block))
-        grids.append(
-            {"heading": heading, "columns": columns, "rows": rows, "groups": groups, "prose": prose_columns(block)}
-        )
-    return {
-        "id": f"{definition.paper}-{item}",
-        "heading": definition.heading(item),
-        "grids": grids,
-        "legend": " ".join(legend(definition, cells)),
-        "remarks": remarks(cells),
-        "number": number,
-        "spread": lambda cell: format(cell.spread, cell.format),
-        "files": [
-            (kind, _relative(results.folder / "tables" / definition.paper / f"{item}.{kind}", folder))
-            for kind in ("csv", "md", "tex")
-        ],
-    }
-
-
-def _figure(definition: Definition, item: str, results: Results, folder: Path) -> dict:
-    stem = results.folder / "figures" / definition.paper / item
-    svg, png = Path(f"{stem}.svg"), Path(f"{stem}.png")
-    if not svg.exists() or not png.exists():
-        raise UserError(f"{svg} or its png does not exist; make it with `snakemake {svg}`.")
-    source = min(svg, png, key=lambda path: path.stat().st_size)
-    kind = {".svg": "image/svg+xml", ".png": "image/png"}[source.suffix]
-    return {
-        "id": f"{definition.paper}-{item}",
-        "heading": definition.heading(item),
-        "image": f"data:{kind};base64,{base64.b64encode(source.read_bytes()).decode()}",
-        "files": [(suffix, _relative(Path(f"{stem}.{suffix}"), folder)) for suffix in ("svg", "png", "pdf")],
-    }
-
-
-def _read_claims(path: Path) -> list[dict]:
-    if not path.exists():
-        raise UserError(f"{path} does not exist; make it with `snakemake {path}`.")
-    return pd.read_csv(path, dtype=str, keep_default_na=False).to_dict("records")
 
 
 def _costs(definitions: list[Definition], path: Path) -> list[dict]:
@@ -146,39 +106,3 @@ def _costs(definitions: list[Definition], path: Path) -> list[dict]:
     table = read_costs(path)
     rows = [(paper, by_device(table[table["paper"] == paper.paper])) for paper in definitions]
     return [{"title": paper.title, **row} for paper, shown in rows for row in shown]
-
-
-def _provenance(definitions: list[Definition], results: Results) -> list[dict]:
-    """What the runs of each paper were made with, from their metrics.json: every value that occurs."""
-    papers = []
-    for definition in definitions:
-        methods = definition.shown()
-        trainings = []
-        for method in methods:
-            for seed in method.seeds:
-                path = results.folder / "runs" / method.experiment / method.name / f"seed{seed}" / "metrics.json"
-                if path.exists():
-                    trainings.append(read_json(path)["training"])
-        seen = {
-            "Seeds": {str(training["seed"]) for training in trainings},
-            "Devices": {training["device"] for training in trainings},
-            "Versions": {f"{key} {value}" for t in trainings for key, value in t["versions"].items()},
-            "Commits": {training["commit"] for training in trainings},
-            "Data (sha256)": {training["data"] for training in trainings},
-        }
-        expected = sum(len(method.seeds) for method in methods)
-        hours = sum(training["seconds"] for training in trainings) / 3600
-        facts = {"Runs": f"{len(trainings)} of {expected}", "Training time": f"{hours:.2f} hours in all"}
-        papers.append(
-            {
-                "title": definition.title,
-                "facts": facts | {name: ", ".join(sorted(values)) for name, values in seen.items()},
-                "runs": trainings,
-            }
-        )
-    return papers
-
-
-def _relative(path: Path, folder: Path) -> str:
-    """The path of a file as a link from a page in `folder`."""
-    return Path(os.path.relpath(path, folder)).as_posix()

@@ -25,7 +25,7 @@ NOTES_ON_CHECKPOINT = {"last": "weights after the last step, not the best by val
 DERIVED = {"alpha": "alpha", "memory": "K", "i_r": "i_r", "mu_1": "mu_1", "mu_2": "mu_2"}
 
 # Which values are better, of metrics that a paper does not print.
-DIRECTIONS = {"bleu": "up", "chrf": "up", "alc_bleu": "up"}
+DIRECTIONS = {"bleu": "up", "chrf": "up", "alc_bleu": "up", "best_validation_bleu": "up"}
 
 
 @dataclass(frozen=True)
@@ -126,8 +126,8 @@ def measured_at(
 ) -> dict[int, float]:
     """Values by seed of what a table shows of a method in a column (`how`) and group, empty where it was not run.
 
-    Where the table compares experiments, the group is one of them, and the number that of `group` in `how`, or of all
-    types together: what is measured of groups of types has it as `total`.
+    Where the table compares experiments, the group is one of them, and the number that of all types together: what
+    is measured of groups of types has it as `total`.
     """
     grid = grid or Grid(columns={})
     where = {"checkpoint": grid.checkpoint, "split": how.get("split")}
@@ -135,8 +135,7 @@ def measured_at(
     if group not in compared:
         return results.per_seed(method, how["metric"], grid.group(group), **where)
     method = method.within(compared[group])
-    wanted = [how["group"]] if "group" in how else ["", "total"]
-    whole = (results.per_seed(method, how["metric"], name, **where) for name in wanted)
+    whole = (results.per_seed(method, how["metric"], name, **where) for name in ("", "total"))
     return next(filter(None, whole), {})
 
 
@@ -179,7 +178,7 @@ def _metric_cell(
         printed.note if printed and not grid.title and not printed.note.startswith("repeats") else "",
         missing if missing != NOT_RUN else "",
         derived if not grid.title else "",
-        _corpus_remark(definition, view.experiment) if not grid.title else "",
+        corpus_remark(definition, view.experiment) if not grid.title else "",
     ]
     reading = ", ".join(filter(None, [method.reading, grid.reading]))
     return Cell(
@@ -200,7 +199,7 @@ def _metric_cell(
     )
 
 
-def _corpus_remark(definition: Definition, experiment: str) -> str:
+def corpus_remark(definition: Definition, experiment: str) -> str:
     """What a scaled translation is of, whose direction may be another; nothing at the paper's scale."""
     translates = "beam" in definition.settings.get(experiment, {}).get("evaluation", {})
     return "" if definition.comparable or not translates else f"text of {corpus_title(definition.corpus(experiment))}"

@@ -46,9 +46,13 @@ def legend(definition: Definition, cells: list[Cell]) -> list[str]:
     seeds = max((cell.seeds for cell in cells), default=0)
     sentences = []
     if any(cell.spread is not None for cell in cells):
-        sentences.append(f"Mean ± sample standard deviation over {seeds} seeds.")
+        alike = all(cell.seeds in (0, seeds) for cell in cells)
+        over = f"{seeds} seeds" if alike else f"the row's seeds, {seeds} at most; a number without ± is of one seed"
+        sentences.append(f"Mean ± sample standard deviation over {over}.")
     elif any(cell.seeds for cell in cells):
         sentences.append("One seed." if seeds == 1 else f"First of {seeds} seeds.")
+    if any(cell.interval for cell in cells):
+        sentences.append("a - b: mean of the differences, seed by seed, with their 95% t interval in brackets.")
     printed = any(cell.published for cell in cells)
     if printed:
         sentences.append("In parentheses: the paper's value.")
@@ -216,13 +220,18 @@ LATEX = {
 }
 
 
+# Latin letters that LaTeX's own font encoding, OT1, lacks: a document without `fontenc` would stop at them.
+NOT_IN_OT1 = frozenset("«»ÐÞðþĄąĐđĘęĦħĮįĸĿŀŉŊŋŦŧŲųſ")
+
+
 def _latex(text: str) -> str:
     return "".join(LATEX.get(character) or _latex_character(character) for character in text)
 
 
 def _latex_character(character: str) -> str:
     """ASCII and the Latin letters that every LaTeX knows as they are, the others by their code point."""
-    return character if character.isprintable() and character < "\u0180" else f"U+{ord(character):04X}"
+    known = character.isprintable() and character < "\u0180" and character not in NOT_IN_OT1
+    return character if known else f"U+{ord(character):04X}"
 
 
 def axes(cells: list[Cell]) -> tuple[list[str], list, bool]:

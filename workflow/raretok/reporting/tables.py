@@ -15,6 +15,8 @@ from raretok.reporting.generated_table import generated_cells
 from raretok.reporting.gpt2_table import gpt2_cells
 from raretok.reporting.hyperparameter_table import hyperparameter_cells
 from raretok.reporting.neighbour_table import neighbour_cells
+from raretok.reporting.readings_table import reading_cells
+from raretok.reporting.readings_text import reading_sentences
 from raretok.reporting.results import Results
 from raretok.reporting.table_kinds import Cell, metric_cells
 from raretok.reporting.table_text import latex, markdown
@@ -25,11 +27,14 @@ KINDS = {
     "generated": generated_cells,
     "gpt2": gpt2_cells,
     "hyperparameters": hyperparameter_cells,
+    "readings": reading_cells,
     "comparison": comparison_cells,
 }
 # What a kind of table says in words above its numbers: functions of the definition, the item and its cells.
-SENTENCES = {"comparison": advice}
+SENTENCES = {"readings": reading_sentences, "comparison": advice}
 COLUMNS = ["row", "column", "group", "published", "value", "spread", "seeds", "difference", "note"]
+# Further ones, of tables with intervals.
+BOUNDS = ["lower", "upper"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -69,7 +74,10 @@ def sentences_of(definition: Definition, item: str, cells: list[Cell]) -> list[s
 
 
 def tidy(cells: list[Cell]) -> pd.DataFrame:
-    """The cells as text, one a row: empty for what is not there, six digits for what was measured."""
+    """The cells as text, one a row: empty for what is not there, six digits for what was measured.
+
+    Where a cell has an interval, all have its bounds in columns of their own.
+    """
     rows = [
         {
             "row": cell.row,
@@ -81,10 +89,12 @@ def tidy(cells: list[Cell]) -> pd.DataFrame:
             "seeds": str(cell.seeds) if cell.seeds else "",
             "difference": _text(cell.difference),
             "note": cell.note,
+            **dict(zip(BOUNDS, map(_text, cell.interval or (None, None)), strict=True)),
         }
         for cell in cells
     ]
-    return pd.DataFrame(rows, columns=COLUMNS)
+    bounds = BOUNDS if any(cell.interval for cell in cells) else []
+    return pd.DataFrame(rows, columns=[*COLUMNS, *bounds])
 
 
 def _text(value: float | str | None) -> str:

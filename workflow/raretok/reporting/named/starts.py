@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from raretok.reporting import translated
+from raretok.reporting import intervals, translated
 from raretok.reporting.corpus_names import corpus_title
 from raretok.reporting.definition import Method
 from raretok.reporting.named.evidence import Evidence, Found, Partial
@@ -90,7 +90,7 @@ def margin(here: Evidence, values: Values, *, tolerant: bool = False) -> dict[in
 
 def standard_error(values: list[float]) -> float | None:
     """Of the mean of `values`; None for fewer than two."""
-    return float(np.std(values, ddof=1) / math.sqrt(len(values))) if len(values) > 1 else None
+    return intervals.standard_error(values) if len(values) > 1 else None
 
 
 def most(evidence: Evidence, values: Values, *, tolerant: bool = False) -> Found:

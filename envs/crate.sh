@@ -1,0 +1,44 @@
+#!/bin/sh
+# Packs a finished workflow with its provenance, as a Workflow Run RO-Crate:  sh envs/crate.sh "KEY=VALUE ..." [OPTIONS]
+#
+# The work is that of a reporter plugin of Snakemake (pip install ".[provenance]"). The crate, raretok-SCALE.zip in the
+# project's folder, holds the files that jobs read and wrote, and which job made each of them, when.
+set -u
+
+config=$1
+shift
+python=.venv/bin/python
+scale=$(sed -n 's/^scale: *\([a-z_]*\).*/\1/p' config/config.yaml)
+for word in $config; do
+    case $word in
+        scale=*) scale=${word#scale=} ;;
+    esac
+done
+unset PYTHONPATH PYTHONHOME
+
+"$python" -c 'import snakemake_report_plugin_rocrate' 2>/dev/null || {
+    echo "raretok: the plugin that writes RO-Crates is not installed; install it: $python -m pip install '.[provenance]'" >&2
+    exit 1
+}
+if [ -n "$(echo $config)" ]; then
+    # shellcheck disable=SC2086  # one argument a word is meant
+    set -- "$@" --config $config
+fi
+
+commit=$(git rev-parse HEAD 2>/dev/null)
+# The plugin takes the word after `python -m` for a script, and packs the file of that name.
+trap 'rm -f raretok' EXIT
+trap 'exit 130' INT TERM
+ln -sf workflow/raretok/__main__.py raretok || exit 1
+
+"$python" -m snakemake --cores 1 --reporter rocrate \
+    --report-rocrate-filename "raretok-$scale" \
+    --report-rocrate-run-name "raretok, scale $scale" \
+    --report-rocrate-run-description "Four papers on rare tokens in neural language generation; commit ${commit:-unknown}" \
+    --report-rocrate-run-license MIT \
+    --report-rocrate-main-tool python \
+    "$@" || {
+    echo "raretok: no crate, see the message above; of a workflow that is not finished there is none." >&2
+    exit 1
+}
+echo "raretok: the crate is raretok-$scale.zip"

@@ -1,0 +1,29 @@
+"""The API reference of `make docs`."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import raretok
+
+pytest.importorskip("pdoc")
+ROOT = Path(__file__).parents[2]
+
+
+def test_every_public_name_stands_in_the_reference(tmp_path):
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    (arguments,) = re.findall(r"^API = (.*)$", makefile, flags=re.MULTILINE)
+    command = [sys.executable, "-m", "pdoc", *shlex.split(arguments), "--output-directory", str(tmp_path)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True)
+    # pdoc warns where a docstring cannot be read.
+    assert "warn" not in done.stdout.lower()
+    for module, names in raretok._OFFERS.items():
+        page = (tmp_path / "raretok" / f"{module}.html").read_text(encoding="utf-8")
+        assert [name for name in names if f'id="{name}"' not in page] == []
+        assert "Arguments" in page
+        # Nothing is loaded from elsewhere.
+        assert not re.findall(r'(?:src|href)="(?:https?:)?//[^"]*\.(?:js|css)', page)

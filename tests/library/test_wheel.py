@@ -1,0 +1,82 @@
+"""What pip installs without the pipeline: a wheel that works where nothing of the pipeline can be imported."""
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+# Whatever of these is asked for is not there.
+PIPELINE = """
+import sys
+from importlib.abc import MetaPathFinder
+
+class Missing(MetaPathFinder):
+    names = {"snakemake", "pandas", "yaml", "jsonschema", "matplotlib", "seaborn", "tokenizers", "sentencepiece",
+             "sacrebleu", "sacremoses", "subword_nmt", "pooch", "requests", "scipy", "jinja2", "tqdm", "filelock"}
+
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in self.names:
+            raise ModuleNotFoundError(f"no module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Missing())
+sys.path[:] = [path for path in sys.path if not path.startswith(CHECKOUT)]
+sys.path.insert(0, INSTALLED)
+"""
+EXAMPLE = """
+import torch
+import raretok
+assert raretok.__file__.startswith(INSTALLED)
+from raretok import AGG, AGPS, CosReg, FrequencyGroups, OutputLoss, Threshold, UnigramDivergence, isotropy
+
+hidden = torch.randn(4, 32, 16, requires_grad=True)
+weight = torch.randn(100, 16, requires_grad=True)
+targets = torch.randint(100, (4, 32))
+counts = 10_000 // torch.arange(1, 101)
+for parts in ({"gate": AGG(alpha=1.0, memory=10)}, {"gate": AGPS(30, 100, 100), "penalty": CosReg()},
+              {"loss": Threshold(margin=1.0), "penalty": UnigramDivergence(0.1)}):
+    OutputLoss(**parts, counts=counts)(hidden, weight, targets).backward()
+assert weight.grad.isfinite().all()
+FrequencyGroups(counts).perplexity(torch.rand(128), targets.flatten())
+isotropy(weight)
+print("done")
+"""
+
+
+def pip(*arguments):
+    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", *arguments]
+    subprocess.run(command, check=True)
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """A wheel of a copy of the project, since a build writes beside its sources."""
+    folder = tmp_path_factory.mktemp("wheel")
+    files = subprocess.run(["git", "ls-files", "-z", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True)
+    names = files.stdout.decode().split("\0")
+    for name in names:
+        if name.startswith("workflow/raretok/") or name in ("pyproject.toml", "README.md", "LICENSE"):
+            target = folder / "project" / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes((ROOT / name).read_bytes())
+    pip("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), str(folder / "project"))
+    (path,) = folder.glob("*.whl")
+    return path
+
+
+def test_a_wheel_holds_the_package_its_types_and_templates_and_nothing_else(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    assert {"raretok/py.typed", "raretok/__init__.pyi", "raretok/losses.py"} <= set(names)
+    assert any(name.startswith("raretok/reporting/templates/") for name in names)
+    assert {name.partition("/")[0] for name in names} == {"raretok", f"{wheel.name.split('-py3')[0]}.dist-info"}
+
+
+def test_it_works_where_nothing_of_the_pipeline_is(wheel, tmp_path):
+    installed = tmp_path / "installed"
+    pip("install", "--no-deps", "--target", str(installed), str(wheel))
+    code = f"INSTALLED, CHECKOUT = {str(installed)!r}, {str(ROOT)!r}\n{PIPELINE}{EXAMPLE}"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, env={"HOME": "/"})
+    assert done.stdout == "done\n", done.stderr

@@ -1,0 +1,64 @@
+"""A report page of two papers, made up, with hostile text wherever a run can bring text in."""
+
+import copy
+import json
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import fake_language
+import numpy as np
+from fake_results import PUBLISHED, item_of, write_cost
+
+from raretok.__main__ import main
+
+HOSTILE = (
+    "</td><script>window.hostile=1</script><img src=https://example.org/x onerror=window.hostile=1> & \"' \\ {{ 7*7 }}"
+)
+# Of both papers a few items: one of each kind.
+SHOWN = {
+    "stop_jostling": {
+        "tables": ("table1", "table2", "table3", "table4", "table7", "readings-S6"),
+        "figures": ("figure1", "figure7"),
+    },
+    "agg": {"tables": ("table3", "table5"), "figures": ("figure3",)},
+}
+
+
+def shown_of(raw: dict) -> dict:
+    """A paper with its few items."""
+    return raw | {kind: {item: raw[kind][item] for item in items} for kind, items in SHOWN[raw["paper"]].items()}
+
+
+def make_page(folder: Path, scale: SimpleNamespace) -> SimpleNamespace:
+    """The page below a copy of the made-up `scale`, and of another paper, whose second seed was never run."""
+    for name in ("runs", "gpt2"):
+        shutil.copytree(scale.folder / name, folder / name)
+    stop, agg = shown_of(scale.definition), shown_of(fake_language.definition_of("agg"))
+    once = copy.deepcopy(agg)
+    for method in once["methods"].values():
+        method["seeds"] = [1]
+    paths = fake_language.write_results(folder, once, only="language_model")
+    for path in paths:
+        with np.load(path.parent / "arrays.npz") as archive:
+            arrays = dict(archive)
+        arrays["best.generated.texts"] = np.array([HOSTILE] * 5)
+        np.savez(path.parent / "arrays.npz", **arrays)
+    metrics = [str(path) for path in sorted(folder.glob("runs/*/*/*/metrics.json"))]
+    assert main(["collect", "--metrics", *metrics, f"--output={folder / 'metrics.csv'}"]) == 0
+    for raw, item_in in ((stop, item_of), (agg, fake_language.item_of)):
+        for command, kind in (("table", "tables"), ("figure", "figures")):
+            for item in raw[kind]:
+                made = [f"--item={item}", f"--definition={item_in(raw, item)}", f"--results={folder}"]
+                more = [f"--published={PUBLISHED}"] if command == "table" else []
+                stem = folder / kind / raw["paper"] / item
+                assert main([command, *made, *more, f"--output-stem={stem}"]) == 0
+    write_cost(folder)
+    definitions = [json.dumps(stop), json.dumps(agg)]
+    common = ["--definitions", *definitions, f"--results={folder}", f"--published={PUBLISHED}"]
+    assert main(["claims", *common, f"--output={folder / 'claims.csv'}"]) == 0
+    assert main(["agreement", *common, f"--output={folder / 'agreement.csv'}"]) == 0
+    assert main(["improvement", *common, f"--output={folder / 'improvement.csv'}"]) == 0
+    output = folder / "report" / "index.html"
+    assert main(["page", *common, "--command=snakemake --cores all --config scale=small", f"--output={output}"]) == 0
+    return SimpleNamespace(path=output, folder=folder, text=output.read_text(encoding="utf-8"), common=common)

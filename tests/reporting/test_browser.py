@@ -1,0 +1,187 @@
+"""The page in a real browser: silent, self-contained, readable in any light, on any width, by keyboard, on paper."""
+
+import re
+import shutil
+from contextlib import contextmanager
+from itertools import pairwise
+
+import pytest
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+PROGRAM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium is on PATH")
+
+# Of WCAG 2: text needs this contrast with what is behind it (level AA).
+READABLE = 4.5
+UNFOLD = "document.querySelectorAll('details').forEach((part) => { part.open = true; })"
+# Every text with its colour and the nearest background behind it, as [red, green, blue] from 0 to 255.
+COLOURS = """() => {
+  const parts = (text) => text.match(/[0-9.]+/g).map(Number);
+  const behind = (element) => {
+    for (let part = element; part; part = part.parentElement) {
+      const colour = parts(getComputedStyle(part).backgroundColor);
+      if (colour.length < 4 || colour[3] > 0) return colour;
+    }
+    return [255, 255, 255];
+  };
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  const found = new Map();
+  while (walker.nextNode()) {
+    const element = walker.currentNode.parentElement;
+    if (!walker.currentNode.data.trim() || element.tagName === "SCRIPT" || !element.checkVisibility()) continue;
+    const colours = [parts(getComputedStyle(element).color), behind(element)];
+    found.set(JSON.stringify(colours), [colours, element.tagName + "." + element.className]);
+  }
+  return [...found.values()];
+}"""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=PROGRAM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def opened(browser, page, **options):
+    """The page in a window, and what went wrong in it: messages, errors, requests that leave it."""
+    context = browser.new_context(**({"viewport": {"width": 1280, "height": 900}} | options))
+    tab, wrong = context.new_page(), []
+    tab.on("console", lambda message: wrong.append(message.text))
+    tab.on("pageerror", lambda error: wrong.append(str(error)))
+    tab.on("request", lambda request: None if request.url[:5] in ("file:", "data:") else wrong.append(request.url))
+    tab.goto(page.path.as_uri())
+    yield tab
+    context.close()
+    assert wrong == []
+
+
+def contrast(one, other):
+    """Contrast of two colours, 1 to 21, after WCAG 2."""
+
+    def luminance(colour):
+        linear = [c / 255 / 12.92 if c / 255 <= 0.04045 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in colour[:3]]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    dark, light = sorted((luminance(one), luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_contrast_is_that_of_the_standard():
+    assert contrast((0, 0, 0), (255, 255, 255)) == pytest.approx(21)
+    assert contrast((0x77, 0x77, 0x77), (255, 255, 255)) == pytest.approx(4.48, abs=0.01)
+
+
+def test_every_figure_is_seen_and_hostile_text_does_nothing(browser, page):
+    with opened(browser, page) as tab:
+        assert tab.evaluate("window.hostile") is None
+        pictures = tab.locator("figure img")
+        assert pictures.count() == 3
+        for picture in pictures.all():
+            picture.scroll_into_view_if_needed()
+            assert picture.is_visible()
+            assert picture.evaluate("image => image.decode().then(() => image.naturalWidth)") > 100
+
+
+@pytest.mark.parametrize(("width", "scripts"), [(390, True), (390, False), (820, True), (1280, True)])
+def test_nothing_is_wider_than_the_window(browser, page, width, scripts):
+    size = {"width": width, "height": 844}
+    with opened(browser, page, viewport=size, java_script_enabled=scripts) as tab:
+        tab.evaluate(UNFOLD)
+        assert tab.evaluate("document.documentElement.scrollWidth") == width
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_every_text_is_readable(browser, page, scheme, width):
+    with opened(browser, page, color_scheme=scheme, viewport={"width": width, "height": 844}) as tab:
+        tab.evaluate(UNFOLD)
+        colours = tab.evaluate(COLOURS)
+        assert len(colours) > 8
+        faint = [(where, pair) for pair, where in colours if contrast(*pair) < READABLE]
+        assert faint == []
+        dark = tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(21, 24, 28)"
+        assert dark == (scheme == "dark")
+        # drawings are made for white paper
+        assert tab.locator("figure img").first.evaluate("image => getComputedStyle(image).backgroundColor") == (
+            "rgb(255, 255, 255)"
+        )
+
+
+def shown(tab):
+    """Ids of the claims that are seen."""
+    rows = "rows => rows.filter((row) => row.checkVisibility()).map((row) => row.id)"
+    return set(tab.locator(".claims tbody tr[id]").evaluate_all(rows))
+
+
+def test_claims_are_filtered_by_verdict_and_paper_without_scripts(browser, page):
+    with opened(browser, page, java_script_enabled=False) as tab:
+        everything = shown(tab)
+        assert len(everything) == 43 + 53
+        tab.get_by_role("checkbox", name=re.compile("^not run")).uncheck()
+        run = shown(tab)
+        assert 0 < len(run) < len(everything)
+        assert not tab.locator(".claims tr.not-run").first.is_visible()
+        tab.get_by_role("checkbox", name="Stop Jostling (Turumtaev 2025)").uncheck()
+        assert shown(tab) == {claim for claim in run if claim.startswith("claim-agg.")}
+        assert not tab.get_by_role("searchbox").is_visible()
+
+
+def test_claims_are_filtered_by_text_with_the_keyboard_alone(browser, page):
+    with opened(browser, page) as tab:
+        assert tab.locator(".claims output").inner_text() == "96 of 96 claims"
+        tab.keyboard.press("Tab")
+        assert tab.evaluate("document.activeElement.className") == "skip"
+        assert tab.locator(".skip").bounding_box()["y"] >= 0
+        for _ in range(60):
+            tab.keyboard.press("Tab")
+            if tab.evaluate("document.activeElement.type") == "search":
+                break
+        tab.keyboard.type("ISOTROPY_lr")
+        assert shown(tab) == {"claim-stop_jostling.t1.isotropy_lr"}
+        assert tab.locator(".claims output").inner_text() == "1 of 96 claims"
+        outline = tab.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+        assert outline == "solid"
+
+
+def test_the_skip_link_leads_past_the_contents(browser, page):
+    with opened(browser, page) as tab:
+        tab.keyboard.press("Tab")
+        tab.keyboard.press("Enter")
+        assert tab.evaluate("document.activeElement.id") == "content"
+
+
+def test_a_link_opens_what_its_place_is_folded_in(browser, page):
+    with opened(browser, page) as tab:
+        place = tab.locator("#stop_jostling-deviation-stop-jostling-s2")
+        assert not place.is_visible()
+        tab.locator('[id="claim-stop_jostling.min_p"] a', has_text="S2").click()
+        assert place.is_visible()
+
+
+def test_the_words_of_the_page_for_who_hears_it(browser, page):
+    with opened(browser, page) as tab:
+        levels = tab.locator("h1, h2, h3, h4").evaluate_all("heads => heads.map((head) => Number(head.tagName[1]))")
+        assert levels.count(1) == 1
+        assert all(after <= before + 1 for before, after in pairwise(levels))
+        assert tab.get_by_role("navigation", name="Contents").count() == 1
+        assert tab.get_by_role("table", name=re.compile("^Claims")).count() == 1
+        # on a phone claims are cards, and still rows of a table
+        tab.set_viewport_size({"width": 390, "height": 844})
+        row = tab.get_by_role("row", name=re.compile(r"stop_jostling\.min_p"))
+        assert row.get_by_role("cell").count() == 5
+
+
+def test_print_view_leaves_out_machinery_and_unfolds_the_rest(browser, page):
+    with opened(browser, page, color_scheme="dark") as tab:
+        remark = tab.locator("#agg-table3").locator("xpath=..").locator("details:not(.machinery) li").first
+        assert not remark.is_visible()
+        tab.emulate_media(media="print")
+        assert not tab.locator("nav").is_visible()
+        assert not tab.locator(".filter").first.is_visible()
+        assert not tab.locator(".machinery").first.is_visible()
+        assert remark.is_visible()
+        assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+        assert tab.pdf(format="A4").startswith(b"%PDF")

@@ -1,0 +1,148 @@
+"""Deviations from the papers, as the page shows them beside what they affect.
+
+docs/deviations.md is the one list. Its tables that have a column `affects` are read; a row's other cells are shown as
+they stand there. What a row can name, in a section of a paper (`## agg`): an item (`table3`), a claim without its
+paper (`t3.I_W`), an experiment (`language_model`), or `all`. Sections of several papers put the paper before it:
+`agg/table3`, `agg.t3.I_W`, `agg/all`. That is a full name, which any section may use.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from markupsafe import Markup
+
+from raretok.errors import UserError
+from raretok.files import relative_link
+from raretok.reporting.definition import Definition
+
+COLUMN = "affects"
+WHOLE = "all"
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """One row: its name (the first cell), its words by column, and the full names of what it affects.
+
+    words: safe HTML. affects: `agg/table3`, `agg.t3.I_W`, `agg/language_model` or `agg/all`.
+    """
+
+    name: str
+    section: str
+    words: dict[str, Markup]
+    affects: tuple[str, ...]
+
+    @property
+    def anchor(self) -> str:
+        """Its place on the page; rows of different sections may have one name."""
+        return f"deviation-{slug(self.section)}-{slug(self.name)}"
+
+    def concerns(self, *names: str) -> bool:
+        """Whether it names one of these."""
+        return not set(self.affects).isdisjoint(names)
+
+
+def slug(text: str) -> str:
+    """`text` as a word that can be a class or an id in HTML."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+
+
+def read_deviations(path: Path, papers: list[str], folder: Path) -> list[Deviation]:
+    """The rows of `path` that say what they affect; relative links become links from a page in `folder`.
+
+    Raises UserError where there is no such file, or where a row names nothing.
+    """
+    if not path.exists():
+        raise UserError(f"{path} does not exist; `--deviations` names the list of deviations.")
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    found = []
+    for section, table in _tables(parser.parse(path.read_text(encoding="utf-8"))):
+        head, *rows = table
+        columns = [cell.content for cell in head]
+        if COLUMN not in columns:
+            continue
+        for row in rows:
+            words = dict(zip(columns, row, strict=True))
+            named = words.pop(COLUMN).content
+            if not named:
+                raise UserError(f"{path}: '{row[0].content}' names nothing under `{COLUMN}`; `{WHOLE}` is a paper.")
+            name, *_ = words
+            shown = {column: _html(parser, cell, path.parent, folder) for column, cell in words.items()}
+            found.append(
+                Deviation(
+                    name=_plain(words[name]),
+                    section=section,
+                    words={column: text for column, text in shown.items() if column != name},
+                    affects=tuple(_full(word.strip(), section, papers) for word in named.split(",")),
+                )
+            )
+    return found
+
+
+def beside(deviations: list[Deviation], definition: Definition, item: str) -> list[Deviation]:
+    """Those that name a table or figure, and those that a table of readings is about."""
+    entry = definition.tables.get(item) or definition.figures[item]
+    about = set(entry.get("about", []))
+    own = [one for one in deviations if one.section == definition.paper and not about.isdisjoint(one.name.split(", "))]
+    return own + [one for one in deviations if one.concerns(f"{definition.paper}/{item}") and one not in own]
+
+
+def of_claim(deviations: list[Deviation], claim: dict) -> list[Deviation]:
+    """Those that name a claim, or an item that it is about."""
+    items = (f"{claim['paper']}/{item}" for item in items_of(claim))
+    return [one for one in deviations if one.concerns(claim["id"], *items)]
+
+
+def of_paper(deviations: list[Deviation], paper: str) -> list[Deviation]:
+    """Those that affect anything of a paper."""
+    return [one for one in deviations if any(re.split(r"[/.]", name)[0] == paper for name in one.affects)]
+
+
+def items_of(claim: dict) -> list[str]:
+    """The tables that a claim's predicate reads, or the items of its id: `f5_7.bias` is about figures 5 to 7."""
+    named = re.findall(r"v\('([^']+)'", claim["predicate"])
+    match = re.search(r"\.([tf])(\d+)(?:_(\d+))?", claim["id"])
+    if not named and match:
+        kind = {"t": "table", "f": "figure"}[match[1]]
+        named = [f"{kind}{number}" for number in range(int(match[2]), int(match[3] or match[2]) + 1)]
+    return list(dict.fromkeys(named))
+
+
+def _full(name: str, section: str, papers: list[str]) -> str:
+    """A name with its paper, which a section of one paper leaves out."""
+    if section not in papers or re.split(r"[/.]", name)[0] in papers:
+        return name
+    return f"{section}.{name}" if "." in name else f"{section}/{name}"
+
+
+def _tables(tokens: list[Token]) -> Iterator[tuple[str, list[list[Token]]]]:
+    """(title of the section, rows of inline tokens, the head first) of every table."""
+    section, rows = "", None
+    for token, following in zip(tokens, [*tokens[1:], None], strict=True):
+        if token.type == "heading_open" and token.tag == "h2":
+            section = following.content
+        elif token.type == "table_open":
+            rows = []
+        elif token.type == "tr_open":
+            rows.append([])
+        elif token.type in ("th_open", "td_open"):
+            rows[-1].append(following)
+        elif token.type == "table_close":
+            yield section, rows
+
+
+def _html(parser: MarkdownIt, cell: Token, source: Path, folder: Path) -> Markup:
+    for part in cell.children:
+        link = part.attrGet("href") if part.type == "link_open" else None
+        if link and "://" not in link:
+            path, mark, place = str(link).partition("#")
+            target = source / path if path else source / "deviations.md"
+            part.attrSet("href", relative_link(target, folder) + mark + place)
+    return Markup(parser.renderer.renderInline(cell.children, parser.options, {}))
+
+
+def _plain(cell: Token) -> str:
+    return "".join(part.content for part in cell.children if part.type in ("text", "code_inline"))
