@@ -289,7 +289,8 @@ def test_everything_renders_without_a_single_run(tmp_path):
     assert all(cell.value is None for cell in cells)
     assert advice(definition, "table1", cells)[0] == "Characters: MLE was not run, so that nothing can be said."
     with house_style():
-        figure, _ = figure1(fake.definition(TABLE, "figure1"), "figure1", results)
+        figure, text = figure1(fake.definition(TABLE, "figure1"), "figure1", results)
+    assert "nothing was run" in text
     assert all("not run" in axes.texts[0].get_text() for axes in figure.axes)
 
 

@@ -143,13 +143,12 @@ class Point:
     label: str
     frequent: Change | None
     rare: Change | None
-    seeds: int  # that it should have
 
 
 def points(definition: Definition, results: Results, entry: dict, experiment: str) -> list[Point]:
     """Every method but the first of a figure, in a task.
 
-    entry: of the figure in the config, with the columns `frequent` and `rare` under `changes`.
+    entry: of the figure in the config, with the columns `frequent` and `rare`.
     """
     chosen = [choose(definition, results, family, experiment) for family in families(definition, entry)]
     chosen = [one for one in chosen if one is not None]
@@ -157,12 +156,11 @@ def points(definition: Definition, results: Results, entry: dict, experiment: st
     for one in chosen[1:]:
         changes = {}
         for name in ("frequent", "rare"):
-            how = entry["changes"][name]
+            how = entry["columns"][name]
             first, ours = (
                 measured(results, each.method, how, how["of"][experiment]) if each.method else {}
                 for each in (chosen[0], one)
             )
             changes[name] = change(ours, first)
-        seeds = len(one.method.seeds) if one.method else 0
-        made.append(Point(one.label, changes["frequent"], changes["rare"], seeds))
+        made.append(Point(one.label, changes["frequent"], changes["rare"]))
     return made

@@ -37,7 +37,8 @@ def figure1(definition: Definition, item: str, results: Results) -> Drawn:
             draw_points(axes, shown, [point.label for point in found if point not in shown])
         else:
             not_run(axes, f"{first} and a method to hold against it")
-    over = f"95% t interval over {seeds} seeds" if seeds > 1 else "one seed, so no intervals: inconclusive"
+    over = {0: "nothing was run", 1: "one seed, so no intervals: inconclusive"}
+    over = over.get(seeds, f"95% t interval over {seeds} seeds")
     text = (
         f"Change of test perplexity against {first}, both tuned alike on the validation text, seed by seed; {over}. "
         "Up: better for rare tokens. Right: worse for frequent ones. Shaded: a gain that costs nothing. "
