@@ -93,6 +93,14 @@ def test_what_has_no_p_is_in_no_family(truths, exact):
     assert corrected([untested, tested]) == [untested, replace(tested, p_holm=tested.p)]
 
 
+def test_formulas_that_fail_have_no_p(scale, monkeypatch):
+    """Their random cases have seeds, which are no training seeds."""
+    monkeypatch.setattr("raretok.evaluation.thresholds.check_lemma3", lambda seed, cases: seed)
+    rows = {row["id"]: row for row in judge_paper(parse_definition(scale.text), read_results(scale.folder), PUBLISHED)}
+    row = rows["stop_jostling.lemma3"]
+    assert (row["verdict"], row["effect"], row["p"]) == ("not reproduced", "-3", "")
+
+
 def test_claims_csv_has_the_verdict_alone_beside_that_after_the_correction(scale):
     rows = judge_paper(parse_definition(scale.text), read_results(scale.folder), PUBLISHED)
     assert list(rows[0]) == COLUMNS

@@ -418,11 +418,14 @@ def test_the_page_shows_both_papers(language):
     common = [f"--results={language.folder}", f"--published={PUBLISHED}"]
     texts = [json.dumps(DEFINITIONS[paper]) for paper in PAPERS]
     assert main(["claims", "--definitions", *texts, *common, f"--output={language.folder / 'claims.csv'}"]) == 0
+    for command in ("agreement", "improvement"):
+        where = f"--output={language.folder / command}.csv"
+        assert main([command, "--definitions", *texts, *common, where]) == 0
     write_cost(language.folder)
     output = language.folder / "report" / "index.html"
     assert main(["page", "--definitions", *texts, *common, f"--output={output}"]) == 0
     page = output.read_text(encoding="utf-8")
-    titles = re.findall(r"<h3[^>]*>((?:Table|Readings|Figure) .*?)</h3>", page)
+    titles = re.findall(r"<h4[^>]*>((?:Table|Readings|Figure) .*?)</h4>", page)
     assert len(titles) == len(TABLES) + len(FIGURES)
     assert all("small scale, real data; not comparable with the paper" in title for title in titles)
     assert '<th scope="col" class="side">Text</th>' in page

@@ -258,11 +258,13 @@ def test_the_page_shows_natural_bias(bias, tmp_path):
         assert main(["figure", f"--item={item}", *arguments, f"--output-stem={stem / item}"]) == 0
     common = ["--definitions", text, f"--results={bias.folder}", f"--published={PUBLISHED}"]
     assert main(["claims", *common, f"--output={bias.folder / 'claims.csv'}"]) == 0
+    for command in ("agreement", "improvement"):
+        assert main([command, *common, f"--output={bias.folder / command}.csv"]) == 0
     write_cost(bias.folder)
     output = bias.folder / "report" / "index.html"
     assert main(["page", *common, f"--output={output}"]) == 0
     page = output.read_text(encoding="utf-8")
-    assert len(re.findall(r"<h3[^>]*>Figure .*?</h3>", page)) == 2
+    assert len(re.findall(r"<h4[^>]*>Figure .*?</h4>", page)) == 2
     # Every method in its first experiment, and the three starts in the other six.
     assert f"{3 * (16 + 3 * 6)} of {3 * (16 + 3 * 6)}" in page
     assert (read_csv(bias.folder / "claims.csv")["paper"] == "natural_bias").all()

@@ -29,6 +29,7 @@ def reported(project_at):
     # what is rendered is made again: only what was measured is taken along
     for name in ("runs", "comparisons"):
         shutil.copytree(ROOT / recorded / name, project / recorded / name)
+    shutil.copy(ROOT / "README.md", project / "README.md")
     done = snakemake(project, *CONFIG)
     assert done.returncode == 0, done.stdout
     before = CUT if subprocess.run([*CUT, "true"], capture_output=True).returncode == 0 else ()

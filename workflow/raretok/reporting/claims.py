@@ -147,7 +147,7 @@ def judge(truths: dict[int, Truth], published: float | None, note: str, exact: b
     else:
         verdict = "inconclusive"
     seeds = 0 if exact else len(truths)
-    p = None if exact or isinstance(truths, Partial | Cases) else two_sided_p(slacks)
+    p = None if isinstance(truths, Partial | Cases) else two_sided_p(slacks)
     return Finding(verdict, published, effect, lower, upper, seeds, note, p)
 
 

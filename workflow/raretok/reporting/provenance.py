@@ -8,9 +8,6 @@ from raretok.files import read_json
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.results import Results
 
-# How many methods without a run are named one by one.
-NAMED = 8
-
 
 @dataclass(frozen=True)
 class Runs:
@@ -91,8 +88,7 @@ def missing(runs: list[Runs]) -> str:
     parts = []
     for seeds, names in groups.items():
         alike = len(names) == len(runs)
-        shown = names[:NAMED] + ([f"{len(names) - NAMED} more"] if len(names) > NAMED else [])
-        who = ("every run" if not seeds else "every method") if alike else ", ".join(shown)
+        who = ("every run" if not seeds else "every method") if alike else ", ".join(names)
         parts.append(f"{who} ({seeds})" if seeds else who)
     return "; ".join(parts)
 
