@@ -114,7 +114,7 @@ def test_results_of_another_machine_are_accepted(finished, tmp_path):
 def test_a_plan_is_made_first_and_another_one_retrains_nothing(finished, tmp_path):
     plan = "results/smoke/plan.txt"
     text = (finished / plan).read_text()
-    assert text.startswith("Scale smoke (smoke scale, synthetic data), seeds 1: 2 of 117 models to train")
+    assert text.startswith("Scale smoke (smoke scale, synthetic data), seeds 1: 2 of 121 models to train")
     changed = shutil.copytree(finished, tmp_path / "changed")
     (changed / plan).write_text("another one\n")
     assert reasons(changed) == {}
@@ -138,7 +138,7 @@ def test_what_is_in_the_way_is_said_before_any_job(project):
     assert "the data mirror empty lacks 1 of 1 files, input.txt of tiny_shakespeare" in result.stdout
     result = snakemake(project, "--cores", "2", "preflight", "--config", "device=cpu")
     assert result.returncode == 0, result.stdout
-    assert "117 of 117 models to train" in result.stdout
+    assert "121 of 121 models to train" in result.stdout
 
 
 def test_plotting_code_and_labels_retrain_nothing(finished, tmp_path):
