@@ -55,7 +55,6 @@ def table(definition: Definition, item: str, sources: Sources) -> dict:
         "grids": grids,
         # Further readings of a table are folded; grids that are all equally the table are not.
         "folded": bool(grids) and not grids[0]["heading"],
-        "question": definition.tables[item].get("question", ""),
         "sentences": sentences_of(definition, item, cells),
         "legend": " ".join(legend(definition, cells)),
         "remarks": remarks(cells),
