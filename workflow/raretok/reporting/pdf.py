@@ -120,10 +120,9 @@ def _table(table: dict) -> dict:
         }
         for grid in table["grids"]
     ]
-    said = [table["question"], *table["sentences"]]
     return _about(table) | {
         "grids": grids,
-        "said": " ".join(filter(None, said)),
+        "said": " ".join(table["sentences"]),
         "notes": [table["legend"], *table["remarks"]],
     }
 
