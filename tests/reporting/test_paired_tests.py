@@ -54,7 +54,8 @@ def test_the_page_shows_them_and_only_where_there_are_any(results, tmp_path):
     write_cost(results)
     output = results / "report" / "index.html"
     common = ["--definitions", bare, f"--results={results}", f"--published={PUBLISHED}"]
-    assert main(["claims", *common, f"--output={results / 'claims.csv'}"]) == 0
+    for command in ("claims", "agreement", "improvement"):
+        assert main([command, *common, f"--output={results / f'{command}.csv'}"]) == 0
     assert main(["page", *common, f"--output={output}"]) == 0
     shown = output.read_text(encoding="utf-8")
     assert "<summary>2 tests</summary>" in shown
