@@ -21,11 +21,14 @@ min_version("9.12")
 configfile: "config/config.yaml"
 
 
-report: "workflow/report/workflow.rst"
-
-
+# workflow/Snakefile, where the workflow catalogue looks, is a link to this file.
+ROOT = Path(workflow.main_snakefile).resolve().parent
 # The package of this checkout, installed or not; jobs call it with the Python that runs Snakemake.
-sys.path.insert(0, str(Path(workflow.basedir) / "workflow"))
+sys.path.insert(0, str(ROOT / "workflow"))
+
+
+report: str(ROOT / "workflow/report/workflow.rst")
+
 
 from raretok import wiring
 from raretok.errors import UserError
@@ -35,7 +38,7 @@ from raretok.runs import RUN_FOLDER, RUN_NAME
 wiring.use_this_checkout()
 
 try:
-    TABLE = wiring.load(config, workflow.basedir)
+    TABLE = wiring.load(config, ROOT)
     TABLE.check()
 except UserError as error:
     raise WorkflowError(str(error)) from None
@@ -71,15 +74,15 @@ rule all:
 
 if not TABLE.render_only:
 
-    include: "workflow/rules/plan.smk"
-    include: "workflow/rules/data.smk"
-    include: "workflow/rules/tokenize.smk"
-    include: "workflow/rules/align.smk"
-    include: "workflow/rules/train.smk"
-    include: "workflow/rules/evaluate.smk"
+    include: str(ROOT / "workflow/rules/plan.smk")
+    include: str(ROOT / "workflow/rules/data.smk")
+    include: str(ROOT / "workflow/rules/tokenize.smk")
+    include: str(ROOT / "workflow/rules/align.smk")
+    include: str(ROOT / "workflow/rules/train.smk")
+    include: str(ROOT / "workflow/rules/evaluate.smk")
 
 
-include: "workflow/rules/report.smk"
+include: str(ROOT / "workflow/rules/report.smk")
 
 
 for name in TABLE.papers:

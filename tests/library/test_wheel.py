@@ -22,7 +22,7 @@ class Missing(MetaPathFinder):
             raise ModuleNotFoundError(f"no module named {name!r}", name=name)
 
 sys.meta_path.insert(0, Missing())
-sys.path[:] = [path for path in sys.path if not path.startswith(CHECKOUT)]
+sys.path[:] = [path for path in sys.path if path not in (CHECKOUT, f"{CHECKOUT}/workflow")]  # not its .venv
 sys.path.insert(0, INSTALLED)
 """
 EXAMPLE = """

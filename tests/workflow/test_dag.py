@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 import yaml
+from tests.workflow.conftest import ROOT
 from tests.workflow.running import snakemake
 
 # Trainings of the papers with one seed at scale smoke.
@@ -48,6 +49,13 @@ def test_a_target_trains_what_it_shows_and_no_more(project, target, models):
     result = snakemake(project, "-n", target)
     assert result.returncode == 0, result.stdout
     assert planned(result.stdout).get("train", 0) == models
+
+
+def test_the_workflow_catalogue_finds_the_same_workflow():
+    """It looks for workflow/Snakefile, which is a link."""
+    result = snakemake(ROOT, "-s", "workflow/Snakefile", "-n", TABLE8)
+    assert result.returncode == 0, result.stdout
+    assert planned(result.stdout)["train"] == 2
 
 
 def test_lint_is_clean(project):
