@@ -113,6 +113,8 @@ def test_changes_are_paired_by_seed():
     assert change({1: 9.0}, {1: 10.0}) == Change(pytest.approx(-10.0), None, None, 1)
     assert change({1: math.inf, 2: 9.0}, {1: 10.0, 2: 10.0}).seeds == 1
     assert change({1: 9.0}, {2: 9.0}) is None
+    # Nothing is 100% better than what is not finite.
+    assert change({1: 9.0}, {1: math.inf}) is None
 
 
 def test_times_are_compared_where_they_can_be():
