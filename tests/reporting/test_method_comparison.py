@@ -233,6 +233,16 @@ def test_missing_runs_are_named_and_nothing_waits_for_them(tmp_path):
     assert "95% t interval over 2 seeds" in text
 
 
+def test_the_figure_says_where_methods_have_different_seeds(tmp_path):
+    def left_out(run):
+        return run.seed == 3 or (run.seed == 2 and run.method.startswith("freeze"))
+
+    _, results = made(tmp_path, left_out=left_out)
+    with house_style():
+        _, text = figure1(fake.definition(TABLE, "figure1"), "figure1", results)
+    assert "95% t interval over at most 2 seeds" in text
+
+
 def test_what_a_text_has_no_token_of_is_not_called_not_run(tmp_path):
     definition, results = made(tmp_path)
     for key in [key for key in results.values if key[0] == "cross_translation" and key[3] == "rare"]:
