@@ -5,7 +5,7 @@ set -u
 
 scale=$1
 if [ -z "$scale" ]; then
-    scale=$(sed -n 's/^scale: *\([a-z]*\).*/\1/p' config/config.yaml)
+    scale=$(sed -n 's/^scale: *\([a-z_]*\).*/\1/p' config/config.yaml)
 fi
 case $scale in
     smoke | small | paper) ;;

@@ -86,6 +86,8 @@ trap 'echo "raretok: interrupted; the same command starts the set-up again." >&2
 
 if [ "$level" = report ]; then
     is_complete run && exit
+    # Out of date: envs/run.sh takes .venv only where it has its stamp.
+    rm -f "$venv/complete-run"
     venv=.venv-report
     pins=envs/requirements-report.txt
     log=$venv/setup.log

@@ -4,7 +4,10 @@ What pip installs with the package, with and without the pipeline, is what its m
 """
 
 import ast
+import os
 import re
+import shutil
+import subprocess
 import sys
 import tomllib
 from importlib.metadata import packages_distributions
@@ -115,6 +118,18 @@ def test_containers_install_the_pins(name, base):
     assert re.search(r"envs/requirements\.txt /opt/requirements\.txt$", text, flags=re.MULTILINE)
     assert "pip install --no-cache-dir --requirement /opt/requirements.txt" in text
     assert text.count("pip install") == 1
+
+
+def test_a_report_is_not_made_with_an_environment_that_is_out_of_date(tmp_path):
+    """`envs/run.sh` takes .venv by its stamp; here the set-up of .venv-report ends early, for want of a Python."""
+    shutil.copytree(ROOT / "envs", tmp_path / "envs")
+    stamp = tmp_path / ".venv" / "complete-run"
+    stamp.parent.mkdir()
+    stamp.write_text("the key of other pins\n")
+    command = ["sh", "envs/setup.sh", "report"]
+    result = subprocess.run(command, cwd=tmp_path, env=os.environ | {"PYTHON": "no-such-python"}, capture_output=True)
+    assert (result.returncode, b"no-such-python was not found" in result.stderr) == (1, True)
+    assert not stamp.exists()
 
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

@@ -74,6 +74,17 @@ def test_claims_agree_where_their_slack_has_the_printed_sign(tmp_path):
     assert float(row["sign_agreement"]) == pytest.approx(2 / 3, abs=1e-6)
 
 
+def test_signs_of_claims_are_of_the_groups_that_the_scale_has(tmp_path):
+    """Printed, A is below B in the first group and above it in the second, which the scale leaves out."""
+    printed = {("A", "base"): "1", ("B", "base"): "2", ("A", "big"): "4", ("B", "big"): "3"}
+    both = "all(v('table1','A','Score',g) < v('table1','B','Score',g) for g in ('base','big'))"
+    published = write_published(tmp_path, printed, [both])
+    definition = definition_of({"a": "A", "b": "B"}, experiments={"base": "e1", "big": "left_out"})
+    results = results_of(tmp_path, {"a": [1.0, 1.2], "b": [2.0, 2.2]})
+    row = agreements(definition, results, published)[0]
+    assert (row["item"], row["rows"], row["sign_agreement"]) == ("claims", 1, "1")
+
+
 def test_an_infinite_perplexity_has_a_rank_and_no_variation(tmp_path):
     published = write_published(tmp_path, PRINTED | {("D", ""): "inf"})
     (row,) = agreements(definition_of(METHODS), results_of(tmp_path, OURS | {"d": [math.inf] * 3}), published)

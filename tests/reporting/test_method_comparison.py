@@ -113,6 +113,8 @@ def test_changes_are_paired_by_seed():
     assert change({1: 9.0}, {1: 10.0}) == Change(pytest.approx(-10.0), None, None, 1)
     assert change({1: math.inf, 2: 9.0}, {1: 10.0, 2: 10.0}).seeds == 1
     assert change({1: 9.0}, {2: 9.0}) is None
+    # Nothing is 100% better than what is not finite.
+    assert change({1: 9.0}, {1: math.inf}) is None
 
 
 def test_times_are_compared_where_they_can_be():
@@ -229,6 +231,16 @@ def test_missing_runs_are_named_and_nothing_waits_for_them(tmp_path):
     assert "not run" in figure.axes[0].texts[0].get_text()
     assert figure.axes[1].get_title(loc="right") == "not run: 18 of 19 methods"
     assert "95% t interval over 2 seeds" in text
+
+
+def test_the_figure_says_where_methods_have_different_seeds(tmp_path):
+    def left_out(run):
+        return run.seed == 3 or (run.seed == 2 and run.method.startswith("freeze"))
+
+    _, results = made(tmp_path, left_out=left_out)
+    with house_style():
+        _, text = figure1(fake.definition(TABLE, "figure1"), "figure1", results)
+    assert "95% t interval over at most 2 seeds" in text
 
 
 def test_what_a_text_has_no_token_of_is_not_called_not_run(tmp_path):

@@ -1,11 +1,13 @@
 """A report of what is finished, while the rest is missing; the recorded runs stand in for finished ones."""
 
+import shlex
 import shutil
 from pathlib import Path
 
 import pandas as pd
 import pytest
 import yaml
+from snakemake.cli import parse_args
 from tests.workflow.running import snakemake
 
 from raretok import runs, wiring
@@ -50,6 +52,23 @@ def test_a_run_of_other_settings_is_not_shown_among_the_others(half):
         table(half).check()
     # Without `finished`, it is trained anew.
     table(half, finished=False).check()
+
+
+def test_seeds_that_are_there_are_those_of_the_papers_own_experiments(half):
+    """`baseline` is a method of agps, too."""
+    results = half / "results" / "small" / "runs"
+    shutil.copytree(results / FINISHED[0], results / "shakespeare" / "baseline" / "seed23")
+    shutil.copytree(results / FINISHED[0], results / "shakespeare" / "baseline" / "seed1.before")
+    finished = table(half)
+    assert 23 in finished.seeds_of("stop_jostling", "baseline")
+    assert 23 not in finished.seeds_of("agps", "baseline")
+
+
+def test_the_command_of_a_file_is_one_that_snakemake_reads(half):
+    """Without `--`, the file would be taken for a value of the config."""
+    file = "results/small/tables/agg/table3.csv"
+    _, read = parse_args(shlex.split(f"{table(half, seeds=[1, 2]).command} {file}")[1:])
+    assert (read.config, read.targets) == (["scale=small", "seeds=[1,2]", "finished=true"], [file])
 
 
 def test_nothing_finished(project):

@@ -132,16 +132,22 @@ class RunTable:
             return self.usual_seeds
         own = self.papers[paper]["methods"].get(method) or {}
         planned = seed_list(own.get("seeds") or self.papers[paper].get("seeds") or self.scale_settings["seeds"])
-        return sorted({*planned, *(self._finished_seeds(method) if self.render_only else [])})
+        return sorted({*planned, *(self._finished_seeds(paper, method) if self.render_only else [])})
 
     @property
     def usual_seeds(self) -> list[int]:
         """Those that the user names, or the scale, where neither a method nor its paper says anything."""
         return seed_list(self.config["seeds"] or self.scale_settings["seeds"])
 
-    def _finished_seeds(self, method: str) -> list[int]:
-        found = (self.root / self.results).glob(f"runs/*/{method}/seed*/metrics.json")
-        return [int(path.parent.name.removeprefix("seed")) for path in found]
+    def _finished_seeds(self, paper: str, method: str) -> list[int]:
+        """Of the paper's own experiments: another paper may have a method of the same name."""
+        runs = self.root / self.results / "runs"
+        return [
+            int(path.parent.name.removeprefix("seed"))
+            for experiment in self.experiments_of(paper, method)
+            for path in runs.glob(f"{experiment}/{method}/seed*/metrics.json")
+            if path.parent.name.removeprefix("seed").isdecimal()
+        ]
 
     def experiments_of(self, paper: str, method: str) -> list[str]:
         """The experiments in which a method is trained: those it names, or all of its paper; none where left out."""

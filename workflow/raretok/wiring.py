@@ -6,6 +6,7 @@ Rules stay free of helper functions this way, and these can be tested without Sn
 import json
 import os
 import re
+import shlex
 import sys
 from functools import cache, cached_property
 from pathlib import Path
@@ -407,11 +408,12 @@ class Workflow(Hardware):
 
     @property
     def command(self) -> str:
-        """What a user types before the name of a file of these results."""
+        """What a user types before the name of a file of these results; without `--` it would be taken for config."""
         chosen = {"scale": self.scale, "seeds": self.config["seeds"]}
         chosen |= {key: True for key in ("recorded", "finished") if self.config[key]}
         words = (f"{key}={json.dumps(value)}" for key, value in chosen.items() if value is not None)
-        return f"snakemake --cores all --config {' '.join(words)}".replace('"', "").replace(", ", ",")
+        config = (word.replace('"', "").replace(", ", ",") for word in words)
+        return f"snakemake --cores all --config {shlex.join(config)} --"
 
     @property
     def headlines(self) -> list[str]:

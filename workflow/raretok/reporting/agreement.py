@@ -14,7 +14,7 @@ from raretok.reporting.definition import Definition, parse_definition
 from raretok.reporting.predicates import Missing
 from raretok.reporting.results import Printed, Results, printed_numbers, read_published, read_results
 from raretok.reporting.rows import csv_number, read_rows, write_rows
-from raretok.reporting.table_claims import printed_truth, table_truths
+from raretok.reporting.table_claims import of_this_scale, printed_truth, table_truths
 from raretok.reporting.table_kinds import measured_at, places_of
 from raretok.reporting.variation import cv_star
 
@@ -109,7 +109,10 @@ def _row(
 def _of_claims(
     definition: Definition, results: Results, printed: dict[tuple, Printed], predicates: Iterable[str]
 ) -> list[dict]:
-    """One row: the share of the claims about tables whose slack has its printed sign; none where none was run."""
+    """One row: the share of the claims about tables whose slack has its printed sign; none where none was run.
+
+    Both signs are of the groups that the scale has.
+    """
     agree, seeds = [], []
     for predicate in predicates:
         try:
@@ -117,7 +120,8 @@ def _of_claims(
         except Missing:
             continue
         ours = statistics.fmean(truth.slack for truth in truths.values())
-        agree.append(order(ours, 0) == order(printed_truth(predicate, printed).slack, 0))
+        theirs = printed_truth(of_this_scale(predicate, definition), printed).slack
+        agree.append(order(ours, 0) == order(theirs, 0))
         seeds += [len(truths)] if seeded else []
     if not agree:
         return []

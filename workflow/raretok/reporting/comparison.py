@@ -105,8 +105,8 @@ def measured(results: Results, method: Method, how: dict, group: str | None = No
 
 def change(ours: dict[int, float], first: dict[int, float]) -> Change | None:
     """By how many per cent `ours` is above `first`, seed by seed; None without a seed that both have, finite."""
-    ratios = [ours[seed] / first[seed] for seed in sorted(ours.keys() & first.keys()) if first[seed]]
-    ratios = [ratio for ratio in ratios if math.isfinite(ratio)]
+    pairs = [(ours[seed], first[seed]) for seed in sorted(ours.keys() & first.keys())]
+    ratios = [mine / theirs for mine, theirs in pairs if theirs and math.isfinite(mine) and math.isfinite(theirs)]
     if not ratios:
         return None
     mean, lower, upper = t_interval([100 * (ratio - 1) for ratio in ratios])

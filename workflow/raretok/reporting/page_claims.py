@@ -3,20 +3,16 @@
 from collections import Counter
 from pathlib import Path
 
-import pandas as pd
-
-from raretok.errors import UserError
 from raretok.reporting.definition import Definition
 from raretok.reporting.deviations import Deviation, items_of, of_claim
+from raretok.reporting.rows import read_rows
 
 VERDICTS = ("reproduced", "not reproduced", "inconclusive", "not run")
 
 
 def read_claims(path: Path) -> list[dict]:
     """The rows of claims.csv, everything as text; UserError where there is none."""
-    if not path.exists():
-        raise UserError(f"{path} does not exist; make it with `snakemake {path}`.")
-    return pd.read_csv(path, dtype=str, keep_default_na=False).to_dict("records")
+    return read_rows(path)
 
 
 def claims_of(definition: Definition, claims: list[dict], deviations: list[Deviation]) -> list[dict]:

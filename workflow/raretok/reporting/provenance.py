@@ -104,7 +104,7 @@ def provenance(definitions: list[Definition], records: Records) -> list[dict]:
         runs = [records.of(method) for method in definition.shown()]
         trainings = [training for one in runs for training in one.trained.values()]
         seen = {
-            "Seeds": {str(training["seed"]) for training in trainings},
+            "Seeds": {training["seed"] for training in trainings},
             "Devices": {training["device"] for training in trainings},
             "Versions": {f"{key} {value}" for t in trainings for key, value in t["versions"].items()},
             "Commits": {training["commit"] for training in trainings},
@@ -117,7 +117,7 @@ def provenance(definitions: list[Definition], records: Records) -> list[dict]:
             {
                 "id": definition.paper,
                 "title": definition.title,
-                "facts": facts | {name: ", ".join(sorted(values)) for name, values in seen.items()},
+                "facts": facts | {name: ", ".join(map(str, sorted(values))) for name, values in seen.items()},
                 "runs": [one for one in runs if one.trained],
                 "done": done,
                 "expected": expected,

@@ -4,22 +4,18 @@ Which tables and figures is said by `headline` in config/papers/<paper>.yaml.
 """
 
 import argparse
-import os
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-import pandas as pd
-
 from raretok.errors import UserError
-from raretok.files import write_text
+from raretok.files import relative_link, write_text
 from raretok.reporting.definition import Definition, parse_definition
+from raretok.reporting.page_claims import VERDICTS, own_claims, read_claims, verdicts
 from raretok.reporting.results import Results, read_results
 from raretok.reporting.table_kinds import Cell
 from raretok.reporting.table_text import legend, markdown_grid
 from raretok.reporting.tables import cells_of
 
-VERDICTS = ("reproduced", "not reproduced", "inconclusive", "not run")
 # Between these lines of the README, of which {scale} is the scale, stands what this writes.
 BEGIN, END = "<!-- recorded {scale}: begin -->", "<!-- recorded {scale}: end -->"
 
@@ -47,8 +43,8 @@ def main(arguments: argparse.Namespace) -> None:
 def shown(definitions: list[Definition], folder: Path, published: Path, root: Path) -> str:
     """The Markdown: results in `folder`, with links for a file in `root`."""
     results = read_results(folder)
-    claims = pd.read_csv(folder / "claims.csv", dtype=str, keep_default_na=False)
-    where = Path(os.path.relpath(folder, root)).as_posix()
+    claims = read_claims(folder / "claims.csv")
+    where = relative_link(folder, root)
     parts = [_overview(definitions, results, claims, where)]
     for definition in definitions:
         parts += _headline(definition, results, published, where)
@@ -69,7 +65,7 @@ def inserted(readme: str, text: str, scale: str) -> str:
     return f"{before}{begin}\n{text}{end}{rest.split(end)[1]}"
 
 
-def _overview(definitions: list[Definition], results: Results, claims: pd.DataFrame, where: str) -> str:
+def _overview(definitions: list[Definition], results: Results, claims: list[dict], where: str) -> str:
     lines = [
         f"| {definitions[0].scale_title} | runs | {' | '.join(VERDICTS)} |",
         "|---|---:" + "|---:" * len(VERDICTS) + "|",
@@ -78,9 +74,9 @@ def _overview(definitions: list[Definition], results: Results, claims: pd.DataFr
         wanted = {(method.experiment, method.name, seed) for method in definition.shown() for seed in method.seeds}
         own = results.metrics[results.metrics["paper"] == definition.paper]
         done = set(zip(own["experiment"], own["method"], own["seed"], strict=True)) & wanted
-        counts = Counter(claims[claims["paper"] == definition.paper]["verdict"])
-        verdicts = " | ".join(str(counts[verdict]) if counts else "" for verdict in VERDICTS)
-        lines.append(f"| {definition.title} | {len(done)} of {len(wanted)} | {verdicts} |")
+        counts = verdicts(own_claims(definition, claims))
+        shown_counts = " | ".join(str(counts[verdict]) if counts else "" for verdict in VERDICTS)
+        lines.append(f"| {definition.title} | {len(done)} of {len(wanted)} | {shown_counts} |")
     links = [
         f"[verdicts]({where}/claims.csv)",
         f"[numbers]({where}/metrics.csv)",

@@ -27,18 +27,20 @@ def figure1(definition: Definition, item: str, results: Results) -> Drawn:
     first = families(definition, entry)[0]["label"]
     figure = sheet(10, 1.2 + 5.4 * len(tasks))
     panels = np.atleast_1d(figure.subplots(len(tasks), 1))
-    seeds = 0
+    numbers = set()
     for axes, (task, experiment) in zip(panels, tasks.items(), strict=True):
         found = points(definition, results, entry, experiment)
         shown = [point for point in found if point.frequent and point.rare]
-        seeds = max([seeds, *(point.rare.seeds for point in shown)])
+        numbers |= {change.seeds for point in shown for change in (point.frequent, point.rare)}
         axes.set_title(f"{task[0].upper()}{task[1:]}", loc="left", fontweight="bold")
         if shown:
             draw_points(axes, shown, [point.label for point in found if point not in shown])
         else:
             not_run(axes, f"{first} and a method to hold against it")
+    seeds = max(numbers, default=0)
     over = {0: "nothing was run", 1: "one seed, so no intervals: inconclusive"}
-    over = over.get(seeds, f"95% t interval over {seeds} seeds")
+    most = "" if len(numbers) == 1 else "at most "
+    over = over.get(seeds, f"95% t interval over {most}{seeds} seeds")
     text = (
         f"Change of test perplexity against {first}, both tuned alike on the validation text, seed by seed; {over}. "
         "Up: better for rare tokens. Right: worse for frequent ones. Shaded: a gain that costs nothing. "
