@@ -14,7 +14,7 @@ from raretok.reporting.definition import Definition, parse_definition
 from raretok.reporting.predicates import Missing
 from raretok.reporting.results import Printed, Results, printed_numbers, read_published, read_results
 from raretok.reporting.rows import csv_number, read_rows, write_rows
-from raretok.reporting.table_claims import of_this_scale, printed_truth, table_truths
+from raretok.reporting.table_claims import of_this_scale, printed_truth, truths_of_means
 from raretok.reporting.table_kinds import measured_at, places_of
 from raretok.reporting.variation import cv_star
 
@@ -116,7 +116,7 @@ def _of_claims(
     agree, seeds = [], []
     for predicate in predicates:
         try:
-            truths, seeded = table_truths(predicate, definition, results)
+            truths, seeded = truths_of_means(predicate, definition, results)
         except Missing:
             continue
         ours = statistics.fmean(truth.slack for truth in truths.values())

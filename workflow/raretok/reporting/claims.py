@@ -22,12 +22,12 @@ from raretok.reporting.predicates import Missing, Truth
 from raretok.reporting.results import Results, printed_numbers, read_published, read_results
 from raretok.reporting.rows import csv_number, write_rows
 from raretok.reporting.significance import LEVEL, holm, two_sided_p
-from raretok.reporting.table_claims import left_out_groups, of_this_scale, printed_truth, table_truths
+from raretok.reporting.table_claims import left_out_groups, of_this_scale, printed_truth, truths_of_means
 
 CLAIMS = agg.CLAIMS | agps.CLAIMS | natural_bias.CLAIMS | stop_jostling.CLAIMS
 BESIDE = agg.BESIDE | agps.BESIDE
-# What is said of a verdict that does not stand after the correction: the verdict, how many claims were tested.
-ALONE = "alone it would be {}, but not after Holm's correction for the {} claims of the paper that have a p"
+# What is said of a verdict that does not stand after the correction: the verdict, how many claims it is for.
+ALONE = "alone it would be {}, but not after Holm's correction for the {} claims of the paper that seeds can decide"
 COLUMNS = [
     "paper",
     "id",
@@ -100,6 +100,7 @@ class Finding:
     """What was found about a claim. `published`: the slack on the printed numbers, where they decide it.
 
     p, p_holm: of a t test over seeds, by itself and after the correction for the paper's claims; None for no test.
+    testable: whether more training seeds could bring one, as they cannot for proofs and fixed weights.
     """
 
     verdict: str
@@ -111,16 +112,23 @@ class Finding:
     note: str = ""
     p: float | None = None
     p_holm: float | None = None
+    testable: bool = True
 
 
 def corrected(findings: list[Finding]) -> list[Finding]:
-    """The findings on one paper's claims after Holm's correction for all of them that have a p value."""
+    """The findings on one paper's claims after Holm's correction for all of them that training seeds can decide.
+
+    Those of one seed, or not run, count as well, as if their p were 1: a verdict does not depend on how much was run.
+    """
     tested = [place for place, finding in enumerate(findings) if finding.p is not None]
+    family = sum(finding.testable for finding in findings)
     after = list(findings)
-    for place, p in zip(tested, holm([findings[place].p for place in tested]), strict=True):
+    untested = [1.0] * (family - len(tested))
+    ps = holm([findings[place].p for place in tested] + untested)[: len(tested)]
+    for place, p in zip(tested, ps, strict=True):
         finding = replace(findings[place], p_holm=p)
         if p >= LEVEL and finding.verdict != "inconclusive":
-            note = "; ".join(filter(None, [finding.note, ALONE.format(finding.verdict, len(tested))]))
+            note = "; ".join(filter(None, [finding.note, ALONE.format(finding.verdict, family)]))
             finding = replace(finding, verdict="inconclusive", note=note)
         after[place] = finding
     return after
@@ -136,6 +144,8 @@ def judge(truths: dict[int, Truth], published: float | None, note: str, exact: b
     effect, lower, upper = t_interval(slacks)
     if exact:
         lower = upper = effect
+    testable = not (exact or isinstance(truths, Cases))
+    p = None if isinstance(truths, Partial) or not testable else two_sided_p(slacks)
     holds = [truth.holds for truth in truths.values()]
     # At a bound of exactly 0 the truths decide: a tie reproduces `<=`, not `<`.
     if isinstance(truths, Partial):
@@ -147,15 +157,14 @@ def judge(truths: dict[int, Truth], published: float | None, note: str, exact: b
     else:
         verdict = "inconclusive"
     seeds = 0 if exact else len(truths)
-    p = None if isinstance(truths, Partial | Cases) else two_sided_p(slacks)
-    return Finding(verdict, published, effect, lower, upper, seeds, note, p)
+    return Finding(verdict, published, effect, lower, upper, seeds, note, p, testable=testable)
 
 
 def judge_table(claim, evidence: Evidence) -> Finding:
     """The verdict on a claim about numbers of tables."""
     published = printed_truth(claim.predicate, evidence.printed).slack
     try:
-        truths, seeded = table_truths(claim.predicate, evidence.definition, evidence.results)
+        truths, seeded = truths_of_means(claim.predicate, evidence.definition, evidence.results)
     except Missing as missing:
         return Finding("not run", published, note=str(missing))
     notes = [_beside(claim, evidence)]

@@ -1,5 +1,6 @@
 """Claims about numbers of tables: a predicate of config/published/claims.csv, judged on ours seed by seed."""
 
+import math
 import re
 
 from raretok.reporting.definition import Definition, Method
@@ -18,17 +19,46 @@ def table_truths(predicate: str, definition: Definition, results: Results) -> tu
     A number without seeds (of the data, of weights that someone else trained) is the same for every seed; where all
     are, there is one truth, at 0.
     """
+    predicate, numbers, seeds = _asked(predicate, definition, results)
+    return {seed: _on_means(predicate, numbers, [seed]) for seed in seeds or [0]}, bool(seeds)
+
+
+def truths_of_means(predicate: str, definition: Definition, results: Results) -> tuple[dict[int, Truth], bool]:
+    """The same on the means over seeds, which is what a claim is about, each seed's share in it as its slack.
+
+    A slack is seldom linear: |x - 0.72| of a mean is less than the mean of |x - 0.72|, and the more seeds, the surer
+    would the latter refute what is true. A seed's share is its jackknife pseudo-value, n s - (n - 1) s', of the slack s
+    on the means of all n seeds and s' on those of the others; of a linear slack it is the seed's own. One seed, and
+    slacks that are infinite, have none: then as `table_truths`.
+    Source: Tukey 1958, Bias and Confidence in Not-quite Large Samples.
+    """
+    predicate, numbers, seeds = _asked(predicate, definition, results)
+    if len(seeds) > 1:
+        whole = _on_means(predicate, numbers, seeds)
+        shares = {}
+        for seed in seeds:
+            rest = _on_means(predicate, numbers, [other for other in seeds if other != seed])
+            shares[seed] = Truth(whole.holds, len(seeds) * whole.slack - (len(seeds) - 1) * rest.slack)
+        if all(math.isfinite(share.slack) for share in shares.values()):
+            return shares, True
+    return table_truths(predicate, definition, results)
+
+
+def _asked(predicate: str, definition: Definition, results: Results) -> tuple[str, dict, list[int]]:
+    """The predicate at this scale, the numbers that it asks for, and the seeds that all have; raises Missing."""
     predicate = of_this_scale(predicate, definition)
     numbers = {key: _measured(definition, results, *key) for key in _needed(predicate)}
     seeded = [values for values in numbers.values() if isinstance(values, dict)]
-    truths = {
-        seed: evaluate(
-            predicate,
-            lambda table, row, column, group="", seed=seed: _at(numbers[table, row, column, group], seed),
-        )
-        for seed in (common_seeds(seeded) if seeded else [0])
-    }
-    return truths, bool(seeded)
+    return predicate, numbers, common_seeds(seeded) if seeded else []
+
+
+def _on_means(predicate: str, numbers: dict, seeds: list[int]) -> Truth:
+    def look_up(table, row, column, group=""):
+        values = numbers[table, row, column, group]
+        # Of one seed its own value, to the bit.
+        return math.fsum(values[seed] for seed in seeds) / len(seeds) if isinstance(values, dict) else values
+
+    return evaluate(predicate, look_up)
 
 
 def printed_truth(predicate: str, printed: dict[tuple, Printed]) -> Truth:
@@ -127,7 +157,3 @@ def _gpt2_number(definition: Definition, results: Results, row: str, column: str
 def _labelled(definition: Definition, entry: dict, label: str) -> Method | None:
     methods = (definition.method(name) for name in entry.get("methods", []))
     return next((method for method in methods if method.label == label), None)
-
-
-def _at(values: dict[int, float] | float, seed: int) -> float:
-    return values[seed] if isinstance(values, dict) else values
