@@ -5,7 +5,7 @@ set -u
 
 config=$1
 shift
-scale=$(sed -n 's/^scale: *\([a-z]*\).*/\1/p' config/config.yaml)
+scale=$(sed -n 's/^scale: *\([a-z_]*\).*/\1/p' config/config.yaml)
 folder=results
 venv=.venv
 finished=

@@ -88,6 +88,7 @@ class Updates:
         """Go on where `state` was taken, of the same parts."""
         self.number, self.targets_per_update = state["updates"], state["targets_per_update"]
         self._announced, self._left = None, None
+        self.gate, self._device = None, None
         if self._knows_enough():
             self._start(torch.device("cpu"))
         if self.gate is not None:
