@@ -328,6 +328,12 @@ def test_shapes_and_targets_that_do_not_fit_are_said_in_a_sentence():
     criterion(hidden, weight, targets)
     with pytest.raises(ValueError, match="call begin_update before each update"):
         criterion(hidden, weight, targets)
+    # Nor is an update counted that was announced too small, or a gate started by it.
+    criterion = OutputLoss(gate=AGG(alpha=0.3, memory=2), counts=COUNTS)
+    criterion.begin_update([])
+    with pytest.raises(ValueError, match="call begin_update before each update"):
+        criterion(hidden, weight, targets)
+    assert criterion.updates == 0
 
 
 def test_it_prints_its_parts():
