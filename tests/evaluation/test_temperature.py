@@ -103,6 +103,16 @@ def test_characters_without_a_test_text_are_refused(halves, tmp_path):
         character_run.evaluate_run(tmp_path, MODEL, lacking, Settings(fit_temperature=True))
 
 
+def test_characters_that_no_temperature_fits_are_infinitely_perplexing(halves):
+    model, settings = build_model(MODEL, 12, seed=1), Settings(batch_size=1, examples=1, neighbours=1)
+    validated = {f"best.perplexity.{group}": np.full(200, np.inf) for group in ("HR", "LR")}
+    rows = fitted_rows(model, validated, halves, 8, settings, 0.1, "cpu")
+    values = {(row["metric"], row["group"], row["split"]): float(row["value"]) for row in rows}
+    assert math.isnan(values["fitted_temperature", "", "valid@best"])
+    for group, split in (("total", "valid"), ("HR", "test"), ("LR", "test"), ("total", "test")):
+        assert values["fitted_perplexity", group, f"{split}@best"] == math.inf
+
+
 def test_a_language_is_fitted_on_the_validation_text_and_measured_on_the_test_text():
     """A model of nothing but frequencies, those of the validation text to the third power: T is 3."""
     generator = np.random.default_rng(0)

@@ -19,6 +19,8 @@ def test_counts_are_those_of_all_texts():
         count_targets([[7]], 7)
     with pytest.raises(ValueError, match="has the id -1"):
         count_targets([[2, -1]], 7)
+    with pytest.raises(ValueError, match="of type float64; give token ids"):
+        count_targets([[1.5]], 7)
 
 
 @pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
@@ -37,6 +39,8 @@ def test_alpha_leaves_special_and_unused_types_out():
         agg_alpha([1, 2], 10, 1)
     with pytest.raises(ValueError, match="two different values"):
         agg_alpha([3, 3, 0], 10)
+    with pytest.raises(ValueError, match="special has 9, which is no id"):
+        agg_alpha([1, 2], 10, special=[9])
 
 
 def test_groups_are_by_frequency_whatever_the_ids():
@@ -48,6 +52,28 @@ def test_groups_are_by_frequency_whatever_the_ids():
     }
     assert groups.of([[1, 4], [0, 2]]).tolist() == [[0, 2], [1, 2]]
     assert groups.distinct([1, 1, 3, 2, 2, 2]) == {"frequent": 2, "medium": 0, "rare": 1, "total": 3}
+
+
+def test_groups_take_arrays_of_any_kind():
+    """Unsigned counts, of which the negative is no falling order, too."""
+    expected = FrequencyGroups(COUNTS).order.tolist()
+    found = FrequencyGroups(np.array(COUNTS, dtype=np.uint16), shares=np.array([0.3, 0.5, 0.2]))
+    assert found.order.tolist() == expected
+    with pytest.raises(ValueError, match="shares are 2 numbers; give 3"):
+        FrequencyGroups(COUNTS, shares=[0.3, 0.7])
+
+
+def test_an_id_that_is_none_is_not_taken_from_the_end():
+    groups = FrequencyGroups(COUNTS)
+    for call in (
+        lambda ids: groups.of(ids),
+        lambda ids: groups.distinct(ids),
+        lambda ids: groups.mean([1, 1], ids),
+        lambda ids: groups.perplexity([1, 1], ids),
+    ):
+        for wrong in (-1, 10):
+            with pytest.raises(ValueError, match=f"an id is {wrong}, but there are 10 types"):
+                call([3, wrong])
 
 
 def test_groups_by_mass_are_the_smallest_that_reach_it():
@@ -66,6 +92,8 @@ def test_values_by_group():
     assert groups.perplexity(nll, targets) == pytest.approx(
         {"frequent": math.exp(2), "medium": math.exp(5), "rare": math.exp(7), "total": math.exp(4)}
     )
+    assert groups.perplexity(nll.view(2, 2), targets.view(2, 2)) == groups.perplexity(nll, targets)
+    assert groups.mean(nll.view(2, 2), targets.view(2, 2)) == groups.mean(nll, targets)
     found = groups.mean([1, 0, 1, 0], [1, 3, 5, 4])
     assert found == pytest.approx({"frequent": 2 / 3, "medium": math.nan, "rare": 0, "total": 0.5}, nan_ok=True)
 

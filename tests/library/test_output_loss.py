@@ -1,5 +1,6 @@
 """`OutputLoss` in a training loop of one's own: it counts, gates and computes as the project's trainer does."""
 
+import copy
 import io
 
 import pytest
@@ -193,6 +194,37 @@ def test_a_saved_state_goes_on_as_if_unbroken(parts, broken_after):
         assert_same(ours, theirs)
 
 
+def test_a_state_of_the_start_begins_anew():
+    """Of AGG, which is not told how large an update is, there are no counts yet."""
+    hidden, weight, _, targets = batch(8)
+    criterion = OutputLoss(gate=AGG(alpha=0.3, memory=3), counts=COUNTS)
+    start = copy.deepcopy(criterion.state_dict())
+    first = gradients(criterion(hidden, weight, targets), weight)
+    criterion(hidden, weight, batch(9)[3])
+    criterion.load_state_dict(start)
+    assert criterion.updates == 0
+    assert_same(gradients(criterion(hidden, weight, targets), weight), first)
+
+
+def test_a_state_of_other_parts_is_refused():
+    """Counts of three updates are none of four: they would be divided by a wrong number, unnoticed."""
+    saved = OutputLoss(gate=AGG(alpha=1, memory=3), counts=COUNTS).state_dict()
+    OutputLoss(gate=AGG(alpha=1.0, memory=3), counts=COUNTS).load_state_dict(saved)
+    for other in (AGG(alpha=1.0, memory=4), Freeze(part="b", share=0.5), None):
+        with pytest.raises(ValueError, match="the state is of other parts"):
+            OutputLoss(gate=other, counts=COUNTS).load_state_dict(saved)
+
+
+@pytest.mark.parametrize("told", [None, 12])
+def test_before_agg_has_counted_nothing_is_known_to_be_rare(told):
+    hidden, weight, _, targets = batch(10)
+    criterion = OutputLoss(gate=AGG(alpha=0.3, memory=3), counts=COUNTS, targets_per_update=told)
+    assert criterion.rare() is None
+    criterion(hidden, weight, targets)
+    assert 0 < criterion.rare().sum() < TYPES
+    assert OutputLoss(gate=Freeze(part="b", share=0.5), counts=COUNTS).rare().sum() == 6
+
+
 def test_a_gate_that_has_stopped_counting_keeps_no_targets():
     criterion = OutputLoss(gate=AGG(alpha=2.0, static=True), counts=COUNTS, targets_per_update=400)
     hidden, weight, _, targets = batch(4)
@@ -258,6 +290,10 @@ SENTENCES = [
     (lambda: OutputLoss(training_temperature=0), "must be above 0"),
     (lambda: OutputLoss(gate=AGG(alpha=1.0), counts=[0, 0]), "counts must be V whole numbers"),
     (lambda: OutputLoss(gate=AGG(alpha=1.0), counts=[0.5, 1]), "counts must be V whole numbers"),
+    (lambda: OutputLoss(gate=AGG(alpha=1.0), counts=COUNTS, special=[13]), "special has 13, which is no id"),
+    # A tokenizer without padding.
+    (lambda: OutputLoss(gate=AGG(alpha=1.0), counts=COUNTS, special=[None]), "special has None, which is no id"),
+    (lambda: OutputLoss(gate=AGG(alpha=1.0), counts=COUNTS, targets_per_update=0), "targets_per_update is 0"),
 ]
 
 
@@ -279,12 +315,25 @@ def test_shapes_and_targets_that_do_not_fit_are_said_in_a_sentence():
         criterion(hidden, weight[1:], targets)
     with pytest.raises(ValueError, match="a target is 13; it must be below 13"):
         criterion(hidden, weight, targets.clamp_min(0) + 13 * (targets >= 0))
+    with pytest.raises(ValueError, match="bias is 12; it must be 13, one a row of weight"):
+        criterion(hidden, weight, targets, bias=torch.zeros(12))
+    assert criterion.updates == 0
+    unlikelihood = OutputLoss(penalty=Unlikelihood())
     with pytest.raises(ValueError, match="Unlikelihood needs inputs="):
-        OutputLoss(penalty=Unlikelihood())(hidden, weight, targets)
+        unlikelihood(hidden, weight, targets)
+    with pytest.raises(ValueError, match="Unlikelihood needs inputs="):
+        unlikelihood(hidden.flatten(0, 1), weight, targets.flatten(), inputs=targets.flatten())
+    assert unlikelihood.updates == 0
     criterion.begin_update(targets)
     criterion(hidden, weight, targets)
     with pytest.raises(ValueError, match="call begin_update before each update"):
         criterion(hidden, weight, targets)
+    # Nor is an update counted that was announced too small, or a gate started by it.
+    criterion = OutputLoss(gate=AGG(alpha=0.3, memory=2), counts=COUNTS)
+    criterion.begin_update([])
+    with pytest.raises(ValueError, match="call begin_update before each update"):
+        criterion(hidden, weight, targets)
+    assert criterion.updates == 0
 
 
 def test_it_prints_its_parts():

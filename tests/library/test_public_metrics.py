@@ -52,6 +52,20 @@ def test_the_best_temperature_of_parts_is_that_of_the_whole(text):
     assert whole[0] == pytest.approx(math.exp(min(losses)), rel=1e-5)
 
 
+def test_metrics_of_logits_take_arrays_and_refuse_other_shapes(text):
+    hidden, weight, _, targets = text
+    logits, goals = (hidden @ weight.T).flatten(0, 1), targets.flatten()
+    assert raretok.best_temperature(logits.numpy(), goals.numpy()) == raretok.best_temperature(logits, goals)
+    assert raretok.target_ranks(logits.numpy(), goals.tolist()).tolist() == raretok.target_ranks(logits, goals).tolist()
+    assert raretok.tail_mass(logits.numpy()).tolist() == raretok.tail_mass(logits).tolist()
+    # B x T x V would silently take a target for a position.
+    shaped = (hidden @ weight.T)[:, :, :5], targets % 5
+    for metric in (raretok.best_temperature, raretok.target_ranks):
+        with pytest.raises(ValueError, match=r"logits have shape \(3, 5, 5\) and targets \(3, 5\); they must be N x V"):
+            metric(*shaped)
+    assert all(math.isnan(value) for value in raretok.best_temperature(logits[:0], goals[:0]))
+
+
 def test_tail_mass():
     logits = torch.tensor([[0.4, 0.3, 0.2, 0.1]]).log()
     assert raretok.tail_mass(logits, 2).item() == pytest.approx(0.3)

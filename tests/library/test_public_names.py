@@ -62,6 +62,8 @@ try:
     raretok.Treshold
 except AttributeError as error:
     assert "Treshold" in str(error)
+else:
+    raise SystemExit("a name that is not there was found")
 from raretok import *
 assert "torch" in sys.modules
 heavy = {"snakemake", "pandas", "yaml", "jsonschema", "matplotlib", "tokenizers", "sacrebleu", "requests", "scipy"}

@@ -26,11 +26,13 @@ def count_targets(texts: Iterable, types: int, ignore_index: int = -100) -> np.n
         types: V, the number of rows of the output embedding.
         ignore_index: ids of this value are left out.
 
-    Returns V whole numbers, int64. Raises ValueError for another id that is below 0 or not below V.
+    Returns V whole numbers, int64. Raises ValueError for another id that is below 0 or not below V, or no whole number.
     """
     counts = np.zeros(types, dtype=np.int64)
     for text in texts:
         ids = to_numpy(text).ravel()
+        if len(ids) and ids.dtype.kind not in "iu":
+            raise ValueError(f"a text is of type {ids.dtype}; give token ids, whole numbers")
         ids = ids[ids != ignore_index].astype(np.int64)
         if len(ids) and not 0 <= ids.min() <= ids.max() < types:
             wrong = ids.min() if ids.min() < 0 else ids.max()
@@ -55,12 +57,13 @@ def agg_alpha(
         share: of the types that occur, above 0 and below 1. Many types may have one count: what is nearest is taken.
         special: ids that are never rare.
 
-    Returns a float. Raises ValueError for a share that is none, and where fewer than two different counts occur.
+    Returns a float. Raises ValueError for a share that is none, a special id that is none, and where fewer than two
+    different counts occur.
     """
     if not 0 < share < 1:
         raise ValueError(f"share is {share}; it must be above 0 and below 1")
     counts = to_numpy(counts).astype(np.int64)
-    plain = np.delete(counts, list(special))
+    plain = np.delete(counts, list(checked_special(special, len(counts))))
     plain = plain[plain > 0]
     if len(np.unique(plain)) < 2:
         raise ValueError("counts must have two different values at least, or no type is rarer than another")
@@ -77,7 +80,8 @@ class FrequencyGroups:
         shares: the groups' shares of the types (default: 0.3, 0.5, 0.2, as in agg), or
         masses: the groups' shares of the training tokens; the smallest first groups that reach theirs.
 
-    Raises ValueError where both are given, or a group would be empty.
+    Raises ValueError where both are given, or not three of them, or a group would be empty; methods, for an id that
+    the vocabulary has not, such as the -100 of padding: leave those positions out.
 
     Results are dictionaries from `frequent`, `medium`, `rare` and, where it makes sense, `total`.
     """
@@ -91,9 +95,12 @@ class FrequencyGroups:
     ):
         if shares is not None and masses is not None:
             raise ValueError("give shares or masses, not both")
-        counts = to_numpy(counts)
+        counts = to_numpy(counts).astype(np.int64)
         self.order = np.argsort(-counts, kind="stable")
-        rule = {"masses": masses} if masses is not None else {"shares": shares or SHARES}
+        kind, parts = ("masses", masses) if masses is not None else ("shares", SHARES if shares is None else shares)
+        rule = {kind: [float(part) for part in parts]}
+        if len(rule[kind]) != len(NAMES):
+            raise ValueError(f"{kind} are {len(rule[kind])} numbers; give {len(NAMES)}, of {', '.join(NAMES)}")
         try:
             limits = bounds(rule, counts[self.order])
         except UserError as error:
@@ -109,7 +116,7 @@ class FrequencyGroups:
         Args:
             ids: token ids, any shape; the result has it too.
         """
-        return self.groups.of(self.ranks[to_numpy(ids)])
+        return self.groups.of(self._ranks_of(ids))
 
     def members(self) -> dict[str, np.ndarray]:
         """The ids of each group's types, the most frequent first: rows of an embedding, for instance."""
@@ -119,20 +126,21 @@ class FrequencyGroups:
         """Perplexity of the targets of each group, and of all (agg, section 3); NaN of a group without any.
 
         Args:
-            nll: negative log likelihoods in nats, N (`raretok.token_nll`).
-            targets: their ids, N.
+            nll: negative log likelihoods in nats, any shape (`raretok.token_nll`).
+            targets: their ids, in the same shape.
         """
-        values, _ = group_perplexities(to_numpy(nll).astype(np.float64), self.ranks[to_numpy(targets)], self.groups)
+        values, ranks = to_numpy(nll).astype(np.float64).ravel(), self._ranks_of(targets).ravel()
+        values, _ = group_perplexities(values, ranks, self.groups)
         return _named(values)
 
     def mean(self, values, targets) -> dict[str, float]:
         """The mean of a value per position over the targets of each group, and over all; NaN of a group without any.
 
         Args:
-            values: N numbers, such as whether a prediction is right, or 1 / rank.
-            targets: ids, N.
+            values: numbers, such as whether a prediction is right, or 1 / rank, any shape.
+            targets: ids, in the same shape.
         """
-        values, of = to_numpy(values).astype(np.float64), self.of(targets)
+        values, of = to_numpy(values).astype(np.float64).ravel(), self.of(targets).ravel()
         numbers = np.bincount(of, minlength=3)
         sums = np.bincount(of, weights=values, minlength=3)
         with np.errstate(invalid="ignore"):
@@ -144,7 +152,17 @@ class FrequencyGroups:
         Args:
             ids: token ids, any shape: the likeliest type of every position, or of a generated text.
         """
-        return _named(distinct(self.ranks[to_numpy(ids).ravel()], self.groups))
+        return _named(distinct(self._ranks_of(ids).ravel(), self.groups))
+
+    def _ranks_of(self, ids) -> np.ndarray:
+        """The rank of each id, in the shape of ids; numpy would take a negative one from the end."""
+        ids = to_numpy(ids)
+        wrong = (ids < 0) | (ids >= len(self.ranks))
+        if wrong.any():
+            raise ValueError(
+                f"an id is {ids[wrong][0]}, but there are {len(self.ranks)} types; leave positions without a target out"
+            )
+        return self.ranks[ids.astype(np.int64)]
 
 
 def log_unigram(counts: Sequence[int] | np.ndarray) -> torch.Tensor:
@@ -178,6 +196,15 @@ def start_bias(head: torch.nn.Linear, counts: Sequence[int] | np.ndarray) -> Non
     else:
         with torch.no_grad():
             head.bias.copy_(values)
+
+
+def checked_special(special: Iterable[int], types: int) -> tuple[int, ...]:
+    """Special ids as whole numbers; ValueError for one that is none of the vocabulary's, as None of no padding."""
+    ids = tuple(special)
+    for token in ids:
+        if not hasattr(token, "__index__") or not 0 <= int(token) < types:
+            raise ValueError(f"special has {token}, which is no id; they are from 0 to below {types}")
+    return tuple(int(token) for token in ids)
 
 
 def to_numpy(values) -> np.ndarray:

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from raretok.errors import UserError
+from raretok.frequency import checked_special
 from raretok.methods import build_method
 from raretok.models.output import output_loss
 from raretok.parts import (
@@ -63,7 +64,8 @@ class OutputLoss(torch.nn.Module):
     several processes (`torch.distributed`) each calls with its own micro-batch: counts are those of all, and the mean
     is over the targets of all where gradients are averaged, as DistributedDataParallel does.
 
-    `state_dict()` holds what a gate has counted, for an exact continuation. `nll` is the last call's mean plain
+    `state_dict()` holds what a gate has counted, for an exact continuation; of several processes each has its own,
+    since each keeps its own targets. `nll` is the last call's mean plain
     negative log likelihood in nats, a detached scalar: what to log, since other losses are not comparable.
     """
 
@@ -98,8 +100,11 @@ class OutputLoss(torch.nn.Module):
         except UserError as error:
             raise ValueError(str(error)) from None
         self._counts = None if counts is None else _checked_counts(counts)
+        if targets_per_update is not None and not targets_per_update > 0:
+            raise ValueError(f"targets_per_update is {targets_per_update}; it must be above 0")
         self._ignore_index = ignore_index
-        self._updates = Updates(self._method, self._counts, tuple(special), targets_per_update, ignore_index)
+        special = tuple(special) if self._counts is None else checked_special(special, len(self._counts))
+        self._updates = Updates(self._method, self._counts, special, targets_per_update, ignore_index)
         self.nll: torch.Tensor | None = None
 
     @property
@@ -145,12 +150,12 @@ class OutputLoss(torch.nn.Module):
         Raises ValueError for shapes that do not fit, targets beyond the vocabulary (seen on a CPU alone), and more
         targets than `begin_update` was told of.
         """
-        self._check(hidden, weight, targets)
+        self._check(hidden, weight, targets, bias)
         targets = targets.to(weight.device)
         updates, trains = self._updates, self.training and torch.is_grad_enabled()
         if trains:
-            updates.enter(targets)
             inputs = self._sequences(inputs, targets)
+            updates.enter(targets)
         result = output_loss(
             updates.method() if trains else PLAIN,
             updates.gate if trains else None,
@@ -168,19 +173,22 @@ class OutputLoss(torch.nn.Module):
 
     def rare(self) -> torch.Tensor | None:
         """Which types the gate counts as rare now, V (bool); None without a gate, or before `AGG`'s first update."""
-        return None if self._updates.gate is None else self._updates.gate.rare()
+        gate, updates = self._updates.gate, self._updates.number
+        return None if gate is None or (isinstance(self._parts["gate"], AGG) and not updates) else gate.rare()
 
     def get_extra_state(self) -> dict:
         """What `state_dict` holds: numbers and tensors, no objects."""
-        return self._updates.state()
+        return self._updates.state() | {"parts": repr(self._method)}
 
     def set_extra_state(self, state: dict) -> None:
-        """Go on where `state_dict` was taken; the parts must be the same."""
+        """Go on where `state_dict` was taken; ValueError where the parts are not the same."""
+        if state["parts"] != repr(self._method):
+            raise ValueError(f"the state is of other parts: {state['parts']}, but this is {self._method!r}")
         self._updates.load(state)
 
     def _sequences(self, inputs: torch.Tensor | None, targets: torch.Tensor) -> torch.Tensor | None:
         """The inputs, B x T, which the output layer asks for where a penalty is on tokens."""
-        if inputs is None and isinstance(self._parts.get("penalty"), Unlikelihood):
+        if (inputs is None or inputs.dim() != 2) and isinstance(self._parts.get("penalty"), Unlikelihood):
             raise ValueError("Unlikelihood needs inputs=, the sequences that the model read, B x T")
         if inputs is not None and inputs.shape != targets.shape:
             raise ValueError(
@@ -189,7 +197,9 @@ class OutputLoss(torch.nn.Module):
         # The other penalty on tokens does not look at them.
         return targets.reshape(1, -1) if inputs is None else inputs
 
-    def _check(self, hidden: torch.Tensor, weight: torch.Tensor, targets: torch.Tensor) -> None:
+    def _check(
+        self, hidden: torch.Tensor, weight: torch.Tensor, targets: torch.Tensor, bias: torch.Tensor | None
+    ) -> None:
         """ValueError where shapes do not fit."""
         if hidden.shape[:-1] != targets.shape:
             raise ValueError(
@@ -197,6 +207,8 @@ class OutputLoss(torch.nn.Module):
             )
         if weight.dim() != 2 or weight.shape[1] != hidden.shape[-1]:
             raise ValueError(f"weight is {_shape(weight)}; it must be V x {hidden.shape[-1]}, as wide as hidden")
+        if bias is not None and bias.shape != weight.shape[:1]:
+            raise ValueError(f"bias is {_shape(bias)}; it must be {len(weight)}, one a row of weight")
         if self._counts is not None and len(self._counts) != len(weight):
             raise ValueError(
                 f"counts are of {len(self._counts)} types, but weight has {len(weight)} rows; count with as many "

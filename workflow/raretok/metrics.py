@@ -77,15 +77,17 @@ def best_temperature(logits: torch.Tensor | Iterable[torch.Tensor], targets) -> 
     Args:
         logits: N x V, or several such parts, one after the other, of a text whose logits are too many to hold.
         targets: ids, N, or the targets of each part.
+
+    NaN, both, of no targets. Raises ValueError for other shapes.
     """
-    if isinstance(logits, torch.Tensor):
+    if isinstance(logits, torch.Tensor | np.ndarray):
         logits, targets = [logits], [targets]
     total, number = np.zeros(_perplexity.GRID), 0
     for part, goals in zip(logits, targets, strict=True):
-        goals = torch.as_tensor(goals, device=part.device)
+        part, goals = _positions(part, goals)
         total += _perplexity.sweep(part, goals)
         number += len(goals)
-    return _perplexity.best_temperature(_perplexity.from_mean(total / number))
+    return _perplexity.best_temperature(_perplexity.from_mean(total / number)) if number else (np.nan, np.nan)
 
 
 def target_ranks(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
@@ -94,8 +96,10 @@ def target_ranks(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     Args:
         logits: N x V.
         targets: ids, N.
+
+    Raises ValueError for other shapes.
     """
-    return ranking.target_ranks(logits, targets)
+    return ranking.target_ranks(*_positions(logits, targets))
 
 
 def accuracy(ranks) -> float:
@@ -133,7 +137,7 @@ def tail_mass(logits: torch.Tensor, likeliest: int = tail.LIKELIEST) -> torch.Te
         logits: N x V.
         likeliest: how many types are no tail.
     """
-    return tail.tail_mass(logits, likeliest)
+    return tail.tail_mass(torch.as_tensor(logits), likeliest)
 
 
 def isotropy(embeddings, sign_free: bool = False) -> float:
@@ -206,3 +210,14 @@ def min_p_margin(p_base: float, temperature: float = 1.0) -> float:
     Raises ValueError for other values.
     """
     return thresholds.min_p_margin(p_base, temperature)
+
+
+def _positions(logits, targets) -> tuple[torch.Tensor, torch.Tensor]:
+    """Logits N x V and targets N as tensors of one device, which other shapes would silently mix up."""
+    logits = torch.as_tensor(logits)
+    targets = torch.as_tensor(targets, device=logits.device)
+    if logits.dim() != 2 or targets.shape != logits.shape[:1]:
+        raise ValueError(
+            f"logits have shape {tuple(logits.shape)} and targets {tuple(targets.shape)}; they must be N x V and N"
+        )
+    return logits, targets

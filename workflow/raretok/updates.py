@@ -55,15 +55,15 @@ class Updates:
         if self._left is None:
             self._begin(targets.flatten())
             return
-        if self._announced is not None:
-            self._begin(self._announced.to(targets.device))
-            self._announced = None
-        self._left -= targets.numel()
-        if self._left < 0:
+        if targets.numel() > self._left:
             raise ValueError(
                 "this call has more targets than begin_update was told of; call begin_update before each update, with "
                 "the targets of all its micro-batches as they are passed here"
             )
+        if self._announced is not None:
+            self._begin(self._announced.to(targets.device))
+            self._announced = None
+        self._left -= targets.numel()
 
     def share(self, targets: torch.Tensor) -> float:
         """Which share of this process's part of the update a micro-batch is."""
@@ -88,6 +88,7 @@ class Updates:
         """Go on where `state` was taken, of the same parts."""
         self.number, self.targets_per_update = state["updates"], state["targets_per_update"]
         self._announced, self._left = None, None
+        self.gate, self._device = None, None
         if self._knows_enough():
             self._start(torch.device("cpu"))
         if self.gate is not None:

@@ -70,7 +70,8 @@ def fitted_rows(
 
     One temperature for the model: that of the validation text in both languages, which have the shares of the text that
     training had (`probability` of the low-resource one). validated: the arrays of the best checkpoint, whose curves are
-    those of the validation text. Perplexities of each language, and of both in those shares.
+    those of the validation text. Perplexities of each language, and of both in those shares; inf where no temperature
+    gives the validation text a finite one, which then has none that fits.
     """
     types, shares = len(corpus.symbols), {"HR": 1 - probability, "LR": probability}
     curves = {group: np.log(validated[f"best.perplexity.{group}"]) for group in shares}
@@ -81,7 +82,8 @@ def fitted_rows(
     for group, shift in (("HR", 0), ("LR", types)):
         scores = score(model, text + shift, context, settings, device)
         number = len(scores.nll)
-        found[group] = scores.sweep[temperature == TEMPERATURES] / number
+        fits = temperature == TEMPERATURES
+        found[group] = scores.sweep[fits] / number if fits.any() else np.array([np.inf])
         rows.append(_fitted(group, "test@best", from_mean(found[group][0]), number))
         own = np.unique(scores.predicted)
         own = own[(own >= shift) & (own < shift + types)]
