@@ -8,7 +8,8 @@ from fake_table import definition_of, results_of, write_published
 
 from raretok.__main__ import main
 from raretok.errors import UserError
-from raretok.reporting.agreement import COLUMNS, SCALED, agreements, read_agreement
+from raretok.reporting.agreement import COLUMNS, SCALED, agreements
+from raretok.reporting.rows import read_rows
 from raretok.reporting.variation import cv_star
 
 METHODS = {"a": "A", "b": "B", "b_other": "B [listing]", "c": "C", "d": "D"}
@@ -98,7 +99,7 @@ def test_command(scale, tmp_path):
     assert main(["agreement", *common, f"--output={tmp_path / 'agreement.csv'}"]) == 0
     table = read_csv(tmp_path / "agreement.csv")
     assert list(table.columns) == COLUMNS
-    assert table.to_dict("records") == read_agreement(tmp_path / "agreement.csv")
+    assert table.to_dict("records") == read_rows(tmp_path / "agreement.csv")
     claims, tables = table[table["item"] == "claims"], table[table["item"] != "claims"]
     assert float(claims["sign_agreement"].item()) > 0.8
     assert set(tables["item"]) == {"table1", "table5", "table6", "table7", "table8"}
@@ -110,4 +111,4 @@ def test_command(scale, tmp_path):
 
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(UserError, match=r"agreement\.csv does not exist; make it with `snakemake"):
-        read_agreement(tmp_path / "agreement.csv")
+        read_rows(tmp_path / "agreement.csv")

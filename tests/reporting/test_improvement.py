@@ -12,9 +12,10 @@ from fake_table import definition_of, results_of, rows_of, write_published
 from raretok.__main__ import main
 from raretok.errors import UserError
 from raretok.reporting.definition import parse_definition
-from raretok.reporting.improvement import ALL, COLUMNS, compare, improvements, read_improvement
+from raretok.reporting.improvement import ALL, COLUMNS, compare, improvements
 from raretok.reporting.results import COLUMNS as METRICS
 from raretok.reporting.results import index_results
+from raretok.reporting.rows import read_rows
 
 METHODS = {"base": "Base", "other": "Other"}
 
@@ -131,7 +132,7 @@ def test_command(scale, tmp_path):
     assert main(["improvement", *common, f"--output={tmp_path / 'improvement.csv'}"]) == 0
     table = read_csv(tmp_path / "improvement.csv")
     assert list(table.columns) == COLUMNS
-    assert table.to_dict("records") == read_improvement(tmp_path / "improvement.csv")
+    assert table.to_dict("records") == read_rows(tmp_path / "improvement.csv")
     assert set(table["item"]) == {"table1", "table5", "table6", "table7", "table8"}
     assert (table["seeds"] == "2").all()
     row = table[(table["row"] == "Monolingual") & (table["column"] == "Accuracy")]
@@ -141,4 +142,4 @@ def test_command(scale, tmp_path):
 
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(UserError, match=r"improvement\.csv does not exist; make it with `snakemake"):
-        read_improvement(tmp_path / "improvement.csv")
+        read_rows(tmp_path / "improvement.csv")

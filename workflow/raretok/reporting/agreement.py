@@ -9,11 +9,12 @@ import statistics
 from collections.abc import Iterable
 from pathlib import Path
 
+from raretok.reporting.arguments import add_report_arguments
 from raretok.reporting.concordance import concordance, order
 from raretok.reporting.definition import Definition, parse_definition
 from raretok.reporting.predicates import Missing
 from raretok.reporting.results import Printed, Results, printed_numbers, read_published, read_results
-from raretok.reporting.rows import csv_number, read_rows, write_rows
+from raretok.reporting.rows import csv_number, write_rows
 from raretok.reporting.table_claims import of_this_scale, printed_truth, truths_of_means
 from raretok.reporting.table_kinds import measured_at, places_of
 from raretok.reporting.variation import cv_star
@@ -28,10 +29,7 @@ SCALED = "scaled: directions and ranks alone, no numbers"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
-    parser.add_argument("--definitions", nargs="+", required=True, help="one JSON of runs.py for each paper")
-    parser.add_argument("--results", type=Path, required=True, help="folder of the scale, with metrics.csv")
-    parser.add_argument("--published", type=Path, default=Path("config/published"))
-    parser.add_argument("--output", type=Path, required=True, help="the csv to write")
+    add_report_arguments(parser, "the csv to write")
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -43,11 +41,6 @@ def main(arguments: argparse.Namespace) -> None:
         for row in agreements(parse_definition(text), results, arguments.published)
     ]
     write_rows(arguments.output, COLUMNS, rows)
-
-
-def read_agreement(path: Path) -> list[dict[str, str]]:
-    """The rows of agreement.csv as text; UserError where there is none."""
-    return read_rows(path)
 
 
 def agreements(definition: Definition, results: Results, published: Path) -> list[dict]:

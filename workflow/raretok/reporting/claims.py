@@ -1,12 +1,12 @@
 """A verdict on every claim of a paper.
 
-A claim's effect is its slack (predicates.py) averaged over seeds, each seed against itself: methods of one
-seed saw the same batches. The interval is the 95% t interval over seeds; it says how far another seed would
-move the result, not how far another validation text would.
+A claim's effect is its slack (predicates.py) with its 95% t interval over seeds, each seed against itself: methods of
+one seed saw the same batches. Of claims about tables it is the slack on the means (`truths_of_means`), of others the
+mean slack. The interval says how far another seed would move the result, not how far another validation text would.
 
 `alone` is the verdict that the interval gives a claim by itself. Of the many claims of one paper some would hold
-by chance, so `verdict` is what stands after Holm's correction of the p values (t tests over seeds) of all its claims
-that have one. Claims without training seeds (proofs, numbers of the data or of fixed weights) have none, and stay.
+by chance, so `verdict` is what stands after Holm's correction for all its claims that training seeds can decide.
+Proofs, and numbers of the data or of fixed weights, have no p value, and stay.
 """
 
 import argparse
@@ -14,6 +14,7 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from raretok.reporting.arguments import add_report_arguments
 from raretok.reporting.definition import Definition, parse_definition
 from raretok.reporting.intervals import t_interval
 from raretok.reporting.named import agg, agps, natural_bias, stop_jostling
@@ -49,10 +50,7 @@ COLUMNS = [
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
-    parser.add_argument("--definitions", nargs="+", required=True, help="one JSON of runs.py for each paper")
-    parser.add_argument("--results", type=Path, required=True, help="folder of the scale, with metrics.csv")
-    parser.add_argument("--published", type=Path, default=Path("config/published"))
-    parser.add_argument("--output", type=Path, required=True, help="the csv to write")
+    add_report_arguments(parser, "the csv to write")
 
 
 def main(arguments: argparse.Namespace) -> None:

@@ -7,7 +7,6 @@ number, seed by seed: methods of one seed saw the same batches.
 import math
 from dataclasses import dataclass
 
-from raretok.files import read_json
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.intervals import t_interval
 from raretok.reporting.results import Results
@@ -111,12 +110,6 @@ def change(ours: dict[int, float], first: dict[int, float]) -> Change | None:
         return None
     mean, lower, upper = t_interval([100 * (ratio - 1) for ratio in ratios])
     return Change(mean, lower, upper, len(ratios))
-
-
-def trainings(results: Results, method: Method) -> dict[int, dict]:
-    """What is on record of a method's trainings, by seed."""
-    paths = {seed: method.run_folder(results.folder, seed) / "metrics.json" for seed in method.seeds}
-    return {seed: read_json(path)["training"] for seed, path in paths.items() if path.exists()}
 
 
 def seconds_against(ours: dict[int, dict], first: dict[int, dict]) -> tuple[dict[int, float], str]:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from raretok.reporting.comparison import Change, Chosen, change, choose, families, measured, seconds_against, trainings
+from raretok.reporting.comparison import Change, Chosen, change, choose, families, measured, seconds_against
 from raretok.reporting.definition import Definition
 from raretok.reporting.results import Results, summarise
 from raretok.reporting.table_kinds import NOT_RUN, Cell, mark_best
@@ -59,8 +59,8 @@ def _row(
         theirs = measured(results, first.method, how, how["of"][experiment]) if first.method else {}
         found = change(values[role], theirs) if one is not first else None
         cells.append(_change_cell(one.label, change_column(role, first.label), found))
-    ours = trainings(results, one.method)
-    ratios, why = seconds_against(ours, trainings(results, first.method) if first.method else {})
+    ours = results.trainings(one.method)
+    ratios, why = seconds_against(ours, results.trainings(first.method) if first.method else {})
     cells.append(_mean_cell(one.label, time_column(first.label), ratios, ".2f", why))
     memory = {seed: training["peak_memory_gib"] for seed, training in ours.items()}
     return [*cells, _mean_cell(one.label, MEMORY, memory, ".2f")]

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from raretok.reporting.arguments import add_report_arguments
 from raretok.reporting.bootstrap import bootstrap_interval, probability_of_improvement
 from raretok.reporting.comparison import choose, measured
 from raretok.reporting.comparison_table import BETTER
@@ -17,7 +18,7 @@ from raretok.reporting.definition import Definition, Method, parse_definition
 from raretok.reporting.intervals import Interval, t_interval
 from raretok.reporting.predicates import difference
 from raretok.reporting.results import Printed, Results, printed_numbers, read_results
-from raretok.reporting.rows import csv_number, read_rows, write_rows
+from raretok.reporting.rows import csv_number, write_rows
 from raretok.reporting.table_kinds import DIRECTIONS, measured_at, places_of
 
 COLUMNS = [
@@ -31,10 +32,7 @@ Pair = tuple[dict[int, float], dict[int, float]]  # values by seed of the first 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
-    parser.add_argument("--definitions", nargs="+", required=True, help="one JSON of runs.py for each paper")
-    parser.add_argument("--results", type=Path, required=True, help="folder of the scale, with metrics.csv")
-    parser.add_argument("--published", type=Path, default=Path("config/published"))
-    parser.add_argument("--output", type=Path, required=True, help="the csv to write")
+    add_report_arguments(parser, "the csv to write")
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -46,11 +44,6 @@ def main(arguments: argparse.Namespace) -> None:
         for row in improvements(parse_definition(text), results, arguments.published)
     ]
     write_rows(arguments.output, COLUMNS, rows)
-
-
-def read_improvement(path: Path) -> list[dict[str, str]]:
-    """The rows of improvement.csv as text; UserError where there is none."""
-    return read_rows(path)
 
 
 def improvements(definition: Definition, results: Results, published: Path) -> list[dict]:

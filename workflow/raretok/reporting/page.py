@@ -9,30 +9,27 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from raretok.files import relative_link, write_text
-from raretok.reporting.agreement import read_agreement
+from raretok.reporting.arguments import add_report_arguments
 from raretok.reporting.cost import by_device, read_costs
 from raretok.reporting.definition import Definition, parse_definition
 from raretok.reporting.deviations import of_paper, read_deviations, slug
-from raretok.reporting.improvement import read_improvement
-from raretok.reporting.page_claims import VERDICTS, claims_of, read_claims, short, verdicts
+from raretok.reporting.page_claims import VERDICTS, claims_of, short, verdicts
 from raretok.reporting.page_items import Sources, figure, tables
 from raretok.reporting.page_statistics import agreement_rows, improvement_rows
 from raretok.reporting.paired_tests import paired_tests
 from raretok.reporting.pictures import as_data
 from raretok.reporting.provenance import Records, provenance
 from raretok.reporting.results import read_results
+from raretok.reporting.rows import read_rows
 
 TEMPLATES = Path(__file__).parent / "templates" / "page"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
-    parser.add_argument("--definitions", nargs="+", required=True, help="one JSON of runs.py for each paper")
-    parser.add_argument("--results", type=Path, required=True, help="folder of the scale, with metrics.csv")
-    parser.add_argument("--published", type=Path, default=Path("config/published"))
+    add_report_arguments(parser, "the html to write")
     parser.add_argument("--deviations", type=Path, default=Path("docs/deviations.md"))
     parser.add_argument("--command", default="snakemake --cores all", help="what makes a file of these results")
-    parser.add_argument("--output", type=Path, required=True, help="the html to write")
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -47,11 +44,7 @@ def main(arguments: argparse.Namespace) -> None:
         deviations=read_deviations(arguments.deviations, [one.paper for one in definitions], folder),
         records=Records(results),
     )
-    statistics = {
-        "claims": read_claims(arguments.results / "claims.csv"),
-        "agreement": read_agreement(arguments.results / "agreement.csv"),
-        "improvement": read_improvement(arguments.results / "improvement.csv"),
-    }
+    statistics = {name: read_rows(arguments.results / f"{name}.csv") for name in ("claims", "agreement", "improvement")}
     files = ("metrics.csv", *(f"{name}.csv" for name in statistics), "cost.csv", "report/report.pdf")
     text = rendered(
         scale=definitions[0].scale,

@@ -1,18 +1,11 @@
 """The claims as the page shows them: one table of all papers, each with what it is about and where we departed."""
 
 from collections import Counter
-from pathlib import Path
 
 from raretok.reporting.definition import Definition
 from raretok.reporting.deviations import Deviation, items_of, of_claim
-from raretok.reporting.rows import read_rows
 
 VERDICTS = ("reproduced", "not reproduced", "inconclusive", "not run")
-
-
-def read_claims(path: Path) -> list[dict]:
-    """The rows of claims.csv, everything as text; UserError where there is none."""
-    return read_rows(path)
 
 
 def claims_of(definition: Definition, claims: list[dict], deviations: list[Deviation]) -> list[dict]:

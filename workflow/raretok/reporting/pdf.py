@@ -11,11 +11,13 @@ from pathlib import Path
 import typst
 
 from raretok.files import atomic_path
+from raretok.reporting.arguments import add_report_arguments
 from raretok.reporting.definition import Definition, parse_definition
-from raretok.reporting.page_claims import VERDICTS, own_claims, read_claims, short, verdicts
+from raretok.reporting.page_claims import VERDICTS, own_claims, short, verdicts
 from raretok.reporting.page_items import Sources, figure, tables
-from raretok.reporting.provenance import Records, count, missing
+from raretok.reporting.provenance import Records, count, missing, runs_of
 from raretok.reporting.results import read_results
+from raretok.reporting.rows import read_rows
 from raretok.reporting.table_kinds import Cell
 from raretok.reporting.table_text import shortened
 
@@ -32,11 +34,8 @@ LEGEND = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
-    parser.add_argument("--definitions", nargs="+", required=True, help="one JSON of runs.py for each paper")
-    parser.add_argument("--results", type=Path, required=True, help="folder of the scale, with metrics.csv")
-    parser.add_argument("--published", type=Path, default=Path("config/published"))
+    add_report_arguments(parser, "the pdf to write")
     parser.add_argument("--command", default="snakemake --cores all", help="what makes a file of these results")
-    parser.add_argument("--output", type=Path, required=True, help="the pdf to write")
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -51,7 +50,7 @@ def main(arguments: argparse.Namespace) -> None:
         deviations=[],
         records=Records(results),
     )
-    claims = read_claims(arguments.results / "claims.csv")
+    claims = read_rows(arguments.results / "claims.csv")
     report = {
         "title": TITLE,
         "scale": definitions[0].scale_title,
@@ -72,7 +71,7 @@ def compiled(report: dict, form: str = "pdf") -> bytes | list[bytes]:
 
 
 def _paper(definition: Definition, claims: list[dict], sources: Sources) -> dict:
-    runs = [sources.records.of(method) for method in definition.shown()]
+    runs = runs_of(definition, sources.records)
     done, expected = count(runs)
     own = own_claims(definition, claims)
     counts = verdicts(own)

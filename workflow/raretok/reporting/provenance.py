@@ -4,7 +4,6 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from raretok.files import read_json
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.results import Results
 
@@ -40,20 +39,22 @@ class Runs:
 
 
 class Records:
-    """The records of all runs of a results folder, each file read once."""
+    """The records of all runs of a results folder, each method's read once."""
 
     def __init__(self, results: Results):
-        self.folder = results.folder
-        self._read: dict[Path, dict | None] = {}
+        self.results = results
+        self._read: dict[tuple, dict[int, dict]] = {}
 
     def of(self, method: Method) -> Runs:
         """The runs of a method in its experiment."""
-        found = {seed: self._training(self.path(method, seed)) for seed in method.seeds}
-        return Runs(method, {seed: training for seed, training in found.items() if training is not None})
+        key = (method.experiment, method.name, method.seeds)  # items may call one method by different labels
+        if key not in self._read:
+            self._read[key] = self.results.trainings(method)
+        return Runs(method, self._read[key])
 
     def path(self, method: Method, seed: int) -> Path:
         """The file that a run's numbers and record are in."""
-        return method.run_folder(self.folder, seed) / "metrics.json"
+        return self.results.record_of(method, seed)
 
     def behind(self, definition: Definition, item: str) -> list[Runs]:
         """The runs that a table or figure shows, method by method."""
@@ -64,10 +65,10 @@ class Records:
             methods = [method.within(experiment) for experiment in compared for method in methods]
         return [self.of(method) for method in methods if method.is_trained_in(method.experiment)]
 
-    def _training(self, path: Path) -> dict | None:
-        if path not in self._read:
-            self._read[path] = read_json(path)["training"] if path.exists() else None
-        return self._read[path]
+
+def runs_of(definition: Definition, records: Records) -> list[Runs]:
+    """The runs of every method in every experiment in which a paper shows it."""
+    return [records.of(method) for method in definition.shown()]
 
 
 def count(runs: list[Runs]) -> tuple[int, int]:
@@ -101,7 +102,7 @@ def provenance(definitions: list[Definition], records: Records) -> list[dict]:
     """What the runs of each paper were made with: every value that occurs, and the runs by method."""
     papers = []
     for definition in definitions:
-        runs = [records.of(method) for method in definition.shown()]
+        runs = runs_of(definition, records)
         trainings = [training for one in runs for training in one.trained.values()]
         seen = {
             "Seeds": {training["seed"] for training in trainings},

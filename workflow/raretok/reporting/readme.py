@@ -9,9 +9,12 @@ from pathlib import Path
 
 from raretok.errors import UserError
 from raretok.files import relative_link, write_text
+from raretok.reporting.arguments import add_report_arguments
 from raretok.reporting.definition import Definition, parse_definition
-from raretok.reporting.page_claims import VERDICTS, own_claims, read_claims, verdicts
+from raretok.reporting.page_claims import VERDICTS, own_claims, verdicts
+from raretok.reporting.provenance import Records, count, runs_of
 from raretok.reporting.results import Results, read_results
+from raretok.reporting.rows import read_rows
 from raretok.reporting.table_kinds import Cell
 from raretok.reporting.table_text import legend, markdown_grid
 from raretok.reporting.tables import cells_of
@@ -22,11 +25,8 @@ BEGIN, END = "<!-- recorded {scale}: begin -->", "<!-- recorded {scale}: end -->
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
-    parser.add_argument("--definitions", nargs="+", required=True, help="one JSON of runs.py for each paper")
-    parser.add_argument("--results", type=Path, required=True, help="folder with metrics.csv and claims.csv")
-    parser.add_argument("--published", type=Path, default=Path("config/published"))
+    add_report_arguments(parser, "the Markdown to write")
     parser.add_argument("--readme", type=Path, required=True, help="file that has marks for the scale")
-    parser.add_argument("--output", type=Path, required=True, help="the Markdown to write")
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -43,7 +43,7 @@ def main(arguments: argparse.Namespace) -> None:
 def shown(definitions: list[Definition], folder: Path, published: Path, root: Path) -> str:
     """The Markdown: results in `folder`, with links for a file in `root`."""
     results = read_results(folder)
-    claims = read_claims(folder / "claims.csv")
+    claims = read_rows(folder / "claims.csv")
     where = relative_link(folder, root)
     parts = [_overview(definitions, results, claims, where)]
     for definition in definitions:
@@ -70,13 +70,12 @@ def _overview(definitions: list[Definition], results: Results, claims: list[dict
         f"| {definitions[0].scale_title} | runs | {' | '.join(VERDICTS)} |",
         "|---|---:" + "|---:" * len(VERDICTS) + "|",
     ]
+    records = Records(results)
     for definition in definitions:
-        wanted = {(method.experiment, method.name, seed) for method in definition.shown() for seed in method.seeds}
-        own = results.metrics[results.metrics["paper"] == definition.paper]
-        done = set(zip(own["experiment"], own["method"], own["seed"], strict=True)) & wanted
+        done, expected = count(runs_of(definition, records))
         counts = verdicts(own_claims(definition, claims))
         shown_counts = " | ".join(str(counts[verdict]) if counts else "" for verdict in VERDICTS)
-        lines.append(f"| {definition.title} | {len(done)} of {len(wanted)} | {shown_counts} |")
+        lines.append(f"| {definition.title} | {done} of {expected} | {shown_counts} |")
     links = [
         f"[verdicts]({where}/claims.csv)",
         f"[numbers]({where}/metrics.csv)",

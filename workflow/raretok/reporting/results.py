@@ -108,10 +108,19 @@ class Results:
         pairs = [(seed, self.arrays(method, seed)) for seed in method.seeds]
         return [(seed, arrays) for seed, arrays in pairs if arrays is not None]
 
+    def record_of(self, method: Method, seed: int) -> Path:
+        """The file that a run's numbers and the record of its training are in."""
+        return method.run_folder(self.folder, seed) / "metrics.json"
+
+    def trainings(self, method: Method) -> dict[int, dict]:
+        """What is on record of a method's trainings (settings, `derived`, parameters, seconds), by seed."""
+        paths = {seed: self.record_of(method, seed) for seed in method.seeds}
+        return {seed: read_json(path)["training"] for seed, path in paths.items() if path.exists()}
+
     def training(self, method: Method) -> dict | None:
-        """What is on record of the training of the first seed that was run: settings, `derived`, parameters."""
+        """What is on record of the training of the first seed that was run."""
         for seed in method.seeds:
-            path = method.run_folder(self.folder, seed) / "metrics.json"
+            path = self.record_of(method, seed)
             if path.exists():
                 return read_json(path)["training"]
         return None
