@@ -107,24 +107,32 @@ class Workflow(Hardware):
         return training_sources(part_names(self.run_of(wildcards).settings["method"]))
 
     def check(self) -> None:
-        """Resolve every run now: a mistake in a method is one sentence here, and a stack trace inside a rule.
+        """Resolve every run now: a mistake in a method is one sentence here, and a stack trace inside a rule."""
+        _ = self.runs
 
-        Finished runs must be those of today's settings to be shown together; UserError otherwise. Recorded ones are
-        what they are (a test holds them against the config).
+    @cached_property
+    def outdated(self) -> list[str]:
+        """Folders of finished runs whose settings the config has changed since: they count as missing.
+
+        Recorded ones are what they are (a test holds them against the config).
         """
-        others = [path for run in self.runs.values() if (path := self._of_other_settings(run))]
-        if others:
-            more = f", and so were {len(others) - 1} more" if len(others) > 1 else ""
-            raise UserError(
-                f"{others[0]} was made with other settings than the config has now{more}; leave out finished=true to "
-                "make them again, or remove their folders to see the report without them"
-            )
+        if self.recorded or not self.render_only:
+            return []
+        return [folder for run in self.runs.values() if self._is_outdated(run, folder := self.folder(run))]
 
-    def _of_other_settings(self, run: Run) -> str | None:
-        path = f"{self.folder(run)}/metrics.json"
-        if self.recorded or not self.render_only or not (self.root / path).exists():
-            return None
-        return None if read_json(self.root / path)["training"]["hash"] == run.hash else path
+    def _is_outdated(self, run: Run, folder: str) -> bool:
+        path = self.root / folder / "metrics.json"
+        return path.exists() and read_json(path)["training"]["hash"] != run.hash
+
+    def warning(self) -> str:
+        """What to say before a report of what is finished is rendered; empty where nothing is left out."""
+        if not self.outdated:
+            return ""
+        more = f", and {len(self.outdated) - 1} more" if len(self.outdated) > 1 else ""
+        return (
+            f"left out, made with other settings than the config has now: {self.outdated[0]}{more}; "
+            "without finished=true they are made again"
+        )
 
     @property
     def wildcards(self) -> dict[str, str]:
@@ -353,7 +361,10 @@ class Workflow(Hardware):
 
     def available(self, paths: list[str]) -> list[str]:
         """All of `paths`, since rules make them; where only what is there is shown, those that are there."""
-        return [path for path in paths if (self.root / path).exists()] if self.render_only else paths
+        if not self.render_only:
+            return paths
+        outdated = set(self.outdated)
+        return [path for path in paths if (self.root / path).exists() and str(Path(path).parent) not in outdated]
 
     def measured_for(self, paper: str, item: str) -> list[str]:
         """metrics.json and arrays.npz of the runs that a table or figure shows, or measurements of GPT-2."""
@@ -414,6 +425,12 @@ class Workflow(Hardware):
         words = (f"{key}={json.dumps(value)}" for key, value in chosen.items() if value is not None)
         config = (word.replace('"', "").replace(", ", ",") for word in words)
         return f"snakemake --cores all --config {shlex.join(config)} --"
+
+    @property
+    def makes_readme(self) -> bool:
+        """Whether the README is brought up to date: from recorded results, of all papers and seeds."""
+        papers = {path.stem for path in (self.root / "config" / "papers").glob("*.yaml")}
+        return self.recorded and papers <= set(self.papers) and not self.config["seeds"]
 
     @property
     def headlines(self) -> list[str]:
