@@ -43,6 +43,9 @@ def test_seeds_are_in_their_order():
     method = Method("mle", "MLE", "a", tuple(range(1, 12)))
     (found,) = provenance([Shown()], Records())
     assert found["facts"]["Seeds"] == "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11"
+    Records.of = lambda self, method: Runs(method, {})
+    (found,) = provenance([Shown()], Records())
+    assert found["facts"] == {"Runs": "0 of 11"}
 
 
 def test_settings_are_shown_without_the_seed():

@@ -113,12 +113,15 @@ def provenance(definitions: list[Definition], records: Records) -> list[dict]:
         }
         done, expected = count(runs)
         hours = sum(training["seconds"] for training in trainings) / 3600
-        facts = {"Runs": f"{done} of {expected}", "Training time": f"{hours:.2f} hours in all"}
+        facts = {"Runs": f"{done} of {expected}"}
+        if done:
+            facts["Training time"] = f"{hours:.2f} hours in all"
+            facts |= {name: ", ".join(map(str, sorted(values))) for name, values in seen.items()}
         papers.append(
             {
                 "id": definition.paper,
                 "title": definition.title,
-                "facts": facts | {name: ", ".join(map(str, sorted(values))) for name, values in seen.items()},
+                "facts": facts,
                 "runs": [one for one in runs if one.trained],
                 "done": done,
                 "expected": expected,
