@@ -26,8 +26,12 @@ def comparison_cells(definition: Definition, item: str, results: Results, publis
         found = [one for one in found if one is not None]
         made = [cell for one in found for cell in _row(definition, results, entry, experiment, one, found[0])]
         heading = f"{task[0].upper()}{task[1:]}"
-        cells += [replace(cell, row=f"{cell.row} [{task}]", block=heading, reading=task) for cell in made]
-    return mark_best(cells)
+        made = [replace(cell, row=f"{cell.row} [{task}]", block=heading, reading=task) for cell in made]
+        unfinished = {f"{one.label} [{task}]" for one in found if one.is_provisional}
+        # A mean over other seeds, or of another candidate tomorrow, is not the best of anything.
+        best = iter(mark_best([cell for cell in made if cell.row not in unfinished]))
+        cells += [cell if cell.row in unfinished else next(best) for cell in made]
+    return cells
 
 
 def change_column(role: str, first: str) -> str:
@@ -67,13 +71,14 @@ def _row(
 
 
 def _chosen_cell(one: Chosen) -> Cell:
-    seeds = f"{len(one.seeds)} seed{'s' if len(one.seeds) != 1 else ''}" if one.seeds else "different seeds"
+    where = f"on {len(one.seeds)} seed{'s' if len(one.seeds) != 1 else ''}" if one.seeds else "which share no seed"
     note = (
-        f"of {one.finished} of {one.tried} candidates, on {seeds}: the least perplexity of the validation text, "
+        f"of {one.finished} of {one.tried} candidates, {where}: the least perplexity of the validation text, "
         f"{one.criterion:.4g}"
     )
-    unfinished = f"{one.finished} of {one.tried} candidates" if one.finished < one.tried else ""
-    return Cell(one.label, CHOSEN, value=one.words, note=note, remarks=(unfinished,) if unfinished else ())
+    if not one.seeds:
+        note = f"of {one.finished} of {one.tried} candidates, {where}: the first"
+    return Cell(one.label, CHOSEN, value=one.words, note="; ".join([note, *one.caveats]), remarks=tuple(one.caveats))
 
 
 def _mean_cell(
@@ -100,7 +105,10 @@ def _change_cell(row: str, column: str, found: Change | None) -> Cell:
     if found is None:
         return Cell(row, column, format="+.2f")
     interval = None if found.lower is None else (found.lower, found.upper)
-    note = "one seed: no interval" if interval is None else f"95% interval {interval[0]:.6g} to {interval[1]:.6g}"
+    if interval:
+        note = f"95% interval {interval[0]:.6g} to {interval[1]:.6g}"
+    else:
+        note = "one seed: no interval" if found.is_finite else "not finite in every seed"
     return Cell(row, column, value=found.mean, seeds=found.seeds, note=note, format="+.2f", interval=interval)
 
 
