@@ -140,6 +140,17 @@ def test_a_perplexity_that_is_not_a_number_is_infinite_but_not_that_of_no_token(
     assert found.values == {("e", "m", "fitted_perplexity", "some", "test@best"): {1: math.inf}}
 
 
+def test_a_temperature_at_the_end_of_the_search_is_a_remark(tmp_path):
+    """Runs that do not say where theirs is have none."""
+    definition, results = made(tmp_path)
+    results.values[("cross_bpe", BEST, "temperature_at_bound", "", "valid@best")] = {1: 0.0, 2: 1.0, 3: 1.0}
+    found = cells_by(comparison_cells(definition, "table1", results, tmp_path), "BPE tokens")
+    remark = "in 2 of 3 seeds the temperature is at the end of where it was looked for, and may not be the best"
+    assert found["AGG", "chosen"].remarks == (remark,)
+    assert found["AGG", "chosen"].note.endswith(remark)
+    assert found["Threshold", "chosen"].remarks == ()
+
+
 def test_a_method_that_is_infinite_in_a_seed_is_judged_by_no_other(tmp_path):
     """The threshold would be the best for rare tokens by its other two seeds."""
     definition, results = made(tmp_path)

@@ -13,6 +13,8 @@ BETTER = {"fitted_perplexity": "down", "bleu": "up", "uniq": "up", "isotropy": "
 # The columns of changes, and what they are changes of.
 ROLES = ("frequent", "rare")
 CHOSEN, MEMORY = "chosen", "GiB"
+# Whether a model's temperature is at an end of where it was looked for; runs that were recorded earlier do not say it.
+AT_BOUND = {"metric": "temperature_at_bound", "split": "valid@best"}
 
 
 def comparison_cells(definition: Definition, item: str, results: Results, published: Path) -> list[Cell]:
@@ -51,7 +53,7 @@ def _row(
     if one.method is None:
         names = [*columns, *(change_column(role, first.label) for role in ROLES), time_column(first.label), MEMORY]
         return [Cell(one.label, name, note=NOT_RUN) for name in (CHOSEN, *names)]
-    cells = [_chosen_cell(one)]
+    cells = [_chosen_cell(one, measured(results, one.method, AT_BOUND, ""))]
     expected = len(one.method.seeds)
     values = {}
     for name, how in columns.items():
@@ -70,7 +72,7 @@ def _row(
     return [*cells, _mean_cell(one.label, MEMORY, memory, ".2f")]
 
 
-def _chosen_cell(one: Chosen) -> Cell:
+def _chosen_cell(one: Chosen, at_bound: dict[int, float]) -> Cell:
     where = f"on {len(one.seeds)} seed{'s' if len(one.seeds) != 1 else ''}" if one.seeds else "which share no seed"
     note = (
         f"of {one.finished} of {one.tried} candidates, {where}: the least perplexity of the validation text, "
@@ -78,7 +80,11 @@ def _chosen_cell(one: Chosen) -> Cell:
     )
     if not one.seeds:
         note = f"of {one.finished} of {one.tried} candidates, {where}: the first"
-    return Cell(one.label, CHOSEN, value=one.words, note="; ".join([note, *one.caveats]), remarks=tuple(one.caveats))
+    remarks = list(one.caveats)
+    if number := sum(value > 0 for value in at_bound.values()):
+        seeds = f"{number} of {len(one.method.seeds)} seeds"
+        remarks.append(f"in {seeds} the temperature is at the end of where it was looked for, and may not be the best")
+    return Cell(one.label, CHOSEN, value=one.words, note="; ".join([note, *remarks]), remarks=tuple(remarks))
 
 
 def _mean_cell(
