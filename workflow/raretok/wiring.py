@@ -15,6 +15,7 @@ from raretok import runs
 from raretok.data import catalogue
 from raretok.errors import UserError
 from raretok.files import read_json
+from raretok.grids import has_candidates
 from raretok.hardware import Hardware
 from raretok.methods import part_names
 from raretok.runs import STATE_FOLDER, Run
@@ -303,10 +304,14 @@ class Workflow(Hardware):
 
     @property
     def comparisons(self) -> list[str]:
-        """Of every experiment that translates with more than one method, seed by seed."""
+        """Of every experiment that translates with more than one method, seed by seed.
+
+        Of candidates there are none: most stand for no method, and the page shows no test of them.
+        """
         translated = [
             name
             for paper in self.papers.values()
+            if not has_candidates(paper)
             for name, experiment in paper["experiments"].items()
             if self.corpora[experiment["corpus"]["name"]]["kind"] == "translation"
         ]
