@@ -380,6 +380,11 @@ class Workflow(Hardware):
         """What a table or figure shows."""
         return self.measured_for(wildcards.paper, wildcards.item)
 
+    def published_of(self, wildcards) -> list[str]:
+        """What is printed beside a table's numbers, where its kind has a file of its own."""
+        kind = self.item(wildcards.paper, wildcards.item).get("kind")
+        return [f"config/published/{kind}.csv"] if kind in ("neighbours", "hyperparameters") else []
+
     def definition_of(self, wildcards) -> str:
         """What the config says about a table or figure, as JSON."""
         return self.definition(wildcards.paper, wildcards.item)
