@@ -122,6 +122,10 @@ def test_a_candidate_that_diverged_in_a_seed_is_the_worst(tmp_path):
     assert found.caveats == [said]
     cells = cells_by(comparison_cells(definition, "table1", results, tmp_path), "BPE tokens")
     assert cells["CosReg", "chosen"].remarks == (said,)
+    said = advice(definition, "table1", comparison_cells(definition, "table1", results, tmp_path))
+    assert said[1].endswith(" Of infinite perplexity in some seed, and not to be used: CosReg.")
+    drawn = points(definition, results, fake.definition(TABLE, "figure1").figures["figure1"], "cross_bpe")
+    assert [point.label for point in drawn if not point.is_drawn] == ["CosReg"]
     # Of the first method, nothing is said in this task.
     for name in FAMILIES["mle"]["methods"]:
         criterion_of(results, name)[2] = math.inf

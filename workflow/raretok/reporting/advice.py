@@ -29,12 +29,7 @@ class Case:
     @property
     def is_free(self) -> bool:
         """Better for rare tokens, and no loss on frequent ones that the seeds show."""
-        return self.is_finite and self.rare.is_less and not self.frequent.is_more
-
-    @property
-    def is_finite(self) -> bool:
-        """Whether both changes are: a perplexity that is infinite in a seed is no better in the others."""
-        return self.frequent.is_finite and self.rare.is_finite
+        return self.rare.is_less and not self.frequent.is_more
 
     @property
     def is_judged(self) -> bool:
@@ -55,14 +50,15 @@ class Task:
     """What a task's cells say of the methods.
 
     first: label of the one that the others are held against. barred: why nothing can be held against it, and nothing
-    else is gathered, or an empty string. cases: methods with a final choice and both changes. provisional, missing,
-    unmeasured: labels of methods whose choice is not final, that were not run, and without one of the changes (a text
-    may have no token of a group).
+    else is gathered, or an empty string. cases: methods with a final choice and both changes. infinite, provisional,
+    missing, unmeasured: labels of methods that diverged or have an infinite change, whose choice is not final, that
+    were not run, and without one of the changes (a text may have no token of a group).
     """
 
     first: str
     barred: str
     cases: list[Case]
+    infinite: list[str]
     provisional: list[str]
     missing: list[str]
     unmeasured: list[str]
@@ -101,7 +97,7 @@ def task_of(cells: list[Cell]) -> Task:
     missing = [label for label, columns in rows.items() if columns[CHOSEN].value is None]
     words = caveat(rows[first][CHOSEN], PROVISIONAL, DIVERGED)
     barred = f"{first} was not run" if first in missing else f"of {first}, {words}" if words else ""
-    cases, provisional, unmeasured = [], [], []
+    cases, infinite, provisional, unmeasured = [], [], [], []
     for label, columns in rows.items():
         found = [columns[change_column(role, first)] for role in ROLES]
         if barred or label in (first, *missing):
@@ -111,8 +107,12 @@ def task_of(cells: list[Cell]) -> Task:
         elif any(cell.value is None for cell in found):
             unmeasured.append(label)
         else:
-            cases.append(Case(label, *(_change(cell) for cell in found)))
-    return Task(first, barred, cases, provisional, missing, unmeasured)
+            changes = [_change(cell) for cell in found]
+            if caveat(columns[CHOSEN], DIVERGED) or not all(change.is_finite for change in changes):
+                infinite.append(label)
+            else:
+                cases.append(Case(label, *changes))
+    return Task(first, barred, cases, infinite, provisional, missing, unmeasured)
 
 
 def caveat(cell: Cell, *kinds: str) -> str:
@@ -122,25 +122,23 @@ def caveat(cell: Cell, *kinds: str) -> str:
 
 def of_task(task: Task, methods: int) -> str:
     """What is said of one task with so many methods."""
-    if not task.cases:
+    if not (task.cases or task.infinite):
         why = task.barred or f"nothing but {task.first} was run"
         if task.provisional:
             why = f"no choice but that of {task.first} is final"
         elif task.unmeasured:
             why = "frequent or rare tokens were not measured"
         return f"{why}, so that nothing can be said."
-    finite = [case for case in task.cases if case.is_finite]
-    judged = [case for case in finite if case.is_judged]
-    single = [case for case in finite if not case.is_judged]
-    infinite = [case.label for case in task.cases if not case.is_finite]
+    judged = [case for case in task.cases if case.is_judged]
+    single = [case for case in task.cases if not case.is_judged]
     words = []
     if judged:
         words.append(("" if task.is_finished else "of what is finished, ") + of_judged(judged, task.first))
     if single:
         who = "all" if not judged else listed([case.label for case in single])
         words.append(f"one seed of {who}: inconclusive, nothing is recommended.")
-    if infinite:
-        words.append(f"of infinite perplexity in some seed, and not to be used: {listed(infinite)}.")
+    if task.infinite:
+        words.append(f"of infinite perplexity in some seed, and not to be used: {listed(task.infinite)}.")
     if task.provisional:
         words.append(f"not judged, since {PROVISIONAL}: {listed(task.provisional)}.")
     if task.missing:

@@ -175,18 +175,15 @@ def seconds_against(ours: dict[int, dict], first: dict[int, dict]) -> tuple[dict
 class Point:
     """A method in a task: its changes against the first method, None where they were not measured.
 
-    is_provisional: whether its own choice is, or that of the first method.
+    is_provisional: whether its own choice is, or that of the first method. is_infinite: whether it diverged, or a
+    perplexity is infinite in a seed.
     """
 
     label: str
     frequent: Change | None
     rare: Change | None
-    is_provisional: bool = False
-
-    @property
-    def is_infinite(self) -> bool:
-        """Whether a perplexity is infinite in a seed."""
-        return any(change is not None and not change.is_finite for change in (self.frequent, self.rare))
+    is_provisional: bool
+    is_infinite: bool
 
     @property
     def is_drawn(self) -> bool:
@@ -212,5 +209,6 @@ def points(definition: Definition, results: Results, entry: dict, experiment: st
             )
             changes[name] = change(ours, first)
         provisional = one.is_provisional or chosen[0].is_provisional
-        made.append(Point(one.label, changes["frequent"], changes["rare"], provisional))
+        infinite = one.diverged > 0 or any(found and not found.is_finite for found in changes.values())
+        made.append(Point(one.label, **changes, is_provisional=provisional, is_infinite=infinite))
     return made
