@@ -15,6 +15,7 @@ from raretok import runs
 from raretok.data import catalogue
 from raretok.errors import UserError
 from raretok.files import read_json
+from raretok.grids import has_candidates
 from raretok.hardware import Hardware
 from raretok.methods import part_names
 from raretok.runs import STATE_FOLDER, Run
@@ -311,10 +312,14 @@ class Workflow(Hardware):
 
     @property
     def comparisons(self) -> list[str]:
-        """Of every experiment that translates with more than one method, seed by seed."""
+        """Of every experiment that translates with more than one method, seed by seed.
+
+        Of candidates there are none: most stand for no method, and the page shows no test of them.
+        """
         translated = [
             name
             for paper in self.papers.values()
+            if not has_candidates(paper)
             for name, experiment in paper["experiments"].items()
             if self.corpora[experiment["corpus"]["name"]]["kind"] == "translation"
         ]
@@ -385,6 +390,11 @@ class Workflow(Hardware):
     def measured_of(self, wildcards) -> list[str]:
         """What a table or figure shows."""
         return self.measured_for(wildcards.paper, wildcards.item)
+
+    def published_of(self, wildcards) -> list[str]:
+        """What is printed beside a table's numbers, where its kind has a file of its own."""
+        kind = self.item(wildcards.paper, wildcards.item).get("kind")
+        return [f"config/published/{kind}.csv"] if kind in ("neighbours", "hyperparameters") else []
 
     def definition_of(self, wildcards) -> str:
         """What the config says about a table or figure, as JSON."""

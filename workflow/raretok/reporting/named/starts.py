@@ -1,15 +1,17 @@
 """The starts of the output bias held against each other, data set by data set: what claims of natural_bias count.
 
 The paper counts data sets; a scale can have fewer than its six, and the same share of them, rounded up, must hold. The
-slack of `at least k of n` is the k-th largest slack of the n, each seed against itself. Where some data sets of the
-scale were not run, the effect is that of the others, the note names those without, and nothing is decided.
+slack of `at least k of n` is that of the data set with the k-th largest of the n means over seeds. Where some data sets
+of the scale were not run, the effect is that of the others, the note names those without, and nothing is decided.
+
+What is best of several is so by its mean over seeds, as the predicates have it: the best of each seed would be luck,
+and of equal starts none would be as good as the better of two others.
 """
 
 import math
+import statistics
 from collections.abc import Callable
 from typing import TypeVar
-
-import numpy as np
 
 from raretok.reporting import intervals, translated
 from raretok.reporting.corpus_names import corpus_title
@@ -76,16 +78,27 @@ def measured(here: Evidence, name: str, values: Callable[[Method], dict[int, flo
 
 
 def margin(here: Evidence, values: Values, *, tolerant: bool = False) -> dict[int, float]:
-    """By how much the log-unigram start is above the better of the others, by seed.
-
-    tolerant: with its standard error over seeds to spare, which one seed has none of.
-    """
+    """By how much the log-unigram start is above the better of the others, by seed; see `above_best`."""
     unigram, zero, none = (values(here, name) for name in (UNIGRAM, ZERO, NONE))
-    spare = standard_error(list(unigram.values())) or 0.0 if tolerant else 0.0
-    return {
-        seed: difference(unigram[seed] + spare, max(zero[seed], none[seed]))
-        for seed in common_seeds([unigram, zero, none])
-    }
+    return above_best(unigram, [zero, none], tolerant=tolerant)
+
+
+def above_best(ours: dict[int, float], others: list[dict[int, float]], *, tolerant: bool = False) -> dict[int, float]:
+    """By how much `ours` is above the one of `others` with the highest mean, by seed, of the seeds that all have.
+
+    tolerant: with the standard error of the mean difference, paired by seed, to spare, which one seed has none of. That
+    is no test of equality, for which the paper would have to say how much is as good (docs/statistics.md). Raises
+    Missing where no seed is shared.
+    """
+    seeds = common_seeds([ours, *others])
+    best = max(others, key=lambda of: statistics.fmean(of[seed] for seed in seeds))
+    spare = (standard_error([ours[seed] - best[seed] for seed in seeds]) or 0.0) if tolerant else 0.0
+    return {seed: difference(ours[seed] + spare, best[seed]) for seed in seeds}
+
+
+def mean(values: dict[int, float]) -> float:
+    """Over seeds."""
+    return statistics.fmean(values.values())
 
 
 def standard_error(values: list[float]) -> float | None:
@@ -99,17 +112,15 @@ def most(evidence: Evidence, values: Values, *, tolerant: bool = False) -> Found
     margins, without = each(evidence, names, lambda here: margin(here, values, tolerant=tolerant))
     needed = math.ceil(MOST * len(margins))
     judge = at_least if tolerant else greater
-    truths = {
-        seed: judge(sorted((one[seed] for one in margins), reverse=True)[needed - 1], 0)
-        for seed in common_seeds(margins)
-    }
+    ordered = sorted(margins, key=mean, reverse=True)
+    truths = {seed: judge(ordered[needed - 1][seed], 0) for seed in common_seeds(margins)}
     truths = Partial(truths) if without else truths
-    held = sum(judge(float(np.mean(list(one.values()))), 0).holds for one in margins)
+    held = sum(judge(mean(one), 0).holds for one in margins)
     note = (
         f"of {len(margins)} data set{'s' * (len(margins) > 1)} of this scale {needed} must hold, on the means over "
         f"seeds {held} do{'es' * (held == 1)}{without}; slack: the difference in the one of rank {needed}"
     )
-    return truths, None, note + ("; a tie within one standard error of the mean (ours)" if tolerant else "")
+    return truths, None, note + ("; a tie within one standard error (ours)" if tolerant else "")
 
 
 def conjunction(parts: list[dict[int, Truth]], without: str = "") -> dict[int, Truth]:
