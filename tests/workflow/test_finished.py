@@ -44,10 +44,7 @@ def test_rules_ask_for_what_is_there_and_for_nothing_else(half):
 
 
 def test_a_run_of_other_settings_counts_as_missing(half):
-    path = half / "results/small/runs" / FINISHED[1] / "metrics.json"
-    content = read_json(path)
-    content["training"]["hash"] = "0" * runs.HASH_DIGITS
-    write_json(path, content)
+    outdate(half / "results/small/runs" / FINISHED[1] / "metrics.json")
     finished = table(half)
     assert finished.metrics_files == [f"results/small/runs/{run}/metrics.json" for run in (FINISHED[0], FINISHED[2])]
     shown = finished.measured_for("stop_jostling", "table1")
@@ -58,6 +55,21 @@ def test_a_run_of_other_settings_counts_as_missing(half):
     )
     # Without `finished`, it is trained anew, and nothing is left out.
     assert table(half, finished=False).outdated == []
+
+
+def test_tests_of_a_translation_of_other_settings_are_not_shown(project):
+    for part in ("runs/iwslt14_de-en", "comparisons"):
+        shutil.copytree(RECORDED.parent / part, project / "results/small" / part)
+    assert table(project).comparisons == ["results/small/comparisons/iwslt14_de-en/seed1.json"]
+    outdate(project / "results/small/runs/iwslt14_de-en/zero/seed1/metrics.json")
+    assert table(project).comparisons == []
+
+
+def outdate(path):
+    """Make a finished run one of other settings."""
+    content = read_json(path)
+    content["training"]["hash"] = "0" * runs.HASH_DIGITS
+    write_json(path, content)
 
 
 def test_seeds_that_are_there_are_those_of_the_papers_own_experiments(half):
