@@ -53,9 +53,9 @@ def test_one_seed_has_a_difference_and_nothing_else():
     assert row == {"seeds": 1, "difference": "2"} | dict.fromkeys(COLUMNS[-7:], "")
 
 
-def test_infinite_values_have_no_interval_and_equal_ones_no_difference():
+def test_infinite_values_and_equal_differences_have_no_interval():
     found = numbers(compare([pair([math.inf, 1.0], [math.inf, 1.0])], "down"))
-    assert (found["difference"], found["lower"], found["probability"]) == (0, 0, 0.5)
+    assert (found["difference"], found["lower"], found["bootstrap_lower"], found["probability"]) == (0, None, None, 0.5)
     found = numbers(compare([pair([math.inf, 1.0], [2.0, 1.0])], "down"))
     assert (found["difference"], found["lower"], found["bootstrap_lower"]) == (-math.inf, None, None)
     assert found["probability"] == 0.625  # above: 2 and 1 under infinity; a tie: 1 and 1; below: 2 over 1
