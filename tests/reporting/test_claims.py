@@ -9,13 +9,14 @@ from types import SimpleNamespace
 
 import pytest
 from fake_results import PUBLISHED, read_csv
+from fake_table import definition_of, results_of, write_published
 
 from raretok.__main__ import main
 from raretok.reporting import table_claims
 from raretok.reporting.claims import COLUMNS, corrected, is_testable, judge, judge_paper
 from raretok.reporting.definition import parse_definition
 from raretok.reporting.intervals import t_interval
-from raretok.reporting.named.evidence import Partial
+from raretok.reporting.named.evidence import Evidence, Partial
 from raretok.reporting.predicates import Truth, at_least, evaluate
 from raretok.reporting.results import read_published, read_results
 
@@ -146,6 +147,51 @@ def test_a_claim_is_about_means_over_seeds():
     # is 0.05 and 0.02, whose mean is above what any slack can be, so they are moved to the slack on the means.
     assert [of_means[seed].slack for seed in values] == pytest.approx([0.025, 0.025, -0.005, -0.005])
     assert judge(of_means, None, "").effect == pytest.approx(0.01)
+
+
+def judged(folder, predicate, **scores):
+    """The row of claims.csv of one claim about table1, from scores by seed of `base` and `other`."""
+    definition = definition_of({"base": "Base", "other": "Other"})
+    write_published(folder, {("Base", ""): "1", ("Other", ""): "2"}, [predicate])
+    (row,) = judge_paper(definition, results_of(folder, scores), folder)
+    return row
+
+
+BASE, OTHER = (f"v('table1','{name}','Score')" for name in ("Base", "Other"))
+
+
+def test_what_was_run_and_has_no_truth_is_inconclusive(tmp_path):
+    """One seed that diverged leaves its mean infinite; two that did have no ratio."""
+    scores = {"base": [1.0, 1.1, math.inf], "other": [2.0, 2.1, 2.3]}
+    row = judged(tmp_path, f"{BASE} < {OTHER}", **scores)
+    assert (row["verdict"], row["effect"], row["lower"], row["seeds"], row["p"]) == ("inconclusive", "-inf", "", 3, "")
+    assert row["note"] == "infinite in some seeds: no interval"
+    row = judged(tmp_path, f"abs({BASE} / {OTHER} - 1) <= 0.1", **scores | {"other": [2.0, 2.1, math.inf]})
+    assert (row["verdict"], row["note"]) == (
+        "inconclusive",
+        "a number is not defined, such as a ratio of infinite ones",
+    )
+    assert judged(tmp_path, f"{BASE} < {OTHER}", base=[1.0])["verdict"] == "not run"
+
+
+def test_seeds_that_are_not_there_are_said(tmp_path):
+    """A training that diverged has no numbers; the others alone are more hopeful than all would be."""
+    row = judged(tmp_path, f"{BASE} < {OTHER}", base=[1.0, 1.1, math.nan], other=[2.0, 2.2, 2.3])
+    assert (row["alone"], row["seeds"], row["note"]) == ("reproduced", 2, "2 of 3 seeds")
+    assert judged(tmp_path, f"{BASE} < {OTHER}", base=[1.0, 1.1, 1.3], other=[2.0, 2.2, 2.3])["note"] == ""
+    # Seeds that are not of the same batches are not held against each other.
+    row = judged(tmp_path, f"{BASE} < {OTHER}", base=[1.0, math.nan, math.nan], other=[math.nan, 2.2, 2.3])
+    assert (row["verdict"], row["note"]) == ("not run", "no seed was run for all the methods compared")
+
+
+def test_claims_that_are_joined_are_so_on_means(tmp_path):
+    """By hand: means are 0.5 apart; seed by seed one of both claims fails each time."""
+    definition = definition_of({"base": "Base", "other": "Other"})
+    predicates = {"low": f"{BASE} < {OTHER}", "near": f"{OTHER} < {BASE} + 1"}
+    results = results_of(tmp_path, {"base": [1.0, 3.0], "other": [3.0, 2.0]})
+    truths = Evidence(definition, results, {}, predicates).tables("low", "near")
+    assert all(truth.holds for truth in truths.values())
+    assert statistics.fmean(truth.slack for truth in truths.values()) == pytest.approx(0.5)
 
 
 def test_formulas_that_fail_have_no_p(scale, monkeypatch):

@@ -97,7 +97,10 @@ def test_figures_that_name_columns_are_compared_over_their_data_sets(bias):
     rows = rows[rows["item"] != "scores"]  # our own table, of one data set
     assert set(rows["item"]) == {"figure2", "figure3", "figure9"}
     assert set(rows["column"]) == {"BLEU", "ALC (BLEU)", "chrF"}
-    assert "wmt14_de-en" not in set(rows["group"])
+    assert set(rows["row"]) | set(rows["against"]) == {"No bias", "Zero bias", "Log-unigram bias"}
+    assert {"Multi30k De-En in place of IWSLT14 De-En", "IWSLT14 En-De", ALL} < set(rows["group"])
+    assert len(set(rows["group"])) == 7
+    assert not any("WMT14" in group for group in rows["group"])
     assert (rows["better"] == "up").all()
     whole = rows[rows["group"] == ALL].set_index(["column", "row"])
     assert len(whole) == 6

@@ -11,6 +11,7 @@ Proofs, and numbers of the data or of fixed weights, have no p value, and stay. 
 """
 
 import argparse
+import math
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -38,7 +39,9 @@ FIXED = natural_bias.FIXED | stop_jostling.FIXED
 BESIDE = agg.BESIDE | agps.BESIDE
 # What is said of a verdict that does not stand after the correction: the verdict, how many claims it is for.
 ALONE = "alone it would be {}, but not after Holm's correction for the {} claims of the paper that seeds can decide"
+# Why several seeds decide nothing.
 NO_SPREAD = "no spread over seeds: nothing to test against"
+INFINITE = "infinite in some seeds: no interval"
 COLUMNS = [
     "paper",
     "id",
@@ -158,7 +161,7 @@ def judge(truths: dict[int, Truth], published: float | None, note: str, fixed: b
     if fixed:
         lower = upper = effect
     elif len(slacks) > 1 and lower is None:
-        note = "; ".join(filter(None, [note, NO_SPREAD]))
+        note = "; ".join(filter(None, [note, NO_SPREAD if all(map(math.isfinite, slacks)) else INFINITE]))
     elif not isinstance(truths, Partial):
         p = two_sided_p(slacks)
     # At a bound of exactly 0 the truths decide: a tie reproduces `<=`, not `<`.
