@@ -289,9 +289,19 @@ def test_panels_name_the_steps_of_this_run(language):
     assert "0.01 for 0.03" in drawn["agg", "figure5"]
 
 
+COUNTED = (
+    *("agg.f1.rare_first", "agg.f5.rare_joint", "agg.f5.nonrare_tradeoff", "agg.t14.cross_lingual"),
+    *("agps.f1.low_first", "agps.t10_12.related"),
+)
+
+
 def test_verdicts_on_language_models(verdicts):
-    named = [row for row in verdicts.values() if row["kind"] == "figure"]
-    assert {row["id"]: row["alone"] for row in named} == {row["id"]: "reproduced" for row in named}
+    named = {row["id"]: row for row in verdicts.values() if row["kind"] == "figure"}
+    # Counts of checkpoints and neighbours, and ranks of five alphas, are the same in both seeds, which decides nothing.
+    counted = {name: named.pop(name) for name in COUNTED}
+    assert {(row["alone"], float(row["effect"]) >= 0) for row in counted.values()} == {("inconclusive", True)}
+    assert all("no spread over seeds" in row["note"] for row in counted.values())
+    assert {name: row["alone"] for name, row in named.items()} == dict.fromkeys(named, "reproduced")
     tables = [row for row in verdicts.values() if row["kind"] == "table"]
     # Noise of the made-up seeds decides the tightest ones alone.
     missing = {row["id"] for row in tables if row["alone"] == "not run"}
@@ -382,14 +392,14 @@ def test_figure5_has_rare_non_rare_and_all_tokens(language):
 
 def test_the_tradeoff_is_judged_on_all_tokens_and_said_of_non_rare_ones(language, verdicts, tmp_path):
     name = "agg.f5.nonrare_tradeoff"
-    assert verdicts[name]["alone"] == "reproduced"
+    assert verdicts[name]["effect"] == "1"
     assert "of the non-rare tokens it holds for 2 of 2 seeds" in verdicts[name]["note"]
     rows = language.results.metrics.copy()
     rows.loc[(rows["metric"] == "uniq") & (rows["group"] == "nonrare"), "value"] = 5.0
     rows.to_csv(tmp_path / "metrics.csv", index=False)
     definition = parse_definition(json.dumps(DEFINITIONS["agg"]))
     found = {row["id"]: row for row in judge_paper(definition, read_results(tmp_path), PUBLISHED)}
-    assert found[name]["alone"] == "reproduced"
+    assert found[name]["effect"] == "1"
     assert "it holds for 0 of 2 seeds" in found[name]["note"]
 
 
