@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import fake_comparison as comparison
 import pandas as pd
@@ -81,6 +82,22 @@ def test_several_data_sets_have_their_mean_besides(tmp_path):
     assert [row["difference"] for row in found] == ["4", "-1", "1.5"]
     assert [row["probability"] for row in found] == ["1", "0", "0.5"]
     assert float(found[2]["upper"]) - 1.5 == pytest.approx(12.7062 / 2, abs=1e-3)
+
+
+def test_methods_are_called_what_the_item_calls_them(tmp_path):
+    """In a table, and in a figure of several experiments; a further reading keeps its bracket."""
+    labels = {"base": "Baseline (2017)", "other": "Other [alg1]"}
+    published = write_published(tmp_path, {})
+    definition = definition_of(METHODS, labels=labels)
+    column = {"metric": "score", "split": "test@best", "of": {"e1": ""}}
+    figure = {"title": "t", "methods": list(METHODS), "labels": labels, "experiments": "all", "columns": {"S": column}}
+    definition = replace(definition, figures={"figure1": figure})
+    results = results_of(tmp_path, {"base": [1.0, 2.0], "other": [4.0, 4.5]})
+    found = improvements(definition, results, published)
+    named = [(row["item"], row["row"], row["against"], row["column"]) for row in found]
+    assert named == [
+        (item, "Other [alg1]", "Baseline (2017)", how) for item, how in (("table1", "Score"), ("figure1", "S"))
+    ]
 
 
 def test_of_one_data_set_alone_there_is_no_mean(tmp_path):
