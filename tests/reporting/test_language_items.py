@@ -19,6 +19,7 @@ from raretok.reporting.hyperparameter_table import number_of, same, value_of
 from raretok.reporting.named.shared import rare_first, rises, separations
 from raretok.reporting.record import kept_arrays, record
 from raretok.reporting.results import read_results
+from raretok.reporting.table_claims import has_seeds
 from raretok.reporting.table_text import shortened
 
 DEFINITIONS = {paper: definition_of(paper) for paper in PAPERS}
@@ -315,6 +316,10 @@ def test_a_claim_on_the_data_alone_has_no_seeds(verdicts):
     row = verdicts["agg.t3.human_sum"]
     assert (row["alone"], row["seeds"], row["effect"]) == ("not reproduced", 0, "-630")
     assert "of the data" in row["note"]
+    # Run or not, it is none of those that are corrected for.
+    definition = parse_definition(json.dumps(DEFINITIONS["agg"]))
+    assert not has_seeds(row["predicate"], definition)
+    assert has_seeds(verdicts["agg.t3.rare_ppl"]["predicate"], definition)
 
 
 def test_generated_texts_are_judged_on_our_examples_and_their_mean_is_said(verdicts):
