@@ -64,8 +64,8 @@ clean: ## remove the results of SCALE (or of config's scale) and caches; keep .v
 help: ## show this
 	@echo "make [TARGET] [VARIABLE=VALUE ...]"
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' Makefile | while IFS='|' read -r name what; do printf '%-17s%s\n' "$$name" "$$what"; done
-	@echo "Variables: SCALE=smoke|small|paper, CONFIG='seeds=3 data_mirror=FOLDER', CORES=all, PYTHON=python3,"
-	@echo "           MIRROR=folder, ARGS=further arguments of Snakemake, pytest or raretok fetch (--dry-run)"
+	@echo "Variables: SCALE=smoke|small|small_gpu|paper, CONFIG='seeds=3 data_mirror=FOLDER', CORES=all,"
+	@echo "           PYTHON=python3, MIRROR=folder, ARGS=further arguments of Snakemake, pytest or raretok fetch (--dry-run)"
 
 environment:
 	@sh envs/setup.sh

@@ -171,6 +171,14 @@ def test_the_report_is_told_of_candidates_and_that_nothing_is_printed():
     assert shown == table.measured_for("cross", "figure1")
 
 
+def test_no_paired_tests_are_made_of_candidates():
+    """Nothing would show them; those of natural_bias's methods are made."""
+    table = wiring.load(CONFIG | {"scale": "smoke", "papers": ["natural_bias", "cross"]}, ROOT)
+    experiments = {path.split("/")[-2] for path in table.comparisons}
+    assert "iwslt14_de-en" in experiments
+    assert experiments <= set(table.papers["natural_bias"]["experiments"])
+
+
 def test_a_comparison_says_where_its_columns_are_measured(project):
     root = project("papers/cross.yaml", lambda p: p["tables"]["table1"]["columns"]["rare"].pop("of"))
     with pytest.raises(UserError, match=r"tables\.table1\.columns\.rare\.of is missing"):

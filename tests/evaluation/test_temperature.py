@@ -15,7 +15,7 @@ from raretok.evaluation.character_run import fitted_rows, mixed
 from raretok.evaluation.characters import Settings, score
 from raretok.evaluation.grouping import Groups
 from raretok.evaluation.perplexity import TEMPERATURES, from_mean
-from raretok.evaluation.temperature import Tempered, fit
+from raretok.evaluation.temperature import HIGHEST, LOWEST, Tempered, fit, temperature_rows
 from raretok.models import build_model
 
 MODEL = {"name": "decoder", "layers": 1, "heads": 2, "width": 16, "context": 8}
@@ -35,6 +35,31 @@ def test_two_types_have_a_temperature_in_closed_form(logit, share):
 
 def test_a_text_that_fits_already_keeps_its_temperature():
     assert fit(lambda temperature: (temperature - 1) ** 2 if temperature != 1 else -1e-9) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("mean_nll", "end"),
+    [
+        (lambda temperature: temperature, LOWEST),  # the flatter the logits, the steeper they should be
+        (lambda temperature: 1 / temperature, HIGHEST),
+        (binary_loss(3.0, 0.9), None),
+    ],
+)
+def test_a_temperature_at_the_end_of_the_search_is_told(mean_nll, end, capsys):
+    temperature = fit(mean_nll)
+    fitted, at_bound = temperature_rows(temperature, 7)
+    assert (fitted["metric"], fitted["value"], fitted["n"]) == ("fitted_temperature", temperature, 7)
+    assert (at_bound["metric"], at_bound["value"]) == ("temperature_at_bound", float(end is not None))
+    if end:
+        assert temperature == pytest.approx(end, rel=3e-3)
+    assert ("warning: the temperature that fits the validation text is" in capsys.readouterr().err) == bool(end)
+
+
+def test_the_sweep_has_ends_of_its_own():
+    """Of characters, temperatures are looked for in steps of a hundredth: the last but one is no end."""
+    ends = TEMPERATURES[0], TEMPERATURES[-1]
+    found = [temperature_rows(value, 1, *ends)[1]["value"] for value in (0.01, 0.02, 1.0, 1.99, 2.0, math.nan)]
+    assert found == [1, 0, 0, 0, 1, 0]
 
 
 def test_a_tempered_model_divides_its_logits_and_nothing_else():
@@ -105,6 +130,9 @@ def test_characters_without_a_test_text_are_refused(halves, tmp_path):
 
 def test_characters_that_no_temperature_fits_are_infinitely_perplexing(halves):
     model, settings = build_model(MODEL, 12, seed=1), Settings(batch_size=1, examples=1, neighbours=1)
+    falling = {f"best.perplexity.{group}": np.linspace(9, 2, 200) for group in ("HR", "LR")}
+    rows = fitted_rows(model, falling, halves, 8, settings, 0.1, "cpu")
+    assert [row["value"] for row in rows if row["metric"] == "temperature_at_bound"] == [1]
     validated = {f"best.perplexity.{group}": np.full(200, np.inf) for group in ("HR", "LR")}
     rows = fitted_rows(model, validated, halves, 8, settings, 0.1, "cpu")
     values = {(row["metric"], row["group"], row["split"]): float(row["value"]) for row in rows}

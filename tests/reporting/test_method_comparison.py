@@ -16,6 +16,8 @@ from raretok.reporting.comparison import Change, change, choose, points, seconds
 from raretok.reporting.comparison_table import comparison_cells
 from raretok.reporting.figures.cross import figure1
 from raretok.reporting.figures.style import house_style
+from raretok.reporting.improvement import improvements
+from raretok.reporting.results import COLUMNS, read_results
 from raretok.reporting.tables import cells_of, sentences_of
 
 TABLE = fake.workflow()
@@ -77,28 +79,102 @@ def test_the_validation_text_chooses(finished):
     assert min(rare, key=lambda name: sum(rare[name].values())) != BEST
 
 
+def criterion_of(results, method, experiment="cross_bpe"):
+    """The perplexities of the validation text by seed, to change them."""
+    return results.values[(experiment, method, "fitted_perplexity", "total", "valid@best")]
+
+
 def test_candidates_are_held_against_each_other_on_seeds_that_all_have(tmp_path):
     """Seed 3 of the second candidate alone would make it the best."""
-    _, second, third = FAMILIES["cosreg"]["methods"]
+    first, second, third = FAMILIES["cosreg"]["methods"]
 
     definition, results = made(
         tmp_path,
         left_out=lambda run: run.method == third or (run.method == second and run.seed != 3),
     )
-    key = ("cross_bpe", second, "fitted_perplexity", "total", "valid@best")
-    results.values[key][3] = 41.0
-    first = ("cross_bpe", next(iter(FAMILIES["cosreg"]["methods"])), *key[2:])
-    results.values[first] |= {1: 10.0, 2: 10.0, 3: 42.0}
+    criterion_of(results, second)[3] = 41.0
+    criterion_of(results, first).update({1: 10.0, 2: 10.0, 3: 42.0})
     found = choose(definition, results, FAMILIES["cosreg"], "cross_bpe")
     assert (found.method.name, found.seeds, found.finished) == (second, (3,), 2)
-    results.values[first][3] = 40.5
-    assert choose(definition, results, FAMILIES["cosreg"], "cross_bpe").method.name == first[1]
-    # Without a common seed each has its own; an infinite perplexity is the worst.
-    del results.values[first][3]
-    assert choose(definition, results, FAMILIES["cosreg"], "cross_bpe").method.name == first[1]
-    results.values[first] |= {1: math.inf}
+    assert found.caveats == ["the choice is provisional: 5 of 9 runs missing"]
+    criterion_of(results, first)[3] = 40.5
+    assert choose(definition, results, FAMILIES["cosreg"], "cross_bpe").method.name == first
+    # Without a common seed nothing says which is better: it is the first, however bad on a seed of its own.
+    criterion_of(results, first).update({1: 90.0, 2: 90.0})
+    del criterion_of(results, first)[3]
     found = choose(definition, results, FAMILIES["cosreg"], "cross_bpe")
-    assert (found.method.name, found.seeds) == (second, ())
+    assert (found.method.name, found.seeds, found.missing) == (first, (), 6)
+
+
+def test_a_candidate_that_diverged_in_a_seed_is_the_worst(tmp_path):
+    """However good it is in the others; of candidates that all diverged it is the one that did in the fewest seeds."""
+    first, second, third = FAMILIES["cosreg"]["methods"]
+    definition, results = made(tmp_path)
+    criterion_of(results, first).update({1: 10.0, 2: 10.0, 3: math.inf})
+    found = choose(definition, results, FAMILIES["cosreg"], "cross_bpe")
+    assert found.method.name in (second, third)
+    assert (found.seeds, found.diverged, found.caveats) == ((1, 2, 3), 0, [])
+    criterion_of(results, first)[2] = math.inf
+    criterion_of(results, second)[1] = math.inf
+    criterion_of(results, third).update({1: math.inf, 2: math.inf, 3: 1.0})
+    found = choose(definition, results, FAMILIES["cosreg"], "cross_bpe")
+    assert (found.method.name, found.criterion) == (second, math.inf)
+    said = "the chosen one diverged in 1 of 3 seeds, as did every candidate in as many or more"
+    assert found.caveats == [said]
+    cells = cells_by(comparison_cells(definition, "table1", results, tmp_path), "BPE tokens")
+    assert cells["CosReg", "chosen"].remarks == (said,)
+    said = advice(definition, "table1", comparison_cells(definition, "table1", results, tmp_path))
+    assert said[1].endswith(" Of infinite perplexity in some seed, and not to be used: CosReg.")
+    drawn = points(definition, results, fake.definition(TABLE, "figure1").figures["figure1"], "cross_bpe")
+    assert [point.label for point in drawn if not point.is_drawn] == ["CosReg"]
+    # Of the first method, nothing is said in this task.
+    for name in FAMILIES["mle"]["methods"]:
+        criterion_of(results, name)[2] = math.inf
+    said = advice(definition, "table1", comparison_cells(definition, "table1", results, tmp_path))
+    assert said[1] == (
+        "BPE tokens: of MLE, the chosen one diverged in 1 of 3 seeds, as did every candidate in as many or more, so "
+        "that nothing can be said."
+    )
+
+
+def test_a_perplexity_that_is_not_a_number_is_infinite_but_not_that_of_no_token(tmp_path):
+    rows = [("fitted_perplexity", "some", 5), ("fitted_perplexity", "none", 0), ("bleu", "", 5)]
+    lines = [f"cross,e,m,1,{metric},{group},test@best,nan,{n},made:up,0" for metric, group, n in rows]
+    (tmp_path / "metrics.csv").write_text("\n".join([",".join(COLUMNS), *lines, ""]))
+    found = read_results(tmp_path)
+    assert found.values == {("e", "m", "fitted_perplexity", "some", "test@best"): {1: math.inf}}
+
+
+def test_a_temperature_at_the_end_of_the_search_is_a_remark(tmp_path):
+    """Runs that do not say where theirs is have none."""
+    definition, results = made(tmp_path)
+    results.values[("cross_bpe", BEST, "temperature_at_bound", "", "valid@best")] = {1: 0.0, 2: 1.0, 3: 1.0}
+    found = cells_by(comparison_cells(definition, "table1", results, tmp_path), "BPE tokens")
+    remark = "in 2 of 3 seeds the temperature is at the end of where it was looked for, and may not be the best"
+    assert found["AGG", "chosen"].remarks == (remark,)
+    assert found["AGG", "chosen"].note.endswith(remark)
+    assert found["Threshold", "chosen"].remarks == ()
+
+
+def test_a_method_that_is_infinite_in_a_seed_is_judged_by_no_other(tmp_path):
+    """The threshold would be the best for rare tokens by its other two seeds."""
+    definition, results = made(tmp_path)
+    name = next(iter(FAMILIES["threshold"]["methods"]))
+    results.values[("cross_bpe", name, "fitted_perplexity", "rare", "test@best")][2] = math.inf
+    cells = comparison_cells(definition, "table1", results, tmp_path)
+    found = cells_by(cells, "BPE tokens")
+    change_of = found["Threshold", "rare - MLE, %"]
+    assert (change_of.value, change_of.interval, change_of.seeds) == (math.inf, None, 3)
+    assert change_of.note == "not finite in every seed"
+    said = advice(definition, "table1", cells)
+    assert said[1].startswith("BPE tokens: use AGG (")
+    assert said[1].endswith(" Of infinite perplexity in some seed, and not to be used: Threshold.")
+    assert said[1].count("Threshold") == 1
+    assert "Threshold (" in said[0]
+    with house_style():
+        figure, _ = figure1(fake.definition(TABLE, "figure1"), "figure1", results)
+    assert figure.axes[1].get_title(loc="right") == "infinite in some seed: 1 of 19 methods"
+    assert not any(text.get_text().startswith("Threshold  ") for text in figure.axes[1].texts)
 
 
 def test_changes_are_paired_by_seed():
@@ -111,10 +187,12 @@ def test_changes_are_paired_by_seed():
     assert found.is_more
     assert not found.is_less
     assert change({1: 9.0}, {1: 10.0}) == Change(pytest.approx(-10.0), None, None, 1)
-    assert change({1: math.inf, 2: 9.0}, {1: 10.0, 2: 10.0}).seeds == 1
+    # One seed that is not finite is not left out.
+    assert change({1: math.inf, 2: 9.0}, {1: 10.0, 2: 10.0}) == Change(math.inf, None, None, 2)
     assert change({1: 9.0}, {2: 9.0}) is None
     # Nothing is 100% better than what is not finite.
     assert change({1: 9.0}, {1: math.inf}) is None
+    assert change({1: 9.0, 2: 9.0}, {1: math.inf, 2: 10.0}) is None
 
 
 def test_times_are_compared_where_they_can_be():
@@ -207,30 +285,78 @@ def test_one_seed_recommends_nothing(tmp_path):
 
 
 def test_missing_runs_are_named_and_nothing_waits_for_them(tmp_path):
-    """Characters: MLE alone. BPE: MLE and AGG, of two seeds and one candidate. Translation: nothing."""
+    """Characters: MLE alone. BPE: MLE, AGG, CosReg, and a candidate of the threshold. Translation: MLE of two seeds."""
+    threshold = next(iter(FAMILIES["threshold"]["methods"]))
 
     def left_out(run):
         if run.experiment == "cross_bpe":
-            return run.seed == 3 or not (run.method.startswith("mle") or run.method == BEST)
-        return run.experiment == "cross_translation" or not run.method.startswith("mle")
+            return run.method != threshold and family_of(run.method) not in ("mle", "agg", "cosreg")
+        return family_of(run.method) != "mle" if run.experiment == "cross_character" else run.seed == 3
 
     definition, results = made(tmp_path, left_out=left_out)
     cells = comparison_cells(definition, "table1", results, tmp_path)
     said = advice(definition, "table1", cells)
     assert said[0] == "Characters: nothing but MLE was run, so that nothing can be said."
-    assert said[1].startswith("BPE tokens: use AGG (")
-    assert said[1].endswith(" 18 of 20 methods were not run.")
-    assert said[2] == "Translation: MLE was not run, so that nothing can be said."
+    # By its one candidate the threshold would be the better choice than CosReg.
+    assert re.fullmatch(
+        r"BPE tokens: of what is finished, use AGG \(.*\), which costs frequent tokens nothing that the seeds show; "
+        r"where rare tokens matter more, CosReg \(.*\)\. Not judged, since the choice is provisional: Threshold \(6 of "
+        r"9 runs missing\)\. 16 of 20 methods were not run\.",
+        said[1],
+    )
+    assert said[2] == (
+        "Translation: of MLE, the choice is provisional: 3 of 9 runs missing, so that nothing can be said."
+    )
     assert len(said) == 4  # nothing is said of all tasks
     found = cells_by(cells, "BPE tokens")
-    assert found["AGG", "chosen"].remarks == ("1 of 3 candidates",)
-    assert found["AGG", "rare"].note == "2 of 3 seeds"
+    assert found["AGG", "chosen"].remarks == ()
+    assert found["Threshold", "chosen"].remarks == ("the choice is provisional: 6 of 9 runs missing",)
     assert found["Freeze", "chosen"].note == "not run"
+    # Bold is the best of what is final.
+    assert [label for (label, column), cell in found.items() if column == "rare" and cell.best] == ["CosReg"]
+    found = cells_by(cells, "translation")
+    assert found["AGG", "rare"].note == "2 of 3 seeds"
+    rows = improvements(definition, results, fake.ROOT / "config" / "published")
+    assert {row["row"] for row in rows} == {"AGG", "CosReg"}
+    assert {row["group"] for row in rows} == {"BPE tokens"}
     with house_style():
         figure, text = figure1(fake.definition(TABLE, "figure1"), "figure1", results)
     assert "not run" in figure.axes[0].texts[0].get_text()
-    assert figure.axes[1].get_title(loc="right") == "not run: 18 of 19 methods"
-    assert "95% t interval over 2 seeds" in text
+    assert figure.axes[1].get_title(loc="right") == "not run: 16 of 19 methods"
+    assert "95% t interval over at most 3 seeds" in text
+    # Hollow points are provisional: one of three, and all where the first method is.
+    for axes, hollow, full in ((figure.axes[1], 1, 2), (figure.axes[2], 19, 0)):
+        faces = [bars[0].get_markerfacecolor() for bars in axes.containers]
+        assert (faces.count("white"), len(faces) - faces.count("white")) == (hollow, full)
+        assert "provisional: runs are missing" in [text.get_text() for text in axes.get_legend().get_texts()]
+
+
+def test_nothing_is_said_of_all_tasks_where_a_task_lacks_methods(tmp_path):
+    """AGG gains without a loss in two tasks; in the third its choice is not final, and no other method gains."""
+    lacking = next(iter(FAMILIES["agg"]["methods"]))
+    definition, results = made(
+        tmp_path,
+        left_out=lambda run: (run.experiment, run.method, run.seed) == ("cross_translation", lacking, 2),
+    )
+    said = advice(definition, "table1", comparison_cells(definition, "table1", results, tmp_path))
+    assert said[2].startswith("Translation: of what is finished, what helps rare tokens costs frequent ones;")
+    assert said[2].endswith(" Not judged, since the choice is provisional: AGG (1 of 9 runs missing).")
+    assert said[3] == (
+        "No method that is finished gained on rare tokens without a loss on frequent ones in all 3 tasks."
+    )
+
+
+def test_seeds_that_not_all_candidates_are_to_have_change_no_choice(tmp_path):
+    """As where more seeds are on their way: the report knows of those that are there."""
+    first = next(iter(FAMILIES["cosreg"]["methods"]))
+    definition, results = made(tmp_path)
+    more = replace(definition.methods[first], seeds=(1, 2, 3, 4))
+    definition = replace(definition, methods=definition.methods | {first: more})
+    before = choose(definition, results, FAMILIES["cosreg"], "cross_bpe")
+    criterion_of(results, first)[4] = 1e6
+    found = choose(definition, results, FAMILIES["cosreg"], "cross_bpe")
+    assert found == before
+    assert (found.method.name, found.method.seeds, found.caveats) == (first, (1, 2, 3), [])
 
 
 def test_the_figure_says_where_methods_have_different_seeds(tmp_path):

@@ -44,6 +44,14 @@ def test_every_metric_of_every_known_system(results):
     assert set(bleu.p) == {"bootstrap", "randomisation"}
 
 
+def test_of_candidates_none_are_shown(results):
+    """An earlier run may have left files of them."""
+    definition = definition_of()
+    item = next(iter(definition["tables"]))
+    definition["tables"][item] = definition["tables"][item] | {"candidates": {}}
+    assert paired_tests(parse_definition(json.dumps(definition)), results) == []
+
+
 def test_without_files_there_are_none(tmp_path):
     assert paired_tests(parse_definition(json.dumps(definition_of())), tmp_path) == []
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from fake_results import ROOT, read_csv
 
-from raretok import runs
+from raretok import references, runs
 from raretok.errors import UserError
 from raretok.reporting.definition import parse_definition
 from raretok.reporting.readings_table import printed_in, reading_cells
@@ -281,8 +281,8 @@ def test_a_legend_does_not_give_one_seed_the_spread_of_six(tmp_path):
 )
 def test_mistakes_are_one_sentence(change, words):
     with pytest.raises(UserError, match=re.escape(words)):
-        runs.check_readings(BY_METHOD | change, "x.yaml: tables.readings-X1")
-    runs.check_readings(copy.deepcopy(BY_METHOD), "x.yaml")
+        references.check_readings(BY_METHOD | change, "x.yaml: tables.readings-X1")
+    references.check_readings(copy.deepcopy(BY_METHOD), "x.yaml")
 
 
 def tables_of_readings():

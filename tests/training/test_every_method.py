@@ -1,7 +1,9 @@
 """Every method of the comparison trains on every kind of task: its parts combine, and its losses are finite."""
 
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 import yaml
@@ -24,19 +26,24 @@ TASKS = {
 }
 
 
+def tiny(experiment, method, request):
+    """Settings of a method in a task with a tiny model, and the task."""
+    kind, corpus, make = TASKS[experiment]
+    real = TABLE.run(experiment, method, 1).settings
+    settings = request.getfixturevalue(make)(
+        model={"dropout": 0.0, "output_bias": real["model"].get("output_bias")},
+        training={key: real["training"][key] for key in ("rare", "schedule")},
+        method=real["method"],
+    )["settings"]
+    return settings, kind(request.getfixturevalue(corpus), settings, "cpu")
+
+
 @pytest.mark.parametrize("method", FIRST)
 @pytest.mark.parametrize("experiment", TASKS)
 def test_it_trains(experiment, method, request):
     if method not in TABLE.papers["cross"]["methods"] or experiment not in TABLE.experiments_of("cross", method):
         pytest.skip("left out of this task, with a reason in config/papers/cross.yaml")
-    kind, corpus, make = TASKS[experiment]
-    real = TABLE.run(experiment, method, 1).settings
-    settings = request.getfixturevalue(make)(
-        model={"dropout": 0.0, "output_bias": real["model"].get("output_bias")},
-        training={"rare": real["training"]["rare"]},
-        method=real["method"],
-    )["settings"]
-    task = kind(request.getfixturevalue(corpus), settings, "cpu")
+    settings, task = tiny(experiment, method, request)
     trainer = Trainer(settings, task.facts())
     before = trainer.model.output_weight.detach().clone()
     for step in range(3):
@@ -44,6 +51,25 @@ def test_it_trains(experiment, method, request):
         assert torch.isfinite(torch.stack([update.loss.detach().double(), update.norm.double()])).all()
         trainer.step(0.01)
     assert not torch.equal(trainer.model.output_weight, before)
+
+
+@pytest.mark.parametrize("experiment", TASKS)
+def test_every_candidate_starts(experiment, request):
+    """Its parts are built, its gate begins, and no other candidate of the method says the same.
+
+    The text of the fixtures is too short to have rare types at half of AGG's bound, so counts are made up.
+    """
+    for family in FAMILIES.values():
+        started = []
+        for method in family["methods"]:
+            settings, task = tiny(experiment, method, request)
+            facts = task.facts()
+            counts = np.geomspace(1e6, 1, len(facts.counts)).astype(np.int64)
+            trainer = Trainer(settings, replace(facts, counts=counts))
+            assert (trainer.gate is None) == ("gate" not in settings["method"]), method
+            derived = trainer.gate.derived() if trainer.gate is not None else None
+            started.append((derived, trainer.method, settings["training"]["schedule"]))
+        assert all(one not in started[:place] for place, one in enumerate(started)), family["label"]
 
 
 def test_none_is_left_out():

@@ -36,6 +36,11 @@ def expand(paper: dict, where: str) -> dict:
     return paper | {"methods": methods} | items
 
 
+def has_candidates(paper: dict) -> bool:
+    """Whether methods of an expanded paper (or of what a report is told of one) are candidates for one."""
+    return any("candidates" in entry for section in ("tables", "figures") for entry in paper[section].values())
+
+
 def check_effort(methods: dict, where: str) -> None:
     """UserError unless every method has a grid, and all grids give the same number of candidates."""
     sizes = {}

@@ -14,10 +14,12 @@ import yaml
 
 from raretok import choices
 from raretok.configuration import canonical_json, merge, read_config, validate
-from raretok.data.catalogue import corpus_definition, find_corpus, load_corpora, load_datasets
+from raretok.data.catalogue import corpus_definition, load_corpora, load_datasets
 from raretok.errors import UserError
 from raretok.grids import expand, with_rate
-from raretok.methods import DEFAULTS, KINDS, build_method, build_part
+from raretok.methods import build_method
+from raretok.references import check_corpus, check_overrides, check_references
+from raretok.scaling import resolve_parts, scale_evaluation, scale_factors
 
 # Digits of the sha256 that name a run.
 HASH_DIGITS = 16
@@ -231,159 +233,6 @@ def without_left_out(paper: dict) -> dict:
         for section in ("experiments", "methods")
     }
     return paper | kept
-
-
-def check_overrides(changes: dict, paper: dict, where: str) -> None:
-    """A scale can change and leave out experiments and methods of a paper, not add any; UserError where it tries."""
-    for section in ("experiments", "methods"):
-        for name in changes.get(section, {}):
-            if name not in paper[section]:
-                known = ", ".join(paper[section])
-                raise UserError(f"{where}.{section}.{name} changes what the paper does not have; it has {known}")
-    for name, entry in changes.get("methods", {}).items():
-        if "grid" in (entry or {}):
-            raise UserError(f"{where}.methods.{name}.grid changes candidates; `candidates: n` takes the first n of all")
-
-
-def check_references(paper: dict, path: Path) -> None:
-    """Every method a table or figure names must exist, and labels must be unique; UserError otherwise."""
-    methods, experiments = paper["methods"], paper["experiments"]
-    for section in ("tables", "figures"):
-        for item, entry in paper[section].items():
-            for method in entry.get("methods", []):
-                if method not in methods:
-                    raise UserError(f"{path}: {section}.{item}.methods names {method!r}, which methods lacks")
-    for item, entry in paper["tables"].items():
-        if entry["kind"] == "readings":
-            check_readings(entry, f"{path}: tables.{item}")
-    headline = paper.get("headline", {})
-    known = {"table": paper["tables"], "figure": paper["figures"], "methods": methods}
-    for key, among in known.items():
-        names = headline.get(key, [])
-        for name in [names] if isinstance(names, str) else names:
-            if name not in among:
-                raise UserError(f"{path}: headline.{key} names {name!r}, which is not there")
-    for name, method in methods.items():
-        for experiment in method.get("experiments", []):
-            if experiment not in experiments:
-                raise UserError(f"{path}: methods.{name}.experiments names {experiment!r}, which does not exist")
-    labels = [method["label"] for method in methods.values()]
-    for label in labels:
-        if labels.count(label) > 1:
-            raise UserError(f"{path}: two methods have the label {label!r}; tables could not tell them apart")
-
-
-def check_readings(entry: dict, where: str) -> None:
-    """A table of readings has a method for each of them, and the number that its answer rests on; UserError if not."""
-    readings, methods = entry["readings"], entry["methods"]
-    if isinstance(readings, list) and len(methods) % len(readings):
-        raise UserError(
-            f"{where}.methods has {len(methods)} methods for {len(readings)} readings; name one for each reading"
-        )
-    decides, groups = entry["decides"], entry.get("groups", [""])
-    column, group = decides["column"], decides.get("group", "")
-    if column not in entry["columns"]:
-        raise UserError(f"{where}.decides.column is {column!r}; it can be {', '.join(entry['columns'])}")
-    shown = [name for name in groups if name in entry["columns"][column].get("groups", groups)]
-    if group not in shown:
-        raise UserError(f"{where}.decides.group is {group!r}; {column} is shown for {', '.join(map(repr, shown))}")
-
-
-# Keys by which the `evaluation` of each kind of corpus is known, and what the kinds are called.
-EVALUATIONS = {"characters": "examples", "language": "word_similarity", "translation": "beam"}
-KINDS_IN_WORDS = {"characters": "of characters", "language": "a language", "translation": "of pairs to translate"}
-
-
-def check_corpus(experiment: dict, corpora: dict, where: str) -> None:
-    """What an experiment says must be of the kind of its corpus; UserError otherwise."""
-    name = experiment["corpus"]["name"]
-    kind = find_corpus(corpora, name)["kind"]
-    if kind == "characters" and "low_resource_probability" not in experiment["corpus"]:
-        raise UserError(f"{where}.corpus lacks low_resource_probability, which {name} needs: it is of characters")
-    if EVALUATIONS[kind] not in experiment["evaluation"]:
-        raise UserError(
-            f"{where}.evaluation is not for corpus {name}, which is {KINDS_IN_WORDS[kind]}; see config/README.md"
-        )
-    translates = kind == "translation"
-    if translates != (experiment["model"]["name"] == "encoder_decoder"):
-        raise UserError(
-            f"{where}.model.name is {experiment['model']['name']}, but corpus {name} is {KINDS_IN_WORDS[kind]}; "
-            f"it needs {'encoder_decoder' if translates else 'decoder'}"
-        )
-    needed = "batch_tokens" if translates else "batch_size"
-    if needed not in experiment["training"]:
-        raise UserError(f"{where}.training.{needed} is missing, which corpus {name} needs")
-
-
-def scale_factors(experiment: dict, published: dict) -> dict[str, float]:
-    """How much larger than published a scale's updates and length of training are (inventory 5.3).
-
-    Where `training.rare` says how rarity is derived from the corpus's own counts, tokens per update have no part
-    in it.
-    """
-
-    def tokens_per_step(settings: dict) -> int:
-        training = settings["training"]
-        batch = training.get("batch_tokens") or training["batch_size"] * settings["model"]["context"]
-        return batch * training.get("accumulation", 1)
-
-    derived = "rare" in experiment["training"]
-    return {
-        "tokens_per_step": 1.0 if derived else tokens_per_step(experiment) / tokens_per_step(published),
-        "steps": experiment["training"]["steps"] / published["training"]["steps"],
-    }
-
-
-def resolve_parts(entry: dict, factors: dict[str, float], where: str) -> dict:
-    """The mathematics of a method: its parts with scaled parameters, in their shortest form.
-
-    A parameter that its dataclass ties to tokens per step or steps is multiplied by that factor. Parameters at
-    their default are left out, so that a new parameter with a default changes no hash.
-    """
-    settings = {}
-    for key, value in entry.items():
-        if key in KINDS:
-            part = build_part(key, value, f"{where}.{key}")
-            settings[key] = {"name": value["name"]}
-            for field in dataclasses.fields(part):
-                number = getattr(part, field.name)
-                if number == field.default:
-                    continue
-                factor = factors.get(field.metadata.get("scales_with"), 1.0)
-                if factor != 1.0 and number is not None:
-                    number = scale_number(number, factor)
-                settings[key][field.name] = number
-        elif key == "observe":
-            settings[key] = [scale_observation(entry, factors["steps"]) for entry in value]
-        elif key == "training_temperature":
-            settings[key] = value
-    # A default written out is the same method.
-    return {key: value for key, value in settings.items() if value != DEFAULTS.get(key)}
-
-
-def scale_number(number: float, factor: float) -> float:
-    """`number` times `factor`; a whole number stays one, of at least 1 unless it is 0."""
-    return max(min(number, 1), round(number * factor)) if isinstance(number, int) else number * factor
-
-
-def scale_observation(entry: str | dict, factor: float) -> str | dict:
-    """An entry of a method's `observe` whose numbers of updates are those of a training `factor` times as long."""
-    if isinstance(entry, str):
-        return entry
-    scaled = dict(entry)
-    for key in {"steps", "every"} & entry.keys():
-        value = entry[key]
-        if isinstance(value, list):
-            scaled[key] = sorted({scale_number(step, factor) for step in value})
-        else:
-            scaled[key] = scale_number(value, factor)
-    return scaled
-
-
-def scale_evaluation(evaluation: dict, factor: float) -> dict:
-    """An experiment's `evaluation` whose numbers of updates are those of a training `factor` times as long."""
-    ends = {"alc": [scale_number(step, factor) for step in evaluation["alc"]]} if "alc" in evaluation else {}
-    return evaluation | ends
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,7 +1,8 @@
 """Which source files a module's results depend on, so that rules can name them as inputs.
 
 Read from the import statements, never by importing: Snakemake asks on every dry run, and torch takes seconds.
-What is loaded by a name from config (a method's part, a paper's figures) no import shows; `wiring.py` adds it.
+What is loaded by a name from config (a method's part, a paper's figures) no import shows; `wiring.py` and
+`reports.py` add it.
 """
 
 import ast

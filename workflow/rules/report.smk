@@ -90,8 +90,7 @@ rule table:
     input:
         measured=TABLE.measured_of,
         numbers="config/published/numbers.csv",
-        neighbours="config/published/neighbours.csv",
-        hyperparameters="config/published/hyperparameters.csv",
+        published=TABLE.published_of,
         sources=TABLE.table_sources,
     output:
         csv=report(

@@ -11,7 +11,7 @@ from raretok.evaluation.characters import Settings, evaluate_checkpoint, score
 from raretok.evaluation.perplexity import TEMPERATURES, best_temperature, from_mean
 from raretok.evaluation.rows import row
 from raretok.evaluation.signature import signature
-from raretok.evaluation.temperature import FITTED, temperature_row
+from raretok.evaluation.temperature import FITTED, temperature_rows
 from raretok.models import load_model
 
 CHECKPOINTS = {"best": "model.safetensors", "last": "last.safetensors"}
@@ -77,7 +77,8 @@ def fitted_rows(
     curves = {group: np.log(validated[f"best.perplexity.{group}"]) for group in shares}
     total, temperature = best_temperature(from_mean(mixed(curves, shares)))
     n = corpus.splits["valid"]
-    rows = [temperature_row(temperature, n), _fitted("total", "valid@best", total, n)]
+    rows = temperature_rows(temperature, n, TEMPERATURES[0], TEMPERATURES[-1])
+    rows.append(_fitted("total", "valid@best", total, n))
     text, found, number = np.asarray(corpus.tokens("test"), dtype=np.int64), {}, 0
     for group, shift in (("HR", 0), ("LR", types)):
         scores = score(model, text + shift, context, settings, device)

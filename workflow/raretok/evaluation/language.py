@@ -22,7 +22,7 @@ from raretok.evaluation.scores import Scores, score
 from raretok.evaluation.separability import separability
 from raretok.evaluation.signature import signature
 from raretok.evaluation.similarity import mean_cosine, mean_cosine_between, mean_inner_product
-from raretok.evaluation.temperature import FITTED, Tempered, fit, temperature_row
+from raretok.evaluation.temperature import FITTED, Tempered, fit, temperature_rows
 from raretok.evaluation.word_similarity import word_similarity
 
 # The first and second group together, of the first set of groups (inventory, A23).
@@ -95,7 +95,7 @@ def fitted_rows(model: torch.nn.Module, corpus, groups: list[Groups], settings, 
 
     part = texts["valid"][:FIT_TOKENS]
     temperature = fit(lambda value: float(scored(part, value).nll.mean()))
-    rows = [temperature_row(temperature, len(part))]
+    rows = temperature_rows(temperature, len(part))
     for split, tokens in texts.items():
         fields = {"block": settings.block, "temperature": "fitted", "checkpoint": "best"}
         rows += score_rows(FITTED, scored(tokens, temperature), tokens, groups, f"{split}@best", fields)

@@ -12,6 +12,7 @@ from scipy.optimize import minimize_scalar
 
 from raretok.evaluation.rows import row
 from raretok.evaluation.signature import signature
+from raretok.training.clock import log
 
 # Where a temperature is looked for, and how exactly its logarithm is found: that leaves a millionth of the loss.
 LOWEST, HIGHEST, EXACT = 0.02, 20.0, 1e-3
@@ -51,7 +52,18 @@ def fit(mean_nll: Callable[[float], float]) -> float:
     return temperature if found.fun <= mean_nll(1.0) else 1.0
 
 
-def temperature_row(temperature: float, n: int) -> dict:
-    """The row that says what was fitted; n: validation tokens."""
-    sign = signature("fitted_temperature", text="valid", checkpoint="best")
-    return row("fitted_temperature", "", "valid@best", temperature, n, sign)
+def temperature_rows(temperature: float, n: int, lowest: float = LOWEST, highest: float = HIGHEST) -> list[dict]:
+    """The rows that say what was fitted, and whether it is at an end of where it was looked for (1) or not (0).
+
+    There a text may have a better temperature, or none: the log has a warning. n: validation tokens.
+    """
+    ends = [end for end in (lowest, highest) if math.isclose(temperature, end, rel_tol=3 * EXACT)]
+    if ends:
+        log(
+            f"warning: the temperature that fits the validation text is {temperature:.4g}, at the end of where it was "
+            f"looked for ({lowest:g} to {highest:g}); the perplexities at it may not be the model's best"
+        )
+    return [
+        row(name, "", "valid@best", value, n, signature(name, text="valid", checkpoint="best"))
+        for name, value in (("fitted_temperature", temperature), ("temperature_at_bound", len(ends)))
+    ]

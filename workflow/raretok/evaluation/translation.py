@@ -28,7 +28,7 @@ from raretok.evaluation.pair_scores import PairScores, score_pairs
 from raretok.evaluation.rows import row
 from raretok.evaluation.scores import Scores
 from raretok.evaluation.signature import signature
-from raretok.evaluation.temperature import FITTED, Tempered, fit, temperature_row
+from raretok.evaluation.temperature import FITTED, Tempered, fit, temperature_rows
 from raretok.evaluation.word_f1 import training_frequencies, word_f1
 
 
@@ -45,7 +45,7 @@ def fitted_rows(model, pairs: Mapping, groups: Sequence[Groups], context: int, d
         return score_pairs(Tempered(model, temperature), pairs[split], context, device)
 
     temperature = fit(lambda value: float(scored("valid", value).nll.mean()))
-    rows = [temperature_row(temperature, len(scored("valid", 1.0).nll))]
+    rows = temperature_rows(temperature, len(scored("valid", 1.0).nll))
     for split in ("valid", "test"):
         scores, fields = (
             scored(split, temperature),

@@ -2,12 +2,12 @@
 
 A method counts as better for rare tokens where the 95% interval of its change, over seeds, lies below 0; as costing
 frequent ones where that interval lies above 0. Of those better for rare tokens, one that another beats in both means is
-left out (Pareto). Nothing is said from one seed.
+left out (Pareto). Nothing is said from one seed, nor from a choice that runs which are missing could still change.
 """
 
 from dataclasses import dataclass
 
-from raretok.reporting.comparison import Change, families
+from raretok.reporting.comparison import DIVERGED, PROVISIONAL, Change, families
 from raretok.reporting.comparison_table import CHOSEN, ROLES, change_column
 from raretok.reporting.definition import Definition
 from raretok.reporting.table_kinds import Cell, blocks
@@ -45,68 +45,105 @@ class Case:
         return f"{self.label} ({self.rare.mean:+.1f}% rare, {self.frequent.mean:+.1f}% frequent)"
 
 
+@dataclass(frozen=True)
+class Task:
+    """What a task's cells say of the methods.
+
+    first: label of the one that the others are held against. barred: why nothing can be held against it, and nothing
+    else is gathered, or an empty string. cases: methods with a final choice and both changes. infinite, provisional,
+    missing, unmeasured: labels of methods that diverged or have an infinite change, whose choice is not final, that
+    were not run, and without one of the changes (a text may have no token of a group).
+    """
+
+    first: str
+    barred: str
+    cases: list[Case]
+    infinite: list[str]
+    provisional: list[str]
+    missing: list[str]
+    unmeasured: list[str]
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether no run is missing."""
+        return not (self.barred or self.provisional or self.missing)
+
+
 def advice(definition: Definition, item: str, cells: list[Cell]) -> list[str]:
     """The paragraph above a table of kind `comparison`; its numbers are changes of perplexity, so less is better."""
     labels = [family["label"] for family in families(definition, definition.entry("tables", item))]
-    said, free, complete = [], [], True
-    for heading, found in blocks(cells):
-        cases, first, missing, unmeasured = cases_of(found)
-        said.append(f"{heading}: {of_task(cases, first, missing, unmeasured, len(labels))}")
-        free.append({case.label for case in cases if case.is_free})
-        complete = complete and any(case.is_judged for case in cases)
-    if not said:
+    tasks = {heading: task_of(found) for heading, found in blocks(cells)}
+    if not tasks:
         return ["Nothing of this comparison is part of this scale."]
-    if complete and len(said) > 1:
+    said = [f"{heading}: {of_task(task, len(labels))}" for heading, task in tasks.items()]
+    free = [{case.label for case in task.cases if case.is_free} for task in tasks.values()]
+    if len(tasks) > 1 and all(any(case.is_judged for case in task.cases) for task in tasks.values()):
         everywhere = [label for label in labels if all(label in found for found in free)]
-        said.append(
-            f"In all {len(said)} tasks: {listed(everywhere)} gained on rare tokens without a loss on frequent ones."
-            if everywhere
-            else f"No method gained on rare tokens without a loss on frequent ones in all {len(said)} tasks."
-        )
+        number, gained = f"all {len(tasks)} tasks", "gained on rare tokens without a loss on frequent ones"
+        if everywhere:
+            said.append(f"In {number}: {listed(everywhere)} {gained}.")
+        else:
+            which = "method" if all(task.is_finished for task in tasks.values()) else "method that is finished"
+            said.append(f"No {which} {gained} in {number}.")
     return [*said, UNCORRECTED] if any(free) else said
 
 
-def cases_of(cells: list[Cell]) -> tuple[list[Case], str, list[str], list[str]]:
-    """The methods of a task with both changes; the label of the first one; of those not run; of those without a change.
-
-    A text may have no token of a group.
-    """
+def task_of(cells: list[Cell]) -> Task:
+    """What the cells of a task say."""
     rows: dict[str, dict[str, Cell]] = {}
     for cell in cells:
         rows.setdefault(cell.row.removesuffix(f" [{cell.reading}]"), {})[cell.column] = cell
     first = next(iter(rows))
     missing = [label for label, columns in rows.items() if columns[CHOSEN].value is None]
-    cases, unmeasured = [], []
+    words = caveat(rows[first][CHOSEN], PROVISIONAL, DIVERGED)
+    barred = f"{first} was not run" if first in missing else f"of {first}, {words}" if words else ""
+    cases, infinite, provisional, unmeasured = [], [], [], []
     for label, columns in rows.items():
         found = [columns[change_column(role, first)] for role in ROLES]
-        if label in (first, *missing):
+        if barred or label in (first, *missing):
             continue
-        if any(cell.value is None for cell in found):
+        if words := caveat(columns[CHOSEN], PROVISIONAL):
+            provisional.append(f"{label} ({words.removeprefix(PROVISIONAL).strip(': ')})")
+        elif any(cell.value is None for cell in found):
             unmeasured.append(label)
         else:
-            cases.append(Case(label, *(_change(cell) for cell in found)))
-    return cases, first, missing, unmeasured
+            changes = [_change(cell) for cell in found]
+            if caveat(columns[CHOSEN], DIVERGED) or not all(change.is_finite for change in changes):
+                infinite.append(label)
+            else:
+                cases.append(Case(label, *changes))
+    return Task(first, barred, cases, infinite, provisional, missing, unmeasured)
 
 
-def of_task(cases: list[Case], first: str, missing: list[str], unmeasured: list[str], methods: int) -> str:
-    """What is said of one task."""
-    if not cases:
-        why = f"nothing but {first} was run"
-        if first in missing:
-            why = f"{first} was not run"
-        elif unmeasured:
+def caveat(cell: Cell, *kinds: str) -> str:
+    """What must be said of a choice, of some kinds; an empty string for nothing."""
+    return next((remark for remark in cell.remarks if remark.startswith(kinds)), "")
+
+
+def of_task(task: Task, methods: int) -> str:
+    """What is said of one task with so many methods."""
+    if not (task.cases or task.infinite):
+        why = task.barred or f"nothing but {task.first} was run"
+        if task.provisional:
+            why = f"no choice but that of {task.first} is final"
+        elif task.unmeasured:
             why = "frequent or rare tokens were not measured"
         return f"{why}, so that nothing can be said."
+    judged = [case for case in task.cases if case.is_judged]
+    single = [case for case in task.cases if not case.is_judged]
     words = []
-    judged = [case for case in cases if case.is_judged]
-    single = [case for case in cases if not case.is_judged]
     if judged:
-        words.append(of_judged(judged, first))
+        words.append(("" if task.is_finished else "of what is finished, ") + of_judged(judged, task.first))
     if single:
         who = "all" if not judged else listed([case.label for case in single])
         words.append(f"one seed of {who}: inconclusive, nothing is recommended.")
-    if missing:
-        words.append(f"{len(missing)} of {methods} methods {'was' if len(missing) == 1 else 'were'} not run.")
+    if task.infinite:
+        words.append(f"of infinite perplexity in some seed, and not to be used: {listed(task.infinite)}.")
+    if task.provisional:
+        words.append(f"not judged, since {PROVISIONAL}: {listed(task.provisional)}.")
+    if task.missing:
+        number = len(task.missing)
+        words.append(f"{number} of {methods} methods {'was' if number == 1 else 'were'} not run.")
     return " ".join(word[0].upper() + word[1:] if k else word for k, word in enumerate(words))
 
 

@@ -13,6 +13,8 @@ BETTER = {"fitted_perplexity": "down", "bleu": "up", "uniq": "up", "isotropy": "
 # The columns of changes, and what they are changes of.
 ROLES = ("frequent", "rare")
 CHOSEN, MEMORY = "chosen", "GiB"
+# Whether a model's temperature is at an end of where it was looked for; runs that were recorded earlier do not say it.
+AT_BOUND = {"metric": "temperature_at_bound", "split": "valid@best"}
 
 
 def comparison_cells(definition: Definition, item: str, results: Results, published: Path) -> list[Cell]:
@@ -26,8 +28,12 @@ def comparison_cells(definition: Definition, item: str, results: Results, publis
         found = [one for one in found if one is not None]
         made = [cell for one in found for cell in _row(definition, results, entry, experiment, one, found[0])]
         heading = f"{task[0].upper()}{task[1:]}"
-        cells += [replace(cell, row=f"{cell.row} [{task}]", block=heading, reading=task) for cell in made]
-    return mark_best(cells)
+        made = [replace(cell, row=f"{cell.row} [{task}]", block=heading, reading=task) for cell in made]
+        unfinished = {f"{one.label} [{task}]" for one in found if one.is_provisional}
+        # A mean over other seeds, or of another candidate tomorrow, is not the best of anything.
+        best = iter(mark_best([cell for cell in made if cell.row not in unfinished]))
+        cells += [cell if cell.row in unfinished else next(best) for cell in made]
+    return cells
 
 
 def change_column(role: str, first: str) -> str:
@@ -47,7 +53,7 @@ def _row(
     if one.method is None:
         names = [*columns, *(change_column(role, first.label) for role in ROLES), time_column(first.label), MEMORY]
         return [Cell(one.label, name, note=NOT_RUN) for name in (CHOSEN, *names)]
-    cells = [_chosen_cell(one)]
+    cells = [_chosen_cell(one, measured(results, one.method, AT_BOUND, ""))]
     expected = len(one.method.seeds)
     values = {}
     for name, how in columns.items():
@@ -66,14 +72,19 @@ def _row(
     return [*cells, _mean_cell(one.label, MEMORY, memory, ".2f")]
 
 
-def _chosen_cell(one: Chosen) -> Cell:
-    seeds = f"{len(one.seeds)} seed{'s' if len(one.seeds) != 1 else ''}" if one.seeds else "different seeds"
+def _chosen_cell(one: Chosen, at_bound: dict[int, float]) -> Cell:
+    where = f"on {len(one.seeds)} seed{'s' if len(one.seeds) != 1 else ''}" if one.seeds else "which share no seed"
     note = (
-        f"of {one.finished} of {one.tried} candidates, on {seeds}: the least perplexity of the validation text, "
+        f"of {one.finished} of {one.tried} candidates, {where}: the least perplexity of the validation text, "
         f"{one.criterion:.4g}"
     )
-    unfinished = f"{one.finished} of {one.tried} candidates" if one.finished < one.tried else ""
-    return Cell(one.label, CHOSEN, value=one.words, note=note, remarks=(unfinished,) if unfinished else ())
+    if not one.seeds:
+        note = f"of {one.finished} of {one.tried} candidates, {where}: the first"
+    remarks = list(one.caveats)
+    if number := sum(value > 0 for value in at_bound.values()):
+        seeds = f"{number} of {len(one.method.seeds)} seeds"
+        remarks.append(f"in {seeds} the temperature is at the end of where it was looked for, and may not be the best")
+    return Cell(one.label, CHOSEN, value=one.words, note="; ".join([note, *remarks]), remarks=tuple(remarks))
 
 
 def _mean_cell(
@@ -100,7 +111,10 @@ def _change_cell(row: str, column: str, found: Change | None) -> Cell:
     if found is None:
         return Cell(row, column, format="+.2f")
     interval = None if found.lower is None else (found.lower, found.upper)
-    note = "one seed: no interval" if interval is None else f"95% interval {interval[0]:.6g} to {interval[1]:.6g}"
+    if interval:
+        note = f"95% interval {interval[0]:.6g} to {interval[1]:.6g}"
+    else:
+        note = "one seed: no interval" if found.is_finite else "not finite in every seed"
     return Cell(row, column, value=found.mean, seeds=found.seeds, note=note, format="+.2f", interval=interval)
 
 

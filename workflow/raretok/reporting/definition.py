@@ -1,8 +1,8 @@
 """What a report job is told about a paper: its tables, figures, methods and scale, as one JSON string.
 
-`runs.py` resolves the config and writes the string, so that reporting reads results and nothing else. An
-item's definition is the paper's with one table or figure, and only the methods that it shows. Keys keep the
-order of the config file, because columns and rows are shown in it.
+`raretok/reports.py` writes the string, so that reporting reads results and nothing else. An item's definition is the
+paper's with one table or figure, and only the methods that it shows. Keys keep the order of the config file, because
+columns and rows are shown in it.
 """
 
 import json
@@ -146,7 +146,7 @@ class Definition:
 
 
 def parse_definition(text: str) -> Definition:
-    """Read the JSON string of `runs.py`; raises UserError where it is not one."""
+    """Read the JSON string of `reports.py`; raises UserError where it is not one."""
     try:
         raw = json.loads(text)
         methods = {
@@ -176,5 +176,5 @@ def parse_definition(text: str) -> Definition:
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(
-            f"The definition given to a report is not one that raretok/runs.py writes: {error!r}."
+            f"The definition given to a report is not one that raretok/reports.py writes: {error!r}."
         ) from None

@@ -13,7 +13,7 @@ from raretok.reporting.figures.style import caption, house_style, save
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     parser.add_argument("--item", required=True, help="the figure, such as figure3")
-    parser.add_argument("--definition", required=True, help="the item's JSON, as runs.py writes it")
+    parser.add_argument("--definition", required=True, help="the item's JSON, as reports.py writes it")
     parser.add_argument("--results", type=Path, required=True, help="folder of the scale, with runs/")
     parser.add_argument("--output-stem", type=Path, required=True, help="path of the outputs without .svg, .png, .pdf")
 

@@ -143,14 +143,16 @@ def _over_experiments(definition: Definition, entry: dict, results: Results) -> 
 def _sides(
     definition: Definition, results: Results, entry: dict, named: dict[str, str]
 ) -> dict[str, dict[str, Method | None]]:
-    """By label, the method in each of the experiments; None where it has none, or no candidate was measured."""
+    """By label, the method in each of the experiments; None where it has none, or the choice is not final."""
     if "candidates" not in entry:
         methods = map(definition.method, entry["methods"])
         return {one.label: {title: one.within(name) for title, name in named.items()} for one in methods}
     sides = {}
     for family in entry["candidates"].values():
         chosen = {title: choose(definition, results, family, name) for title, name in named.items()}
-        sides[family["label"]] = {title: one and one.method for title, one in chosen.items()}
+        sides[family["label"]] = {
+            title: one.method if one and not one.is_provisional else None for title, one in chosen.items()
+        }
     return sides
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from raretok.files import read_json
+from raretok.grids import has_candidates
 from raretok.reporting.corpus_names import corpus_title
 from raretok.reporting.definition import Definition
 
@@ -38,7 +39,12 @@ class PairedTest:
 
 
 def paired_tests(definition: Definition, results: Path) -> list[PairedTest]:
-    """All paired tests of a paper's experiments below a scale's results, in the order of the config."""
+    """All paired tests of a paper's experiments below a scale's results, in the order of the config.
+
+    None of a paper whose methods are candidates: the first of them need not be the one that stands for its method.
+    """
+    if has_candidates(vars(definition)):
+        return []
     return [
         test
         for experiment in definition.settings

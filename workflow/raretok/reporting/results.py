@@ -30,6 +30,9 @@ KEY = ["experiment", "method", "metric", "group", "split"]
 # Metrics of the temperature with the lowest perplexity mean nothing where that perplexity is infinite.
 NEEDS_FINITE = {"best_temperature": "best_perplexity"}
 
+# Perplexities of a model that diverged: where there were tokens, no number is as bad as infinity.
+WORST = {"fitted_perplexity": math.inf}
+
 # Columns of table 3 of stop_jostling: (part of the measurement's JSON, its key)
 GPT2_COLUMNS = {
     "margin_init": ("random_init", "margin"),
@@ -137,10 +140,16 @@ def read_results(folder: Path | str) -> Results:
 
 
 def index_results(folder: Path, metrics: pd.DataFrame) -> Results:
-    """The results in `folder`, whose numbers are `metrics` (COLUMNS; `seed` whole, `value` a float)."""
+    """The results in `folder`, whose numbers are `metrics` (COLUMNS; `seed` whole, `value` a float).
+
+    A NaN is what was not measured, but for metrics of `WORST`.
+    """
     values = defaultdict(dict)
     keys = zip(*(metrics[name] for name in KEY), strict=True)
-    for key, seed, value in zip(keys, metrics["seed"], metrics["value"], strict=True):
+    for key, seed, value, n in zip(keys, *(metrics[name] for name in ("seed", "value", "n")), strict=True):
+        metric = key[KEY.index("metric")]
+        if metric in WORST and math.isnan(value) and int(n):
+            value = WORST[metric]
         if not math.isnan(value):
             values[key][seed] = value
     return Results(folder, metrics, dict(values))

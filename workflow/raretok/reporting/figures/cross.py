@@ -30,11 +30,12 @@ def figure1(definition: Definition, item: str, results: Results) -> Drawn:
     numbers = set()
     for axes, (task, experiment) in zip(panels, tasks.items(), strict=True):
         found = points(definition, results, entry, experiment)
-        shown = [point for point in found if point.frequent and point.rare]
+        shown = [point for point in found if point.is_drawn]
         numbers |= {change.seeds for point in shown for change in (point.frequent, point.rare)}
         axes.set_title(f"{task[0].upper()}{task[1:]}", loc="left", fontweight="bold")
         if shown:
-            draw_points(axes, shown, [point.label for point in found if point not in shown])
+            draw_points(axes, shown)
+            write_missing(axes, found)
         else:
             not_run(axes, f"{first} and a method to hold against it")
     seeds = max(numbers, default=0)
@@ -49,7 +50,7 @@ def figure1(definition: Definition, item: str, results: Results) -> Drawn:
     return figure, text
 
 
-def draw_points(axes: Axes, shown: list[Point], missing: list[str]) -> None:
+def draw_points(axes: Axes, shown: list[Point]) -> None:
     """Points with their intervals, and their names in a column on the right, in the points' order, joined by lines."""
     for point in shown:
         loss, gain = point.frequent, point.rare
@@ -63,6 +64,7 @@ def draw_points(axes: Axes, shown: list[Point], missing: list[str]) -> None:
             markersize=6,
             elinewidth=1,
             capsize=2,
+            markerfacecolor="white" if point.is_provisional else look["color"],
             **look,
         )
     for scale in (axes.set_xscale, axes.set_yscale):
@@ -77,10 +79,20 @@ def draw_points(axes: Axes, shown: list[Point], missing: list[str]) -> None:
     axes.axvline(0, color="#555555", linewidth=1)
     write_names(axes, sorted(shown, key=lambda point: point.rare.mean))
     handles = [Line2D([], [], linestyle="none", **look) for look in (SINGLE, COMBINED)]
-    axes.legend(handles, ["one change", "combination"], loc="lower left", framealpha=0.9)
-    if missing:
-        text = f"not run: {len(missing)} of {len(shown) + len(missing)} methods"
-        axes.set_title(text, loc="right", fontsize=9, color="#555555")
+    names = ["one change", "combination"]
+    if any(point.is_provisional for point in shown):
+        handles.append(Line2D([], [], linestyle="none", markerfacecolor="white", **(SINGLE | {"color": "#555555"})))
+        names.append("provisional: runs are missing")
+    axes.legend(handles, names, loc="lower left", framealpha=0.9)
+
+
+def write_missing(axes: Axes, found: list[Point]) -> None:
+    """How many methods have no point, and why, at the panel's upper right."""
+    infinite = sum(point.is_infinite for point in found)
+    counts = {"infinite in some seed": infinite, "not run": sum(not point.is_drawn for point in found) - infinite}
+    said = [f"{words}: {number} of {len(found)} methods" for words, number in counts.items() if number]
+    if said:
+        axes.set_title("; ".join(said), loc="right", fontsize=9, color="#555555")
 
 
 def widen(axes: Axes) -> None:

@@ -1,19 +1,21 @@
 """The starts of the output bias held against each other, data set by data set: what claims of natural_bias count.
 
 The paper counts data sets; a scale can have fewer than its six, and the same share of them, rounded up, must hold. The
-slack of `at least k of n` is the k-th largest slack of the n, on the means over seeds. Where some data sets of the
-scale were not run, the effect is that of the others, the note names those without, and nothing is decided.
+slack of `at least k of n` is that of the data set with the k-th largest of the n means over seeds. Where some data sets
+of the scale were not run, the effect is that of the others, the note names those without, and nothing is decided.
+
+What is best of several is so by its mean over seeds, as the predicates have it: the best of each seed would be luck,
+and of equal starts none would be as good as the better of two others.
 """
 
 import math
+import statistics
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeVar
 
 from raretok.reporting import intervals, translated
 from raretok.reporting.corpus_names import corpus_title
 from raretok.reporting.definition import Method
-from raretok.reporting.jackknife import mean_of, shares
 from raretok.reporting.named.evidence import Evidence, Found, Partial
 from raretok.reporting.predicates import Missing, Truth, all_of, at_least, difference, greater
 from raretok.reporting.table_claims import common_seeds
@@ -75,29 +77,28 @@ def measured(here: Evidence, name: str, values: Callable[[Method], dict[int, flo
     return found
 
 
-@dataclass(frozen=True)
-class Margin:
-    """By how much the log-unigram start is above the better of the others, from values by seed; `spare` is added."""
-
-    unigram: dict[int, float]
-    others: tuple[dict[int, float], ...]
-    spare: float
-
-    @property
-    def seeds(self) -> list[int]:
-        """Those that all starts have; raises Missing where there is none."""
-        return common_seeds([self.unigram, *self.others])
-
-    def on(self, seeds: list[int]) -> float:
-        """Of the means over some seeds."""
-        return difference(mean_of(self.unigram, seeds) + self.spare, max(mean_of(of, seeds) for of in self.others))
+def margin(here: Evidence, values: Values, *, tolerant: bool = False) -> dict[int, float]:
+    """By how much the log-unigram start is above the better of the others, by seed; see `above_best`."""
+    unigram, zero, none = (values(here, name) for name in (UNIGRAM, ZERO, NONE))
+    return above_best(unigram, [zero, none], tolerant=tolerant)
 
 
-def margin(here: Evidence, values: Values, *, tolerant: bool = False) -> Margin:
-    """The margin in one data set; tolerant: with its standard error over seeds to spare, which one seed has none of."""
-    unigram, *others = (values(here, name) for name in (UNIGRAM, ZERO, NONE))
-    spare = standard_error(list(unigram.values())) or 0.0 if tolerant else 0.0
-    return Margin(unigram, tuple(others), spare)
+def above_best(ours: dict[int, float], others: list[dict[int, float]], *, tolerant: bool = False) -> dict[int, float]:
+    """By how much `ours` is above the one of `others` with the highest mean, by seed, of the seeds that all have.
+
+    tolerant: with the standard error of the mean difference, paired by seed, to spare, which one seed has none of. That
+    is no test of equality, for which the paper would have to say how much is as good (docs/statistics.md). Raises
+    Missing where no seed is shared.
+    """
+    seeds = common_seeds([ours, *others])
+    best = max(others, key=lambda of: statistics.fmean(of[seed] for seed in seeds))
+    spare = (standard_error([ours[seed] - best[seed] for seed in seeds]) or 0.0) if tolerant else 0.0
+    return {seed: difference(ours[seed] + spare, best[seed]) for seed in seeds}
+
+
+def mean(values: dict[int, float]) -> float:
+    """Over seeds."""
+    return statistics.fmean(values.values())
 
 
 def standard_error(values: list[float]) -> float | None:
@@ -105,49 +106,24 @@ def standard_error(values: list[float]) -> float | None:
     return intervals.standard_error(values) if len(values) > 1 else None
 
 
-@dataclass(frozen=True)
-class OnMeans:
-    """A claim about means over seeds: its truth on those over some of `seeds`. partial: of some of its data sets."""
-
-    seeds: list[int]
-    on: Callable[[list[int]], Truth]
-    note: str = ""
-    partial: bool = False
-
-    def found(self, note: str) -> Found:
-        """What a claim's function returns."""
-        truths = shares(self.seeds, self.on)
-        return Partial(truths) if self.partial else truths, None, note
-
-
-def jointly(*claims: OnMeans) -> OnMeans:
-    """All of them hold, of the seeds that all have; raises Missing where there is none."""
-    seeds = common_seeds([dict.fromkeys(claim.seeds) for claim in claims])
-    return OnMeans(
-        seeds, lambda some: all_of(claim.on(some) for claim in claims), partial=any(claim.partial for claim in claims)
-    )
-
-
-def most(evidence: Evidence, values: Values, *, tolerant: bool = False) -> OnMeans:
+def most(evidence: Evidence, values: Values, *, tolerant: bool = False) -> Found:
     """The log-unigram start is above both others on five of six data sets; tolerant: a tie counts."""
     names = data_sets(evidence)
     margins, without = each(evidence, names, lambda here: margin(here, values, tolerant=tolerant))
     needed = math.ceil(MOST * len(margins))
     judge = at_least if tolerant else greater
-    held = sum(judge(one.on(one.seeds), 0).holds for one in margins)
+    ordered = sorted(margins, key=mean, reverse=True)
+    truths = {seed: judge(ordered[needed - 1][seed], 0) for seed in common_seeds(margins)}
+    truths = Partial(truths) if without else truths
+    held = sum(judge(mean(one), 0).holds for one in margins)
     note = (
         f"of {len(margins)} data set{'s' * (len(margins) > 1)} of this scale {needed} must hold, on the means over "
         f"seeds {held} do{'es' * (held == 1)}{without}; slack: the difference in the one of rank {needed}"
-    ) + ("; a tie within one standard error of the mean (ours)" if tolerant else "")
-    return OnMeans(
-        common_seeds([dict.fromkeys(one.seeds) for one in margins]),
-        lambda some: judge(sorted((one.on(some) for one in margins), reverse=True)[needed - 1], 0),
-        note,
-        bool(without),
     )
+    return truths, None, note + ("; a tie within one standard error (ours)" if tolerant else "")
 
 
 def conjunction(parts: list[dict[int, Truth]], without: str = "") -> dict[int, Truth]:
     """All hold, by seed, of the seeds that all have; raises Missing where there is none. without: of `each`."""
     truths = {seed: all_of(part[seed] for part in parts) for seed in common_seeds(parts)}
-    return Partial(truths) if without else truths
+    return Partial(truths) if without or any(isinstance(part, Partial) for part in parts) else truths
