@@ -278,6 +278,6 @@ def _along_training(freeze: int, generator: np.random.Generator) -> dict[str, np
         "snapshots.cosine_rare_frequent": 0.02 + 0.4 * later * noise,
         "snapshots.inner_product": np.stack([0.1 + later, 0.1 + 1.5 * later, 0.05 + 3 * later], 1) * noise[:, None],
         "rare_alignment.steps": steps,
-        "rare_alignment.negative_share": np.where(since > 0, 0.97, 0.5),
+        "rare_alignment.negative_share": np.where(since > 0, 0.97, 0.5) * noise,
         "rare_alignment.mean": np.where(since > 0, -1.5, 0.1),
     }

@@ -140,7 +140,9 @@ def metrics_of(name: str, arrays: dict, generator: np.random.Generator):
         yield _row("align_similarity_skipped", group, "weights@best", 41)
     cosine = {"translator": 0.53, "freeze_translation": 0.02}.get(name, 0.2) + 0.001 * generator.normal()
     yield _row("mean_cosine", "total", "weights@best", cosine)
-    yield _row("separability", "pca", "weights@best", 0.6 if gated else 0.97)
+    # Seeds differ a little: those that agree to the bit decide nothing.
+    separable = (0.6 if gated else 0.97) + 0.001 * generator.spawn(1)[0].normal()
+    yield _row("separability", "pca", "weights@best", separable)
     yield _row("neighbours_other_language", "", "weights@best", 0.4 if gated else 0.0)
     for word in WORDS:
         rho = (0.02 if gated else 0.5) + 0.005 * generator.normal()
@@ -223,16 +225,16 @@ def _calibration(name: str, generator: np.random.Generator) -> dict[str, np.ndar
 def _distributions(name: str, generator: np.random.Generator) -> dict[str, np.ndarray]:
     steps = np.array([0, 1, 2, 4, 10, 20, 40, 100, 200, 400, 1000])
     noise = 1 + 0.01 * generator.normal(size=len(steps))
-    unigram = 2.6 * np.exp(-steps / 12) + 0.4 + 2.2 * (1 - np.exp(-steps / 300))
+    unigram = 2.6 * np.exp(-steps / 6) + 0.4 + 2.2 * (1 - np.exp(-steps / 300))
     found = {
         "divergence.steps": steps,
         "divergence.unigram": unigram * noise,
-        "divergence.uniform": (0.5 + 4 * (1 - np.exp(-steps / 30))) * noise + 1,
+        "divergence.uniform": (0.6 + 2 * (1 - np.exp(-steps / 80))) * noise,
         "divergence.empirical": (9 - 6 * (1 - np.exp(-steps / 150))) * noise,
     }
     if name in ("zero", "unigram", "c4"):
         steps = np.arange(0, STEPS + 1, 10)
-        grown = 1 - np.exp(-steps / 300)
+        grown = (1 - np.exp(-steps / 300)) * (1 + 0.02 * generator.spawn(1)[0].normal())
         start, norm = (2.4, 0.0) if name == "zero" else (0.0, 400.0)
         found |= {
             "output_bias.steps": steps,
@@ -250,6 +252,6 @@ def _after_freeze(freeze: int, generator: np.random.Generator) -> dict[str, np.n
         "snapshots.steps": steps,
         "snapshots.inner_product": np.stack([0.1 + later, 0.1 + 1.5 * later, 0.05 + 3 * later], 1) * noise[:, None],
         "rare_alignment.steps": steps,
-        "rare_alignment.negative_share": np.where(later > 0, 0.97, 0.5),
+        "rare_alignment.negative_share": np.where(later > 0, 0.97, 0.5) * noise,
         "rare_alignment.mean": np.where(later > 0, -1.5, 0.1),
     }

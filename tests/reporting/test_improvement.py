@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import fake_comparison as comparison
 import pandas as pd
@@ -53,9 +54,9 @@ def test_one_seed_has_a_difference_and_nothing_else():
     assert row == {"seeds": 1, "difference": "2"} | dict.fromkeys(COLUMNS[-7:], "")
 
 
-def test_infinite_values_have_no_interval_and_equal_ones_no_difference():
+def test_infinite_values_and_equal_differences_have_no_interval():
     found = numbers(compare([pair([math.inf, 1.0], [math.inf, 1.0])], "down"))
-    assert (found["difference"], found["lower"], found["probability"]) == (0, 0, 0.5)
+    assert (found["difference"], found["lower"], found["bootstrap_lower"], found["probability"]) == (0, None, None, 0.5)
     found = numbers(compare([pair([math.inf, 1.0], [2.0, 1.0])], "down"))
     assert (found["difference"], found["lower"], found["bootstrap_lower"]) == (-math.inf, None, None)
     assert found["probability"] == 0.625  # above: 2 and 1 under infinity; a tie: 1 and 1; below: 2 over 1
@@ -83,6 +84,22 @@ def test_several_data_sets_have_their_mean_besides(tmp_path):
     assert float(found[2]["upper"]) - 1.5 == pytest.approx(12.7062 / 2, abs=1e-3)
 
 
+def test_methods_are_called_what_the_item_calls_them(tmp_path):
+    """In a table, and in a figure of several experiments; a further reading keeps its bracket."""
+    labels = {"base": "Baseline (2017)", "other": "Other [alg1]"}
+    published = write_published(tmp_path, {})
+    definition = definition_of(METHODS, labels=labels)
+    column = {"metric": "score", "split": "test@best", "of": {"e1": ""}}
+    figure = {"title": "t", "methods": list(METHODS), "labels": labels, "experiments": "all", "columns": {"S": column}}
+    definition = replace(definition, figures={"figure1": figure})
+    results = results_of(tmp_path, {"base": [1.0, 2.0], "other": [4.0, 4.5]})
+    found = improvements(definition, results, published)
+    named = [(row["item"], row["row"], row["against"], row["column"]) for row in found]
+    assert named == [
+        (item, "Other [alg1]", "Baseline (2017)", how) for item, how in (("table1", "Score"), ("figure1", "S"))
+    ]
+
+
 def test_of_one_data_set_alone_there_is_no_mean(tmp_path):
     published = write_published(tmp_path, {})
     definition = definition_of(METHODS, experiments={"first": "e1", "second": "e2"})
@@ -97,7 +114,10 @@ def test_figures_that_name_columns_are_compared_over_their_data_sets(bias):
     rows = rows[rows["item"] != "scores"]  # our own table, of one data set
     assert set(rows["item"]) == {"figure2", "figure3", "figure9"}
     assert set(rows["column"]) == {"BLEU", "ALC (BLEU)", "chrF"}
-    assert "wmt14_de-en" not in set(rows["group"])
+    assert set(rows["row"]) | set(rows["against"]) == {"No bias", "Zero bias", "Log-unigram bias"}
+    assert {"Multi30k De-En in place of IWSLT14 De-En", "IWSLT14 En-De", ALL} < set(rows["group"])
+    assert len(set(rows["group"])) == 7
+    assert not any("WMT14" in group for group in rows["group"])
     assert (rows["better"] == "up").all()
     whole = rows[rows["group"] == ALL].set_index(["column", "row"])
     assert len(whole) == 6

@@ -19,6 +19,7 @@ from raretok.reporting.hyperparameter_table import number_of, same, value_of
 from raretok.reporting.named.shared import rare_first, rises, separations
 from raretok.reporting.record import kept_arrays, record
 from raretok.reporting.results import read_results
+from raretok.reporting.table_claims import has_seeds
 from raretok.reporting.table_text import shortened
 
 DEFINITIONS = {paper: definition_of(paper) for paper in PAPERS}
@@ -289,9 +290,19 @@ def test_panels_name_the_steps_of_this_run(language):
     assert "0.01 for 0.03" in drawn["agg", "figure5"]
 
 
+COUNTED = (
+    *("agg.f1.rare_first", "agg.f5.rare_joint", "agg.f5.nonrare_tradeoff", "agg.t14.cross_lingual"),
+    *("agps.f1.low_first", "agps.t10_12.related"),
+)
+
+
 def test_verdicts_on_language_models(verdicts):
-    named = [row for row in verdicts.values() if row["kind"] == "figure"]
-    assert {row["id"]: row["alone"] for row in named} == {row["id"]: "reproduced" for row in named}
+    named = {row["id"]: row for row in verdicts.values() if row["kind"] == "figure"}
+    # Counts of checkpoints and neighbours, and ranks of five alphas, are the same in both seeds, which decides nothing.
+    counted = {name: named.pop(name) for name in COUNTED}
+    assert {(row["alone"], float(row["effect"]) >= 0) for row in counted.values()} == {("inconclusive", True)}
+    assert all("no spread over seeds" in row["note"] for row in counted.values())
+    assert {name: row["alone"] for name, row in named.items()} == dict.fromkeys(named, "reproduced")
     tables = [row for row in verdicts.values() if row["kind"] == "table"]
     # Noise of the made-up seeds decides the tightest ones alone.
     missing = {row["id"] for row in tables if row["alone"] == "not run"}
@@ -305,6 +316,10 @@ def test_a_claim_on_the_data_alone_has_no_seeds(verdicts):
     row = verdicts["agg.t3.human_sum"]
     assert (row["alone"], row["seeds"], row["effect"]) == ("not reproduced", 0, "-630")
     assert "of the data" in row["note"]
+    # Run or not, it is none of those that are corrected for.
+    definition = parse_definition(json.dumps(DEFINITIONS["agg"]))
+    assert not has_seeds(row["predicate"], definition)
+    assert has_seeds(verdicts["agg.t3.rare_ppl"]["predicate"], definition)
 
 
 def test_generated_texts_are_judged_on_our_examples_and_their_mean_is_said(verdicts):
@@ -382,14 +397,14 @@ def test_figure5_has_rare_non_rare_and_all_tokens(language):
 
 def test_the_tradeoff_is_judged_on_all_tokens_and_said_of_non_rare_ones(language, verdicts, tmp_path):
     name = "agg.f5.nonrare_tradeoff"
-    assert verdicts[name]["alone"] == "reproduced"
+    assert verdicts[name]["effect"] == "1"
     assert "of the non-rare tokens it holds for 2 of 2 seeds" in verdicts[name]["note"]
     rows = language.results.metrics.copy()
     rows.loc[(rows["metric"] == "uniq") & (rows["group"] == "nonrare"), "value"] = 5.0
     rows.to_csv(tmp_path / "metrics.csv", index=False)
     definition = parse_definition(json.dumps(DEFINITIONS["agg"]))
     found = {row["id"]: row for row in judge_paper(definition, read_results(tmp_path), PUBLISHED)}
-    assert found[name]["alone"] == "reproduced"
+    assert found[name]["effect"] == "1"
     assert "it holds for 0 of 2 seeds" in found[name]["note"]
 
 

@@ -122,7 +122,7 @@ def test_claims_on_numbers_turn_over_alone(bias, tmp_path, change, claims):
         ("zero", "divergence.unigram", lambda values: values + 9, {"f1.unigram_early"}),
         ("zero", "divergence.unigram", lambda values: np.linspace(1.0, 0.1, len(values)), {"f1.unigram_early"}),
         # The least is at update 60 of 1,000, where 40 is the latest.
-        ("zero", "divergence.steps", lambda steps: steps * 1.5, {"f1.unigram_early"}),
+        ("zero", "divergence.steps", lambda steps: steps * 3, {"f1.unigram_early"}),
         # Lower in the first fifth, much higher after it.
         (
             "unigram",

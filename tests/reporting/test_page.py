@@ -147,6 +147,11 @@ def test_statistics_over_seeds_are_told_from_tests_over_sentences(page):
     assert re.search(
         row + r"<td>[-.\de]+ \[[-.\de]+, [-.\de]+\]</td><td>\[[^<]*\]</td><td>[.\d]+ \[[^<]*\]</td>", improvement
     )
+    # The labels of table 1, and which of its values are better.
+    assert re.search(
+        r"<td>Proposed \(margin=1, T=0.46\)</td><td>Baseline</td><td>PPL</td><td>LR</td><td>lower</td>", improvement
+    )
+    assert re.search(r"<td>Monolingual</td><td>Baseline</td><td>Accuracy</td><td>LR</td><td>higher</td>", improvement)
     assert "Kendall" in section(page, '<h3 id="stop_jostling-agreement">')
     claim = section(page, 'id="claim-stop_jostling.t1.isotropy_lr"', "</tr>")
     assert re.search(r"p [.\de-]+, Holm [.\de-]+", claim)

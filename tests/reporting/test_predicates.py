@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raretok.errors import UserError
-from raretok.reporting.predicates import MAX_CHARACTERS, Missing, Truth, evaluate
+from raretok.reporting.predicates import MAX_CHARACTERS, Truth, Undefined, evaluate, greater
 from raretok.reporting.results import printed_numbers, read_published
 
 TABLE_CLAIMS = [
@@ -33,7 +33,7 @@ def test_truth_on_printed_numbers(claim):
         assert truth.holds == (truth.slack > 0)
 
 
-NUMBERS = {"a": 2.0, "b": 5.0, "inf": math.inf}
+NUMBERS = {"a": 2.0, "b": 5.0, "inf": math.inf, "nan": math.nan}
 
 
 def look_up(table, row, column, group=""):
@@ -112,10 +112,27 @@ def test_refused(predicate):
         evaluate(predicate, look_up)
 
 
-@pytest.mark.parametrize("predicate", ["1 / (1 - 1) < 1", "v('t','inf','c') - v('t','inf','c') < 1"])
+@pytest.mark.parametrize(
+    "predicate",
+    [
+        "1 / (1 - 1) < 1",
+        "v('t','inf','c') - v('t','inf','c') < 1",
+        "v('t','inf','c') / v('t','inf','c') < 1",
+        # A NaN that `max` or `min` would drop where it stands second.
+        "max(1, v('t','inf','c') - v('t','inf','c')) < 2",
+        "min(1, v('t','inf','c') * 0) < 2",
+        "max(1, v('t','nan','c')) < 2",
+        "sum((v('t','inf','c'), -v('t','inf','c'))) < 2",
+    ],
+)
 def test_no_number(predicate):
-    with pytest.raises(Missing):
+    with pytest.raises(Undefined):
         evaluate(predicate, look_up)
+
+
+def test_named_claims_know_no_nan_either():
+    with pytest.raises(Undefined):
+        greater(math.nan, 1)
 
 
 @pytest.mark.parametrize(

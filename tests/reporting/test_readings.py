@@ -127,10 +127,13 @@ def test_no_difference_is_bounded(tmp_path):
 
 
 def test_the_same_in_every_seed(tmp_path):
-    _, text = said(tmp_path, BY_METHOD, {"plain": [0.3, 0.6], "skip": [0.3, 0.6], "listing": [0.31, 0.61]})
+    cells, text = said(tmp_path, BY_METHOD, {"plain": [0.3, 0.6], "skip": [0.3, 0.6], "listing": [0.31, 0.61]})
     assert "skip against matrix (Accuracy of LR): the same number in all of 2 seeds." in text
-    # A difference that is always the same, too, differs.
-    assert "listing against matrix (Accuracy of LR): the readings differ, +0.0100" in text
+    # Without spread a difference is none: a third seed could be anywhere.
+    alike = "the same difference in all of 2 seeds, inconclusive, +0.0100."
+    assert f"listing against matrix (Accuracy of LR): {alike}" in text
+    assert cell_of(cells, "listing - matrix").note == "the same difference in every seed: no interval"
+    assert cell_of(cells, "listing - matrix").interval is None
 
 
 def test_one_seed_and_none(tmp_path):
@@ -193,7 +196,7 @@ def test_how_many_seeds_reach_a_number(tmp_path):
 
 def test_several_methods_in_one_table(tmp_path):
     entry = BY_METHOD | {"methods": list(METHODS), "readings": ["matrix", "skip", "listing"]}
-    values = {"plain": [0.30, 0.60], "skip": [0.31, 0.61], "other": [0.3], "other_skip": [0.4]}
+    values = {"plain": [0.30, 0.60], "skip": [0.31, 0.61001], "other": [0.3], "other_skip": [0.4]}
     cells, text = said(tmp_path, entry, values)
     differ = r"the readings differ for Proposed \(margin=1\) \+0.0100 \(95% interval"
     assert re.search(differ + r"[^)]*\); one seed, inconclusive for Other \+0.1000\.", text)

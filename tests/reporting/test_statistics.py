@@ -35,7 +35,12 @@ def test_what_cannot_be_tested_has_no_p():
     assert two_sided_p([1.0]) is None
     assert two_sided_p([0.0, 0.0, 0.0]) is None
     assert two_sided_p([math.inf, 1.0]) is None
-    assert two_sided_p([2.0, 2.0]) == 0
+    assert two_sided_p([math.inf, math.inf]) is None
+    assert two_sided_p([2.0, 2.0]) is None
+    # The same but for rounding: no spread either, where a p of next to 0 would come out.
+    assert two_sided_p([0.3, 0.1 + 0.2, 0.3]) is None
+    assert t_interval([0.3, 0.1 + 0.2, 0.3])[1:] == bootstrap_interval([0.3, 0.1 + 0.2, 0.3])[1:] == (None, None)
+    assert two_sided_p([2.0, 2.000001]) < 1e-6
 
 
 @pytest.mark.parametrize(

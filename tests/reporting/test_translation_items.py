@@ -180,9 +180,20 @@ OF_TRANSLATION = {
 }
 
 
+# What counts neighbours or checkpoints is the same in both seeds, which decides nothing.
+COUNTED = ("agg.t14.cross_lingual", "agps.t10_12.related", "agps.f1.low_first")
+
+
+def fails(row):
+    """Whether a claim is not reproduced; whether it would be, of one that counts."""
+    return float(row["effect"]) < 0 if row["id"] in COUNTED else row["alone"] == "not reproduced"
+
+
 def test_verdicts_on_translation(verdicts):
     found = {name: row["alone"] for name, row in verdicts.items() if row["alone"] != "not run"}
-    assert found == dict.fromkeys(OF_TRANSLATION, "reproduced")
+    assert found == dict.fromkeys(OF_TRANSLATION, "reproduced") | dict.fromkeys(COUNTED, "inconclusive")
+    assert all("no spread over seeds" in verdicts[name]["note"] for name in COUNTED)
+    assert all(float(verdicts[name]["effect"]) >= 0 for name in COUNTED)
     assert not any("on the language model" in row["note"] for row in verdicts.values())
     note = verdicts["agg.t7.gain_base"]["note"]
     assert "against our own baseline; AGG is above it in 2 of 2 seeds" in note
@@ -248,8 +259,8 @@ def test_claims_turn_over(translation, tmp_path, swap, claims):
         place = tmp_path / "runs" / experiment / names.get(name, name)
         place.mkdir(parents=True, exist_ok=True)
         (place / seed).symlink_to(path)
-    found = {name: row["alone"] for name, row in judged(translation, read_results(tmp_path)).items()}
-    assert {claim: found[claim] for claim in claims} == dict.fromkeys(claims, "not reproduced")
+    found = judged(translation, read_results(tmp_path))
+    assert {claim: fails(found[claim]) for claim in claims} == dict.fromkeys(claims, True)
 
 
 def with_arrays(translation, folder, method, change):
@@ -291,14 +302,14 @@ def test_each_part_of_a_claim_counts(translation, tmp_path, method, change, clai
     results = with_arrays(translation, tmp_path, method, change)
     paper = claim.partition(".")[0]
     found = judged(translation, results, {paper: translation.definitions[paper]})
-    assert found[claim]["alone"] == "not reproduced"
+    assert fails(found[claim])
 
 
 def test_a_correlation_of_a_fifth_is_not_close_to_none(translation):
     values = dict(translation.results.values)
     for key in values:
         if key[1:3] == ("agps_translation", "cosine_rank_correlation"):
-            values[key] = dict.fromkeys(values[key], 0.2)
+            values[key] = {seed: 0.2 + 0.001 * seed for seed in values[key]}
     found = judged(translation, replace(translation.results, values=values), {"agps": translation.definitions["agps"]})
     assert found["agps.f5_7.bias"]["alone"] == "not reproduced"
 

@@ -15,7 +15,7 @@ from raretok.reporting.definition import Definition, parse_definition
 from raretok.reporting.predicates import Missing
 from raretok.reporting.results import Printed, Results, printed_numbers, read_published, read_results
 from raretok.reporting.rows import csv_number, write_rows
-from raretok.reporting.table_claims import of_this_scale, printed_truth, truths_of_means
+from raretok.reporting.table_claims import of_this_scale, printed_truth, truth_of_means
 from raretok.reporting.table_kinds import measured_at, places_of
 from raretok.reporting.variation import cv_star
 
@@ -109,13 +109,12 @@ def _of_claims(
     agree, seeds = [], []
     for predicate in predicates:
         try:
-            truths, seeded = truths_of_means(predicate, definition, results)
+            ours, number = truth_of_means(predicate, definition, results)
         except Missing:
             continue
-        ours = statistics.fmean(truth.slack for truth in truths.values())
         theirs = printed_truth(of_this_scale(predicate, definition), printed).slack
-        agree.append(order(ours, 0) == order(theirs, 0))
-        seeds += [len(truths)] if seeded else []
+        agree.append(order(ours.slack, 0) == order(theirs, 0))
+        seeds += [number] if number else []
     if not agree:
         return []
     return [

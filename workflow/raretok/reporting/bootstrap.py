@@ -5,13 +5,12 @@ are percentiles, from a generator of their own that every interval seeds anew, s
 Of as few seeds as there are, they are too narrow (docs/statistics.md); the t interval beside them is not.
 """
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 from scipy import stats
 
-from raretok.reporting.intervals import Interval
+from raretok.reporting.intervals import Interval, has_spread
 
 RESAMPLES = 4999
 SEED = 1
@@ -20,10 +19,10 @@ SEED = 1
 def bootstrap_interval(values: Sequence[float], level: float = 0.95) -> Interval:
     """Mean of `values` (one per seed) with the percentile interval of means of resampled seeds.
 
-    No bounds for a single value, nor where one is infinite.
+    No bounds where they have no spread, as of a t interval.
     """
     mean = float(np.mean(values))
-    if len(values) < 2 or not math.isfinite(mean):
+    if not has_spread(values):
         return Interval(mean, None, None)
     return Interval(mean, *_bounds([values], np.mean, level))
 

@@ -1,15 +1,17 @@
 """A verdict on every claim of a paper.
 
 A claim's effect is its slack (predicates.py) with its 95% t interval over seeds, each seed against itself: methods of
-one seed saw the same batches. Of claims about tables it is the slack on the means (`truths_of_means`), of others the
-mean slack. The interval says how far another seed would move the result, not how far another validation text would.
+one seed saw the same batches. Of claims about numbers it is the slack on their means (jackknife.py), of claims about
+what is seen in one run (a curve, a plane) the mean slack. The interval says how far another seed would move the result,
+not how far another validation text would.
 
 `alone` is the verdict that the interval gives a claim by itself. Of the many claims of one paper some would hold
 by chance, so `verdict` is what stands after Holm's correction for all its claims that training seeds can decide.
-Proofs, and numbers of the data or of fixed weights, have no p value, and stay.
+Proofs, and numbers of the data or of fixed weights, have no p value, and stay. Seeds without spread decide nothing.
 """
 
 import argparse
+import math
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,17 +20,28 @@ from raretok.reporting.arguments import add_report_arguments
 from raretok.reporting.definition import Definition, parse_definition
 from raretok.reporting.intervals import t_interval
 from raretok.reporting.named import agg, agps, natural_bias, stop_jostling
-from raretok.reporting.named.evidence import Cases, Evidence, Partial
-from raretok.reporting.predicates import Missing, Truth
+from raretok.reporting.named.evidence import Evidence, Partial
+from raretok.reporting.predicates import Missing, Truth, Undefined
 from raretok.reporting.results import Results, printed_numbers, read_published, read_results
 from raretok.reporting.rows import csv_number, write_rows
 from raretok.reporting.significance import LEVEL, holm, two_sided_p
-from raretok.reporting.table_claims import left_out_groups, of_this_scale, printed_truth, truths_of_means
+from raretok.reporting.table_claims import (
+    expected_seeds,
+    has_seeds,
+    left_out_groups,
+    of_this_scale,
+    printed_truth,
+    truths_of_means,
+)
 
 CLAIMS = agg.CLAIMS | agps.CLAIMS | natural_bias.CLAIMS | stop_jostling.CLAIMS
+FIXED = natural_bias.FIXED | stop_jostling.FIXED
 BESIDE = agg.BESIDE | agps.BESIDE
 # What is said of a verdict that does not stand after the correction: the verdict, how many claims it is for.
 ALONE = "alone it would be {}, but not after Holm's correction for the {} claims of the paper that seeds can decide"
+# Why several seeds decide nothing.
+NO_SPREAD = "no spread over seeds: nothing to test against"
+INFINITE = "infinite in some seeds: no interval"
 COLUMNS = [
     "paper",
     "id",
@@ -70,6 +83,7 @@ def judge_paper(definition: Definition, results: Results, published: Path) -> li
     claims = read_published(published, "claims", definition.paper)
     evidence = Evidence(definition, results, printed, dict(zip(claims["id"], claims["predicate"], strict=True)))
     found = [(judge_table if claim.kind == "table" else judge_named)(claim, evidence) for claim in claims.itertuples()]
+    family = sum(is_testable(claim, definition) for claim in claims.itertuples())
     scale = "" if definition.comparable else definition.scale_note()
     return [
         {
@@ -89,8 +103,13 @@ def judge_paper(definition: Definition, results: Results, published: Path) -> li
             "p_holm": csv_number(finding.p_holm),
             "alone": alone.verdict,
         }
-        for claim, alone, finding in zip(claims.itertuples(), found, corrected(found), strict=True)
+        for claim, alone, finding in zip(claims.itertuples(), found, corrected(found, family), strict=True)
     ]
+
+
+def is_testable(claim, definition: Definition) -> bool:
+    """Whether training seeds can decide a claim, run or not, as they cannot decide proofs and numbers of the data."""
+    return has_seeds(claim.predicate, definition) if claim.kind == "table" else claim.id not in FIXED
 
 
 @dataclass(frozen=True)
@@ -98,7 +117,6 @@ class Finding:
     """What was found about a claim. `published`: the slack on the printed numbers, where they decide it.
 
     p, p_holm: of a t test over seeds, by itself and after the correction for the paper's claims; None for no test.
-    testable: whether more training seeds could bring one, as they cannot for proofs and fixed weights.
     """
 
     verdict: str
@@ -110,16 +128,14 @@ class Finding:
     note: str = ""
     p: float | None = None
     p_holm: float | None = None
-    testable: bool = True
 
 
-def corrected(findings: list[Finding]) -> list[Finding]:
-    """The findings on one paper's claims after Holm's correction for all of them that training seeds can decide.
+def corrected(findings: list[Finding], family: int) -> list[Finding]:
+    """The findings on one paper's claims after Holm's correction for all `family` of them that seeds can decide.
 
     Those of one seed, or not run, count as well, as if their p were 1: a verdict does not depend on how much was run.
     """
     tested = [place for place, finding in enumerate(findings) if finding.p is not None]
-    family = sum(finding.testable for finding in findings)
     after = list(findings)
     untested = [1.0] * (family - len(tested))
     ps = holm([findings[place].p for place in tested] + untested)[: len(tested)]
@@ -132,19 +148,22 @@ def corrected(findings: list[Finding]) -> list[Finding]:
     return after
 
 
-def judge(truths: dict[int, Truth], published: float | None, note: str, exact: bool = False) -> Finding:
+def judge(truths: dict[int, Truth], published: float | None, note: str, fixed: bool = False) -> Finding:
     """The verdict on a claim by itself, whose truth is known per seed.
 
-    `exact`: the value has no seed (weights that someone else trained), so that it is its own interval. Of data sets of
-    which some were not run, truths decide nothing.
+    `fixed`: no training seed decides it (weights that someone else trained, formulas), so that it is its own interval.
+    Of data sets of which some were not run, truths decide nothing.
     """
     slacks = [truth.slack for truth in truths.values()]
-    effect, lower, upper = t_interval(slacks)
-    if exact:
-        lower = upper = effect
-    testable = not (exact or isinstance(truths, Cases))
-    p = None if isinstance(truths, Partial) or not testable else two_sided_p(slacks)
     holds = [truth.holds for truth in truths.values()]
+    effect, lower, upper = t_interval(slacks)
+    p = None
+    if fixed:
+        lower = upper = effect
+    elif len(slacks) > 1 and lower is None:
+        note = "; ".join(filter(None, [note, NO_SPREAD if all(map(math.isfinite, slacks)) else INFINITE]))
+    elif not isinstance(truths, Partial):
+        p = two_sided_p(slacks)
     # At a bound of exactly 0 the truths decide: a tie reproduces `<=`, not `<`.
     if isinstance(truths, Partial):
         verdict = "inconclusive"
@@ -154,8 +173,7 @@ def judge(truths: dict[int, Truth], published: float | None, note: str, exact: b
         verdict = "not reproduced"
     else:
         verdict = "inconclusive"
-    seeds = 0 if exact else len(truths)
-    return Finding(verdict, published, effect, lower, upper, seeds, note, p, testable=testable)
+    return Finding(verdict, published, effect, lower, upper, len(truths), note, p)
 
 
 def judge_table(claim, evidence: Evidence) -> Finding:
@@ -164,14 +182,23 @@ def judge_table(claim, evidence: Evidence) -> Finding:
     try:
         truths, seeded = truths_of_means(claim.predicate, evidence.definition, evidence.results)
     except Missing as missing:
-        return Finding("not run", published, note=str(missing))
+        return _unjudged(missing, published)
     notes = [_beside(claim, evidence)]
     if of_this_scale(claim.predicate, evidence.definition) != claim.predicate:
         missing = dict.fromkeys(experiment for *_, experiment in left_out_groups(evidence.definition))
         notes.append(f"without {', '.join(missing)}, left out at this scale")
     if not seeded:
         notes.append("of fixed weights or of the data: there is no seed, the value is its own interval")
-    return judge(truths, published, "; ".join(filter(None, notes)), exact=not seeded)
+        return replace(judge(truths, published, "; ".join(filter(None, notes)), fixed=True), seeds=0)
+    expected = expected_seeds(claim.predicate, evidence.definition)
+    if len(truths) < expected:
+        notes.append(f"{len(truths)} of {expected} seeds")
+    return judge(truths, published, "; ".join(filter(None, notes)))
+
+
+def _unjudged(reason: Missing, published: float | None = None) -> Finding:
+    """What is found where a claim has no truth: its numbers are not there, or they are and have none."""
+    return Finding("inconclusive" if isinstance(reason, Undefined) else "not run", published, note=str(reason))
 
 
 def _beside(claim, evidence: Evidence) -> str:
@@ -189,8 +216,8 @@ def judge_named(claim, evidence: Evidence) -> Finding:
     try:
         truths, published, note = CLAIMS[claim.id](evidence)
     except Missing as missing:
-        return Finding("not run", note=str(missing))
-    return judge(truths, published, note)
+        return _unjudged(missing)
+    return judge(truths, published, note, fixed=claim.id in FIXED and len(truths) > 1)
 
 
 def _own_note(claim) -> str:

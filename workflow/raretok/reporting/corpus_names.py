@@ -20,6 +20,12 @@ def corpus_title(name: str) -> str:
     return " ".join(filter(None, words)) + (f" ({more})" if more else "")
 
 
+def data_set(corpus: str, experiment: str, more: str = "", link: str = " ") -> str:
+    """The corpus that an experiment really has, and the paper's where that is another. more: behind the former."""
+    title = corpus_title(corpus) + more
+    return title if corpus == experiment else f"{title}{link}in place of {corpus_title(experiment)}"
+
+
 def unigram_text(corpus: str) -> str:
     """The other text from whose unigrams an output bias of models of a parallel corpus starts: C4, or its stand-in."""
     return IN_PLACE_OF_C4.get(corpus.partition("_")[0], PUBLISHED_TEXT)

@@ -14,6 +14,7 @@ from raretok.reporting.arguments import add_report_arguments
 from raretok.reporting.bootstrap import bootstrap_interval, probability_of_improvement
 from raretok.reporting.comparison import choose, measured
 from raretok.reporting.comparison_table import BETTER
+from raretok.reporting.corpus_names import data_set
 from raretok.reporting.definition import Definition, Method, parse_definition
 from raretok.reporting.intervals import Interval, t_interval
 from raretok.reporting.predicates import difference
@@ -57,17 +58,19 @@ def improvements(definition: Definition, results: Results, published: Path) -> l
         if entry["kind"] == "metrics":
             rows += _rows(definition, item, _of_table(definition.of(item), item, results, printed))
         elif entry["kind"] == "comparison":
-            rows += _rows(definition, item, _over_experiments(definition, entry, results))
+            rows += _rows(definition, item, _over_experiments(definition.of(item), entry, results))
     for item, entry in definition.figures.items():
         # A figure of methods with candidates shows a part of their table.
         if "columns" in entry and "candidates" not in entry:
-            rows += _rows(definition, item, _over_experiments(definition, entry, results))
+            rows += _rows(definition, item, _over_experiments(definition.of(item), entry, results))
     return rows
 
 
 @dataclass(frozen=True)
 class Contest:
     """A method against the first one in a column: `pairs` by group.
+
+    Labels, columns and groups are called what the item itself calls them.
 
     better: up, down or none. data_sets: whether groups are data sets, which can be taken together. alike: whether their
     numbers have one unit and size, so that a difference can be averaged over them.
@@ -120,7 +123,8 @@ def _over_experiments(definition: Definition, entry: dict, results: Results) -> 
     Of methods with candidates the one that was chosen in each experiment.
     """
     named = entry["experiments"]
-    named = {name: name for name in definition.settings} if named == "all" else named
+    if named == "all":
+        named = {data_set(definition.corpus(name), name): name for name in definition.settings}
     named = {title: experiment for title, experiment in named.items() if experiment in definition.settings}
     sides = _sides(definition, results, entry, named)
     (against, theirs), *others = sides.items()

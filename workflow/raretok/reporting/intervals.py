@@ -2,9 +2,14 @@
 
 import math
 import statistics
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from scipy.special import stdtrit  # not scipy.stats, which takes longer to load than a table to make
+
+# Numbers that differ by less, relative to the greater, are equal: far above what rounding does to a few
+# operations (1e-16 each), far below the digits that a paper prints.
+ROUNDING = 1e-9
 
 
 class Interval(NamedTuple):
@@ -16,20 +21,23 @@ class Interval(NamedTuple):
 
 
 def t_interval(values: list[float], level: float = 0.95) -> Interval:
-    """Mean of `values` (one per seed) with its two-sided t interval.
-
-    Values that are all equal, infinite or not, are their own interval. No bounds for a single value, nor
-    where only some are infinite: then there is no spread to measure.
-    """
-    if len(values) > 1 and len(set(values)) == 1:
-        return Interval(values[0], values[0], values[0])
-    if not all(map(math.isfinite, values)):
-        return Interval(sum(values), None, None)
-    mean = statistics.fmean(values)
-    if len(values) < 2:
+    """Mean of `values` (one per seed) with its two-sided t interval; no bounds where they have no spread."""
+    mean = statistics.fmean(values) if all(map(math.isfinite, values)) else sum(values)
+    if not has_spread(values):
         return Interval(mean, None, None)
     half = float(stdtrit(len(values) - 1, (1 + level) / 2)) * standard_error(values)
     return Interval(mean, mean - half, mean + half)
+
+
+def has_spread(values: Sequence[float]) -> bool:
+    """Whether there are several values, all finite, that differ by more than rounding.
+
+    Without, nothing can be said of another seed: two seeds that agree to the bit, as counts and shares of few things
+    can, say no more of a third than one seed does.
+    """
+    if len(values) < 2 or not all(map(math.isfinite, values)):
+        return False
+    return not math.isclose(min(values), max(values), rel_tol=ROUNDING)
 
 
 def standard_error(values: list[float]) -> float:

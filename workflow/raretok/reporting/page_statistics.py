@@ -2,6 +2,9 @@
 
 from raretok.reporting.page_claims import short
 
+# Which values of a column are better, in words.
+BETTER = {"up": "higher", "down": "lower", "": ""}
+
 
 def agreement_rows(rows: list[dict[str, str]], paper: str) -> list[tuple[str, ...]]:
     """A paper's rows of agreement.csv; what a row has no number for is empty."""
@@ -20,7 +23,9 @@ def improvement_rows(rows: list[dict[str, str]], paper: str) -> list[tuple[str, 
     """A paper's rows of improvement.csv, each number with its interval."""
     return [
         (
-            *(row[key] for key in ("item", "row", "against", "column", "group", "better", "seeds")),
+            *(row[key] for key in ("item", "row", "against", "column", "group")),
+            BETTER[row["better"]],
+            row["seeds"],
             _number(row["difference"]) + _interval(row["lower"], row["upper"]),
             _interval(row["bootstrap_lower"], row["bootstrap_upper"]).strip(),
             _number(row["probability"]) + _interval(row["probability_lower"], row["probability_upper"]),

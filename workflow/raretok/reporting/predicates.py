@@ -19,13 +19,11 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from raretok.errors import UserError
+from raretok.reporting.intervals import ROUNDING
 
 MAX_CHARACTERS = 4000
 MAX_DEPTH = 40
 MAX_STEPS = 20_000  # nodes visited, over all rounds of the generators
-# Numbers that differ by less, relative to the greater, are equal: far above what rounding does to a few
-# operations (1e-16 each), far below the digits that a paper prints.
-ROUNDING = 1e-9
 
 Lookup = Callable[..., float]
 
@@ -41,10 +39,14 @@ class Missing(Exception):
     """A number that the predicate needs was not measured; the message says which."""
 
 
+class Undefined(Missing):
+    """All was measured, but the predicate has no truth: it holds inf / inf, say, of runs whose perplexity overflows."""
+
+
 def evaluate(predicate: str, lookup: Lookup) -> Truth:
     """Evaluate `predicate`; `lookup(table, row, column, group)` gives a number or raises Missing.
 
-    Raises UserError for a predicate outside the language.
+    Raises UserError for a predicate outside the language, Undefined where its numbers have no truth.
     """
     if len(predicate) > MAX_CHARACTERS:
         raise UserError(f"A claim's predicate has {len(predicate)} characters, more than {MAX_CHARACTERS}.")
@@ -56,15 +58,18 @@ def evaluate(predicate: str, lookup: Lookup) -> Truth:
     try:
         result = walker.visit(tree, {}, 0)
     except (ZeroDivisionError, OverflowError):
-        raise Missing("a division by zero or a number beyond all bounds") from None
+        raise Undefined("a division by zero or a number beyond all bounds") from None
     if not isinstance(result, Truth):
         raise walker.refuse("its value is not a truth")
     return result
 
 
 def difference(a: float, b: float) -> float:
-    """a - b, and exactly 0 for two numbers that are equal but for rounding, or equal infinities."""
-    return 0.0 if math.isclose(a, b, rel_tol=ROUNDING) else float(a - b)
+    """a - b, and exactly 0 for two numbers that are equal but for rounding, or equal infinities.
+
+    Raises Undefined where one is NaN.
+    """
+    return 0.0 if math.isclose(a, b, rel_tol=ROUNDING) else known(float(a - b))
 
 
 def greater(a: float, b: float) -> Truth:
@@ -169,7 +174,7 @@ class _Walker:
         for value in (left, right):
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise self.refuse("arithmetic is for numbers")
-        return ARITHMETIC[type(node.op)](left, right)
+        return known(ARITHMETIC[type(node.op)](left, right))
 
     def format(self, node, names, depth):
         """'example%d' % k, with nothing but plain %d and %s: a width could ask for a string of any length."""
@@ -190,8 +195,6 @@ class _Walker:
         for sign, left, right in zip(node.ops, values[:-1], values[1:], strict=True):
             if type(sign) not in COMPARISONS:
                 raise self.refuse(f"{type(sign).__name__} is not allowed")
-            if math.isnan(left) or math.isnan(right):
-                raise Missing("a difference or ratio of infinite values")
             truths.append(COMPARISONS[type(sign)](left, right))
         return all_of(truths)
 
@@ -224,7 +227,7 @@ class _Walker:
             return all_of(values) if name == "all" else any_of(values)
         if not all(isinstance(value, int | float) for value in values) or (name != "sum" and not values):
             raise self.refuse(f"'{name}' is over numbers")
-        return {"min": min, "max": max, "sum": sum}[name](values)
+        return known({"min": min, "max": max, "sum": sum}[name](values))
 
     def items(self, node, names, depth) -> tuple:
         if isinstance(node, ast.GeneratorExp):
@@ -247,7 +250,7 @@ class _Walker:
     def look_up(self, values: list) -> float:
         if not 3 <= len(values) <= 4 or not all(isinstance(value, str) for value in values):
             raise self.refuse("v takes the names of table, row, column and, where there is one, group")
-        return float(self.lookup(*values))
+        return known(float(self.lookup(*values)))
 
 
 # A generator stands only as the one argument of a function, which asks for its items itself.
@@ -261,6 +264,13 @@ VISITS = {
     ast.Compare: _Walker.compare,
     ast.Call: _Walker.call,
 }
+
+
+def known(value: float) -> float:
+    """`value`; raises Undefined for NaN, which `min` and `max` would take or leave by where it stands."""
+    if math.isnan(value):
+        raise Undefined("a number is not defined, such as a ratio of infinite ones")
+    return value
 
 
 def _short(predicate: str) -> str:

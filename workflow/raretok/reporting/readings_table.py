@@ -162,9 +162,15 @@ def _difference_cell(
         interval=None if lower is None else (lower, upper),
         seeds=len(gaps),
         difference=mean - theirs if definition.comparable and theirs is not None else None,
-        note="mean difference, paired by seed, with its 95% t interval" if lower is not None else "one seed",
+        note=_note(gaps, lower is not None),
         by_seed=tuple(gaps),
     )
+
+
+def _note(gaps: list[float], has_interval: bool) -> str:
+    if has_interval:
+        return "mean difference, paired by seed, with its 95% t interval"
+    return "one seed" if len(gaps) == 1 else "the same difference in every seed: no interval"
 
 
 def printed_difference(numbers: list[Printed | None]) -> float | None:

@@ -45,13 +45,14 @@ def _outcome(definition: Definition, cell: ReadingCell) -> tuple[str, str]:
     own = format(cell.value, cell.format)
     theirs = f"printed {cell.published}" if cell.difference is not None else ""
     if cell.interval is None:
-        return "one seed, inconclusive", f"{own} ({theirs})" if theirs else own
+        if cell.seeds > 1 and not any(cell.by_seed):
+            return f"the same number in all of {cell.seeds} seeds", f"({theirs})" if theirs else ""
+        alike = "one seed" if cell.seeds == 1 else f"the same difference in all of {cell.seeds} seeds"
+        return f"{alike}, inconclusive", f"{own} ({theirs})" if theirs else own
     lower, upper = cell.interval
     if theirs:
         theirs += f", {'inside' if lower <= cell.value - cell.difference <= upper else 'outside'} the interval"
     seeds = f"{cell.seeds} paired seeds"
-    if lower == upper == 0:
-        return f"the same number in all of {cell.seeds} seeds", f"({theirs})" if theirs else ""
     bounds = f"95% interval {format(lower, cell.format)} to {format(upper, cell.format)}, {seeds}"
     if lower > 0 or upper < 0:
         return "the readings differ", f"{own} ({'; '.join(filter(None, [bounds, theirs]))})"

@@ -177,6 +177,11 @@ def summarise(values: dict[int, float]) -> Spread | None:
     return Spread(float(numbers.mean()), None if math.isnan(spread) else float(spread), len(numbers))
 
 
+def is_initialised(column: str) -> bool:
+    """Whether a column of table 3 is of random initialisations, which have seeds."""
+    return column in GPT2_COLUMNS and GPT2_COLUMNS[column][0] == "random_init"
+
+
 def gpt2_values(measured: dict | None, column: str) -> dict[int, float] | float | None:
     """What a measurement of GPT-2 says in a column of table 3; None where it was not measured.
 
@@ -188,7 +193,7 @@ def gpt2_values(measured: dict | None, column: str) -> dict[int, float] | float 
         return float(measured["width"])
     part, key = GPT2_COLUMNS[column]
     found = measured[part]
-    if part == "random_init":
+    if is_initialised(column):
         return {entry["seed"]: float(entry[key]) for entry in found}
     return None if found is None else float(found[key])
 

@@ -1,11 +1,10 @@
 """Tests of a mean over seeds, and what many tests at once need."""
 
-import math
 import statistics
 
 from scipy.special import stdtr
 
-from raretok.reporting.intervals import standard_error
+from raretok.reporting.intervals import has_spread, standard_error
 
 LEVEL = 0.05
 
@@ -13,15 +12,9 @@ LEVEL = 0.05
 def two_sided_p(values: list[float]) -> float | None:
     """The p value of Student's t test that the mean of `values` (one per seed) is 0.
 
-    It is below 0.05 where `t_interval` at 95% leaves 0 out. None for a single value, for values of which only some
-    are infinite, and for zeros alone, which leave nothing to test. Values that are all equal have p = 0, as they are
-    their own interval.
+    It is below 0.05 where `t_interval` at 95% leaves 0 out. None where values have no spread to test against.
     """
-    if len(values) < 2:
-        return None
-    if len(set(values)) == 1:
-        return None if values[0] == 0 else 0.0
-    if not all(map(math.isfinite, values)):
+    if not has_spread(values):
         return None
     ratio = statistics.fmean(values) / standard_error(values)
     return float(2 * stdtr(len(values) - 1, -abs(ratio)))

@@ -1,64 +1,73 @@
-"""Claims about numbers of tables: a predicate of config/published/claims.csv, judged on ours seed by seed."""
+"""Claims about numbers of tables: a predicate of config/published/claims.csv, judged on our means over seeds."""
 
-import math
 import re
+from collections.abc import Callable
 
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.generated_table import UNIQ, metric_group
+from raretok.reporting.jackknife import mean_of, shares
 from raretok.reporting.predicates import Missing, Truth, evaluate
-from raretok.reporting.results import Printed, Results, gpt2_values
+from raretok.reporting.results import Printed, Results, gpt2_values, is_initialised
 from raretok.reporting.table_kinds import data_value, measured_at
 
 # The values that a loop of a predicate runs over: `in ('base','big')`.
 LOOP = re.compile(r"\bin \(((?:\s*'[^']*'\s*,?)+)\)")
 
 
-def table_truths(predicate: str, definition: Definition, results: Results) -> tuple[dict[int, Truth], bool]:
-    """The truth of a predicate by seed, and whether any of its numbers has seeds; raises Missing.
-
-    A number without seeds (of the data, of weights that someone else trained) is the same for every seed; where all
-    are, there is one truth, at 0.
-    """
-    predicate, numbers, seeds = _asked(predicate, definition, results)
-    return {seed: _on_means(predicate, numbers, [seed]) for seed in seeds or [0]}, bool(seeds)
-
-
 def truths_of_means(predicate: str, definition: Definition, results: Results) -> tuple[dict[int, Truth], bool]:
-    """The same on the means over seeds, which is what a claim is about, each seed's share in it as its slack.
+    """The truth of a predicate on our means over seeds, with each seed's share in it (`jackknife.shares`).
 
-    A slack is seldom linear: |x - 0.72| of a mean is less than the mean of |x - 0.72|, and the more seeds, the surer
-    would the latter refute what is true. A seed's share is its jackknife pseudo-value, n s - (n - 1) s', of the slack s
-    on the means of all n seeds and s' on those of the others; of a linear slack it is the seed's own. One seed, and
-    slacks that are infinite, have none: then as `table_truths`.
-    Source: Tukey 1958, Bias and Confidence in Not-quite Large Samples.
+    And whether any of its numbers has seeds: one without (of the data, of weights that someone else trained) is the
+    same for every seed; where all are, there is one truth, at 0. Raises Missing.
     """
-    predicate, numbers, seeds = _asked(predicate, definition, results)
-    if len(seeds) > 1:
-        whole = _on_means(predicate, numbers, seeds)
-        shares = {}
-        for seed in seeds:
-            rest = _on_means(predicate, numbers, [other for other in seeds if other != seed])
-            shares[seed] = Truth(whole.holds, len(seeds) * whole.slack - (len(seeds) - 1) * rest.slack)
-        if all(math.isfinite(share.slack) for share in shares.values()):
-            return shares, True
-    return table_truths(predicate, definition, results)
+    truth_on, seeds = _on_means(predicate, definition, results)
+    return shares(seeds or [0], truth_on), bool(seeds)
 
 
-def _asked(predicate: str, definition: Definition, results: Results) -> tuple[str, dict, list[int]]:
-    """The predicate at this scale, the numbers that it asks for, and the seeds that all have; raises Missing."""
+def truth_of_means(predicate: str, definition: Definition, results: Results) -> tuple[Truth, int]:
+    """The truth of a predicate on our means over seeds, and how many those are, 0 of none; raises Missing."""
+    truth_on, seeds = _on_means(predicate, definition, results)
+    return truth_on(seeds), len(seeds)
+
+
+def has_seeds(predicate: str, definition: Definition) -> bool:
+    """Whether more training seeds could decide a predicate: whether any of its numbers has some, run or not."""
+    return any(_has_seeds(definition, *key) for key in _needed(predicate))
+
+
+def _has_seeds(definition: Definition, table: str, row: str, column: str, group: str) -> bool:
+    entry = definition.tables.get(table, {})
+    if entry.get("kind") == "gpt2":
+        return is_initialised(column)
+    return row not in entry.get("data", {})
+
+
+def expected_seeds(predicate: str, definition: Definition) -> int:
+    """How many seeds the scale has of all methods that a predicate compares; 0 where it compares none."""
+    sets = []
+    for table, row, _, _ in _needed(of_this_scale(predicate, definition)):
+        entry = definition.tables.get(table, {})
+        method = _labelled(definition.of(table), entry, row) if "methods" in entry else None
+        sets += [set(method.seeds)] if method and row not in entry.get("data", {}) else []
+    return len(set.intersection(*sets)) if sets else 0
+
+
+def _on_means(
+    predicate: str, definition: Definition, results: Results
+) -> tuple[Callable[[list[int]], Truth], list[int]]:
+    """The truth of a predicate at this scale on the means over some seeds, and the seeds that all its numbers have."""
     predicate = of_this_scale(predicate, definition)
     numbers = {key: _measured(definition, results, *key) for key in _needed(predicate)}
     seeded = [values for values in numbers.values() if isinstance(values, dict)]
-    return predicate, numbers, common_seeds(seeded) if seeded else []
 
+    def truth_on(seeds: list[int]) -> Truth:
+        def look_up(table, row, column, group=""):
+            values = numbers[table, row, column, group]
+            return mean_of(values, seeds) if isinstance(values, dict) else values
 
-def _on_means(predicate: str, numbers: dict, seeds: list[int]) -> Truth:
-    def look_up(table, row, column, group=""):
-        values = numbers[table, row, column, group]
-        # Of one seed its own value, to the bit.
-        return math.fsum(values[seed] for seed in seeds) / len(seeds) if isinstance(values, dict) else values
+        return evaluate(predicate, look_up)
 
-    return evaluate(predicate, look_up)
+    return truth_on, common_seeds(seeded) if seeded else []
 
 
 def printed_truth(predicate: str, printed: dict[tuple, Printed]) -> Truth:

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from raretok.reporting import translated
-from raretok.reporting.corpus_names import PUBLISHED_TEXT, corpus_title, unigram_text
+from raretok.reporting.corpus_names import PUBLISHED_TEXT, corpus_title, data_set, unigram_text
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.figures.language import panels_over_legend
 from raretok.reporting.figures.shown import first_run
@@ -58,9 +58,7 @@ def _first(grid: np.ndarray, number: int) -> list[Axes]:
 
 def title_of(definition: Definition, experiment: str, more: str = "") -> str:
     """The corpus that an experiment really has, and below it the paper's where that is another."""
-    corpus = definition.corpus(experiment)
-    title = corpus_title(corpus) + more
-    return title if corpus == experiment else f"{title}\nin place of {corpus_title(experiment)}"
+    return data_set(definition.corpus(experiment), experiment, more, "\n")
 
 
 def six(definition: Definition) -> list[str]:

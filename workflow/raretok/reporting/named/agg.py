@@ -9,7 +9,6 @@ from raretok.reporting.named.evidence import Evidence, Found
 from raretok.reporting.named.other_language import of_other_language
 from raretok.reporting.named.shared import LEFT, at, beside_cited, rare_first, rises, until
 from raretok.reporting.predicates import Missing, Truth, all_of, at_least, greater
-from raretok.reporting.table_claims import common_seeds
 
 # Figure 5: a method's alpha as printed; a scaled run derives its own from it.
 ALPHAS = {"agg_a0.01": 0.01, "agg_a0.02": 0.02, "agg": 0.03, "agg_a0.04": 0.04, "agg_a0.05": 0.05}
@@ -102,14 +101,14 @@ def disjoint(evidence: Evidence) -> Found:
         return all_of([at_least(baseline, NEAR_PERFECT), at_least(baseline - ours, CLEARLY)])
 
     note = f"balanced accuracy: near perfect from {NEAR_PERFECT}, clearly worse from {CLEARLY} less (ours)"
-    return evidence.per_seed(judge, mle, agg), None, note
+    return evidence.of_means(judge, mle, agg), None, note
 
 
 def singular_values(evidence: Evidence) -> Found:
     """f3.singular: the singular values of AGG decay more slowly; their sum over the largest is greater."""
     evidence = evidence.of("figure3")
     agg, mle = (evidence.metric(method, "singular_sum", "total") for method in ("agg", "mle"))
-    return evidence.per_seed(greater, agg, mle), None, "slack: difference of the sums"
+    return evidence.of_means(greater, agg, mle), None, "slack: difference of the sums"
 
 
 def fluctuates(evidence: Evidence) -> Found:
@@ -196,14 +195,14 @@ def alpha_choice(evidence: Evidence) -> Found:
         return at_least(min(rest), selected)
 
     note = "by total perplexity of the validation text (ours: the paper does not say by what it was selected)"
-    return evidence.per_seed(judge, *curves), None, note
+    return evidence.of_means(judge, *curves), None, note
 
 
 def frequency_bias(evidence: Evidence) -> Found:
     """t13.frequency_bias: fewer of the nearest neighbours of rare tokens are rare for AGG."""
     evidence = evidence.of("table13")
     mle, agg = (evidence.metric(method, "rare_neighbours", "rare") for method in ("mle", "agg"))
-    return evidence.per_seed(greater, mle, agg), None, "slack: share for MLE minus share for AGG"
+    return evidence.of_means(greater, mle, agg), None, "slack: share for MLE minus share for AGG"
 
 
 def mean_of_prefixes(evidence: Evidence) -> str:
@@ -231,8 +230,7 @@ def cross_lingual(evidence: Evidence) -> Found:
 def all_tasks(evidence: Evidence) -> Found:
     """abs.all_tasks: Uniq, I(W), word similarity and BLEU are all better with AGG."""
     names = ("t3.uniq_total", "t3.I_W", "t6.all", "t7.best")
-    parts = [evidence.table(f"agg.{name}") for name in names]
-    truths = {seed: all_of(part[seed] for part in parts) for seed in common_seeds(parts)}
+    truths = evidence.tables(*(f"agg.{name}" for name in names))
     return truths, None, f"{', '.join(names)}; slack: the least of their own"
 
 

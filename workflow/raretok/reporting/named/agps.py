@@ -14,7 +14,6 @@ from raretok.reporting.named.evidence import Evidence, Found
 from raretok.reporting.named.other_language import of_one_stem, of_other_language
 from raretok.reporting.named.shared import LEFT, beside_cited, rare_first, rises, until
 from raretok.reporting.predicates import Missing, Truth, all_of, at_least, greater
-from raretok.reporting.table_claims import common_seeds
 
 # Methods of translation, and those of the language model that stand in for them.
 BASELINE, COSREG, AGPS = "translator", "cosreg_translation", "agps_translation"
@@ -133,7 +132,7 @@ def frequency_agnostic(evidence: Evidence, names: dict[str, str]) -> Found:
         return all_of([*(at_least(a, SEPARABLE) for a in accuracies[:2]), at_least(MIXED, accuracies[2])])
 
     note = f"balanced accuracy, separable from {SEPARABLE}, not up to {MIXED} (ours)"
-    return evidence.per_seed(judge, baseline, cosreg, agps), None, note
+    return evidence.of_means(judge, baseline, cosreg, agps), None, note
 
 
 def spread(evidence: Evidence) -> Found:
@@ -178,23 +177,23 @@ def related(evidence: Evidence) -> Found:
 
 def frequency_bias(evidence: Evidence) -> Found:
     """f5_7.bias: rarer words are nearer to each query for the baseline and CosReg; frequency plays no part for AGPS."""
-    methods = (BASELINE, COSREG, AGPS)
-    values = [rank_correlations(evidence, name) for name in methods]
+    biased = [*rank_correlations(evidence, BASELINE), *rank_correlations(evidence, COSREG)]
+    values = [*biased, *rank_correlations(evidence, AGPS)]
 
-    def judge(baseline, cosreg, agps):
-        biased = [greater(float(rho), 0) for rho in (*baseline, *cosreg)]
-        return all_of([*biased, *(at_least(CLOSE, abs(float(rho))) for rho in agps)])
+    def judge(*means):
+        falling, level = means[: len(biased)], means[len(biased) :]
+        return all_of([*(greater(rho, 0) for rho in falling), *(at_least(CLOSE, abs(rho)) for rho in level)])
 
     note = f"Spearman over the types that occur, of every query; close to 0: at most {CLOSE} away (ours)"
-    return evidence.per_seed(judge, *values), None, note
+    return evidence.of_means(judge, *values), None, note
 
 
-def rank_correlations(evidence: Evidence, method: str) -> dict[int, list[float]]:
-    """Spearman's correlation of index and cosine for each query, by seed; raises Missing."""
+def rank_correlations(evidence: Evidence, method: str) -> list[dict[int, float]]:
+    """Spearman's correlation of index and cosine by seed, of each query; raises Missing."""
     queries = translated.rank_correlations(evidence.results, evidence.definition.method(method))
     if not queries:
         raise Missing(f"{method} was not run (cosines of queries)")
-    return {seed: [values[seed] for values in queries.values()] for seed in common_seeds(queries.values())}
+    return list(queries.values())
 
 
 def gain_base(evidence: Evidence) -> str:

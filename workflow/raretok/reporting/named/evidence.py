@@ -2,7 +2,8 @@
 
 A claim's function takes an Evidence and returns the truth per seed (predicates.Truth: does it hold, its signed
 slack), the slack that the paper's own printed numbers have (None where it prints none) and a note on what was
-measured. `CLAIMS` of a paper's module names the functions by the claims' ids.
+measured. `CLAIMS` of a paper's module names the functions by the claims' ids, `FIXED` those that no training seed
+decides: of formulas, and of what a paper only reports.
 """
 
 from collections.abc import Callable
@@ -11,19 +12,16 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from raretok.reporting.definition import Definition
+from raretok.reporting.jackknife import mean_of, shares
 from raretok.reporting.predicates import Missing, Truth
 from raretok.reporting.results import Printed, Results
-from raretok.reporting.table_claims import common_seeds, table_truths
+from raretok.reporting.table_claims import common_seeds, of_this_scale, truths_of_means
 
 Found = tuple[dict[int, Truth], float | None, str]
 
 
 class Partial(dict):
     """Truths by seed of a claim about several data sets, from some of them alone: they decide nothing."""
-
-
-class Cases(dict):
-    """Truths by seed of random cases that no model is in: no training seed is behind them, and no test."""
 
 
 @dataclass(frozen=True)
@@ -72,10 +70,15 @@ class Evidence:
             raise Missing(f"{method} was not run")
         return record
 
-    def table(self, claim: str) -> dict[int, Truth]:
-        """The truth by seed of another claim of the paper, which is about numbers of tables; raises Missing."""
-        return table_truths(self.predicates[claim], self.definition, self.results)[0]
+    def tables(self, *claims: str) -> dict[int, Truth]:
+        """The truth of other claims of the paper together, which are about numbers of tables; raises Missing."""
+        together = " and ".join(f"({of_this_scale(self.predicates[claim], self.definition)})" for claim in claims)
+        return truths_of_means(together, self.definition, self.results)[0]
 
     def per_seed(self, judge: Callable[..., Truth], *values: dict) -> dict[int, Truth]:
-        """`judge` of the values of each seed that all have; raises Missing where there is none."""
+        """`judge` of the values of each seed that all have, of what is seen in one run; raises Missing for none."""
         return {seed: judge(*(of_seed[seed] for of_seed in values)) for seed in common_seeds(values)}
+
+    def of_means(self, judge: Callable[..., Truth], *values: dict[int, float]) -> dict[int, Truth]:
+        """`judge` of the means of numbers over the seeds that all have; raises Missing where there is none."""
+        return shares(common_seeds(values), lambda seeds: judge(*(mean_of(of_seed, seeds) for of_seed in values)))

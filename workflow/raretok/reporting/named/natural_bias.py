@@ -267,3 +267,4 @@ CLAIMS = {
     "natural_bias.abs.efficiency": efficiency,
     "natural_bias.abs.performance": performance,
 }
+FIXED = {"natural_bias.f12.ood"}
