@@ -69,7 +69,7 @@ rule all:
         "<results>/report/report.pdf",
         # made for the page, and made again where one of them was deleted
         [path for paper in TABLE.papers for path in TABLE.items(paper)],
-        "<results>/readme.md" if TABLE.recorded else [],
+        "<results>/readme.md" if TABLE.makes_readme else [],
 
 
 if not TABLE.render_only:
@@ -80,6 +80,11 @@ if not TABLE.render_only:
     include: str(ROOT / "workflow/rules/align.smk")
     include: str(ROOT / "workflow/rules/train.smk")
     include: str(ROOT / "workflow/rules/evaluate.smk")
+
+elif TABLE.outdated:
+
+    onstart:
+        print(TABLE.warning(), file=sys.stderr)
 
 
 include: str(ROOT / "workflow/rules/report.smk")

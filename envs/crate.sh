@@ -27,9 +27,13 @@ fi
 
 commit=$(git rev-parse HEAD 2>/dev/null)
 # The plugin takes the word after `python -m` for a script, and packs the file of that name.
+if [ -e raretok ] && [ ! -L raretok ]; then
+    echo "raretok: a file or folder named raretok is in the way; move it: the crate's plugin looks for a file of this name" >&2
+    exit 1
+fi
 trap 'rm -f raretok' EXIT
 trap 'exit 130' INT TERM
-ln -sf workflow/raretok/__main__.py raretok || exit 1
+ln -sfn workflow/raretok/__main__.py raretok || exit 1
 
 "$python" -m snakemake --cores 1 --reporter rocrate \
     --report-rocrate-filename "raretok-$scale" \

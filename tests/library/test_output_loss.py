@@ -323,6 +323,9 @@ def test_shapes_and_targets_that_do_not_fit_are_said_in_a_sentence():
         unlikelihood(hidden, weight, targets)
     with pytest.raises(ValueError, match="Unlikelihood needs inputs="):
         unlikelihood(hidden.flatten(0, 1), weight, targets.flatten(), inputs=targets.flatten())
+    for wrong in (-100, 13):
+        with pytest.raises(ValueError, match=f"an input is {wrong}; inputs are .* ids from 0 to 12"):
+            unlikelihood(hidden, weight, targets, inputs=torch.full_like(targets, wrong))
     assert unlikelihood.updates == 0
     criterion.begin_update(targets)
     criterion(hidden, weight, targets)
@@ -334,6 +337,18 @@ def test_shapes_and_targets_that_do_not_fit_are_said_in_a_sentence():
     with pytest.raises(ValueError, match="call begin_update before each update"):
         criterion(hidden, weight, targets)
     assert criterion.updates == 0
+
+
+def test_targets_that_were_announced_and_never_passed_are_told():
+    hidden, weight, _, targets = batch(8)
+    criterion = OutputLoss()
+    criterion.begin_update([targets, targets])
+    criterion.begin_update([targets, targets])  # nothing of the one before was passed: nothing was divided
+    criterion(hidden, weight, targets)
+    with pytest.warns(UserWarning, match=f"update 1 was told of {targets.numel()} targets more than it was passed"):
+        criterion.begin_update(targets)
+    criterion(hidden, weight, targets)
+    criterion.begin_update(targets)
 
 
 def test_it_prints_its_parts():

@@ -43,6 +43,17 @@ def test_all_excludes_rows_from_the_update_and_gates_nothing():
     assert torch.equal(state.frozen(), state.rare())
 
 
+def test_frequent_words_of_the_source_side_are_not_frozen():
+    """No rare type is a target more than 5 times; what the source has more often stays free."""
+    source = np.array([0, 0, 9, 9, 9, 9, 9, 6, 5, 0, 400, 3])
+    facts = TrainingFacts(COUNTS, (0, 1), tokens_per_step=10, steps_per_epoch=5, source_counts=source)
+    state = freeze.Gate(share=0.42).start(facts)
+    assert state.rare().nonzero().flatten().tolist() == [7, 8, 9, 10, 11]
+    assert state.frozen().nonzero().flatten().tolist() == [8, 9, 11]
+    assert state.derived() == {"rare_types": 5, "frozen_types": 3}
+    assert freeze.Gate(part="bc", share=0.42).start(facts).derived() == {"rare_types": 5}
+
+
 @pytest.mark.parametrize("part", ["all", "bc"])
 def test_until_counts_updates(part):
     """until 3: updates 0, 1 and 2 are frozen, also after an interruption."""

@@ -56,3 +56,11 @@ def test_the_command_of_the_jobs_is_packed_and_no_file_stays(tmp_path, status):
     assert done.returncode == status
     assert (tmp_path / "packed").read_text() == (ROOT / "workflow/raretok/__main__.py").read_text()
     assert not (tmp_path / "raretok").is_symlink()
+
+
+def test_a_file_in_the_way_stays(tmp_path):
+    (tmp_path / "raretok").write_text("mine")
+    done = crate(tmp_path)
+    assert done.returncode == 1
+    assert "a file or folder named raretok is in the way" in done.stderr
+    assert (tmp_path / "raretok").read_text() == "mine"

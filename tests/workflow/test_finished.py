@@ -43,15 +43,21 @@ def test_rules_ask_for_what_is_there_and_for_nothing_else(half):
     assert finished.gpt2_files("stop_jostling") == []
 
 
-def test_a_run_of_other_settings_is_not_shown_among_the_others(half):
+def test_a_run_of_other_settings_counts_as_missing(half):
     path = half / "results/small/runs" / FINISHED[1] / "metrics.json"
     content = read_json(path)
     content["training"]["hash"] = "0" * runs.HASH_DIGITS
     write_json(path, content)
-    with pytest.raises(UserError, match=r"threshold_m1/seed1/metrics.json was made with other settings .*; leave out"):
-        table(half).check()
-    # Without `finished`, it is trained anew.
-    table(half, finished=False).check()
+    finished = table(half)
+    assert finished.metrics_files == [f"results/small/runs/{run}/metrics.json" for run in (FINISHED[0], FINISHED[2])]
+    shown = finished.measured_for("stop_jostling", "table1")
+    assert {str(Path(path).parent) for path in shown} == {f"results/small/runs/{FINISHED[0]}"}
+    assert finished.warning() == (
+        f"left out, made with other settings than the config has now: results/small/runs/{FINISHED[1]}; "
+        "without finished=true they are made again"
+    )
+    # Without `finished`, it is trained anew, and nothing is left out.
+    assert table(half, finished=False).outdated == []
 
 
 def test_seeds_that_are_there_are_those_of_the_papers_own_experiments(half):
@@ -108,3 +114,11 @@ def test_the_report_shows_three_runs_and_names_what_is_missing(half):
     again = snakemake(half, "--cores", 2, "--config", "scale=small", "finished=true", "--", "results/small/metrics.csv")
     assert again.returncode == 0, again.stdout
     assert "threshold_m2" in set(pd.read_csv(results / "metrics.csv")["method"])
+
+
+def test_the_readme_is_made_of_all_that_is_recorded_and_of_nothing_less():
+    recorded = {"finished": False, "recorded": True}
+    assert table(ROOT, **recorded).makes_readme
+    assert not table(ROOT, **recorded, papers=["agg", "agps"]).makes_readme
+    assert not table(ROOT, **recorded, seeds=1).makes_readme
+    assert not table(ROOT, finished=False).makes_readme

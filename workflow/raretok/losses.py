@@ -147,14 +147,14 @@ class OutputLoss(torch.nn.Module):
             bias: of the output layer, V, or None.
             inputs: the sequences that the model read, B x T; `Unlikelihood` needs them.
 
-        Raises ValueError for shapes that do not fit, targets beyond the vocabulary (seen on a CPU alone), and more
-        targets than `begin_update` was told of.
+        Raises ValueError for shapes that do not fit, targets and inputs beyond the vocabulary (seen on a CPU alone),
+        and more targets than `begin_update` was told of.
         """
         self._check(hidden, weight, targets, bias)
         targets = targets.to(weight.device)
         updates, trains = self._updates, self.training and torch.is_grad_enabled()
         if trains:
-            inputs = self._sequences(inputs, targets)
+            inputs = self._sequences(inputs, targets, len(weight))
             updates.enter(targets)
         result = output_loss(
             updates.method() if trains else PLAIN,
@@ -186,7 +186,7 @@ class OutputLoss(torch.nn.Module):
             raise ValueError(f"the state is of other parts: {state['parts']}, but this is {self._method!r}")
         self._updates.load(state)
 
-    def _sequences(self, inputs: torch.Tensor | None, targets: torch.Tensor) -> torch.Tensor | None:
+    def _sequences(self, inputs: torch.Tensor | None, targets: torch.Tensor, types: int) -> torch.Tensor:
         """The inputs, B x T, which the output layer asks for where a penalty is on tokens."""
         if (inputs is None or inputs.dim() != 2) and isinstance(self._parts.get("penalty"), Unlikelihood):
             raise ValueError("Unlikelihood needs inputs=, the sequences that the model read, B x T")
@@ -194,6 +194,13 @@ class OutputLoss(torch.nn.Module):
             raise ValueError(
                 f"inputs are {_shape(inputs)}, but targets are {_shape(targets)}; each position has one input"
             )
+        if inputs is not None and inputs.device.type == "cpu" and inputs.numel():
+            least, most = inputs.min().item(), inputs.max().item()
+            if least < 0 or most >= types:
+                raise ValueError(
+                    f"an input is {least if least < 0 else most}; inputs are what the model read, ids from 0 to "
+                    f"{types - 1}"
+                )
         # The other penalty on tokens does not look at them.
         return targets.reshape(1, -1) if inputs is None else inputs
 

@@ -5,9 +5,13 @@ Methods named `..._of` take a job's wildcards, paper and item.
 
 import json
 import shlex
+from functools import cached_property
+from pathlib import Path
 
 from raretok.errors import UserError
+from raretok.files import read_json
 from raretok.hardware import Hardware
+from raretok.runs import Run
 from raretok.sources import PACKAGE, all_sources, sources_of
 
 
@@ -78,7 +82,34 @@ class Reports(Hardware):
 
     def available(self, paths: list[str]) -> list[str]:
         """All of `paths`, since rules make them; where only what is there is shown, those that are there."""
-        return [path for path in paths if (self.root / path).exists()] if self.render_only else paths
+        if not self.render_only:
+            return paths
+        outdated = set(self.outdated)
+        return [path for path in paths if (self.root / path).exists() and str(Path(path).parent) not in outdated]
+
+    @cached_property
+    def outdated(self) -> list[str]:
+        """Folders of finished runs whose settings the config has changed since: they count as missing.
+
+        Recorded ones are what they are (a test holds them against the config).
+        """
+        if self.recorded or not self.render_only:
+            return []
+        return [folder for run in self.runs.values() if self._is_outdated(run, folder := self.folder(run))]
+
+    def _is_outdated(self, run: Run, folder: str) -> bool:
+        path = self.root / folder / "metrics.json"
+        return path.exists() and read_json(path)["training"]["hash"] != run.hash
+
+    def warning(self) -> str:
+        """What to say before a report of what is finished is rendered; empty where nothing is left out."""
+        if not self.outdated:
+            return ""
+        more = f", and {len(self.outdated) - 1} more" if len(self.outdated) > 1 else ""
+        return (
+            f"left out, made with other settings than the config has now: {self.outdated[0]}{more}; "
+            "without finished=true they are made again"
+        )
 
     def measured_for(self, paper: str, item: str) -> list[str]:
         """metrics.json and arrays.npz of the runs that a table or figure shows, or measurements of GPT-2."""
@@ -144,6 +175,12 @@ class Reports(Hardware):
         words = (f"{key}={json.dumps(value)}" for key, value in chosen.items() if value is not None)
         config = (word.replace('"', "").replace(", ", ",") for word in words)
         return f"snakemake --cores all --config {shlex.join(config)} --"
+
+    @property
+    def makes_readme(self) -> bool:
+        """Whether the README is brought up to date: from recorded results, of all papers and seeds."""
+        papers = {path.stem for path in (self.root / "config" / "papers").glob("*.yaml")}
+        return self.recorded and papers <= set(self.papers) and not self.config["seeds"]
 
     @property
     def headlines(self) -> list[str]:

@@ -1,6 +1,7 @@
 """Which update of the weights a micro-batch is of, and what its gate and penalty know of it, in a loop of any kind."""
 
 import dataclasses
+import warnings
 from collections import deque
 from collections.abc import Iterable
 
@@ -45,7 +46,16 @@ class Updates:
             self._start(torch.device("cpu"))
 
     def announce(self, targets: Iterable[torch.Tensor]) -> None:
-        """A new update begins, with these targets, one tensor a micro-batch."""
+        """A new update begins, with these targets, one tensor a micro-batch.
+
+        Warns where the one before has begun and had more targets than were passed: its loss was divided by all of them.
+        """
+        if self._left and self._announced is None:
+            warnings.warn(
+                f"update {self.number} was told of {self._left} targets more than it was passed, and divided its loss "
+                "by them, too; name in begin_update what is passed",
+                stacklevel=3,
+            )
         flat = [batch.detach().flatten() for batch in targets]
         self._announced = torch.cat(flat) if flat else torch.empty(0, dtype=torch.int64)
         self._left = self._announced.numel()

@@ -36,7 +36,6 @@ localrules:
     improvement,
     page,
     pdf,
-    readme,
 
 
 rule collect:
@@ -349,34 +348,38 @@ rule pdf:
         """
 
 
-rule readme:
-    """
-    Put the most telling of the recorded results into README.md, between the marks of this scale, if it has them
-    """
-    input:
-        metrics="<results>/metrics.csv",
-        claims="<results>/claims.csv",
-        figures=TABLE.headlines,
-        numbers="config/published/numbers.csv",
-        sources=TABLE.readme_sources,
-    output:
-        # README.md is no output: Snakemake removes those before a job, and most of it is written by hand.
-        text="<results>/readme.md",
-    log:
-        "<logs>/readme.txt",
-    conda:
-        "../../envs/report.yaml"
-    params:
-        definitions=TABLE.definitions_of,
-        results=subpath(input.metrics, parent=True),
-        published=subpath(input.numbers, parent=True),
-    shell:
+# Of a part of the papers or seeds it would cut what the README shows.
+if TABLE.makes_readme:
+
+    rule readme:
+        input:
+            metrics="<results>/metrics.csv",
+            claims="<results>/claims.csv",
+            figures=TABLE.headlines,
+            numbers="config/published/numbers.csv",
+            sources=TABLE.readme_sources,
+        output:
+            # README.md is no output: Snakemake removes those before a job, and most of it is written by hand.
+            text="<results>/readme.md",
+        log:
+            "<logs>/readme.txt",
         """
-        python -m raretok readme \
-            --definitions {params.definitions:q} \
-            --results {params.results:q} \
-            --published {params.published:q} \
-            --readme README.md \
-            --output {output.text:q} \
-            &>{log:q}
+        Put the most telling of the recorded results into README.md, between the marks of this scale, if it has them
         """
+        localrule: True
+        conda:
+            "../../envs/report.yaml"
+        params:
+            definitions=TABLE.definitions_of,
+            results=subpath(input.metrics, parent=True),
+            published=subpath(input.numbers, parent=True),
+        shell:
+            """
+            python -m raretok readme \
+                --definitions {params.definitions:q} \
+                --results {params.results:q} \
+                --published {params.published:q} \
+                --readme README.md \
+                --output {output.text:q} \
+                &>{log:q}
+            """

@@ -37,7 +37,8 @@ class TrainingFacts:
     update, over all processes; their mean where updates differ. steps_per_epoch: updates that see the training split
     once. rare: how a scaled run derives what a paper prints (`training.rare` of its settings: alpha, share, mass,
     tokens), or None for the printed numbers themselves. device: where the state lives. padding: the target that is no
-    token, or None.
+    token, or None. source_counts: of a translation, how often each type stands in the source side of the training
+    split (like counts): what is rare as a target can be a frequent word of the other language.
     """
 
     counts: object
@@ -47,6 +48,7 @@ class TrainingFacts:
     rare: dict | None = None
     device: str = "cpu"
     padding: int | None = None
+    source_counts: object = None
 
 
 @dataclass(frozen=True)

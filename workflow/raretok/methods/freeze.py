@@ -17,7 +17,9 @@ class Gate:
     The gradient of a rare row is (a) from positions where it is the target, (b) from positions with a target that
     is not rare, (c) from positions with another rare target (agg, Eq. 4; inventory A2).
 
-    part: `all` leaves the row as it is initialised: no gradient of output or input, no decay, no update (A21);
+    part: `all` leaves the row as it is initialised: no gradient of output or input, no decay, no update (A21). In a
+    translation, rows of words that the source side has more often than the target side has any rare word are trained
+    all the same: they are frequent words of the other language, and the encoder's input.
     `b`, `c`, `bc` leave out those parts alone.
     share: rare are this share of all types, the rarest in training, ties and padding types by id; special types are
     never rare. rare_from: instead of it, the rank by falling training count from which types are rare, as in agps.
@@ -55,6 +57,7 @@ class State:
         types = len(facts.counts)
         self.gate = gate
         self.is_rare = torch.from_numpy(frequency_ranks(facts) >= first_rank(gate, facts)).to(facts.device)
+        self.is_frozen = torch.from_numpy(rows_to_freeze(facts, self.is_rare.cpu().numpy())).to(facts.device)
         open_, shut = torch.ones(types, dtype=torch.float64, device=facts.device), (~self.is_rare).double()
         self.fixed_gates = torch.stack([shut if "b" in gate.part else open_, shut if "c" in gate.part else open_])
         self.step = torch.zeros((), dtype=torch.int64)
@@ -83,11 +86,12 @@ class State:
 
     def frozen(self):
         """The rows that this update leaves alone, V; None: it updates all."""
-        return self.is_rare if self.gate.part == "all" and self.active else None
+        return self.is_frozen if self.gate.part == "all" and self.active else None
 
     def derived(self) -> dict:
         """Numbers in use that the settings do not show."""
-        return {"rare_types": int(self.is_rare.sum())}
+        known = {"rare_types": int(self.is_rare.sum())}
+        return known | {"frozen_types": int(self.is_frozen.sum())} if self.gate.part == "all" else known
 
     def state(self) -> dict:
         """Tensors that a checkpoint keeps."""
@@ -96,6 +100,15 @@ class State:
     def load(self, state: dict) -> None:
         """Take over the tensors of a checkpoint."""
         self.step.copy_(state["step"])
+
+
+def rows_to_freeze(facts, is_rare):
+    """The rows of `is_rare` (V, bool) that are no frequent words of the source side, V, bool."""
+    import numpy as np
+
+    if facts.source_counts is None:
+        return is_rare
+    return is_rare & (np.asarray(facts.source_counts) <= np.asarray(facts.counts)[is_rare].max())
 
 
 def first_rank(gate: Gate, facts) -> int:

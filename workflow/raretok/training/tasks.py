@@ -64,6 +64,10 @@ class Task:
         """How often each type is a target in an epoch of training, V, whole numbers."""
         raise NotImplementedError
 
+    def source_counts(self) -> np.ndarray | None:
+        """How often each type stands in the source side of the training text, V; None where there is none."""
+        return None
+
     def validation_batches(self, step: int) -> Iterator[tuple]:
         """Inputs and targets to validate on after `step` updates, arrays."""
         raise NotImplementedError
@@ -82,6 +86,7 @@ class Task:
             rare=self.rare,
             device=self.device,
             padding=self.padding,
+            source_counts=self.source_counts(),
         )
 
     def derived(self) -> dict:

@@ -65,6 +65,10 @@ class TranslationTask(Task):
         """Counts in the target side of the training text."""
         return self.type_counts
 
+    def source_counts(self) -> np.ndarray:
+        """Counts in the source side of the training text."""
+        return self.corpus.source_counts
+
     def derived(self) -> dict:
         """Pairs left out, what an update and an epoch came to, and how the validation's BLEU is computed."""
         return {
