@@ -90,6 +90,11 @@ elif TABLE.outdated:
 include: str(ROOT / "workflow/rules/report.smk")
 
 
+if TABLE.makes_readme:
+
+    include: str(ROOT / "workflow/rules/readme.smk")
+
+
 for name in TABLE.papers:
 
     rule:

@@ -19,7 +19,6 @@ OUTPUTS:
     agreement, improvement = results/<scale>/{agreement,improvement}.csv
     page    = results/<scale>/report/index.html
     pdf     = results/<scale>/report/report.pdf
-    readme  = results/recorded/<scale>/readme.md, and the same within README.md
 
 Nothing here needs torch or a GPU, and nothing that trains or measures reads this part's files. A table or figure
 reads the arrays of its own methods alone. What a job must know of the config comes as one JSON string in `params`.
@@ -346,40 +345,3 @@ rule pdf:
             --output {output.pdf:q} \
             &>{log:q}
         """
-
-
-# Of a part of the papers or seeds it would cut what the README shows.
-if TABLE.makes_readme:
-
-    rule readme:
-        input:
-            metrics="<results>/metrics.csv",
-            claims="<results>/claims.csv",
-            figures=TABLE.headlines,
-            numbers="config/published/numbers.csv",
-            sources=TABLE.readme_sources,
-        output:
-            # README.md is no output: Snakemake removes those before a job, and most of it is written by hand.
-            text="<results>/readme.md",
-        log:
-            "<logs>/readme.txt",
-        """
-        Put the most telling of the recorded results into README.md, between the marks of this scale, if it has them
-        """
-        localrule: True
-        conda:
-            "../../envs/report.yaml"
-        params:
-            definitions=TABLE.definitions_of,
-            results=subpath(input.metrics, parent=True),
-            published=subpath(input.numbers, parent=True),
-        shell:
-            """
-            python -m raretok readme \
-                --definitions {params.definitions:q} \
-                --results {params.results:q} \
-                --published {params.published:q} \
-                --readme README.md \
-                --output {output.text:q} \
-                &>{log:q}
-            """
