@@ -52,6 +52,8 @@ def test_frequent_words_of_the_source_side_are_not_frozen():
     assert state.frozen().nonzero().flatten().tolist() == [8, 9, 11]
     assert state.derived() == {"rare_types": 5, "frozen_types": 3}
     assert freeze.Gate(part="bc", share=0.42).start(facts).derived() == {"rare_types": 5}
+    with pytest.raises(UserError, match="freezes nothing: the source side has every one of the 1 rare types"):
+        freeze.Gate(share=0.08).start(facts)
 
 
 @pytest.mark.parametrize("part", ["all", "bc"])

@@ -73,7 +73,7 @@ ANY_METHOD = {
     "smoothing": {},
     "agg": {"gate": {"name": "agg", "alpha": 0.9}},
     "agps": {"gate": {"name": "agps", "rare_from": 30, "mu_1": 50.0, "mu_2": 5.0}},
-    "freeze": {"gate": {"name": "freeze", "share": 0.3}},
+    "freeze": {"gate": {"name": "freeze", "share": 0.6}},
     "freeze_bc": {"gate": {"name": "freeze", "part": "bc", "share": 0.6}},
     "cosreg": {"penalty": {"name": "cosreg", "gamma": 1.0}},
     "unlikelihood": {"penalty": {"name": "unlikelihood"}},

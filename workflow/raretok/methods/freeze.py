@@ -52,12 +52,14 @@ class State:
     memory = 0
 
     def __init__(self, gate: Gate, facts):
+        import numpy as np
         import torch
 
         types = len(facts.counts)
         self.gate = gate
         self.is_rare = torch.from_numpy(frequency_ranks(facts) >= first_rank(gate, facts)).to(facts.device)
-        self.is_frozen = torch.from_numpy(rows_to_freeze(facts, self.is_rare.cpu().numpy())).to(facts.device)
+        frozen = rows_to_freeze(facts, self.is_rare.cpu().numpy()) if gate.part == "all" else np.zeros(types, bool)
+        self.is_frozen = torch.from_numpy(frozen).to(facts.device)
         open_, shut = torch.ones(types, dtype=torch.float64, device=facts.device), (~self.is_rare).double()
         self.fixed_gates = torch.stack([shut if "b" in gate.part else open_, shut if "c" in gate.part else open_])
         self.step = torch.zeros((), dtype=torch.int64)
@@ -103,12 +105,18 @@ class State:
 
 
 def rows_to_freeze(facts, is_rare):
-    """The rows of `is_rare` (V, bool) that are no frequent words of the source side, V, bool."""
+    """The rows of `is_rare` (V, bool) that are no frequent words of the source side, V, bool; UserError of none."""
     import numpy as np
 
     if facts.source_counts is None:
         return is_rare
-    return is_rare & (np.asarray(facts.source_counts) <= np.asarray(facts.counts)[is_rare].max())
+    frozen = is_rare & (np.asarray(facts.source_counts) <= np.asarray(facts.counts)[is_rare].max())
+    if not frozen.any():
+        raise UserError(
+            f"method.gate freezes nothing: the source side has every one of the {is_rare.sum()} rare types more often "
+            "than the target side has any; count more types as rare"
+        )
+    return frozen
 
 
 def first_rank(gate: Gate, facts) -> int:
