@@ -96,7 +96,7 @@ def test_how_far_the_model_is_off_what_was_measured(throughput):
     for measured, _, _ in held:
         if measured.machine == CPU:
             shapes.setdefault(measured.shape, []).append(measured)
-    assert len(shapes) == 3
+    assert len(shapes) == 4
     for rows in shapes.values():
         middle = sorted(rows, key=lambda row: row.seconds)[len(rows) // 2]
         assert throughput.machine(CPU).seconds(middle, middle.tokens) == pytest.approx(middle.seconds, rel=0.15)
