@@ -8,8 +8,8 @@ if [ -z "$scale" ]; then
     scale=$(sed -n 's/^scale: *\([a-z_]*\).*/\1/p' config/config.yaml)
 fi
 case $scale in
-    smoke | small | paper) ;;
-    *) echo "raretok: SCALE is '$scale'; it can be smoke, small or paper" >&2 && exit 1 ;;
+    smoke | small | small_gpu | paper) ;;
+    *) echo "raretok: SCALE is '$scale'; it can be smoke, small, small_gpu or paper" >&2 && exit 1 ;;
 esac
 for path in "results/$scale" "logs/$scale" build .pytest_cache .ruff_cache .hypothesis; do
     if [ -e "$path" ]; then

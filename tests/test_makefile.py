@@ -1,12 +1,23 @@
-"""What `make help` says."""
+"""What `make help` says, and that `make clean` knows the same scales."""
 
 import subprocess
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
+SCALES = sorted(path.stem for path in (ROOT / "config" / "scales").glob("*.yaml"))
 
 
 def test_help_names_every_scale():
     shown = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     named = shown.partition("SCALE=")[2].partition(",")[0].split("|")
-    assert sorted(named) == sorted(path.stem for path in (ROOT / "config" / "scales").glob("*.yaml"))
+    assert sorted(named) == SCALES
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_clean_removes_the_results_of_a_scale_and_no_others(tmp_path, scale):
+    for name in SCALES:
+        (tmp_path / "results" / name).mkdir(parents=True)
+    subprocess.run(["sh", ROOT / "envs" / "clean.sh", scale], cwd=tmp_path, capture_output=True, check=True)
+    assert sorted(path.name for path in (tmp_path / "results").iterdir()) == [name for name in SCALES if name != scale]

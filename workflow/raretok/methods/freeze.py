@@ -52,14 +52,15 @@ class State:
     memory = 0
 
     def __init__(self, gate: Gate, facts):
-        import numpy as np
         import torch
 
         types = len(facts.counts)
         self.gate = gate
-        self.is_rare = torch.from_numpy(frequency_ranks(facts) >= first_rank(gate, facts)).to(facts.device)
-        frozen = rows_to_freeze(facts, self.is_rare.cpu().numpy()) if gate.part == "all" else np.zeros(types, bool)
-        self.is_frozen = torch.from_numpy(frozen).to(facts.device)
+        rare = frequency_ranks(facts) >= first_rank(gate, facts)
+        self.is_rare = torch.from_numpy(rare).to(facts.device)
+        self.is_frozen = None
+        if gate.part == "all":
+            self.is_frozen = torch.from_numpy(rows_to_freeze(facts, rare)).to(facts.device)
         open_, shut = torch.ones(types, dtype=torch.float64, device=facts.device), (~self.is_rare).double()
         self.fixed_gates = torch.stack([shut if "b" in gate.part else open_, shut if "c" in gate.part else open_])
         self.step = torch.zeros((), dtype=torch.int64)
@@ -88,12 +89,12 @@ class State:
 
     def frozen(self):
         """The rows that this update leaves alone, V; None: it updates all."""
-        return self.is_frozen if self.gate.part == "all" and self.active else None
+        return self.is_frozen if self.active else None
 
     def derived(self) -> dict:
         """Numbers in use that the settings do not show."""
-        known = {"rare_types": int(self.is_rare.sum())}
-        return known | {"frozen_types": int(self.is_frozen.sum())} if self.gate.part == "all" else known
+        types = {"rare_types": self.is_rare, "frozen_types": self.is_frozen}
+        return {name: int(chosen.sum()) for name, chosen in types.items() if chosen is not None}
 
     def state(self) -> dict:
         """Tensors that a checkpoint keeps."""

@@ -16,6 +16,7 @@ from typing import TypeVar
 from raretok.reporting import intervals, translated
 from raretok.reporting.corpus_names import corpus_title
 from raretok.reporting.definition import Method
+from raretok.reporting.jackknife import mean_of
 from raretok.reporting.named.evidence import Evidence, Found, Partial
 from raretok.reporting.predicates import Missing, Truth, all_of, at_least, difference, greater
 from raretok.reporting.table_claims import common_seeds
@@ -91,7 +92,7 @@ def above_best(ours: dict[int, float], others: list[dict[int, float]], *, tolera
     Missing where no seed is shared.
     """
     seeds = common_seeds([ours, *others])
-    best = max(others, key=lambda of: statistics.fmean(of[seed] for seed in seeds))
+    best = max(others, key=lambda of: mean_of(of, seeds))
     spare = (standard_error([ours[seed] - best[seed] for seed in seeds]) or 0.0) if tolerant else 0.0
     return {seed: difference(ours[seed] + spare, best[seed]) for seed in seeds}
 
