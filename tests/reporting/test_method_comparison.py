@@ -156,6 +156,18 @@ def test_a_temperature_at_the_end_of_the_search_is_a_remark(tmp_path):
     assert found["Threshold", "chosen"].remarks == ()
 
 
+def test_a_change_without_an_interval_says_why(tmp_path):
+    definition, results = made(tmp_path, noise=0)
+
+    def note(results):
+        cells = cells_by(comparison_cells(definition, "table1", results, tmp_path), "BPE tokens")
+        return cells["Threshold", "rare - MLE, %"].note
+
+    assert note(results) == "seeds that agree to the digit: no interval"
+    first = {key: {1: seeds[1]} for key, seeds in results.values.items()}
+    assert note(replace(results, values=first)) == "one seed: no interval"
+
+
 def test_a_method_that_is_infinite_in_a_seed_is_judged_by_no_other(tmp_path):
     """The threshold would be the best for rare tokens by its other two seeds."""
     definition, results = made(tmp_path)

@@ -113,8 +113,10 @@ def _change_cell(row: str, column: str, found: Change | None) -> Cell:
     interval = None if found.lower is None else (found.lower, found.upper)
     if interval:
         note = f"95% interval {interval[0]:.6g} to {interval[1]:.6g}"
+    elif not found.is_finite:
+        note = "not finite in every seed"
     else:
-        note = "one seed: no interval" if found.is_finite else "not finite in every seed"
+        note = "one seed: no interval" if found.seeds == 1 else "seeds that agree to the digit: no interval"
     return Cell(row, column, value=found.mean, seeds=found.seeds, note=note, format="+.2f", interval=interval)
 
 
