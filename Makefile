@@ -16,7 +16,9 @@ RECORDED_SCALE = $(or $(SCALE),small)
 # The modules whose docstrings are the API reference, and how they are written.
 API = raretok.losses raretok.parts raretok.frequency raretok.metrics --docformat google --no-show-source
 
-.PHONY: report recorded finished record accept slurm fetch test test-slurm lint docs crate clean help environment \
+PYTEST = PATH="$(CURDIR)/.venv/bin:$$PATH" OMP_NUM_THREADS=1 .venv/bin/python -m pytest
+
+.PHONY: report recorded finished record accept slurm fetch test test-workflow test-slurm lint docs crate clean help environment \
 	environment-test environment-report
 
 report: environment ## reproduce the papers and print where the report is (the default)
@@ -41,10 +43,13 @@ fetch: environment ## fill the folder MIRROR with what SCALE needs, for machines
 	@.venv/bin/python -m raretok fetch $(if $(SCALE),--scale $(SCALE)) $(if $(CONFIG),--config $(CONFIG)) --mirror "$(MIRROR)" $(ARGS)
 
 test: environment-test ## run the fast tests
-	@PATH="$(CURDIR)/.venv/bin:$$PATH" OMP_NUM_THREADS=1 .venv/bin/python -m pytest -m "not slow and not slurm" -n auto --dist loadfile $(ARGS)
+	@$(PYTEST) -m "not workflow and not slow and not slurm" -n auto --dist loadfile $(ARGS)
+
+test-workflow: environment-test ## run the tests that start Snakemake
+	@$(PYTEST) -m "workflow and not slow and not slurm" -n auto --dist loadfile $(ARGS)
 
 test-slurm: environment-test ## run the tests that need SLURM, on one that is started for them or that runs here
-	@PATH="$(CURDIR)/.venv/bin:$$PATH" OMP_NUM_THREADS=1 .venv/bin/python -m pytest -m slurm -rs -n 3 --dist worksteal tests/workflow/test_slurm.py $(ARGS)
+	@$(PYTEST) -m slurm -rs -n 3 --dist worksteal tests/workflow/test_slurm.py $(ARGS)
 
 lint: environment-test ## check the style of Python and Snakemake files
 	.venv/bin/python -m ruff check .

@@ -1,4 +1,4 @@
-"""A copy of the project in a folder of its own."""
+"""A copy of the project in a folder of its own, and the marker of the tests that start Snakemake."""
 
 import shutil
 from pathlib import Path
@@ -7,6 +7,14 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PARTS = ("Snakefile", "config", "envs", "workflow", "docs")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Mark the tests of this folder: a start of Snakemake takes seconds, so `make test` leaves them out."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker("workflow")
 
 
 @pytest.fixture

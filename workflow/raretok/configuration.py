@@ -10,11 +10,14 @@ import yaml
 
 from raretok.errors import UserError
 
+# libyaml where PyYAML has it, as its wheels do: every start of Snakemake reads 30 files, ten times as fast with it.
+SAFE_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
 
 def read_yaml(path: Path) -> dict:
     """The mapping in a YAML file; UserError when it is missing, no YAML or no mapping."""
     try:
-        value = yaml.safe_load(path.read_text(encoding="utf-8"))
+        value = yaml.load(path.read_text(encoding="utf-8"), Loader=SAFE_LOADER)
     except FileNotFoundError:
         raise UserError(f"{path} does not exist") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
