@@ -11,6 +11,7 @@ from raretok import wiring
 from raretok.errors import UserError
 from raretok.reporting.definition import parse_definition
 from raretok.reporting.readme import inserted, shown
+from raretok.reporting.record import provenance
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -34,6 +35,13 @@ def test_numbers_and_pictures_are_those_of_the_recorded_results():
     assert (folder / "readme.md").read_text(encoding="utf-8") == text
     assert inserted(README, text, "small") == README
     assert "recorded small: begin" in README
+
+
+def test_where_recorded_results_come_from_names_every_run():
+    for page in ROOT.glob("results/recorded/*/README.md"):
+        folders = sorted(path.parent for path in page.parent.glob("runs/*/*/*/metrics.json"))
+        assert folders
+        assert page.read_text(encoding="utf-8") == provenance(folders)
 
 
 def test_links_and_pictures_are_there():
