@@ -12,6 +12,7 @@ from fake_results import ROOT, item_of
 from raretok.__main__ import main
 from raretok.data.counts import expected_counts
 from raretok.reporting.definition import parse_definition
+from raretok.reporting.figures.shown import means_note
 from raretok.reporting.figures.stop_jostling import _example, figure2
 from raretok.reporting.results import read_results
 
@@ -94,3 +95,16 @@ def test_an_undrawn_figure_is_one_sentence(scale, tmp_path, capsys):
     arguments = ["--item=figure99", f"--definition={text}", f"--results={scale.folder}", f"--output-stem={tmp_path}/x"]
     assert main(["figure", *arguments]) == 2
     assert "no function figure99" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("counts", "note"),
+    [
+        ([1, 0, 1], "One seed."),
+        ([], "One seed."),
+        ([3, 0, 3], "Mean over 3 seeds; the bar."),
+        ([4, 1, 0], "Mean over the seeds of each method, 4 at most; the bar."),
+    ],
+)
+def test_a_caption_says_over_how_many_seeds_means_are(counts, note):
+    assert means_note(counts, "the bar") == note

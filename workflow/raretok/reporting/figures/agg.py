@@ -19,7 +19,7 @@ from raretok.reporting.figures.language import (
     stacked,
 )
 from raretok.reporting.figures.panels import mean_and_band
-from raretok.reporting.figures.shown import Drawn, first_run, seeds_note, shown_methods
+from raretok.reporting.figures.shown import Drawn, first_run, means_note, seeds_note, shown_methods
 from raretok.reporting.figures.style import BLACK, SERIES, not_run, sheet
 from raretok.reporting.named.agg import ALPHAS
 from raretok.reporting.results import Results
@@ -236,7 +236,7 @@ def _against_alpha(
 
 def _seeds(results: Results, methods: list[Method]) -> str:
     counts = [len(results.per_seed(method, "perplexity", "total")) for method in methods]
-    return "One seed." if max(counts, default=0) == 1 else f"Mean over {max(counts, default=0)} seeds."
+    return means_note(counts)
 
 
 def _derived(definition: Definition, results: Results, methods: list[Method]) -> str:

@@ -12,7 +12,7 @@ from raretok.reporting.definition import Definition, Method
 from raretok.reporting.figures.data_sets import LOOKS, in_place_of, panels_with_strip, six, title_of
 from raretok.reporting.figures.language import draw_legend, stacked
 from raretok.reporting.figures.panels import mean_and_band
-from raretok.reporting.figures.shown import Drawn
+from raretok.reporting.figures.shown import BAND, Drawn, means_note
 from raretok.reporting.figures.style import not_run, partly_run
 from raretok.reporting.named.starts import NONE, UNIGRAM, ZERO
 from raretok.reporting.results import Results
@@ -30,7 +30,7 @@ def divergences(definition: Definition, method: Method, results: Results) -> Dra
     """Divergence of one method's model from each reference against the update, on a logarithmic axis."""
     experiments = list(definition.settings)
     figure, panels, strip = panels_with_strip(len(experiments))
-    seeds = 0
+    seeds = []
     for axes, experiment in zip(panels, experiments, strict=False):
         axes.set_title(title_of(definition, experiment), loc="left")
         runs = results.seeds_with_arrays(method.within(experiment))
@@ -44,7 +44,7 @@ def divergences(definition: Definition, method: Method, results: Results) -> Dra
         axes.set_xscale("symlog", linthresh=1, linscale=0.4)
         axes.minorticks_off()
         axes.set(xlabel="training step (log scale)", ylabel="divergence (nats)", xlim=(-0.15, None), ylim=(0, None))
-        seeds = max(seeds, len(runs))
+        seeds.append(len(runs))
     return _with_legend(
         definition,
         experiments,
@@ -112,7 +112,7 @@ def _starts(
     a panel with a curve gets last.
     """
     figure, panels, strip = panels_with_strip(len(experiments))
-    seeds = 0
+    seeds = []
     for axes, experiment in zip(panels, experiments, strict=False):
         axes.set_title(title_of(definition, experiment), loc="left")
         missing = []
@@ -124,7 +124,7 @@ def _starts(
             steps, values = found
             look = LOOKS[method.name] | {"markevery": max(1, len(steps) // MARKS)}
             mean_and_band(axes, steps, values, method.label, look, markersize=5)
-            seeds = max(seeds, len(values))
+            seeds.append(len(values))
         if len(missing) == len(methods):
             not_run(axes, ", ".join(missing))
             continue
@@ -139,7 +139,7 @@ def _with_legend(
     figure: Figure,
     panels: list[Axes],
     strip: Axes,
-    seeds: int,
+    seeds: list[int],
     text: str,
 ) -> Drawn:
     """The figure with one legend for all panels, and its caption."""
@@ -151,5 +151,4 @@ def _with_legend(
     for axes in panels[1:]:
         axes.set_ylabel(axes.get_ylabel() if axes.get_subplotspec().is_first_col() else None)
     draw_legend(strip, list(handles.values()))
-    said = f"Mean over {seeds} seeds; the band is one sample standard deviation." if seeds > 1 else "One seed."
-    return figure, f"{text} {said}{in_place_of(definition, experiments)}"
+    return figure, f"{text} {means_note(seeds, BAND)}{in_place_of(definition, experiments)}"

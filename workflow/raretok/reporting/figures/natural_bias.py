@@ -25,7 +25,7 @@ from raretok.reporting.figures.data_sets import (
     title_of,
     training_pairs,
 )
-from raretok.reporting.figures.shown import Drawn, shown_methods
+from raretok.reporting.figures.shown import Drawn, means_note, shown_methods
 from raretok.reporting.figures.style import PINK, SKY, YELLOW, not_run, partly_run, sheet
 from raretok.reporting.named.natural_bias import REGULARISED, UPDATES
 from raretok.reporting.named.starts import IWSLT14, WMT14, ZERO, standard_error
@@ -183,12 +183,11 @@ def figure11(definition: Definition, item: str, results: Results) -> Drawn:
     axes.margins(x=0.1, y=0.2)
     axes.set(xlabel="update at which the standard objective returns (log scale)", ylabel="test BLEU (0 to 1)")
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
-    seeds = max([len(plain), *(len(of) for points in swept.values() for of in points.values())])
+    seeds = [len(plain), *(len(of) for points in swept.values() for of in points.values())]
     corpus = corpus_title(definition.corpus(base.experiment))
-    spread = f"Mean over {seeds} seeds; bars and band: standard error." if seeds > 1 else "One seed."
     return figure, (
         f"{corpus}. Data set, strengths and numbers of updates are ours: the paper prints none. "
-        f"{spread} The vertical axis does not begin at 0.{_absent(missing)}"
+        f"{means_note(seeds, 'bars and band: standard error')} The vertical axis does not begin at 0.{_absent(missing)}"
     )
 
 

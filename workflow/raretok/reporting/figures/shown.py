@@ -1,5 +1,7 @@
 """What a figure shows: its methods, the run of which it is a picture, how many seeds its curves are of."""
 
+from collections.abc import Iterable
+
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -9,10 +11,25 @@ from raretok.reporting.results import Results
 Drawn = tuple[Figure, str]
 
 
+BAND = "the band is one sample standard deviation"
+
+
 def seeds_note(results: Results, methods: list[Method]) -> str:
     """How many seeds curves are the mean of."""
-    seeds = max((len(results.seeds_with_arrays(method)) for method in methods), default=0)
-    return f"Mean over {seeds} seeds; the band is one sample standard deviation." if seeds > 1 else "One seed."
+    return means_note([len(results.seeds_with_arrays(method)) for method in methods], BAND)
+
+
+def means_note(counts: Iterable[int], spread: str = "") -> str:
+    """How many seeds means are over: `counts`, of each method its seeds, 0 where it was not run.
+
+    spread: what shows how far seeds differ.
+    """
+    known = set(counts) - {0}
+    most = max(known, default=0)
+    if most < 2:
+        return "One seed."
+    over = f"{most} seeds" if len(known) == 1 else f"the seeds of each method, {most} at most"
+    return f"Mean over {over}{spread and f'; {spread}'}."
 
 
 def shown_methods(definition: Definition, item: str) -> list[Method]:
