@@ -18,8 +18,8 @@ API = raretok.losses raretok.parts raretok.frequency raretok.metrics --docformat
 
 PYTEST = PATH="$(CURDIR)/.venv/bin:$$PATH" OMP_NUM_THREADS=1 .venv/bin/python -m pytest
 
-.PHONY: report recorded finished record accept slurm fetch test test-workflow test-slurm lint docs crate clean help environment \
-	environment-test environment-report
+.PHONY: report recorded finished record accept slurm fetch test test-workflow test-slurm lint docs crate clean help \
+	environment environment-test environment-report
 
 report: environment ## reproduce the papers and print where the report is (the default)
 	@sh envs/run.sh "$(if $(SCALE),scale=$(SCALE)) $(CONFIG)" --cores $(CORES) $(ARGS)

@@ -12,7 +12,7 @@ from raretok.reporting import translated
 from raretok.reporting.corpus_names import PUBLISHED_TEXT, corpus_title, data_set, unigram_text
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.figures.language import panels_over_legend
-from raretok.reporting.figures.shown import first_run
+from raretok.reporting.figures.shown import first_run, over_seeds
 from raretok.reporting.figures.style import BLACK, BLUE, GREEN, ORANGE, not_run, sheet
 from raretok.reporting.named.starts import C4, NONE, UNIGRAM, WMT14, ZERO, standard_error
 from raretok.reporting.results import Results
@@ -68,8 +68,8 @@ def six(definition: Definition) -> list[str]:
 
 def draw_bars(
     axes: Axes, methods: list[Method], values: Callable[[Method], dict[int, float]], unit: str, text: str
-) -> int:
-    """A bar for each method: mean of its values over seeds, standard error; returns the most seeds of one.
+) -> list[int]:
+    """A bar for each method: mean of its values over seeds, standard error; returns how many seeds each bar is of.
 
     text: what the bias of the start from other text's unigrams is of.
 
@@ -79,7 +79,7 @@ def draw_bars(
     means = {method.name: float(np.mean(of)) for method, of in found if of}
     if not means:
         not_run(axes, "\n".join(method.label for method in methods))
-        return 0
+        return []
     errors = {method.name: standard_error(of) or 0.0 for method, of in found if of}
     low = min(means[name] - errors[name] for name in means)
     high = max(means[name] + errors[name] for name in means)
@@ -102,12 +102,13 @@ def draw_bars(
     axes.yaxis.set_major_locator(MaxNLocator(5, min_n_ticks=3))
     axes.set_ylabel(unit if axes.get_subplotspec().is_first_col() else None)
     axes.grid(False, axis="x")
-    return max(len(of) for _, of in found)
+    return [len(of) for _, of in found if of]
 
 
-def bars_note(seeds: int) -> str:
+def bars_note(seeds: list[int]) -> str:
     """What bars and the lines on them are, and that the axes are cut."""
-    spread = f"Mean and standard error over {seeds} seeds" if seeds > 1 else "One seed"
+    over = over_seeds(seeds)
+    spread = f"Mean and standard error over {over}" if over else "One seed"
     cut = f"the vertical axes do not begin at 0, and span at least {LEAST_SPAN}"
     return f"Bars: where the output bias starts. {spread}; {cut}."
 

@@ -248,12 +248,12 @@ def _bars(
     if not experiments:
         not_run(panels[0], "no data set of this figure")
         return figure, NOT_RUN
-    seeds = 0
+    seeds = []
     for axes, experiment in zip(panels, experiments, strict=True):
         axes.set_title(title_of(definition, experiment), loc="left")
         text_of_c4 = unigram_text(definition.corpus(experiment))
         here = [method.within(experiment) for method in methods]
-        seeds = max(seeds, draw_bars(axes, here, values, unit, text_of_c4))
+        seeds += draw_bars(axes, here, values, unit, text_of_c4)
     if not seeds:
         return figure, NOT_RUN
     return figure, f"{text} {bars_note(seeds)}{in_place_of(definition, experiments)}"
@@ -273,13 +273,13 @@ def _other_domains(
     if not places:
         not_run(panels[0], "no other domain was translated")
         return figure, NOT_RUN
-    seeds = 0
+    seeds = []
     for axes, (experiment, domain) in zip(panels, places, strict=True):
         axes.set_title(title_of(definition, experiment, f" on {domain}"), loc="left")
         values = partial(translated.out_of_domain, results, domain=domain)
         text_of_c4 = unigram_text(definition.corpus(experiment))
         here = [method.within(experiment) for method in methods]
-        seeds = max(seeds, draw_bars(axes, here, values, "BLEU", text_of_c4))
+        seeds += draw_bars(axes, here, values, "BLEU", text_of_c4)
     if not seeds:
         return figure, NOT_RUN
     shown = [experiment for experiment, _ in places]

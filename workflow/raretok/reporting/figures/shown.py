@@ -10,7 +10,6 @@ from raretok.reporting.results import Results
 
 Drawn = tuple[Figure, str]
 
-
 BAND = "the band is one sample standard deviation"
 
 
@@ -20,16 +19,23 @@ def seeds_note(results: Results, methods: list[Method]) -> str:
 
 
 def means_note(counts: Iterable[int], spread: str = "") -> str:
-    """How many seeds means are over: `counts`, of each method its seeds, 0 where it was not run.
+    """How many seeds means are over, see `over_seeds`. spread: what shows how far seeds differ."""
+    over = over_seeds(counts)
+    if not over:
+        return "One seed."
+    return f"Mean over {over}; {spread}." if spread else f"Mean over {over}."
 
-    spread: what shows how far seeds differ.
+
+def over_seeds(counts: Iterable[int]) -> str:
+    """`3 seeds`, in other words where methods differ; empty where none has two.
+
+    counts: of each method its seeds, 0 where it was not run.
     """
     known = set(counts) - {0}
     most = max(known, default=0)
     if most < 2:
-        return "One seed."
-    over = f"{most} seeds" if len(known) == 1 else f"the seeds of each method, {most} at most"
-    return f"Mean over {over}{spread and f'; {spread}'}."
+        return ""
+    return f"{most} seeds" if len(known) == 1 else f"the seeds of each method, {most} at most"
 
 
 def shown_methods(definition: Definition, item: str) -> list[Method]:
