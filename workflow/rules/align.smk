@@ -18,7 +18,7 @@ rule align:
     """
     Link the words of the training split of {wildcards.corpus}
       - by fast_align's model in both directions, put together by grow-diag-final-and
-      - the programs fast_align and atools where they are on PATH, else the package systran-align
+      - by the programs fast_align and atools where they are on PATH, else by the same model in NumPy
     """
     input:
         source="<results>/data/{corpus}/train.source.tok.txt",
