@@ -15,9 +15,16 @@ SAFE_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def read_yaml(path: Path) -> dict:
-    """The mapping in a YAML file; UserError when it is missing, no YAML or no mapping."""
+    """The mapping in a YAML file.
+
+    Raises UserError when it is missing, no YAML or no mapping, when a key is given twice, of which YAML would silently
+    keep the second, and for a number that no run can have (.nan, .inf).
+    """
     try:
-        value = yaml.load(path.read_text(encoding="utf-8"), Loader=SAFE_LOADER)
+        loader = SAFE_LOADER(path.read_text(encoding="utf-8"))
+        node = loader.get_single_node()
+        _check_node(node, path)
+        value = loader.construct_document(node) if node else None
     except FileNotFoundError:
         raise UserError(f"{path} does not exist") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -25,6 +32,27 @@ def read_yaml(path: Path) -> dict:
     if not isinstance(value, dict):
         raise UserError(f"{path} must hold keys and values at its top level")
     return value
+
+
+def _check_node(node: yaml.Node | None, path: Path) -> None:
+    """UserError for a key that stands twice in one mapping, and for a number that is not finite."""
+    waiting, seen = [node] if node else [], set()
+    while waiting:
+        current = waiting.pop()
+        if id(current) in seen:  # an alias
+            continue
+        seen.add(id(current))
+        line = current.start_mark.line + 1
+        if isinstance(current, yaml.MappingNode):
+            keys = [key.value for key, _ in current.value]
+            twice = next((key for key in keys if keys.count(key) > 1), None)
+            if twice is not None:
+                raise UserError(f"{path} has the key {twice} twice in the mapping of line {line}; keep one of them")
+            waiting += [part for pair in current.value for part in pair]
+        elif isinstance(current, yaml.SequenceNode):
+            waiting += current.value
+        elif current.tag.endswith(":float") and current.value.lstrip("+-").lower() in (".inf", ".nan"):
+            raise UserError(f"{path}, line {line}: {current.value} is not a number; write a finite one")
 
 
 def validate(value: dict, schema_path: Path, source: str) -> None:

@@ -12,6 +12,7 @@ from raretok.evaluation.perplexity import TEMPERATURES, best_temperature, from_m
 from raretok.evaluation.rows import row
 from raretok.evaluation.signature import signature
 from raretok.evaluation.temperature import FITTED, temperature_rows
+from raretok.files import read_arrays
 from raretok.models import load_model
 
 CHECKPOINTS = {"best": "model.safetensors", "last": "last.safetensors"}
@@ -104,12 +105,8 @@ def _fitted(group: str, split: str, value: float, n: int) -> dict:
 
 def gradient_ratios(path: Path, types: int) -> tuple[list[dict], dict[str, np.ndarray]]:
     """Rows (mean over LR tokens) and arrays (V) of the gradient norms in `path`; nothing if not observed."""
-    with np.load(path, allow_pickle=False) as archive:
-        sums = {
-            name.removeprefix("gradient_norms."): archive[name]
-            for name in archive.files
-            if name.startswith("gradient_norms.")
-        }
+    prefix = "gradient_norms."
+    sums = {name.removeprefix(prefix): values for name, values in read_arrays(path).items() if name.startswith(prefix)}
     rows, arrays = [], {}
     if sums:
         for name, ratio in RATIOS.items():

@@ -22,6 +22,7 @@ from raretok.evaluation.language_settings import LanguageSettings
 from raretok.evaluation.neighbours import occurring
 from raretok.evaluation.queries import query_ids
 from raretok.evaluation.snapshots import measure_snapshots
+from raretok.files import read_arrays
 from raretok.models import load_model
 
 CHECKPOINTS = {"best": "model.safetensors", "last": "last.safetensors"}
@@ -126,5 +127,4 @@ def same_weights(first: torch.nn.Module, second: torch.nn.Module) -> bool:
 
 def observed(path: Path) -> dict[str, np.ndarray]:
     """What training observed of rare types, of predictions and of the output bias, as it wrote it."""
-    with np.load(path, allow_pickle=False) as archive:
-        return {name: archive[name] for name in archive.files if name.startswith(COPIED)}
+    return {name: values for name, values in read_arrays(path).items() if name.startswith(COPIED)}

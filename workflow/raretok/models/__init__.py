@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
-from safetensors.torch import load_file
 
 from raretok.errors import UserError
 from raretok.models.decoder import Decoder, DecoderConfig
 from raretok.models.encoder_decoder import EncoderDecoder
 from raretok.models.encoder_decoder_config import EncoderDecoderConfig
+from raretok.tensor_files import load_tensors
 
 # The value of `model.name` in an experiment's settings, and what builds it.
 MODELS = {
@@ -72,9 +72,10 @@ def load_model(path: Path | str, settings: dict, vocabulary: int, device: str = 
     Raises UserError when the weights are not of such a model.
     """
     model = build_model(settings, vocabulary)
+    tensors, _ = load_tensors(Path(path), f"delete {Path(path).parent} to train this run again")
     try:
-        model.load_state_dict(load_file(path))
-    except (RuntimeError, OSError) as error:
+        model.load_state_dict(tensors)
+    except RuntimeError as error:
         reason = str(error).splitlines()[-1].strip()
         raise UserError(f"{path} does not hold the weights of this model: {reason}") from None
     return model.eval().requires_grad_(False).to(device)

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from raretok.errors import UserError
-from raretok.files import atomic_path, copy_file, read_json, write_json, write_text
+from raretok.files import atomic_path, copy_file, read_arrays, read_json, write_json, write_text
 
 # Of every evaluated run, and of the scale.
 RUN_FILES = ("metrics.json", "history.csv")
@@ -90,8 +90,8 @@ def kept_arrays(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def _keep_arrays(source: Path, target: Path) -> None:
-    with np.load(source, allow_pickle=False) as archive:
-        kept = kept_arrays(dict(archive)) if "bounds" in archive.files else None
+    arrays = read_arrays(source)
+    kept = kept_arrays(arrays) if "bounds" in arrays else None
     if kept is None:  # of a character model, small as it is
         copy_file(source, target)
         return
