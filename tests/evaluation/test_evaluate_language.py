@@ -13,7 +13,7 @@ from raretok.__main__ import EXIT_USER_ERROR, main
 from raretok.data.groups import bounds
 from raretok.data.tokenizers import codec_of
 from raretok.evaluation import language
-from raretok.evaluation.isotropy import isotropy
+from raretok.evaluation.isotropy import EIGENVECTORS, isotropy
 from raretok.evaluation.language_settings import parse
 from raretok.evaluation.neighbours import nearest
 from raretok.evaluation.scores import score
@@ -59,11 +59,10 @@ def test_rows_are_the_contracts(language_run, prepared):
         "perplexity_plain": ["test@best", "test@last", "valid@best"],
         "uniq": ["test@best", "test@last"],
         "uniq_human": ["test@data"],
-        "isotropy": ["weights@best", "weights@last"],
-        "isotropy_sign_free": ["weights@best", "weights@last"],
+        **{name: ["weights@best", "weights@last"] for name in EIGENVECTORS},
     }
     expected = {(m, g, s) for m, splits in on_groups.items() for s in splits for g in (*GROUPS, "total", *index)}
-    aggregate = ("perplexity", "perplexity_plain", "uniq", "isotropy")
+    aggregate = ("perplexity", "perplexity_plain", "uniq", *EIGENVECTORS)
     expected |= {(m, "nonrare", s) for m in aggregate for s in on_groups[m]}
     without_total = {
         "group_mass": ["train@data", "valid@data", "test@data"],
@@ -117,8 +116,9 @@ def test_numbers_agree_with_each_other_and_with_the_model(language_run, prepared
         assert value["perplexity_plain", "total", split] == pytest.approx(math.exp(found.nll.mean()), rel=1e-12)
         assert value["uniq", "total", split] == len(set(found.predicted.tolist()))
         weights = model.output_weight.double().numpy()
-        assert value["isotropy", "total", f"weights@{checkpoint}"] == pytest.approx(isotropy(weights)[0])
-        assert value["isotropy", "rare@index", f"weights@{checkpoint}"] == pytest.approx(isotropy(weights[50:])[0])
+        assert value["isotropy_sign_free", "total", f"weights@{checkpoint}"] == pytest.approx(isotropy(weights))
+        rare = isotropy(weights[50:])
+        assert value["isotropy_sign_free", "rare@index", f"weights@{checkpoint}"] == pytest.approx(rare)
         third = bounds(SETTINGS["groups"][0], prepared.counts)[1]
         nonrare = found.nll[test < third]
         assert value["perplexity_plain", "nonrare", split] == pytest.approx(math.exp(nonrare.mean()), rel=1e-12)
@@ -147,7 +147,7 @@ def test_numbers_of_the_matrix_are_those_of_its_groups(language_run, prepared):
         for group, part in zip(GROUPS, (slice(0, first), slice(first, third), slice(third, None)), strict=True):
             expected = products[part, part][off[part, part]].mean()
             assert value["inner_product", group, split] == pytest.approx(expected)
-        assert value["isotropy", "nonrare", split] == pytest.approx(isotropy(w[:third])[0])
+        assert value["isotropy_sign_free", "nonrare", split] == pytest.approx(isotropy(w[:third]))
         singular = np.linalg.svd(w, compute_uv=False)
         assert value["singular_sum", "total", split] == pytest.approx((singular / singular[0]).sum())
         with np.load(language_run / "out" / "arrays.npz") as arrays:
@@ -185,7 +185,7 @@ def test_arrays_are_the_contracts(language_run, prepared):
             "best.generated.prefixes": (5,),
             "best.generated.texts": (5,),
             "snapshots.steps": (1,),
-            "snapshots.isotropy": (1, 3),
+            "snapshots.isotropy_sign_free": (1, 3),
             "snapshots.cosine_rare_frequent": (1,),
             "snapshots.inner_product": (1, 3),
             "snapshots.svd": (1, types, 2),

@@ -19,6 +19,7 @@ from raretok.evaluation import translation_run as run_module
 from raretok.evaluation.align_similarity import align_similarity
 from raretok.evaluation.calibration import log_frequencies
 from raretok.evaluation.co_occurrences import count
+from raretok.evaluation.isotropy import EIGENVECTORS
 from raretok.evaluation.pair_scores import score_pairs
 from raretok.evaluation.rank_correlation import spearman
 from raretok.evaluation.translation_settings import parse
@@ -74,10 +75,10 @@ def names():
         expected |= {("word_f1", bucket, f"{split}@best") for bucket in ("0", "1", "2-9", "10+")}
     for checkpoint in ("best", "last"):
         split = f"weights@{checkpoint}"
-        expected |= {(m, g, split) for m in ("isotropy", "isotropy_sign_free") for g in (*GROUPS, "total")}
+        expected |= {(m, g, split) for m in EIGENVECTORS for g in (*GROUPS, "total", "nonrare")}
         expected |= {("inner_product", group, split) for group in GROUPS}
         expected |= {("separability", plane, split) for plane in ("svd", "pca")}
-        expected |= {("isotropy", "nonrare", split), ("cosine_rare_frequent", "", split)}
+        expected |= {("cosine_rare_frequent", "", split)}
         expected |= {("mean_cosine", "total", split), ("singular_sum", "total", split)}
     expected |= {
         (m, g, "test@best") for m in ("calibration_slope", "calibration_token_slope") for g in ("full", "without_bias")
@@ -240,7 +241,7 @@ def test_arrays_are_the_contracts(translation_run, prepared_pairs, pair_links):
             **{f"divergence.{name}": (3,) for name in ("steps", "unigram", "uniform", "empirical")},
             **{f"output_bias.{name}": (2,) for name in ("steps", "norm", "divergence")},
             "snapshots.steps": (1,),
-            "snapshots.isotropy": (1, 3),
+            "snapshots.isotropy_sign_free": (1, 3),
             "snapshots.cosine_rare_frequent": (1,),
             "snapshots.inner_product": (1, 3),
             "snapshots.svd": (1, types, 2),

@@ -181,30 +181,15 @@ def weight_metrics(
         rows.append(row(name, group, split, value, count, signature(name, **fields, checkpoint=checkpoint)))
 
     for group, part in (("HR", slice(0, n)), ("LR", slice(n, 2 * n))):
-        returned, sign_free = isotropy.isotropy(output[part])
-        add("isotropy", group, returned, n, groups="language", matrix="output", eigenvectors="as_returned")
-        add(
-            "isotropy_sign_free",
-            group,
-            sign_free,
-            n,
-            groups="language",
-            matrix="output",
-            eigenvectors="both_signs",
-        )
+        for name, value in isotropy.isotropy_readings(output[part]).items():
+            vectors = isotropy.EIGENVECTORS[name]
+            add(name, group, value, n, groups="language", matrix="output", eigenvectors=vectors)
         if untied_input is not None:
-            returned, _ = isotropy.isotropy(untied_input[part])
-            add(
-                "input_isotropy",
-                group,
-                returned,
-                n,
-                groups="language",
-                matrix="input",
-                eigenvectors="as_returned",
-            )
-    for group, (value, pairs) in clusters.cluster_means(output, symbols).items():
-        add("cluster_cosine", group, value, pairs, matrix="output", pairs="without_self")
+            name, vectors = f"input_{isotropy.SIGN_FREE}", isotropy.EIGENVECTORS[isotropy.SIGN_FREE]
+            value = isotropy.isotropy(untied_input[part])
+            add(name, group, value, n, groups="language", matrix="input", eigenvectors=vectors)
+    for group, (value, pairs) in clusters.mask_cosines(output, symbols).items():
+        add("mask_cosine", group, value, pairs, matrix="output", pairs="without_self", mask="both_languages")
     ids, cosines = neighbours.nearest(output, settings.neighbours)
     k = f"top{ids.shape[1]}"
     hits, slots = neighbours.related_share(ids, symbols, "Aa")
@@ -219,7 +204,10 @@ def weight_metrics(
         neighbours=k,
     )
     plane = projection.principal_components(output)
-    add("pca_distance", "", projection.translation_distance(plane), n, matrix="output", components=2)
+    made = {"matrix": "output", "components": 2}
+    add("pca_distance", "", projection.translation_distance(plane), n, **made)
+    relative = projection.relative_translation_distance(plane)
+    add("pca_distance_relative", "", relative, n, **made, over="mean_of_all_pairs_across")
     arrays = {
         "embeddings": output,
         "neighbours": ids.astype(np.int32),

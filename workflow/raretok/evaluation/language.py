@@ -12,7 +12,7 @@ from raretok.data.groups import masses
 from raretok.data.tokenizers import END, UNKNOWN, Codec
 from raretok.evaluation import generation
 from raretok.evaluation.grouping import Groups, distinct, group_perplexities, nonrare_perplexity
-from raretok.evaluation.isotropy import isotropy
+from raretok.evaluation.isotropy import EIGENVECTORS, isotropy_readings
 from raretok.evaluation.language_settings import LanguageSettings
 from raretok.evaluation.neighbours import nearest_to
 from raretok.evaluation.projection import plane, relative_singular_values
@@ -124,22 +124,21 @@ def score_rows(
 def weight_rows(weights: np.ndarray, groups: list[Groups], checkpoint: str) -> tuple[list[dict], dict[str, np.ndarray]]:
     """Metric rows and arrays of an output matrix (V x d, float64)."""
     rows, split, fields = [], f"weights@{checkpoint}", {"matrix": "output", "checkpoint": checkpoint}
-    whole = isotropy(weights)
+    whole = isotropy_readings(weights)
     for one in groups:
         parts = [weights[part] for part in one.parts]
         sizes = [*map(len, parts), len(weights)]
-        values = [*map(isotropy, parts), whole]
-        rows += _four("isotropy", one, split, [v for v, _ in values], sizes, eigenvectors="as_returned", **fields)
-        rows += _four(
-            "isotropy_sign_free", one, split, [v for _, v in values], sizes, eigenvectors="both_signs", **fields
-        )
+        readings = [*map(isotropy_readings, parts), whole]
+        for name, vectors in EIGENVECTORS.items():
+            rows += _four(name, one, split, [of[name] for of in readings], sizes, eigenvectors=vectors, **fields)
         inner = [*map(mean_inner_product, parts)]
         for label, value, size in zip(one.labels, inner, sizes[:3], strict=True):
             rows.append(_row("inner_product", label, split, value, size, one, pairs="without_self", **fields))
     one = groups[0]
     first, _, third = one.parts
-    value, _ = isotropy(weights[: third.start])
-    rows.append(_row("isotropy", NONRARE, split, value, third.start, one, eigenvectors="as_returned", **fields))
+    for name, value in isotropy_readings(weights[: third.start]).items():
+        vectors = EIGENVECTORS[name]
+        rows.append(_row(name, NONRARE, split, value, third.start, one, eigenvectors=vectors, **fields))
     between = mean_cosine_between(weights[third], weights[first])
     pairs = (first.stop - first.start) * (third.stop - third.start)
     rows.append(_row("cosine_rare_frequent", "", split, between, pairs, one, **fields))

@@ -42,7 +42,7 @@ def rare_isotropy_drops(evidence: Evidence) -> Found:
         return greater(DROP * at(steps, isotropy[:, RARE], freeze), later)
 
     note = f"slack: {DROP} of I(W_rare) at the end of the freeze minus that {WINDOW:,} updates (scaled) later"
-    return _along_freezes(evidence, "snapshots.isotropy", judge), None, note
+    return _along_freezes(evidence, "snapshots.isotropy_sign_free", judge), None, note
 
 
 def frequent_isotropy_follows(evidence: Evidence) -> Found:
@@ -58,7 +58,7 @@ def frequent_isotropy_follows(evidence: Evidence) -> Found:
         "slack: I(W_freq) at the end of the freeze minus that at the end of training, or the share of snapshots by "
         f"which it starts earlier; a drop starts below {STARTS} of the value at the end of the freeze (ours)"
     )
-    return _along_freezes(evidence, "snapshots.isotropy", judge), None, note
+    return _along_freezes(evidence, "snapshots.isotropy_sign_free", judge), None, note
 
 
 def similarity_rises(evidence: Evidence) -> Found:
@@ -137,7 +137,7 @@ def _variation(values: np.ndarray) -> float:
 def rare_joint(evidence: Evidence) -> Found:
     """f5.rare_joint: over alpha, rare Uniq and rare I(W) rise and fall together."""
     evidence = evidence.of("figure5")
-    curves = [evidence.metric(method, name, "rare") for name in ("uniq", "isotropy") for method in ALPHAS]
+    curves = [evidence.metric(method, name, "rare") for name in ("uniq", "isotropy_sign_free") for method in ALPHAS]
 
     def judge(*values):
         return rises(values[: len(ALPHAS)], values[len(ALPHAS) :])
@@ -165,7 +165,7 @@ def nonrare_tradeoff(evidence: Evidence) -> Found:
 
 
 def _tradeoff(evidence: Evidence, group: str) -> dict[int, Truth]:
-    asked = (("uniq", "rare"), ("uniq", group), ("isotropy", group), ("perplexity", group))
+    asked = (("uniq", "rare"), ("uniq", group), ("isotropy_sign_free", group), ("perplexity", group))
     curves = [evidence.metric(method, *name) for name in asked for method in ALPHAS]
     none_beyond = []
 
