@@ -13,6 +13,7 @@ to carry to a machine without network. Exit status 1 where a check failed or a s
 import argparse
 import importlib
 import json
+import os
 import subprocess
 import sys
 import time
@@ -77,10 +78,13 @@ def run_stage(arguments: argparse.Namespace, stage: str) -> None:
     words += ["--order", arguments.order] if arguments.order else []
     words += ["--tiny"] if arguments.tiny else []
     command = [sys.executable, __file__, "--run", stage, *map(str, words)]
+    # For the stage and for all that it starts.
+    path = os.pathsep.join(filter(None, [str(ROOT / "workflow"), os.environ.get("PYTHONPATH")]))
+    environment = os.environ | {"PYTHONPATH": path}
     started = time.monotonic()
     limit = max(STAGES[stage], 60 * arguments.minutes + 60 if stage == "runs" else 0)
     try:
-        status = subprocess.run(command, timeout=limit, check=False).returncode
+        status = subprocess.run(command, timeout=limit, check=False, env=environment).returncode
         how = "finished" if status == 0 else f"ended with status {status}"
     except subprocess.TimeoutExpired:
         how = f"did not finish in {limit:.0f} s"
@@ -93,10 +97,19 @@ def finished(found: list[dict]) -> set[str]:
 
 
 def failures(found: list[dict]) -> list[str]:
-    """Stages whose last attempt did not finish, and checks of it that did not hold."""
-    ends = {line["stage"]: line["end"] for line in found if "end" in line}
-    unfinished = [f"{stage} {end}" for stage, end in ends.items() if end != "finished"]
-    return unfinished + [json.dumps(line) for line in found if line.get("ok") is False]
+    """Of the last attempt of each stage: that it did not finish, and checks that did not hold."""
+    under_way, last = {}, {}
+    for line in found:
+        attempt = under_way.setdefault(line["stage"], [])
+        attempt.append(line)
+        if "end" in line:
+            last[line["stage"]] = under_way.pop(line["stage"])
+    return [
+        json.dumps(line)
+        for attempt in last.values()
+        for line in attempt
+        if line.get("ok") is False or line.get("end", "finished") != "finished"
+    ]
 
 
 def main() -> int:
@@ -113,7 +126,6 @@ def main() -> int:
     parser.add_argument("--run", choices=STAGES, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.run:
-        sys.path.insert(0, str(ROOT / "workflow"))
         fields = {"device", "tiny", "output", "minutes", "workers", "scale", "order"}
         bench = Bench(arguments.run, **{name: value for name, value in vars(arguments).items() if name in fields})
         importlib.import_module(f"gpu_stages.{arguments.run}").main(bench)

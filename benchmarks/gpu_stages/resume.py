@@ -66,7 +66,7 @@ def train(run: dict, manifest: Path, place: Path, device: str, first: str, stops
     arguments = ["train", "--run", f"@{place / 'run.json'}", "--manifest", manifest, "--output", place / "output"]
     arguments += ["--state", place / "state", "--device", device, "--runs-per-gpu", 4, "--checkpoint-steps", 50]
     command = [sys.executable, "-c", CODE.format(first=first), *map(str, arguments)]
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "workflow"), "CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
+    environment = os.environ | {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
     with (place / "log.txt").open("a") as log:
         process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
         if stops:

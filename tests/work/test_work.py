@@ -57,6 +57,15 @@ def trainings(project):
     return found
 
 
+def wait_for_trainings(project, some):
+    """Wait until there are some, or none; their process ids."""
+    end = time.monotonic() + 60
+    while bool(found := trainings(project)) != some:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    return found
+
+
 def weights(project):
     """The bytes of every run's weights."""
     return {
@@ -79,18 +88,23 @@ def test_a_stop_and_a_crash_lose_nothing(project):
 
     # One of them is killed; the other two runs are trained and evaluated all the same.
     work = start(project, "--workers", "2")
-    end = time.monotonic() + 60
-    while not (victims := trainings(project)):
-        assert time.monotonic() < end
-        time.sleep(0.01)
-    os.kill(victims[0], signal.SIGKILL)
+    victim = wait_for_trainings(project, True)[0]
+    os.kill(victim, signal.SIGKILL)
     said = work.communicate(timeout=240)[1]
     assert work.returncode == EXIT_USER_ERROR, said
     (failed,) = re.findall(r"failed: train (\S+): was killed by SIGKILL", said)
     assert "2 run(s) done, 1 failed, 0 left" in said
-    assert said.count("are done") == 2
+    assert said.count("of it done before") == 2
 
-    # The third start does that one alone.
+    # Without the command that started it a training does not go on.
+    work = start(project)
+    wait_for_trainings(project, True)
+    work.kill()
+    work.communicate()
+    wait_for_trainings(project, False)
+    assert not (project / "results/tiny/runs" / failed / "training.json").exists()
+
+    # The next start does that one alone.
     work = start(project)
     said = work.communicate(timeout=240)[1]
     assert work.returncode == 0, said

@@ -13,7 +13,7 @@ from raretok.errors import EXIT_INTERRUPTED
 from raretok.runs import Run
 from raretok.training.clock import log
 from raretok.training.signals import StopFlag
-from raretok.work.finished import is_evaluated, trained_share
+from raretok.work.finished import done_already, is_evaluated, trained_share
 from raretok.work.jobs import EVALUATE, TRAIN, Jobs
 from raretok.work.speed import Speed
 
@@ -78,7 +78,8 @@ class Crew:
             if lock is None:
                 continue
             waiting.remove(run)
-            if not share and not self.jobs.evaluates:
+            # Another command may have done it since, and without its packages nothing is evaluated.
+            if done_already(self.table, run, recorded=False) or (not share and not self.jobs.evaluates):
                 lock.release()
                 continue
             self.start(run, TRAIN if share else EVALUATE, lock, time.monotonic(), share)
@@ -87,7 +88,7 @@ class Crew:
 
     def lock(self, run: Run) -> FileLock | None:
         """A run's lock, held, so that several commands can work on one table; None where another one holds it."""
-        path = self.table.root / self.table.results / "state" / "work" / f"{run.hash}.lock"
+        path = self.table.root / self.table.results / "state" / "work" / f"{run.name}.lock"
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             return FileLock(path, timeout=0).acquire().lock
@@ -97,7 +98,8 @@ class Crew:
     def start(self, run: Run, stage: str, lock: FileLock, started: float, share: float) -> None:
         """Start a job of a run."""
         verb = {TRAIN: "training", EVALUATE: "evaluating"}[stage]
-        log(f"{verb} {run.name}" + (f", {1 - share:.0%} are done" if stage == TRAIN and share < 1 else ""))
+        resumed = f", {1 - share:.0%} of it done before" if stage == TRAIN and share < 1 else ""
+        log(f"{verb} {run.name}{resumed}")
         self.active.append(Work(run, stage, self.jobs.start(run, stage), lock, started, share))
 
     def look(self, number: int) -> None:
