@@ -75,6 +75,7 @@ def weights(project):
     }
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="finds the trainings in /proc")
 def test_a_stop_and_a_crash_lose_nothing(project):
     # Stopped with two runs under way, which save their states.
