@@ -23,7 +23,7 @@ from raretok.errors import EXIT_INTERRUPTED
 CASES = [
     ("shakespeare", "threshold_m2", "float32"),
     ("language_model", "agg", "bfloat16"),
-    ("translation_base", "agg", "float32"),
+    ("translation_base", "agg_translation", "float32"),
 ]
 CODE = "import sys, torch; {first}from raretok.__main__ import main; sys.exit(main(sys.argv[1:]))"
 DETERMINISTIC = "torch.use_deterministic_algorithms(True); "

@@ -15,7 +15,7 @@ RUNS = [
     ("shakespeare", "baseline"),
     ("language_model", "mle"),
     ("language_model", "agg"),
-    ("translation_base", "agg"),
+    ("translation_base", "agg_translation"),
     ("iwslt14_de-en", "unigram"),
 ]
 

@@ -65,6 +65,15 @@ def test_a_line_that_was_cut_off_is_left_out(tmp_path):
     assert gpu.finished(gpu.lines(path)) == {"machine"}
 
 
+def test_runs_that_stages_name_are_in_the_run_table(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    from gpu_stages import resume, tables, waits
+
+    smoke = tables.table("smoke")
+    for experiment, method, *_ in (*waits.RUNS, *resume.CASES):
+        smoke.run(experiment, method, 1)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_every_stage_works_on_a_cpu(project):
