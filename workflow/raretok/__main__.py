@@ -36,6 +36,7 @@ COMMANDS = {
         "check devices, disk and data before anything long, and print the plan",
     ),
     "train": ("raretok.training.command", "train one run, continuing where an interrupted one stopped"),
+    "work": ("raretok.work.command", "train and evaluate as many runs as fit, most deciding first, without Snakemake"),
     "train-together": ("raretok.training.together_command", "train several runs of one shape in one job"),
     "evaluate": ("raretok.evaluation.command", "measure one trained run"),
     "compare": ("raretok.evaluation.compare_command", "test whether translations of two systems differ by chance"),

@@ -1,14 +1,22 @@
 """Reading and checking the config files: every mistake is one sentence with its file and key."""
 
+from __future__ import annotations
+
+import importlib.util
 import json
+import sys
 from collections.abc import Iterable
 from copy import deepcopy
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import jsonschema
 import yaml
 
 from raretok.errors import UserError
+
+if TYPE_CHECKING:
+    import jsonschema
 
 # libyaml where PyYAML has it, as its wheels do: every start of Snakemake reads 30 files, ten times as fast with it.
 SAFE_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -56,11 +64,27 @@ def _check_node(node: yaml.Node | None, path: Path) -> None:
 
 
 def validate(value: dict, schema_path: Path, source: str) -> None:
-    """Check `value`, which came from `source`, against a JSON schema; UserError names the key that is wrong."""
+    """Check `value`, which came from `source`, against a JSON schema; UserError names the key that is wrong.
+
+    Without jsonschema, on a machine that has torch and little else, nothing is checked; standard error says so once.
+    """
+    if not can_validate():
+        return
+    import jsonschema
+
     validator = jsonschema.Draft202012Validator(read_yaml(schema_path))
     errors = sorted(validator.iter_errors(value), key=lambda error: len(error.absolute_path), reverse=True)
     if errors:
         raise UserError(f"{source}: {_sentence(errors[0])}")
+
+
+@cache
+def can_validate() -> bool:
+    """Whether jsonschema is installed; a line on standard error where it is not."""
+    found = importlib.util.find_spec("jsonschema") is not None
+    if not found:
+        print("raretok: config files are not checked: jsonschema is not installed", file=sys.stderr)
+    return found
 
 
 def read_config(path: Path, schema_path: Path) -> dict:
