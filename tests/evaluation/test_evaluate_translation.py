@@ -286,7 +286,7 @@ def test_what_is_not_asked_for_is_not_done(translation_run, prepared_pairs):
 def test_a_last_checkpoint_that_is_the_best_is_scored_once(translation_run, prepared_pairs, pair_links, monkeypatch):
     shutil.copy(translation_run / "run" / "model.safetensors", translation_run / "run" / "last.safetensors")
     splits = []
-    monkeypatch.setattr(run_module, "score_pairs", lambda m, p, *a: splits.append(p.split) or score_pairs(m, p, *a))
+    monkeypatch.setattr(run_module, "score_pairs", lambda m, p, *a, **k: splits.append(p.split) or score_pairs(m, p, *a, **k))
     evaluate(translation_run, prepared_pairs, links=pair_links)
     assert sorted(splits) == ["test", "valid"]
     value = {key: row["value"] for key, row in measured(translation_run).items()}
