@@ -8,8 +8,8 @@ Tokens lie in the order of their target's id, with the number of each type: ever
 but the text cannot be read. Equal targets keep the order of the text, so that whoever has the text can put them back.
 
 What is lost. Matrices that fit `MATRIX_BYTES` in float16 have an error of 2.4e-4 of each value. Larger ones are rounded
-in steps of a share of each row's root mean square, so that about `MATRIX_BYTES` are left after compression, but with 4
-bits a value at least and 7 at most: an error of 0.9 to 7.5% of a row's length, without a preferred direction. Negative
+in steps of a share of each row's root mean square, so that about `MATRIX_BYTES` are left after compression, but with
+3.75 bits a value at least and 7 at most: an error of 0.9 to 8.9% of a row's length, without a preferred direction. Negative
 log-likelihoods have 255 levels, which lie evenly on a square root scale; a level's value is the mean of its tokens, so
 that the mean over all tokens is exact. Ranks are exact up to 128 and within 3% above.
 """
@@ -24,7 +24,7 @@ import numpy as np
 
 # Compressed size of all matrices of a run: with 463,000 tokens of WikiText-2 that leaves a run below 3 MB.
 MATRIX_BYTES = 2_000_000
-LEAST_BITS, MOST_BITS = 4.0, 7.0
+LEAST_BITS, MOST_BITS = 3.75, 7.0
 # Bits of a normal variable that is rounded in steps of its standard deviation.
 GAUSSIAN_BITS = 0.5 * math.log2(2 * math.pi * math.e)
 # Levels of a code of one byte; the last one of a likelihood is for values that are not finite.

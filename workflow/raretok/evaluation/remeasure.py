@@ -40,7 +40,7 @@ from raretok.evaluation.measurable import load_arrays, unpack_matrix
 from raretok.files import atomic_path, read_json, write_json
 from raretok.sources import digest_of, sources_of
 
-# How far a metric of what was kept lies from that of the weights, relative; absolute a twentieth of it, if that is more.
+# How far a metric of what was kept lies from that of the weights, relative; or absolute, a twentieth of it.
 TOLERANCE = {"exact": 1e-6, "float16": 1e-3, "coded": 2e-2, "tokens": 2e-3}
 # Metrics of the matrix that need other people's words.
 BEYOND = ("word_similarity", "align_similarity")
