@@ -19,7 +19,7 @@ API = raretok.losses raretok.parts raretok.frequency raretok.metrics --docformat
 
 PYTEST = PATH="$(CURDIR)/.venv/bin:$$PATH" OMP_NUM_THREADS=1 .venv/bin/python -m pytest
 
-.PHONY: report recorded finished record accept slurm fetch test test-workflow test-slurm lint docs crate clean help \
+.PHONY: report recorded finished record remeasure accept slurm fetch test test-workflow test-slurm lint docs crate clean help \
 	environment environment-test environment-report
 
 report: environment ## reproduce the papers and print where the report is (the default)
@@ -36,6 +36,9 @@ finished: environment-report ## render the report of what is finished of SCALE, 
 
 record: environment ## keep what the report of SCALE (default small) is made of in results/recorded/SCALE
 	@.venv/bin/python -m raretok record --results results/$(RECORDED_SCALE) --output results/recorded/$(RECORDED_SCALE)
+
+remeasure: environment ## measure the recorded runs of SCALE (default small) again, without weights, where the code that measures has changed
+	@.venv/bin/python -m raretok remeasure --recorded results/recorded/$(RECORDED_SCALE) --data results/$(RECORDED_SCALE)/data $(ARGS)
 
 accept: environment ## let finished results of SCALE that were copied here count, where nothing has changed
 	@.venv/bin/python -m raretok accept $(if $(SCALE),--scale $(SCALE)) $(if $(CONFIG),--config $(CONFIG)) $(ARGS)

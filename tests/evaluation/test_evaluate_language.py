@@ -7,12 +7,12 @@ import shutil
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
-from tests.evaluation.conftest import LANGUAGE_MODEL
+from tests.evaluation.conftest import LANGUAGE_MODEL, remeasured
 
 from raretok.__main__ import EXIT_USER_ERROR, main
 from raretok.data.groups import bounds
 from raretok.data.tokenizers import codec_of
-from raretok.evaluation import language
+from raretok.evaluation import language, measurable
 from raretok.evaluation.isotropy import EIGENVECTORS, isotropy
 from raretok.evaluation.language_settings import parse
 from raretok.evaluation.neighbours import nearest
@@ -201,11 +201,52 @@ def test_arrays_are_the_contracts(language_run, prepared):
         assert arrays["best.generated.prefixes"][0] == first
 
 
+@pytest.mark.parametrize("coded", [False, True])
+def test_what_is_kept_gives_the_same_metrics_again(language_run, prepared, monkeypatch, coded):
+    if coded:
+        monkeypatch.setattr(measurable, "MATRIX_BYTES", 1)
+        monkeypatch.setattr(measurable, "LEAST_BITS", 7.0)  # of few rows errors do not average out
+        # Which neighbours are near, and whose border is best, depends on single rows.
+        monkeypatch.setattr("raretok.evaluation.remeasure.OF_CHANCE", ("rare_neighbours", "separability"))
+    evaluate(language_run, prepared)
+    changes, missing, before = remeasured(language_run)
+    assert not changes
+    assert missing == ["translations and words, whose prepared corpus is not there"]
+    assert measured(language_run).keys() == {(r["metric"], r["group"], r["split"]) for r in before["metrics"]}
+    # A definition that changes is measured; everything else stays.
+    monkeypatch.setattr(language, "mean_cosine", lambda weights: 0.125)
+    changes, _, after = remeasured(language_run)
+    (change,) = changes
+    assert (change.row["metric"], change.row["split"], change.after) == ("mean_cosine", "weights@best", 0.125)
+    (marked,) = [row for row in after["metrics"] if "sources" in row]
+    assert (marked["metric"], marked["value"]) == ("mean_cosine", 0.125)
+    assert after["evaluation"]["remeasured"]["sources"] == marked["sources"]
+
+
+def test_kept_tokens_and_words_are_measured_again(language_run, prepared, monkeypatch):
+    evaluate(language_run, prepared)
+    monkeypatch.setattr("raretok.evaluation.remeasure._same", lambda *_: False)
+    pairs = {"MEN": language_run / "pairs.tsv"}
+    changes, missing, _ = remeasured(language_run, data=prepared.folder, files=pairs)
+    assert not missing
+    again = {(change.row["metric"], change.row["split"]) for change in changes}
+    everything = {key[::2] for key in measured(language_run) if key[2].endswith("@best")}
+    # A plain pass over the test text is kept as its predictions alone; continuations need the model.
+    assert everything - again == {("perplexity_plain", "test@best"), ("generated_uniq", "test@best")}
+    rows = measured(language_run)
+    for change in changes:
+        assert change.row["n"] == rows[change.row["metric"], change.row["group"], change.row["split"]]["n"]
+    totals = [c for c in changes if c.row["metric"].startswith("perplexity") and c.row["group"] == "total"]
+    assert all(change.after == pytest.approx(change.before, rel=1e-12) for change in totals)
+    assert len(totals) == 2
+
+
 def test_the_same_run_gives_the_same_bytes(language_run, prepared):
     evaluate(language_run, prepared)
-    first = [(language_run / "out" / name).read_bytes() for name in ("metrics.json", "arrays.npz")]
+    names = ("metrics.json", "arrays.npz", "measurable.npz")
+    first = [(language_run / "out" / name).read_bytes() for name in names]
     evaluate(language_run, prepared)
-    assert first == [(language_run / "out" / name).read_bytes() for name in ("metrics.json", "arrays.npz")]
+    assert first == [(language_run / "out" / name).read_bytes() for name in names]
 
 
 def test_a_last_checkpoint_that_is_the_best_is_scored_once(language_run, prepared, monkeypatch):

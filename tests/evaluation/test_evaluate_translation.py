@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import sacrebleu
 from safetensors.numpy import save_file
-from tests.evaluation.conftest import TRANSLATION_MODEL
+from tests.evaluation.conftest import TRANSLATION_MODEL, remeasured
 
 from raretok.__main__ import EXIT_USER_ERROR, main
 from raretok.alignment.links import link_arrays
@@ -250,6 +250,20 @@ def test_arrays_are_the_contracts(translation_run, prepared_pairs, pair_links):
         assert arrays["best.calibration.numbers"].sum() == prepared_pairs.splits["test"]
 
 
+def test_what_is_kept_gives_the_same_metrics_again(translation_run, prepared_pairs, pair_links, monkeypatch):
+    evaluate(translation_run, prepared_pairs, links=pair_links)
+    changes, missing, _ = remeasured(translation_run, data=prepared_pairs.folder)
+    assert not changes
+    assert not missing
+    monkeypatch.setattr("raretok.evaluation.remeasure._same", lambda *_: False)
+    changes, _, _ = remeasured(translation_run, data=prepared_pairs.folder)
+    again = {change.row["metric"] for change in changes}
+    everything = {key[0] for key in measured(translation_run) if key[2].endswith("@best")}
+    # Moses tokens of a translation are not kept, links are not recorded.
+    assert everything - again == {"bleu_tokenised", "align_similarity", "align_similarity_skipped"}
+    assert {"bleu", "chrf", "word_f1", "calibration_slope", "neighbours_other_language"} <= again
+
+
 def test_the_same_run_gives_the_same_bytes(translation_run, prepared_pairs, pair_links):
     names = ("metrics.json", "arrays.npz", "hypotheses.json")
     evaluate(translation_run, prepared_pairs, links=pair_links)
@@ -287,7 +301,12 @@ def test_what_is_not_asked_for_is_not_done(translation_run, prepared_pairs):
 def test_a_last_checkpoint_that_is_the_best_is_scored_once(translation_run, prepared_pairs, pair_links, monkeypatch):
     shutil.copy(translation_run / "run" / "model.safetensors", translation_run / "run" / "last.safetensors")
     splits = []
-    monkeypatch.setattr(run_module, "score_pairs", lambda m, p, *a: splits.append(p.split) or score_pairs(m, p, *a))
+
+    def noted(model, pairs, *more, **options):
+        splits.append(pairs.split)
+        return score_pairs(model, pairs, *more, **options)
+
+    monkeypatch.setattr(run_module, "score_pairs", noted)
     evaluate(translation_run, prepared_pairs, links=pair_links)
     assert sorted(splits) == ["test", "valid"]
     value = {key: row["value"] for key, row in measured(translation_run).items()}

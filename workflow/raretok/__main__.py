@@ -39,6 +39,7 @@ COMMANDS = {
     "work": ("raretok.work.command", "train and evaluate as many runs as fit, most deciding first, without Snakemake"),
     "train-together": ("raretok.training.together_command", "train several runs of one shape in one job"),
     "evaluate": ("raretok.evaluation.command", "measure one trained run"),
+    "remeasure": ("raretok.evaluation.remeasure", "measure recorded runs again, from what was kept of them"),
     "compare": ("raretok.evaluation.compare_command", "test whether translations of two systems differ by chance"),
     "measure-gpt2": ("raretok.evaluation.margins", "effective margin and alpha of a GPT-2 checkpoint"),
     "collect": ("raretok.reporting.collect", "gather the metrics of all runs into one csv"),

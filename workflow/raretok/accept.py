@@ -22,7 +22,7 @@ from raretok.sources import digest_of
 from raretok.training.finished import FILES, RECORD
 from raretok.wiring import Workflow
 
-EVALUATED = ("arrays.npz", "hypotheses.json", "metrics.json")
+EVALUATED = ("arrays.npz", "hypotheses.json", "measurable.npz", "metrics.json")
 LINKS = (".links", ".json")
 
 

@@ -17,6 +17,7 @@ OUTPUTS:
     metrics    = results/<scale>/runs/<experiment>/<method>/seed<k>/metrics.json
     arrays     = results/<scale>/runs/<experiment>/<method>/seed<k>/arrays.npz
     hypotheses = results/<scale>/runs/<experiment>/<method>/seed<k>/hypotheses.json, a translation's texts by split
+    measurable = results/<scale>/runs/<experiment>/<method>/seed<k>/measurable.npz, what later metrics need of the weights
     comparison = results/<scale>/comparisons/<experiment>/seed<k>.json, whether translations differ by chance
     gpt2       = results/<scale>/gpt2/<repository>.json
 
@@ -49,6 +50,7 @@ rule evaluate:
         metrics="<run>/metrics.json",
         arrays="<run>/arrays.npz",
         hypotheses="<run>/hypotheses.json",
+        measurable="<run>/measurable.npz",
     log:
         "<logs>/evaluate/<log>",
     conda:
@@ -79,6 +81,7 @@ rule evaluate:
             --metrics {output.metrics:q} \
             --arrays {output.arrays:q} \
             --hypotheses {output.hypotheses:q} \
+            --measurable {output.measurable:q} \
             >{log:q} 2>&1
         """
 
