@@ -10,7 +10,7 @@ from raretok.alignment.links import write_links
 from raretok.alignment.sentences import write_joined
 from raretok.errors import UserError
 from raretok.files import write_json
-from raretok.sources import digest_of, sources_of
+from raretok.sources import code_of
 
 TOOLS = ("auto", "systran", "fast_align")
 
@@ -87,7 +87,7 @@ def align(
     if pairs != expected:
         output.unlink()
         raise UserError(f"{tool} gave links of {pairs:,} pairs, but {source} has {expected:,}; align again")
-    made |= {"sources": digest_of(sources_of(__name__))}
+    made |= {"sources": code_of(__name__)}
     write_json(
         record, {"tool": tool, **made, "symmetrisation": symmetrisation, "threads": 1, "pairs": pairs, "links": links}
     )

@@ -1,6 +1,7 @@
 """The command `evaluate`: metrics and arrays of one trained run, from its files alone."""
 
 import argparse
+import importlib
 import json
 from pathlib import Path
 
@@ -9,15 +10,8 @@ import torch
 
 from raretok.data.corpora import load_manifest
 from raretok.errors import UserError
-from raretok.evaluation import (
-    character_run,
-    language_run,
-    language_settings,
-    translation_run,
-    translation_settings,
-)
 from raretok.files import atomic_path, read_json, write_json
-from raretok.sources import digest_of, sources_of
+from raretok.sources import MEASURES, evaluation_code
 from raretok.training import gpus
 from raretok.training.device import choose_device
 
@@ -62,25 +56,25 @@ def main(arguments: argparse.Namespace) -> None:
     if training.get("data", corpus.sha256) != corpus.sha256:
         raise UserError(f"{arguments.run_folder} was trained on other data than {arguments.manifest} describes")
     model = training["settings"]["model"]
+    # Only what this run needs: the others take seconds to import.
+    measure = importlib.import_module(MEASURES[corpus.kind])
     hypotheses = {}
     if corpus.kind == "translation":
-        rows, arrays, hypotheses = translation_run.evaluate_run(
-            arguments.run_folder, model, corpus, translation_settings.parse(settings), arguments.links, device
+        rows, arrays, hypotheses = measure.evaluate_run(
+            arguments.run_folder, model, corpus, measure.parse(settings), arguments.links, device
         )
         save = np.savez_compressed
     elif corpus.kind == "language":
         files = similarity_files(arguments.word_similarity)
-        rows, arrays = language_run.evaluate_run(
-            arguments.run_folder, model, corpus, language_settings.parse(settings), files, device
-        )
+        rows, arrays = measure.evaluate_run(arguments.run_folder, model, corpus, measure.parse(settings), files, device)
         # Texts and their padding shrink to a few per cent.
         save = np.savez_compressed
     else:
-        rows, arrays = character_run.evaluate_run(
+        rows, arrays = measure.evaluate_run(
             arguments.run_folder,
             model,
             corpus,
-            character_run.parse(settings),
+            measure.parse(settings),
             device,
             training["settings"].get("corpus", {}).get("low_resource_probability"),
         )
@@ -91,7 +85,7 @@ def main(arguments: argparse.Namespace) -> None:
         write_json(arguments.hypotheses or arguments.metrics.with_name("hypotheses.json"), hypotheses)
     with atomic_path(arguments.arrays) as temporary:
         save(temporary, **arrays)
-    made = {"settings": settings, "sources": digest_of(sources_of("raretok.evaluation.command"))}
+    made = {"settings": settings, "sources": evaluation_code(training["settings"], corpus.kind)}
     write_json(arguments.metrics, {"training": training, "evaluation": made, "metrics": rows})
 
 

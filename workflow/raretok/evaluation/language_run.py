@@ -19,6 +19,7 @@ from raretok.errors import UserError
 from raretok.evaluation import language
 from raretok.evaluation.grouping import Groups
 from raretok.evaluation.language_settings import LanguageSettings
+from raretok.evaluation.language_settings import parse as parse
 from raretok.evaluation.neighbours import occurring
 from raretok.evaluation.queries import query_ids
 from raretok.evaluation.snapshots import measure_snapshots
