@@ -25,8 +25,8 @@ from raretok.wiring import Workflow
 
 EVALUATED = ("arrays.npz", "hypotheses.json", "metrics.json")
 LINKS = (".links", ".json")
-# Older than any input, for what is to be made again.
-LONG_AGO = (0, 0)
+# Older than any input, for what is to be made again; 0 would be no time at all to Snakemake.
+LONG_AGO = (1, 1)
 
 
 @dataclass
