@@ -23,7 +23,6 @@ rule align:
     input:
         source="<results>/data/{corpus}/train.source.tok.txt",
         target="<results>/data/{corpus}/train.target.tok.txt",
-        sources=TABLE.alignment_sources,
     output:
         links="<results>/alignments/{corpus}/train.links",
         record="<results>/alignments/{corpus}/train.json",
@@ -36,6 +35,8 @@ rule align:
         # Tables of pairs of words grow with the text: WMT14's takes the attempts after the first.
         mem_mb=TABLE.megabytes(4000),
         runtime=TABLE.data_minutes_of,
+    params:
+        code=TABLE.code("align"),
     shell:
         """
         export OMP_NUM_THREADS={threads}

@@ -14,7 +14,7 @@ from raretok.alignment.sentences import read_sentences, write_joined
 from raretok.alignment.symmetrise import SYMMETRISATIONS
 from raretok.errors import UserError
 from raretok.files import write_json
-from raretok.sources import digest_of, sources_of
+from raretok.sources import code_of
 
 # What the authors used is not said (docs/deviations.md, G11).
 SYMMETRISATION = "grow-diag-final-and"
@@ -86,7 +86,7 @@ def align(
     if pairs != expected:
         output.unlink()
         raise UserError(f"{tool} gave links of {pairs:,} pairs, but {source} has {expected:,}; align again")
-    made |= {"sources": digest_of(sources_of(__name__))}
+    made |= {"sources": code_of(__name__)}
     write_json(
         record, {"tool": tool, **made, "symmetrisation": symmetrisation, "threads": 1, "pairs": pairs, "links": links}
     )

@@ -24,6 +24,7 @@ from raretok.evaluation.pair_scores import score_pairs
 from raretok.evaluation.queries import query_ids
 from raretok.evaluation.snapshots import measure_snapshots
 from raretok.evaluation.translation_settings import TranslationSettings
+from raretok.evaluation.translation_settings import parse as parse
 from raretok.models import load_model
 
 DOMAIN = "domain."
