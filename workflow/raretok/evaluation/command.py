@@ -10,17 +10,7 @@ import torch
 
 from raretok.data.corpora import load_manifest
 from raretok.errors import UserError
-<<<<<<< HEAD
-from raretok.evaluation import (
-    character_run,
-    language_run,
-    language_settings,
-    translation_run,
-    translation_settings,
-)
 from raretok.evaluation.measurable import save_arrays
-=======
->>>>>>> speed
 from raretok.files import atomic_path, read_json, write_json
 from raretok.sources import MEASURES, evaluation_code
 from raretok.training import gpus
@@ -72,37 +62,20 @@ def main(arguments: argparse.Namespace) -> None:
     if training.get("data", corpus.sha256) != corpus.sha256:
         raise UserError(f"{arguments.run_folder} was trained on other data than {arguments.manifest} describes")
     model = training["settings"]["model"]
-<<<<<<< HEAD
-    if corpus.kind == "translation":
-        found = translation_run.evaluate_run(
-            arguments.run_folder, model, corpus, translation_settings.parse(settings), arguments.links, device
-=======
     # Only what this run needs: the others take seconds to import.
     measure = importlib.import_module(MEASURES[corpus.kind])
-    hypotheses = {}
     if corpus.kind == "translation":
-        rows, arrays, hypotheses = measure.evaluate_run(
+        found = measure.evaluate_run(
             arguments.run_folder, model, corpus, measure.parse(settings), arguments.links, device
->>>>>>> speed
         )
         save = np.savez_compressed
     elif corpus.kind == "language":
         files = similarity_files(arguments.word_similarity)
-<<<<<<< HEAD
-        found = language_run.evaluate_run(
-            arguments.run_folder, model, corpus, language_settings.parse(settings), files, device
-        )
+        found = measure.evaluate_run(arguments.run_folder, model, corpus, measure.parse(settings), files, device)
         # Texts and their padding shrink to a few per cent.
         save = np.savez_compressed
     else:
-        found = character_run.evaluate_run(
-=======
-        rows, arrays = measure.evaluate_run(arguments.run_folder, model, corpus, measure.parse(settings), files, device)
-        # Texts and their padding shrink to a few per cent.
-        save = np.savez_compressed
-    else:
-        rows, arrays = measure.evaluate_run(
->>>>>>> speed
+        found = measure.evaluate_run(
             arguments.run_folder,
             model,
             corpus,
@@ -118,15 +91,9 @@ def main(arguments: argparse.Namespace) -> None:
     with atomic_path(arguments.measurable or arguments.metrics.with_name("measurable.npz")) as temporary:
         save_arrays(temporary, found.measurable)
     with atomic_path(arguments.arrays) as temporary:
-<<<<<<< HEAD
         save(temporary, **found.arrays)
-    made = {"settings": settings, "sources": digest_of(sources_of("raretok.evaluation.command"))}
-    write_json(arguments.metrics, {"training": training, "evaluation": made, "metrics": found.rows})
-=======
-        save(temporary, **arrays)
     made = {"settings": settings, "sources": evaluation_code(training["settings"], corpus.kind)}
-    write_json(arguments.metrics, {"training": training, "evaluation": made, "metrics": rows})
->>>>>>> speed
+    write_json(arguments.metrics, {"training": training, "evaluation": made, "metrics": found.rows})
 
 
 def name_average(rows: list[dict], training: dict) -> None:

@@ -20,11 +20,8 @@ from raretok.evaluation import language
 from raretok.evaluation.found import Found
 from raretok.evaluation.grouping import Groups
 from raretok.evaluation.language_settings import LanguageSettings
-<<<<<<< HEAD
-from raretok.evaluation.measurable import pack_matrices, unpack_tokens
-=======
 from raretok.evaluation.language_settings import parse as parse
->>>>>>> speed
+from raretok.evaluation.measurable import pack_matrices, unpack_tokens
 from raretok.evaluation.neighbours import occurring
 from raretok.evaluation.queries import query_ids
 from raretok.evaluation.scores import Scores
