@@ -166,7 +166,7 @@ def test_what_json_cannot_hold_is_a_string():
     model = Bigram()
     model.output_weight = model.output_weight * 1e6
     found = evaluate_checkpoint(model, text(40), SYMBOLS, 4, Settings(batch_size=2), "best")
-    rows, arrays = found.rows, found.arrays
+    rows = found.rows
     values = {(row["metric"], row["group"]): row["value"] for row in rows}
     assert values["perplexity", "LR"] == values["best_perplexity", "LR"] == "inf"
     assert values["best_temperature", "LR"] == "nan"
