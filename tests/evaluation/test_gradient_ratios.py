@@ -14,7 +14,7 @@ from raretok.evaluation.gradients import (
 
 
 def running_sums(aligned: np.ndarray, marginal: np.ndarray) -> dict[str, np.ndarray]:
-    """What training keeps (docs/architecture.md) of |g1| + |g2| and |g3|, steps x tokens."""
+    """What training keeps (docs/results.md) of |g1| + |g2| and |g3|, steps x tokens."""
     zero = marginal == 0
     ratio = np.divide(aligned, marginal, out=np.zeros_like(aligned), where=~zero)
     return {

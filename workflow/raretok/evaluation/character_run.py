@@ -40,7 +40,7 @@ def evaluate_run(
     device: str = "cpu",
     low_resource_probability: float | None = None,
 ) -> Found:
-    """All that is measured of the run in `folder`, as docs/architecture.md names it.
+    """All that is measured of the run in `folder`, as docs/results.md names it.
 
     corpus: a `data.corpora.Corpus` of kind characters. low_resource_probability: of training, which the settings'
     `fit_temperature` needs. Raises UserError for a text shorter than a batch.

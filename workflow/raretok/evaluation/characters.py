@@ -239,7 +239,7 @@ def evaluate_checkpoint(
     checkpoint: str,
     device: str = "cpu",
 ) -> Found:
-    """All that is measured of one checkpoint (`best` or `last`), as docs/architecture.md names it.
+    """All that is measured of one checkpoint (`best` or `last`), as docs/results.md names it.
 
     ids: the validation text in HR ids. symbols: the n characters; the model's vocabulary is 2n.
     """

@@ -1,7 +1,7 @@
 """How large a token's useful gradients are against marginalisation (stop_jostling, section 4.2 and figure 3).
 
 At step s, g1 is a token's gradient through the input embedding, g2 the output gradient from positions whose
-target it is, g3 the output gradient from all others. Training keeps running sums (docs/architecture.md,
+target it is, g3 the output gradient from all others. Training keeps running sums (docs/results.md,
 Observations); these functions aggregate them, one value a token.
 """
 

@@ -1,6 +1,6 @@
 """Numbers and arrays of a language model (agg sections 3, 5, 6 and appendices; agps sections 2 and 4.2).
 
-Each function gives metric rows as docs/architecture.md names them, some of them arrays too.
+Each function gives metric rows as docs/results.md names them, some of them arrays too.
 """
 
 from collections.abc import Mapping

@@ -42,7 +42,7 @@ def evaluate_run(
     similarity_files: Mapping[str, Path],
     device: str = "cpu",
 ) -> Found:
-    """All that is measured of the run in `folder`, as docs/architecture.md names it.
+    """All that is measured of the run in `folder`, as docs/results.md names it.
 
     corpus: a `data.corpora.Corpus` of kind language. similarity_files: the file of each set of word pairs.
     Everything a user can have got wrong is found before the first forward pass; raises UserError.

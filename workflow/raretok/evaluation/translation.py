@@ -1,6 +1,6 @@
 """Numbers and arrays of a translation model (natural_bias section 4; agg 5.3; agps 2, 4.1 and appendix C).
 
-Each function gives metric rows as docs/architecture.md names them, some of them arrays too. What weights and groups
+Each function gives metric rows as docs/results.md names them, some of them arrays too. What weights and groups
 alone say comes from `language`, which measures every output matrix alike.
 """
 

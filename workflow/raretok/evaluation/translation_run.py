@@ -38,7 +38,7 @@ def evaluate_run(
     links: Path | None = None,
     device: str = "cpu",
 ) -> Found:
-    """All that is measured of the run in `folder`, as docs/architecture.md names it, and its translations.
+    """All that is measured of the run in `folder`, as docs/results.md names it, and its translations.
 
     corpus: a `data.corpora.Corpus` of kind translation. links: word links of its training split, for AlignSim.
     Everything a user can have got wrong is found before the first forward pass;

@@ -33,7 +33,7 @@ class Training:
     """One run under way.
 
     run: {paper, experiment, method, seed, hash, settings}. corpus: prepared data. output: the folder for the final
-    files (docs/architecture.md). state: the folder of the unfinished training. outside_counts: counts of the
+    files (docs/results.md). state: the folder of the unfinished training. outside_counts: counts of the
     corpus's types (V) in another text, for an output bias that starts from them.
     """
 
