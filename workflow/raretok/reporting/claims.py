@@ -4,8 +4,8 @@ A claim is one comparison or a conjunction of several (comparisons.py). Each has
 difference of methods that saw the same batches, whose interval says how far another seed would move it, not how far
 another validation text would. What a verdict means: verdicts.py, docs/statistics.md.
 
-Claims are of three kinds. An *experiment* is decided by training seeds, `mathematics` by random cases of a formula,
-*printed arithmetic* by the printed numbers alone. Experiments on synthetic text are not judged: they have effects alone.
+Claims are of three kinds. An *experiment* is decided by training seeds, *mathematics* by random cases of a formula,
+*printed arithmetic* by the printed numbers alone. Experiments on synthetic text have effects and no verdicts.
 """
 
 import argparse

@@ -317,7 +317,9 @@ def _is_tuple(node: ast.expr) -> bool:
     if isinstance(node, ast.BinOp):
         return isinstance(node.op, ast.Add) and _is_tuple(node.left) and _is_tuple(node.right)
     called = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "tuple"
-    return isinstance(node, ast.Tuple) or (called and len(node.args) == 1 and isinstance(node.args[0], ast.GeneratorExp))
+    return isinstance(node, ast.Tuple) or (
+        called and len(node.args) == 1 and isinstance(node.args[0], ast.GeneratorExp)
+    )
 
 
 def known(value: float) -> float:
