@@ -60,7 +60,7 @@ def _compared(part, keys: list[Key], label: str, log: bool, definition: Definiti
 
 
 def _pool(part, numbers, places, subject, log: bool, definition: Definition, results: Results) -> list[dict]:
-    """The number with each method of the experiment in the place of the `subject` row, where two seeds or more have it."""
+    """The number with each method of the experiment in the place of the `subject` row, of those with several seeds."""
     own = {key: place for key, place in places.items() if key[:2] == subject}
     others = {place[1].name for key, place in places.items() if key[:2] != subject and place}
     experiment = next(iter(own.values()))[1].experiment

@@ -13,7 +13,7 @@ from raretok.reporting.significance import LEVEL, holm
 REPRODUCED, REFUTED, UNDECIDED, NOT_RUN = "reproduced", "not reproduced", "inconclusive", "not run"
 HOLDS, CORRECTED, FAILS = "holds", "holds corrected", "fails"
 NOT_JUDGED = "not judged"
-TOWARDS, AGAINST = "the paper's way", "against it"
+TOWARDS, AGAINST, OPEN = "the paper's way", "against it", "undecided"
 YES, NO, UNKNOWN = "yes", "no", "unknown"
 
 ALONE = "alone it would be {}, but not after Holm's correction for {} tests"
@@ -28,8 +28,8 @@ class Measured:
     """What was measured of a claim: its comparisons.
 
     kept: whether it holds, where no training seed decides it (weights that someone else trained, formulas). partial:
-    some of its data sets were not run. comparable: whether sizes can be compared with printed ones. states_size: whether
-    the paper's text names the size, so that the claim is about it.
+    some of its data sets were not run. comparable: whether sizes can be compared with printed ones. states_size:
+    whether the paper's text names the size, so that the claim is about it.
     """
 
     parts: tuple[Part, ...]
@@ -128,10 +128,10 @@ def corrected(findings: list[Finding], family: int) -> list[Finding]:
 def _decided(finding: Finding, p: float | None, p_size: float | None) -> tuple[str, str, str]:
     """Verdict, direction, and what is said of the size, for these p values of both tests."""
     decided = p is not None and p < LEVEL
-    direction = (TOWARDS if finding.binding.slack > 0 else AGAINST) if decided else UNDECIDED
+    direction = (TOWARDS if finding.binding.slack > 0 else AGAINST) if decided else OPEN
     if finding.states_size and p_size is not None and p_size < LEVEL and direction != AGAINST:
         return REFUTED, direction, OUTSIDE
-    return {TOWARDS: REPRODUCED, AGAINST: REFUTED, UNDECIDED: UNDECIDED}[direction], direction, ""
+    return {TOWARDS: REPRODUCED, AGAINST: REFUTED, OPEN: UNDECIDED}[direction], direction, ""
 
 
 def _binding(parts: tuple[Part, ...]) -> tuple[Part, float | None]:

@@ -229,9 +229,7 @@ def cross_lingual(evidence: Evidence) -> Found:
     def judge(baseline, ours):
         return all_of([at_least(float(ours.min()), 1), at_least(0, float(baseline.max()))])
 
-    note = (
-        "a type is of the language whose side of the training text has the larger share of it"
-    )
+    note = "a type is of the language whose side of the training text has the larger share of it"
     return evidence.per_seed(judge, mle, agg), None, note
 
 

@@ -98,9 +98,7 @@ def negative_alignment(evidence: Evidence, names: dict[str, str]) -> Found:
 
     keys = ("steps", "negative_share", "mean")
     values = [evidence.array(name, f"rare_alignment.{key}") for key in keys]
-    note = (
-        f"over the first {SOON:.0%} of the steps after the freeze"
-    )
+    note = f"over the first {SOON:.0%} of the steps after the freeze"
     return evidence.per_seed(judge, *values), None, note
 
 
