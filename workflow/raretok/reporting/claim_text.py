@@ -32,7 +32,7 @@ def says(claim, finding: Finding, shown: dict[str, float | None]) -> str:
     else:
         said.append(f"ours {number(shown['ours'], claim.unit)}")
         if shown["lower"] is not None:
-            said[-1] += f" ({shown['lower']:.3g} to {shown['upper']:.3g})"
+            said[-1] += f" ({number(shown['lower'], '')} to {number(shown['upper'], '')})"
         if finding.seeds:
             said.append(f"{finding.seeds} seed{'s' * (finding.seeds > 1)}")
     which = f" ({finding.binding.label})" if finding.binding and finding.binding.label else ""
@@ -40,7 +40,6 @@ def says(claim, finding: Finding, shown: dict[str, float | None]) -> str:
 
 
 def number(value: float, unit: str) -> str:
-    """A number of three digits with its unit: x1.22, 0.7 BLEU, 0.0123."""
-    if unit == RATIO:
-        return f"x{value:.3g}"
-    return f"{value:.3g} {unit}".strip()
+    """A number of three digits with its unit: x1.22, 0.7 BLEU, 0.0123; what is near 1 has three decimals."""
+    text = f"{value:.3f}" if 0.9 < abs(value) < 1.1 and value != round(value) else f"{value:.3g}"
+    return f"x{text}" if unit == RATIO else f"{text} {unit}".strip()
