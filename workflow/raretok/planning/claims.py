@@ -134,7 +134,7 @@ def lines_of(steps: list[Step], table: Workflow) -> list[str]:
         "begun: claims without a first run, and claims whose second seed must first show how far seeds differ.",
         f"per hour: claims decided, and {BEGUN:g} for each begun.",
         "",
-        f"Start with: {command(steps[0].runs, table)}",
+        f"Start with: {shlex.join(command(steps[0].runs, table))}",
     ]
 
 
@@ -158,13 +158,23 @@ def as_json(steps: list[Step], table: Workflow) -> str:
     return json.dumps(entries, indent=1)
 
 
-def command(runs: Iterable[RunName], table: Workflow) -> str:
-    """What a user types to make some runs: seeds beyond those of the scale are named."""
+def command(
+    runs: Iterable[RunName], table: Workflow, config: Iterable[str] = (), cores: int | str = "all"
+) -> list[str]:
+    """What makes some runs, word by word: seeds beyond those of the scale are named. config: further KEY=VALUE."""
     runs = list(runs)
-    seeds = sorted({seed for *_, seed in runs})
-    config = [f"scale={table.scale}", f"seeds=[{','.join(map(str, seeds))}]"]
-    targets = [_target(run, table) for run in runs]
-    return f"snakemake --cores all --config {shlex.join(config)} -- {' '.join(targets)}"
+    seeds = ",".join(map(str, sorted({seed for *_, seed in runs})))
+    chosen = [*config, f"scale={table.scale}", f"seeds=[{seeds}]"]
+    return ["snakemake", "--cores", str(cores), "--config", *chosen, "--", *(_target(run, table) for run in runs)]
+
+
+def price_in_words(runs: Iterable[RunName], prices: Prices) -> str:
+    """What runs cost together, for people."""
+    known = [prices(experiment, method) for experiment, method, _ in runs]
+    units = {price.unit for price in known if price}
+    if None in known or len(units) != 1:
+        return "cost unknown"
+    return in_words(sum(price.minutes for price in known), units.pop())
 
 
 def _target(run: RunName, table: Workflow) -> str:

@@ -88,11 +88,16 @@ def judge_paper(definition: Definition, results: Results, published: Path) -> li
 
 def findings(definition: Definition, results: Results, published: Path) -> list[tuple]:
     """Each claim of the paper, a row of config/published/claims.csv, and what was found about it."""
-    printed = printed_numbers(published, definition.paper)
-    claims = read_published(published, "claims", definition.paper)
-    evidence = Evidence(definition, results, printed, dict(zip(claims["id"], claims["predicate"], strict=True)))
-    rows = list(claims.itertuples())
+    evidence = evidence_of(definition, results, published)
+    rows = list(read_published(published, "claims", definition.paper).itertuples())
     return list(zip(rows, corrected([find(claim, evidence) for claim in rows], family(rows, definition)), strict=True))
+
+
+def evidence_of(definition: Definition, results: Results, published: Path) -> Evidence:
+    """What a paper's claims are judged on."""
+    claims = read_published(published, "claims", definition.paper)
+    predicates = dict(zip(claims["id"], claims["predicate"], strict=True))
+    return Evidence(definition, results, printed_numbers(published, definition.paper), predicates)
 
 
 def family(claims: list, definition: Definition) -> int:

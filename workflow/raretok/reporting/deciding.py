@@ -63,15 +63,17 @@ def decisions(
     # Holm's next step
     level = LEVEL / max(1, family - decided)
     claims = {claim.id: claim for claim, _ in found}
-    return [
-        _decision(finding, _trainings(claim, finding, claims, definition), level, seeds, prices)
-        for claim, finding in found
-    ]
+    needed = []
+    for claim, finding in found:
+        is_open = finding.verdict in (UNDECIDED, NOT_RUN) and claim.direction
+        trainings = trainings_of(claim, finding, claims, definition) if is_open else ()
+        needed.append(_decision(finding, trainings, level, seeds, prices))
+    return needed
 
 
-def _trainings(claim, finding: Finding, claims: dict, definition: Definition) -> tuple[Trained, ...]:
-    """What a claim that is not decided compares; none where no run decides it."""
-    if finding.verdict not in (UNDECIDED, NOT_RUN) or claim.kind != "experiment" or not claim.direction:
+def trainings_of(claim, finding: Finding, claims: dict, definition: Definition) -> tuple[Trained, ...]:
+    """What an experiment's claim compares; none where no run at this scale decides it. claims: the paper's, by id."""
+    if claim.kind != "experiment":
         return ()
     if finding.parts and not finding.asked:
         return tuple(dict.fromkeys(training for part in finding.parts for training in part.methods))

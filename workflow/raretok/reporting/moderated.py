@@ -5,8 +5,8 @@ row's variance is drawn towards that of all, as limma does for genes (Smyth 2004
 variance s^2 gets (d0 s0^2 + d s^2) / (d0 + d), with d0 + d degrees of freedom. s0^2 and d0 come from the moments of the
 rows' log variances: the more alike the rows, the larger d0; where rows differ, d0 is near 0 and this is Student's t.
 
-limma has thousands of rows, a table has three to forty. With so few, its estimate of d0 makes 15 to 90% of projects
-claim something false. So three things differ here, each measured by benchmarks/claims_error_rate.py:
+limma has thousands of rows, a table has three to forty. With so few, its estimate of d0 lets 8 to 31% of papers claim
+something false even where all rows are alike. So three things differ, measured by benchmarks/claims_error_rate.py:
 
 - What all rows share in a seed (batches, the row they are compared with) is removed before s0^2 and d0 are estimated:
   else the seeds of one baseline count once for every row.
