@@ -131,6 +131,8 @@ def _decided(finding: Finding, p: float | None, p_size: float | None) -> tuple[s
     direction = (TOWARDS if finding.binding.slack > 0 else AGAINST) if decided else OPEN
     if finding.states_size and p_size is not None and p_size < LEVEL and direction != AGAINST:
         return REFUTED, direction, OUTSIDE
+    if finding.states_size and finding.size == NO and direction == TOWARDS:
+        return UNDECIDED, direction, ""
     return {TOWARDS: REPRODUCED, AGAINST: REFUTED, OPEN: UNDECIDED}[direction], direction, ""
 
 
