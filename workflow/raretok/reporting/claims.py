@@ -10,13 +10,16 @@ Claims are of three kinds. An *experiment* is decided by training seeds, *mathem
 
 import argparse
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from raretok.reporting.arguments import add_report_arguments
+from raretok.reporting.claim_runs import watched
 from raretok.reporting.claim_text import says, shown_numbers
 from raretok.reporting.comparisons import Part, bounds_of, holds, in_unit, is_ratio, seen
+from raretok.reporting.deciding import COLUMNS as DECIDING
+from raretok.reporting.deciding import decisions
 from raretok.reporting.definition import Definition, parse_definition
-from raretok.reporting.deviations import items_of
 from raretok.reporting.moderated import Estimate, estimate
 from raretok.reporting.named import agg, agps, natural_bias, stop_jostling
 from raretok.reporting.named.evidence import Evidence, Partial
@@ -55,7 +58,7 @@ NOTHING_CLAIMED = "the paper claims no direction"
 COLUMNS = [
     *("paper", "id", "kind", "sentence", "says", "quantity", "part", "unit", "printed", "ours", "lower", "upper"),
     *("predict_lower", "predict_upper", "seeds", "direction", "size", "lean", "p", "p_holm", "p_size", "verdict"),
-    *("alone", "note", "measured_by", "where", "predicate"),
+    *("alone", *DECIDING, "note", "measured_by", "where", "predicate"),
 ]
 
 
@@ -79,7 +82,8 @@ def judge_paper(definition: Definition, results: Results, published: Path) -> li
     """One row of claims.csv for each claim of the paper, in the order of config/published/claims.csv."""
     found = findings(definition, results, published)
     scale = "" if definition.comparable else definition.scale_note()
-    return [_row(claim, finding, scale) for claim, finding in found]
+    needed = decisions(found, family([claim for claim, _ in found], definition), definition, results)
+    return [_row(*pair, scale) | need.columns() for pair, need in zip(found, needed, strict=True)]
 
 
 def findings(definition: Definition, results: Results, published: Path) -> list[tuple]:
@@ -176,13 +180,14 @@ def measure_named(claim, evidence: Evidence) -> Measured:
     """The comparisons of a claim about figures or formulas, by the function of its name; raises Missing."""
     if claim.id not in CLAIMS:
         raise Missing("nothing measures this claim")
-    truths, published, note = CLAIMS[claim.id](evidence)
-    found = seen(claim, truths)
+    results = watched(evidence.results)
+    try:
+        truths, published, note = CLAIMS[claim.id](replace(evidence, results=results))
+    except Missing as missing:
+        missing.asked = tuple(results.asked)
+        raise
+    found, methods = seen(claim, truths), tuple(results.found)
     printed = _printed_parts(claim, published, len(found))
-    items = [item for item in items_of(claim._asdict()) if item in evidence.definition.figures]
-    shown = [(evidence.definition.of(item), item) for item in items]
-    names = [(of, name) for of, item in shown for name in of.figures[item].get("methods", [])]
-    methods = tuple(dict.fromkeys((of.method(name).experiment, name) for of, name in names))
     parts = tuple(
         Part(label, interval_of(values, (), False), bounds_of(claim, place), printed[place], is_ratio(claim), methods)
         for place, (label, values) in enumerate(found)
@@ -190,7 +195,8 @@ def measure_named(claim, evidence: Evidence) -> Measured:
     definition = evidence.definition
     kept = all(truth.holds for truth in truths.values()) if claim.id in FIXED else None
     partial = isinstance(truths, Partial)
-    return Measured(parts, note, kept, partial, definition.comparable, states_size(claim, definition))
+    asked = tuple(results.asked) if partial else ()
+    return Measured(parts, note, kept, partial, definition.comparable, states_size(claim, definition), asked)
 
 
 def _printed_parts(claim, published: Truth | float | None, number: int) -> list[float | None]:
@@ -217,7 +223,7 @@ def _unmeasured(claim, evidence: Evidence, reason: Missing) -> Finding:
     """What is found where a claim has no quantity: its numbers are not there, or they are and have none."""
     synthetic = is_synthetic(evidence.definition)
     verdict = UNDECIDED if isinstance(reason, Undefined) and not synthetic else NOT_RUN
-    return Finding(verdict, verdict, printed=_printed(claim, evidence), note=str(reason))
+    return Finding(verdict, verdict, printed=_printed(claim, evidence), note=str(reason), asked=reason.asked)
 
 
 def _printed(claim, evidence: Evidence) -> float | None:

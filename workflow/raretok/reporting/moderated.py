@@ -6,11 +6,13 @@ variance s^2 gets (d0 s0^2 + d s^2) / (d0 + d), with d0 + d degrees of freedom. 
 rows' log variances: the more alike the rows, the larger d0; where rows differ, d0 is near 0 and this is Student's t.
 
 limma has thousands of rows, a table has three to forty. With so few, its estimate of d0 makes 15 to 90% of projects
-claim something false. So two things differ here, measured by benchmarks/claims_error_rate.py:
+claim something false. So three things differ here, each measured by benchmarks/claims_error_rate.py:
 
-- What all rows share in a seed (batches, the row they are compared with) is removed before variances are taken: else
-  the seeds of one baseline count once for every row.
-- d0 is at most half the rows beyond two, and at most 4; half of that for levels, which share their seeds' fortune.
+- What all rows share in a seed (batches, the row they are compared with) is removed before s0^2 and d0 are estimated:
+  else the seeds of one baseline count once for every row.
+- A difference is expected to vary as two rows do, 2 s0^2, or as the differences do on average, whichever is more: the
+  row that all are compared with may be the one whose seeds differ most.
+- d0 is at most half the rows beyond three, and at most 2; half of that for levels, which share their seeds' fortune.
 
 Give ratios as logarithms. The seeds of a perplexity of 800 differ by more than those of one of 40, their logarithms
 do not: by the delta method sd(log x) = sd(x) / x, and only what is alike can be pooled.
@@ -29,15 +31,15 @@ from raretok.reporting.intervals import has_spread
 SeedValues = Mapping[int, float]
 
 # d0 at most, and rows that it takes no account of: measured (docs/statistics.md), not taken from limma.
-MOST_PRIOR_DF = 4.0
-FREE_ROWS = 2
+MOST_PRIOR_DF = 2.0
+FREE_ROWS = 3
 # A seed that hardly any other row has leaves a row no degrees of freedom; fewer than this are rounding.
 LEAST_DF = 0.05
 
 
 @dataclass(frozen=True)
 class Prior:
-    """What the rows of a metric say about the variance of one row: s0^2 and its degrees of freedom, d0."""
+    """What the rows of a metric say about the variance of a quantity over seeds; df: d0, what that weighs."""
 
     variance: float
     df: float
@@ -114,25 +116,27 @@ def estimate(values: SeedValues, pool: Sequence[SeedValues] = (), compared: bool
     if known is None:
         return Estimate(mean, math.sqrt(own) if df else None, float(df), seeds)
     total = known.df + df
-    # The variance of a difference is that of both rows.
-    expected = known.variance * (2 if compared else 1)
-    return Estimate(mean, math.sqrt((known.df * expected + df * own) / total), total, seeds, known)
+    return Estimate(mean, math.sqrt((known.df * known.variance + df * own) / total), total, seeds, known)
 
 
 def prior_of(rows: Sequence[SeedValues], compared: bool = True) -> Prior | None:
-    """Variance and degrees of freedom that rows of one metric lend to each of them; None for too few rows.
+    """What rows of one metric say about the variance of each of them (`estimate`); None for too few rows.
 
     Source: Smyth 2004, Linear Models and Empirical Bayes Methods, section 6.2, within the bounds that the module names.
     """
     rows = [row for row in rows if len(row) > 1 and all(map(math.isfinite, row.values()))]
+    own, own_dfs = own_variances(rows)
     if compared:
         # The row that all are compared with: as a difference to itself it is 0 in every seed.
-        rows.append(dict.fromkeys({seed for row in rows for seed in row}, 0.0))
-    variances, dfs = row_variances(rows) if compared else _own_variances(rows)
+        variances, dfs = row_variances([*rows, dict.fromkeys({seed for row in rows for seed in row}, 0.0)])
+    else:
+        variances, dfs = own, own_dfs
     most = min((len(variances) - FREE_ROWS) / 2, MOST_PRIOR_DF) * (1 if compared else 0.5)
     if most <= 0:
         return None
     variance, df = squeeze(variances, dfs)
+    if compared:
+        variance = max(2 * variance, float(np.average(own, weights=own_dfs)))
     return Prior(variance, min(df, most))
 
 
@@ -184,7 +188,7 @@ def row_variances(rows: Sequence[SeedValues]) -> tuple[np.ndarray, np.ndarray]:
     return _spread_of(squares, np.bincount(of_row, free, minlength=len(rows)))
 
 
-def _own_variances(rows: Sequence[SeedValues]) -> tuple[np.ndarray, np.ndarray]:
+def own_variances(rows: Sequence[SeedValues]) -> tuple[np.ndarray, np.ndarray]:
     """Variance of each row around its own mean, with its degrees of freedom."""
     dfs = np.array([len(row) - 1.0 for row in rows])
     return _spread_of(np.array([statistics.variance(row.values()) for row in rows]) * dfs, dfs)

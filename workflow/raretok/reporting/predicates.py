@@ -41,7 +41,12 @@ class Truth:
 
 
 class Missing(Exception):
-    """A number that the predicate needs was not measured; the message says which."""
+    """A number that the predicate needs was not measured; the message says which.
+
+    asked: (experiment, method) of the trainings that were looked up until then, where that is known.
+    """
+
+    asked: tuple[tuple[str, str], ...] = ()
 
 
 class Undefined(Missing):

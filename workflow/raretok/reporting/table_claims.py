@@ -49,7 +49,7 @@ def _compared(part, keys: list[Key], label: str, log: bool, definition: Definiti
     numbers = {key: _measured(definition, results, *key) for key in keys}
     values = _by_seed(part, numbers, log)
     seeded = any(isinstance(of_key, dict) for of_key in numbers.values())
-    places = {key: _place(definition, *key) for key in keys if isinstance(numbers[key], dict)}
+    places = {key: place_of(definition, *key) for key in keys if isinstance(numbers[key], dict)}
     methods = tuple(dict.fromkeys((place[1].experiment, place[1].name) for place in places.values() if place))
     rows = list(dict.fromkeys(key[:2] for key in keys))
     paired = len({key[:2] for key in places}) == 2
@@ -247,14 +247,14 @@ def _measured(
     for where, name, experiment in left_out_groups(definition):
         if (where, name) == (table, group):
             raise Missing(f"{experiment} is left out at this scale")
-    entry, method, how, group = _place(definition, table, row, column, group)
+    entry, method, how, group = place_of(definition, table, row, column, group)
     values = measured_at(results, entry, method, how, group)
     if not values:
         raise Missing(f"{method.name} was not run ({column} {group})".replace(" )", ")"))
     return values
 
 
-def _place(definition: Definition, table: str, row: str, column: str, group: str) -> tuple | None:
+def place_of(definition: Definition, table: str, row: str, column: str, group: str) -> tuple | None:
     """What `measured_at` needs for a printed number: entry, method, column, group; None of a GPT-2. Raises Missing."""
     entry = definition.tables[table]
     if entry["kind"] == "gpt2":

@@ -28,8 +28,8 @@ class Measured:
     """What was measured of a claim: its comparisons.
 
     kept: whether it holds, where no training seed decides it (weights that someone else trained, formulas). partial:
-    some of its data sets were not run. comparable: whether sizes can be compared with printed ones. states_size:
-    whether the paper's text names the size, so that the claim is about it.
+    some of its data sets were not run; asked: (experiment, method) that it needs then. comparable: whether sizes can
+    be compared with printed ones. states_size: whether the paper's text names the size, so that the claim is about it.
     """
 
     parts: tuple[Part, ...]
@@ -38,6 +38,7 @@ class Measured:
     partial: bool = False
     comparable: bool = False
     states_size: bool = False
+    asked: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,8 @@ class Finding:
 
     p, p_size: of the tests that the effect is at its bound, and that a new run of ours can have the printed size; None
     for no test. alone: the verdict before Holm's correction. size: whether the printed size lies in our 95% prediction
-    interval. lean: where an undecided claim points.
+    interval. lean: where an undecided claim points. asked: (experiment, method) that were looked up where some of them
+    were not run.
     """
 
     verdict: str
@@ -63,6 +65,7 @@ class Finding:
     p_size: float | None = None
     states_size: bool = False
     printed: float | None = None
+    asked: tuple[tuple[str, str], ...] = ()
 
 
 def judge(measured: Measured) -> Finding:
@@ -96,6 +99,7 @@ def judge(measured: Measured) -> Finding:
         p=p,
         p_size=p_size,
         states_size=measured.states_size,
+        asked=measured.asked,
     )
     alone, direction, _ = _decided(finding, p, p_size)
     return replace(finding, verdict=alone, alone=alone, direction=direction)
