@@ -111,9 +111,12 @@ def test_a_conjunction_needs_every_comparison():
     found = judge(measured(strong, part(-1.0, -1.3, -0.65), against))
     assert (found.verdict, found.binding) == ("not reproduced", against)
     assert found.p == pytest.approx(3 * against.estimate.p())
+    # Seeds that agree to the last digit are judged by their signs: of n seeds, 2^(1-n).
+    assert [judge(measured(strong, part(*[2.0] * n))).p for n in (3, 6)] == [0.25, 0.03125]
+    assert judge(measured(part(0.0, 0.0, 0.0))).p == 1
     # One that has no p leaves the conjunction none, but not its refutation.
-    assert judge(measured(strong, part(2.0, 2.0))).p is None
-    assert judge(measured(part(2.0, 2.0), against)).p == pytest.approx(2 * against.estimate.p())
+    assert judge(measured(strong, part(2.0, math.inf))).p is None
+    assert judge(measured(part(2.0, math.inf), against)).p == pytest.approx(2 * against.estimate.p())
     # All hold, one for certain and one by chance: the one that decides is shown.
     assert judge(measured(strong, part(0.1, 0.9, -0.5))).verdict == "inconclusive"
 
@@ -361,7 +364,7 @@ def test_claims_csv(scale):
     assert changed["note"].str.contains("but not after Holm's correction for 50 tests").all()
     # Temperatures are on a grid, and the same in both seeds.
     minima = table.loc["stop_jostling.f7_8.min"]
-    assert (minima["alone"], minima["lower"], minima["p"]) == ("inconclusive", "", "")
+    assert (minima["alone"], minima["lower"], minima["p"]) == ("inconclusive", "", "0.5")
     assert "no spread over seeds" in minima["note"]
 
 
