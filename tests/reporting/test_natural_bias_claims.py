@@ -103,15 +103,15 @@ def test_four_of_six_are_too_few(bias, tmp_path):
         (lambda rows: worse(rows, ["wmt14_de-en"], "alc_bleu"), {"f7_8.wmt", "abs.performance"}),
         (lambda rows: worse(rows, ["iwslt14_de-en", "afromt_en-af"], "chrf"), {"f9_10.chrf"}),
         (
-            lambda rows: worse(rows, ["iwslt14_de-en"], "calibration_slope", 2.0, group="full"),
+            lambda rows: worse(rows, ["iwslt14_de-en"], "calibration_token_slope", 2.0, group="full"),
             {"f4a.slopes"},
         ),
         (
-            lambda rows: worse(rows, ["iwslt14_de-en"], "calibration_slope", 2.0, "zero", group="without_bias"),
+            lambda rows: worse(rows, ["iwslt14_de-en"], "calibration_token_slope", 2.0, "zero", group="without_bias"),
             {"f4b.zero_slope"},
         ),
         (
-            lambda rows: worse(rows, ["iwslt14_de-en"], "calibration_slope", -2.0, group="without_bias"),
+            lambda rows: worse(rows, ["iwslt14_de-en"], "calibration_token_slope", -2.0, group="without_bias"),
             {"f4b.unigram_slope"},
         ),
         (lambda rows: worse(rows, ["iwslt14_de-en"], "bleu", -5.0, "regularised_0.5_2000"), {"f11.regularise"}),
