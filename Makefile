@@ -7,7 +7,8 @@ CONFIG ?=
 ARGS ?=
 MIRROR ?= mirror
 
-export PYTHON
+# CONFIG reaches shells as a variable, so that quotes in it are its own.
+export PYTHON CONFIG
 
 .DEFAULT_GOAL := report
 # The scale whose finished runs are kept, and rendered again by `make recorded`.
@@ -18,23 +19,26 @@ API = raretok.losses raretok.parts raretok.frequency raretok.metrics --docformat
 
 PYTEST = PATH="$(CURDIR)/.venv/bin:$$PATH" OMP_NUM_THREADS=1 .venv/bin/python -m pytest
 
-.PHONY: report recorded finished record accept slurm fetch test test-workflow test-slurm lint docs crate clean help \
+.PHONY: report recorded finished record remeasure accept slurm fetch test test-workflow test-slurm lint docs crate clean help \
 	environment environment-test environment-report
 
 report: environment ## reproduce the papers and print where the report is (the default)
-	@sh envs/run.sh "$(if $(SCALE),scale=$(SCALE)) $(CONFIG)" --cores $(CORES) $(ARGS)
+	@sh envs/run.sh "$(if $(SCALE),scale=$(SCALE)) $$CONFIG" --cores $(CORES) $(ARGS)
 
 slurm: environment ## reproduce the papers on a cluster with SLURM, from its login node
-	@sh envs/run.sh "$(if $(SCALE),scale=$(SCALE)) $(CONFIG)" --workflow-profile slurm $(ARGS)
+	@sh envs/run.sh "$(if $(SCALE),scale=$(SCALE)) $$CONFIG" --workflow-profile slurm $(ARGS)
 
 recorded: environment-report ## render the report of results/recorded/SCALE (default small) without training, without torch
-	@sh envs/run.sh "scale=$(RECORDED_SCALE) recorded=true $(CONFIG)" --cores $(CORES) $(ARGS)
+	@sh envs/run.sh "scale=$(RECORDED_SCALE) recorded=true $$CONFIG" --cores $(CORES) $(ARGS)
 
 finished: environment-report ## render the report of what is finished of SCALE, also while the rest is at work
-	@sh envs/run.sh "$(if $(SCALE),scale=$(SCALE)) finished=true $(CONFIG)" --cores $(CORES) $(ARGS)
+	@sh envs/run.sh "$(if $(SCALE),scale=$(SCALE)) finished=true $$CONFIG" --cores $(CORES) $(ARGS)
 
 record: environment ## keep what the report of SCALE (default small) is made of in results/recorded/SCALE
 	@.venv/bin/python -m raretok record --results results/$(RECORDED_SCALE) --output results/recorded/$(RECORDED_SCALE)
+
+remeasure: environment ## measure the recorded runs of SCALE (default small) again, without weights, where the code that measures has changed
+	@.venv/bin/python -m raretok remeasure --recorded results/recorded/$(RECORDED_SCALE) --data results/$(RECORDED_SCALE)/data $(ARGS)
 
 accept: environment ## let finished results of SCALE that were copied here count, where nothing has changed
 	@.venv/bin/python -m raretok accept $(if $(SCALE),--scale $(SCALE)) $(if $(CONFIG),--config $(CONFIG)) $(ARGS)
@@ -61,7 +65,7 @@ docs: environment-test ## build the API reference of the losses and metrics in d
 	@.venv/bin/python -m pdoc $(API) --output-directory docs-site && echo "docs-site/index.html"
 
 crate: environment ## pack the finished workflow of SCALE with its provenance, as a Workflow Run RO-Crate
-	@sh envs/crate.sh "$(if $(SCALE),scale=$(SCALE)) $(CONFIG)" $(ARGS)
+	@sh envs/crate.sh "$(if $(SCALE),scale=$(SCALE)) $$CONFIG" $(ARGS)
 
 clean: ## remove the results of SCALE (or of config's scale) and caches; keep .venv and downloads
 	@sh envs/clean.sh "$(SCALE)"

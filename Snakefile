@@ -33,6 +33,7 @@ report: str(ROOT / "workflow/report/workflow.rst")
 from raretok import wiring
 from raretok.errors import UserError
 from raretok.planning.start import before_start, config_words
+from raretok.planning.timers import keep_one_timer
 from raretok.runs import RUN_FOLDER, RUN_NAME
 
 wiring.use_this_checkout()
@@ -81,11 +82,6 @@ if not TABLE.render_only:
     include: str(ROOT / "workflow/rules/train.smk")
     include: str(ROOT / "workflow/rules/evaluate.smk")
 
-elif TABLE.outdated:
-
-    onstart:
-        print(TABLE.warning(), file=sys.stderr)
-
 
 include: str(ROOT / "workflow/rules/report.smk")
 
@@ -102,3 +98,11 @@ for name in TABLE.papers:
             name
         input:
             TABLE.items(name),
+
+
+onstart:
+    keep_one_timer(workflow.scheduler)
+    try:
+        before_start(TABLE, workflow.dag.needrun_jobs(), elsewhere=not workflow.local_exec)
+    except UserError as error:
+        raise WorkflowError(str(error)) from None

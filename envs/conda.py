@@ -32,7 +32,7 @@ FETCHING = ["pooch", "requests", "tqdm", "filelock"]
 # What the commands of each kind of rule import. tests/test_environments.py holds it against the imports.
 NEEDS = {
     "data": ["numpy", *CONFIG, *PIECES, *FETCHING],
-    "align": ["numpy", "systran-align"],
+    "align": ["numpy", "scipy"],
     "train": ["torch", "numpy", "safetensors", "sacrebleu", *CONFIG, *PIECES, *FETCHING],
     "evaluate": ["torch", "numpy", "scipy", "safetensors", "sacrebleu", "filelock", *CONFIG, *PIECES],
     "report": ["numpy", "pandas", "scipy", "matplotlib", "seaborn", "Jinja2", "MarkupSafe", "markdown-it-py", "typst"],

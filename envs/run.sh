@@ -23,7 +23,15 @@ case " $* " in
         echo "raretok: give config to make as CONFIG='KEY=VALUE ...', not as --config in ARGS" >&2
         exit 2
         ;;
+    *" --cores 0 "* | *" -c 0 "* | *" -c0 "*)
+        echo "raretok: no job can start on 0 cores; give CORES=1 or more, or CORES=all" >&2
+        exit 2
+        ;;
 esac
+if [ ! -w . ]; then
+    echo "raretok: $PWD cannot be written to, and results go below it; copy the project to a folder of your own" >&2
+    exit 2
+fi
 if [ -n "$(echo $config)" ]; then
     # shellcheck disable=SC2086  # one argument a word is meant
     set -- "$@" --config $config

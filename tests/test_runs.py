@@ -254,6 +254,8 @@ MISTAKES = [
     (lambda p: p["tables"]["table1"]["methods"].append("nobody"), "tables.table1.methods names 'nobody'"),
     (lambda p: p["methods"]["cwt"].update(label="Baseline"), "two methods have the label 'Baseline'"),
     (lambda p: p["methods"].update({"../up": {"label": "x"}}), "../up"),
+    (lambda p: p["methods"]["cwt"].update(model={"heads": 5}), "model.width is 128, which 5 heads"),
+    (lambda p: p["methods"]["threshold_m1"]["loss"].update(margin=float("nan")), ".nan is not a number"),
 ]
 
 
@@ -289,6 +291,13 @@ def test_a_mistake_in_a_language_model_is_one_sentence(project, change, expected
     assert "\n" not in str(error.value)
 
 
+def test_a_key_given_twice_is_refused(project):
+    path = project / "config" / "papers" / "stop_jostling.yaml"
+    path.write_text(path.read_text() + "\nmethods: {}\n")
+    with pytest.raises(UserError, match=r"stop_jostling\.yaml has the key methods twice"):
+        load(project)
+
+
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
@@ -300,6 +309,9 @@ def test_a_mistake_in_a_language_model_is_one_sentence(project, change, expected
         ({"recorded": "true", "scale": "smoke"}, "no finished run lies in results/recorded/smoke; keep finished"),
         ({"sed": 3}, "unknown key sed; known here: scale, papers, seeds"),
         ({"device": "tpu"}, "device"),
+        ({"scale": "../scales/small"}, "scale is '../scales/small'; it can be"),
+        ({"seeds": 1_000_000}, "seeds is 1000000; it can be"),
+        ({"recorded": True, "finished": True}, "recorded and finished are both true"),
     ],
 )
 def test_a_mistake_in_the_config_is_one_sentence(changes, expected):

@@ -1,4 +1,4 @@
-"""The files that a job's result depends on: all that Python loads, and what functions import later."""
+"""The code that a job's result depends on: all that Python loads, and what functions import later, as programs."""
 
 import subprocess
 import sys
@@ -9,19 +9,14 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from raretok import wiring
+from raretok import sources, wiring
+from raretok.__main__ import COMMANDS
 from raretok.errors import UserError
-from raretok.sources import IGNORED, file_of, holds_code, sources_of
+from raretok.sources import IGNORED, all_sources, digest_of, file_of, holds_code, sources_of
 
 ROOT = Path(__file__).parents[1]
-MODULES = {
-    "collect_sources": "raretok.reporting.collect",
-    "table_sources": "raretok.reporting.tables",
-    "claims_sources": "raretok.reporting.claims",
-    "page_sources": "raretok.reporting.page",
-    "evaluation_sources": "raretok.evaluation.command",
-    "gpt2_sources": "raretok.evaluation.margins",
-}
+REPORTS = ("collect", "table", "claims", "page", "measure-gpt2")
+MODULES = [COMMANDS[command][0] for command in REPORTS]
 LISTED = "import sys, {}; print(*(name for name in sys.modules if name.split('.')[0] == 'raretok'))"
 
 
@@ -47,14 +42,10 @@ def table():
     return wiring.load(config | {"scale": "paper", "seeds": 1}, ROOT)
 
 
-@pytest.mark.parametrize("module", ["raretok.training.loop", "raretok.reporting.figure", *MODULES.values()])
+@pytest.mark.parametrize("module", ["raretok.training.loop", "raretok.reporting.figure", *MODULES])
 def test_all_that_is_loaded_is_listed(module):
     assert paths(loaded(module)) <= set(sources_of(module, frozenset()))
-
-
-def test_nothing_but_the_ignored_is_left_out(table):
-    for name, module in MODULES.items():
-        assert paths(loaded(module) - IGNORED) <= set(getattr(table, name))
+    assert paths(loaded(module) - IGNORED) <= set(sources_of(module))
 
 
 def test_imports_inside_functions_and_of_modules_from_packages_count():
@@ -66,7 +57,7 @@ def test_imports_inside_functions_and_of_modules_from_packages_count():
 def test_packages_passed_through_count_where_they_hold_code():
     files = short(sources_of("raretok.models.gpt2"))
     assert "models/__init__" in files
-    assert "models/decoder" in files  # the package imports it
+    assert "models/decoder" not in files  # loaded by its name, for others
     assert "evaluation/__init__" not in short(sources_of("raretok.evaluation.margins"))
 
 
@@ -86,26 +77,72 @@ def test_an_unknown_module_is_one_sentence():
         sources_of("raretok.reporting.figures.unknown")
 
 
-def test_a_figure_depends_on_its_papers_module(table):
-    files = table.figure_sources_of(SimpleNamespace(paper="stop_jostling", item="figure1"))
-    assert files == sorted(set(files))
-    assert paths(loaded("raretok.reporting.figures.stop_jostling") - IGNORED) <= set(files)
-    assert {"reporting/figure", "reporting/collect", "reporting/definition", "data/counts"} <= short(files)
+@pytest.fixture
+def counted(monkeypatch):
+    """The files of every digest that is asked for, in place of their digest."""
+    monkeypatch.setattr(sources, "code_of", lambda *modules: short(all_sources(*modules)))
+    monkeypatch.setattr("raretok.reports.code_of", lambda *modules: short(all_sources(*modules)))
 
 
-def test_training_depends_on_its_own_parts_and_on_no_report(table):
+def test_a_figure_depends_on_its_papers_module(table, counted):
+    files = table.figure_code_of(SimpleNamespace(paper="stop_jostling", item="figure1"))
+    assert short(paths(loaded("raretok.reporting.figures.stop_jostling") - IGNORED)) <= files
+    assert {"reporting/figure", "reporting/collect", "reporting/definition", "data/counts"} <= files
+
+
+def test_training_depends_on_its_own_parts_and_on_no_report(table, counted):
     def files(method):
         wildcards = SimpleNamespace(experiment="shakespeare", method=method, seed="1")
-        return short(table.training_sources_of(wildcards))
+        assert not any(name.startswith(("reporting", "training")) for name in table.evaluation_code_of(wildcards))
+        return table.training_code_of(wildcards)
 
     threshold, softminus = files("threshold_m2"), files("softminus_m2")
-    assert {"methods/threshold", "methods/separated", "training/optimiser"} <= threshold
+    assert {"methods/threshold", "methods/separated", "training/optimiser", "models/decoder"} <= threshold
     assert threshold - softminus == {"methods/threshold"}
     assert not any(name.startswith(("reporting", "evaluation")) for name in threshold)
     assert not {"errors", "files", "wiring", "runs", "training/device", "data/catalogue"} & threshold
-    assert not any(name.startswith(("reporting", "training")) for name in short(table.evaluation_sources))
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_every_file_exists(table, name):
-    assert all((ROOT / path).is_file() for path in getattr(table, name))
+def test_a_job_depends_on_no_other_kind_of_run(table, counted):
+    first = {table.kind(run): run for run in reversed(table.runs.values())}
+    trained = {kind: table.training_code(run) for kind, run in first.items()}
+    search = {"models/search", "models/encoder_decoder", "training/translation"}
+    assert search <= trained["translation"]
+    assert not search & (trained["characters"] | trained["language"])
+    measured = {kind: table.evaluation_code(run) for kind, run in first.items()}
+    own = {"characters": "evaluation/characters", "language": "evaluation/word_similarity"}
+    assert own["characters"] in measured["characters"] - measured["language"] - measured["translation"]
+    assert own["language"] in measured["language"] - measured["characters"]
+    assert "models/search" in measured["translation"] - measured["language"]
+
+
+@pytest.mark.parametrize(("kind", "model"), [("characters", "decoder"), ("translation", "encoder_decoder")])
+def test_what_is_loaded_by_name_is_listed(kind, model):
+    """A run's modules, imported as its command does, are what its digest reads."""
+    modules = ["raretok.evaluation.command", sources.MEASURES[kind], sources.model_module(model)]
+    assert paths(loaded(", ".join(modules)) - IGNORED) <= set(all_sources(*modules))
+    modules = ["raretok.training.loop", sources.TASKS[kind], sources.model_module(model)]
+    assert paths(loaded(", ".join(modules)) - IGNORED) <= set(all_sources(*modules))
+
+
+PROGRAM = '"""Doubles."""\n\n\ndef double(x):\n    """Two x."""\n    return 2 * x  # not x**2\n'
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_same"),
+    [
+        ("Doubles.", "Doubles a number.", True),
+        ("Two x.", "Twice x.", True),
+        ('    """Two x."""\n', "", True),
+        ("# not x**2", "# not squared", True),
+        ("2 * x ", "(2 * x) ", True),
+        ("2 * x ", "2 + x ", False),
+        ("x):", "y, x):", False),
+        ("return 2", "return '2'", False),
+    ],
+)
+def test_words_do_not_count_and_operators_do(tmp_path, old, new, is_same):
+    assert old in PROGRAM
+    for name, text in (("one.py", PROGRAM), ("other.py", PROGRAM.replace(old, new))):
+        (tmp_path / name).write_text(text)
+    assert (digest_of([tmp_path / "one.py"]) == digest_of([tmp_path / "other.py"])) == is_same

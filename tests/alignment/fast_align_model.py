@@ -27,17 +27,13 @@ def prior(j, m, n, tension):
     return [(1 - P0) * weight / sum(weights) for weight in weights]
 
 
-def one_direction(sources, targets, link_tension=None):
-    """For each pair, the links (i, j) of target words to their likeliest source word.
-
-    link_tension: of the diagonal when links are chosen; None: what training came to.
-    """
+def one_direction(sources, targets):
+    """For each pair, the links (i, j) of target words to their likeliest source word."""
     table, tension, links = None, 4.0, []
     tokens = sum(map(len, targets))
     for iteration in range(ITERATIONS):
         counts, feature = defaultdict(lambda: defaultdict(float)), 0.0
         is_last = iteration == ITERATIONS - 1
-        tension = link_tension if is_last and link_tension is not None else tension
         for source, target in zip(sources, targets, strict=True):
             m, n, found = len(source), len(target), []
             for j, word in enumerate(target, 1):
@@ -95,8 +91,8 @@ def grow_diag_final_and(forward, backward):
     return links
 
 
-def align(sources, targets, link_tension=None):
+def align(sources, targets):
     """Links of every pair, of lists of words."""
-    forward = one_direction(sources, targets, link_tension)
-    backward = [[(i, j) for j, i in links] for links in one_direction(targets, sources, link_tension)]
+    forward = one_direction(sources, targets)
+    backward = [[(i, j) for j, i in links] for links in one_direction(targets, sources)]
     return [grow_diag_final_and(*links) for links in zip(forward, backward, strict=True)]

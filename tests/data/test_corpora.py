@@ -105,6 +105,9 @@ def test_files_that_do_not_belong_to_the_manifest(prepared):
     np.save(prepared / "valid.npy", np.zeros(7, dtype="u1"))
     with pytest.raises(UserError, match=r"valid.npy has shape \(7,\), but .* says 56 tokens"):
         load_manifest(manifest)
+    (prepared / "valid.npy").write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    with pytest.raises(UserError, match=r"the valid split beside .* is damaged: its checksum is another; delete"):
+        load_manifest(manifest)
     (prepared / "valid.npy").unlink()
     with pytest.raises(UserError, match=r"valid.npy is missing"):
         load_manifest(manifest)

@@ -1,6 +1,8 @@
 """Stand-ins with the decoder's interface, and small prepared corpora with untrained runs."""
 
 import json
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +16,23 @@ from raretok.data.pairs import load_pairs
 from raretok.data.parallel import PairFiles
 from raretok.data.synthetic_pairs import write_pairs
 from raretok.evaluation.calibration import log_frequencies
+from raretok.evaluation.remeasure import remeasure
 from raretok.models import build_model
+
+
+def remeasured(root: Path, **more) -> tuple[list, list[str], dict]:
+    """Record what `evaluate` wrote to `root`/out, and measure that again: changes, what is missing, metrics.json."""
+    folder = root / "recorded" / "runs" / "experiment" / "method" / "seed1"
+    if not folder.exists():
+        shutil.copytree(root / "out", folder)
+        metrics = json.loads((folder / "metrics.json").read_text())
+        metrics["training"]["settings"]["corpus"] = {"name": more["data"].name} if "data" in more else {"name": "none"}
+        (folder / "metrics.json").write_text(json.dumps(metrics))
+    if "data" in more:
+        more["data"] = more["data"].parent
+    changes, missing = remeasure(folder, "experiment/method/seed1", **more)
+    return changes, missing, json.loads((folder / "metrics.json").read_text())
+
 
 LANGUAGE_MODEL = {"name": "decoder", "layers": 1, "heads": 2, "width": 8, "context": 16, "positions": "sinusoidal"}
 

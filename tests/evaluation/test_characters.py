@@ -9,6 +9,7 @@ import torch
 from raretok.errors import UserError
 from raretok.evaluation import characters
 from raretok.evaluation.characters import Settings, evaluate_checkpoint, score, scored_positions, text_metrics
+from raretok.evaluation.isotropy import EIGENVECTORS
 
 SYMBOLS = list("!AaBb")
 
@@ -121,11 +122,11 @@ def test_rows_and_arrays_are_the_contracts():
     on_text = "perplexity best_perplexity best_temperature accuracy recall@5 mrr mean_rank"
     on_text += " target_probability tail_mass"
     expected = {(metric, group, "valid@best") for metric in on_text.split() for group in ("HR", "LR")}
-    expected |= {(m, g, "weights@best") for m in ("isotropy", "isotropy_sign_free") for g in ("HR", "LR")}
+    expected |= {(m, g, "weights@best") for m in EIGENVECTORS for g in ("HR", "LR")}
     masks = ("NA", "UC", "LC", "T", "C", "T+C", "off", "HR-HR", "LR-LR", "HR-LR")
-    expected |= {("cluster_cosine", group, "weights@best") for group in masks}
+    expected |= {("mask_cosine", group, "weights@best") for group in masks}
     expected |= {("related_neighbours", group, "weights@best") for group in ("Aa", "letters")}
-    assert names == expected | {("pca_distance", "", "weights@best")}
+    assert names == expected | {(m, "", "weights@best") for m in ("pca_distance", "pca_distance_relative")}
     assert len(names) == len(rows)
     assert {name: array.shape for name, array in arrays.items()} == {
         "best.perplexity.HR": (200,),
@@ -147,7 +148,7 @@ def test_rows_and_arrays_are_the_contracts():
 def test_an_untied_model_has_its_input_measured_too():
     rows, arrays = evaluate_checkpoint(Bigram(tied=False), text(40), SYMBOLS, 4, Settings(batch_size=2), "last")
     values = {(row["metric"], row["group"]): row["value"] for row in rows}
-    assert values["input_isotropy", "HR"] != values["isotropy", "HR"]
+    assert values["input_isotropy_sign_free", "HR"] != values["isotropy_sign_free", "HR"]
     np.testing.assert_array_equal(arrays["last.embeddings"], Bigram(tied=False).output_weight)
 
 
@@ -169,5 +170,6 @@ def test_what_json_cannot_hold_is_a_string():
     model.output_weight = model.output_weight * math.nan
     rows, _ = evaluate_checkpoint(model, text(40), SYMBOLS, 4, Settings(batch_size=2), "best")
     values = {(row["metric"], row["group"]): row["value"] for row in rows}
-    assert values["perplexity", "HR"] == values["isotropy", "HR"] == values["pca_distance", ""] == "nan"
+    measured = (*((name, "HR") for name in ("perplexity", *EIGENVECTORS)), ("pca_distance", ""))
+    assert {values[name] for name in (*measured, ("pca_distance_relative", ""))} == {"nan"}
     assert values["mean_rank", "HR"] == 10

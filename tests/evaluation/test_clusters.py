@@ -6,7 +6,7 @@ import string
 import numpy as np
 import pytest
 
-from raretok.evaluation.clusters import MASKS, cluster_means, figure_order, mask
+from raretok.evaluation.clusters import MASKS, figure_order, mask, mask_cosines
 
 SHAKESPEARE = sorted("\n !$&',-.3:;?" + string.ascii_letters)
 
@@ -16,8 +16,6 @@ def literal_name(a: str, b: str, same_language: bool) -> str:
         return "ID" if same_language else "T"
     if a.lower() == b.lower():
         return "C" if same_language else "T+C"
-    if not same_language:
-        return ""
     if a.isupper() and b.isupper():
         return "UC"
     if a.islower() and b.islower():
@@ -36,8 +34,10 @@ def test_every_pair_has_its_literal_name():
 def test_sizes_are_the_captions():
     names = mask(SHAKESPEARE)
     sizes = {name: int((names == name).sum()) for name in (*MASKS, "ID")}
-    within = {"NA": 2 * 13 * 12, "UC": 2 * 26 * 25, "LC": 2 * 26 * 25}
-    assert sizes == within | {"ID": 130, "T": 130, "C": 2 * 52, "T+C": 2 * 52}
+    # In all four quadrants, as the authors' notebook has them: 2 within a language, 2 across.
+    clusters = {"NA": 4 * 13 * 12, "UC": 4 * 26 * 25, "LC": 4 * 26 * 25}
+    assert sizes == clusters | {"ID": 130, "T": 130, "C": 2 * 52, "T+C": 2 * 52}
+    assert (names == "").sum() == 10_608
     assert (names == names.T).all()
 
 
@@ -61,13 +61,13 @@ def test_means_are_the_literal_ones():
                     sums["HR-HR" if i < 6 else "LR-LR"].append(cosine)
             if i < 6 <= j:
                 sums["HR-LR"].append(cosine)
-    found = cluster_means(w, symbols)
+    found = mask_cosines(w, symbols)
     assert found.keys() == sums.keys()
     for name, values in sums.items():
         assert found[name] == (pytest.approx(np.mean(values)), len(values)), name
 
 
 def test_a_mask_without_pairs_has_no_mean():
-    value, pairs = cluster_means(np.eye(2), ["a"])["UC"]
+    value, pairs = mask_cosines(np.eye(2), ["a"])["UC"]
     assert math.isnan(value)
     assert pairs == 0

@@ -7,13 +7,13 @@ import shutil
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
-from tests.evaluation.conftest import LANGUAGE_MODEL
+from tests.evaluation.conftest import LANGUAGE_MODEL, remeasured
 
 from raretok.__main__ import EXIT_USER_ERROR, main
 from raretok.data.groups import bounds
 from raretok.data.tokenizers import codec_of
-from raretok.evaluation import language
-from raretok.evaluation.isotropy import isotropy
+from raretok.evaluation import language, measurable
+from raretok.evaluation.isotropy import EIGENVECTORS, isotropy
 from raretok.evaluation.language_settings import parse
 from raretok.evaluation.neighbours import nearest
 from raretok.evaluation.scores import score
@@ -59,11 +59,10 @@ def test_rows_are_the_contracts(language_run, prepared):
         "perplexity_plain": ["test@best", "test@last", "valid@best"],
         "uniq": ["test@best", "test@last"],
         "uniq_human": ["test@data"],
-        "isotropy": ["weights@best", "weights@last"],
-        "isotropy_sign_free": ["weights@best", "weights@last"],
+        **{name: ["weights@best", "weights@last"] for name in EIGENVECTORS},
     }
     expected = {(m, g, s) for m, splits in on_groups.items() for s in splits for g in (*GROUPS, "total", *index)}
-    aggregate = ("perplexity", "perplexity_plain", "uniq", "isotropy")
+    aggregate = ("perplexity", "perplexity_plain", "uniq", *EIGENVECTORS)
     expected |= {(m, "nonrare", s) for m in aggregate for s in on_groups[m]}
     without_total = {
         "group_mass": ["train@data", "valid@data", "test@data"],
@@ -117,8 +116,9 @@ def test_numbers_agree_with_each_other_and_with_the_model(language_run, prepared
         assert value["perplexity_plain", "total", split] == pytest.approx(math.exp(found.nll.mean()), rel=1e-12)
         assert value["uniq", "total", split] == len(set(found.predicted.tolist()))
         weights = model.output_weight.double().numpy()
-        assert value["isotropy", "total", f"weights@{checkpoint}"] == pytest.approx(isotropy(weights)[0])
-        assert value["isotropy", "rare@index", f"weights@{checkpoint}"] == pytest.approx(isotropy(weights[50:])[0])
+        assert value["isotropy_sign_free", "total", f"weights@{checkpoint}"] == pytest.approx(isotropy(weights))
+        rare = isotropy(weights[50:])
+        assert value["isotropy_sign_free", "rare@index", f"weights@{checkpoint}"] == pytest.approx(rare)
         third = bounds(SETTINGS["groups"][0], prepared.counts)[1]
         nonrare = found.nll[test < third]
         assert value["perplexity_plain", "nonrare", split] == pytest.approx(math.exp(nonrare.mean()), rel=1e-12)
@@ -147,7 +147,7 @@ def test_numbers_of_the_matrix_are_those_of_its_groups(language_run, prepared):
         for group, part in zip(GROUPS, (slice(0, first), slice(first, third), slice(third, None)), strict=True):
             expected = products[part, part][off[part, part]].mean()
             assert value["inner_product", group, split] == pytest.approx(expected)
-        assert value["isotropy", "nonrare", split] == pytest.approx(isotropy(w[:third])[0])
+        assert value["isotropy_sign_free", "nonrare", split] == pytest.approx(isotropy(w[:third]))
         singular = np.linalg.svd(w, compute_uv=False)
         assert value["singular_sum", "total", split] == pytest.approx((singular / singular[0]).sum())
         with np.load(language_run / "out" / "arrays.npz") as arrays:
@@ -185,7 +185,7 @@ def test_arrays_are_the_contracts(language_run, prepared):
             "best.generated.prefixes": (5,),
             "best.generated.texts": (5,),
             "snapshots.steps": (1,),
-            "snapshots.isotropy": (1, 3),
+            "snapshots.isotropy_sign_free": (1, 3),
             "snapshots.cosine_rare_frequent": (1,),
             "snapshots.inner_product": (1, 3),
             "snapshots.svd": (1, types, 2),
@@ -201,11 +201,52 @@ def test_arrays_are_the_contracts(language_run, prepared):
         assert arrays["best.generated.prefixes"][0] == first
 
 
+@pytest.mark.parametrize("coded", [False, True])
+def test_what_is_kept_gives_the_same_metrics_again(language_run, prepared, monkeypatch, coded):
+    if coded:
+        monkeypatch.setattr(measurable, "MATRIX_BYTES", 1)
+        monkeypatch.setattr(measurable, "LEAST_BITS", 7.0)  # of few rows errors do not average out
+        # Which neighbours are near, and whose border is best, depends on single rows.
+        monkeypatch.setattr("raretok.evaluation.remeasure.OF_CHANCE", ("rare_neighbours", "separability"))
+    evaluate(language_run, prepared)
+    changes, missing, before = remeasured(language_run)
+    assert not changes
+    assert missing == ["translations and words, whose prepared corpus is not there"]
+    assert measured(language_run).keys() == {(r["metric"], r["group"], r["split"]) for r in before["metrics"]}
+    # A definition that changes is measured; everything else stays.
+    monkeypatch.setattr(language, "mean_cosine", lambda weights: 0.125)
+    changes, _, after = remeasured(language_run)
+    (change,) = changes
+    assert (change.row["metric"], change.row["split"], change.after) == ("mean_cosine", "weights@best", 0.125)
+    (marked,) = [row for row in after["metrics"] if "sources" in row]
+    assert (marked["metric"], marked["value"]) == ("mean_cosine", 0.125)
+    assert after["evaluation"]["remeasured"]["sources"] == marked["sources"]
+
+
+def test_kept_tokens_and_words_are_measured_again(language_run, prepared, monkeypatch):
+    evaluate(language_run, prepared)
+    monkeypatch.setattr("raretok.evaluation.remeasure._same", lambda *_: False)
+    pairs = {"MEN": language_run / "pairs.tsv"}
+    changes, missing, _ = remeasured(language_run, data=prepared.folder, files=pairs)
+    assert not missing
+    again = {(change.row["metric"], change.row["split"]) for change in changes}
+    everything = {key[::2] for key in measured(language_run) if key[2].endswith("@best")}
+    # A plain pass over the test text is kept as its predictions alone; continuations need the model.
+    assert everything - again == {("perplexity_plain", "test@best"), ("generated_uniq", "test@best")}
+    rows = measured(language_run)
+    for change in changes:
+        assert change.row["n"] == rows[change.row["metric"], change.row["group"], change.row["split"]]["n"]
+    totals = [c for c in changes if c.row["metric"].startswith("perplexity") and c.row["group"] == "total"]
+    assert all(change.after == pytest.approx(change.before, rel=1e-12) for change in totals)
+    assert len(totals) == 2
+
+
 def test_the_same_run_gives_the_same_bytes(language_run, prepared):
     evaluate(language_run, prepared)
-    first = [(language_run / "out" / name).read_bytes() for name in ("metrics.json", "arrays.npz")]
+    names = ("metrics.json", "arrays.npz", "measurable.npz")
+    first = [(language_run / "out" / name).read_bytes() for name in names]
     evaluate(language_run, prepared)
-    assert first == [(language_run / "out" / name).read_bytes() for name in ("metrics.json", "arrays.npz")]
+    assert first == [(language_run / "out" / name).read_bytes() for name in names]
 
 
 def test_a_last_checkpoint_that_is_the_best_is_scored_once(language_run, prepared, monkeypatch):

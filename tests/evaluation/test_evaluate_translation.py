@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import sacrebleu
 from safetensors.numpy import save_file
-from tests.evaluation.conftest import TRANSLATION_MODEL
+from tests.evaluation.conftest import TRANSLATION_MODEL, remeasured
 
 from raretok.__main__ import EXIT_USER_ERROR, main
 from raretok.alignment.links import link_arrays
@@ -19,6 +19,7 @@ from raretok.evaluation import translation_run as run_module
 from raretok.evaluation.align_similarity import align_similarity
 from raretok.evaluation.calibration import log_frequencies
 from raretok.evaluation.co_occurrences import count
+from raretok.evaluation.isotropy import EIGENVECTORS
 from raretok.evaluation.pair_scores import score_pairs
 from raretok.evaluation.rank_correlation import spearman
 from raretok.evaluation.translation_settings import parse
@@ -74,10 +75,10 @@ def names():
         expected |= {("word_f1", bucket, f"{split}@best") for bucket in ("0", "1", "2-9", "10+")}
     for checkpoint in ("best", "last"):
         split = f"weights@{checkpoint}"
-        expected |= {(m, g, split) for m in ("isotropy", "isotropy_sign_free") for g in (*GROUPS, "total")}
+        expected |= {(m, g, split) for m in EIGENVECTORS for g in (*GROUPS, "total", "nonrare")}
         expected |= {("inner_product", group, split) for group in GROUPS}
         expected |= {("separability", plane, split) for plane in ("svd", "pca")}
-        expected |= {("isotropy", "nonrare", split), ("cosine_rare_frequent", "", split)}
+        expected |= {("cosine_rare_frequent", "", split)}
         expected |= {("mean_cosine", "total", split), ("singular_sum", "total", split)}
     expected |= {
         (m, g, "test@best") for m in ("calibration_slope", "calibration_token_slope") for g in ("full", "without_bias")
@@ -240,13 +241,27 @@ def test_arrays_are_the_contracts(translation_run, prepared_pairs, pair_links):
             **{f"divergence.{name}": (3,) for name in ("steps", "unigram", "uniform", "empirical")},
             **{f"output_bias.{name}": (2,) for name in ("steps", "norm", "divergence")},
             "snapshots.steps": (1,),
-            "snapshots.isotropy": (1, 3),
+            "snapshots.isotropy_sign_free": (1, 3),
             "snapshots.cosine_rare_frequent": (1,),
             "snapshots.inner_product": (1, 3),
             "snapshots.svd": (1, types, 2),
             "snapshots.pca": (1, types, 2),
         }
         assert arrays["best.calibration.numbers"].sum() == prepared_pairs.splits["test"]
+
+
+def test_what_is_kept_gives_the_same_metrics_again(translation_run, prepared_pairs, pair_links, monkeypatch):
+    evaluate(translation_run, prepared_pairs, links=pair_links)
+    changes, missing, _ = remeasured(translation_run, data=prepared_pairs.folder)
+    assert not changes
+    assert not missing
+    monkeypatch.setattr("raretok.evaluation.remeasure._same", lambda *_: False)
+    changes, _, _ = remeasured(translation_run, data=prepared_pairs.folder)
+    again = {change.row["metric"] for change in changes}
+    everything = {key[0] for key in measured(translation_run) if key[2].endswith("@best")}
+    # Moses tokens of a translation are not kept, links are not recorded.
+    assert everything - again == {"bleu_tokenised", "align_similarity", "align_similarity_skipped"}
+    assert {"bleu", "chrf", "word_f1", "calibration_slope", "neighbours_other_language"} <= again
 
 
 def test_the_same_run_gives_the_same_bytes(translation_run, prepared_pairs, pair_links):
@@ -286,7 +301,12 @@ def test_what_is_not_asked_for_is_not_done(translation_run, prepared_pairs):
 def test_a_last_checkpoint_that_is_the_best_is_scored_once(translation_run, prepared_pairs, pair_links, monkeypatch):
     shutil.copy(translation_run / "run" / "model.safetensors", translation_run / "run" / "last.safetensors")
     splits = []
-    monkeypatch.setattr(run_module, "score_pairs", lambda m, p, *a: splits.append(p.split) or score_pairs(m, p, *a))
+
+    def noted(model, pairs, *more, **options):
+        splits.append(pairs.split)
+        return score_pairs(model, pairs, *more, **options)
+
+    monkeypatch.setattr(run_module, "score_pairs", noted)
     evaluate(translation_run, prepared_pairs, links=pair_links)
     assert sorted(splits) == ["test", "valid"]
     value = {key: row["value"] for key, row in measured(translation_run).items()}

@@ -7,6 +7,7 @@ from raretok.evaluation.projection import (
     plane,
     principal_components,
     relative_singular_values,
+    relative_translation_distance,
     translation_distance,
 )
 
@@ -51,6 +52,18 @@ def test_odd_sizes_give_two_columns(shape):
 def test_distance_is_between_a_character_and_its_translation():
     plane = np.array([[0.0, 0.0], [1.0, 1.0], [3.0, 4.0], [1.0, 2.0]])
     assert translation_distance(plane) == pytest.approx((5 + 1) / 2)
+
+
+def test_the_relative_distance_is_over_all_pairs_across_and_free_of_scale():
+    plane = RNG.normal(size=(10, 2))
+    first, second = plane[:5], plane[5:]
+    pairs = [np.hypot(*(a - b)) for a in first for b in second]
+    own = [np.hypot(*(a - b)) for a, b in zip(first, second, strict=True)]
+    expected = np.mean(own) / np.mean(pairs)
+    assert relative_translation_distance(plane) == pytest.approx(expected)
+    # Embeddings that shrink bring every pair nearer alike: no translation is any nearer for it.
+    assert relative_translation_distance(0.4 * plane) == pytest.approx(expected)
+    assert np.isnan(relative_translation_distance(np.zeros((4, 2))))
 
 
 @pytest.mark.parametrize("shape", [(30, 6), (200, 3), (4, 7)])

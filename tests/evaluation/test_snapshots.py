@@ -27,7 +27,7 @@ def test_each_snapshot_is_measured_in_order(tmp_path):
     for i, step in enumerate((100, 3500, 1_500_000)):
         w = matrices[step]
         parts = [w[:6], w[6:15], w[15:]]
-        assert arrays["snapshots.isotropy"][i] == pytest.approx([isotropy(part)[0] for part in parts])
+        assert arrays["snapshots.isotropy_sign_free"][i] == pytest.approx([isotropy(part) for part in parts])
         unit = w / np.linalg.norm(w, axis=1, keepdims=True)
         assert arrays["snapshots.cosine_rare_frequent"][i] == pytest.approx((unit[15:] @ unit[:6].T).mean())
         for group, part in enumerate(parts):
@@ -36,7 +36,7 @@ def test_each_snapshot_is_measured_in_order(tmp_path):
         np.testing.assert_allclose(arrays["snapshots.svd"][i], plane(w, centred=False), atol=1e-5)
         np.testing.assert_allclose(arrays["snapshots.pca"][i], plane(w, centred=True), atol=1e-5)
     assert arrays["snapshots.svd"].dtype == np.float32
-    assert arrays["snapshots.isotropy"].shape == (3, 3)
+    assert arrays["snapshots.isotropy_sign_free"].shape == (3, 3)
 
 
 @pytest.mark.parametrize(("number", "kept"), [(PLANES, True), (PLANES + 1, False)])

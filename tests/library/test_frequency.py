@@ -35,6 +35,9 @@ def test_alpha_leaves_special_and_unused_types_out():
     plain = agg_alpha([8, 4, 2, 1], 10, 0.5)
     assert plain == 3 * 10 / 15
     assert agg_alpha([8, 4, 2, 1, 0, 85], 100, 0.5, special=[5]) == 3
+    # Half of all six types: two never occur.
+    assert agg_alpha([8, 4, 2, 0, 0, 1], 15, 0.5, share_of="all") == 1.5
+    assert agg_alpha([8, 4, 2, 0, 0, 1], 15, 0.5) == 3
     with pytest.raises(ValueError, match="share is 1"):
         agg_alpha([1, 2], 10, 1)
     with pytest.raises(ValueError, match="two different values"):
@@ -45,11 +48,12 @@ def test_alpha_leaves_special_and_unused_types_out():
 
 def test_groups_are_by_frequency_whatever_the_ids():
     groups = FrequencyGroups(COUNTS, shares=(0.3, 0.5, 0.2))
-    assert {name: ids.tolist() for name, ids in groups.members().items()} == {
-        "frequent": [1, 3, 5],
-        "medium": [0, 7, 9, 8, 6],
-        "rare": [4, 2],
-    }
+    expected = {"frequent": [1, 3, 5], "medium": [0, 7, 9, 8], "rare": [6, 4]}
+    assert {name: ids.tolist() for name, ids in groups.members().items()} == expected
+    # 2 never occurs: no member of a group, but a rare target.
+    of_all = FrequencyGroups(COUNTS, shares=(0.3, 0.5, 0.2), share_of="all")
+    expected |= {"medium": [0, 7, 9, 8, 6], "rare": [4, 2]}
+    assert {name: ids.tolist() for name, ids in of_all.members().items()} == expected
     assert groups.of([[1, 4], [0, 2]]).tolist() == [[0, 2], [1, 2]]
     assert groups.distinct([1, 1, 3, 2, 2, 2]) == {"frequent": 2, "medium": 0, "rare": 1, "total": 3}
 
@@ -59,6 +63,8 @@ def test_groups_take_arrays_of_any_kind():
     expected = FrequencyGroups(COUNTS).order.tolist()
     found = FrequencyGroups(np.array(COUNTS, dtype=np.uint16), shares=np.array([0.3, 0.5, 0.2]))
     assert found.order.tolist() == expected
+    with pytest.raises(ValueError, match="share_of is 'some'; it is one of occurring, all"):
+        FrequencyGroups(COUNTS, share_of="some")
     with pytest.raises(ValueError, match="shares are 2 numbers; give 3"):
         FrequencyGroups(COUNTS, shares=[0.3, 0.7])
 
@@ -78,7 +84,7 @@ def test_an_id_that_is_none_is_not_taken_from_the_end():
 
 def test_groups_by_mass_are_the_smallest_that_reach_it():
     groups = FrequencyGroups(COUNTS, masses=(0.5, 0.4, 0.1))
-    assert [len(ids) for ids in groups.members().values()] == [2, 3, 5]
+    assert [len(ids) for ids in groups.members().values()] == [2, 3, 4]
     with pytest.raises(ValueError, match="not both"):
         FrequencyGroups(COUNTS, masses=(0.5, 0.4, 0.1), shares=(0.3, 0.5, 0.2))
     with pytest.raises(ValueError, match="one of them is empty"):

@@ -274,6 +274,20 @@ def test_a_batch_without_targets_is_zero():
     assert criterion.nll == 0
 
 
+def test_a_first_update_without_targets_does_not_say_how_large_updates_are():
+    """As where the first texts are all prompt: the next update does, and counts as the first."""
+    hidden, weight, _, targets = batch(6)
+    late, usual = (OutputLoss(gate=AGG(alpha=0.3, memory=2), counts=COUNTS) for _ in range(2))
+    late(hidden, weight, torch.full_like(targets, -100))
+    assert late.rare() is None
+    for _ in range(3):
+        assert_same(
+            gradients(late(hidden, weight, targets), hidden, weight),
+            gradients(usual(hidden, weight, targets), hidden, weight),
+        )
+    assert late.get_extra_state()["targets_per_update"] == 12
+
+
 SENTENCES = [
     (lambda: OutputLoss(gate=AGG(alpha=0.1)), "^AGG needs counts="),
     (lambda: OutputLoss(penalty=UnigramDivergence(1.0)), "^UnigramDivergence needs counts="),

@@ -35,7 +35,7 @@ hidden = torch.randn(4, 32, 16, requires_grad=True)
 weight = torch.randn(100, 16, requires_grad=True)
 targets = torch.randint(100, (4, 32))
 counts = 10_000 // torch.arange(1, 101)
-for parts in ({"gate": AGG(alpha=1.0, memory=10)}, {"gate": AGPS(30, 100, 100), "penalty": CosReg()},
+for parts in ({"gate": AGG(alpha=1.0, memory=10)}, {"gate": AGPS(30, 400, 200), "penalty": CosReg()},
               {"loss": Threshold(margin=1.0), "penalty": UnigramDivergence(0.1)}):
     OutputLoss(**parts, counts=counts)(hidden, weight, targets).backward()
 assert weight.grad.isfinite().all()

@@ -69,10 +69,27 @@ def test_a_target_of_the_last_update_is_forgotten():
 
 
 def test_a_scaled_run_derives_the_rank_and_the_counts():
-    """Words from i_r on make up at most the mass; mu is in proportion to the tokens."""
-    state = start(rare={"mass": 0.026, "tokens": 20120})
+    """Words from i_r on make up at most the mass; mu_2 touches the share of them, and mu_1 keeps its ratio."""
+    rare = {"mass": 0.026, "tokens": 20120}
+    state = start(rare=rare, touches=0.6)
     assert COUNTS[6:].sum() / COUNTS.sum() <= 0.026 < COUNTS[5:].sum() / COUNTS.sum()
-    assert state.derived() == {"i_r": 6, "mu_1": 5.0, "mu_2": 1.0, "rare_types": 5}
+    assert state.derived() == {"i_r": 6, "mu_1": 45.0, "mu_2": 9.0, "rare_types": 5}
+    assert (COUNTS[6:] < 9).mean() == 0.6
+    # Without a share both are in proportion to the tokens, a tenth of the paper's here.
+    assert start(rare=rare, mu_1=500.0, mu_2=100.0).derived() == state.derived() | {"mu_1": 50.0, "mu_2": 10.0}
+
+
+def test_a_gate_that_is_one_number_is_refused():
+    """As where mu in proportion to a short text lies below the count of its rarest word, and f2 is 1 everywhere."""
+    with pytest.raises(UserError, match=r"gate.mu_2 is 1 and rare words occur 1 to 30 times, so its gate is 1 for all"):
+        start(rare={"mass": 0.05, "tokens": 20120})
+    once = np.array([900, 400, 1, 1, 1, 0])
+    with pytest.raises(UserError, match=r"mu_1 is 50 and rare words occur 1 to 1 times, so its gate is 0.02 for all"):
+        start(counts=once, rare_from=2)
+    with pytest.raises(UserError, match="rare_from is beyond the words that occur"):
+        start(counts=once, rare_from=5)
+    # Words that never occur are none of the rare words that decide.
+    assert start(counts=np.array([900, 400, 3, 2, 0]), rare_from=2, mu_1=5.0, mu_2=3.0).derived()["rare_types"] == 3
 
 
 def test_special_types_are_never_rare_and_counts_decide_the_order():
@@ -93,6 +110,7 @@ def test_a_rank_that_parts_nothing_is_refused(rare_from, special):
         ({"rare_from": 0}, "rare_from must be at least 1"),
         ({"mu_1": 0.0}, "mu_1 and mu_2 must be above 0"),
         ({"mu_2": -1.0}, "mu_1 and mu_2 must be above 0"),
+        ({"touches": 1.0}, "touches must be above 0 and below 1"),
         ({"reading": "eq16"}, "reading must be one of eq15, alg1"),
     ],
 )

@@ -141,8 +141,42 @@ def test_large_logits_stay_finite():
     h, w, y = random_inputs(10, 6, 9, 4, spread=1e3)
     for name, (config, _) in LOSSES.items():
         values = value_and_gradients(fast(config, h, w, y), h, w)
-        if "softminus" not in name:  # exp((z - theta) / C) overflows by its definition
-            assert all(value.isfinite().all() for value in values), name
+        assert all(value.isfinite().all() for value in values), name
+
+
+@pytest.mark.parametrize("c", [0.5, 1.0, 5.0])
+def test_softminus_in_float32_is_that_in_float64(c):
+    """Gaps (z - theta) / C from 1e-3 to 1e4: exp of them overflows from 89 on. Gradients, too."""
+    gaps = torch.logspace(-3, 4, 29, dtype=torch.float64)
+    below = torch.tensor([-1e-3, -1e4], dtype=torch.float64)
+    found = {}
+    for dtype in (torch.float64, torch.float32):
+        # Each gap as the largest of a row, and all of them in one.
+        rows = [torch.stack([gaps.new_zeros(()), gap * c - 1.0]) for gap in gaps]
+        rows.append(torch.cat([gaps.new_zeros(1), torch.cat([gaps, below]) * c - 1.0]))
+        results = []
+        for row in rows:
+            z = row.float().to(dtype)[None].requires_grad_()
+            loss = softminus.Loss(margin=1.0, c=c)(Outputs(z, None, None, torch.tensor([0]))).sum()
+            results += [loss.detach(), *torch.autograd.grad(loss, z)]
+        found[dtype] = results
+    for single, double in zip(found[torch.float32], found[torch.float64], strict=True):
+        assert double.isfinite().all()
+        torch.testing.assert_close(single.double(), double, rtol=2e-5, atol=2e-5)
+
+
+def test_cosreg_leaves_rows_of_zeros_alone():
+    h, w, y = random_inputs(9, 4, 11, 3)
+    with torch.no_grad():
+        w[[0, 7]] = 0
+    loss = cosreg.Penalty(0.7)(Outputs(None, h, w, y))
+    gradient = torch.autograd.grad(loss, w)[0]
+    torch.testing.assert_close(loss, cosreg.reference(w, 0.7), **TOLERANCE)
+    kept = [row for row in range(11) if row not in (0, 7)]
+    others = w.detach()[kept].requires_grad_()
+    smaller = cosreg.Penalty(0.7 * 9**2 / 11**2)(Outputs(None, h, others, y))
+    torch.testing.assert_close(gradient[kept], torch.autograd.grad(smaller, others)[0], **TOLERANCE)
+    assert (gradient[[0, 7]] == 0).all()
 
 
 def test_margin_infinite_is_cross_entropy():

@@ -82,7 +82,7 @@ def _metrics(experiment: str, frequent: float, rare: float, criterion: float, sh
     yield row("fitted_perplexity", "total", "test@best", 40 * shared)
     group = "total" if medium else "LR"
     yield row("uniq", group, "test@best", 400)
-    yield row("isotropy", group, "weights@best", 0.7)
+    yield row("isotropy_sign_free", group, "weights@best", 0.7)
     if experiment == "cross_translation":
         yield row("bleu", "", "test@best", 30)
 

@@ -11,8 +11,9 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from raretok.evaluation.clusters import cluster_means
+from raretok.evaluation.clusters import mask_cosines
 from raretok.evaluation.neighbours import nearest
+from raretok.evaluation.projection import relative_translation_distance
 from raretok.reporting.cost import costs
 from raretok.reporting.definition import parse_definition
 from raretok.reporting.results import printed_numbers
@@ -133,7 +134,7 @@ def _truth(definition: dict) -> dict[str, dict[tuple[str, str], float]]:
 def _metrics(name: str, truth: dict, arrays: dict, generator: np.random.Generator):
     for checkpoint in ("best", "last"):
         for (metric, group), value in truth.items():
-            place = "weights" if metric == "isotropy" else "valid"
+            place = "weights" if metric == "isotropy_sign_free" else "valid"
             if metric == "best_temperature":
                 value = TEMPERATURES[np.nanargmin(arrays[f"{checkpoint}.perplexity.{group}"])]
             elif np.isfinite(value):
@@ -146,12 +147,13 @@ def _metrics(name: str, truth: dict, arrays: dict, generator: np.random.Generato
             for metric, value in (("tail_mass", 0.08), ("target_probability", 0.4), ("mean_rank", 3.0)):
                 sign = {"tail_mass": 1, "target_probability": -1, "mean_rank": -1}[metric]
                 yield _row(metric, group, f"valid@{checkpoint}", value + sign * softened + 0.001 * generator.normal())
-        means = cluster_means(arrays[f"{checkpoint}.embeddings"], SYMBOLS)
+        means = mask_cosines(arrays[f"{checkpoint}.embeddings"], SYMBOLS)
         for group, (mean, _) in means.items():
-            yield _row("cluster_cosine", group, f"weights@{checkpoint}", mean)
+            yield _row("mask_cosine", group, f"weights@{checkpoint}", mean)
         plane = arrays[f"{checkpoint}.pca"]
         distance = float(np.linalg.norm(plane[:65] - plane[65:], axis=1).mean())
         yield _row("pca_distance", "", f"weights@{checkpoint}", distance)
+        yield _row("pca_distance_relative", "", f"weights@{checkpoint}", relative_translation_distance(plane))
         # Seeds differ a little: those that agree to the bit decide nothing.
         related = (10.0 if name == "threshold_m0.6_se" else 1.0) + 0.01 * generator.spawn(1)[0].normal()
         yield _row("related_neighbours", "Aa", f"weights@{checkpoint}", related)

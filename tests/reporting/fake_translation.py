@@ -131,8 +131,9 @@ def metrics_of(name: str, arrays: dict, generator: np.random.Generator):
         yield _row(f"alc_{metric}", "early", "valid", factor * values[steps <= 0.4 * STEPS].mean())
         yield _row(f"alc_{metric}", "full", "valid", factor * values.mean())
         yield _row(f"best_validation_{metric}", "", "valid", factor * values.max())
-    yield _row("calibration_slope", "full", "test@best", 0.8 + 0.01 * generator.normal())
-    yield _row("calibration_slope", "without_bias", "test@best", SLOPES.get(name, 0.5) + 0.01 * generator.normal())
+    for metric in ("calibration_slope", "calibration_token_slope"):
+        yield _row(metric, "full", "test@best", 0.8 + 0.01 * generator.normal())
+        yield _row(metric, "without_bias", "test@best", SLOPES.get(name, 0.5) + 0.01 * generator.normal())
     gated = name not in ("transformer", "translator", "cosreg_translation")
     similar = ALIGNED.get(name, 0.1) + 0.0005 * generator.normal()
     for group in ("high", "mid", "low", "total"):

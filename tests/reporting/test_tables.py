@@ -43,7 +43,7 @@ def test_collected_in_an_order_of_its_own(scale):
 
 def test_group_na_is_a_name(scale):
     metrics = read_metrics(scale.folder / "metrics.csv")
-    groups = metrics.loc[metrics["metric"] == "cluster_cosine", "group"]
+    groups = metrics.loc[metrics["metric"] == "mask_cosine", "group"]
     assert "NA" in set(groups)
     assert groups.notna().all()
 

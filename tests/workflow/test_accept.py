@@ -60,6 +60,8 @@ def test_other_settings_code_and_data_are_not_accepted(copied):
     for key, reason in (("hash", "its settings are others"), ("sources", "the code"), ("data", "other data")):
         write_json(folder / "training.json", record | {key: "another"})
         assert reason in accepted(copied).refused[RUN]
+    # Snakemake has no record here, and goes by what was refused.
+    assert planned(snakemake(copied, "-n", TABLE8).stdout)["train"] == 1
     write_json(folder / "training.json", record)
     metrics = read_json(folder / "metrics.json")
     for key, reason in (("settings", "its settings are others"), ("sources", "the code that measures")):
@@ -67,6 +69,8 @@ def test_other_settings_code_and_data_are_not_accepted(copied):
         found = accepted(copied)
         assert reason in found.refused[f"the evaluation of {RUN}"]
         assert len(found.trained) == 2
+    again = planned(snakemake(copied, "-n", TABLE8).stdout)
+    assert (again.get("train"), again["evaluate"]) == (None, 1)
     (folder / "last.safetensors").unlink()
     assert "some of its files are missing" in accepted(copied).refused[RUN]
     (copied / "results" / "smoke" / "data" / "synthetic_characters" / "manifest.json").unlink()

@@ -149,13 +149,45 @@ def test_what_is_in_the_way_is_said_before_any_job(project):
     assert "121 of 121 models to train" in result.stdout
 
 
-def test_plotting_code_and_labels_retrain_nothing(finished, tmp_path):
+def reworded(path, old, new):
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+
+
+def test_words_in_code_and_code_of_others_rerun_nothing(finished, tmp_path):
     changed = shutil.copytree(finished, tmp_path / "changed")
-    with (changed / "workflow/raretok/reporting/table_text.py").open("a") as file:
-        file.write("\n# a comment\n")
+    package = changed / "workflow/raretok"
+    for path in package.rglob("*.py"):
+        text = path.read_text()
+        path.write_text(
+            (text.replace('"""', '"""Said anew: ', 1) if text.startswith('"""') else text) + "\n# a comment\n"
+        )
+    reworded(package / "models/search.py", "import torch\n", "import torch\n\nUNUSED = 1 + 1\n")
+    reworded(package / "reporting/figures/agg.py", "\n\n\n", "\n\n\nUNUSED = 1 + 1\n\n\n")
+    assert reasons(changed) == {}
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "again"),
+    [
+        ("training/schedule.py", " * ", " + ", {"train": 2, "evaluate": 2, "table": 1}),
+        ("evaluation/perplexity.py", " / ", " * ", {"evaluate": 2, "table": 1}),
+        ("reporting/table_text.py", " + ", " - ", {"table": 1}),
+    ],
+)
+def test_an_operator_reruns_what_it_computes(finished, tmp_path, file, old, new, again):
+    changed = shutil.copytree(finished, tmp_path / "changed")
+    reworded(changed / "workflow/raretok" / file, old, new)
+    found = reasons(changed)
+    assert {rule: number for rule, number in found.items() if rule in ("train", "evaluate", "table")} == again
+
+
+def test_labels_retrain_nothing(finished, tmp_path):
+    changed = shutil.copytree(finished, tmp_path / "changed")
     edit(
         changed / "config/papers/stop_jostling.yaml",
-        lambda paper: paper["methods"]["cwt"].update(label="CWT, renamed"),
+        lambda paper: paper["methods"]["dut_m1"].update(label="DUT, renamed"),
     )
     assert "train" not in reasons(changed)
     assert reasons(changed).get("table") == 1

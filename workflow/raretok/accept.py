@@ -1,7 +1,8 @@
 """The command `accept`: finished results from another machine, or of a fresh clone, count without being made again.
 
 Snakemake makes a file again when one of its inputs is newer, and after a copy or a clone all times are those of that
-day. What a result was made with is written in it, so what is still right can be told: such files get today's time.
+day; what it remembers of parameters, the digest of the code among them, stays behind. What a result was made with is
+written in it, so what is still right can be told: such files get today's time, others that of 1970.
 """
 
 import argparse
@@ -17,13 +18,15 @@ from raretok import choices, wiring
 from raretok.configuration import canonical_json
 from raretok.errors import UserError
 from raretok.files import read_json
+from raretok.reports import command_code
 from raretok.runs import Run
-from raretok.sources import digest_of
 from raretok.training.finished import FILES, RECORD
 from raretok.wiring import Workflow
 
-EVALUATED = ("arrays.npz", "hypotheses.json", "metrics.json")
+EVALUATED = ("arrays.npz", "hypotheses.json", "measurable.npz", "metrics.json")
 LINKS = (".links", ".json")
+# Older than any input, for what is to be made again; 0 would be no time at all to Snakemake.
+LONG_AGO = (1, 1)
 
 
 @dataclass
@@ -54,7 +57,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def accept(table: Workflow) -> Accepted:
-    """Give today's time to the files of all finished runs of `table` that its config and sources would make again.
+    """Give today's time to the files of all finished runs of `table` that its config and code would make again alike.
 
     Prepared data must be there as well, with the checksums that the runs were made from.
     Raises UserError for a table of recorded results, which nothing makes again.
@@ -74,20 +77,27 @@ def accept(table: Workflow) -> Accepted:
         reason = other_training(table, run, record, folder)
         if reason:
             accepted.refused[run.name] = reason
+            touch(folder, FILES, LONG_AGO)
             continue
         # What runs share first: nothing may be older than what it was made from.
         for path in read_files(table, run):
             if path not in fresh:
-                os.utime(path)
+                os.utime(path, LONG_AGO if is_of_other_code(path) else None)
                 fresh.add(path)
         touch(folder, FILES)
         accepted.trained.append(run)
         reason = other_evaluation(table, run, record, folder)
         if reason:
             accepted.refused[f"the evaluation of {run.name}"] = reason
+            touch(folder, EVALUATED, LONG_AGO)
         elif (folder / "metrics.json").exists():
             touch(folder, EVALUATED)
             accepted.evaluated.append(run)
+    for path in map(table.root.joinpath, table.gpt2_measured):
+        if path.exists() and read_json(path).get("sources") != command_code("measure-gpt2"):
+            # Without a checkpoint it is made from no file, so that no time would say it is too old.
+            path.unlink()
+            accepted.refused[f"gpt2/{path.name}, removed"] = "the code that measures has changed since"
     return accepted
 
 
@@ -97,7 +107,7 @@ def other_training(table: Workflow, run: Run, record: dict, folder: Path) -> str
         return "some of its files are missing"
     if record["hash"] != run.hash:
         return f"its settings are others ({record['hash']}, not {run.hash})"
-    if record["sources"] != wiring.training_digest(run):
+    if record["sources"] != table.training_code(run):
         return "the code that trains has changed since"
     manifest = table.manifest_of(job_of(run))
     if not (table.root / manifest).exists():
@@ -125,13 +135,13 @@ def other_evaluation(table: Workflow, run: Run, record: dict, folder: Path) -> s
         return "it is of another training"
     if canonical_json(made.get("settings", {})) != table.evaluation(run.experiment):
         return "its settings are others"
-    if made["sources"] != digest_of(table.evaluation_sources):
+    if made["sources"] != table.evaluation_code(run):
         return "the code that measures has changed since"
     for links in table.links_of(job_of(run)):
         aligned = (table.root / links).with_suffix(".json")
         if not aligned.exists():
             return f"the links of its words are not here; copy or make {links} first"
-        if read_json(aligned).get("sources") != digest_of(table.alignment_sources):
+        if is_of_other_code(aligned):
             return "the code that aligns words has changed since"
     return ""
 
@@ -146,12 +156,20 @@ def read_files(table: Workflow, run: Run) -> list[Path]:
     return [*sorted(data.iterdir()), *shards, *counts, *(path for path in links if path.exists())]
 
 
+def is_of_other_code(path: Path) -> bool:
+    """Whether a prepared file is a word alignment (its links or its record) that other code made."""
+    if path.suffix not in LINKS or path.parents[1].name != "alignments":
+        return False
+    return read_json(path.with_suffix(".json")).get("sources") != command_code("align")
+
+
 def job_of(run: Run) -> SimpleNamespace:
     """A run's wildcards."""
     return SimpleNamespace(experiment=run.experiment, method=run.method, seed=run.seed)
 
 
-def touch(folder: Path, names: tuple[str, ...]) -> None:
-    """Give the files today's time, in the order of `names`."""
+def touch(folder: Path, names: tuple[str, ...], times: tuple[int, int] | None = None) -> None:
+    """Give the files that are there `times`, by default today's, in the order of `names`."""
     for name in names:
-        os.utime(folder / name)
+        if (folder / name).exists():
+            os.utime(folder / name, times)

@@ -1,23 +1,38 @@
 """Reading and checking the config files: every mistake is one sentence with its file and key."""
 
+from __future__ import annotations
+
+import importlib.util
 import json
+import sys
 from collections.abc import Iterable
 from copy import deepcopy
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import jsonschema
 import yaml
 
 from raretok.errors import UserError
+
+if TYPE_CHECKING:
+    import jsonschema
 
 # libyaml where PyYAML has it, as its wheels do: every start of Snakemake reads 30 files, ten times as fast with it.
 SAFE_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def read_yaml(path: Path) -> dict:
-    """The mapping in a YAML file; UserError when it is missing, no YAML or no mapping."""
+    """The mapping in a YAML file.
+
+    Raises UserError when it is missing, no YAML or no mapping, when a key is given twice, of which YAML would silently
+    keep the second, and for a number that no run can have (.nan, .inf).
+    """
     try:
-        value = yaml.load(path.read_text(encoding="utf-8"), Loader=SAFE_LOADER)
+        loader = SAFE_LOADER(path.read_text(encoding="utf-8"))
+        node = loader.get_single_node()
+        _check_node(node, path)
+        value = loader.construct_document(node) if node else None
     except FileNotFoundError:
         raise UserError(f"{path} does not exist") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -27,12 +42,49 @@ def read_yaml(path: Path) -> dict:
     return value
 
 
+def _check_node(node: yaml.Node | None, path: Path) -> None:
+    """UserError for a key that stands twice in one mapping, and for a number that is not finite."""
+    waiting, seen = [node] if node else [], set()
+    while waiting:
+        current = waiting.pop()
+        if id(current) in seen:  # an alias
+            continue
+        seen.add(id(current))
+        line = current.start_mark.line + 1
+        if isinstance(current, yaml.MappingNode):
+            keys = [key.value for key, _ in current.value]
+            twice = next((key for key in keys if keys.count(key) > 1), None)
+            if twice is not None:
+                raise UserError(f"{path} has the key {twice} twice in the mapping of line {line}; keep one of them")
+            waiting += [part for pair in current.value for part in pair]
+        elif isinstance(current, yaml.SequenceNode):
+            waiting += current.value
+        elif current.tag.endswith(":float") and current.value.lstrip("+-").lower() in (".inf", ".nan"):
+            raise UserError(f"{path}, line {line}: {current.value} is not a number; write a finite one")
+
+
 def validate(value: dict, schema_path: Path, source: str) -> None:
-    """Check `value`, which came from `source`, against a JSON schema; UserError names the key that is wrong."""
+    """Check `value`, which came from `source`, against a JSON schema; UserError names the key that is wrong.
+
+    Without jsonschema, on a machine that has torch and little else, nothing is checked; standard error says so once.
+    """
+    if not can_validate():
+        return
+    import jsonschema
+
     validator = jsonschema.Draft202012Validator(read_yaml(schema_path))
     errors = sorted(validator.iter_errors(value), key=lambda error: len(error.absolute_path), reverse=True)
     if errors:
         raise UserError(f"{source}: {_sentence(errors[0])}")
+
+
+@cache
+def can_validate() -> bool:
+    """Whether jsonschema is installed; a line on standard error where it is not."""
+    found = importlib.util.find_spec("jsonschema") is not None
+    if not found:
+        print("raretok: config files are not checked: jsonschema is not installed", file=sys.stderr)
+    return found
 
 
 def read_config(path: Path, schema_path: Path) -> dict:

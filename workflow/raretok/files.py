@@ -5,8 +5,14 @@ import json
 import os
 import shutil
 import tempfile
+import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
+
+import numpy as np
+
+from raretok.errors import UserError
 
 
 @contextlib.contextmanager
@@ -55,6 +61,15 @@ def copy_file(source: Path | str, target: Path | str) -> None:
 def read_json(source: Path | str):
     """The value in the JSON file `source`."""
     return json.loads(Path(source).read_text(encoding="utf-8"))
+
+
+def read_arrays(source: Path | str) -> dict[str, np.ndarray]:
+    """The arrays in the npz file `source`; UserError for one that is damaged."""
+    try:
+        with np.load(source, allow_pickle=False) as archive:
+            return dict(archive)
+    except (zipfile.BadZipFile, zlib.error, ValueError, EOFError) as error:
+        raise UserError(f"{source} is damaged ({error}); delete it and run the workflow again") from None
 
 
 def _sync(path: Path) -> None:

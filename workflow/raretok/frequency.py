@@ -8,7 +8,7 @@ import torch
 from raretok.data.groups import bounds
 from raretok.errors import UserError
 from raretok.evaluation.grouping import Groups, distinct, group_perplexities
-from raretok.methods.agg import bound_of_share
+from raretok.methods.counting import SHARE_OF, bound_of_share
 from raretok.methods.unigram import log_unigram as _log_unigram
 
 __all__ = ["FrequencyGroups", "agg_alpha", "count_targets", "log_unigram", "start_bias"]
@@ -46,39 +46,50 @@ def agg_alpha(
     targets_per_update: float,
     share: float = 0.2,
     special: Iterable[int] = (),
+    share_of: str = "occurring",
 ) -> float:
     """The alpha with which AGG holds about a share of the types rare, over training text of these counts.
 
     alpha is a mean count per update, so a paper's value is for its own batch and corpus; in agg 0.03 goes with 0.2.
+    Types that never occur are rare whatever alpha is.
 
     Args:
         counts: how often each type is a target in the training text, V.
         targets_per_update: targets of an update of the weights, over all micro-batches and processes.
-        share: of the types that occur, above 0 and below 1. Many types may have one count: what is nearest is taken.
-        special: ids that are never rare.
+        share: of the types, above 0 and below 1. Many types may have one count: what is nearest is taken.
+        special: ids that are never rare, and are left out of the share.
+        share_of: `occurring` (default), the types that occur in training, as in the paper, or `all`, V, where types
+            that never occur are the rarest.
 
     Returns a float. Raises ValueError for a share that is none, a special id that is none, and where fewer than two
     different counts occur.
     """
     if not 0 < share < 1:
         raise ValueError(f"share is {share}; it must be above 0 and below 1")
+    _check_share_of(share_of)
     counts = to_numpy(counts).astype(np.int64)
     plain = np.delete(counts, list(checked_special(special, len(counts))))
-    plain = plain[plain > 0]
-    if len(np.unique(plain)) < 2:
+    occurring = plain[plain > 0]
+    if len(np.unique(occurring)) < 2:
         raise ValueError("counts must have two different values at least, or no type is rarer than another")
-    return bound_of_share(plain, share * len(plain)) * targets_per_update / int(counts.sum())
+    unused = len(plain) - len(occurring) if share_of == "all" else 0
+    bound = bound_of_share(occurring, share * (len(occurring) + unused) - unused)
+    return bound * targets_per_update / int(counts.sum())
 
 
 class FrequencyGroups:
     """The types of a vocabulary in three groups by how often they occur in training: frequent, medium, rare.
 
     Ids may stand in any order; types of one count are told apart by their id, the lower one as the more frequent.
+    A vocabulary may have types that never occur in training, which those of the papers have not. They are no members of
+    a group and count for no share; where one is a target of another text, it is a rare one.
 
     Args:
         counts: how often each type occurs in the training text, V whole numbers.
         shares: the groups' shares of the types (default: 0.3, 0.5, 0.2, as in agg), or
         masses: the groups' shares of the training tokens; the smallest first groups that reach theirs.
+        share_of: `occurring` (default), the types that occur in training, or `all`, V: then types that never occur are
+            the rarest members of the rare group.
 
     Raises ValueError where both are given, or not three of them, or a group would be empty; methods, for an id that
     the vocabulary has not, such as the -100 of padding: leave those positions out.
@@ -92,23 +103,26 @@ class FrequencyGroups:
         *,
         shares: Sequence[float] | None = None,
         masses: Sequence[float] | None = None,
+        share_of: str = "occurring",
     ):
         if shares is not None and masses is not None:
             raise ValueError("give shares or masses, not both")
+        _check_share_of(share_of)
         counts = to_numpy(counts).astype(np.int64)
         self.order = np.argsort(-counts, kind="stable")
+        types = len(counts) if share_of == "all" else int((counts > 0).sum())
         kind, parts = ("masses", masses) if masses is not None else ("shares", SHARES if shares is None else shares)
         rule = {kind: [float(part) for part in parts]}
         if len(rule[kind]) != len(NAMES):
             raise ValueError(f"{kind} are {len(rule[kind])} numbers; give {len(NAMES)}, of {', '.join(NAMES)}")
         try:
-            limits = bounds(rule, counts[self.order])
+            limits = bounds(rule, counts[self.order[:types]])
         except UserError as error:
             raise ValueError(str(error)) from None
         # Rank of each id by falling count: groups are ranges of ranks.
         self.ranks = np.empty(len(counts), dtype=np.int64)
         self.ranks[self.order] = np.arange(len(counts))
-        self.groups = Groups(NAMES, limits, len(counts))
+        self.groups = Groups(NAMES, limits, types)
 
     def of(self, ids) -> np.ndarray:
         """The group of each id, 0 (frequent), 1 or 2 (rare).
@@ -205,6 +219,11 @@ def checked_special(special: Iterable[int], types: int) -> tuple[int, ...]:
         if not hasattr(token, "__index__") or not 0 <= int(token) < types:
             raise ValueError(f"special has {token}, which is no id; they are from 0 to below {types}")
     return tuple(int(token) for token in ids)
+
+
+def _check_share_of(share_of: str) -> None:
+    if share_of not in SHARE_OF:
+        raise ValueError(f"share_of is {share_of!r}; it is one of {', '.join(SHARE_OF)}")
 
 
 def to_numpy(values) -> np.ndarray:

@@ -140,17 +140,17 @@ def tail_mass(logits: torch.Tensor, likeliest: int = tail.LIKELIEST) -> torch.Te
     return tail.tail_mass(torch.as_tensor(logits), likeliest)
 
 
-def isotropy(embeddings, sign_free: bool = False) -> float:
-    """I(W) = min_a Z(a) / max_a Z(a), Z(a) = sum_i exp <w_i, a>, a over the eigenvectors of W^T W; in [0, 1].
+def isotropy(embeddings) -> float:
+    """I(W) = min_a Z(a) / max_a Z(a), Z(a) = sum_i exp <w_i, a>, a over the unit eigenvectors of W^T W; in [0, 1].
 
     1 is the same in every direction (agg, Eq. 3, after Mu and Viswanath 2018). NaN where W is not finite.
+    Both a and -a count. Code that takes eigenvectors as a library returns them, one sign of each, gives a higher
+    number, which differs from library to library.
 
     Args:
         embeddings: W, N x d; for a group of types its rows (`raretok.FrequencyGroups.members`).
-        sign_free: take a and -a. The published metric takes eigenvectors as a library returns them, whose sign is
-            chance, and so differs between libraries; this one does not.
     """
-    return _isotropy.isotropy(to_numpy(embeddings))[1 if sign_free else 0]
+    return _isotropy.isotropy(to_numpy(embeddings))
 
 
 def mean_cosine(embeddings) -> float:

@@ -85,12 +85,13 @@ class AGPS(agps.Gate):
     """Gate: adaptive gradient partial scaling (agps, Eqs. 10 to 15), from counts of the whole training text.
 
     Rare types that are no target of the update get min(count / mu_1, 1) of the gradient from targets that are not
-    rare, and min(count / mu_2, 1) of that from rare ones.
+    rare, and min(count / mu_2, 1) of that from rare ones. Either is refused where it is one number for all rare types.
 
     Args:
         rare_from: i_r, the rank by falling count from which types are rare, at least 1.
-        mu_1, mu_2: counts, above 0.
+        mu_1, mu_2: counts, above that of the rarest type that occurs.
         reading: `eq15` (default) as that equation, `alg1` as Algorithm 1 computes, which differs.
+        touches: for scaled runs of the pipeline, which derive mu from it; of no effect here.
     """
 
 
@@ -100,8 +101,10 @@ class Freeze(freeze.Gate):
     Args:
         part: `b` leaves out what comes from positions with a frequent target, `c` from positions with another rare
             target, `bc` both. (`all`, whole rows, is for the pipeline's own optimiser.)
-        share: the rarest share of the types is rare, above 0 and below 1 (default 0.2); or
+        share: the rarest share of the types is rare, above 0 and below 1 (default 0.2). Types that never occur are
+            always rare; or
         rare_from: the rank by falling count from which types are rare.
+        share_of: `occurring` (default), of the types that occur in training, special ones left out, or `all`, of V.
         until: number of updates after which nothing is left out any more; None: never.
     """
 

@@ -62,6 +62,13 @@ def check_readings(entry: dict, where: str) -> None:
         raise UserError(f"{where}.decides.group is {group!r}; {column} is shown for {', '.join(map(repr, shown))}")
 
 
+def check_model(model: dict, where: str) -> None:
+    """Heads share out a model's width; UserError where they do not divide it, before any job finds out."""
+    width, heads = model["width"], model["heads"]
+    if width % heads:
+        raise UserError(f"{where}: model.width is {width}, which {heads} heads (model.heads) do not divide")
+
+
 # Keys by which the `evaluation` of each kind of corpus is known, and what the kinds are called.
 EVALUATIONS = {"characters": "examples", "language": "word_similarity", "translation": "beam"}
 KINDS_IN_WORDS = {"characters": "of characters", "language": "a language", "translation": "of pairs to translate"}

@@ -5,73 +5,36 @@ Methods named `..._of` take a job's wildcards, paper and item.
 
 import json
 import shlex
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 
+from raretok.__main__ import COMMANDS
 from raretok.errors import UserError
 from raretok.files import read_json
 from raretok.hardware import Hardware
 from raretok.runs import Run
-from raretok.sources import PACKAGE, all_sources, sources_of
+from raretok.sources import PACKAGE, code_of, figures_module
 
 
 class Reports(Hardware):
     """The run table as the rules of reports see it."""
 
-    @property
-    def collect_sources(self) -> list[str]:
-        """Files that can change the collected metrics."""
-        return sources_of("raretok.reporting.collect")
+    # Code: a digest of what a job's command runs (`raretok.sources`), as a parameter: other code makes its files again.
 
-    @property
-    def cost_sources(self) -> list[str]:
-        """Files that can change what is said of the cost of runs."""
-        return sources_of("raretok.reporting.cost")
+    def code(self, command: str) -> Callable:
+        """The code of one command (`raretok.__main__`), looked up when a job asks."""
+        return lambda wildcards: command_code(command)
 
-    @property
-    def table_sources(self) -> list[str]:
-        """Files that can change a table."""
-        return sources_of("raretok.reporting.tables")
-
-    @property
-    def claims_sources(self) -> list[str]:
-        """Files that can change a verdict."""
-        return sources_of("raretok.reporting.claims")
-
-    @property
-    def agreement_sources(self) -> list[str]:
-        """Files that can change how far our numbers agree with the printed ones."""
-        return sources_of("raretok.reporting.agreement")
-
-    @property
-    def improvement_sources(self) -> list[str]:
-        """Files that can change what is said of methods against the first of their table."""
-        return sources_of("raretok.reporting.improvement")
-
-    @property
-    def page_sources(self) -> list[str]:
-        """Files that can change the page, but for its templates."""
-        return sources_of("raretok.reporting.page")
-
-    @property
-    def pdf_sources(self) -> list[str]:
-        """Files that can change the report on paper, but for its template."""
-        return sources_of("raretok.reporting.pdf")
+    def figure_code_of(self, wildcards) -> str:
+        """The code that draws a paper's figures."""
+        return code_of(COMMANDS["figure"][0], figures_module(wildcards.paper))
 
     @property
     def page_templates(self) -> list[str]:
         """What the page is put together from."""
         folder = PACKAGE / "reporting" / "templates" / "page"
         return sorted(path.relative_to(PACKAGE.parents[1]).as_posix() for path in folder.iterdir())
-
-    @property
-    def readme_sources(self) -> list[str]:
-        """Files that can change what the README shows of the results."""
-        return sources_of("raretok.reporting.readme")
-
-    def figure_sources_of(self, wildcards) -> list[str]:
-        """Files that can change a figure: its paper's module is loaded by name."""
-        return all_sources("raretok.reporting.figure", f"raretok.reporting.figures.{wildcards.paper}")
 
     # What they read.
 
@@ -270,6 +233,11 @@ class Reports(Hardware):
         """What is measured of every GPT-2 that a paper reports on."""
         models = self.papers[paper].get("gpt2", {"models": {}})["models"]
         return self.available([f"{self.results}/gpt2/{model['repository']}.json" for model in models.values()])
+
+
+def command_code(command: str) -> str:
+    """Digest of the code of one command."""
+    return code_of(COMMANDS[command][0])
 
 
 def changes_settings(changes: dict) -> bool:

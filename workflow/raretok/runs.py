@@ -18,7 +18,7 @@ from raretok.data.catalogue import corpus_definition, load_corpora, load_dataset
 from raretok.errors import UserError
 from raretok.grids import expand, with_rate
 from raretok.methods import build_method
-from raretok.references import check_corpus, check_overrides, check_references
+from raretok.references import check_corpus, check_model, check_overrides, check_references
 from raretok.scaling import resolve_parts, scale_evaluation, scale_factors
 
 # Digits of the sha256 that name a run.
@@ -65,9 +65,9 @@ class RunTable:
         self.scale = config["scale"]
         schemas = root / "config" / "schemas"
         scale_path = root / "config" / "scales" / f"{self.scale}.yaml"
-        if not scale_path.exists():
-            known = ", ".join(sorted(path.stem for path in scale_path.parent.glob("*.yaml")))
-            raise UserError(f"config: scale is {self.scale!r}; it can be {known}")
+        _check_name("scale", self.scale, scale_path.parent)
+        if config["recorded"] and config["finished"]:
+            raise UserError("config: recorded and finished are both true; choose which of the two reports to render")
         self.scale_settings = read_config(scale_path, schemas / "scale.schema.yaml")
         self.recorded = config["recorded"]
         self.results = f"results/recorded/{self.scale}" if self.recorded else f"results/{self.scale}"
@@ -84,9 +84,7 @@ class RunTable:
         self.papers: dict[str, dict] = {}
         for paper in config["papers"]:
             path = root / "config" / "papers" / f"{paper}.yaml"
-            if not path.exists():
-                known = ", ".join(sorted(file.stem for file in path.parent.glob("*.yaml")))
-                raise UserError(f"config: papers names {paper!r}; it can be {known}")
+            _check_name("papers", paper, path.parent)
             published = read_config(path, schemas / "paper.schema.yaml")
             changes = self.scale_settings["papers"].get(paper, {})
             check_overrides(changes, published, f"{scale_path}: papers.{paper}")
@@ -163,12 +161,13 @@ class RunTable:
         settings = self.papers[paper]
         base, entry = settings["experiments"][experiment], settings["methods"][method]
         sections = {name: merge(base[name], entry.get(name, {})) for name in OVERRIDES}
+        where = f"config/papers/{paper}.yaml: methods.{method}"
+        check_model(sections["model"], f"{where} in {experiment}")
         sections["corpus"]["definition"] = corpus_definition(
             self.corpora, self.datasets, sections["corpus"]["name"], sections["model"].get("output_bias")
         )
         sections["training"] = with_rate(sections["training"], entry.get("rate", 1))
         published = self.published[paper]["experiments"][experiment]
-        where = f"config/papers/{paper}.yaml: methods.{method}"
         parts = resolve_parts(entry, scale_factors(base, published), where)
         build_method(parts, where)
         everything = sections | {"method": parts, "seed": seed}
@@ -219,6 +218,14 @@ def as_yaml(value):
         return yaml.safe_load(value)
     except yaml.YAMLError:
         return value
+
+
+def _check_name(key: str, name: str, folder: Path) -> None:
+    """UserError where `name` is no file of `folder`: a path that leaves it is none."""
+    known = sorted(path.stem for path in folder.glob("*.yaml"))
+    if name not in known:
+        verb = "names" if key == "papers" else "is"
+        raise UserError(f"config: {key} {verb} {name!r}; it can be {', '.join(known)}")
 
 
 def seed_list(seeds: int | list[int]) -> list[int]:

@@ -1,14 +1,13 @@
-"""Which source files a module's results depend on, so that rules can name them as inputs.
+"""The code that decides a result, as one digest: rules have it in `params`, results record it, `accept` compares it.
 
-Read from the import statements, never by importing: Snakemake asks on every dry run, and torch takes seconds.
-What is loaded by a name from config (a method's part, a paper's figures) no import shows; `wiring.py` and
-`reports.py` add it.
+Modules are found by import statements, never by importing: Snakemake asks on every dry run, and torch takes seconds.
+What is loaded by a name from config (a kind of corpus, a model, a method's part, a paper's figures) no import shows;
+it is named here, for those who load it and for the digest alike.
 """
 
 import ast
 import hashlib
 import importlib.util
-from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -34,6 +33,19 @@ IGNORED = frozenset(
 )
 
 
+# By the kind of corpus: what trains on it, and what measures a run.
+TASKS = {
+    "characters": "raretok.training.tasks",
+    "language": "raretok.training.tasks",
+    "translation": "raretok.training.translation",
+}
+MEASURES = {
+    "characters": "raretok.evaluation.character_run",
+    "language": "raretok.evaluation.language_run",
+    "translation": "raretok.evaluation.translation_run",
+}
+
+
 def sources_of(module: str, ignored: frozenset[str] = IGNORED) -> list[str]:
     """Files of `module` (`raretok.reporting.tables`) and of all in raretok that it imports, however indirectly.
 
@@ -51,13 +63,38 @@ def all_sources(*modules: str) -> list[str]:
     return sorted({path for module in modules for path in sources_of(module)})
 
 
-def training_sources(parts: Iterable[str]) -> list[str]:
-    """Files that can change what a training gives, with a method made of `parts` (files of raretok/methods)."""
-    return all_sources("raretok.training.loop", *(f"raretok.methods.{name}" for name in parts))
+def model_module(name: str) -> str:
+    """The module of a model by its name in a run's settings."""
+    return f"raretok.models.{name}"
+
+
+def figures_module(paper: str) -> str:
+    """The module that draws a paper's figures."""
+    return f"raretok.reporting.figures.{paper}"
+
+
+def training_code(settings: dict, kind: str) -> str:
+    """Digest of the code that trains a run with these settings on a corpus of this kind."""
+    # Here, since this module is imported by everything.
+    from raretok.methods import part_names
+
+    methods = (f"raretok.methods.{name}" for name in part_names(settings["method"]))
+    return code_of("raretok.training.loop", TASKS[kind], model_module(settings["model"]["name"]), *methods)
+
+
+def evaluation_code(settings: dict, kind: str) -> str:
+    """Digest of the code that measures a run with these settings (of its training), on a corpus of this kind."""
+    return code_of("raretok.evaluation.command", MEASURES[kind], model_module(settings["model"]["name"]))
+
+
+@cache
+def code_of(*modules: str) -> str:
+    """sha256 of the programs in `modules` and all that they import: comments, docstrings and layout do not count."""
+    return digest_of(all_sources(*modules))
 
 
 def digest_of(paths: list[str]) -> str:
-    """sha256 of what `paths` say as programs: comments and layout do not count."""
+    """sha256 of what the files `paths` say as programs."""
     digest = hashlib.sha256()
     for path in paths:
         digest.update(_said(PACKAGE.parents[1] / path))
@@ -102,7 +139,7 @@ def imports_of(module: str) -> frozenset[str]:
 
 def holds_code(module: str) -> bool:
     """Whether more than a docstring stands in the file of `module`."""
-    return any(not isinstance(node, ast.Expr) for node in _parse(file_of(module)).body)
+    return bool(_parse(file_of(module)).body)
 
 
 @cache
@@ -113,4 +150,15 @@ def _said(file: Path) -> bytes:
 
 @cache
 def _parse(file: Path) -> ast.Module:
-    return ast.parse(file.read_text(encoding="utf-8"), str(file))
+    """The program in a file, without docstrings and other strings that stand alone."""
+    program = ast.parse(file.read_text(encoding="utf-8"), str(file))
+    for node in ast.walk(program):
+        if isinstance(getattr(node, "body", None), list):
+            node.body = [statement for statement in node.body if not _is_remark(statement)]
+    return program
+
+
+def _is_remark(statement: ast.stmt) -> bool:
+    """Whether a statement is a string and nothing else, which does nothing."""
+    value = getattr(statement, "value", None) if isinstance(statement, ast.Expr) else None
+    return isinstance(value, ast.Constant) and isinstance(value.value, str)

@@ -42,8 +42,7 @@ class Updates:
         # Targets that were announced and are not counted yet; how many of them are still to come, or None where every
         # micro-batch is an update; how many positions the update has.
         self._announced, self._left, self._size = None, None, 0
-        if self._knows_enough():
-            self._start(torch.device("cpu"))
+        self._start(torch.device("cpu"))
 
     def announce(self, targets: Iterable[torch.Tensor]) -> None:
         """A new update begins, with these targets, one tensor a micro-batch.
@@ -98,15 +97,14 @@ class Updates:
         """Go on where `state` was taken, of the same parts."""
         self.number, self.targets_per_update = state["updates"], state["targets_per_update"]
         self._announced, self._left = None, None
-        self.gate, self._device = None, None
-        if self._knows_enough():
-            self._start(torch.device("cpu"))
+        self.gate = None
+        self._start(torch.device("cpu"))
         if self.gate is not None:
             self.gate.load(state["gate"])
         self._recent = deque(state["recent"])
 
     def _knows_enough(self) -> bool:
-        """Whether gate and penalty can start: AGG wants to know the size of an update."""
+        """Whether a gate can start: AGG wants to know the size of an update."""
         return self.targets_per_update is not None or not isinstance(self.parts.gate, AGG)
 
     def _begin(self, targets: torch.Tensor) -> None:
@@ -120,8 +118,9 @@ class Updates:
             processes = distributed.get_world_size()
         self.normaliser = number.clamp_min(1) / processes
         self.number += 1
-        if self.targets_per_update is None and not self._knows_enough():
-            self.targets_per_update = number.item()
+        if not self._knows_enough() and number > 0:
+            # The first update that has targets: the gate can start.
+            self.targets_per_update, self._device = number.item(), None
         self._move(targets.device)
         if self.gate is not None:
             self._count(targets)
@@ -138,7 +137,7 @@ class Updates:
             self._recent.append(targets.to(torch.int32))
 
     def _start(self, device: torch.device) -> None:
-        """Make the gate's state, and the penalty where it needs the counts, on a device."""
+        """Make the gate's state, if it can start, and the penalty where it needs the counts, on a device."""
         self._device = device
         if self.counts is None:
             return
@@ -150,7 +149,7 @@ class Updates:
             steps_per_epoch=max(1, round(self.counts.sum() / per_update)),
             device=str(device),
         )
-        if self.parts.gate is not None:
+        if self.parts.gate is not None and self._knows_enough():
             try:
                 self.gate = self.parts.gate.start(facts)
             except UserError as error:

@@ -7,7 +7,7 @@ import json
 import os
 import re
 import sys
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 
 from raretok import runs
@@ -15,41 +15,36 @@ from raretok.data import catalogue
 from raretok.errors import UserError
 from raretok.files import read_json
 from raretok.grids import has_candidates
-from raretok.methods import part_names
 from raretok.reports import Reports
 from raretok.runs import STATE_FOLDER, Run
-from raretok.sources import digest_of, sources_of, training_sources
+from raretok.sources import evaluation_code, training_code
 from raretok.stacks import Stack, plan
 
 
 class Workflow(Reports):
     """The run table as rules see it. Methods named `..._of` take a job's wildcards."""
 
-    # Sources: the files that can change what a job makes (`raretok.sources`), looked up when a rule asks.
+    # Code of a run's commands: digests, as in `reports`.
 
-    @property
-    def evaluation_sources(self) -> list[str]:
-        """Files that can change a metric or an array."""
-        return sources_of("raretok.evaluation.command")
+    def training_code_of(self, wildcards) -> str:
+        """The code that trains a job's run."""
+        return self.training_code(self.run_of(wildcards))
 
-    @property
-    def alignment_sources(self) -> list[str]:
-        """Files that can change a word alignment."""
-        return sources_of("raretok.alignment.alignment")
+    def evaluation_code_of(self, wildcards) -> str:
+        """The code that measures a job's run."""
+        return self.evaluation_code(self.run_of(wildcards))
 
-    @property
-    def gpt2_sources(self) -> list[str]:
-        """Files that can change a measurement of GPT-2."""
-        return sources_of("raretok.evaluation.margins")
+    def training_code(self, run: Run) -> str:
+        """The code that trains a run, as its record says it."""
+        return training_code(run.settings, self.kind(run))
 
-    @property
-    def compare_sources(self) -> list[str]:
-        """Files that can change how systems are held against each other."""
-        return sources_of("raretok.evaluation.compare_command")
+    def evaluation_code(self, run: Run) -> str:
+        """The code that measures a run, as its metrics say it."""
+        return evaluation_code(run.settings, self.kind(run))
 
-    def training_sources_of(self, wildcards) -> list[str]:
-        """Files that can change what a job trains: its method's parts are loaded by name."""
-        return training_sources(part_names(self.run_of(wildcards).settings["method"]))
+    def kind(self, run: Run) -> str:
+        """The kind of corpus that a run is trained on."""
+        return self.corpora[run.settings["corpus"]["name"]]["kind"]
 
     def check(self) -> None:
         """Resolve every run now: a mistake in a method is one sentence here, and a stack trace inside a rule."""
@@ -151,7 +146,7 @@ class Workflow(Reports):
 
         Another run or other code has another mark: what is there already makes no stack's job run again.
         """
-        return f"{self.folder(run)}/together-{run.hash}-{training_digest(run)[:8]}"
+        return f"{self.folder(run)}/together-{run.hash}-{self.training_code(run)[:8]}"
 
     def marks(self, stack: Stack) -> list[str]:
         """The marks of a stack's runs, but of those that were trained alone: they are not asked to wait for one."""
@@ -167,7 +162,7 @@ class Workflow(Reports):
         """Whether the files of a run are there, made by this code on whatever machine."""
         path = self.root / self.folder(run) / "training.json"
         record = read_json(path) if path.exists() else {}
-        return (record.get("hash"), record.get("sources")) == (run.hash, training_digest(run))
+        return (record.get("hash"), record.get("sources")) == (run.hash, self.training_code(run))
 
     def mark_of(self, wildcards) -> list[str]:
         """The mark of a job's run, where it is, or is to be, trained together with others."""
@@ -273,16 +268,6 @@ class Workflow(Reports):
         if place == "skip":
             return []
         return [f"{'resources' if place == 'hub' else place}/{wildcards.repository}/model.safetensors"]
-
-
-def training_digest(run: Run) -> str:
-    """What names the code that decides the training of a run, as its results say it."""
-    return _digest_of_parts(tuple(part_names(run.settings["method"])))
-
-
-@cache
-def _digest_of_parts(parts: tuple[str, ...]) -> str:
-    return digest_of(training_sources(parts))
 
 
 def load(config: dict, root: Path | str = ".") -> Workflow:

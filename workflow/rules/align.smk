@@ -18,12 +18,11 @@ rule align:
     """
     Link the words of the training split of {wildcards.corpus}
       - by fast_align's model in both directions, put together by grow-diag-final-and
-      - the programs fast_align and atools where they are on PATH, else the package systran-align
+      - by the programs fast_align and atools where they are on PATH, else by the same model in NumPy
     """
     input:
         source="<results>/data/{corpus}/train.source.tok.txt",
         target="<results>/data/{corpus}/train.target.tok.txt",
-        sources=TABLE.alignment_sources,
     output:
         links="<results>/alignments/{corpus}/train.links",
         record="<results>/alignments/{corpus}/train.json",
@@ -36,6 +35,8 @@ rule align:
         # Tables of pairs of words grow with the text: WMT14's takes the attempts after the first.
         mem_mb=TABLE.megabytes(4000),
         runtime=TABLE.data_minutes_of,
+    params:
+        code=TABLE.code("align"),
     shell:
         """
         export OMP_NUM_THREADS={threads}

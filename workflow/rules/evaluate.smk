@@ -17,11 +17,12 @@ OUTPUTS:
     metrics    = results/<scale>/runs/<experiment>/<method>/seed<k>/metrics.json
     arrays     = results/<scale>/runs/<experiment>/<method>/seed<k>/arrays.npz
     hypotheses = results/<scale>/runs/<experiment>/<method>/seed<k>/hypotheses.json, a translation's texts by split
+    measurable = results/<scale>/runs/<experiment>/<method>/seed<k>/measurable.npz, what later metrics need of the weights
     comparison = results/<scale>/comparisons/<experiment>/seed<k>.json, whether translations differ by chance
     gpt2       = results/<scale>/gpt2/<repository>.json
 
-`sources` are the files that can change a number: editing one measures again, editing a figure does not. Nothing
-here is read by training.
+`code` is a digest of the program that measures such a run: a change to it measures again, one to a figure does not.
+Nothing here is read by training.
 """
 
 
@@ -44,11 +45,11 @@ rule evaluate:
         manifest=TABLE.manifest_of,
         similarity=TABLE.similarity_files_of,
         links=TABLE.links_of,
-        sources=TABLE.evaluation_sources,
     output:
         metrics="<run>/metrics.json",
         arrays="<run>/arrays.npz",
         hypotheses="<run>/hypotheses.json",
+        measurable="<run>/measurable.npz",
     log:
         "<logs>/evaluate/<log>",
     conda:
@@ -65,6 +66,7 @@ rule evaluate:
         folder=subpath(input.model, parent=True),
         settings=TABLE.evaluation_of,
         similarity=TABLE.similarity_of,
+        code=TABLE.evaluation_code_of,
     shell:
         """
         python -m raretok evaluate \
@@ -79,6 +81,7 @@ rule evaluate:
             --metrics {output.metrics:q} \
             --arrays {output.arrays:q} \
             --hypotheses {output.hypotheses:q} \
+            --measurable {output.measurable:q} \
             >{log:q} 2>&1
         """
 
@@ -91,7 +94,6 @@ rule compare:
     input:
         references=TABLE.references_of,
         hypotheses=TABLE.hypotheses_of,
-        sources=TABLE.compare_sources,
     output:
         comparison="<results>/comparisons/{experiment}/seed{seed}.json",
     log:
@@ -100,6 +102,7 @@ rule compare:
         "../../envs/evaluate.yaml"
     params:
         systems=TABLE.systems_of,
+        code=TABLE.code("compare"),
     shell:
         """
         python -m raretok compare \
@@ -118,7 +121,6 @@ rule measure_gpt2:
     """
     input:
         checkpoint=TABLE.gpt2_checkpoint_of,
-        sources=TABLE.gpt2_sources,
     output:
         measured="<results>/gpt2/{repository}.json",
     log:
@@ -136,6 +138,7 @@ rule measure_gpt2:
     params:
         gpt2=TABLE.gpt2_of,
         seeds=TABLE.usual_seeds,
+        code=TABLE.code("measure-gpt2"),
     shell:
         """
         python -m raretok measure-gpt2 \

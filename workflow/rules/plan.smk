@@ -30,10 +30,3 @@ rule preflight:
 
         python -m raretok preflight --config {params.choices:q}
         """
-
-
-onstart:
-    try:
-        before_start(TABLE, workflow.dag.needrun_jobs(), elsewhere=not workflow.local_exec)
-    except UserError as error:
-        raise WorkflowError(str(error)) from None

@@ -28,7 +28,6 @@ rule readme:
         claims="<results>/claims.csv",
         figures=TABLE.headlines,
         numbers="config/published/numbers.csv",
-        sources=TABLE.readme_sources,
     output:
         # README.md is no output: Snakemake removes those before a job, and most of it is written by hand.
         text="<results>/readme.md",
@@ -40,6 +39,7 @@ rule readme:
         definitions=TABLE.definitions_of,
         results=subpath(input.metrics, parent=True),
         published=subpath(input.numbers, parent=True),
+        code=TABLE.code("readme"),
     shell:
         """
         python -m raretok readme \

@@ -22,7 +22,7 @@ OUTPUTS:
 
 Nothing here needs torch or a GPU, and nothing that trains or measures reads this part's files. A table or figure
 reads the arrays of its own methods alone. What a job must know of the config comes as one JSON string in `params`.
-`sources` are the files that can change an output, found by their imports.
+`code` is a digest of the program that makes an output, found by its imports.
 """
 
 
@@ -43,13 +43,14 @@ rule collect:
     """
     input:
         metrics=TABLE.metrics_files,
-        sources=TABLE.collect_sources,
     output:
         metrics="<results>/metrics.csv",
     log:
         "<logs>/collect.txt",
     conda:
         "../../envs/report.yaml"
+    params:
+        code=TABLE.code("collect"),
     shell:
         """
         python -m raretok collect \
@@ -65,13 +66,14 @@ rule cost:
     """
     input:
         metrics=TABLE.metrics_files,
-        sources=TABLE.cost_sources,
     output:
         cost="<results>/cost.csv",
     log:
         "<logs>/cost.txt",
     conda:
         "../../envs/report.yaml"
+    params:
+        code=TABLE.code("cost"),
     shell:
         """
         python -m raretok cost \
@@ -89,7 +91,6 @@ rule table:
         measured=TABLE.measured_of,
         numbers="config/published/numbers.csv",
         published=TABLE.published_of,
-        sources=TABLE.table_sources,
     output:
         csv=report(
             "<results>/tables/{paper}/{item}.csv",
@@ -109,6 +110,7 @@ rule table:
         results=subpath(output.csv, ancestor=3),
         published=subpath(input.numbers, parent=True),
         stem=subpath(output.csv, strip_suffix=".csv"),
+        code=TABLE.code("table"),
     shell:
         """
         python -m raretok table \
@@ -127,7 +129,6 @@ rule figure:
     """
     input:
         measured=TABLE.measured_of,
-        sources=TABLE.figure_sources_of,
     output:
         svg=report(
             "<results>/figures/{paper}/{item}.svg",
@@ -146,6 +147,7 @@ rule figure:
         definition=TABLE.definition_of,
         results=subpath(output.svg, ancestor=3),
         stem=subpath(output.svg, strip_suffix=".svg"),
+        code=TABLE.figure_code_of,
     shell:
         """
         python -m raretok figure \
@@ -166,7 +168,6 @@ rule claims:
         measured=TABLE.measured_for_claims,
         claims="config/published/claims.csv",
         numbers="config/published/numbers.csv",
-        sources=TABLE.claims_sources,
     output:
         claims=report(
             "<results>/claims.csv",
@@ -182,6 +183,7 @@ rule claims:
         definitions=TABLE.definitions_of,
         results=subpath(input.metrics, parent=True),
         published=subpath(input.claims, parent=True),
+        code=TABLE.code("claims"),
     shell:
         """
         python -m raretok claims \
@@ -202,7 +204,6 @@ rule agreement:
         gpt2=TABLE.gpt2_measured,
         claims="config/published/claims.csv",
         numbers="config/published/numbers.csv",
-        sources=TABLE.agreement_sources,
     output:
         agreement=report(
             "<results>/agreement.csv",
@@ -218,6 +219,7 @@ rule agreement:
         definitions=TABLE.definitions_of,
         results=subpath(input.metrics, parent=True),
         published=subpath(input.claims, parent=True),
+        code=TABLE.code("agreement"),
     shell:
         """
         python -m raretok agreement \
@@ -236,7 +238,6 @@ rule improvement:
     input:
         metrics="<results>/metrics.csv",
         numbers="config/published/numbers.csv",
-        sources=TABLE.improvement_sources,
     output:
         improvement=report(
             "<results>/improvement.csv",
@@ -252,6 +253,7 @@ rule improvement:
         definitions=TABLE.definitions_of,
         results=subpath(input.metrics, parent=True),
         published=subpath(input.numbers, parent=True),
+        code=TABLE.code("improvement"),
     shell:
         """
         python -m raretok improvement \
@@ -278,7 +280,6 @@ rule page:
         numbers="config/published/numbers.csv",
         deviations="docs/deviations.md",
         templates=TABLE.page_templates,
-        sources=TABLE.page_sources,
     output:
         page=report(
             "<results>/report/index.html",
@@ -295,6 +296,7 @@ rule page:
         results=subpath(input.metrics, parent=True),
         published=subpath(input.numbers, parent=True),
         command=TABLE.command,
+        code=TABLE.code("page"),
     shell:
         """
         python -m raretok page \
@@ -318,7 +320,6 @@ rule pdf:
         shown=[path for paper in TABLE.papers for path in TABLE.items(paper)],
         numbers="config/published/numbers.csv",
         template="workflow/raretok/reporting/templates/report.typ",
-        sources=TABLE.pdf_sources,
     output:
         pdf=report(
             "<results>/report/report.pdf",
@@ -335,6 +336,7 @@ rule pdf:
         results=subpath(input.metrics, parent=True),
         published=subpath(input.numbers, parent=True),
         command=TABLE.command,
+        code=TABLE.code("pdf"),
     shell:
         """
         python -m raretok pdf \

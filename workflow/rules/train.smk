@@ -30,12 +30,11 @@ rule train:
     """
     Train {wildcards.experiment}/{wildcards.method}, seed {wildcards.seed}
       - continues where an interrupted attempt stopped
-      - `sources` are the files that can change a result; editing one trains again, editing a figure does not
+      - `code` is a digest of the program that decides its result; a change to that trains again, a comment does not
     """
     input:
         manifest=TABLE.manifest_of,
         counts=TABLE.outside_counts_of,
-        sources=TABLE.training_sources_of,
         # Its time says nothing: it stands for files that are kept beside the run's state.
         together=ancient(TABLE.mark_of),
     output:
@@ -67,6 +66,7 @@ rule train:
         run=TABLE.run_json_of,
         state=TABLE.state_of,
         folder=subpath(output.model, parent=True),
+        code=TABLE.training_code_of,
     shell:
         """
         exec python -m raretok train \

@@ -1,18 +1,24 @@
 """The command `align`: words of a parallel text linked in both directions, the directions put together."""
 
 import argparse
+import itertools
 import tempfile
-from importlib.metadata import version
+from collections.abc import Iterator
 from pathlib import Path
 
-from raretok.alignment import fast_align, systran
+import numpy as np
+
+from raretok.alignment import diagonal, fast_align
 from raretok.alignment.links import write_links
-from raretok.alignment.sentences import write_joined
+from raretok.alignment.sentences import read_sentences, write_joined
+from raretok.alignment.symmetrise import SYMMETRISATIONS
 from raretok.errors import UserError
 from raretok.files import write_json
-from raretok.sources import digest_of, sources_of
+from raretok.sources import code_of
 
-TOOLS = ("auto", "systran", "fast_align")
+# What the authors used is not said (docs/deviations.md, G11).
+SYMMETRISATION = "grow-diag-final-and"
+TOOLS = ("auto", "numpy", "fast_align")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,13 +29,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--tool",
         choices=TOOLS,
         default="auto",
-        help="auto: the programs fast_align and atools where both are on PATH, else systran (default: %(default)s)",
+        help="fast_align: the programs fast_align and atools on PATH; numpy: the same model in this package; auto: the "
+        "programs where both are there, else numpy (default: %(default)s)",
     )
     parser.add_argument(
         "--symmetrisation",
-        choices=fast_align.SYMMETRISATIONS,
-        default=systran.SYMMETRISATION,
-        help="how both directions become one; systran knows the default alone (default: %(default)s)",
+        choices=tuple(SYMMETRISATIONS),
+        default=SYMMETRISATION,
+        help="how the two directions are put together (default: %(default)s)",
     )
     parser.add_argument("--output", type=Path, required=True, help="links to write, in Pharaoh's format")
     parser.add_argument(
@@ -55,39 +62,47 @@ def align(
     output: Path,
     record: Path,
     tool: str = "auto",
-    symmetrisation: str = systran.SYMMETRISATION,
+    symmetrisation: str = SYMMETRISATION,
 ) -> None:
     """Write links of all pairs to `output` and what made them to `record`: tool, version, options, numbers.
 
-    One thread and the same links every time. Raises UserError for texts that do not belong together, a tool that is
-    not there, or a symmetrisation that it lacks.
+    One thread and the same links every time. Raises UserError for texts that do not belong together or a tool that is
+    not there.
     """
     if tool == "auto":
-        tool = "fast_align" if len(fast_align.found()) == len(fast_align.PROGRAMS) else "systran"
-    if tool == "systran" and symmetrisation != systran.SYMMETRISATION:
-        raise UserError(
-            f"systran-align has no symmetrisation {symmetrisation}, only {systran.SYMMETRISATION}; take that, or put "
-            "the programs fast_align and atools on PATH"
-        )
+        tool = "fast_align" if len(fast_align.found()) == len(fast_align.PROGRAMS) else "numpy"
     output.parent.mkdir(parents=True, exist_ok=True)
     # Beside the output: temporary files are as large as the corpus.
     with tempfile.TemporaryDirectory(dir=output.parent, prefix=".align.") as name:
         folder = Path(name)
         joined = folder / "joined"
         expected = write_joined(source, target, joined)
-        if tool == "systran":
-            pairs, links = write_links(output, systran.align(source, target, joined, folder))
-            made = {
-                "version": version("systran-align"),
-                "options": systran.OPTIONS | {"link_tension": systran.LINK_TENSION},
-            }
+        if tool == "numpy":
+            pairs, links = write_links(output, _with_numpy(source, target, symmetrisation, folder))
+            made = {"version": np.__version__, "options": diagonal.OPTIONS}
         else:
             pairs, links = write_links(output, fast_align.align(joined, symmetrisation, folder))
             made = {"version": fast_align.versions(), "options": list(fast_align.OPTIONS)}
     if pairs != expected:
         output.unlink()
         raise UserError(f"{tool} gave links of {pairs:,} pairs, but {source} has {expected:,}; align again")
-    made |= {"sources": digest_of(sources_of(__name__))}
+    made |= {"sources": code_of(__name__)}
     write_json(
         record, {"tool": tool, **made, "symmetrisation": symmetrisation, "threads": 1, "pairs": pairs, "links": links}
     )
+
+
+def _with_numpy(source: Path, target: Path, symmetrisation: str, folder: Path) -> Iterator[list[tuple[int, int]]]:
+    """Symmetrised links of each pair, by this package's own implementation of the model."""
+    sides = [diagonal.number_words(sentences) for sentences in zip(*read_sentences(source, target), strict=True)]
+    forward = _by_pair(diagonal.link(sides[0], sides[1], folder), sides[1])
+    backward = _by_pair(diagonal.link(sides[1], sides[0], folder), sides[0])
+    put_together = SYMMETRISATIONS[symmetrisation]
+    for ahead, back in zip(forward, backward, strict=True):
+        yield sorted(put_together(set(ahead), {(i, j) for j, i in back}))
+
+
+def _by_pair(places: np.ndarray, side: diagonal.Side) -> Iterator[list[tuple[int, int]]]:
+    """(place in the other sentence, place of the word) of each sentence's linked words; `places`: -1 for none."""
+    for start, end in itertools.pairwise(side.starts.tolist()):
+        yield [(other, place) for place, other in enumerate(places[start:end].tolist()) if other >= 0]

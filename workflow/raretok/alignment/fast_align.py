@@ -11,8 +11,6 @@ from raretok.alignment.links import read_links
 from raretok.errors import UserError
 
 PROGRAMS = ("fast_align", "atools")
-# What atools knows of putting two directions together.
-SYMMETRISATIONS = ("grow-diag-final-and", "grow-diag", "intersect", "union")
 # Favour the diagonal, optimise its tension, variational Bayes.
 OPTIONS = ("-d", "-o", "-v")
 
@@ -32,7 +30,7 @@ def align(joined: Path, symmetrisation: str, folder: Path) -> Iterator[list[tupl
     programs = found()
     missing = [name for name in PROGRAMS if name not in programs]
     if missing:
-        raise UserError(f"{' and '.join(missing)} not found on PATH; install it or align with --tool systran")
+        raise UserError(f"{' and '.join(missing)} not found on PATH; install it or align with --tool numpy")
     directions = {"forward": (), "reverse": ("-r",)}
     for name, reverse in directions.items():
         _run([programs["fast_align"], "-i", str(joined), *OPTIONS, *reverse], folder / name)

@@ -7,7 +7,7 @@ kind `language` (module `encode`) has `test.npy`, `counts.npy`, `vocabulary.json
 import argparse
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,9 +15,11 @@ from pathlib import Path
 import numpy as np
 
 from raretok.data.catalogue import find_corpus, load_corpora
+from raretok.data.checksums import checksum_of
 from raretok.errors import UserError
 from raretok.files import atomic_path, read_json, write_json
 
+SIDES = ("source", "target")  # of a translation
 VOCABULARY, COUNTS, SOURCE_COUNTS = "vocabulary.json", "counts.npy", "source_counts.npy"
 
 
@@ -158,9 +160,8 @@ def split(ids: np.ndarray, shares: Mapping[str, float]) -> dict[str, np.ndarray]
 def load_manifest(path: Path | str) -> Corpus:
     """The prepared corpus whose manifest.json is at `path`.
 
-    Checked cheaply: each split's file has as many tokens as the manifest says; checksums of tokens are not computed.
-
-    Raises UserError if the manifest, a split or the counts are missing or they do not belong together.
+    Everything is checked against the manifest's checksums, once: a flipped byte would train another model under the
+    same name. Raises UserError if the manifest, a split or the counts are missing, damaged or of another corpus.
     """
     path = Path(path)
     again = f"delete {path.parent} and run the workflow again"
@@ -197,7 +198,24 @@ def load_manifest(path: Path | str) -> Corpus:
             raise UserError(f"{file} is damaged or cut short; {again}") from error
         if found != (tokens,):
             raise UserError(f"{file} has shape {found}, but {path} says {tokens:,} tokens; {again}")
+    for part, described in manifest["splits"].items():
+        try:
+            found = checksum_of(_named(corpus, part))
+        except FileNotFoundError as error:
+            raise UserError(f"{error.filename} is missing beside {path}; {again}") from error
+        if found != described["sha256"]:
+            raise UserError(f"the {part} split beside {path} is damaged: its checksum is another; {again}")
     return corpus
+
+
+def _named(corpus: Corpus, split: str) -> Iterator[np.ndarray | Path]:
+    """What the checksum of a split is over: its ids; of a translation, the ids and the plain lines of both sides."""
+    if corpus.kind != "translation":
+        yield corpus.ids(split)
+        return
+    for side in SIDES:
+        yield corpus.ids(split, side)
+        yield corpus.folder / f"{split}.{side}.txt"
 
 
 def _arrays(manifest: Mapping) -> dict[tuple[str, str | None], int]:

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
-from raretok.data.corpora import COUNTS, SOURCE_COUNTS, VOCABULARY, digest
+from raretok.data.checksums import checksum_of
+from raretok.data.corpora import COUNTS, SIDES, SOURCE_COUNTS, VOCABULARY, digest
 from raretok.data.encode import add_counts, write_ids
 from raretok.data.preparation import reason_to_drop
 from raretok.data.tokenizers import END, SPECIAL
 from raretok.files import atomic_path, write_json
 
-SIDES = ("source", "target")
 # Ids, or bytes, of one step through a file.
 CHUNK = 2**20
 
@@ -105,20 +105,12 @@ def write_pieces(base: Path, side: str, symbols: list[str]) -> None:
 
 def describe_split(base: Path, pairs: int) -> dict:
     """What the manifest says of a split whose files are written; its checksum is over ids and texts of both sides."""
-    checksum, tokens = hashlib.sha256(), {}
-    for side in SIDES:
-        ids = np.load(ids_path(base, side), mmap_mode="r", allow_pickle=False)
-        tokens[side] = len(ids)
-        for at in range(0, len(ids), CHUNK):
-            checksum.update(ids[at : at + CHUNK].tobytes())
-        with text_path(base, side).open("rb") as stream:
-            while block := stream.read(CHUNK):
-                checksum.update(block)
+    ids = {side: np.load(ids_path(base, side), mmap_mode="r", allow_pickle=False) for side in SIDES}
     return {
         "pairs": pairs,
-        "tokens": tokens["target"],
-        "source_tokens": tokens["source"],
-        "sha256": checksum.hexdigest(),
+        "tokens": len(ids["target"]),
+        "source_tokens": len(ids["source"]),
+        "sha256": checksum_of(part for side in SIDES for part in (ids[side], text_path(base, side))),
     }
 
 

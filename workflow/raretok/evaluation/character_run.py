@@ -7,11 +7,21 @@ import numpy as np
 
 from raretok.errors import UserError
 from raretok.evaluation import gradients
-from raretok.evaluation.characters import Settings, evaluate_checkpoint, score
+from raretok.evaluation.characters import (
+    Settings,
+    block_fields,
+    evaluate_checkpoint,
+    score,
+    token_rows,
+    weight_metrics,
+)
+from raretok.evaluation.found import Found
+from raretok.evaluation.measurable import unpack_matrix, unpack_tokens
 from raretok.evaluation.perplexity import TEMPERATURES, best_temperature, from_mean
 from raretok.evaluation.rows import row
 from raretok.evaluation.signature import signature
 from raretok.evaluation.temperature import FITTED, temperature_rows
+from raretok.files import read_arrays
 from raretok.models import load_model
 
 CHECKPOINTS = {"best": "model.safetensors", "last": "last.safetensors"}
@@ -29,8 +39,8 @@ def evaluate_run(
     settings: Settings,
     device: str = "cpu",
     low_resource_probability: float | None = None,
-) -> tuple[list[dict], dict[str, np.ndarray]]:
-    """All metric rows and arrays of the run in `folder`, as docs/architecture.md names them.
+) -> Found:
+    """All that is measured of the run in `folder`, as docs/architecture.md names it.
 
     corpus: a `data.corpora.Corpus` of kind characters. low_resource_probability: of training, which the settings'
     `fit_temperature` needs. Raises UserError for a text shorter than a batch.
@@ -42,25 +52,47 @@ def evaluate_run(
         )
     symbols = list(corpus.symbols)
     ids = np.asarray(corpus.tokens("valid"), dtype=np.int64)
-    rows = []
-    arrays = {
+    found = Found()
+    found.arrays |= {
         "temperatures": TEMPERATURES,
         "counts": np.asarray(corpus.counts, dtype=np.int64),
         "symbols": np.array([ord(symbol) for symbol in symbols], dtype=np.int32),
     }
     for checkpoint, file in CHECKPOINTS.items():
         model = load_model(folder / file, model_settings, vocabulary=2 * len(symbols), device=device)
-        more_rows, more_arrays = evaluate_checkpoint(
-            model, ids, symbols, model_settings["context"], settings, checkpoint, device
-        )
-        rows += more_rows
-        arrays |= more_arrays
+        context = model_settings["context"]
+        more = evaluate_checkpoint(model, ids, symbols, context, settings, checkpoint, device)
+        found.add((more.rows, more.arrays))
+        found.measurable |= more.measurable
         if settings.fit_temperature and checkpoint == "best":
-            rows += fitted_rows(
-                model, more_arrays, corpus, model_settings["context"], settings, low_resource_probability, device
-            )
-    more_rows, more_arrays = gradient_ratios(folder / "observations.npz", len(symbols))
-    return rows + more_rows, arrays | more_arrays
+            found.rows += fitted_rows(model, more.arrays, corpus, context, settings, low_resource_probability, device)
+    found.add(gradient_ratios(folder / "observations.npz", len(symbols)))
+    return found
+
+
+def matrix_rows(
+    arrays: Mapping[str, np.ndarray], kept: Mapping[str, np.ndarray], settings: Settings
+) -> tuple[list[dict], dict[str, np.ndarray]]:
+    """Metric rows and arrays that the kept matrices of both checkpoints give.
+
+    arrays: those of the run, with `<checkpoint>.embeddings`. kept: `measurable`, with the input's where not tied.
+    """
+    found, symbols = Found(), [chr(point) for point in arrays["symbols"]]
+    for checkpoint in CHECKPOINTS:
+        untied = unpack_matrix(kept, f"{checkpoint}.input")
+        found.add(weight_metrics(arrays[f"{checkpoint}.embeddings"], untied, symbols, settings, checkpoint))
+    return found.rows, found.arrays
+
+
+def kept_rows(
+    arrays: Mapping[str, np.ndarray], kept: Mapping[str, np.ndarray], context: int, settings: Settings
+) -> list[dict]:
+    """The metric rows that the kept tokens of the best checkpoint give; arrays: with its perplexity curves."""
+    rows, fields = [], block_fields(context, settings)
+    for group in ("HR", "LR"):
+        tokens, curve = unpack_tokens(kept, f"best.valid.{group}"), arrays[f"best.perplexity.{group}"]
+        rows += token_rows(tokens.nll, tokens.ranks, curve, group, "best", fields)
+    return rows
 
 
 def fitted_rows(
@@ -104,12 +136,8 @@ def _fitted(group: str, split: str, value: float, n: int) -> dict:
 
 def gradient_ratios(path: Path, types: int) -> tuple[list[dict], dict[str, np.ndarray]]:
     """Rows (mean over LR tokens) and arrays (V) of the gradient norms in `path`; nothing if not observed."""
-    with np.load(path, allow_pickle=False) as archive:
-        sums = {
-            name.removeprefix("gradient_norms."): archive[name]
-            for name in archive.files
-            if name.startswith("gradient_norms.")
-        }
+    prefix = "gradient_norms."
+    sums = {name.removeprefix(prefix): values for name, values in read_arrays(path).items() if name.startswith(prefix)}
     rows, arrays = [], {}
     if sums:
         for name, ratio in RATIOS.items():

@@ -11,6 +11,8 @@ import torch
 
 from raretok.errors import UserError
 from raretok.evaluation import clusters, isotropy, neighbours, projection, ranking
+from raretok.evaluation.found import Found
+from raretok.evaluation.measurable import pack_matrices, pack_tokens
 from raretok.evaluation.perplexity import (
     GRID,
     TEMPERATURES,
@@ -129,42 +131,53 @@ def text_metrics(scores: Scores, group: str, checkpoint: str, fields: dict) -> t
     """
     n = len(scores.nll)
     curve = from_mean(scores.sweep / n)
-    value = perplexity(scores.nll)
     # The same number from the more exact sums, so that the best is never above it by rounding.
-    curve[TEMPERATURES == 1.0] = value
+    curve[TEMPERATURES == 1.0] = perplexity(scores.nll)
+    rows = token_rows(scores.nll, scores.ranks, curve, group, checkpoint, fields)
+    for name, values, extra in (
+        ("target_probability", scores.target_probability, {}),
+        ("tail_mass", scores.tail_mass, {"outside": 5}),
+    ):
+        sign = signature(name, **fields, **extra, checkpoint=checkpoint)
+        rows.append(row(name, group, f"valid@{checkpoint}", float(values.mean()), n, sign))
+    return rows, curve
+
+
+def token_rows(
+    nll: np.ndarray, ranks: np.ndarray, curve: np.ndarray, group: str, checkpoint: str, fields: dict
+) -> list[dict]:
+    """The metric rows of one language that need no logits.
+
+    nll, ranks: of N positions. curve: perplexity at each of `TEMPERATURES`. fields: as `text_metrics` has them.
+    """
     best, temperature = best_temperature(curve)
+    ties, sweep = {"ties": "lower_id"}, {"temperatures": "0.01-2.00"}
     values = {
-        "perplexity": value,
-        "best_perplexity": best,
-        "best_temperature": temperature,
-        "accuracy": ranking.accuracy(scores.ranks),
-        "recall@5": ranking.recall(scores.ranks, 5),
-        "mrr": ranking.mean_reciprocal_rank(scores.ranks),
-        "mean_rank": ranking.mean_rank(scores.ranks),
-        "target_probability": float(scores.target_probability.mean()),
-        "tail_mass": float(scores.tail_mass.mean()),
+        "perplexity": (perplexity(nll), {}),
+        "best_perplexity": (best, sweep),
+        "best_temperature": (temperature, sweep),
+        "accuracy": (ranking.accuracy(ranks), ties),
+        "recall@5": (ranking.recall(ranks, 5), ties),
+        "mrr": (ranking.mean_reciprocal_rank(ranks), ties),
+        "mean_rank": (ranking.mean_rank(ranks), ties),
     }
-    extra = {
-        "best_perplexity": {"temperatures": "0.01-2.00"},
-        "best_temperature": {"temperatures": "0.01-2.00"},
-        "accuracy": {"ties": "lower_id"},
-        "recall@5": {"ties": "lower_id"},
-        "mrr": {"ties": "lower_id"},
-        "mean_rank": {"ties": "lower_id"},
-        "tail_mass": {"outside": 5},
-    }
-    split = f"valid@{checkpoint}"
     return [
         row(
             name,
             group,
-            split,
+            f"valid@{checkpoint}",
             value,
-            n,
-            signature(name, **fields, **extra.get(name, {}), checkpoint=checkpoint),
+            len(nll),
+            signature(name, **fields, **extra, checkpoint=checkpoint),
         )
-        for name, value in values.items()
-    ], curve
+        for name, (value, extra) in values.items()
+    ]
+
+
+def block_fields(context: int, settings: Settings) -> dict:
+    """What signatures say of the blocks that a text is scored in."""
+    incomplete = "drop" if settings.drop_incomplete else "keep"
+    return {"groups": "language", "context": context, "batch": settings.batch_size, "incomplete": incomplete}
 
 
 def weight_metrics(
@@ -181,30 +194,15 @@ def weight_metrics(
         rows.append(row(name, group, split, value, count, signature(name, **fields, checkpoint=checkpoint)))
 
     for group, part in (("HR", slice(0, n)), ("LR", slice(n, 2 * n))):
-        returned, sign_free = isotropy.isotropy(output[part])
-        add("isotropy", group, returned, n, groups="language", matrix="output", eigenvectors="as_returned")
-        add(
-            "isotropy_sign_free",
-            group,
-            sign_free,
-            n,
-            groups="language",
-            matrix="output",
-            eigenvectors="both_signs",
-        )
+        for name, value in isotropy.isotropy_readings(output[part]).items():
+            vectors = isotropy.EIGENVECTORS[name]
+            add(name, group, value, n, groups="language", matrix="output", eigenvectors=vectors)
         if untied_input is not None:
-            returned, _ = isotropy.isotropy(untied_input[part])
-            add(
-                "input_isotropy",
-                group,
-                returned,
-                n,
-                groups="language",
-                matrix="input",
-                eigenvectors="as_returned",
-            )
-    for group, (value, pairs) in clusters.cluster_means(output, symbols).items():
-        add("cluster_cosine", group, value, pairs, matrix="output", pairs="without_self")
+            name, vectors = f"input_{isotropy.SIGN_FREE}", isotropy.EIGENVECTORS[isotropy.SIGN_FREE]
+            value = isotropy.isotropy(untied_input[part])
+            add(name, group, value, n, groups="language", matrix="input", eigenvectors=vectors)
+    for group, (value, pairs) in clusters.mask_cosines(output, symbols).items():
+        add("mask_cosine", group, value, pairs, matrix="output", pairs="without_self", mask="both_languages")
     ids, cosines = neighbours.nearest(output, settings.neighbours)
     k = f"top{ids.shape[1]}"
     hits, slots = neighbours.related_share(ids, symbols, "Aa")
@@ -219,7 +217,10 @@ def weight_metrics(
         neighbours=k,
     )
     plane = projection.principal_components(output)
-    add("pca_distance", "", projection.translation_distance(plane), n, matrix="output", components=2)
+    made = {"matrix": "output", "components": 2}
+    add("pca_distance", "", projection.translation_distance(plane), n, **made)
+    relative = projection.relative_translation_distance(plane)
+    add("pca_distance_relative", "", relative, n, **made, over="mean_of_all_pairs_across")
     arrays = {
         "embeddings": output,
         "neighbours": ids.astype(np.int32),
@@ -237,28 +238,27 @@ def evaluate_checkpoint(
     settings: Settings,
     checkpoint: str,
     device: str = "cpu",
-) -> tuple[list[dict], dict[str, np.ndarray]]:
-    """All metric rows and arrays of one checkpoint (`best` or `last`), as docs/architecture.md names them.
+) -> Found:
+    """All that is measured of one checkpoint (`best` or `last`), as docs/architecture.md names it.
 
     ids: the validation text in HR ids. symbols: the n characters; the model's vocabulary is 2n.
     """
-    incomplete = "drop" if settings.drop_incomplete else "keep"
-    fields = {
-        "groups": "language",
-        "context": context,
-        "batch": settings.batch_size,
-        "incomplete": incomplete,
-    }
-    rows, arrays = [], {}
+    fields, found = block_fields(context, settings), Found()
     for group, shift in (("HR", 0), ("LR", len(symbols))):
-        scores = score(model, np.asarray(ids, dtype=np.int64) + shift, context, settings, device)
+        text = np.asarray(ids, dtype=np.int64) + shift
+        scores = score(model, text, context, settings, device)
         group_rows, curve = text_metrics(scores, group, checkpoint, fields)
-        rows += group_rows
-        arrays[f"{checkpoint}.perplexity.{group}"] = curve
-        if checkpoint == "best" and group == "HR":
-            arrays["best.examples.HR"] = scores.examples
-            arrays["best.example_targets.HR"] = scores.example_targets
+        found.add((group_rows, {f"{checkpoint}.perplexity.{group}": curve}))
+        if checkpoint == "best":
+            targets, types = text[1 : len(scores.nll) + 1], 2 * len(symbols)
+            found.measurable |= pack_tokens(f"best.valid.{group}", targets, scores.nll, types, scores.ranks)
+            if group == "HR":
+                found.arrays["best.examples.HR"] = scores.examples
+                found.arrays["best.example_targets.HR"] = scores.example_targets
     output, inputs = (weight.detach().cpu().numpy() for weight in (model.output_weight, model.input_weight))
     tied = model.output_weight is model.input_weight
-    weight_rows, weight_arrays = weight_metrics(output, None if tied else inputs, symbols, settings, checkpoint)
-    return rows + weight_rows, arrays | weight_arrays
+    untied = None if tied else inputs
+    found.add(weight_metrics(output, untied, symbols, settings, checkpoint))
+    # The output matrix is among the arrays.
+    found.measurable |= pack_matrices({f"{checkpoint}.input": untied})
+    return found

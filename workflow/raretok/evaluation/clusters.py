@@ -2,8 +2,8 @@
 
 Of the caption: NA (13 non-alphabetical characters), UC (26 uppercase letters), LC (26 lowercase letters), ID
 (identity), T (translation: the same character in the other language), C (capitalisation: the same letter in
-the other case), T+C (both). NA, UC and LC are clusters within a language. A pair has one name: of these only
-ID lies inside a cluster, and wins.
+the other case), T+C (both). NA, UC and LC are clusters within a language and across both: the authors' notebook
+fills the quadrants of both languages too. A pair has one name: ID and T lie inside a cluster, and win.
 """
 
 import numpy as np
@@ -23,10 +23,10 @@ def mask(symbols: list[str]) -> np.ndarray:
     folded = np.array([s.lower() for s in symbols])
     same_kind = kinds[:, None] == kinds[None, :]
     other_case = (folded[:, None] == folded[None, :]) & ~np.eye(n, dtype=bool)
-    within = np.where(same_kind, kinds[None, :], "").astype("<U3")
+    clusters = np.where(same_kind, kinds[None, :], "").astype("<U3")
+    within, across = clusters.copy(), clusters
     within[other_case] = "C"
     np.fill_diagonal(within, "ID")
-    across = np.full((n, n), "", dtype="<U3")
     across[other_case] = "T+C"
     np.fill_diagonal(across, "T")
     return np.block([[within, across], [across, within]])
@@ -46,7 +46,7 @@ def figure_order(symbols: list[str]) -> np.ndarray:
     return np.array(order + [i + len(symbols) for i in order])
 
 
-def cluster_means(embeddings: np.ndarray, symbols: list[str]) -> dict[str, tuple[float, int]]:
+def mask_cosines(embeddings: np.ndarray, symbols: list[str]) -> dict[str, tuple[float, int]]:
     """Mean cosine and number of ordered pairs of every mask, of the pairs `off` all masks, and of the blocks.
 
     embeddings: 2n x d. A token's cosine with itself (ID, always 1) is in none of the means. A mask without a

@@ -1,6 +1,7 @@
 """The command `evaluate`: metrics and arrays of one trained run, from its files alone."""
 
 import argparse
+import importlib
 import json
 from pathlib import Path
 
@@ -9,15 +10,9 @@ import torch
 
 from raretok.data.corpora import load_manifest
 from raretok.errors import UserError
-from raretok.evaluation import (
-    character_run,
-    language_run,
-    language_settings,
-    translation_run,
-    translation_settings,
-)
+from raretok.evaluation.measurable import save_arrays
 from raretok.files import atomic_path, read_json, write_json
-from raretok.sources import digest_of, sources_of
+from raretok.sources import MEASURES, evaluation_code
 from raretok.training import gpus
 from raretok.training.device import choose_device
 
@@ -50,6 +45,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="JSON of translations by split to write, {} of other runs (default: of a translation hypotheses.json "
         "beside the metrics)",
     )
+    parser.add_argument(
+        "--measurable",
+        type=Path,
+        help="what later metrics need, to write (default: measurable.npz beside the metrics)",
+    )
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -62,37 +62,38 @@ def main(arguments: argparse.Namespace) -> None:
     if training.get("data", corpus.sha256) != corpus.sha256:
         raise UserError(f"{arguments.run_folder} was trained on other data than {arguments.manifest} describes")
     model = training["settings"]["model"]
-    hypotheses = {}
+    # Only what this run needs: the others take seconds to import.
+    measure = importlib.import_module(MEASURES[corpus.kind])
     if corpus.kind == "translation":
-        rows, arrays, hypotheses = translation_run.evaluate_run(
-            arguments.run_folder, model, corpus, translation_settings.parse(settings), arguments.links, device
+        found = measure.evaluate_run(
+            arguments.run_folder, model, corpus, measure.parse(settings), arguments.links, device
         )
         save = np.savez_compressed
     elif corpus.kind == "language":
         files = similarity_files(arguments.word_similarity)
-        rows, arrays = language_run.evaluate_run(
-            arguments.run_folder, model, corpus, language_settings.parse(settings), files, device
-        )
+        found = measure.evaluate_run(arguments.run_folder, model, corpus, measure.parse(settings), files, device)
         # Texts and their padding shrink to a few per cent.
         save = np.savez_compressed
     else:
-        rows, arrays = character_run.evaluate_run(
+        found = measure.evaluate_run(
             arguments.run_folder,
             model,
             corpus,
-            character_run.parse(settings),
+            measure.parse(settings),
             device,
             training["settings"].get("corpus", {}).get("low_resource_probability"),
         )
         save = np.savez
-    name_average(rows, training)
-    # The arrays and translations first: metrics.json is the sign that a run is evaluated.
-    if hypotheses or arguments.hypotheses:
-        write_json(arguments.hypotheses or arguments.metrics.with_name("hypotheses.json"), hypotheses)
+    name_average(found.rows, training)
+    # The other files first: metrics.json is the sign that a run is evaluated.
+    if found.hypotheses or arguments.hypotheses:
+        write_json(arguments.hypotheses or arguments.metrics.with_name("hypotheses.json"), found.hypotheses)
+    with atomic_path(arguments.measurable or arguments.metrics.with_name("measurable.npz")) as temporary:
+        save_arrays(temporary, found.measurable)
     with atomic_path(arguments.arrays) as temporary:
-        save(temporary, **arrays)
-    made = {"settings": settings, "sources": digest_of(sources_of("raretok.evaluation.command"))}
-    write_json(arguments.metrics, {"training": training, "evaluation": made, "metrics": rows})
+        save(temporary, **found.arrays)
+    made = {"settings": settings, "sources": evaluation_code(training["settings"], corpus.kind)}
+    write_json(arguments.metrics, {"training": training, "evaluation": made, "metrics": found.rows})
 
 
 def name_average(rows: list[dict], training: dict) -> None:

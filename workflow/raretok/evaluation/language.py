@@ -10,9 +10,9 @@ import torch
 
 from raretok.data.groups import masses
 from raretok.data.tokenizers import END, UNKNOWN, Codec
-from raretok.evaluation import generation
+from raretok.evaluation import generation, measurable
 from raretok.evaluation.grouping import Groups, distinct, group_perplexities, nonrare_perplexity
-from raretok.evaluation.isotropy import isotropy
+from raretok.evaluation.isotropy import EIGENVECTORS, isotropy_readings
 from raretok.evaluation.language_settings import LanguageSettings
 from raretok.evaluation.neighbours import nearest_to
 from raretok.evaluation.projection import plane, relative_singular_values
@@ -27,6 +27,8 @@ from raretok.evaluation.word_similarity import word_similarity
 
 # The first and second group together, of the first set of groups (inventory, A23).
 NONRARE = "nonrare"
+# Passes over a text by the best checkpoint whose scores are kept: metric and split.
+KEPT_PASSES = (("perplexity", "test"), ("perplexity_plain", "valid"))
 # Tokens of the validation text that a temperature is fitted on.
 FIT_TOKENS = 32768
 
@@ -61,26 +63,38 @@ def text_rows(
     checkpoint: str,
     device: str,
     known: Scores | None = None,
-) -> tuple[list[dict], Scores]:
-    """Perplexities and Uniq of one checkpoint, and the plain scores of the test text; windows for `best` alone.
+) -> tuple[list[dict], Scores, dict[str, np.ndarray]]:
+    """Perplexities and Uniq of one checkpoint, the plain scores of the test text, and what later metrics need of them.
 
-    known: plain scores of the test text by the same weights, where there are any.
+    Windows, and arrays of `measurable`, for `best` alone. known: plain scores of the test text by the same weights,
+    where there are any.
     """
     # Uniq is that of the plain pass over the test text (inventory 1.7).
-    passes = [("perplexity_plain", "test", 0, True)]
+    passes = [("perplexity_plain", "test")]
     if checkpoint == "best":
-        passes += [("perplexity", "test", settings.window, False), ("perplexity_plain", "valid", 0, False)]
-    rows, plain = [], known
-    for metric, split, window, predict in passes:
+        passes += KEPT_PASSES
+    rows, plain, kept = [], known, {}
+    for metric, split in passes:
+        first = (metric, split) == passes[0]
         targets = np.asarray(corpus.tokens(split), dtype=np.int64)
-        if predict and known is not None:
+        fields = pass_fields(metric, settings, checkpoint)
+        if first and known is not None:
             scores = known
         else:
-            scores = score(model, targets, settings.block, window, END, device, predict)
-        fields = {"block": settings.block, "window": window, "checkpoint": checkpoint}
+            scores = score(model, targets, settings.block, fields["window"], END, device, predict=first, rank=not first)
         rows += score_rows(metric, scores, targets, groups, f"{split}@{checkpoint}", fields)
-        plain = scores if predict else plain
-    return rows, plain
+        if not first:
+            kept |= measurable.pack_tokens(f"best.{split}", targets, scores.nll, corpus.types, scores.ranks)
+        elif checkpoint == "best":
+            kept["best.test.predicted"] = np.unique(scores.predicted).astype(np.uint32)
+        plain = scores if first else plain
+    return rows, plain, kept
+
+
+def pass_fields(metric: str, settings: LanguageSettings, checkpoint: str) -> dict:
+    """What signatures say of a pass over a text."""
+    window = settings.window if metric == "perplexity" else 0
+    return {"block": settings.block, "window": window, "checkpoint": checkpoint}
 
 
 def fitted_rows(model: torch.nn.Module, corpus, groups: list[Groups], settings, device: str) -> list[dict]:
@@ -110,36 +124,43 @@ def score_rows(
     for one in groups:
         values, numbers = group_perplexities(scores.nll, targets, one)
         rows += _four(metric, one, split, values, numbers, **fields)
-        if scores.predicted is not None:
-            found = distinct(scores.predicted, one)
-            rows += _four("uniq", one, split, found, [len(targets)] * 4, **fields)
-            if not one.suffix:
-                rows.append(_row("uniq", NONRARE, split, found[0] + found[1], len(targets), one, **fields))
         if not one.suffix:
             value, number = nonrare_perplexity(scores.nll, targets, one)
             rows.append(_row(metric, NONRARE, split, value, number, one, **fields))
+    if scores.predicted is not None:
+        rows += uniq_rows(scores.predicted, len(targets), groups, split, fields)
+    return rows
+
+
+def uniq_rows(predicted: np.ndarray, number: int, groups: list[Groups], split: str, fields: Mapping) -> list[dict]:
+    """Uniq by group, of the likeliest types of `number` positions (ids, each at least once)."""
+    rows = []
+    for one in groups:
+        found = distinct(predicted, one)
+        rows += _four("uniq", one, split, found, [number] * 4, **fields)
+        if not one.suffix:
+            rows.append(_row("uniq", NONRARE, split, found[0] + found[1], number, one, **fields))
     return rows
 
 
 def weight_rows(weights: np.ndarray, groups: list[Groups], checkpoint: str) -> tuple[list[dict], dict[str, np.ndarray]]:
     """Metric rows and arrays of an output matrix (V x d, float64)."""
     rows, split, fields = [], f"weights@{checkpoint}", {"matrix": "output", "checkpoint": checkpoint}
-    whole = isotropy(weights)
+    whole = isotropy_readings(weights)
     for one in groups:
         parts = [weights[part] for part in one.parts]
         sizes = [*map(len, parts), len(weights)]
-        values = [*map(isotropy, parts), whole]
-        rows += _four("isotropy", one, split, [v for v, _ in values], sizes, eigenvectors="as_returned", **fields)
-        rows += _four(
-            "isotropy_sign_free", one, split, [v for _, v in values], sizes, eigenvectors="both_signs", **fields
-        )
+        readings = [*map(isotropy_readings, parts), whole]
+        for name, vectors in EIGENVECTORS.items():
+            rows += _four(name, one, split, [of[name] for of in readings], sizes, eigenvectors=vectors, **fields)
         inner = [*map(mean_inner_product, parts)]
         for label, value, size in zip(one.labels, inner, sizes[:3], strict=True):
             rows.append(_row("inner_product", label, split, value, size, one, pairs="without_self", **fields))
     one = groups[0]
     first, _, third = one.parts
-    value, _ = isotropy(weights[: third.start])
-    rows.append(_row("isotropy", NONRARE, split, value, third.start, one, eigenvectors="as_returned", **fields))
+    for name, value in isotropy_readings(weights[: third.start]).items():
+        vectors = EIGENVECTORS[name]
+        rows.append(_row(name, NONRARE, split, value, third.start, one, eigenvectors=vectors, **fields))
     between = mean_cosine_between(weights[third], weights[first])
     pairs = (first.stop - first.start) * (third.stop - third.start)
     rows.append(_row("cosine_rare_frequent", "", split, between, pairs, one, **fields))

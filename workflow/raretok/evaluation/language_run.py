@@ -17,11 +17,16 @@ from raretok.data.tokenizers import codec_of
 from raretok.data.word_similarity import read_pairs
 from raretok.errors import UserError
 from raretok.evaluation import language
+from raretok.evaluation.found import Found
 from raretok.evaluation.grouping import Groups
 from raretok.evaluation.language_settings import LanguageSettings
+from raretok.evaluation.language_settings import parse as parse
+from raretok.evaluation.measurable import pack_matrices, unpack_tokens
 from raretok.evaluation.neighbours import occurring
 from raretok.evaluation.queries import query_ids
+from raretok.evaluation.scores import Scores
 from raretok.evaluation.snapshots import measure_snapshots
+from raretok.files import read_arrays
 from raretok.models import load_model
 
 CHECKPOINTS = {"best": "model.safetensors", "last": "last.safetensors"}
@@ -36,8 +41,8 @@ def evaluate_run(
     settings: LanguageSettings,
     similarity_files: Mapping[str, Path],
     device: str = "cpu",
-) -> tuple[list[dict], dict[str, np.ndarray]]:
-    """All metric rows and arrays of the run in `folder`, as docs/architecture.md names them.
+) -> Found:
+    """All that is measured of the run in `folder`, as docs/architecture.md names it.
 
     corpus: a `data.corpora.Corpus` of kind language. similarity_files: the file of each set of word pairs.
     Everything a user can have got wrong is found before the first forward pass; raises UserError.
@@ -52,10 +57,10 @@ def evaluate_run(
             f"--word-similarity {missing[0]}=PATH or take the set out of the settings"
         )
     codec = codec_of(corpus)
-    known = occurring(corpus.counts, corpus.special)
-    queries = query_ids(settings.queries, corpus.symbols, known, groups[0].bounds[1], corpus.name)
-    rows = language.data_rows(corpus, groups)
-    arrays = {
+    queried(settings, corpus, groups[0])  # for its UserError
+    found = Found(language.data_rows(corpus, groups))
+    found.measurable["special"] = np.array(corpus.special, dtype=np.int64)
+    found.arrays |= {
         "vocabulary": np.array(corpus.symbols),
         "counts": np.asarray(corpus.counts, dtype=np.int64),
         "bounds": np.array(groups[0].bounds, dtype=np.int64),
@@ -66,24 +71,63 @@ def evaluate_run(
         # Often the last checkpoint is the best: then its text is scored already.
         scored = plain if previous is not None and same_weights(model, previous) else None
         weights = model.output_weight.detach().float().cpu().numpy().astype(np.float64)
-        more_rows, plain = language.text_rows(model, corpus, groups, settings, checkpoint, device, scored)
-        rows, previous = rows + more_rows, model
-        more_rows, more_arrays = language.weight_rows(weights, groups, checkpoint)
-        rows, arrays = rows + more_rows, arrays | more_arrays
+        rows, plain, kept = language.text_rows(model, corpus, groups, settings, checkpoint, device, scored)
+        found.rows, previous = found.rows + rows, model
+        found.add(matrix_rows(model.output_weight, weights, corpus, groups, settings, checkpoint))
         if checkpoint == "best":
-            rows += language.similarity_rows(weights, corpus, codec, pairs)
-            more_rows, more_arrays = language.neighbour_rows(
-                model.output_weight, weights, groups[0], queries, known, settings
-            )
-            rows, arrays = rows + more_rows, arrays | more_arrays
-            more_rows, more_arrays = language.generated_rows(
-                model, corpus, codec, model_settings["context"], settings, device
-            )
-            rows, arrays = rows + more_rows, arrays | more_arrays
+            found.measurable |= kept | kept_matrices(model, weights)
+            found.rows += language.similarity_rows(weights, corpus, codec, pairs)
+            found.add(language.generated_rows(model, corpus, codec, model_settings["context"], settings, device))
             if settings.fit_temperature:
-                rows += language.fitted_rows(model, corpus, groups, settings, device)
-    arrays |= measure_snapshots(folder / "snapshots.safetensors", groups[0])
-    return rows, arrays | observed(folder / "observations.npz")
+                found.rows += language.fitted_rows(model, corpus, groups, settings, device)
+    found.arrays |= measure_snapshots(folder / "snapshots.safetensors", groups[0])
+    found.arrays |= observed(folder / "observations.npz")
+    return found
+
+
+def matrix_rows(
+    matrix: torch.Tensor, weights: np.ndarray, corpus, groups: list[Groups], settings: LanguageSettings, checkpoint: str
+) -> tuple[list[dict], dict[str, np.ndarray]]:
+    """Metric rows and arrays that the output matrix gives, with neighbours for `best` alone.
+
+    matrix: W on the device, weights: the same (V x d, float64). corpus: its name, symbols, counts and special ids.
+    """
+    found = Found()
+    found.add(language.weight_rows(weights, groups, checkpoint))
+    if checkpoint == "best":
+        known, queries = queried(settings, corpus, groups[0])
+        found.add(language.neighbour_rows(matrix, weights, groups[0], queries, known, settings))
+    return found.rows, found.arrays
+
+
+def kept_rows(kept: Mapping[str, np.ndarray], groups: list[Groups], settings: LanguageSettings) -> list[dict]:
+    """The metric rows that the kept tokens and predictions of the best checkpoint give (`measurable`)."""
+    rows = []
+    for metric, split in language.KEPT_PASSES:
+        tokens, fields = unpack_tokens(kept, f"best.{split}"), language.pass_fields(metric, settings, "best")
+        scores = Scores(tokens.nll, None, tokens.ranks)
+        rows += language.score_rows(metric, scores, tokens.targets, groups, f"{split}@best", fields)
+    fields, number = language.pass_fields("uniq", settings, "best"), int(kept["best.test.counts"].sum())
+    return rows + language.uniq_rows(kept["best.test.predicted"], number, groups, "test@best", fields)
+
+
+def kept_matrices(model: torch.nn.Module, weights: np.ndarray) -> dict[str, np.ndarray]:
+    """What is kept of a model's matrices; weights: its output matrix (V x d). An input matrix that is tied is not."""
+    inputs = None if model.input_weight is model.output_weight else _to_numpy(model.input_weight)
+    packed = pack_matrices({"best.output": weights, "best.input": inputs})
+    if model.output_bias is not None:
+        packed["best.output_bias"] = _to_numpy(model.output_bias).astype(np.float16)
+    return packed
+
+
+def _to_numpy(tensor: torch.Tensor) -> np.ndarray:
+    return tensor.detach().float().cpu().numpy()
+
+
+def queried(settings: LanguageSettings, corpus, groups: Groups) -> tuple[np.ndarray, np.ndarray]:
+    """Which types count as neighbours (V booleans), and the ids of the queries, which are among them."""
+    known = occurring(corpus.counts, corpus.special)
+    return known, query_ids(settings.queries, corpus.symbols, known, groups.bounds[1], corpus.name)
 
 
 def group_sets(settings: LanguageSettings, corpus) -> list[Groups]:
@@ -126,5 +170,4 @@ def same_weights(first: torch.nn.Module, second: torch.nn.Module) -> bool:
 
 def observed(path: Path) -> dict[str, np.ndarray]:
     """What training observed of rare types, of predictions and of the output bias, as it wrote it."""
-    with np.load(path, allow_pickle=False) as archive:
-        return {name: archive[name] for name in archive.files if name.startswith(COPIED)}
+    return {name: values for name, values in read_arrays(path).items() if name.startswith(COPIED)}

@@ -14,6 +14,7 @@ from raretok.errors import UserError
 from raretok.evaluation.signature import signature
 from raretok.files import write_json
 from raretok.models.gpt2 import FinalLayers, initialise, load_final_layers
+from raretok.sources import code_of
 from raretok.training import gpus
 from raretok.training.device import choose_device
 
@@ -106,6 +107,7 @@ def main(arguments: argparse.Namespace) -> None:
             for seed in arguments.seeds
         ],
         "pretrained": None,
+        "sources": code_of("raretok.evaluation.margins"),
     }
     if layers is None:
         result["reason"] = "no checkpoint: gpt2_weights is skip"

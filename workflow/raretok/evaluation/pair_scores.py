@@ -12,6 +12,7 @@ from torch.nn import functional as F
 
 from raretok.data.pair_batches import collate, in_batches, lengths
 from raretok.data.tokenizers import PAD
+from raretok.evaluation.ranking import quick_ranks
 from raretok.evaluation.scores import LOGITS, TOKENS
 
 
@@ -21,18 +22,21 @@ class PairScores:
 
     targets: ids, (n,) int64. nll, nll_without_bias: negative log-likelihoods in nats, (n,) float64; the second is
     None for a model without an output bias. skipped: pairs with a side longer than the model's context, not scored.
+    ranks: of the targets from 1, (n,) int64, equal logits share the better one; None unless asked for.
     """
 
     targets: np.ndarray
     nll: np.ndarray
     nll_without_bias: np.ndarray | None
     skipped: int
+    ranks: np.ndarray | None = None
 
 
-def score_pairs(model: torch.nn.Module, pairs, context: int, device: str = "cpu") -> PairScores:
+def score_pairs(model: torch.nn.Module, pairs, context: int, device: str = "cpu", rank: bool = False) -> PairScores:
     """Score all target tokens of `pairs` (`data.pairs.Pairs`) whose sides are at most `context` tokens long.
 
-    model: `EncoderDecoder`'s interface. float32 forward; sums are the caller's.
+    model: `EncoderDecoder`'s interface. rank: find the targets' ranks too, a twentieth of the output
+    layer's time. float32 forward; sums are the caller's.
     """
     source, target = lengths(pairs)
     kept = np.flatnonzero(np.maximum(source, target) <= context)
@@ -43,7 +47,7 @@ def score_pairs(model: torch.nn.Module, pairs, context: int, device: str = "cpu"
     starts[kept + 1] = target[kept]
     starts = np.cumsum(starts)
     rows = 1 if bias is None else 2
-    nll, targets = np.empty((rows, starts[-1])), np.empty(starts[-1], dtype=np.int64)
+    nll, targets, ranks = np.empty((rows, starts[-1])), *np.empty((2, starts[-1]), dtype=np.int64)
     with torch.inference_mode():
         for chosen in in_batches(pairs, kept, TOKENS[kind]):
             source_ids, inputs, wanted = collate(pairs, chosen)
@@ -52,19 +56,30 @@ def score_pairs(model: torch.nn.Module, pairs, context: int, device: str = "cpu"
             hidden = hidden[torch.from_numpy(inside).to(device)]
             here = (starts[chosen][:, None] + np.arange(wanted.shape[1]))[inside]
             targets[here] = wanted[inside]
-            nll[:, here] = _losses(model, hidden, torch.from_numpy(wanted[inside]).to(device), bias, LOGITS[kind])
-    return PairScores(targets, nll[0], None if bias is None else nll[1], len(target) - len(kept))
+            goal = torch.from_numpy(wanted[inside]).to(device)
+            nll[:, here], ranked = _losses(model, hidden, goal, bias, LOGITS[kind], rank)
+            if rank:
+                ranks[here] = ranked
+    without_bias = None if bias is None else nll[1]
+    return PairScores(targets, nll[0], without_bias, len(target) - len(kept), ranks if rank else None)
 
 
 def _losses(
-    model: torch.nn.Module, hidden: torch.Tensor, targets: torch.Tensor, bias: torch.Tensor | None, held: int
-) -> np.ndarray:
-    """Negative log-likelihoods of n x d hidden vectors, (1 or 2, n) float64: with and without the bias."""
-    size, parts = max(1, held // len(model.output_weight)), []
+    model: torch.nn.Module,
+    hidden: torch.Tensor,
+    targets: torch.Tensor,
+    bias: torch.Tensor | None,
+    held: int,
+    rank: bool,
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Negative log-likelihoods of n x d hidden vectors, (1 or 2, n) float64: with and without the bias; and ranks."""
+    size, parts, ranks = max(1, held // len(model.output_weight)), [], []
     for part, goal in zip(hidden.split(size), targets.split(size), strict=True):
         logits = model.logits(part).float()
         losses = [F.cross_entropy(logits, goal, reduction="none")]
         if bias is not None:
             losses.append(F.cross_entropy(logits - bias.float(), goal, reduction="none"))
         parts.append(torch.stack(losses))
-    return torch.cat(parts, dim=1).double().cpu().numpy()
+        if rank:
+            ranks.append(quick_ranks(logits, goal, losses[0]))
+    return torch.cat(parts, dim=1).double().cpu().numpy(), torch.cat(ranks).cpu().numpy() if rank else None

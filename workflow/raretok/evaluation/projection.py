@@ -57,6 +57,17 @@ def translation_distance(plane: np.ndarray) -> float:
     return float(np.linalg.norm(plane[:n] - plane[n:], axis=1).mean())
 
 
+def relative_translation_distance(plane: np.ndarray) -> float:
+    """`translation_distance` over the mean distance of all n^2 pairs of characters of the two languages.
+
+    It does not change with the scale of W: 1 where the two versions of a character are as far apart as any two
+    characters across languages. NaN where all distances are 0.
+    """
+    n = len(plane) // 2
+    pairs = np.linalg.norm(plane[:n, None] - plane[None, n:], axis=2).mean()
+    return translation_distance(plane) / float(pairs) if pairs else float("nan")
+
+
 def _project(rows: np.ndarray, directions: np.ndarray, components: int) -> np.ndarray:
     """Coordinates of `rows` (V x d) on `directions` (at most components x d), their signs settled."""
     largest = np.abs(directions).argmax(1)

@@ -7,7 +7,7 @@ from safetensors import SafetensorError, safe_open
 
 from raretok.errors import UserError
 from raretok.evaluation.grouping import Groups
-from raretok.evaluation.isotropy import isotropy
+from raretok.evaluation.isotropy import SIGN_FREE, isotropy
 from raretok.evaluation.projection import plane
 from raretok.evaluation.similarity import mean_cosine_between, mean_inner_product
 
@@ -19,8 +19,8 @@ PLANES = 8
 def measure_snapshots(path: Path, groups: Groups) -> dict[str, np.ndarray]:
     """Arrays of the s snapshots in the safetensors file `path` (tensors `step000500`, V x d); none gives nothing.
 
-    steps (s), isotropy (s x 3 groups), cosine_rare_frequent (s), inner_product (s x 3), and of at most `PLANES`
-    snapshots svd and pca (s x V x 2, float32); all under `snapshots.`. One snapshot is held at a time.
+    steps (s), isotropy_sign_free (s x 3 groups), cosine_rare_frequent (s), inner_product (s x 3), and of at most
+    `PLANES` snapshots svd and pca (s x V x 2, float32); all under `snapshots.`. One snapshot is held at a time.
     Raises UserError when the file cannot be read.
     """
     try:
@@ -41,7 +41,7 @@ def _measure(embeddings: np.ndarray, groups: Groups, planes: bool) -> dict[str, 
     w = embeddings.astype(np.float64)
     first, _, third = groups.parts
     measured = {
-        "isotropy": np.array([isotropy(w[part])[0] for part in groups.parts]),
+        SIGN_FREE: np.array([isotropy(w[part]) for part in groups.parts]),
         "cosine_rare_frequent": np.array(mean_cosine_between(w[third], w[first])),
         "inner_product": np.array([mean_inner_product(w[part]) for part in groups.parts]),
     }

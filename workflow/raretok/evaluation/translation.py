@@ -16,7 +16,7 @@ from raretok.data.pairs import load_pairs
 from raretok.data.parallel import numbered_lines
 from raretok.data.preparation import split_compounds
 from raretok.errors import UserError
-from raretok.evaluation import bias_record, language, learning_curve, translation_scores
+from raretok.evaluation import bias_record, language, learning_curve, measurable, translation_scores
 from raretok.evaluation.align_similarity import TAU, align_similarity
 from raretok.evaluation.calibration import calibrate, log_frequencies
 from raretok.evaluation.co_occurrences import count
@@ -36,6 +36,24 @@ def score_rows(scores: PairScores, groups: Sequence[Groups], split: str) -> list
     """Perplexity of the target side by group, true words before every token."""
     fields = {"teacher": "forced", "skipped_pairs": scores.skipped, "checkpoint": split.partition("@")[2]}
     return language.score_rows("perplexity", Scores(scores.nll, None), scores.targets, groups, split, fields)
+
+
+def pack_scores(scores: PairScores, split: str, types: int) -> dict[str, np.ndarray]:
+    """What is kept of the scores of a split by the best checkpoint (`measurable`)."""
+    name = f"best.{split}"
+    packed = measurable.pack_tokens(name, scores.targets, scores.nll, types, scores.ranks)
+    packed[f"{name}.skipped"] = np.array(scores.skipped)
+    if scores.nll_without_bias is not None:
+        packed |= measurable.pack_tokens(f"{name}.without_bias", scores.targets, scores.nll_without_bias, types)
+    return packed
+
+
+def unpack_scores(kept: Mapping[str, np.ndarray], split: str) -> PairScores:
+    """The scores that `pack_scores` keeps, in the order of the targets' ids."""
+    name = f"best.{split}"
+    tokens, plain = measurable.unpack_tokens(kept, name), measurable.unpack_tokens(kept, f"{name}.without_bias")
+    without_bias = None if plain is None else plain.nll
+    return PairScores(tokens.targets, tokens.nll, without_bias, int(kept[f"{name}.skipped"]), tokens.ranks)
 
 
 def fitted_rows(model, pairs: Mapping, groups: Sequence[Groups], context: int, device: str) -> list[dict]:
@@ -75,18 +93,23 @@ def translation_rows(
     tokenised: the compound-split BLEU of Moses tokens too.
     """
     texts, references = [codec.detokenised(ids) for ids in translated], pairs.texts("target")
-    found = {
-        "bleu": translation_scores.bleu(texts, references),
-        "chrf": translation_scores.chrf(texts, references),
-    }
+    rows = plain_rows(texts, references, decoding, split)
     if tokenised:
         sides = [codec.tokenised(ids) for ids in translated], [codec.words(line) for line in references]
-        found["bleu_tokenised"] = translation_scores.tokenised_bleu(
-            *([split_compounds(line) for line in lines] for lines in sides)
-        )
-    made = f"{decoding.described}|checkpoint:{split.partition('@')[2]}"
-    rows = [row(name, "", split, one.value, len(texts), f"{one.signature}|{made}") for name, one in found.items()]
+        score = translation_scores.tokenised_bleu(*([split_compounds(line) for line in lines] for lines in sides))
+        rows.append(_score_row("bleu_tokenised", score, len(texts), decoding, split))
     return rows, texts
+
+
+def plain_rows(texts: Sequence[str], references: Sequence[str], decoding: Decoding, split: str) -> list[dict]:
+    """BLEU and chrF of plain texts, one reference a sentence."""
+    found = {"bleu": translation_scores.bleu(texts, references), "chrf": translation_scores.chrf(texts, references)}
+    return [_score_row(name, score, len(texts), decoding, split) for name, score in found.items()]
+
+
+def _score_row(name: str, score: translation_scores.Score, n: int, decoding: Decoding, split: str) -> dict:
+    made = f"{decoding.described}|checkpoint:{split.partition('@')[2]}"
+    return row(name, "", split, score.value, n, f"{score.signature}|{made}")
 
 
 def target_frequencies(corpus) -> Counter:

@@ -6,7 +6,6 @@ with the true words (test once where the last checkpoint is the best); AlignSim,
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -17,12 +16,15 @@ from raretok.data.tokenizers import codec_of
 from raretok.errors import UserError
 from raretok.evaluation import language, translation
 from raretok.evaluation.decoding import Decoding, decode
-from raretok.evaluation.language_run import CHECKPOINTS, group_sets, observed, same_weights
+from raretok.evaluation.found import Found
+from raretok.evaluation.grouping import Groups
+from raretok.evaluation.language_run import CHECKPOINTS, group_sets, kept_matrices, observed, same_weights
 from raretok.evaluation.neighbours import occurring
 from raretok.evaluation.pair_scores import score_pairs
 from raretok.evaluation.queries import query_ids
 from raretok.evaluation.snapshots import measure_snapshots
 from raretok.evaluation.translation_settings import TranslationSettings
+from raretok.evaluation.translation_settings import parse as parse
 from raretok.models import load_model
 
 DOMAIN = "domain."
@@ -35,11 +37,11 @@ def evaluate_run(
     settings: TranslationSettings,
     links: Path | None = None,
     device: str = "cpu",
-) -> tuple[list[dict], dict[str, np.ndarray], dict[str, list[str]]]:
-    """All metric rows and arrays of the run in `folder`, as docs/architecture.md names them, and its translations.
+) -> Found:
+    """All that is measured of the run in `folder`, as docs/architecture.md names it, and its translations.
 
     corpus: a `data.corpora.Corpus` of kind translation. links: word links of its training split, for AlignSim.
-    Translations: plain lines by split. Everything a user can have got wrong is found before the first forward pass;
+    Everything a user can have got wrong is found before the first forward pass;
     raises UserError.
     """
     if settings.alignment and links is None:
@@ -47,10 +49,12 @@ def evaluate_run(
     groups = group_sets(settings, corpus)
     splits = ["test"] + [split for split in corpus.splits if settings.domains and split.startswith(DOMAIN)]
     pairs = {split: load_pairs(corpus, split) for split in (*splits, "valid")}
-    known, queries = queried(settings, corpus, groups[0].bounds[1], model_settings.get("tying"))
+    tying = model_settings.get("tying")
+    queried(settings, corpus, groups[0].bounds[1], tying)  # for its UserError
     context = model_settings["context"]
     seen = observed(folder / "observations.npz")
     found = Found(language.data_rows(corpus, groups) + translation.observed_rows(seen, corpus.counts))
+    found.measurable["special"] = np.array(corpus.special, dtype=np.int64)
     found.arrays |= {
         "vocabulary": np.array(corpus.symbols),
         "counts": np.asarray(corpus.counts, dtype=np.int64),
@@ -58,47 +62,69 @@ def evaluate_run(
         "bounds": np.array(groups[0].bounds, dtype=np.int64),
     }
     found.add(translation.curve_rows(folder / "history.csv", settings.alc))
-    codec, hypotheses, scores, previous = codec_of(corpus), {}, None, None
+    codec, scores, previous = codec_of(corpus), None, None
     for checkpoint, file in CHECKPOINTS.items():
         model = load_model(folder / file, dict(model_settings), vocabulary=corpus.types, device=device)
         # Often the last checkpoint is the best: then its text is scored already.
         if previous is None or not same_weights(model, previous):
-            scores = score_pairs(model, pairs["test"], context, device)
+            scores = score_pairs(model, pairs["test"], context, device, rank=checkpoint == "best")
         previous = model
         found.rows += translation.score_rows(scores, groups, f"test@{checkpoint}")
         weights = model.output_weight.detach().float().cpu().numpy().astype(np.float64)
-        found.add(language.weight_rows(weights, groups, checkpoint))
+        found.add(matrix_rows(model.output_weight, weights, corpus, groups, settings, tying, checkpoint))
         if checkpoint == "best":
-            valid = score_pairs(model, pairs["valid"], context, device)
+            valid = score_pairs(model, pairs["valid"], context, device, rank=True)
             found.rows += translation.score_rows(valid, groups, "valid@best")
+            found.measurable |= kept_matrices(model, weights)
+            for split, of_split in (("test", scores), ("valid", valid)):
+                found.measurable |= translation.pack_scores(of_split, split, corpus.types)
             if settings.fit_temperature:
                 found.rows += translation.fitted_rows(model, pairs, groups, context, device)
             if settings.calibration_bins and len(scores.nll):
                 found.add(translation.calibration_rows(scores, corpus.counts, settings.calibration_bins))
             frequencies = translation.target_frequencies(corpus) if settings.f1_buckets else Counter()
             for split in splits:
-                rows, hypotheses[split] = translate_split(model, pairs[split], codec, settings, frequencies, groups)
-                found.rows += rows
-            found.add(language.neighbour_rows(model.output_weight, weights, groups[0], queries, known, settings))
-            neighbours = found.arrays["best.neighbours"]
-            found.add(translation.query_rows(weights, neighbours, queries, known, corpus))
+                rows, texts = translate_split(model, pairs[split], codec, settings, frequencies, groups)
+                found.rows, found.hypotheses[split] = found.rows + rows, texts
             if settings.alignment:
                 found.rows += translation.alignment_rows(weights, groups[0], corpus, links, device)
     found.arrays |= measure_snapshots(folder / "snapshots.safetensors", groups[0]) | seen
-    return found.rows, found.arrays, hypotheses
+    return found
 
 
-@dataclass
-class Found:
-    """Metric rows and arrays so far."""
+def matrix_rows(
+    matrix: torch.Tensor,
+    weights: np.ndarray,
+    corpus,
+    groups: list[Groups],
+    settings: TranslationSettings,
+    tying: str | None,
+    checkpoint: str,
+) -> tuple[list[dict], dict[str, np.ndarray]]:
+    """Metric rows and arrays that the output matrix gives, with neighbours and queries for `best` alone.
 
-    rows: list[dict]
-    arrays: dict[str, np.ndarray] = field(default_factory=dict)
+    matrix: W on the device, weights: the same (V x d, float64). corpus: its name, symbols, counts of both sides and
+    special ids.
+    """
+    found = Found()
+    found.add(language.weight_rows(weights, groups, checkpoint))
+    if checkpoint == "best":
+        known, queries = queried(settings, corpus, groups[0].bounds[1], tying)
+        found.add(language.neighbour_rows(matrix, weights, groups[0], queries, known, settings))
+        found.add(translation.query_rows(weights, found.arrays["best.neighbours"], queries, known, corpus))
+    return found.rows, found.arrays
 
-    def add(self, more: tuple[list[dict], dict[str, np.ndarray]]) -> None:
-        """Add further rows and arrays."""
-        self.rows += more[0]
-        self.arrays |= more[1]
+
+def kept_rows(
+    kept: Mapping[str, np.ndarray], counts: np.ndarray, groups: list[Groups], settings: TranslationSettings
+) -> tuple[list[dict], dict[str, np.ndarray]]:
+    """Metric rows and arrays that the kept tokens of the best checkpoint give (`measurable`); counts: of training."""
+    found, scores = Found(), {split: translation.unpack_scores(kept, split) for split in ("test", "valid")}
+    for split, of_split in scores.items():
+        found.rows += translation.score_rows(of_split, groups, f"{split}@best")
+    if settings.calibration_bins and len(scores["test"].nll):
+        found.add(translation.calibration_rows(scores["test"], counts, settings.calibration_bins))
+    return found.rows, found.arrays
 
 
 def translate_split(

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from raretok.errors import UserError
-from raretok.methods.counting import update_counts
+from raretok.methods.counting import bound_of_share, update_counts
 
 # Keeps Eq. 8 finite while no rare token has occurred (authors' code; inventory A5).
 EPSILON = 1e-7
@@ -171,19 +171,6 @@ def checked_alpha(alpha: float, facts) -> float:
             f"{plain.max() * per_update:.3g} times an update; lower alpha"
         )
     return float(alpha)
-
-
-def bound_of_share(counts, wanted: float) -> float:
-    """The count under which about `wanted` of the types lie: halfway between two counts that occur, of all such
-    bounds the one that comes nearest."""
-    import numpy as np
-
-    values, types = np.unique(counts, return_counts=True)
-    if len(values) == 1:
-        return float(values[0])
-    below = np.cumsum(types)[:-1]
-    nearest = int(np.abs(below - wanted).argmin())
-    return float(values[nearest] + values[nearest + 1]) / 2
 
 
 def reference(h, w, y, g1, g2, rare):

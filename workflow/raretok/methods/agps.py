@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from raretok.methods.counting import first_rare_rank, frequency_ranks, update_counts
+from raretok.errors import UserError
+from raretok.methods.counting import bound_of_share, first_rare_rank, frequency_ranks, update_counts
 
 READINGS = ("eq15", "alg1")
 
@@ -16,12 +17,14 @@ class Gate:
     rare_from: i_r, the rank by falling training count from which words are rare.
     mu_1, mu_2: counts.
     reading: `eq15` as that equation; `alg1` as Algorithm 1 computes: f1 + f2 from rare targets (G1).
+    touches: the share of the rare words whose count is below mu_2 in the paper's text; a scaled run derives mu from it.
     """
 
     rare_from: int
     mu_1: float
     mu_2: float
     reading: str = "eq15"
+    touches: float | None = None
 
     def __post_init__(self):
         if self.rare_from < 1:
@@ -30,17 +33,24 @@ class Gate:
             raise ValueError("mu_1 and mu_2 must be above 0; they are counts that others are divided by")
         if self.reading not in READINGS:
             raise ValueError(f"reading must be one of {', '.join(READINGS)}")
+        if self.touches is not None and not 0 < self.touches < 1:
+            raise ValueError("touches must be above 0 and below 1")
 
     def start(self, facts) -> "State":
-        """The gate's state before the first update; UserError where rare_from leaves no word, or no other, rare."""
+        """The gate's state before the first update.
+
+        Raises UserError where rare_from leaves no word, or no other, rare, and where f1 or f2 is the same number for
+        all rare words that occur.
+        """
         return State(self, facts)
 
 
 class State:
     """Rare words and their two factors, fixed, and which words are targets of the current update.
 
-    A scaled run derives i_r and mu from its own counts (inventory 5.3): i_r is the smallest rank from which on
-    words make up at most `rare.mass` of the training tokens, mu is in proportion to the training tokens.
+    A scaled run derives i_r and mu from its own counts (inventory 5.3). i_r is the smallest rank from which on words
+    make up at most `rare.mass` of the training tokens. mu_2 is the count below which `touches` of the rare words lie,
+    and mu_1 keeps its ratio to mu_2; without `touches` both are in proportion to the training tokens.
     """
 
     memory = 0
@@ -53,10 +63,16 @@ class State:
         ranks = frequency_ranks(facts)
         self.gate, self.types = gate, len(counts)
         self.rare_from, self.mu_1, self.mu_2 = first_rare_rank(gate.rare_from, facts), gate.mu_1, gate.mu_2
-        if facts.rare is not None:
+        is_rare = ranks >= self.rare_from
+        rare_counts = counts[is_rare & (counts > 0)]
+        if facts.rare is not None and len(rare_counts):
             scale = float(counts.sum() / facts.rare["tokens"])
+            if gate.touches is not None:
+                # In a short text all rare words have a few counts, and mu in proportion would lie below every one.
+                scale = bound_of_share(rare_counts, gate.touches * len(rare_counts)) / gate.mu_2
             self.mu_1, self.mu_2 = gate.mu_1 * scale, gate.mu_2 * scale
-        self.is_rare = torch.from_numpy(ranks >= self.rare_from).to(facts.device)
+        check_gates(rare_counts, mu_1=self.mu_1, mu_2=self.mu_2)
+        self.is_rare = torch.from_numpy(is_rare).to(facts.device)
         count = torch.from_numpy(counts).to(facts.device).double()
         self.f1 = (count / self.mu_1).clamp_max(1)
         self.f2 = (count / self.mu_2).clamp_max(1)
@@ -103,6 +119,19 @@ class State:
 
     def load(self, state: dict) -> None:
         """Nothing to take over."""
+
+
+def check_gates(counts, **mus: float) -> None:
+    """UserError where a gate min(c / mu, 1) is one number for all rare words that occur; counts: theirs."""
+    if not len(counts):
+        raise UserError("method.gate.rare_from is beyond the words that occur in training; lower it")
+    least, most = int(counts.min()), int(counts.max())
+    for name, mu in mus.items():
+        if mu <= least or least == most:
+            raise UserError(
+                f"method.gate.{name} is {mu:.3g} and rare words occur {least} to {most} times, so its gate is "
+                f"{min(least / mu, 1):.3g} for all of them; raise {name} above {least}, or lower rare_from"
+            )
 
 
 def reference(h, w, y, f1, f2, rare_from):

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 class Penalty:
     """gamma / V^2 * (||sum_i w_i / ||w_i|| ||^2 - V): gamma times the sum of cosines over ordered pairs / V^2.
 
+    A row of zeros (the padding row of some models) has no direction: its cosines are 0, and it gets no gradient.
+
     gamma: weight of the penalty.
     """
 
@@ -15,9 +17,11 @@ class Penalty:
     def __call__(self, outputs):
         """The penalty, a scalar."""
         weight = outputs.weight
-        types = len(weight)
-        direction = (weight / weight.norm(dim=1, keepdim=True)).sum(dim=0)
-        return self.gamma / types**2 * (direction.square().sum() - types)
+        norms = weight.norm(dim=1, keepdim=True)
+        is_zero = norms == 0
+        directions = (weight / norms.masked_fill(is_zero, 1.0)).masked_fill(is_zero, 0.0)
+        pairs = directions.sum(dim=0).square().sum() - (~is_zero).sum()
+        return self.gamma / len(weight) ** 2 * pairs
 
 
 def reference(w, gamma=1.0):
@@ -25,6 +29,6 @@ def reference(w, gamma=1.0):
     total = 0
     for i in range(len(w)):
         for j in range(len(w)):
-            if i != j:
+            if i != j and w[i].any() and w[j].any():
                 total = total + (w[i] @ w[j]) / (w[i].norm() * w[j].norm())
     return gamma * total / len(w) ** 2

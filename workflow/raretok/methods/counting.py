@@ -2,6 +2,9 @@
 
 from raretok.errors import UserError
 
+# What a share is of: the types that occur in training, as in the papers, or all rows of the vocabulary.
+SHARE_OF = ("occurring", "all")
+
 
 def frequency_ranks(facts):
     """Rank of every type by falling training count, V integers: special types first, ties by id.
@@ -39,6 +42,19 @@ def first_rare_rank(rare_from: int, facts) -> int:
             f"{len(facts.special)} of them special: that makes no word rare or leaves no other"
         )
     return rare_from
+
+
+def bound_of_share(counts, wanted: float) -> float:
+    """The count under which about `wanted` of the types lie: halfway between two counts that occur, of all such
+    bounds the one that comes nearest."""
+    import numpy as np
+
+    values, types = np.unique(counts, return_counts=True)
+    if len(values) == 1:
+        return float(values[0])
+    below = np.cumsum(types)[:-1]
+    nearest = int(np.abs(below - wanted).argmin())
+    return float(values[nearest] + values[nearest + 1]) / 2
 
 
 def update_counts(targets, types: int):

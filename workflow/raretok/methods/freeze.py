@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from raretok.errors import UserError
-from raretok.methods.counting import first_rare_rank, frequency_ranks
+from raretok.methods.counting import SHARE_OF, first_rare_rank, frequency_ranks
 
 PARTS = ("all", "b", "c", "bc")
 # Of the types that are rare where neither a share nor a rank is given (agg, section 3.1).
@@ -21,8 +21,10 @@ class Gate:
     translation, rows of words that the source side has more often than the target side has any rare word are trained
     all the same: they are frequent words of the other language, and the encoder's input.
     `b`, `c`, `bc` leave out those parts alone.
-    share: rare are this share of all types, the rarest in training, ties and padding types by id; special types are
-    never rare. rare_from: instead of it, the rank by falling training count from which types are rare, as in agps.
+    share: rare are this share of the types, the rarest in training, ties by id; special types are never rare, types
+    that never occur always are, as AGG and AGPS have them. share_of: `occurring` counts the types that occur in
+    training, special ones left out, as the papers' vocabularies do; `all` counts all types, those that never occur as
+    the rarest. rare_from: instead of a share, the rank by falling training count from which types are rare, as in agps.
     until: number of updates after which nothing is left out any more; null: never.
     """
 
@@ -30,6 +32,7 @@ class Gate:
     share: float | None = None
     rare_from: int | None = None
     until: int | None = field(default=None, metadata={"scales_with": "steps"})
+    share_of: str = "occurring"
 
     def __post_init__(self):
         if self.part not in PARTS:
@@ -38,6 +41,8 @@ class Gate:
             raise ValueError("give share or rare_from, not both")
         if self.share is not None and not 0 < self.share < 1:
             raise ValueError("share must be above 0 and below 1")
+        if self.share_of not in SHARE_OF:
+            raise ValueError(f"share_of must be one of {', '.join(SHARE_OF)}")
         if self.until is not None and self.until < 1:
             raise ValueError("until must be at least 1 update, or null for the whole training")
 
@@ -122,16 +127,20 @@ def rows_to_freeze(facts, is_rare):
 
 def first_rank(gate: Gate, facts) -> int:
     """The rank by falling training count from which types are rare; UserError where that is none, or all."""
+    import numpy as np
+
     if gate.rare_from is not None:
         return first_rare_rank(gate.rare_from, facts)
-    share, types = SHARE if gate.share is None else gate.share, len(facts.counts)
-    number = round(share * types)
-    if not 0 < number < types - len(facts.special):
+    share, counts = SHARE if gate.share is None else gate.share, np.asarray(facts.counts)
+    plain = np.delete(counts, list(facts.special))
+    # Ranks begin with special types and end with those that never occur.
+    candidates = len(plain) if gate.share_of == "all" else int((plain > 0).sum())
+    number = round(share * (len(counts) if gate.share_of == "all" else candidates))
+    if not 0 < number < candidates:
         raise UserError(
-            f"method.gate.share is {share}, which makes {number} of {types} types rare; "
-            f"{len(facts.special)} of them are special; give a share between"
+            f"method.gate.share is {share}, which makes {number} of {candidates} types rare; give a share between"
         )
-    return types - number
+    return len(facts.special) + candidates - number
 
 
 def reference(h, w, y, rare, part):

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 
 # Smallest value whose logarithm is taken, from the authors' code: just above the threshold a logit is cut here.
+# Below it, exp(gap) - 1 and gap are one.
 FLOOR = 1e-9
 
 
@@ -33,8 +34,9 @@ class Loss:
             theta = theta.detach()
         under = z <= theta
         # Under the threshold the gap is set to 1 first: a logarithm there would send NaN into the gradient.
-        gap = ((z - theta) / self.c).masked_fill(under, 1.0)
-        raised = self.c * gap.expm1().clamp_min(FLOOR).log() + theta
+        gap = ((z - theta) / self.c).masked_fill(under, 1.0).clamp_min(FLOOR)
+        # C log(exp(gap) - 1) + theta = z + C log(1 - exp(-gap)), which does not overflow from a gap of 89 on.
+        raised = z + self.c * (-gap.neg().expm1()).log()
         return outputs.cross_entropy(raised.masked_fill(under, -math.inf))
 
 

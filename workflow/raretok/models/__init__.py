@@ -1,21 +1,18 @@
 """Models: what turns token ids into hidden vectors, and the output layer that all methods share."""
 
+import importlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
-from safetensors.torch import load_file
 
 from raretok.errors import UserError
-from raretok.models.decoder import Decoder, DecoderConfig
-from raretok.models.encoder_decoder import EncoderDecoder
-from raretok.models.encoder_decoder_config import EncoderDecoderConfig
+from raretok.sources import model_module
+from raretok.tensor_files import load_tensors
 
-# The value of `model.name` in an experiment's settings, and what builds it.
-MODELS = {
-    "decoder": (Decoder, DecoderConfig),
-    "encoder_decoder": (EncoderDecoder, EncoderDecoderConfig),
-}
+# The value of `model.name` in an experiment's settings, which names the module, and the class in it; that of its
+# options has the same name and `Config`.
+MODELS = {"decoder": "Decoder", "encoder_decoder": "EncoderDecoder"}
 
 
 def build_model(settings: dict, vocabulary: int, seed: int | None = None) -> torch.nn.Module:
@@ -27,7 +24,8 @@ def build_model(settings: dict, vocabulary: int, seed: int | None = None) -> tor
     name = options.pop("name", None)
     if name not in MODELS:
         raise UserError(f"model.name is {name!r}; it can be {', '.join(MODELS)}")
-    model_class, config_class = MODELS[name]
+    module = importlib.import_module(model_module(name))
+    model_class, config_class = getattr(module, MODELS[name]), getattr(module, f"{MODELS[name]}Config")
     try:
         config = config_class(vocabulary=vocabulary, **options)
     except TypeError as error:
@@ -72,9 +70,10 @@ def load_model(path: Path | str, settings: dict, vocabulary: int, device: str = 
     Raises UserError when the weights are not of such a model.
     """
     model = build_model(settings, vocabulary)
+    tensors, _ = load_tensors(Path(path), f"delete {Path(path).parent} to train this run again")
     try:
-        model.load_state_dict(load_file(path))
-    except (RuntimeError, OSError) as error:
+        model.load_state_dict(tensors)
+    except RuntimeError as error:
         reason = str(error).splitlines()[-1].strip()
         raise UserError(f"{path} does not hold the weights of this model: {reason}") from None
     return model.eval().requires_grad_(False).to(device)

@@ -6,9 +6,9 @@ B x 1 x 1 x S and true where a position may be seen; None: all of them.
 
 import torch
 from torch import nn
-from torch.nn import functional as F
 
 from raretok.models.cache import LayerCache
+from raretok.models.layers import attention, dropout
 
 
 class Attention(nn.Module):
@@ -36,10 +36,9 @@ class Attention(nn.Module):
         causal: bool = False,
     ) -> torch.Tensor:
         """Mixed values of all heads after the projection, B x T x d."""
-        dropout = self.attention_dropout if self.training else 0.0
-        y = F.scaled_dot_product_attention(query, key, value, mask, dropout_p=dropout, is_causal=causal)
+        y = attention(query, key, value, mask, causal, self.attention_dropout if self.training else 0.0)
         y = self.projection(y.transpose(1, 2).flatten(2))
-        return F.dropout(y, self.dropout, self.training) if self.dropout else y
+        return dropout(y, self.dropout, self.training)
 
     def attend_few(
         self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: torch.Tensor | None

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from raretok.errors import UserError
-from raretok.models.layers import Block, sinusoidal_table
+from raretok.models.layers import Block, dropout, sinusoidal_table
 
 CHOICES = {
     "positions": ("learned", "sinusoidal"),
@@ -162,8 +162,7 @@ class Decoder(nn.Module):
         if self.config.scale_embedding:
             x = x * math.sqrt(self.config.width)
         x = self.located(x)
-        if self.config.dropout:
-            x = F.dropout(x, self.config.dropout, self.training)
+        x = dropout(x, self.config.dropout, self.training)
         for block in self.blocks:
             x = checkpoint(block, x, use_reentrant=False) if self._recomputes() else block(x)
         return self.final_norm(x)

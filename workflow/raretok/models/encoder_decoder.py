@@ -15,7 +15,7 @@ from raretok.models.blocks import DecoderBlock, EncoderBlock
 from raretok.models.cache import Cache, LayerCache
 from raretok.models.encoder_decoder_config import EncoderDecoderConfig
 from raretok.models.initialisation import draw_matrix
-from raretok.models.layers import sinusoidal_table
+from raretok.models.layers import dropout, sinusoidal_table
 
 PADDING = 1
 
@@ -159,8 +159,7 @@ class EncoderDecoder(nn.Module):
     def _embedded(self, vectors: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
         if self.config.scale_embedding:
             vectors = vectors * math.sqrt(self.config.width)
-        x = vectors + positions
-        return F.dropout(x, self.config.dropout, self.training) if self.config.dropout else x
+        return dropout(vectors + positions, self.config.dropout, self.training)
 
     def _positions(self, name: str, start: int, stop: int) -> torch.Tensor:
         if stop > self.config.context:

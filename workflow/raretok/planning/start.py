@@ -17,6 +17,10 @@ def before_start(table: Workflow, jobs: Iterable, elsewhere: bool) -> None:
 
     elsewhere: whether jobs run on other machines than this one. Raises UserError with the reason.
     """
+    if table.outdated:
+        print(table.warning(), file=sys.stderr)
+    if table.render_only:
+        return
     note_host(table.root)
     jobs = list(jobs)
     runs = sorted(RUN_NAME.format(**job.wildcards_dict) for job in jobs if job.rule.name == "train")

@@ -214,7 +214,8 @@ def _printed_parts(claim, published: Truth | float | None, number: int) -> list[
         slacks = [published]
     if len(slacks) != number:
         return [None] * number
-    values = [float(claim.null) + slack for slack in slacks]
+    sign = -1 if claim.direction == "<" else 1
+    values = [float(claim.null) + sign * slack for slack in slacks]
     return [in_logs(value) for value in values] if is_ratio(claim) else values
 
 

@@ -9,7 +9,7 @@ from raretok.reporting.results import Results, summarise
 from raretok.reporting.table_kinds import NOT_RUN, Cell, mark_best
 
 # Which values are better.
-BETTER = {"fitted_perplexity": "down", "bleu": "up", "uniq": "up", "isotropy": "up"}
+BETTER = {"fitted_perplexity": "down", "bleu": "up", "uniq": "up", "isotropy_sign_free": "up"}
 # The columns of changes, and what they are changes of.
 ROLES = ("frequent", "rare")
 CHOSEN, MEMORY = "chosen", "GiB"

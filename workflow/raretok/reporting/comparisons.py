@@ -96,20 +96,21 @@ def holds(claim, values: list[float]) -> bool:
 def seen(claim, truths: dict[int, Truth]) -> list[tuple[str, dict[int, float]]]:
     """The comparisons of a claim about what is seen in figures: label, and quantity by seed in the scale of the test.
 
-    A named function gives slacks from the null value; where its truths are conjunctions, one for each part.
+    A named function gives slacks from the null value, above it or, where the claim's direction is `<`, below it; where
+    its truths are conjunctions, one for each part.
     """
     parts = {seed: truth.parts or (truth,) for seed, truth in truths.items()}
     number = min(map(len, parts.values()))
     if number != max(map(len, parts.values())):  # some seed has no curve to take apart
         parts, number = {seed: (truth,) for seed, truth in truths.items()}, 1
     names = claim.quantity.split("; ")
-    null = float(claim.null)
+    null, sign = float(claim.null), -1 if claim.direction == "<" else 1
     found = []
     for place in range(number):
         if number == 1:
             label = ""
         else:
             label = names[place] if len(names) == number else f"{place + 1} of {number}"
-        values = {seed: null + of_seed[place].slack for seed, of_seed in parts.items()}
+        values = {seed: null + sign * of_seed[place].slack for seed, of_seed in parts.items()}
         found.append((label, {seed: in_logs(value) for seed, value in values.items()} if is_ratio(claim) else values))
     return found

@@ -8,6 +8,7 @@ from raretok.errors import UserError
 from raretok.reporting.collect import read_item
 from raretok.reporting.definition import Definition, parse_definition
 from raretok.reporting.figures.style import caption, house_style, save
+from raretok.sources import figures_module
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +33,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 def drawing(definition: Definition, item: str):
     """The function of the figure's name (`-` as `_`), in the module of its paper; UserError where there is none."""
-    module = f"raretok.reporting.figures.{definition.paper}"
+    module = figures_module(definition.paper)
     try:
         return getattr(importlib.import_module(module), item.replace("-", "_"))
     except (ModuleNotFoundError, AttributeError):

@@ -26,9 +26,9 @@ TITLE = "Papers on rare tokens, published beside reproduced"
 # What is shown of a generated text; the csv has the whole.
 CHARACTERS = 600
 LEGEND = (
-    "Each claim has a quantity of its own, a ratio (x1.22) or a difference: on the printed numbers, and ours with its 95% "
-    "interval over training seeds. The verdict says whether the effect has the claimed direction, after Holm's correction "
-    "for the claims of the paper, and whether a stated size lies in our 95% prediction interval."
+    "Each claim has a quantity of its own, a ratio (x1.22) or a difference: on the printed numbers, and ours with its "
+    "95% interval over training seeds. The verdict says whether the effect has the claimed direction, after Holm's "
+    "correction for the claims of the paper, and whether a stated size lies in our 95% prediction interval."
 )
 
 

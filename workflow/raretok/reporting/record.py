@@ -1,6 +1,7 @@
 """Keep what a scale's report is made of, so that it can be made again without training.
 
-Numbers, arrays, histories, translations of test splits and provenance are kept; weights and states are not. Of a
+Numbers, arrays, histories, translations of test splits and provenance are kept, and of the weights what later metrics
+need (`evaluation.measurable`, for `make remeasure`); the weights themselves and states are not. Of a
 language model's arrays, which grow with the vocabulary, pictures (the points of a plane) are kept in half precision,
 and those of the last step, which nothing shows, are left out: 8,000 types with four snapshots stay below 600 KB a run.
 """
@@ -12,12 +13,13 @@ from pathlib import Path
 import numpy as np
 
 from raretok.errors import UserError
-from raretok.files import atomic_path, copy_file, read_json, write_json, write_text
+from raretok.files import atomic_path, copy_file, read_arrays, read_json, write_json, write_text
 
 # Of every evaluated run, and of the scale.
 RUN_FILES = ("metrics.json", "history.csv")
 ARRAYS = "arrays.npz"
 HYPOTHESES = "hypotheses.json"
+MEASURABLE = "measurable.npz"
 KEPT_SPLIT = "test"
 PLANES = ("svd", "pca")
 SCALE_FILES = ("gpt2/*.json", "comparisons/*/*.json")
@@ -47,6 +49,8 @@ def record(results: Path, output: Path) -> list[Path]:
     for folder in finished:
         for name in RUN_FILES:
             copy_file(folder / name, output / folder.relative_to(results) / name)
+        if (folder / MEASURABLE).exists():  # runs that were evaluated at an earlier time have none
+            copy_file(folder / MEASURABLE, output / folder.relative_to(results) / MEASURABLE)
         _keep_arrays(folder / ARRAYS, output / folder.relative_to(results) / ARRAYS)
         _keep_hypotheses(folder / HYPOTHESES, output / folder.relative_to(results) / HYPOTHESES)
     for pattern in SCALE_FILES:
@@ -90,8 +94,8 @@ def kept_arrays(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def _keep_arrays(source: Path, target: Path) -> None:
-    with np.load(source, allow_pickle=False) as archive:
-        kept = kept_arrays(dict(archive)) if "bounds" in archive.files else None
+    arrays = read_arrays(source)
+    kept = kept_arrays(arrays) if "bounds" in arrays else None
     if kept is None:  # of a character model, small as it is
         copy_file(source, target)
         return

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from raretok.errors import UserError
-from raretok.files import read_json
+from raretok.files import read_arrays, read_json
 from raretok.reporting.definition import Method
 
 COLUMNS = [
@@ -103,8 +103,7 @@ class Results:
         path = method.run_folder(self.folder, seed) / "arrays.npz"
         if not path.exists():
             return None
-        with np.load(path, allow_pickle=False) as archive:
-            return dict(archive)
+        return read_arrays(path)
 
     def seeds_with_arrays(self, method: Method) -> list[tuple[int, dict[str, np.ndarray]]]:
         """(seed, arrays) of every evaluated seed, in order of the seeds."""

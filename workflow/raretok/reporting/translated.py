@@ -13,8 +13,10 @@ BLEU, CHRF = "bleu", "chrf"
 # Area under the validation curve: name of the metric by what is measured; over the first updates, and over all.
 ALC = {BLEU: "alc_bleu", CHRF: "alc_chrf"}
 FIRST, WHOLE = "early", "full"
-# Slope of mean log p(y) against unigram log-frequency: name of the group, with the bias in its place and dropped.
-SLOPE, WITH_BIAS, WITHOUT_BIAS = "calibration_slope", "full", "without_bias"
+# Slope of log p(y) against unigram log-frequency: through all tokens, and through the bins of figure 4, each of which
+# counts alike. Names of the groups: with the bias in its place, and dropped.
+TOKEN_SLOPE, BIN_SLOPE = "calibration_token_slope", "calibration_slope"
+WITH_BIAS, WITHOUT_BIAS = "full", "without_bias"
 
 # The other domain that is a validation text (WMT14's, for models of IWSLT14); all others are test texts.
 VALIDATION_TEXT = "newstest2013"

@@ -19,7 +19,7 @@ YES, NO, UNKNOWN = "yes", "no", "unknown"
 ALONE = "alone it would be {}, but not after Holm's correction for {} tests"
 OUTSIDE = "the printed size lies outside our 95% prediction interval"
 # Why several seeds decide nothing.
-NO_SPREAD = "no spread over seeds: nothing to test against"
+NO_SPREAD = "no spread over seeds: judged by their signs alone"
 INFINITE = "infinite in some seeds: no interval"
 
 
@@ -84,9 +84,8 @@ def judge(measured: Measured) -> Finding:
     note = measured.note
     if measured.partial or seeds < 2:
         p = None
-    elif p is None:
-        finite = all(math.isfinite(part.estimate.mean) for part in parts)
-        note = "; ".join(filter(None, [note, NO_SPREAD if finite else INFINITE]))
+    elif binding.estimate.sd is None:
+        note = "; ".join(filter(None, [note, NO_SPREAD if math.isfinite(binding.estimate.mean) else INFINITE]))
     p_size = _p_of_size(parts) if measured.comparable and not measured.partial and seeds > 1 else None
     finding = Finding(
         verdict="",
@@ -135,6 +134,8 @@ def _decided(finding: Finding, p: float | None, p_size: float | None) -> tuple[s
     direction = (TOWARDS if finding.binding.slack > 0 else AGAINST) if decided else OPEN
     if finding.states_size and p_size is not None and p_size < LEVEL and direction != AGAINST:
         return REFUTED, direction, OUTSIDE
+    if finding.states_size and finding.size == NO and direction == TOWARDS:
+        return UNDECIDED, direction, ""
     return {TOWARDS: REPRODUCED, AGAINST: REFUTED, OPEN: UNDECIDED}[direction], direction, ""
 
 
@@ -155,9 +156,18 @@ def _binding(parts: tuple[Part, ...]) -> tuple[Part, float | None]:
 
 
 def _p_of(part: Part) -> float | None:
-    """The two-sided p of the bound that a comparison keeps least, or breaks most."""
+    """The two-sided p of the bound that a comparison keeps least, or breaks most.
+
+    Seeds that agree to the last digit, as counts and shares of few things can, have no t. The exact test by their signs
+    has p = 2^(1-n).
+    """
     nearest = min(part.bounds, key=lambda bound: bound.slack(part.estimate.mean), default=None)
-    return None if nearest is None else part.estimate.p(nearest.value)
+    if nearest is None:
+        return None
+    found = part.estimate
+    if found.sd is None and found.seeds > 1 and math.isfinite(found.mean):
+        return 2.0 ** (1 - found.seeds) if part.slack else 1.0
+    return found.p(nearest.value)
 
 
 def _p_of_size(parts: tuple[Part, ...]) -> float | None:

@@ -6,6 +6,9 @@ weights change seldom and lie in `best-<step>.safetensors`: written before the c
 removed after the checkpoint that names another, so the file that a checkpoint names is always there. The weights of
 the last validations, where their mean is wanted, lie likewise in `validated-<step>.safetensors`, and snapshots of the
 output matrix in `snapshot-<step>.safetensors` until the end. Nothing is pickled.
+
+Each file's metadata holds a checksum of its tensors, compared when it is read: safetensors notices a file that is cut
+short, but not a byte that is another.
 """
 
 import json
@@ -14,24 +17,14 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save_file
 
 from raretok.errors import UserError
 from raretok.files import atomic_path
+from raretok.tensor_files import load_tensors, save_tensors
 
 FILE_NAME = "checkpoint.safetensors"
 # Raised whenever what a checkpoint holds changes, so that an old one is refused and not misread.
-VERSION = 3
-
-
-def save_tensors(path: Path, tensors: dict[str, torch.Tensor], metadata: dict[str, str]) -> None:
-    """Write a safetensors file atomically; a full disk raises UserError and leaves the old file."""
-    try:
-        with atomic_path(path) as temporary:
-            save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, temporary, metadata)
-    except SafetensorError as error:  # safetensors' own name for an error of the disk
-        raise UserError(f"{path} could not be written ({error}); is the disk full?") from None
+VERSION = 4
 
 
 def save_checkpoint(folder: Path, groups: dict[str, dict[str, torch.Tensor]], facts: dict) -> None:
@@ -42,7 +35,7 @@ def save_checkpoint(folder: Path, groups: dict[str, dict[str, torch.Tensor]], fa
     tensors = {f"{prefix}.{name}": value for prefix, group in groups.items() for name, value in group.items()}
     # A copy on the CPU, and one of its own: tied or shared tensors cannot be stored twice.
     tensors = {name: value.detach().to("cpu", copy=True) for name, value in tensors.items()}
-    save_tensors(folder / FILE_NAME, tensors, {"facts": json.dumps(facts | {"version": VERSION})})
+    save_tensors(folder / FILE_NAME, tensors, {"facts": facts | {"version": VERSION}})
 
 
 def load_checkpoint(
@@ -59,18 +52,12 @@ def load_checkpoint(
     path = folder / FILE_NAME
     if not path.exists():
         return None
-    try:
-        with safe_open(path, framework="pt") as file:
-            facts = json.loads(file.metadata()["facts"])
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
-        raise UserError(f"{path} cannot be read ({error}); delete it to start this run anew") from None
+    anew = "delete it to start this run anew"
+    tensors, metadata = load_tensors(path, anew)
+    facts = metadata.get("facts", {})
     for what, expected in (("version", VERSION), ("run", run), ("data", data), ("counts", counts)):
         if facts.get(what) != expected:
-            raise UserError(
-                f"{path} belongs to another {what} ({facts.get(what)}, not {expected}); "
-                "delete it to start this run anew"
-            )
+            raise UserError(f"{path} belongs to another {what} ({facts.get(what)}, not {expected}); {anew}")
     if facts["sources"] != sources:
         return None
     groups: dict[str, dict[str, torch.Tensor]] = {}
@@ -176,10 +163,7 @@ def drop_state(folder: Path) -> None:
 
 
 def _load_weights(path: Path) -> dict[str, torch.Tensor]:
-    try:
-        return load_file(path)
-    except (SafetensorError, OSError) as error:
-        raise UserError(f"{path} cannot be read ({error}); delete {path.parent} to start this run anew") from None
+    return load_tensors(path, f"delete {path.parent} to start this run anew")[0]
 
 
 def _read_header(path: Path) -> tuple[int, dict]:

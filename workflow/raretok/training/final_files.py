@@ -8,8 +8,8 @@ import numpy as np
 
 from raretok.files import atomic_path, write_json, write_text
 from raretok.models import plain_weights
+from raretok.tensor_files import save_tensors
 from raretok.training import distributed
-from raretok.training.checkpoint import save_tensors
 from raretok.training.device import describe_device, peak_memory_gib, source_commit, versions
 from raretok.training.progress import HISTORY_COLUMNS, Progress
 from raretok.training.trainer import Trainer

@@ -8,6 +8,7 @@ import torch
 
 from raretok.errors import Interrupted
 from raretok.training.clock import Saves
+from raretok.training.device import keep_freed_memory
 from raretok.training.distributed import agree
 from raretok.training.signals import StopFlag
 from raretok.training.training import Training
@@ -42,6 +43,7 @@ def train(
         return
     if options.device == "cpu":
         torch.set_num_threads(run["settings"]["training"]["threads"])
+        keep_freed_memory()
     training.start(options.device, options.compile)
     progress, trainer = training.progress, training.trainer
 

@@ -13,7 +13,7 @@ import torch
 
 from raretok.errors import UserError
 from raretok.runs import RUN_FOLDER, STATE_FOLDER
-from raretok.sources import digest_of, sources_of
+from raretok.sources import code_of
 from raretok.training import checkpoint, finished
 from raretok.training.clock import Clock, Saves, log
 from raretok.training.loop import Options, stopped
@@ -97,7 +97,7 @@ class Job:
             Training(vars(run), corpus, state / "finished", state)
             for run, state in zip(stack.runs, folders.states, strict=True)
         ]
-        self.sources = digest_of(sources_of("raretok.training.together"))
+        self.sources = code_of("raretok.training.together")
         sources = " ".join([self.sources, *sorted({training.identity["sources"] for training in trainings})])
         self.identity = {"run": stack.hash, "data": corpus.sha256, "sources": sources}
         saved = checkpoint.load_checkpoint(self.folder, **self.identity)

@@ -14,6 +14,7 @@ from raretok.models import build_model
 from raretok.models.output import output_loss
 from raretok.training import distributed, processes, random_states
 from raretok.training.clock import log
+from raretok.training.device import has_bfloat16
 from raretok.training.observation import MicroBatch
 from raretok.training.observe import build_observations
 from raretok.training.optimiser import Optimiser
@@ -70,8 +71,7 @@ class Trainer:
         self.optimiser = Optimiser(self.model, self.method, training["optimiser"])
         self.parameters = list(self.model.parameters())
         self.clip_norm = training["clip_norm"]
-        half = self.device == "cuda" and training.get("precision", "float32") == "bfloat16"
-        self.precision = "bfloat16" if half else "float32"
+        self.precision = usable_precision(training.get("precision", "float32"), self.device)
         # Sum and number of the losses since the last row of the history; on the device, since reading waits.
         self.running = torch.zeros(2, dtype=torch.float64, device=self.device)
         observe = settings["method"].get("observe", [])
@@ -294,6 +294,14 @@ class Trainer:
         for name, observation in self.observations.items():
             for key, tensor in observation.tensors.items():
                 tensor.copy_(groups[f"observe-{name}"][key])
+
+
+def usable_precision(wanted: str, device: str) -> str:
+    """`training.precision` where the device has it, else float32 with a line in the log."""
+    if wanted == "bfloat16" and not has_bfloat16(device):
+        log("this CPU has neither AVX512-BF16 nor AMX; training.precision is bfloat16, but training is in float32")
+        return "float32"
+    return wanted
 
 
 def start_gate(gate, facts: TrainingFacts):

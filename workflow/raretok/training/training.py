@@ -5,6 +5,7 @@ The loop (`raretok.training.loop`) says when; this says what. Nothing here knows
 
 import dataclasses
 import hashlib
+import importlib
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -14,21 +15,18 @@ import torch
 from torch.nn.utils import parametrize
 
 from raretok.errors import UserError
-from raretok.methods import part_names
 from raretok.models import average_weights, plain_weights
-from raretok.sources import digest_of, training_sources
+from raretok.sources import TASKS, training_code
 from raretok.training import checkpoint, distributed, finished, processes
 from raretok.training.clock import Clock, log
 from raretok.training.final_files import hardware, write_final_files
 from raretok.training.progress import HISTORY_ROWS, Progress
 from raretok.training.random_states import own_seed
 from raretok.training.schedule import build_schedule
-from raretok.training.tasks import CharacterTask, LanguageTask
 from raretok.training.trainer import Trainer, Update
-from raretok.training.translation import TranslationTask
 
-# By the kind of corpus.
-TASKS = {"characters": CharacterTask, "language": LanguageTask, "translation": TranslationTask}
+# By the kind of corpus: the class in the module that `raretok.sources.TASKS` names.
+TASK_CLASSES = {"characters": "CharacterTask", "language": "LanguageTask", "translation": "TranslationTask"}
 
 
 class Training:
@@ -48,7 +46,7 @@ class Training:
         self.validate_every = training["validation"]["every"]
         self.log_every = max(1, self.steps // HISTORY_ROWS)
         self.name = f"{run['experiment']}/{run['method']} seed {run['seed']}"
-        sources = digest_of(training_sources(part_names(self.settings["method"])))
+        sources = training_code(self.settings, corpus.kind)
         counts = None if outside_counts is None else hashlib.sha256(outside_counts.tobytes()).hexdigest()
         self.identity = {"run": run["hash"], "data": corpus.sha256, "sources": sources, "counts": counts}
         # How the work was shared, for the record: runs trained in one job, and the job's wall time.
@@ -80,7 +78,8 @@ class Training:
         """Make model, optimiser and data, as before the first update."""
         torch.manual_seed(own_seed(self.settings["seed"], 0))
         training = self.settings["training"]
-        self.task = TASKS[self.corpus.kind](self.corpus, self.settings, device)
+        tasks = importlib.import_module(TASKS[self.corpus.kind])
+        self.task = getattr(tasks, TASK_CLASSES[self.corpus.kind])(self.corpus, self.settings, device)
         self.schedule = build_schedule(training["schedule"], self.steps)
         self.trainer = Trainer(self.settings, self.task.facts(), compile_model, self.outside_counts)
         self.snapshots = set(self.trainer.snapshot_steps)

@@ -52,7 +52,8 @@ def figure2(definition: Definition, item: str, results: Results) -> Drawn:
     drawn = []
     for letter, axes, method in zip("abc", panels, methods, strict=False):
         runs = results.seeds_with_arrays(method)
-        isotropy, cosine = stacked(runs, "snapshots.isotropy"), stacked(runs, "snapshots.cosine_rare_frequent")
+        isotropy = stacked(runs, "snapshots.isotropy_sign_free")
+        cosine = stacked(runs, "snapshots.cosine_rare_frequent")
         if isotropy is None or cosine is None:
             not_run(axes, method.label)
             axes.set_title(f"({letter}) {method.label}", loc="left")
@@ -168,7 +169,7 @@ def figure5(definition: Definition, item: str, results: Results) -> Drawn:
     methods = shown_methods(definition, item)
     swept = [method for method in methods if method.name in ALPHAS]
     reference = next((method for method in methods if method.name not in ALPHAS), None)
-    columns = (("perplexity", "perplexity"), ("uniq", "Uniq"), ("isotropy", "I(W)"))
+    columns = (("perplexity", "perplexity"), ("uniq", "Uniq"), ("isotropy_sign_free", "I(W)"))
     drawn = False
     rows = (
         ("rare", "rare tokens", LOOKS[2] | {"linestyle": "-"}),

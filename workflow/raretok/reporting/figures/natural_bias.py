@@ -41,6 +41,8 @@ STRENGTHS = (
     {"color": YELLOW, "linestyle": (0, (8, 2)), "marker": "P"},
 )
 APART = 1.04
+# Of figure 4: metric, weight of its letters, and its name.
+SLOPES = ((translated.TOKEN_SLOPE, "bold", "by token"), (translated.BIN_SLOPE, "normal", "by bin"))
 
 
 def figure1(definition: Definition, item: str, results: Results) -> Drawn:
@@ -79,7 +81,9 @@ def figure4(definition: Definition, item: str, results: Results) -> Drawn:
     corpus = corpus_title(definition.corpus(methods[0].experiment))
     return figure, (
         f"{corpus}, test text, in nats. Points: tokens of the first seed in bins of equal width of their type's "
-        "frequency, the larger the more tokens; line: least squares through them; slope: mean over seeds. "
+        "frequency, the larger the more tokens. Line: least squares through all tokens, which the claims rest on. "
+        "Dotted: through the points, where a bin of three tokens counts as much as one of thousands. "
+        "Slopes: means over seeds. "
         "Dashed: where the model would give each token its unigram probability."
     )
 
@@ -87,7 +91,8 @@ def figure4(definition: Definition, item: str, results: Results) -> Drawn:
 def _calibration(axes, results: Results, method: Method, part: str) -> bool:
     """One panel of figure 4; whether anything was drawn."""
     names = [f"best.calibration.{name}" for name in ("places", part, "numbers")]
-    arrays = next((arrays for _, arrays in results.seeds_with_arrays(method) if set(names) <= arrays.keys()), None)
+    pairs = results.seeds_with_arrays(method)
+    seed, arrays = next((pair for pair in pairs if set(names) <= pair[1].keys()), (None, None))
     if arrays is None:
         axes.text(0.5, 0.5, f"not run:\n{method.label}", ha="center", transform=axes.transAxes, color="#555555")
         return False
@@ -100,11 +105,18 @@ def _calibration(axes, results: Results, method: Method, part: str) -> bool:
     ends = np.array([places.min(), places.max()])
     axes.plot(ends, ends, color="#888888", linestyle=(0, (4, 3)), linewidth=1)
     if len(places) > 1:
-        axes.plot(ends, np.polyval(np.polyfit(places, heights, 1), ends), color=look["color"], linewidth=1.6)
-    slopes = list(results.per_seed(method, translated.SLOPE, part).values())
-    if slopes:
-        said = f"slope {np.mean(slopes):+.2f}".replace("-", "\N{MINUS SIGN}")
-        axes.text(0.97, 0.06, said, transform=axes.transAxes, ha="right", fontweight="bold")
+        # The line through all tokens needs its slope alone: it passes through their mean.
+        centre = [np.average(values, weights=numbers) for values in (places, heights)]
+        slope = results.per_seed(method, translated.TOKEN_SLOPE, part).get(seed)
+        if slope is not None:
+            axes.plot(ends, centre[1] + slope * (ends - centre[0]), color=look["color"], linewidth=1.6)
+        by_bin = np.polyval(np.polyfit(places, heights, 1), ends)
+        axes.plot(ends, by_bin, color=look["color"], linewidth=1.2, linestyle=":")
+    for height, (metric, weight, name) in zip((0.13, 0.06), SLOPES, strict=True):
+        slopes = list(results.per_seed(method, metric, part).values())
+        if slopes:
+            said = f"slope {name} {np.mean(slopes):+.2f}".replace("-", "\N{MINUS SIGN}")
+            axes.text(0.97, height, said, transform=axes.transAxes, ha="right", fontweight=weight)
     return True
 
 

@@ -43,7 +43,11 @@ def rare_isotropy_drops(evidence: Evidence) -> Found:
         later = at(steps, isotropy[:, RARE], freeze + WINDOW * scale, after=True)
         return greater(DROP * at(steps, isotropy[:, RARE], freeze), later)
 
-    return _along_freezes(evidence, "snapshots.isotropy", judge), None, f"{WINDOW:,} steps, scaled with training"
+    return (
+        _along_freezes(evidence, "snapshots.isotropy_sign_free", judge),
+        None,
+        f"{WINDOW:,} steps, scaled with training",
+    )
 
 
 def frequent_isotropy_follows(evidence: Evidence) -> Found:
@@ -55,11 +59,7 @@ def frequent_isotropy_follows(evidence: Evidence) -> Found:
             return Truth(False, (starts[0] - starts[1]) / len(steps))
         return greater(at(steps, isotropy[:, FREQUENT], freeze), float(isotropy[-1, FREQUENT]))
 
-    note = (
-        "slack: I(W_freq) at the end of the freeze minus that at the end of training, or the share of snapshots by "
-        f"which it starts earlier; a drop starts below {STARTS} of the value at the end of the freeze (ours)"
-    )
-    return _along_freezes(evidence, "snapshots.isotropy", judge), None, note
+    return _along_freezes(evidence, "snapshots.isotropy_sign_free", judge), None, ""
 
 
 def similarity_rises(evidence: Evidence) -> Found:
@@ -138,7 +138,7 @@ def _variation(values: np.ndarray) -> float:
 def rare_joint(evidence: Evidence) -> Found:
     """f5.rare_joint: over alpha, rare Uniq and rare I(W) rise together up to some alpha*, then fall together."""
     evidence = evidence.of("figure5")
-    curves = [evidence.metric(method, name, "rare") for name in ("uniq", "isotropy") for method in ALPHAS]
+    curves = [evidence.metric(method, name, "rare") for name in ("uniq", "isotropy_sign_free") for method in ALPHAS]
     seeds = common_seeds(curves)
     means = np.array([[mean_of(curve, seeds) for curve in curves[k : k + len(ALPHAS)]] for k in (0, len(ALPHAS))])
     # Both curves in units of their own means. An alpha at an end of the grid has no rise, or no fall.
@@ -173,7 +173,7 @@ def nonrare_tradeoff(evidence: Evidence) -> Found:
 
 
 def _tradeoff(evidence: Evidence, group: str) -> dict[int, Truth]:
-    asked = (("uniq", "rare"), ("uniq", group), ("isotropy", group), ("perplexity", group))
+    asked = (("uniq", "rare"), ("uniq", group), ("isotropy_sign_free", group), ("perplexity", group))
     curves = [evidence.metric(method, *name) for name in asked for method in ALPHAS]
     none_beyond = []
 

@@ -142,10 +142,7 @@ def spread(evidence: Evidence) -> Found:
         widths = [float(np.sqrt(plane.astype(float).var(axis=0).sum())) for plane in planes]
         return all_of([greater(baseline, frozen), greater(widths[1] / widths[0], 1)])
 
-    note = (
-        "width: root mean square distance of the points from their centre (ours); slack: difference of S(w), or the "
-        "ratio of the widths minus 1"
-    )
+    note = "width: root mean square distance of the points from their centre"
     return evidence.per_seed(judge, *cosines, *planes), None, note
 
 

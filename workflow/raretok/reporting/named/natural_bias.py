@@ -25,6 +25,7 @@ from raretok.reporting.named.starts import (
     data_sets,
     each,
     margin,
+    mean,
     measured,
     most,
 )
@@ -47,11 +48,7 @@ def unigram_early(evidence: Evidence) -> Found:
         return here.per_seed(lambda *values: _matched(latest, *values), *series)
 
     parts, without = each(evidence, list(evidence.definition.settings), judge)
-    note = (
-        f"zero bias; {MATCHED_BY:,} of {UPDATES:,} updates, scaled; slack: updates to spare as a share of those, or "
-        f"nats; the least of all data sets{without}"
-    )
-    return conjunction(parts, without), None, note
+    return conjunction(parts, without), None, f"zero bias; {MATCHED_BY:,} of {UPDATES:,} steps, scaled{without}"
 
 
 def _matched(latest: float, steps, unigram, uniform, empirical) -> Truth:
@@ -88,25 +85,36 @@ def wmt(evidence: Evidence) -> Found:
 
 def full_slopes(evidence: Evidence) -> Found:
     """f4a.slopes: the whole model gives frequent tokens more probability, from both starts."""
-    slopes = [_slope(evidence, name, translated.WITH_BIAS) for name in (ZERO, UNIGRAM)]
+    slopes, by_bin = _slopes(evidence, (ZERO, UNIGRAM), translated.WITH_BIAS)
     truths = evidence.per_seed(lambda *values: all_of(greater(value, 0) for value in values), *slopes)
-    return truths, None, ""
+    return truths, None, by_bin
 
 
 def zero_slope(evidence: Evidence) -> Found:
     """f4b.zero_slope: without its bias, the model that started at zero still does."""
-    slopes = _slope(evidence, ZERO, translated.WITHOUT_BIAS)
-    return evidence.per_seed(lambda value: greater(value, 0), slopes), None, "slack: slope"
+    slopes, by_bin = _slopes(evidence, (ZERO,), translated.WITHOUT_BIAS)
+    return evidence.per_seed(lambda value: greater(value, 0), *slopes), None, by_bin
 
 
 def unigram_slope(evidence: Evidence) -> Found:
     """f4b.unigram_slope: without its bias, the one that started at the unigram distribution does the opposite."""
-    slopes = _slope(evidence, UNIGRAM, translated.WITHOUT_BIAS)
-    return evidence.per_seed(lambda value: greater(0, value), slopes), None, "slack: minus the slope"
+    slopes, by_bin = _slopes(evidence, (UNIGRAM,), translated.WITHOUT_BIAS)
+    return evidence.per_seed(lambda value: greater(0, value), *slopes), None, by_bin
 
 
-def _slope(evidence: Evidence, method: str, group: str) -> dict[int, float]:
-    return evidence.of("figure4").metric(method, translated.SLOPE, group)
+def _slopes(evidence: Evidence, methods: tuple[str, ...], group: str) -> tuple[list[dict[int, float]], str]:
+    """Slopes through all tokens by seed, of each method, and a note with both slopes.
+
+    Judged by token: of the line through the figure's bins, one of three tokens counts as much as one of thousands.
+    """
+    here, said = evidence.of("figure4"), []
+    by_token, by_bin = (
+        [here.metric(method, metric, group) for method in methods]
+        for metric in (translated.TOKEN_SLOPE, translated.BIN_SLOPE)
+    )
+    for method, tokens, bins in zip(methods, by_token, by_bin, strict=True):
+        said.append(f"{method} {mean(tokens):+.2f} by token, {mean(bins):+.2f} by bin")
+    return by_token, "; ".join(said)
 
 
 def early_curves(evidence: Evidence) -> Found:

@@ -38,38 +38,63 @@ def all_below_one(evidence: Evidence) -> Found:
 
     ratios = evidence.array(BASELINE, "gradients.average_of_ratio")
     truths = evidence.per_seed(judge, ratios, evidence.array(BASELINE, "counts"))
-    return truths, None, "slack: 1 minus the largest ratio"
+    return truths, None, ""
 
 
-def _gain(evidence: Evidence, ratio: str, bound: float, printed: str) -> Found:
-    left_out = []
+def _quotients(evidence: Evidence, ratio: str) -> dict[int, np.ndarray]:
+    """The proposed method's ratio over the baseline's of each low-resource character, by seed.
 
-    def judge(proposed, baseline, counts):
-        # A character that never occurred has ratio 0 for both, and one that was never marginalised infinity.
+    Not finite for a character that never occurred (ratio 0 for both) or was never marginalised (infinite).
+    """
+
+    def divide(proposed, baseline, counts):
         with np.errstate(divide="ignore", invalid="ignore"):
-            quotient = low_resource(proposed, counts) / low_resource(baseline, counts)
-        known = quotient[np.isfinite(quotient)]
-        if not len(known):
-            raise Missing("no low-resource character occurred in training")
-        left_out.append(len(quotient) - len(known))
-        return at_least(known.mean(), bound)
+            return low_resource(proposed, counts) / low_resource(baseline, counts)
 
-    truths = evidence.per_seed(
-        judge,
+    return evidence.per_seed(
+        divide,
         evidence.array(PROPOSED, f"gradients.{ratio}"),
         evidence.array(BASELINE, f"gradients.{ratio}"),
         evidence.array(BASELINE, "counts"),
     )
-    gain = evidence.printed["text:fig3", "Proposed vs Baseline", printed, "LR"].value
-    note = f"slack: mean quotient over LR characters minus {bound}, margin 2"
+
+
+def _gains(quotients: dict[int, np.ndarray]) -> dict[int, float]:
+    """Mean over the characters that have a quotient, by seed; raises Missing where none has."""
+    known = {seed: values[np.isfinite(values)] for seed, values in quotients.items()}
+    if not all(len(values) for values in known.values()):
+        raise Missing("no low-resource character occurred in training")
+    return {seed: float(values.mean()) for seed, values in known.items()}
+
+
+def _gain(evidence: Evidence, ratio: str, bound: float, printed: str) -> Found:
+    quotients = _quotients(evidence, ratio)
+    truths = {seed: at_least(gain, bound) for seed, gain in _gains(quotients).items()}
+    left_out = [int((~np.isfinite(values)).sum()) for values in quotients.values()]
+    gain = _printed_gain(evidence, printed)
+    note = "margin 2"
     if any(left_out):
         note += f"; characters without a quotient, left out, by seed: {', '.join(map(str, left_out))}"
-    return truths, 1 + gain / 100 - bound, note
+    return truths, gain - bound, note
+
+
+def _printed_gain(evidence: Evidence, printed: str) -> float:
+    return 1 + evidence.printed["text:fig3", "Proposed vs Baseline", printed, "LR"].value / 100
 
 
 def average_of_ratio_gain(evidence: Evidence) -> Found:
-    """f3.aor_gain: Average of Ratio of the proposed method over the baseline's, by the text's rule (S3)."""
-    return _gain(evidence, "average_of_ratio", 1, "Average of Ratio increase")
+    """f3.aor_gain: Average of Ratio of the proposed method over the baseline's, by the text's rule (S3).
+
+    The note has the quotient by both rules for steps without a marginal gradient, beside the printed one.
+    """
+    column = "Average of Ratio increase"
+    truths, slack, note = _gain(evidence, "average_of_ratio", 1, column)
+    text, notebook = (
+        np.mean(list(_gains(_quotients(evidence, ratio)).values()))
+        for ratio in ("average_of_ratio", "average_of_ratio_dropped")
+    )
+    shown = f"by the text's rule {text:.3f}, by the notebook's {notebook:.3f}"
+    return truths, slack, f"{shown}, printed {_printed_gain(evidence, column):.2f}; {note}"
 
 
 def ratio_of_average_gain(evidence: Evidence) -> Found:
@@ -120,7 +145,7 @@ def tail(evidence: Evidence) -> Found:
 def clusters(evidence: Evidence) -> Found:
     """f5.clusters: T, C and T+C stand out more than for the baseline; LR-LR less."""
     groups = ("T", "C", "T+C", "off", "LR-LR")
-    values = [evidence.metric(method, "cluster_cosine", group) for method in (SEPARATED, BASELINE) for group in groups]
+    values = [evidence.metric(method, "mask_cosine", group) for method in (SEPARATED, BASELINE) for group in groups]
 
     def judge(*cosines):
         separated, baseline = cosines[:5], cosines[5:]
@@ -130,17 +155,25 @@ def clusters(evidence: Evidence) -> Found:
         ]
         return all_of([*contrasts, greater(baseline[4], separated[4])])
 
-    return evidence.of_means(judge, *values), None, "slack in cosine"
+    return evidence.of_means(judge, *values), None, ""
 
 
 def translations(evidence: Evidence) -> Found:
-    """f6.pca: the two versions of a character are nearer in the plane of the first two components."""
-    truths = evidence.of_means(
-        greater,
-        evidence.metric(BASELINE, "pca_distance"),
-        evidence.metric(SEPARATED, "pca_distance"),
+    """f6.pca: the two versions of a character are nearer in the plane of the first two components.
+
+    Nearer than two characters across languages are: the distance alone falls with the scale of the embeddings.
+    """
+    relative, plain = (
+        [evidence.metric(method, name) for method in (BASELINE, SEPARATED)]
+        for name in ("pca_distance_relative", "pca_distance")
     )
-    return truths, None, "slack: baseline's mean distance minus that of Proposed+SE (margin=0.6)"
+    truths = evidence.of_means(greater, *relative)
+    relative, plain = ([np.mean(list(values.values())) for values in both] for both in (relative, plain))
+    note = (
+        "mean distance over that of all HR-LR pairs, baseline and Proposed+SE (margin=0.6): "
+        f"{relative[0]:.3f} and {relative[1]:.3f}; not divided {plain[0]:.3f} and {plain[1]:.3f}"
+    )
+    return truths, None, note
 
 
 def minima(evidence: Evidence) -> Found:
@@ -175,8 +208,7 @@ def minima(evidence: Evidence) -> Found:
     }
     ordered = list(printed.values())
     published = all_of(greater(ordered[k], ordered[k + 1]) for k in range(len(ordered) - 1) if (k + 1) % len(margins))
-    note = "slack: the least step down of T_best from margin 8, 4, 2, 1 to 0.5"
-    return evidence.per_seed(judge, *best, *curves, *grids), published, note
+    return evidence.per_seed(judge, *best, *curves, *grids), published, ""
 
 
 def lemma3(evidence: Evidence) -> Found:

@@ -1,0 +1,144 @@
+"""What only a GPU can show, in stages: is it right, is it fast, and what are whole runs worth on it.
+
+    python benchmarks/gpu.py --output gpu.jsonl                          all stages
+    python benchmarks/gpu.py --output gpu.jsonl --stages layer           some
+    python benchmarks/gpu.py --output gpu.jsonl --device cpu --tiny      whether the stages themselves work
+
+Each stage is a process of its own with its own time limit, so that one that hangs or dies leaves the others alone. A
+measurement is one line of JSON in the output file, with `stage` and what was measured; `ok` says whether a check held.
+A stage that finished is not repeated unless asked with --again; one that was cut off starts anew. docs/gpu.md says what
+to carry to a machine without network. Exit status 1 where a check failed or a stage did not finish.
+"""
+
+import argparse
+import importlib
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+# Stage: its seconds at most. A module of gpu_stages has the same name and a function `main(bench)`.
+STAGES = {
+    "machine": 60,
+    "methods": 150,
+    "trainings": 200,
+    "kernel": 100,
+    "waits": 60,
+    "resume": 150,
+    "layer": 560,
+    "stacks": 500,
+    "runs": 580,
+}
+
+
+@dataclass
+class Bench:
+    """How a stage measures. minutes: what the stage `runs` gives to runs; workers: how many at once."""
+
+    stage: str
+    device: str
+    tiny: bool
+    output: Path
+    minutes: float
+    workers: int
+    scale: str
+    order: Path | None
+
+    def emit(self, **measured) -> None:
+        """Write one measurement, and show it."""
+        emit(self.output, {"stage": self.stage, **measured})
+
+
+def emit(output: Path, measured: dict) -> None:
+    line = json.dumps(measured)
+    print(line, flush=True)
+    with output.open("a", encoding="utf-8") as file:
+        file.write(line + "\n")
+
+
+def lines(output: Path) -> list[dict]:
+    """What was measured so far; a line that a kill cut off counts not."""
+    found = []
+    for line in output.read_text(encoding="utf-8").splitlines() if output.exists() else []:
+        try:
+            found.append(json.loads(line))
+        except ValueError:
+            continue
+    return found
+
+
+def run_stage(arguments: argparse.Namespace, stage: str) -> None:
+    """One stage in a process of its own; says in the output how that ended."""
+    words = ["--output", arguments.output, "--device", arguments.device, "--minutes", arguments.minutes]
+    words += ["--workers", arguments.workers, "--scale", arguments.scale]
+    words += ["--order", arguments.order] if arguments.order else []
+    words += ["--tiny"] if arguments.tiny else []
+    command = [sys.executable, __file__, "--run", stage, *map(str, words)]
+    # For the stage and for all that it starts.
+    path = os.pathsep.join(filter(None, [str(ROOT / "workflow"), os.environ.get("PYTHONPATH")]))
+    environment = os.environ | {"PYTHONPATH": path}
+    started = time.monotonic()
+    limit = max(STAGES[stage], 60 * arguments.minutes + 60 if stage == "runs" else 0)
+    try:
+        status = subprocess.run(command, timeout=limit, check=False, env=environment).returncode
+        how = "finished" if status == 0 else f"ended with status {status}"
+    except subprocess.TimeoutExpired:
+        how = f"did not finish in {limit:.0f} s"
+    emit(arguments.output, {"stage": stage, "end": how, "seconds": round(time.monotonic() - started, 1)})
+
+
+def finished(found: list[dict]) -> set[str]:
+    """Stages that came to their end once."""
+    return {line["stage"] for line in found if line.get("end") == "finished"}
+
+
+def failures(found: list[dict]) -> list[str]:
+    """Of the last attempt of each stage: that it did not finish, and checks that did not hold."""
+    under_way, last = {}, {}
+    for line in found:
+        attempt = under_way.setdefault(line["stage"], [])
+        attempt.append(line)
+        if "end" in line:
+            last[line["stage"]] = under_way.pop(line["stage"])
+    return [
+        json.dumps(line)
+        for attempt in last.values()
+        for line in attempt
+        if line.get("ok") is False or line.get("end", "finished") != "finished"
+    ]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--output", type=Path, required=True, help="file of measurements, one line of JSON each")
+    parser.add_argument("--stages", nargs="+", choices=STAGES, default=list(STAGES), help="(default: all)")
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda", help="(default: %(default)s)")
+    parser.add_argument("--tiny", action="store_true", help="sizes at which a CPU tests the stages themselves")
+    parser.add_argument("--again", action="store_true", help="measure finished stages again")
+    parser.add_argument("--minutes", type=float, default=8, help="of the stage runs (default: %(default)s)")
+    parser.add_argument("--workers", type=int, default=12, help="of the stage runs (default: %(default)s)")
+    parser.add_argument("--scale", default="small", help="of the stage runs (default: %(default)s)")
+    parser.add_argument("--order", type=Path, help="of the stage runs: `raretok work --order`")
+    parser.add_argument("--run", choices=STAGES, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.run:
+        fields = {"device", "tiny", "output", "minutes", "workers", "scale", "order"}
+        bench = Bench(arguments.run, **{name: value for name, value in vars(arguments).items() if name in fields})
+        importlib.import_module(f"gpu_stages.{arguments.run}").main(bench)
+        return 0
+    arguments.output.parent.mkdir(parents=True, exist_ok=True)
+    for stage in arguments.stages:
+        if stage in finished(lines(arguments.output)) and not arguments.again:
+            continue
+        run_stage(arguments, stage)
+    failed = failures(lines(arguments.output))
+    print("\n".join(["", *(f"FAILED {line}" for line in failed)] if failed else ["", "every check held"]))
+    return int(bool(failed))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,84 @@
+"""A training that is stopped and continued, against one that nothing stops and that one repeated.
+
+With deterministic algorithms the three must be equal bit for bit. Without, two unbroken trainings may differ
+already; what is emitted then is by how much, for docs and README.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file
+
+from gpu_stages.tables import ROOT, table
+from raretok.accept import job_of
+from raretok.errors import EXIT_INTERRUPTED
+
+CASES = [
+    ("shakespeare", "threshold_m2", "float32"),
+    ("language_model", "agg", "bfloat16"),
+    ("translation_base", "agg_translation", "float32"),
+]
+CODE = "import sys, torch; {first}from raretok.__main__ import main; sys.exit(main(sys.argv[1:]))"
+DETERMINISTIC = "torch.use_deterministic_algorithms(True); "
+
+
+def main(bench) -> None:
+    smoke = table("smoke")
+    for experiment, method, precision in CASES[: 1 if bench.tiny else None]:
+        run = smoke.run(experiment, method, 1)
+        manifest = ROOT / smoke.manifest_of(job_of(run))
+        if not manifest.exists():
+            bench.emit(run=run.name, skipped=f"{manifest} is not here")
+            continue
+        training = run.settings["training"] | {"precision": precision}
+        facts = vars(run) | {"settings": run.settings | {"training": training}}
+        for first in ("", DETERMINISTIC):
+            with tempfile.TemporaryDirectory() as folder:
+                places = [Path(folder, name) for name in ("unbroken", "again", "stopped")]
+                started = time.monotonic()
+                for place in places:
+                    train(facts, manifest, place, bench.device, first, stops=place.name == "stopped")
+                seconds = time.monotonic() - started
+                found = [load_file(place / "output" / "last.safetensors") for place in places]
+            again, resumed = (largest(found[0], other) for other in found[1:])
+            bench.emit(
+                run=run.name,
+                precision=precision,
+                deterministic=bool(first),
+                unbroken_again=again,
+                resumed=resumed,
+                seconds=round(seconds, 1),
+                ok=resumed == 0 or (again > 0 and not first),
+            )
+
+
+def train(run: dict, manifest: Path, place: Path, device: str, first: str, stops: bool) -> None:
+    """`raretok train` in a process of its own, stopped once after its first checkpoint where it `stops`."""
+    place.mkdir()
+    (place / "run.json").write_text(json.dumps(run))
+    arguments = ["train", "--run", f"@{place / 'run.json'}", "--manifest", manifest, "--output", place / "output"]
+    arguments += ["--state", place / "state", "--device", device, "--runs-per-gpu", 4, "--checkpoint-steps", 50]
+    command = [sys.executable, "-c", CODE.format(first=first), *map(str, arguments)]
+    environment = os.environ | {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
+    with (place / "log.txt").open("a") as log:
+        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+        if stops:
+            while not (place / "state" / "checkpoint.safetensors").exists() and process.poll() is None:
+                time.sleep(0.002)
+            process.send_signal(signal.SIGTERM)
+            if process.wait() == EXIT_INTERRUPTED:
+                process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+        if process.wait():
+            raise SystemExit(f"training failed: {(place / 'log.txt').read_text()[-2000:]}")
+
+
+def largest(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> float:
+    """Largest difference of two models' weights."""
+    return max((a[name].double() - b[name].double()).abs().max().item() for name in a)

@@ -1,0 +1,70 @@
+"""Runs of one shape in one process against as many processes as share a GPU well: stop_jostling's character models.
+
+Model-steps per second of a stack (benchmarks/together.py), and of `raretok work` with several numbers of workers. The
+bar: 185 models of 8,000 steps in 15 minutes, 1,644 model-steps/s. Where `raretok work` comes within 1.5 of the stack,
+stacks go.
+"""
+
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from gpu_stages.layer import printed, row
+from gpu_stages.tables import ROOT, table
+from gpu_stages.working import work
+from raretok.accept import job_of
+from raretok.files import read_json
+from raretok.work.finished import saved_progress
+
+
+def main(bench) -> None:
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    from together import runs_of
+
+    scale, number = ("smoke", 8) if bench.tiny else ("small", 185)
+    sizes = (2,) if bench.tiny else (38, 185)
+    for line in printed("together.py", "--device", bench.device, "--scale", scale, "--together", *sizes):
+        bench.emit(what="stack", **row(line))
+    names = [run.name for run in runs_of(scale, number)]
+    data = table(scale, papers=["stop_jostling"])
+    manifest = ROOT / data.manifest_of(job_of(next(iter(data.runs.values()))))
+    if not manifest.exists():
+        bench.emit(skipped=f"{manifest} is not here")
+        return
+    for workers in (2,) if bench.tiny else (8, 12, 16):
+        with tempfile.TemporaryDirectory() as folder:
+            root = project(Path(folder), scale)
+            (root / "order.json").write_text(json.dumps(names))
+            started = time.monotonic()
+            order = ("--order", str(root / "order.json"), "--papers", "stop_jostling")
+            work(root, scale, workers, 0.3 if bench.tiny else 1.5, bench.device, *order)
+            wall = time.monotonic() - started
+            steps, speeds = progress(root / "results" / scale)
+        bench.emit(
+            what="raretok work",
+            workers=workers,
+            steps_per_s=round(workers * sum(speeds) / max(1, len(speeds)), 1),
+            steps_per_s_with_starts=round(steps / wall, 1),
+            runs=len(speeds),
+            ok=bool(speeds),
+        )
+
+
+def project(folder: Path, scale: str) -> Path:
+    """A project's folder with this one's config and data and no results."""
+    (folder / "results" / scale).mkdir(parents=True)
+    (folder / "config").symlink_to(ROOT / "config")
+    (folder / "results" / scale / "data").symlink_to(ROOT / "results" / scale / "data")
+    return folder
+
+
+def progress(results: Path) -> tuple[int, list[float]]:
+    """Steps of all runs, finished or not, and the steps per second of each."""
+    done = [read_json(path) for path in results.glob("runs/*/*/*/training.json")]
+    found = [(record["settings"]["training"]["steps"], record["seconds"]) for record in done]
+    for folder in results.glob("state/*/*/*/*/"):
+        if state := saved_progress(folder):
+            found.append((state["step"], state["seconds"]))
+    return sum(steps for steps, _ in found), [steps / seconds for steps, seconds in found if seconds]

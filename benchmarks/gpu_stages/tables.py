@@ -1,0 +1,26 @@
+"""Runs of the project's run table, for stages that try every method or train."""
+
+from pathlib import Path
+
+import yaml
+
+from raretok import wiring
+from raretok.configuration import canonical_json
+
+ROOT = Path(__file__).parents[2]
+
+
+def table(scale: str, **changes) -> wiring.Workflow:
+    """The run table of a scale, one seed."""
+    config = yaml.safe_load((ROOT / "config" / "config.yaml").read_text(encoding="utf-8"))
+    return wiring.load(config | {"scale": scale, "seeds": 1} | changes, ROOT)
+
+
+def distinct_methods(scale: str) -> dict[str, tuple[dict, dict | None]]:
+    """Every composition of parts that some run has: its first name to its config, and what scaled runs derive from."""
+    found = {}
+    for run in table(scale).runs.values():
+        method = {key: value for key, value in run.settings["method"].items() if key != "observe"}
+        name = f"{run.paper}/{run.method}"
+        found.setdefault(canonical_json(method), (name, method, run.settings["training"].get("rare")))
+    return {name: (method, rare) for name, method, rare in found.values()}

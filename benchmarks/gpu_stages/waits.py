@@ -1,0 +1,67 @@
+"""Waits for the device within an update: how many, and where the first is. The host should run ahead of a GPU."""
+
+import traceback
+import warnings
+from pathlib import Path
+
+import torch
+
+from gpu_stages.tables import table
+from raretok.accept import job_of
+from raretok.data.corpora import load_manifest
+from raretok.training.training import Training
+
+RUNS = [
+    ("shakespeare", "baseline"),
+    ("language_model", "mle"),
+    ("language_model", "agg"),
+    ("translation_base", "agg_translation"),
+    ("iwslt14_de-en", "unigram"),
+]
+
+
+def main(bench) -> None:
+    smoke = table("smoke")
+    for experiment, method in RUNS:
+        run = smoke.run(experiment, method, 1)
+        manifest = smoke.root / smoke.manifest_of(job_of(run))
+        if not manifest.exists():
+            bench.emit(run=run.name, skipped=f"{manifest} is not here")
+            continue
+        training = Training(vars(run), load_manifest(manifest), Path("none"), Path("none"))
+        training.build(bench.device, compile_model=False)
+        update(training)
+        places = waits(training, bench.device)
+        bench.emit(run=run.name, waits=len(places), where=sorted(set(places))[:8], ok=not places)
+
+
+def update(training) -> None:
+    """One update, as the loop does it between two rows of the history."""
+    training.backward()
+    training.trainer.step(training.learning_rate)
+    training.progress.step += 1
+
+
+def waits(training, device: str) -> list[str]:
+    """File and line in this project of every wait of one update."""
+    if device == "cpu":
+        update(training)
+        return []
+    places = []
+
+    def note(message, *_, **__) -> None:
+        if "synchronizing" in str(message):
+            own = [frame for frame in traceback.extract_stack() if "/raretok/" in frame.filename]
+            places.append(f"{Path(own[-1].filename).name}:{own[-1].lineno}" if own else "elsewhere")
+
+    shown, warnings.showwarning = warnings.showwarning, note
+    torch.cuda.set_sync_debug_mode("warn")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            warnings.showwarning = note
+            update(training)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+        warnings.showwarning = shown
+    return places

@@ -1,0 +1,25 @@
+"""A project whose run table has three runs of seconds."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+METHODS = ("baseline", "threshold_m2", "cosreg")
+
+
+@pytest.fixture
+def project(tmp_path):
+    """Config and package, with a scale `tiny`: three methods of stop_jostling, 1,200 steps each."""
+    for part in ("config", "workflow"):
+        shutil.copytree(ROOT / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__"))
+    smoke = yaml.safe_load((ROOT / "config/scales/smoke.yaml").read_text())["papers"]["stop_jostling"]
+    smoke["experiments"]["shakespeare"]["training"].update(steps=1200, validation={"every": 400, "batches": 2})
+    paper = yaml.safe_load((ROOT / "config/papers/stop_jostling.yaml").read_text())
+    smoke["methods"] = {name: None for name in paper["methods"] if name not in METHODS}
+    tiny = {"title": "tiny", "seeds": 1, "minutes": {"train": 1, "evaluate": 1, "data": 1}}
+    tiny["papers"] = {"stop_jostling": smoke}
+    (tmp_path / "config/scales/tiny.yaml").write_text(yaml.safe_dump(tiny))
+    return tmp_path

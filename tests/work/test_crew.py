@@ -1,0 +1,102 @@
+"""Several runs at once, with jobs that compute nothing."""
+
+import multiprocessing
+import os
+import signal
+import sys
+import time
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+
+from raretok.errors import EXIT_INTERRUPTED
+from raretok.work.command import table_of
+from raretok.work.crew import Crew
+
+FORK = multiprocessing.get_context("fork")
+
+
+class Jobs:
+    """Jobs that do what `acts` says for a method: a function, or nothing. started: (method, stage), in order."""
+
+    evaluates = True
+
+    def __init__(self, table, **acts):
+        self.table, self.acts, self.started = table, acts, []
+
+    def start(self, run, stage):
+        self.started.append((run.method, stage))
+        process = FORK.Process(target=self.acts.get(run.method, str))
+        process.start()
+        return process
+
+    def log(self, run, stage):
+        path = Path(self.table.root, f"{run.method}.txt")
+        path.write_text("started\nraretok train: error: it broke\n\n")
+        return path
+
+
+class Speed:
+    """Every run takes `seconds`, or what is said of its method."""
+
+    def __init__(self, seconds=0.0, **methods):
+        self.seconds, self.methods, self.noted = seconds, methods, []
+
+    def expected(self, run, share):
+        return share * self.methods.get(run.method, self.seconds)
+
+    def note(self, run, seconds, share):
+        self.noted.append(run.method)
+
+
+@pytest.fixture
+def table(project):
+    return table_of(Namespace(root=project, config=[], scale="tiny", seeds=1, papers=["stop_jostling"]), None)
+
+
+def names(runs):
+    return [run.method for run in runs]
+
+
+def test_a_run_that_breaks_is_named_and_the_others_go_on(table, capsys):
+    jobs = Jobs(table, baseline=lambda: sys.exit(1), cosreg=lambda: os.kill(os.getpid(), signal.SIGKILL))
+    crew, runs = Crew(jobs, Speed(), 1, None), list(table.runs.values())
+    crew.work(runs)
+    assert (names(crew.done), names(crew.failed)) == (["threshold_m2"], ["baseline", "cosreg"])
+    # One at a time in the order given, each evaluated when it is trained.
+    broken, trained = [("baseline", "train")], [("threshold_m2", "train"), ("threshold_m2", "evaluate")]
+    assert jobs.started == [*broken, *trained, ("cosreg", "train")]
+    said = capsys.readouterr().err
+    assert "failed: train shakespeare/baseline/seed1: raretok train: error: it broke" in said
+    assert "failed: train shakespeare/cosreg/seed1: was killed by SIGKILL" in said
+    assert crew.speed.noted == ["threshold_m2"]
+
+
+def test_what_does_not_fit_is_not_started_and_what_fits_is(table, capsys):
+    jobs = Jobs(table)
+    crew = Crew(jobs, Speed(1.0, baseline=100.0), 2, 30)
+    crew.work(list(table.runs.values()))
+    assert names(crew.done) == ["threshold_m2", "cosreg"]
+    assert "1 run(s) do not fit" in capsys.readouterr().err
+
+
+def test_at_the_end_of_the_time_runs_are_stopped(table, capsys):
+    def train():
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_INTERRUPTED))
+        time.sleep(60)
+
+    crew = Crew(Jobs(table, baseline=train, threshold_m2=train), Speed(), 2, 1.0)
+    started = time.monotonic()
+    crew.work(list(table.runs.values()))
+    assert time.monotonic() - started < 20
+    assert (crew.done, crew.failed, crew.signal) == ([], [], None)
+    assert capsys.readouterr().err.count("its state is saved") == 2
+
+
+def test_a_run_that_another_command_is_at_is_left_to_it(table):
+    first, second = (Crew(Jobs(table), Speed(), 1, None) for _ in range(2))
+    lock = first.lock(table.run("shakespeare", "baseline", 1))
+    second.work(list(table.runs.values()))
+    assert names(second.done) == ["threshold_m2", "cosreg"]
+    lock.release()

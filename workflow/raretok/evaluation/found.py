@@ -1,0 +1,20 @@
+"""What the evaluation of a run gives: metric rows, arrays for figures, and what later metrics need."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+@dataclass
+class Found:
+    """Metric rows, arrays for figures, arrays of `measurable.npz`, and translations (plain lines) by split, so far."""
+
+    rows: list[dict] = field(default_factory=list)
+    arrays: dict[str, np.ndarray] = field(default_factory=dict)
+    measurable: dict[str, np.ndarray] = field(default_factory=dict)
+    hypotheses: dict[str, list[str]] = field(default_factory=dict)
+
+    def add(self, more: tuple[list[dict], dict[str, np.ndarray]]) -> None:
+        """Add further rows and arrays."""
+        self.rows += more[0]
+        self.arrays |= more[1]

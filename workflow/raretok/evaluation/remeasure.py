@@ -1,0 +1,316 @@
+"""The command `remeasure`: metrics of recorded runs by the code of today, from what was kept of them without weights.
+
+Every metric that the kept matrices, tokens and translations give is computed again by the functions that evaluation
+calls (`character_run`, `language_run`, `translation_run`). A value that agrees with the recorded one within what
+keeping loses (`TOLERANCE`) stays as recorded, since that one was measured from the weights; so does everything that
+needs more than is kept. What changed is replaced, and its row names the sources that measured it.
+
+BLEU, chrF, F1 of words and word similarity need the prepared corpus, too: its references, words and tokeniser are
+other people's text, of which nothing is recorded.
+"""
+
+import argparse
+import math
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from raretok.data.corpora import load_manifest
+from raretok.data.pairs import load_pairs
+from raretok.data.tokenizers import codec_of
+from raretok.data.word_similarity import read_pairs
+from raretok.errors import UserError
+from raretok.evaluation import (
+    character_run,
+    language,
+    language_run,
+    language_settings,
+    translation,
+    translation_run,
+    translation_settings,
+)
+from raretok.evaluation.command import name_average, similarity_files
+from raretok.evaluation.decoding import Decoding
+from raretok.evaluation.found import Found
+from raretok.evaluation.measurable import load_arrays, unpack_matrix
+from raretok.files import atomic_path, read_json, write_json
+from raretok.sources import digest_of, sources_of
+
+# How far a metric of what was kept lies from that of the weights, relative; or absolute, a twentieth of it.
+TOLERANCE = {"exact": 1e-6, "float16": 1e-3, "coded": 2e-2, "tokens": 2e-3}
+# Metrics of the matrix that need other people's words.
+BEYOND = ("word_similarity", "align_similarity")
+# Takes eigenvectors with the sign that a routine happens to return, which rounding the matrix changes.
+OF_CHANCE = ("isotropy_linalg_eig",)
+
+
+@dataclass(frozen=True)
+class KeptCorpus:
+    """What a run's arrays say of its corpus, as `data.corpora.Corpus` names it."""
+
+    name: str
+    symbols: tuple[str, ...]
+    counts: np.ndarray
+    source_counts: np.ndarray | None
+    special: tuple[int, ...]
+
+    @property
+    def types(self) -> int:
+        """Vocabulary size V."""
+        return len(self.counts)
+
+
+@dataclass
+class Again:
+    """What was measured again of one run.
+
+    found: rows and arrays. tolerances: of each row of `found`, in its order. whole: splits all of whose rows are in
+    `found`, but for metrics that begin as `beyond` says. missing: why something could not be measured again.
+    """
+
+    found: Found = field(default_factory=Found)
+    tolerances: list[float] = field(default_factory=list)
+    whole: list[str] = field(default_factory=list)
+    beyond: tuple[str, ...] = BEYOND
+    missing: list[str] = field(default_factory=list)
+
+    def add(self, rows: list[dict], kind: str, arrays: Mapping[str, np.ndarray] | None = None) -> None:
+        """Add rows, as exact as what `kind` of `TOLERANCE` was kept, and arrays."""
+        self.found.add((rows, arrays or {}))
+        self.tolerances += [TOLERANCE[kind]] * len(rows)
+
+
+@dataclass(frozen=True)
+class Change:
+    """A row that is another now: recorded value (None: not recorded), and today's (None: no longer measured)."""
+
+    run: str
+    row: dict
+    before: float | str | None
+    after: float | str | None
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `remeasure`."""
+    parser.add_argument("--recorded", type=Path, required=True, help="recorded results, such as results/recorded/small")
+    parser.add_argument(
+        "--data", type=Path, help="prepared corpora, such as results/small/data, for translations (default: none)"
+    )
+    parser.add_argument(
+        "--word-similarity", nargs="*", default=[], metavar="NAME=PATH", help="word pairs, as of `evaluate`"
+    )
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Measure every recorded run again, write what changed, and print it."""
+    torch.set_num_threads(1)
+    files = similarity_files(arguments.word_similarity)
+    folders = sorted(path.parent for path in arguments.recorded.glob("runs/*/*/*/metrics.json"))
+    if not folders:
+        raise UserError(f"{arguments.recorded} holds no recorded run; `make record` keeps those of a scale")
+    changes, missing = [], defaultdict(list)
+    for folder in folders:
+        name = folder.relative_to(arguments.recorded / "runs").as_posix()
+        more, lacking = remeasure(folder, name, arguments.data, files)
+        changes += more
+        for reason in lacking:
+            missing[reason].append(name)
+    print(report(changes, missing, len(folders)))
+
+
+def remeasure(
+    folder: Path, name: str, data: Path | None = None, files: Mapping[str, Path] | None = None
+) -> tuple[list[Change], list[str]]:
+    """Measure the recorded run in `folder` again and write what changed; the changes, and what could not be measured.
+
+    data: folder of prepared corpora. files: word pairs by the name of their set.
+    """
+    record = read_json(folder / "metrics.json")
+    arrays = load_arrays(folder / "arrays.npz")
+    path = folder / "measurable.npz"
+    kept = load_arrays(path) if path.exists() else {}
+    again = _of_characters(record, arrays, kept)
+    if again is None and not kept:
+        return [], ["all metrics: nothing but figures' arrays was kept (no measurable.npz)"]
+    if again is None:
+        hypotheses = folder / "hypotheses.json"
+        texts = read_json(hypotheses) if hypotheses.exists() else {}
+        again = _of_vocabulary(record, arrays, kept, texts, data, files or {})
+    name_average(again.found.rows, record["training"])
+    changes = merge(record["metrics"], again, name)
+    newer = changed_arrays(arrays, again.found.arrays)
+    if newer:
+        # A language's arrays are compressed, as evaluation writes them.
+        save = np.savez if "symbols" in arrays else np.savez_compressed
+        with atomic_path(folder / "arrays.npz") as temporary:
+            save(temporary, **(arrays | newer))
+    if changes or newer:
+        digest = digest_of(sources_of("raretok.evaluation.remeasure"))
+        for change in changes:
+            change.row["sources"] = digest
+        record.setdefault("evaluation", {})["remeasured"] = {"sources": digest, "arrays": sorted(newer)}
+        write_json(folder / "metrics.json", record)
+    return changes, again.missing
+
+
+def merge(rows: list[dict], again: Again, run: str) -> list[Change]:
+    """Put what was measured again into the recorded `rows`; what changed."""
+    places = {_key(row): i for i, row in enumerate(rows)}
+    changes, fresh = [], set()
+    for row, tolerance in zip(again.found.rows, again.tolerances, strict=True):
+        place = places.get(_key(row))
+        fresh.add(_key(row))
+        if place is None:
+            rows.append(row)
+            changes.append(Change(run, row, None, row["value"]))
+        elif row["metric"] in OF_CHANCE and tolerance > TOLERANCE["exact"]:
+            continue
+        elif not _same(rows[place], row, tolerance):
+            changes.append(Change(run, row, rows[place]["value"], row["value"]))
+            rows[place] = row
+    for old in list(rows):
+        if old["split"] in again.whole and _key(old) not in fresh and not old["metric"].startswith(again.beyond):
+            rows.remove(old)
+            changes.append(Change(run, old, old["value"], None))
+    return changes
+
+
+def changed_arrays(arrays: Mapping[str, np.ndarray], again: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The arrays of `again` that the recorded `arrays` lack or that differ by more than keeping loses.
+
+    Those that `make record` leaves out, and ids of neighbours that are as near, are no difference.
+    """
+    found = {}
+    for name, values in again.items():
+        old = arrays.get(name)
+        if old is None or old.shape != values.shape:
+            found[name] = values
+        elif not np.issubdtype(values.dtype, np.integer):
+            scale = np.nanmax(np.abs(old), initial=0) or 1
+            if not np.allclose(values, old, rtol=0, atol=TOLERANCE["coded"] * scale, equal_nan=True):
+                found[name] = values
+    return found
+
+
+def report(changes: list[Change], missing: Mapping[str, list[str]], runs: int) -> str:
+    """What changed, one line per metric and kind of change, and what could not be measured again."""
+    kinds = defaultdict(list)
+    for change in changes:
+        kind = "new" if change.before is None else "no longer measured" if change.after is None else "changed"
+        kinds[change.row["metric"], kind].append(change)
+    lines = []
+    for (metric, kind), of_metric in sorted(kinds.items()):
+        where = f"{len(of_metric)} value(s) of {len({change.run for change in of_metric})} run(s)"
+        line = f"{metric}: {kind}, {where}"
+        if kind == "changed":
+            most = max(of_metric, key=_size)
+            row = most.row
+            at = " ".join(part for part in (most.run, row["group"], row["split"]) if part)
+            line += f"; the largest change is {most.before:.5g} -> {most.after:.5g} ({at})"
+        lines.append(line)
+    lines += [f"as recorded in {len(names)} run(s), {reason}: {', '.join(names)}" for reason, names in missing.items()]
+    measured = len({change.run for change in changes})
+    return "\n".join([*lines, f"{measured} of {runs} recorded runs changed"])
+
+
+def _of_characters(record: Mapping, arrays: Mapping, kept: Mapping) -> Again | None:
+    """Of a character model, whose output matrices are among its arrays; None of another model."""
+    if "symbols" not in arrays:
+        return None
+    settings, again = character_run.parse(record.get("evaluation", {}).get("settings", {})), Again()
+    rows, more = character_run.matrix_rows(arrays, kept, settings)
+    again.whole = [f"weights@{checkpoint}" for checkpoint in character_run.CHECKPOINTS]
+    again.add(rows, "exact", more)
+    model = record["training"]["settings"]["model"]
+    if kept:
+        again.add(character_run.kept_rows(arrays, kept, model["context"], settings), "tokens")
+    else:
+        again.missing.append("metrics of the text, whose tokens were not kept")
+        if not model.get("tied", True):
+            again.beyond = (*BEYOND, "input_")
+            again.missing.append("metrics of the input matrix, which was not kept")
+    return again
+
+
+def _of_vocabulary(
+    record: Mapping, arrays: Mapping, kept: Mapping, texts: Mapping, data: Path | None, files: Mapping[str, Path]
+) -> Again:
+    """Of a language or translation model."""
+    again, training = Again(whole=["weights@best"]), record["training"]
+    corpus = KeptCorpus(
+        training["settings"]["corpus"]["name"],
+        tuple(arrays["vocabulary"].tolist()),
+        arrays["counts"],
+        arrays.get("source_counts"),
+        tuple(kept["special"].tolist()),
+    )
+    prepared = _prepared(data, corpus.name, training["data"], again)
+    weights = unpack_matrix(kept, "best.output")
+    matrix, kind = torch.from_numpy(weights.astype(np.float32)), "float16"
+    if "best.output.codes" in kept:
+        kind = "coded"
+    options = record["evaluation"]["settings"]
+    if corpus.source_counts is None:
+        settings = language_settings.parse(options)
+        groups = language_run.group_sets(settings, corpus)
+        again.add(language_run.kept_rows(kept, groups, settings), "tokens")
+        rows, more = language_run.matrix_rows(matrix, weights, corpus, groups, settings, "best")
+        if prepared and files:
+            pairs = {name: read_pairs(path) for name, path in files.items() if name in settings.word_similarity}
+            rows += language.similarity_rows(weights, prepared, codec_of(prepared), pairs)
+    else:
+        settings = translation_settings.parse(options)
+        groups = language_run.group_sets(settings, corpus)
+        found, more = translation_run.kept_rows(kept, corpus.counts, groups, settings)
+        again.add(found, "tokens", more)
+        tying = training["settings"]["model"].get("tying")
+        rows, more = translation_run.matrix_rows(matrix, weights, corpus, groups, settings, tying, "best")
+        if prepared and texts:
+            again.add(_of_translations(texts, prepared, settings), "exact")
+    again.add(rows, kind, more)
+    return again
+
+
+def _of_translations(texts: Mapping[str, list[str]], corpus, settings) -> list[dict]:
+    """BLEU, chrF and F1 of the recorded translations; corpus: prepared, whose target side is the reference."""
+    rows, decoding = [], Decoding(settings.beam, settings.length_exponent)
+    for split, lines in texts.items():
+        references = load_pairs(corpus, split).texts("target")
+        rows += translation.plain_rows(lines, references, decoding, f"{split}@best")
+        if settings.f1_buckets:
+            frequencies = translation.target_frequencies(corpus)
+            rows += translation.f1_rows(lines, references, frequencies, settings.f1_buckets, f"{split}@best")
+    return rows
+
+
+def _prepared(data: Path | None, name: str, sha256: str, again: Again):
+    """The prepared corpus of a run, or None where it is not there or is another."""
+    path = data / name / "manifest.json" if data else None
+    corpus = load_manifest(path) if path and path.exists() else None
+    if corpus is None or corpus.sha256 != sha256:
+        again.missing.append("translations and words, whose prepared corpus is not there")
+        return None
+    return corpus
+
+
+def _key(row: Mapping) -> tuple[str, str, str]:
+    return row["metric"], row["group"], row["split"]
+
+
+def _same(recorded: Mapping, row: Mapping, tolerance: float) -> bool:
+    """Whether both say the same: n, signature but for the version, and the value within the tolerance."""
+    before, after = float(recorded["value"]), float(row["value"])
+    close = math.isclose(before, after, rel_tol=tolerance, abs_tol=tolerance / 20) or before == after
+    close |= math.isnan(before) and math.isnan(after)
+    unversioned = [one["signature"].rpartition("|raretok:")[0] for one in (recorded, row)]
+    return close and recorded["n"] == row["n"] and unversioned[0] == unversioned[1]
+
+
+def _size(change: Change) -> float:
+    """How large a change is, for the largest one; what is no number is largest."""
+    size = abs(float(change.after) - float(change.before))
+    return size if math.isfinite(size) else math.inf

@@ -1,0 +1,39 @@
+"""One pending timer for Snakemake's scheduler: the one place where this project touches a private part of Snakemake.
+
+In Snakemake 9.27.1 every pass of the scheduling loop starts a timer that starts another pass a second later
+(`JobScheduler._schedule_reevalutation`, for --max-jobs-per-timespan, by default 100 a second). Passes that jobs
+start by ending come on top, so that chains add up: after n jobs there are about n passes and n threads a second, and
+each looks at every file of every ready job. docs/snakemake_timers.md is the report to Snakemake, with a patch;
+tests/workflow/test_timers.py says when a Snakemake no longer needs this module.
+"""
+
+import threading
+
+
+def keep_one_timer(scheduler) -> None:
+    """Let `scheduler` (snakemake.scheduling.job_scheduler.JobScheduler) have one pending timer at most.
+
+    There is one only while the rate limit holds jobs back, so that the limit stays in force. Whatever else a job waits
+    for ends with another job, and that starts a pass by itself. Does nothing to a Snakemake without these parts.
+    """
+    limiter = getattr(scheduler, "job_rate_limiter", None)
+    if limiter is None or not hasattr(scheduler, "_schedule_reevalutation"):
+        return
+    lock, pending = threading.Lock(), []
+
+    def expire() -> None:
+        with lock:
+            pending.clear()
+        scheduler._open_jobs.release()
+
+    def schedule(delay: float) -> None:
+        is_for_the_limit = delay == limiter.timespan
+        with lock:
+            if pending or (is_for_the_limit and limiter.get_free_jobs() > 0):
+                return
+            timer = threading.Timer(delay, expire)
+            timer.daemon = True
+            pending.append(timer)
+        timer.start()
+
+    scheduler._schedule_reevalutation = schedule

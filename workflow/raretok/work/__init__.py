@@ -1,0 +1,1 @@
+"""Runs without Snakemake: as many of the run table as fit into the time, several at once, most deciding first."""

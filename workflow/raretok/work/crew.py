@@ -1,0 +1,153 @@
+"""Several runs at once, until runs or time are out: which is next, what becomes of it, how all of them are stopped."""
+
+import signal
+import time
+from collections import deque
+from dataclasses import dataclass
+from multiprocessing import connection
+from multiprocessing.process import BaseProcess
+
+from filelock import FileLock, Timeout
+
+from raretok.errors import EXIT_INTERRUPTED
+from raretok.runs import Run
+from raretok.training.clock import log
+from raretok.training.signals import StopFlag
+from raretok.work.finished import done_already, is_evaluated, trained_share
+from raretok.work.jobs import EVALUATE, TRAIN, Jobs
+from raretok.work.speed import Speed
+
+# Between two looks at clock and signals.
+PATIENCE = 0.5
+# How long trainings may take to save their state before they are killed.
+SAVE_SECONDS = 300
+
+
+@dataclass
+class Work:
+    """A run under way: its job, since when, and which share of its training was to do then."""
+
+    run: Run
+    stage: str
+    process: BaseProcess
+    lock: FileLock
+    started: float
+    share: float
+
+
+class Crew:
+    """Trains and evaluates runs, `workers` at a time, for `seconds` at most (None: no limit).
+
+    done, failed: runs, as they end. signal: the name of the signal that stopped the work, if any.
+    """
+
+    def __init__(self, jobs: Jobs, speed: Speed, workers: int, seconds: float | None):
+        self.jobs, self.speed, self.table, self.workers = jobs, speed, jobs.table, workers
+        self.deadline = None if seconds is None else time.monotonic() + seconds
+        self.done: list[Run] = []
+        self.failed: list[Run] = []
+        self.active: list[Work] = []
+        self.signal: str | None = None
+
+    def work(self, runs: list[Run]) -> None:
+        """Do `runs`, the first ones first; of those that no longer fit into the time, none."""
+        flag, waiting = StopFlag(), deque(runs)
+        number = len(runs)
+        while not flag.signal and self.time_left() > 0:
+            while len(self.active) < self.workers and self.start_next(waiting):
+                pass
+            if not self.active:
+                break
+            self.look(number)
+        self.signal = flag.signal
+        self.stop(number)
+        if waiting and not self.signal:
+            log(f"{len(waiting)} run(s) do not fit into the time that is left, or are at work elsewhere")
+
+    def time_left(self) -> float:
+        """Seconds."""
+        return float("inf") if self.deadline is None else self.deadline - time.monotonic()
+
+    def start_next(self, waiting: deque[Run]) -> bool:
+        """Start the first of `waiting` that fits and that nobody else is at; whether there was one."""
+        for run in list(waiting):
+            share = 1 - trained_share(self.table, run)
+            if self.speed.expected(run, share) > self.time_left():
+                continue
+            lock = self.lock(run)
+            if lock is None:
+                continue
+            waiting.remove(run)
+            # Another command may have done it since, and without its packages nothing is evaluated.
+            if done_already(self.table, run, recorded=False) or (not share and not self.jobs.evaluates):
+                lock.release()
+                continue
+            self.start(run, TRAIN if share else EVALUATE, lock, time.monotonic(), share)
+            return True
+        return False
+
+    def lock(self, run: Run) -> FileLock | None:
+        """A run's lock, held, so that several commands can work on one table; None where another one holds it."""
+        path = self.table.root / self.table.results / "state" / "work" / f"{run.name}.lock"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            return FileLock(path, timeout=0).acquire().lock
+        except Timeout:
+            return None
+
+    def start(self, run: Run, stage: str, lock: FileLock, started: float, share: float) -> None:
+        """Start a job of a run."""
+        verb = {TRAIN: "training", EVALUATE: "evaluating"}[stage]
+        resumed = f", {1 - share:.0%} of it done before" if stage == TRAIN and share < 1 else ""
+        log(f"{verb} {run.name}{resumed}")
+        self.active.append(Work(run, stage, self.jobs.start(run, stage), lock, started, share))
+
+    def look(self, number: int) -> None:
+        """Wait a little for jobs to end; note what became of those that did, and evaluate what is trained."""
+        connection.wait([work.process.sentinel for work in self.active], timeout=PATIENCE)
+        for work in [work for work in self.active if work.process.exitcode is not None]:
+            self.active.remove(work)
+            self.end(work, number)
+
+    def end(self, work: Work, number: int, stopping: bool = False) -> None:
+        """Note what became of a run whose job has ended; `number` of all runs. stopping: start nothing more."""
+        status, run, seconds = work.process.exitcode, work.run, time.monotonic() - work.started
+        to_evaluate = status == 0 and work.stage == TRAIN and self.jobs.evaluates and not is_evaluated(self.table, run)
+        if to_evaluate and not stopping:
+            self.start(run, EVALUATE, work.lock, work.started, work.share)
+            return
+        work.lock.release()
+        if to_evaluate:
+            log(f"stopped {run.name}; it is trained")
+        elif status == 0:
+            self.speed.note(run, seconds, work.share)
+            self.done.append(run)
+            log(f"done with {run.name} in {seconds:.0f} s; {len(self.done)} of {number}")
+        elif status == EXIT_INTERRUPTED:
+            log(f"stopped {run.name}; its state is saved")
+        elif stopping:
+            log(f"stopped {run.name} ({work.stage}) before it could save anything")
+        else:
+            self.failed.append(run)
+            path = self.jobs.log(run, work.stage)
+            how = f"was killed by {signal.Signals(-status).name}" if status < 0 else last_line(path)
+            log(f"failed: {work.stage} {run.name}: {how} ({path})")
+
+    def stop(self, number: int) -> None:
+        """Ask the jobs at work to stop, and wait until their states are saved. An evaluation begins anew next time."""
+        for work in self.active:
+            work.process.terminate()
+        end = time.monotonic() + SAVE_SECONDS
+        for work in self.active:
+            work.process.join(max(0, end - time.monotonic()))
+            if work.process.exitcode is None:
+                work.process.kill()
+                work.process.join()
+            self.end(work, number, stopping=True)
+        self.active.clear()
+
+
+def last_line(path) -> str:
+    """The last line of a log."""
+    lines = path.read_text(encoding="utf-8", errors="replace").split("\n") if path.exists() else []
+    return next((line for line in reversed(lines) if line.strip()), "no reason given")

@@ -1,0 +1,97 @@
+"""Processes that train or evaluate one run each, by the commands and with the logs of the rules."""
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+from raretok.accept import job_of
+from raretok.runs import Run
+from raretok.wiring import Workflow
+from raretok.work import data
+
+TRAIN, EVALUATE = "train", "evaluate"
+# A fork of a server that has imported torch starts in no time. The server itself never computes anything nor asks for
+# a GPU, so that no thread and no CUDA context is lost in a fork.
+FORKS = multiprocessing.get_context("forkserver")
+PRELOADED = ["raretok.__main__", "raretok.training.command", "raretok.training.loop", "raretok.evaluation.command"]
+
+
+class Jobs:
+    """Starts the jobs of a run table's runs.
+
+    workers: how many there are at a time at most; where runs are on GPUs they share them. evaluates: whether the
+    packages are there that evaluation needs.
+    """
+
+    def __init__(self, table: Workflow, workers: int, evaluates: bool = True):
+        self.table, self.workers, self.evaluates = table, workers, evaluates
+        # Jobs share the cores, in torch's kernels and in its compiler. What is a CPU run's own is in its settings.
+        for variable in ("OMP_NUM_THREADS", "TORCHINDUCTOR_COMPILE_THREADS"):
+            os.environ.setdefault(variable, "1")
+        FORKS.set_forkserver_preload(PRELOADED)
+
+    def start(self, run: Run, stage: str) -> BaseProcess:
+        """A process that trains a run (and makes its data, if need be), or evaluates it."""
+        arguments = self.training(run) if stage == TRAIN else self.evaluation(run)
+        process = FORKS.Process(target=_do, args=(self.table, run, stage, arguments, self.log(run, stage)))
+        process.start()
+        return process
+
+    def log(self, run: Run, stage: str) -> Path:
+        """The log of a job."""
+        return Path(self.table.logs, stage, f"{run.name}.txt")
+
+    def training(self, run: Run) -> list[str]:
+        """Arguments of `raretok` that train a run, as in rule train."""
+        table, job = self.table, job_of(run)
+        return [
+            *("train", "--run", run.json(), "--manifest", table.manifest_of(job)),
+            *("--counts", *table.outside_counts_of(job)),
+            *("--output", table.folder(run), "--state", table.state_of(job)),
+            *("--checkpoint-seconds", str(table.config["checkpoint_seconds"])),
+            *self.device(),
+        ]
+
+    def evaluation(self, run: Run) -> list[str]:
+        """Arguments of `raretok` that evaluate a run, as in rule evaluate."""
+        table, job, folder = self.table, job_of(run), self.table.folder(run)
+        return [
+            *("evaluate", "--run-folder", folder, "--manifest", table.manifest_of(job)),
+            *("--settings", table.evaluation_of(job), "--word-similarity", *table.similarity_of(job)),
+            *("--links", *table.links_of(job), "--threads", "1"),
+            *("--metrics", f"{folder}/metrics.json", "--arrays", f"{folder}/arrays.npz"),
+            *("--hypotheses", f"{folder}/hypotheses.json"),
+            *self.device(),
+        ]
+
+    def device(self) -> list[str]:
+        """Where jobs compute. A GPU has a place for every worker."""
+        return ["--device", self.table.config["device"], "--runs-per-gpu", str(self.workers)]
+
+
+def _do(table: Workflow, run: Run, stage: str, arguments: list[str], log: Path) -> None:
+    """What a job's process does."""
+    from raretok.__main__ import main
+
+    # The terminal's Ctrl-C reaches all processes; the one that started them says what is to be done.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_stop_with_parent, daemon=True).start()
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("a" if stage == TRAIN else "w") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    if stage == TRAIN:
+        data.provide_for_training(table, run)
+    else:
+        data.provide_for_evaluation(table, run)
+    sys.exit(main(arguments))
+
+
+def _stop_with_parent() -> None:
+    """Where the process that started this one is killed, stop as if it had asked: a training saves its state."""
+    multiprocessing.parent_process().join()
+    os.kill(os.getpid(), signal.SIGTERM)
