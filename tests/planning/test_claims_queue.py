@@ -10,6 +10,7 @@ from raretok.__main__ import main
 from raretok.planning.claims import BEGUN, lines_of, queue
 from raretok.reporting.claim_runs import Price
 from raretok.reporting.deciding import Decision
+from raretok.work.order import read_order
 
 ROOT = Path(__file__).parents[2]
 
@@ -50,11 +51,16 @@ def test_claims_that_one_run_decides_together():
     assert queue(alone | together, prices)[0].decides == tuple("abcdefghijkl")
 
 
-def test_the_recorded_claims_have_a_queue(capsys):
+def test_the_recorded_claims_have_a_queue(capsys, tmp_path):
     arguments = ["plan", "--claims", "--scale", "small", "--root", str(ROOT)]
     arguments += ["--results", str(ROOT / "results" / "recorded" / "small")]
     assert main([*arguments, "--json"]) == 0
-    entries = json.loads(capsys.readouterr().out)
+    printed = capsys.readouterr().out
+    entries = json.loads(printed)
+    # `raretok work --order` takes it as it is
+    (tmp_path / "order.json").write_text(printed)
+    names = [f"{entry['experiment']}/{entry['method']}/seed{entry['seed']}" for entry in entries]
+    assert read_order(tmp_path / "order.json") == names
     claims = [name for entry in {entry["step"]: entry for entry in entries}.values() for name in entry["decides"]]
     assert len(claims) == len(set(claims))
     targets = [entry["target"] for entry in entries]

@@ -12,7 +12,7 @@ from raretok.planning import verify
 ROOT = Path(__file__).parents[2]
 RECORDED = Path("results/recorded/small/runs")
 # A claim about two methods that were recorded with several seeds, and one of which there is one seed.
-SEVERAL, SINGLE = "stop_jostling.t1.se_acc", "stop_jostling.f5.clusters"
+SEVERAL, SINGLE = "stop_jostling.t1.se_acc", "stop_jostling.f4.tail"
 
 
 @pytest.fixture

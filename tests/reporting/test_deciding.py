@@ -40,6 +40,12 @@ def test_no_number_of_seeds():
     assert more_seeds(Estimate(100.0, 1.0, 4.0, 5), Bound(1, 0.0), 0.05) == 1
 
 
+def test_seeds_that_agree_are_judged_by_their_signs():
+    """p = 2^(1-n) is below 0.01 from 8 seeds on."""
+    assert more_seeds(Estimate(3.0, None, 0.0, 2), Bound(1, 0.0), 0.01) == 6
+    assert 2.0**-7 < 0.01 < 2.0**-6
+
+
 def test_a_conjunction_waits_for_its_weakest_part_or_falls_with_one():
     strong, weak, failing = part(5.0), part(1.0), part(-2.0)
     alone = seeds_to_decide((weak,), 0.01)

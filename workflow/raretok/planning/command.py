@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--measured", type=Path, metavar="FOLDER", help="rows for config/throughput.yaml from finished runs"
     )
     parser.add_argument("--claims", action="store_true", help="runs in the order of the claims that they decide")
-    parser.add_argument("--json", action="store_true", help="with --claims: the queue as JSON, for a program")
+    parser.add_argument("--json", action="store_true", help="with --claims: as `raretok work --order` takes it")
     parser.add_argument("--results", type=Path, metavar="FOLDER", help="with --claims: results to plan from")
 
 

@@ -89,7 +89,7 @@ def _decision(finding: Finding, trainings: tuple[Trained, ...], level: float, se
         return NOTHING
     more = seeds_to_decide(finding.parts, level)
     if more is None:
-        if all(part.estimate.sd is not None for part in finding.parts):
+        if all(part.estimate.sd is not None or part.estimate.seeds > 1 for part in finding.parts):
             return Decision(f"more than {MOST_SEEDS} seeds: the effect is small beside their spread")
         runs = cheapest(trainings, 1, seeds, prices)
         return _priced("one more seed shows how far seeds differ", 1, runs, prices)
@@ -126,11 +126,14 @@ def _seeds_of(part: Part, level: float, power: float) -> int | None:
 def more_seeds(estimate: Estimate, bound: Bound, level: float, power: float = POWER) -> int | None:
     """Seeds beyond those there are, at least one, until a two-sided t test at `level` has `power`.
 
-    As if the observed mean and spread were true: of few seeds, a rough guess. None beyond MOST_SEEDS.
+    As if the observed mean and spread were true: of few seeds, a rough guess. Several seeds that agree to the last
+    digit are judged by their signs alone (verdicts.py). None beyond MOST_SEEDS.
     """
     effect = abs(estimate.mean - bound.value)
-    if estimate.sd is None or not 0 < effect < math.inf:
+    if not 0 < effect < math.inf or (estimate.sd is None and estimate.seeds < 2):
         return None
+    if estimate.sd is None:
+        return max(1, math.floor(math.log2(1 / level)) + 2 - estimate.seeds)
     known = estimate.prior.df if estimate.prior else 0.0
     for seeds in range(max(2, estimate.seeds + 1), MOST_SEEDS + 1):
         if power_of(effect / estimate.sd, seeds, known + seeds - 1, level) >= power:
