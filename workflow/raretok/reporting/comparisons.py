@@ -107,10 +107,11 @@ def seen(claim, truths: dict[int, Truth]) -> list[tuple[str, dict[int, float]]]:
     null, sign = float(claim.null), -1 if claim.direction == "<" else 1
     found = []
     for place in range(number):
-        if number == 1:
-            label = ""
-        else:
-            label = names[place] if len(names) == number else f"{place + 1} of {number}"
+        label = ""
+        if number > 1:
+            label = f"{place + 1} of {number}" if number % len(names) else names[place % len(names)]
+            # Of several data sets each has all parts.
+            label += f" ({place // len(names) + 1} of {number // len(names)})" if number > len(names) else ""
         values = {seed: null + sign * of_seed[place].slack for seed, of_seed in parts.items()}
         found.append((label, {seed: in_logs(value) for seed, value in values.items()} if is_ratio(claim) else values))
     return found

@@ -46,7 +46,7 @@ def rare_isotropy_drops(evidence: Evidence) -> Found:
     return (
         _along_freezes(evidence, "snapshots.isotropy_sign_free", judge),
         None,
-        f"{WINDOW:,} steps, scaled with training",
+        f"{WINDOW:,} steps, scaled",
     )
 
 
