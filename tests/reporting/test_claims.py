@@ -280,6 +280,9 @@ def test_synthetic_text_is_not_judged(scale):
     assert float(seen["ours"]) < 1
     assert "not judged on synthetic text" in seen["note"]
     assert not page_claims.verdicts(rows)["reproduced"]
+    assert page_claims.apart(rows).endswith(
+        f"experiments: {sum(row['verdict'] == 'not judged' for row in rows)} not judged."
+    )
 
 
 def test_kinds_are_counted_apart(scale):

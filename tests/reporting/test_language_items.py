@@ -16,6 +16,8 @@ from raretok.__main__ import main
 from raretok.reporting.claims import judge_paper
 from raretok.reporting.definition import parse_definition
 from raretok.reporting.hyperparameter_table import number_of, same, value_of
+from raretok.reporting.named.agg import ALPHAS, rare_joint
+from raretok.reporting.named.evidence import Evidence
 from raretok.reporting.named.shared import rare_first, rises, separations
 from raretok.reporting.predicates import Truth
 from raretok.reporting.record import kept_arrays, record
@@ -363,6 +365,25 @@ def test_rare_first_needs_the_rare_group_to_be_first():
     frequent = np.zeros((100, 2))
     frequent[:20, 0] = 5
     assert not rare_first(np.stack([frequent, apart]), np.array([20, 80])).holds
+
+
+def test_rare_uniq_and_isotropy_must_rise_and_fall():
+    """Two curves that rise together have a rank correlation of 1, and are not what the paper says."""
+
+    class Curves(Evidence):
+        def of(self, item):
+            return self
+
+        def metric(self, method, metric, group="", split=None):
+            return {1: curves[metric][list(ALPHAS).index(method)]}
+
+    hill, slope = [1.0, 2.0, 4.0, 3.0, 1.5], [1.0, 2.0, 3.0, 4.0, 5.0]
+    for uniq, isotropy, holds in ((hill, hill, True), (slope, slope, False), (hill, slope, False)):
+        curves = {"uniq": uniq, "isotropy_sign_free": isotropy}
+        truths, _, note = rare_joint(Curves(None, None, {}))
+        assert truths[1].holds == holds
+        assert len(truths[1].parts) == 4
+    assert "alpha* is 0.03" in note
 
 
 def test_what_rises_together():

@@ -77,9 +77,9 @@ def leans(claims: list[dict]) -> str:
 
 
 def apart(claims: list[dict]) -> str:
-    """Mathematics and printed arithmetic, counted in words; empty for none."""
+    """Mathematics, printed arithmetic, and experiments that are not judged, counted in words; empty for none."""
     parts = []
-    for kind, name in APART.items():
+    for kind, name in (APART | {"experiment": "experiments"}).items():
         counts = Counter(claim["verdict"] for claim in claims if claim["kind"] == kind)
         said = ", ".join(f"{counts[word]} {word}" for word in OTHER_VERDICTS if counts[word])
         parts += [f"{name}: {said}"] if said else []
