@@ -56,7 +56,7 @@ def test_words_are_never_read_as_markup():
     grid = {"heading": CODE, "columns": [CODE], "groups": True, "prose": [False]}
     grid["rows"] = [{"head": [CODE, CODE], "cells": [cell]}, {"head": [CODE, ""], "cells": [None]}]
     table = {"heading": CODE, "missing": CODE, "command": CODE, "said": CODE, "notes": [CODE], "grids": [grid]}
-    claim = dict.fromkeys(("id", "predicate", "verdict", "note", "seeds", "sentence", "printed", "ours"), CODE)
+    claim = dict.fromkeys(("id", "verdict", "note", "seeds", "sentence", "printed", "ours"), CODE)
     paper = {
         **dict.fromkeys(("title", "scale", "runs", "missing"), CODE),
         "counts": [CODE],

@@ -96,12 +96,12 @@ def _paper(definition: Definition, claims: list[dict], sources: Sources) -> dict
 
 def _claim(claim: dict) -> dict:
     words = in_words(claim)
-    said = [words["our_value"], f"({words['interval']})" if words["interval"] else ""]
-    said += [f"p {short(claim['p_holm'])}" if claim["p_holm"] else "", words["size_said"], words["lean_said"]]
+    ours = words["our_value"] + (f" ({words['interval']})" if words["interval"] else "")
+    said = [ours, f"p {short(claim['p_holm'])}" if claim["p_holm"] else "", words["size_said"], words["lean_said"]]
     return {
-        **{key: claim[key] for key in ("id", "sentence", "predicate", "verdict", "note", "seeds")},
+        **{key: claim[key] for key in ("id", "sentence", "verdict", "note", "seeds")},
         "printed": words["printed_value"],
-        "ours": " ".join(filter(None, said)),
+        "ours": ", ".join(filter(None, said)),
     }
 
 
