@@ -30,7 +30,7 @@ BATCH = 500
 
 @dataclass(frozen=True)
 class Family:
-    """The claims of one paper that seeds can decide: `pools` x `tested`; `rows` methods in each pool."""
+    """The tests of one paper that seeds can decide: `pools` x `tested`; `rows` methods in each pool."""
 
     pools: int
     rows: int
@@ -41,9 +41,9 @@ class Family:
         return self.pools * self.tested
 
 
-# Sizes at scale small: claims as counted by reporting/claims.py, rows as trained in the papers' experiments.
+# Sizes at scale small: tests as counted by `family` of reporting/claims.py, rows as trained in the papers' experiments.
 FAMILIES = {
-    "stop_jostling": Family(10, 14, 4),  # 40 claims, 14 rows in table 1
+    "stop_jostling": Family(10, 14, 5),  # 40 claims and 10 stated sizes, 14 rows in table 1
     "agg": Family(13, 13, 4),  # 52 claims, 13 language models
     "agps": Family(5, 5, 4),  # 19 claims, 5 language models
     "natural_bias": Family(16, 3, 1),  # 16 claims, 3 starts a data set
@@ -56,7 +56,7 @@ def equal(generator, shape):
 
 
 def drawn(generator, shape):
-    """Standard deviations drawn from a log-normal: two rows differ by a factor of 1.7 at the median."""
+    """Standard deviations drawn from a log-normal: two rows differ by a factor of 1.6 at the median."""
     return np.exp(0.5 * generator.standard_normal(shape))
 
 

@@ -1,11 +1,20 @@
 """What would decide a claim: seeds by power, the cheapest runs for them, words and costs."""
 
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
 import pytest
+from fake_results import definition_of
 
 from raretok.reporting.claim_runs import Price
 from raretok.reporting.comparisons import Bound, Part
 from raretok.reporting.deciding import cheapest, in_words, more_seeds, power_of, seeds_to_decide
-from raretok.reporting.moderated import Estimate, Prior
+from raretok.reporting.definition import parse_definition
+from raretok.reporting.moderated import Estimate, Prior, estimate
+from raretok.reporting.results import COLUMNS, Results
+from raretok.reporting.table_claims import compared
 
 
 def part(mean, sd=1.0, seeds=3, sign=1, value=0.0, prior=None):
@@ -75,3 +84,39 @@ def test_costs_in_words():
     assert in_words(25.4) == "25 core-minutes"
     assert in_words(200, "GPU") == "3.3 GPU-hours"
     assert in_words(6000) == "100 core-hours"
+
+
+def results_of(seeds):
+    """Results with accuracies of two groups, by method of stop_jostling and seeds."""
+    generator = np.random.default_rng(0)
+    values = {
+        ("shakespeare", method, "accuracy", group, "valid@best"): {
+            seed: 0.4 + 0.01 * generator.normal() for seed in own
+        }
+        for method, own in seeds.items()
+        for group in ("HR", "LR")
+    }
+    return Results(Path(), pd.DataFrame(columns=COLUMNS), values)
+
+
+QUANTITY = "v('table1','Monolingual','Accuracy','LR') / v('table1','Baseline','Accuracy','LR')"
+OTHERS = dict.fromkeys(("threshold_m1", "threshold_m2", "threshold_m4", "threshold_m8"), (1, 2, 3))
+
+
+def test_the_spread_of_others_tells_of_one_seed():
+    """Where the baseline has one seed, nothing has a second difference to it; differences to another spread alike."""
+    definition = parse_definition(json.dumps(definition_of("small")))
+    one = {"baseline": (1,), "monolingual": (1,)}
+    (alone,) = compared(QUANTITY, True, definition, results_of(one))
+    assert alone.pool == []
+    (found,) = compared(QUANTITY, True, definition, results_of(one | OTHERS))
+    assert len(found.values) == 1
+    assert [len(row) for row in found.pool] == [3, 3, 3]
+    result = estimate(found.values, found.pool, found.paired)
+    assert result.p() is None
+    assert 0.005 < result.sd < 0.1
+    # with two seeds of its own, the baseline is what all are compared with
+    two = {"baseline": (1, 2), "monolingual": (1, 2)}
+    (found,) = compared(QUANTITY, True, definition, results_of(two | OTHERS))
+    assert [len(row) for row in found.pool] == [2] * 5
+    assert found.values in found.pool  # noqa: PD011  (a dictionary by seed)

@@ -48,6 +48,7 @@ class Decision:
 
 
 NOTHING = Decision("")
+MEASURE_AGAIN = Decision("no more runs: those that are there lack a number, measure them again")
 
 
 def decisions(
@@ -86,7 +87,7 @@ def _decision(finding: Finding, trainings: tuple[Trained, ...], level: float, se
     if any(not seeds.get(training) for training in trainings):
         return _priced("a first seed of what was not run", None, cheapest(trainings, 1, seeds, prices), prices)
     if not finding.parts:
-        return NOTHING
+        return MEASURE_AGAIN if finding.verdict == NOT_RUN else NOTHING
     more = seeds_to_decide(finding.parts, level)
     if more is None:
         if all(part.estimate.sd is not None or part.estimate.seeds > 1 for part in finding.parts):

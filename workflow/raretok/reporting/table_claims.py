@@ -60,25 +60,41 @@ def _compared(part, keys: list[Key], label: str, log: bool, definition: Definiti
 
 
 def _pool(part, numbers, places, subject, log: bool, definition: Definition, results: Results) -> list[dict]:
-    """The number with each method of the experiment in the place of the `subject` row, of those with several seeds."""
+    """The number with each method of the experiment in the place of the `subject` row, of those with several seeds.
+
+    Where the row that it is compared with has one seed, the method with most seeds takes its place: differences to that
+    one spread alike, and say how far a second seed might be.
+    """
     own = {key: place for key, place in places.items() if key[:2] == subject}
-    others = {place[1].name for key, place in places.items() if key[:2] != subject and place}
+    other = {key: place for key, place in places.items() if key[:2] != subject and place}
     experiment = next(iter(own.values()))[1].experiment
-    found = []
-    for method in definition.methods.values():
-        if method.name in others or not method.within(experiment).is_trained_in(experiment):
-            continue
-        swapped = {
-            key: measured_at(results, entry, method.within(experiment), how, group)
-            for key, (entry, _, how, group) in own.items()
-        }
-        try:
-            values = _by_seed(part, numbers | swapped, log)
-        except Missing:
-            continue
-        if len(values) > 1 and all(map(math.isfinite, values.values())):
-            found.append(values)
-    return found
+    trained = [
+        method.within(experiment)
+        for method in definition.methods.values()
+        if method.within(experiment).is_trained_in(experiment)
+    ]
+
+    def of_method(method: Method, keys: dict) -> dict:
+        return {key: measured_at(results, entry, method, how, group) for key, (entry, _, how, group) in keys.items()}
+
+    def with_each(numbers: dict, against: set[str]) -> list[dict]:
+        found = []
+        for method in trained:
+            if method.name in against:
+                continue
+            try:
+                values = _by_seed(part, numbers | of_method(method, own), log)
+            except Missing:
+                continue
+            if len(values) > 1 and all(map(math.isfinite, values.values())):
+                found.append(values)
+        return found
+
+    found = with_each(numbers, {place[1].name for place in other.values()})
+    if found or not other:
+        return found
+    most = max(trained, key=lambda method: min(map(len, of_method(method, other).values())))
+    return with_each(numbers | of_method(most, other), {most.name})
 
 
 def _by_seed(part, numbers: dict[Key, dict[int, float] | float], log: bool) -> dict[int, float]:
