@@ -5,8 +5,8 @@
 
 The plain loop is what one would write first: separate modules, cross-entropy over all logits, `torch.optim.AdamW` as
 it comes (fused on a GPU), and on a GPU torch.compile of the whole model with bf16 autocast. Repetitions are
-interleaved (plain, ours, plain, ours, ...), so that a machine whose speed drifts slows both. Wall time; on a GPU the
-peak of its memory too.
+interleaved (plain, ours, plain, ours, ...), so that a machine whose speed drifts slows both. On a CPU that multiplies
+in bfloat16, ours trains in both precisions. Wall time; on a GPU the peak of its memory too.
 """
 
 import argparse
@@ -20,6 +20,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from raretok.training.device import has_bfloat16, keep_freed_memory
 from raretok.training.schedule import build_schedule
 from raretok.training.tasks import LanguageTask
 from raretok.training.trainer import Trainer
@@ -53,7 +54,7 @@ METHODS = {
 TRAIN_TOKENS = 2_000_000
 
 
-def settings_of(preset: Preset, method: dict, device: str) -> dict:
+def settings_of(preset: Preset, method: dict, precision: str) -> dict:
     """A run's settings at a preset's size, as the paper has them."""
     return {
         "model": {
@@ -78,7 +79,7 @@ def settings_of(preset: Preset, method: dict, device: str) -> dict:
             "schedule": {"name": "inverse_sqrt", "peak": 7e-4, "warmup": 4000, "start": 1e-7},
             "clip_norm": None,
             "validation": {"every": 1000, "tokens": None},
-            "precision": "bfloat16" if device == "cuda" else "float32",
+            "precision": precision,
             "threads": 1,
         },
         "method": {"loss": {"name": "cross_entropy"}} | method,
@@ -89,8 +90,8 @@ def settings_of(preset: Preset, method: dict, device: str) -> dict:
 class Ours:
     """The project's own step, as `raretok.training.loop.train` makes it between two saves."""
 
-    def __init__(self, preset: Preset, text: np.ndarray, method: dict, device: str, compiled: bool):
-        settings = settings_of(preset, method, device)
+    def __init__(self, preset: Preset, text: np.ndarray, method: dict, precision: str, device: str, compiled: bool):
+        settings = settings_of(preset, method, precision)
         corpus = SimpleNamespace(
             types=preset.vocabulary,
             special=(0, 1, 2, 3),
@@ -99,6 +100,7 @@ class Ours:
         )
         self.task = LanguageTask(corpus, settings, device)
         self.trainer = Trainer(settings, self.task.facts(), compiled)
+        assert self.trainer.precision == precision, "this CPU has no bfloat16"
         self.schedule = build_schedule(settings["training"]["schedule"], settings["training"]["steps"])
         self.number = 0
         self.reads = device == "cpu"
@@ -203,7 +205,9 @@ def tokens_per_second(contender, preset: Preset, device: str, steps: int) -> flo
     return steps * preset.batch * preset.context / (time.perf_counter() - started)
 
 
-def compare(name: str, methods: dict, device: str, compiled: bool, repetitions: int, steps: int) -> None:
+def compare(
+    name: str, methods: dict, precisions: list[str], device: str, compiled: bool, repetitions: int, steps: int
+) -> None:
     """Print tokens a second: median, least and most over the repetitions, and the ratio to the plain loop."""
     preset = PRESETS[name]
     generator = np.random.default_rng(1)
@@ -211,7 +215,11 @@ def compare(name: str, methods: dict, device: str, compiled: bool, repetitions: 
     weights = 1 / np.arange(1, preset.vocabulary + 1)
     text = generator.choice(preset.vocabulary, TRAIN_TOKENS, p=weights / weights.sum()).astype(np.uint16)
     makers = {"plain loop": lambda: Plain(preset, text, device, compiled)} | {
-        method: lambda parts=parts: Ours(preset, text, parts, device, compiled) for method, parts in methods.items()
+        f"{method}, {precision}": lambda parts=parts, precision=precision: Ours(
+            preset, text, parts, precision, device, compiled
+        )
+        for method, parts in methods.items()
+        for precision in precisions
     }
     contenders, speeds, memory = {}, {}, {}
     for contender, make in makers.items():
@@ -225,11 +233,11 @@ def compare(name: str, methods: dict, device: str, compiled: bool, repetitions: 
         for contender, object_ in contenders.items():
             speeds[contender].append(tokens_per_second(object_, preset, device, steps))
     where = torch.cuda.get_device_name() if device == "cuda" else f"{torch.get_num_threads()} thread(s)"
-    print(f"\n{name}, {where}\n{'tokens a second':20}{'median':>11}{'least':>11}{'most':>11}{'of plain':>10}{'GiB':>8}")
+    print(f"\n{name}, {where}\n{'tokens a second':30}{'median':>11}{'least':>11}{'most':>11}{'of plain':>10}{'GiB':>8}")
     for contender, values in speeds.items():
         # The ratio within a repetition, then its median: both sides ran within the same seconds.
         ratio = statistics.median(ours / plain for ours, plain in zip(values, speeds["plain loop"], strict=True))
-        line = f"{contender:20}{statistics.median(values):11,.0f}{min(values):11,.0f}{max(values):11,.0f}{ratio:10.2f}"
+        line = f"{contender:30}{statistics.median(values):11,.0f}{min(values):11,.0f}{max(values):11,.0f}{ratio:10.2f}"
         print(line + (f"{memory[contender]:8.1f}" if device == "cuda" else ""), flush=True)
 
 
@@ -245,11 +253,15 @@ def main() -> None:
     arguments = parser.parse_args()
     presets = arguments.presets or (["small"] if arguments.device == "cpu" else ["empirical", "gpt2-medium"])
     methods = METHODS if arguments.methods else {"mle": METHODS["mle"]}
+    precisions = ["bfloat16"]
+    if arguments.device == "cpu":
+        keep_freed_memory()
+        precisions = ["float32", "bfloat16"] if has_bfloat16("cpu") else ["float32"]
     for threads in arguments.threads if arguments.device == "cpu" else [1]:
         torch.set_num_threads(threads)
         for name in presets:
             compiled = not arguments.no_compile
-            compare(name, methods, arguments.device, compiled, arguments.repetitions, arguments.steps)
+            compare(name, methods, precisions, arguments.device, compiled, arguments.repetitions, arguments.steps)
 
 
 if __name__ == "__main__":

@@ -103,7 +103,8 @@ def test_bytes_of_the_file_do_not_overflow_in_the_low_resource_language():
     ids = np.full(9, 125, dtype=np.uint8)
     model = Bigram(vocabulary=260)
     symbols = [chr(0x4E00 + i) for i in range(130)]
-    rows, _ = evaluate_checkpoint(model, ids, symbols, 4, Settings(batch_size=2), "best")
+    found = evaluate_checkpoint(model, ids, symbols, 4, Settings(batch_size=2), "best")
+    rows = found.rows
     by_hand = score(model, ids.astype(int) + 130, 4, Settings(batch_size=2))
     value = next(row["value"] for row in rows if (row["metric"], row["group"]) == ("mean_rank", "LR"))
     assert value == by_hand.ranks.mean()
@@ -117,7 +118,8 @@ def test_more_examples_than_positions_are_cut(examples):
 
 def test_rows_and_arrays_are_the_contracts():
     settings = Settings(batch_size=2, examples=3)
-    rows, arrays = evaluate_checkpoint(Bigram(), text(40), SYMBOLS, 4, settings, "best")
+    found = evaluate_checkpoint(Bigram(), text(40), SYMBOLS, 4, settings, "best")
+    rows, arrays = found.rows, found.arrays
     names = {(row["metric"], row["group"], row["split"]) for row in rows}
     on_text = "perplexity best_perplexity best_temperature accuracy recall@5 mrr mean_rank"
     on_text += " target_probability tail_mass"
@@ -141,12 +143,13 @@ def test_rows_and_arrays_are_the_contracts():
     perplexity = next(row for row in rows if row["metric"] == "perplexity")
     assert perplexity["n"] == 32
     assert perplexity["signature"].startswith("perplexity|groups:language|context:4|batch:2|incomplete:drop|")
-    _, last = evaluate_checkpoint(Bigram(), text(40), SYMBOLS, 4, settings, "last")
+    last = evaluate_checkpoint(Bigram(), text(40), SYMBOLS, 4, settings, "last").arrays
     assert all(name.startswith("last.") and "examples" not in name for name in last)
 
 
 def test_an_untied_model_has_its_input_measured_too():
-    rows, arrays = evaluate_checkpoint(Bigram(tied=False), text(40), SYMBOLS, 4, Settings(batch_size=2), "last")
+    found = evaluate_checkpoint(Bigram(tied=False), text(40), SYMBOLS, 4, Settings(batch_size=2), "last")
+    rows, arrays = found.rows, found.arrays
     values = {(row["metric"], row["group"]): row["value"] for row in rows}
     assert values["input_isotropy_sign_free", "HR"] != values["isotropy_sign_free", "HR"]
     np.testing.assert_array_equal(arrays["last.embeddings"], Bigram(tied=False).output_weight)
@@ -163,12 +166,14 @@ def test_the_best_perplexity_is_never_above_the_perplexity():
 def test_what_json_cannot_hold_is_a_string():
     model = Bigram()
     model.output_weight = model.output_weight * 1e6
-    rows, _ = evaluate_checkpoint(model, text(40), SYMBOLS, 4, Settings(batch_size=2), "best")
+    found = evaluate_checkpoint(model, text(40), SYMBOLS, 4, Settings(batch_size=2), "best")
+    rows = found.rows
     values = {(row["metric"], row["group"]): row["value"] for row in rows}
     assert values["perplexity", "LR"] == values["best_perplexity", "LR"] == "inf"
     assert values["best_temperature", "LR"] == "nan"
     model.output_weight = model.output_weight * math.nan
-    rows, _ = evaluate_checkpoint(model, text(40), SYMBOLS, 4, Settings(batch_size=2), "best")
+    found = evaluate_checkpoint(model, text(40), SYMBOLS, 4, Settings(batch_size=2), "best")
+    rows = found.rows
     values = {(row["metric"], row["group"]): row["value"] for row in rows}
     measured = (*((name, "HR") for name in ("perplexity", *EIGENVECTORS)), ("pca_distance", ""))
     assert {values[name] for name in (*measured, ("pca_distance_relative", ""))} == {"nan"}

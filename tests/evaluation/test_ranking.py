@@ -13,6 +13,7 @@ from raretok.evaluation.ranking import (
     mean_rank,
     mean_reciprocal_rank,
     mrr_bounds,
+    quick_ranks,
     recall,
     target_ranks,
 )
@@ -77,3 +78,10 @@ def test_printed_rows_against_the_bounds():
     assert high == pytest.approx(0.5717, abs=1e-4)
     assert not low <= 0.6595 <= high
     assert low <= 0.5017 <= high
+
+
+def test_quick_ranks_are_the_ranks_and_of_a_broken_model_the_worst():
+    logits, targets = torch.randn(40, 30, generator=torch.Generator().manual_seed(0)), torch.arange(40) % 30
+    expected, nll = target_ranks(logits, targets), torch.zeros(40)
+    nll[7], expected[7] = float("nan"), 30
+    assert torch.equal(quick_ranks(logits.clone(), targets, nll), expected)

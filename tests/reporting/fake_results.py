@@ -204,7 +204,9 @@ def _arrays(name: str, truth: dict, generator: np.random.Generator) -> dict[str,
         arrays["gradients.ratio_of_average"] = np.tile(gain * ratio, 2) * noise
         share = 0.7 * np.tile(np.exp(-rank / 40), 2)
         arrays["gradients.average_of_ratio"] = share * (1.0 if name == "baseline" else 1.45) * noise
-        arrays["gradients.average_of_ratio_dropped"] = 1.05 * arrays["gradients.average_of_ratio"]
+        arrays["gradients.average_of_ratio_dropped"] = arrays["gradients.average_of_ratio"] * (
+            1.0 if name == "baseline" else 1.05
+        )
     return arrays
 
 

@@ -6,6 +6,7 @@ import shutil
 import statistics
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from fake_results import PUBLISHED, read_csv
 from fake_table import definition_of, results_of, write_published
@@ -384,6 +385,36 @@ def test_pretrained_weights_are_the_same_for_every_seed(scale, tmp_path):
     seeded, fixed = rows["stop_jostling.t3.alpha_pt_lower"], rows["stop_jostling.t3.pt_increases"]
     assert (seeded["alone"], seeded["seeds"]) == ("reproduced", 2)
     assert (fixed["verdict"], fixed["seeds"], fixed["lower"]) == ("reproduced", 0, "")
+
+
+def test_embeddings_that_shrink_bring_no_translations_together(scale, tmp_path):
+    metrics = read_results(scale.folder).metrics.copy()
+    separated = metrics["method"] == "threshold_m0.6_se"
+    # A tenth of the distances of every pair alike, which says nothing of translations.
+    metrics.loc[separated & (metrics["metric"] == "pca_distance"), "value"] = 0.001
+    metrics.loc[separated & (metrics["metric"] == "pca_distance_relative"), "value"] = 1.5
+    metrics.to_csv(tmp_path / "metrics.csv", index=False)
+    (tmp_path / "runs").symlink_to(scale.folder / "runs")
+    rows = {row["id"]: row for row in judge_paper(parse_definition(scale.text), read_results(tmp_path), PUBLISHED)}
+    assert float(rows["stop_jostling.f6.pca"]["ours"]) < 0
+    assert "1.500; not divided" in rows["stop_jostling.f6.pca"]["note"]
+
+
+def test_both_rules_for_steps_without_a_marginal_gradient_stand_beside_the_printed_number(scale):
+    results, definition = read_results(scale.folder), parse_definition(scale.text)
+    rows = {row["id"]: row for row in judge_paper(definition, results, PUBLISHED)}
+    means = []
+    for rule in ("average_of_ratio", "average_of_ratio_dropped"):
+        by_seed = []
+        for seed in (1, 2):
+            both = [
+                dict(results.seeds_with_arrays(definition.methods[name]))[seed][f"gradients.{rule}"][65:]
+                for name in ("threshold_m2", "baseline")
+            ]
+            by_seed.append(np.mean(both[0] / both[1]))
+        means.append(np.mean(by_seed))
+    shown = f"by the text's rule {means[0]:.3f}, by the notebook's {means[1]:.3f}, printed 1.45; "
+    assert rows["stop_jostling.f3.aor_gain"]["note"].startswith(shown)
 
 
 def test_what_the_printed_numbers_refute_is_said_once(scale):

@@ -79,6 +79,18 @@ def worse(rows, experiments, metric, by=5.0, method="unigram", **more):
     rows.loc[chosen, "value"] -= by
 
 
+def test_slopes_are_by_token_and_those_by_bin_stand_beside_them(bias, tmp_path):
+    """A bin of three tokens counts as much as one of three thousand: what bins say decides nothing."""
+    rows = bias.results.metrics.copy()
+    bins = (rows["experiment"] == "iwslt14_de-en") & (rows["metric"] == "calibration_slope")
+    rows.loc[bins & (rows["group"] == "without_bias"), "value"] = 0.25
+    (tmp_path / "runs").symlink_to(bias.folder / "runs")
+    rows.to_csv(tmp_path / "metrics.csv", index=False)
+    found = verdicts_of(bias.definition, read_results(tmp_path))["f4b.unigram_slope"]
+    assert found["alone"] == "reproduced"
+    assert "by token, +0.25 by bin" in found["note"]
+
+
 def test_five_of_six_need_no_sixth(bias, tmp_path):
     found = changed(bias, tmp_path, lambda rows: worse(rows, ["iwslt14_de-en"], "bleu"))
     assert found["f2.bleu_5of6"] == "reproduced"

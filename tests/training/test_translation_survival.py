@@ -47,7 +47,7 @@ def test_sigkill_at_several_points(tmp_path, translation_manifest, make_translat
 def test_the_best_by_bleu_outlives_a_kill(tmp_path, translation_manifest, make_translation_run, no_signals):
     """A model that hardly learns: the first checkpoint stays the best, and its weights come from the disk."""
     schedule = {"name": "inverse_sqrt", "peak": 1e-6, "warmup": 10}
-    run = make_translation_run(training={"steps": 45, "average": 0, "schedule": schedule})
+    run = make_translation_run(training={"steps": 45, "average": 0, "schedule": schedule, "precision": "bfloat16"})
     unbroken = end_of(run, tmp_path, translation_manifest)
     training = Training(tmp_path, translation_manifest, canonical_json(run), checkpoint_steps=20)
     training.wait_for_checkpoints(1)

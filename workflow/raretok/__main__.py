@@ -11,6 +11,7 @@ import sys
 
 from raretok import __version__
 from raretok.errors import EXIT_INTERRUPTED, EXIT_USER_ERROR, Interrupted, UserError
+from raretok.forkserver import run_elsewhere
 from raretok.slurm import queue_again
 
 # command: (module, what it does)
@@ -97,4 +98,5 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    status = run_elsewhere(sys.argv[1:])
+    sys.exit(main() if status is None else status)

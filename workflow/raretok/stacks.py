@@ -50,7 +50,7 @@ def refusal(settings: dict) -> str | None:
     if training.get("accumulation", 1) != 1:
         return "its updates have several micro-batches (training.accumulation)"
     if training.get("precision", "float32") != "float32":
-        return "it computes in bfloat16 on a GPU (training.precision)"
+        return "it computes in bfloat16 (training.precision)"
     if training.get("activation_checkpointing"):
         return "it computes activations twice (training.activation_checkpointing)"
     if hasattr(build_method(settings["method"]).penalty, "parametrise"):

@@ -9,9 +9,9 @@ but the text cannot be read. Equal targets keep the order of the text, so that w
 
 What is lost. Matrices that fit `MATRIX_BYTES` in float16 have an error of 2.4e-4 of each value. Larger ones are rounded
 in steps of a share of each row's root mean square, so that about `MATRIX_BYTES` are left after compression, but with
-3.75 bits a value at least and 7 at most: an error of 0.9 to 8.9% of a row's length, without a preferred direction. Negative
-log-likelihoods have 255 levels, which lie evenly on a square root scale; a level's value is the mean of its tokens, so
-that the mean over all tokens is exact. Ranks are exact up to 128 and within 3% above.
+3.75 bits a value at least and 7 at most: an error of 0.9 to 8.9% of a row's length, without a preferred direction.
+Negative log-likelihoods have 255 levels, which lie evenly on a square root scale; a level's value is the mean of its
+tokens, so that the mean over all tokens is exact. Ranks are exact up to 128 and within 3% above.
 """
 
 import math
@@ -77,16 +77,6 @@ def unpack_matrix(arrays: Mapping[str, np.ndarray], name: str) -> np.ndarray | N
     if f"{name}.codes" in arrays:
         return arrays[f"{name}.codes"] * arrays[f"{name}.steps"].astype(np.float64)[:, None]
     return None
-
-
-def matrix_error(arrays: Mapping[str, np.ndarray], name: str) -> float:
-    """Root mean square error of a kept matrix's rows, as a share of their length: half a step is uniform."""
-    if f"{name}.values" in arrays:
-        return 2**-11 / math.sqrt(3)
-    rows = unpack_matrix(arrays, name)
-    lengths = np.sqrt(np.mean(rows * rows, axis=1))
-    steps = arrays[f"{name}.steps"]
-    return float(np.median(steps[lengths > 0] / lengths[lengths > 0])) / math.sqrt(12) if lengths.any() else 0.0
 
 
 def pack_tokens(

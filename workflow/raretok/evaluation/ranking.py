@@ -19,13 +19,13 @@ def target_ranks(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
 
 
 def quick_ranks(logits: torch.Tensor, targets: torch.Tensor, nll: torch.Tensor) -> torch.Tensor:
-    """As `target_ranks`, in half the time of an arg max: equal logits share the better rank.
+    """As `target_ranks`, in half the time of an arg max: equal logits share the better rank. Overwrites the logits.
 
     nll: negative log-likelihood of each target, N; where it is NaN, as where any logit is, the rank is V.
     """
     own = logits.gather(1, targets[:, None])
-    # Comparing into floats, which add up five times as fast as booleans on a CPU; exact below 2^24 types.
-    above = torch.gt(logits, own, out=torch.empty_like(logits)).sum(1).long()
+    # Floats add up five times as fast as booleans on a CPU, and exactly below 2^24 types.
+    above = logits.gt_(own).sum(1).long()
     return torch.where(nll.isnan(), logits.shape[1], 1 + above)
 
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from raretok import forkserver
 from raretok.errors import EXIT_USER_ERROR, UserError
 from raretok.runs import RUN_NAME
 from raretok.wiring import Workflow
@@ -17,12 +18,14 @@ def before_start(table: Workflow, jobs: Iterable, elsewhere: bool) -> None:
 
     elsewhere: whether jobs run on other machines than this one. Raises UserError with the reason.
     """
+    jobs = list(jobs)
+    if not elsewhere:
+        forkserver.start([job.rule.name for job in jobs])
     if table.outdated:
         print(table.warning(), file=sys.stderr)
     if table.render_only:
         return
     note_host(table.root)
-    jobs = list(jobs)
     runs = sorted(RUN_NAME.format(**job.wildcards_dict) for job in jobs if job.rule.name == "train")
     if not runs:
         return

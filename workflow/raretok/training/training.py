@@ -93,6 +93,8 @@ class Training:
                 checkpoint.drop_validated(self.state)
             return
         groups, facts = saved
+        # Of one precision from its start to its end, on whatever machine it continues.
+        self.trainer.precision = facts.get("precision", self.trainer.precision)
         self.progress = Progress(**facts["progress"])
         self.progress.resumes += 1
         if processes.is_first():
@@ -111,6 +113,7 @@ class Training:
         def write() -> None:
             self.save_best()
             facts = self.identity | {"progress": dataclasses.asdict(self.progress)}
+            facts["precision"] = self.trainer.precision
             checkpoint.save_checkpoint(self.state, groups, facts)
             self.drop_old_weights()
 

@@ -58,7 +58,7 @@ def _provide_corpus(table: Workflow, name: str) -> None:
             _provide_files(table, table.pair_texts_of(wildcards))
             _command("encode-pairs", *common)
 
-    _once(f"{folder}/manifest.json", make)
+    _once(table, f"{folder}/manifest.json", make)
 
 
 def _provide_counts(table: Workflow, corpus: str, text: str, path: str) -> None:
@@ -70,11 +70,15 @@ def _provide_counts(table: Workflow, corpus: str, text: str, path: str) -> None:
             counts = f"{table.results}/counts/{corpus}/{text}/{name}.npy"
             manifest = f"{table.results}/data/{corpus}/manifest.json"
             _provide_file(table, shard)
-            _once(counts, _later("count-unigrams", "--tokenizer-of", manifest, "--shard", shard, "--output", counts))
+            _once(
+                table,
+                counts,
+                _later("count-unigrams", "--tokenizer-of", manifest, "--shard", shard, "--output", counts),
+            )
             counted.append(counts)
         _command("merge-counts", "--counts", *counted, "--output", path)
 
-    _once(path, make)
+    _once(table, path, make)
 
 
 def _provide_links(table: Workflow, corpus: str, path: str) -> None:
@@ -83,7 +87,7 @@ def _provide_links(table: Workflow, corpus: str, path: str) -> None:
     texts = ("--source", f"{data}.source.tok.txt", "--target", f"{data}.target.tok.txt")
     how = ("--tool", "auto", "--symmetrisation", "grow-diag-final-and")
     record = str(Path(path).with_suffix(".json"))
-    _once(path, _later("align", *texts, *how, "--output", path, "--record", record))
+    _once(table, path, _later("align", *texts, *how, "--output", path, "--record", record))
 
 
 def _provide_files(table: Workflow, paths: Iterable[str]) -> None:
@@ -98,19 +102,19 @@ def _provide_file(table: Workflow, path: str) -> None:
         name, _, file = path.removeprefix(SYNTHETIC).partition("/")
         output = f"{SYNTHETIC}{name}"
         corpus = name if file else name.partition(".")[0]
-        _once(path, _later("synthesise", *CORPORA, "--corpus", corpus, "--output", output))
+        _once(table, path, _later("synthesise", *CORPORA, "--corpus", corpus, "--output", output))
         return
     dataset, _, file = path.removeprefix("resources/").partition("/")
     where = ("--datasets", "config/datasets.yaml", "--cache", "resources/cache")
     mirror = ("--mirror", *filter(None, [table.config["data_mirror"]]))
-    _once(path, _later("download", *where, "--dataset", dataset, "--file", file, "--output", path, *mirror))
+    _once(table, path, _later("download", *where, "--dataset", dataset, "--file", file, "--output", path, *mirror))
 
 
-def _once(path: str, make: Callable[[], None]) -> None:
+def _once(table: Workflow, path: str, make: Callable[[], None]) -> None:
     """Make a file that is not there, in one process of several that need it; the others wait."""
     if Path(path).exists():
         return
-    lock = Path(f"{path}.lock")
+    lock = Path(table.results, "state", "work", f"{path}.lock")
     lock.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(lock):
         if not Path(path).exists():

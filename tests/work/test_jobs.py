@@ -1,0 +1,45 @@
+"""The commands of jobs are those of the rules, and the server that they are forked from asks for no GPU."""
+
+import os
+import re
+import subprocess
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+
+from raretok.work.command import table_of
+from raretok.work.jobs import PRELOADED, Jobs
+
+ROOT = Path(__file__).parents[2]
+WATCH = """
+import importlib, sys, torch
+
+def refuse(*_, **__):
+    sys.exit("asked for a GPU")
+
+for name in ("is_available", "device_count", "current_device", "get_device_properties", "_lazy_init"):
+    setattr(torch.cuda, name, refuse)
+for module in sys.argv[1:]:
+    importlib.import_module(module)
+"""
+
+
+@pytest.mark.parametrize("rule", ["train", "evaluate"])
+def test_a_job_is_given_what_its_rule_gives(project, rule):
+    table = table_of(Namespace(root=project, config=[], scale="tiny", seeds=1, papers=["stop_jostling"]), None)
+    run, jobs = table.run("shakespeare", "baseline", 1), Jobs(table, 3)
+    words = jobs.training(run) if rule == "train" else jobs.evaluation(run)
+    text = (ROOT / "workflow" / "rules" / f"{rule}.smk").read_text()
+    shell = re.search(rf"python -m raretok {rule} \\\n(.*?)\"\"\"", text, flags=re.DOTALL)[1]
+    # One process trains a run here.
+    assert {word for word in words if word.startswith("--")} == set(re.findall(r"--[\w-]+", shell)) - {"--processes"}
+    assert words[words.index("--runs-per-gpu") + 1] == "3"
+
+
+@pytest.mark.slow
+def test_the_server_asks_for_no_gpu():
+    """A process that has CUDA's context cannot be forked into others that use it."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "workflow")}
+    subprocess.run([sys.executable, "-c", WATCH, *PRELOADED], env=environment, check=True)
