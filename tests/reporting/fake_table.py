@@ -10,7 +10,11 @@ from raretok.reporting.definition import Definition, parse_definition
 from raretok.reporting.results import COLUMNS, Results, index_results
 
 NUMBERS = ["paper", "item", "row", "column", "group", "value", "direction", "note", "reference"]
-CLAIMS = ["paper", "id", "predicate", "where", "kind", "holds_on_printed_numbers", "note"]
+CLAIMS = [
+    *("paper", "id", "kind", "sentence", "quantity", "unit", "null", "direction", "margin", "size", "ours"),
+    *("predicate", "where", "measured_by", "holds_on_printed_numbers", "note"),
+]
+CLAIM = {"kind": "experiment", "measured_by": "table", "unit": "x", "null": "1", "direction": ">"}
 
 
 def definition_of(methods: dict[str, str], comparable: bool = True, **table) -> Definition:
@@ -45,7 +49,7 @@ def rows_of(scores: dict[str, list[float]], group: str = "", experiment: str = "
 
 
 def write_published(folder: Path, numbers: dict[tuple[str, str], str], claims=(), reference=None) -> Path:
-    """Write printed numbers of table1, by row and group, and the predicates of claims about it; the folder."""
+    """Write printed numbers of table1, by row and group, and claims about it (predicates, or columns); the folder."""
     with open(folder / "numbers.csv", "w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, NUMBERS, restval="")
         writer.writeheader()
@@ -56,6 +60,7 @@ def write_published(folder: Path, numbers: dict[tuple[str, str], str], claims=()
     with open(folder / "claims.csv", "w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, CLAIMS, restval="")
         writer.writeheader()
-        for number, predicate in enumerate(claims):
-            writer.writerow({"paper": "made_up", "id": f"made_up.{number}", "predicate": predicate, "kind": "table"})
+        for number, claim in enumerate(claims):
+            own = claim if isinstance(claim, dict) else {"predicate": claim}
+            writer.writerow(CLAIM | {"paper": "made_up", "id": f"made_up.{number}"} | own)
     return folder

@@ -16,7 +16,10 @@ from raretok.__main__ import main
 from raretok.reporting.claims import judge_paper
 from raretok.reporting.definition import parse_definition
 from raretok.reporting.hyperparameter_table import number_of, same, value_of
+from raretok.reporting.named.agg import ALPHAS, rare_joint
+from raretok.reporting.named.evidence import Evidence
 from raretok.reporting.named.shared import rare_first, rises, separations
+from raretok.reporting.predicates import Truth
 from raretok.reporting.record import kept_arrays, record
 from raretok.reporting.results import read_results
 from raretok.reporting.table_claims import has_seeds
@@ -290,20 +293,22 @@ def test_panels_name_the_steps_of_this_run(language):
     assert "0.01 for 0.03" in drawn["agg", "figure5"]
 
 
+# Of its nine correlations one is too noisy over two made-up seeds.
+NOISY = {"agps.f5_7.bias": "inconclusive"}
 COUNTED = (
-    *("agg.f1.rare_first", "agg.f5.rare_joint", "agg.f5.nonrare_tradeoff", "agg.t14.cross_lingual"),
-    *("agps.f1.low_first", "agps.t10_12.related"),
+    *("agg.f1.rare_first", "agg.f5.nonrare_tradeoff", "agg.t14.cross_lingual"),
+    *("agps.f1.low_first", "agps.t10_12.related", "agps.eq8.sign"),
 )
 
 
 def test_verdicts_on_language_models(verdicts):
-    named = {row["id"]: row for row in verdicts.values() if row["kind"] == "figure"}
-    # Counts of checkpoints and neighbours, and ranks of five alphas, are the same in both seeds, which decides nothing.
+    named = {row["id"]: row for row in verdicts.values() if row["measured_by"] == "figure"}
+    # Counts of checkpoints, neighbours and signs, and ranks of alphas, are the same in both seeds: no verdict.
     counted = {name: named.pop(name) for name in COUNTED}
-    assert {(row["alone"], float(row["effect"]) >= 0) for row in counted.values()} == {("inconclusive", True)}
+    assert {row["alone"] for row in counted.values()} == {"inconclusive"}
     assert all("no spread over seeds" in row["note"] for row in counted.values())
-    assert {name: row["alone"] for name, row in named.items()} == dict.fromkeys(named, "reproduced")
-    tables = [row for row in verdicts.values() if row["kind"] == "table"]
+    assert {name: row["alone"] for name, row in named.items()} == dict.fromkeys(named, "reproduced") | NOISY
+    tables = [row for row in verdicts.values() if row["measured_by"] == "table"]
     # Noise of the made-up seeds decides the tightest ones alone.
     missing = {row["id"] for row in tables if row["alone"] == "not run"}
     assert missing == set()
@@ -314,19 +319,18 @@ def test_verdicts_on_language_models(verdicts):
 
 def test_a_claim_on_the_data_alone_has_no_seeds(verdicts):
     row = verdicts["agg.t3.human_sum"]
-    assert (row["alone"], row["seeds"], row["effect"]) == ("not reproduced", 0, "-630")
-    assert "of the data" in row["note"]
+    assert (row["verdict"], row["seeds"], row["printed"]) == ("fails", 0, "-630")
     # Run or not, it is none of those that are corrected for.
     definition = parse_definition(json.dumps(DEFINITIONS["agg"]))
-    assert not has_seeds(row["predicate"], definition)
-    assert has_seeds(verdicts["agg.t3.rare_ppl"]["predicate"], definition)
+    assert not has_seeds("v('table3','Human','Uniq','freq')", definition)
+    assert has_seeds(verdicts["agg.t3.rare_ppl"]["quantity"], definition)
 
 
 def test_generated_texts_are_judged_on_our_examples_and_their_mean_is_said(verdicts):
     row = verdicts["agg.t15.uniq"]
     assert row["alone"] == "reproduced"
     assert "mean over all test prefixes: AGG 45" in row["note"]
-    assert float(verdicts["agg.t5.uniq"]["effect"]) == pytest.approx(33, abs=1)
+    assert float(verdicts["agg.t5.uniq"]["ours"]) == pytest.approx(33, abs=1)
 
 
 def test_claims_turn_over(language, tmp_path):
@@ -356,18 +360,37 @@ def test_rare_first_needs_the_rare_group_to_be_first():
     together, apart = np.zeros((100, 2)), np.zeros((100, 2))
     apart[80:, 0] = 5
     bounds = np.array([30, 80])
-    assert rare_first(np.stack([together, apart]), bounds) == (True, 1.0)
+    assert rare_first(np.stack([together, apart]), bounds) == Truth(True, 1.0)
     assert not rare_first(np.stack([together, together]), bounds).holds
     frequent = np.zeros((100, 2))
     frequent[:20, 0] = 5
     assert not rare_first(np.stack([frequent, apart]), np.array([20, 80])).holds
 
 
+def test_rare_uniq_and_isotropy_must_rise_and_fall():
+    """Two curves that rise together have a rank correlation of 1, and are not what the paper says."""
+
+    class Curves(Evidence):
+        def of(self, item):
+            return self
+
+        def metric(self, method, metric, group="", split=None):
+            return {1: curves[metric][list(ALPHAS).index(method)]}
+
+    hill, slope = [1.0, 2.0, 4.0, 3.0, 1.5], [1.0, 2.0, 3.0, 4.0, 5.0]
+    for uniq, isotropy, holds in ((hill, hill, True), (slope, slope, False), (hill, slope, False)):
+        curves = {"uniq": uniq, "isotropy_sign_free": isotropy}
+        truths, _, note = rare_joint(Curves(None, None, {}))
+        assert truths[1].holds == holds
+        assert len(truths[1].parts) == 4
+    assert "alpha* is 0.03" in note
+
+
 def test_what_rises_together():
-    assert rises([1, 2, 3], [10, 20, 15]) == (True, pytest.approx(0.5))
-    assert rises([1, 2, 3], [5, 4, 1]) == (False, pytest.approx(-1))
+    assert rises([1, 2, 3], [10, 20, 15]) == Truth(True, pytest.approx(0.5))
+    assert rises([1, 2, 3], [5, 4, 1]) == Truth(False, pytest.approx(-1))
     # What does not vary does not rise, by nothing: not by no number.
-    assert rises([1, 2], [7, 7]) == (False, 0.0)
+    assert rises([1, 2], [7, 7]) == Truth(False, 0.0)
 
 
 def test_masses_of_every_split_by_both_bounds(language):
@@ -397,14 +420,14 @@ def test_figure5_has_rare_non_rare_and_all_tokens(language):
 
 def test_the_tradeoff_is_judged_on_all_tokens_and_said_of_non_rare_ones(language, verdicts, tmp_path):
     name = "agg.f5.nonrare_tradeoff"
-    assert verdicts[name]["effect"] == "1"
+    assert verdicts[name]["ours"] == "1"
     assert "of the non-rare tokens it holds for 2 of 2 seeds" in verdicts[name]["note"]
     rows = language.results.metrics.copy()
     rows.loc[(rows["metric"] == "uniq") & (rows["group"] == "nonrare"), "value"] = 5.0
     rows.to_csv(tmp_path / "metrics.csv", index=False)
     definition = parse_definition(json.dumps(DEFINITIONS["agg"]))
     found = {row["id"]: row for row in judge_paper(definition, read_results(tmp_path), PUBLISHED)}
-    assert found[name]["effect"] == "1"
+    assert found[name]["ours"] == "1"
     assert "it holds for 0 of 2 seeds" in found[name]["note"]
 
 
@@ -425,7 +448,7 @@ def test_nothing_run_is_said_everywhere(paper, tmp_path):
         patch.chdir(tmp_path)
         Path("metrics.csv").write_text("paper,experiment,method,seed,metric,group,split,value,n,signature,run\n")
         rows = judge_paper(parse_definition(json.dumps(definition)), read_results("."), PUBLISHED)
-    assert {row["alone"] for row in rows} == {"not run"}
+    assert {row["alone"] for row in rows} <= {"not run", "fails"}
     assert all(row["note"] for row in rows)
 
 

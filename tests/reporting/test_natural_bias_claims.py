@@ -11,6 +11,7 @@ from fake_translation import collected, verdicts_of
 from raretok.reporting import translated
 from raretok.reporting.definition import parse_definition
 from raretok.reporting.named import natural_bias, starts
+from raretok.reporting.predicates import Truth
 from raretok.reporting.results import read_results
 
 
@@ -23,12 +24,15 @@ def test_some_data_sets_decide_nothing_and_the_others_are_named(tmp_path):
     found = verdicts_of(definition, collected(tmp_path, run))
     absent = "undecided without IWSLT14 En-De, Kirundi Run-En, AfroMT En-Run, Autshumato Af-En, AfroMT En-Af"
     for name in ("f2.bleu_5of6", "f3.alc_5of6", "f5.curves"):
-        assert "of 1 data set of this scale 1 must hold, on the means over seeds 1 does" in found[name]["note"]
+        assert (
+            "of 1 data set of this scale 1 must hold; the log-unigram start is above both others in 1"
+            in found[name]["note"]
+        )
     for name in ("f2.bleu_5of6", "f3.alc_5of6", "f5.curves", "f6.alc_full", "f9_10.chrf"):
         assert (found[name]["alone"], f"{absent}, not run" in found[name]["note"]) == ("inconclusive", True), name
         assert float(found[name]["lower"]) > 0
     for name in ("f1.unigram_early", "f12.ood", "f13.divergence", "f14.norm"):
-        assert found[name]["alone"] == "inconclusive"
+        assert found[name]["alone"] == ("not judged" if name == "f12.ood" else "inconclusive")
         assert f"{absent}, WMT14 De-En, not run" in found[name]["note"], name
     assert found["abs.efficiency"]["alone"] == "inconclusive"
     assert found["f7_8.wmt"]["alone"] == found["abs.performance"]["alone"] == "not run"
@@ -39,15 +43,19 @@ def test_one_seed_decides_nothing(tmp_path):
     definition = fake_translation.definition_of(seeds=1)
     collected(tmp_path, definition)
     found = verdicts_of(definition, read_results(tmp_path))
-    assert {row["alone"] for row in found.values()} == {"inconclusive"}
-    assert all(row["effect"] and not row["lower"] for row in found.values())
+    assert {row["alone"] for name, row in found.items() if name != "f12.ood"} == {"inconclusive"}
+    assert {row["lean"] for name, row in found.items() if name != "f12.ood"} == {"the paper's way"}
+    assert all(row["ours"] and not row["lower"] for row in found.values())
 
 
 def test_verdicts(bias):
     found = verdicts_of(bias.definition, bias.results)
     assert {name.removeprefix("natural_bias.") for name in natural_bias.CLAIMS} == set(found)
-    assert {name: row["alone"] for name, row in found.items()} == dict.fromkeys(found, "reproduced")
-    assert "of 6 data sets of this scale 5 must hold, on the means over seeds 6 do" in found["f3.alc_5of6"]["note"]
+    assert {name: row["alone"] for name, row in found.items()} == dict.fromkeys(found, "reproduced") | OPEN
+    # The step of the minimum is on a grid, and the same in every seed: that part of figure 1's claim has no test.
+    assert found["f1.unigram_early"]["lean"] == "the paper's way"
+    assert "no spread over seeds" in found["f1.unigram_early"]["note"]
+    assert "5 must hold; the log-unigram start is above both others in 6 of them" in found["f3.alc_5of6"]["note"]
     assert "Multi30k De-En on newstest2014" in found["f12.ood"]["note"]
 
 
@@ -58,6 +66,9 @@ def changed(bias, tmp_path, change):
     (tmp_path / "runs").symlink_to(bias.folder / "runs")
     rows.to_csv(tmp_path / "metrics.csv", index=False)
     return {name: row["alone"] for name, row in verdicts_of(bias.definition, read_results(tmp_path)).items()}
+
+
+OPEN = {"f12.ood": "not judged", "f1.unigram_early": "inconclusive"}
 
 
 def worse(rows, experiments, metric, by=5.0, method="unigram", **more):
@@ -124,7 +135,7 @@ def test_four_of_six_are_too_few(bias, tmp_path):
 )
 def test_claims_on_numbers_turn_over_alone(bias, tmp_path, change, claims):
     found = changed(bias, tmp_path, change)
-    assert {name for name, verdict in found.items() if verdict != "reproduced"} == claims
+    assert {name for name, verdict in found.items() if verdict != "reproduced"} == claims | set(OPEN)
     assert {found[name] for name in claims} == {"not reproduced"}
 
 
@@ -163,14 +174,18 @@ def test_claims_on_arrays_turn_over_alone(bias, tmp_path, method, key, change, c
                 if name == method:
                     arrays[key] = change(arrays[key])
                 np.savez(tmp_path / run / "arrays.npz", **arrays)
-    found = {name: row["alone"] for name, row in verdicts_of(bias.definition, read_results(tmp_path)).items()}
-    assert {name for name, verdict in found.items() if verdict != "reproduced"} == claims
+    found = verdicts_of(bias.definition, read_results(tmp_path))
+    assert {name for name, row in found.items() if row["alone"] != "reproduced"} == claims | set(OPEN)
+    assert {row["lean"] for name, row in found.items() if name in claims and row["alone"] != "not reproduced"} <= {
+        "against it"
+    }
+    assert claims == {"f1.unigram_early"} or found["f1.unigram_early"]["lean"] == "the paper's way"
 
 
 def test_latest_step_of_figure1_is_scaled():
     """2,000 of 50,000 updates are 40 of 1,000; the minimum at 40 is in time, at 41 late."""
     arrays = [np.array(values) for values in ([0, 40, 80], [3.0, 1.0, 2.0], [2.0, 3.0, 3.0], [9.0, 8.0, 7.0])]
-    assert natural_bias._matched(40.0, *arrays) == (True, 0.0)
+    assert natural_bias._matched(40.0, *arrays) == Truth(True, 0.0)
     assert not natural_bias._matched(39.0, *arrays).holds
     definition = parse_definition(json.dumps(fake_translation.definition_of()))
     assert translated.scaled(definition, "iwslt14_de-en", 2000, 50_000) == 40
@@ -185,15 +200,6 @@ def test_the_best_of_several_is_so_by_its_mean():
     assert starts.above_best(ours, others) == {1: -1.0, 3: 0.0}
 
 
-def test_a_tie_is_judged_by_the_spread_of_differences_not_of_a_start():
-    """Seeds that differ by 10 BLEU do not excuse a start that is 0.1 below in every one."""
-    ours, theirs = {1: 20.0, 2: 30.0, 3: 40.0}, {1: 20.1, 2: 30.1, 3: 40.1}
-    assert starts.above_best(ours, [theirs], tolerant=True) == pytest.approx({1: -0.1, 2: -0.1, 3: -0.1})
-    theirs = {1: 20.0, 2: 30.0, 3: 40.3}  # mean difference -0.1, standard error 0.1
-    assert starts.above_best(ours, [theirs], tolerant=True) == pytest.approx({1: 0.1, 2: 0.1, 3: -0.2})
-    assert starts.above_best({1: 20.0}, [{1: 20.1}], tolerant=True) == pytest.approx({1: -0.1})
-
-
 def test_of_data_sets_the_one_of_the_rank_is_so_by_its_mean(monkeypatch):
     """Of two data sets both must hold; each is the worse in one seed."""
     margins = [{1: 2.0, 2: -1.0}, {1: -1.0, 2: 3.0}]
@@ -201,37 +207,31 @@ def test_of_data_sets_the_one_of_the_rank_is_so_by_its_mean(monkeypatch):
     monkeypatch.setattr(starts, "each", lambda *_: (margins, ""))
     truths, _, note = starts.most(None, None)
     assert {seed: truth.slack for seed, truth in truths.items()} == margins[0]
-    assert "2 must hold, on the means over seeds 2 do" in note
+    assert "2 must hold; the log-unigram start is above both others in 2 of them" in note
 
 
-def test_a_tie_is_within_one_standard_error(tmp_path):
-    """By hand: -0.2 and 0 have a mean of -0.1 and a standard error of 0.1."""
+def judged(tmp_path, claim, **scores):
+    """The row of one claim from test BLEU by seed on one data set."""
     definition = fake_translation.definition_of()
-    rows = []
-    values = {"unigram": (30.0, 30.4), "zero": (30.2, 30.4), "none": (29.0, 29.0)}
-    for name, of in values.items():
-        rows += [f"natural_bias,iwslt14_de-en,{name},{k},bleu,,test@best,{v},1,s,r" for k, v in enumerate(of, 1)]
+    rows = [
+        f"natural_bias,iwslt14_de-en,{name},{seed},bleu,,test@best,{value},1,s,r"
+        for name, values in scores.items()
+        for seed, value in enumerate(values, 1)
+    ]
     head = "paper,experiment,method,seed,metric,group,split,value,n,signature,run\n"
     (tmp_path / "metrics.csv").write_text(head + "\n".join(rows) + "\n")
     definition["settings"] = {"iwslt14_de-en": definition["settings"]["iwslt14_de-en"]}
-    row = verdicts_of(definition, read_results(tmp_path))["f2.bleu_5of6"]
-    assert (row["alone"], float(row["effect"])) == ("inconclusive", pytest.approx(0, abs=1e-9))
-    assert "of 1 data set of this scale 1 must hold, on the means over seeds 1 does" in row["note"]
+    return verdicts_of(definition, read_results(tmp_path))[claim]
 
 
-def test_a_regularised_model_may_be_one_standard_error_better(tmp_path):
-    """By hand: 0 and 0.2 better is a tie, for their standard error is 0.1; as much and 0.1 more is not."""
-    definition = fake_translation.definition_of()
-    effects = {}
-    for more in (0.0, 0.1):
-        rows = [
-            f"natural_bias,iwslt14_de-en,{name},{seed},bleu,,test@best,{value},1,s,r"
-            for name, values in (("zero", (30.0, 30.2)), ("regularised_0.1_500", (30.0 + more, 30.4 + more)))
-            for seed, value in enumerate(values, 1)
-        ]
-        head = "paper,experiment,method,seed,metric,group,split,value,n,signature,run\n"
-        (tmp_path / "metrics.csv").write_text(head + "\n".join(rows) + "\n")
-        row = verdicts_of(definition, read_results(tmp_path))["f11.regularise"]
-        assert "1 of 8 pairs of strength and updates were run" in row["note"]
-        effects[more] = float(row["effect"])
-    assert effects == pytest.approx({0.0: 0.0, 0.1: -0.1})
+@pytest.mark.parametrize(
+    ("by", "ours", "lean"), [(0.0, -0.1, "the paper's way"), (0.3, -0.4, "the paper's way"), (0.5, -0.6, "against it")]
+)
+def test_as_good_is_within_half_a_bleu(tmp_path, by, ours, lean):
+    """By hand: -0.2 and 0 have a mean of -0.1; the margin of 0.5 is fixed in claims.csv, whatever the seeds do."""
+    none = (29.0, 29.0)
+    row = judged(tmp_path, "f2.bleu_5of6", unigram=(30.0 - by, 30.4 - by), zero=(30.2, 30.4), none=none)
+    assert (float(row["ours"]), row["lean"]) == (pytest.approx(ours), lean)
+    row = judged(tmp_path, "f11.regularise", zero=(30.0, 30.2), **{"regularised_0.1_500": (30.0 + by, 30.4 + by)})
+    assert (float(row["ours"]), row["lean"]) == (pytest.approx(ours), lean)
+    assert "1 of 8 pairs of strength and steps were run" in row["note"]

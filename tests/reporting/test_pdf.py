@@ -34,7 +34,7 @@ def test_everything_is_in_it(report):
     papers = {paper["title"]: paper for paper in words["papers"]}
     assert len(papers) == 2
     stop, agg = papers.values()
-    assert len(stop["claims"]) == 43
+    assert len(stop["claims"]) == 44
     assert len(stop["figures"]) == 2
     assert len(stop["tables"][0]["tables"]) == 5
     assert "seed 2" in agg["missing"]
@@ -56,7 +56,7 @@ def test_words_are_never_read_as_markup():
     grid = {"heading": CODE, "columns": [CODE], "groups": True, "prose": [False]}
     grid["rows"] = [{"head": [CODE, CODE], "cells": [cell]}, {"head": [CODE, ""], "cells": [None]}]
     table = {"heading": CODE, "missing": CODE, "command": CODE, "said": CODE, "notes": [CODE], "grids": [grid]}
-    claim = dict.fromkeys(("id", "predicate", "verdict", "note", "seeds", "published", "effect"), CODE)
+    claim = dict.fromkeys(("id", "verdict", "note", "seeds", "sentence", "printed", "ours"), CODE)
     paper = {
         **dict.fromkeys(("title", "scale", "runs", "missing"), CODE),
         "counts": [CODE],
@@ -64,7 +64,7 @@ def test_words_are_never_read_as_markup():
         "tables": [{"title": CODE, "tables": [table]}],
         "figures": [],
     }
-    words = {"title": CODE, "scale": CODE, "verdicts": [CODE], "claims-legend": CODE, "papers": [paper]}
+    words = {"title": CODE, "scale": CODE, "verdicts": [CODE], "claims-legend": CODE, "apart": CODE, "papers": [paper]}
     assert pdf.compiled(words).startswith(b"%PDF-")
     with pytest.raises(typst.TypstError, match="panicked"):
         typst.compile(b"#panic()")

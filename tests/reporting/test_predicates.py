@@ -9,19 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raretok.errors import UserError
-from raretok.reporting.predicates import MAX_CHARACTERS, Truth, Undefined, evaluate, greater
+from raretok.reporting.predicates import MAX_CHARACTERS, Truth, Undefined, evaluate, greater, quantities
 from raretok.reporting.results import printed_numbers, read_published
+from raretok.reporting.table_claims import keys_of
 
 TABLE_CLAIMS = [
     claim
     for paper in ("agg", "agps", "stop_jostling")
     for claim in read_published(PUBLISHED, "claims", paper).itertuples()
-    if claim.kind == "table"
+    if claim.measured_by == "table"
 ]
 
 
-def test_there_are_83_table_claims():
-    assert len(TABLE_CLAIMS) == 83
+def test_there_are_84_table_claims():
+    assert len(TABLE_CLAIMS) == 84
 
 
 @pytest.mark.parametrize("claim", TABLE_CLAIMS, ids=lambda claim: claim.id)
@@ -33,6 +34,28 @@ def test_truth_on_printed_numbers(claim):
         assert truth.holds == (truth.slack > 0)
 
 
+def test_a_quantity_is_split_into_its_numbers():
+    """Tuples, generators and their sums; each number asks for its own cells alone."""
+    row = "v('t',r,'c')"
+    quantity = f"(v('t','a','c') / 2,) + tuple({row} - v('t','b','c') for r in ('a','b')) + (max(v('t','a','c'), 9),)"
+    parts = quantities(quantity)
+    assert [part(look_up) for part in parts] == [1.0, -3.0, 0.0, 9.0]
+    assert [part(look_up) for part in quantities("v('t','a','c') + v('t','b','c')")] == [7.0]
+    assert [keys_of(part) for part in parts[:3]] == [[("t", "a", "c", "")], [A, B], [B]]
+    for refused in ("'a'", "('a', 1)", "1 < 2", "tuple(x for x in (1, 2) if x)", "(1, (2 < 3))"):
+        with pytest.raises(UserError):
+            [part(look_up) for part in quantities(refused)]
+    with pytest.raises(Undefined):
+        quantities("v('t','a','c') / (v('t','b','c') - 5)")[0](look_up)
+
+
+def test_a_conjunction_keeps_its_parts():
+    truth = evaluate("v('t','a','c') < 3 and all(v('t',r,'c') > 3 for r in ('a','b'))", look_up)
+    assert [part.slack for part in truth.parts] == [1, -1, 2]
+    assert (truth.holds, truth.slack) == (False, -1)
+
+
+A, B = ("t", "a", "c", ""), ("t", "b", "c", "")
 NUMBERS = {"a": 2.0, "b": 5.0, "inf": math.inf, "nan": math.nan}
 
 

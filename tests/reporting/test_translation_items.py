@@ -180,20 +180,22 @@ OF_TRANSLATION = {
 }
 
 
-# What counts neighbours or checkpoints is the same in both seeds, which decides nothing.
-COUNTED = ("agg.t14.cross_lingual", "agps.t10_12.related", "agps.f1.low_first")
+# What counts neighbours, checkpoints or signs is the same in both seeds, which decides nothing.
+COUNTED = ("agg.t14.cross_lingual", "agps.t10_12.related", "agps.f1.low_first", "agps.eq8.sign")
+# Nine correlations, of which two made-up seeds leave one too noisy.
+NOISY = "agps.f5_7.bias"
 
 
 def fails(row):
     """Whether a claim is not reproduced; whether it would be, of one that counts."""
-    return float(row["effect"]) < 0 if row["id"] in COUNTED else row["alone"] == "not reproduced"
+    return row["lean"] == "against it" if row["id"] in (*COUNTED, NOISY) else row["alone"] == "not reproduced"
 
 
 def test_verdicts_on_translation(verdicts):
-    found = {name: row["alone"] for name, row in verdicts.items() if row["alone"] != "not run"}
-    assert found == dict.fromkeys(OF_TRANSLATION, "reproduced") | dict.fromkeys(COUNTED, "inconclusive")
+    found = {name: row["alone"] for name, row in verdicts.items() if row["alone"] not in ("not run", "fails")}
+    assert found == dict.fromkeys(OF_TRANSLATION, "reproduced") | dict.fromkeys((*COUNTED, NOISY), "inconclusive")
     assert all("no spread over seeds" in verdicts[name]["note"] for name in COUNTED)
-    assert all(float(verdicts[name]["effect"]) >= 0 for name in COUNTED)
+    assert all(verdicts[name]["lean"] != "against it" for name in COUNTED)
     assert not any("on the language model" in row["note"] for row in verdicts.values())
     note = verdicts["agg.t7.gain_base"]["note"]
     assert "against our own baseline; AGG is above it in 2 of 2 seeds" in note

@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 from benchmarks.dry_run import dry_run
+from benchmarks.jobs import measure
 from tests.workflow.conftest import PARTS, ROOT
 
 from raretok import wiring
@@ -15,6 +16,8 @@ pytestmark = pytest.mark.slow
 
 SECONDS, GIB = 20, 1
 SEEDS = 5
+# Of Snakemake's own process, for each job.
+SECONDS_A_JOB = 0.08
 
 
 @pytest.fixture(scope="module")
@@ -48,3 +51,11 @@ def test_planning_is_cheap(planned, table):
 def test_fetch_gets_what_jobs_will_ask_for(planned, table):
     asked = re.findall(r"^rule download:\n    output: resources/(\S+)$", planned.text, flags=re.MULTILINE)
     assert sorted(f"{wanted.dataset}/{wanted.name}" for wanted in needed_files(table)) == sorted(asked)
+
+
+@pytest.mark.parametrize("executor", ["local", "stub"])
+def test_a_job_costs_snakemake_little(executor):
+    """One seed of scale smoke; benchmarks/jobs.py measures it as the number of runs grows."""
+    cost = measure(1, "smoke", executor)
+    assert cost.runs == 121
+    assert cost.processor_seconds <= SECONDS_A_JOB * cost.jobs

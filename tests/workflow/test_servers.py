@@ -1,8 +1,13 @@
 """Jobs in copies of a server give what jobs by themselves give, bit for bit."""
 
+import time
+
 import psutil
 import pytest
-from tests.workflow.running import slow_down, snakemake
+from tests.workflow.running import has_state, slow_down, snakemake, training_jobs, wait_for
+
+from raretok.files import read_json
+from raretok.training.command import read_run
 
 RUNS = [f"results/smoke/runs/shakespeare/{method}/seed1" for method in ("baseline", "dut_m1", "cwt")]
 # But training.json, metrics.json and the times in history.csv, which say how long it took.
@@ -21,28 +26,54 @@ def test_runs_in_copies_are_those_of_processes_of_their_own(project_at):
     assert made["served"] == made["alone"]
 
 
+def working(project):
+    """The servers of a project and their copies."""
+    found = []
+    for one in psutil.process_iter(["cmdline", "cwd"]):
+        if "raretok.forkserver" in (one.info["cmdline"] or ()) and one.info["cwd"] == str(project):
+            found.append(one)
+    return found
+
+
+def method_of(job):
+    """The method that a job trains."""
+    words = job.cmdline()
+    return read_run(words[words.index("--run") + 1])["method"]
+
+
 @pytest.mark.slow
-def test_servers_do_the_work_and_end_with_the_workflow(project):
-    slow_down(project, 2000)
+def test_a_killed_job_is_tried_again_and_servers_end_with_the_workflow(project):
+    slow_down(project, 1500)
+    targets = [f"{run}/training.json" for run in RUNS]
+    arguments = ("--cores", 2, *targets, "--config", "checkpoint_seconds=1")
+    process = snakemake(project, *arguments, background=True)
+    wait_for(has_state(project), process, 200)
+    assert len(working(project)) > 1
+    killed = has_state(project)()[0].relative_to(project / "results/smoke/state").parts[1]
+    for job in training_jobs(process):
+        if method_of(job) == killed:
+            job.kill()
+    output = process.communicate(timeout=200)[0]
+    assert process.returncode == 0, output
+    assert "Trying to restart job" in output
+    resumes = {run: read_json(project / run / "training.json")["resumes"] for run in RUNS}
+    assert [run.split("/")[-2] for run in RUNS if resumes[run]] == [killed]
+    psutil.wait_procs(working(project), timeout=20)
+    assert working(project) == []
+
+
+@pytest.mark.slow
+def test_jobs_outlive_a_killed_workflow_and_are_asked_to_stop(project):
+    slow_down(project, 20000)
     process = snakemake(project, "--cores", 2, *(f"{run}/training.json" for run in RUNS), background=True)
-
-    def servers():
-        found = []
-        for one in psutil.process_iter(["cmdline", "cwd"]):
-            if "raretok.forkserver" in (one.info["cmdline"] or ()) and one.info["cwd"] == str(project):
-                found.append(one)
-        return found
-
-    # The server, and the copies that train two runs at a time.
-    while process.poll() is None and len(servers()) < 3:
-        pass
-    assert len(servers()) == 3
+    wait_for(lambda: len(working(project)) >= 3, process, 200)
+    asking = training_jobs(process)
     process.kill()
-    # Jobs go on, as without a server; who asks them to stop reaches those that asked.
-    asking = [one for one in psutil.process_iter(["cmdline"]) if "train" in (one.info["cmdline"] or ())]
+    process.wait()
+    time.sleep(1)
+    assert len(working(project)) >= 3
     for one in asking:
-        if one.name().startswith("python") and one.cwd() == str(project):
-            one.terminate()
-    psutil.wait_procs(servers(), timeout=60)
-    assert servers() == []
+        one.terminate()
+    psutil.wait_procs(working(project), timeout=60)
+    assert working(project) == []
     assert list(project.glob("results/smoke/state/**/checkpoint.safetensors"))

@@ -36,6 +36,7 @@ COMMANDS = {
         "raretok.planning.preflight",
         "check devices, disk and data before anything long, and print the plan",
     ),
+    "verify": ("raretok.planning.verify", "retrain what one claim needs, and compare with the recorded result"),
     "train": ("raretok.training.command", "train one run, continuing where an interrupted one stopped"),
     "work": ("raretok.work.command", "train and evaluate as many runs as fit, most deciding first, without Snakemake"),
     "train-together": ("raretok.training.together_command", "train several runs of one shape in one job"),

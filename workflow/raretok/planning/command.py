@@ -20,6 +20,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--measured", type=Path, metavar="FOLDER", help="rows for config/throughput.yaml from finished runs"
     )
+    parser.add_argument("--claims", action="store_true", help="runs in the order of the claims that they decide")
+    parser.add_argument("--json", action="store_true", help="with --claims: as `raretok work --order` takes it")
+    parser.add_argument("--results", type=Path, metavar="FOLDER", help="with --claims: results to plan from")
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -29,6 +32,9 @@ def main(arguments: argparse.Namespace) -> None:
         return
     table = wiring.load(choices.config_of(arguments) | {"recorded": False, "finished": False}, arguments.root)
     throughput = speeds.load(arguments.root)
+    if arguments.claims:
+        print_queue(table, throughput, arguments.results, arguments.json)
+        return
     machines = [throughput.machine(name) for name in arguments.device or ()] or default_machines(throughput)
     costs = costs_of(table)
     if arguments.markdown:
@@ -37,6 +43,18 @@ def main(arguments: argparse.Namespace) -> None:
     lines = summary(table, costs, needed_files(table), machines)
     lines += details(costs, throughput, machines) if arguments.runs else notes(throughput, machines)
     print("\n".join(lines))
+
+
+def print_queue(table, throughput, folder: Path | None, as_json: bool) -> None:
+    """The runs that decide claims, best first."""
+    # Reporting reads tables with pandas, which the other plans need not load.
+    from raretok.planning import claims
+    from raretok.reporting.results import read_results
+
+    results = read_results(claims.results_folder(table, folder))
+    prices = claims.prices_of(table, results, throughput)
+    steps = claims.queue(claims.needed_by_claims(table, results, prices), prices)
+    print(claims.as_json(steps, table) if as_json else "\n".join(claims.lines_of(steps, table)))
 
 
 def cost_tables(costs, throughput, machines) -> list[str]:

@@ -20,7 +20,9 @@ def before_start(table: Workflow, jobs: Iterable, elsewhere: bool) -> None:
     """
     jobs = list(jobs)
     if not elsewhere:
-        forkserver.start([job.rule.name for job in jobs])
+        # What may compute on a GPU starts by itself.
+        on_gpu = {job.rule.name for job in jobs if "gpu_percent" in job.rule.resources} if table.gpu_percent else set()
+        forkserver.start([job.rule.name for job in jobs if job.rule.name not in on_gpu])
     if table.outdated:
         print(table.warning(), file=sys.stderr)
     if table.render_only:

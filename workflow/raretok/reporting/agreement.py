@@ -50,7 +50,8 @@ def agreements(definition: Definition, results: Results, published: Path) -> lis
     """
     printed = printed_numbers(published, definition.paper)
     claims = read_published(published, "claims", definition.paper)
-    rows = _of_claims(definition, results, printed, claims.loc[claims["kind"] == "table", "predicate"])
+    judged = (claims["measured_by"] == "table") & (claims["kind"] == "experiment")
+    rows = _of_claims(definition, results, printed, claims.loc[judged, "predicate"])
     for item, entry in definition.tables.items():
         if entry["kind"] == "metrics":
             rows += _of_table(definition.of(item), item, results, printed)

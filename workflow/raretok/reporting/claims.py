@@ -1,63 +1,64 @@
-"""A verdict on every claim of a paper.
+"""A verdict on every claim of a paper: direction and size of its own quantities, over training seeds.
 
-A claim's effect is its slack (predicates.py) with its 95% t interval over seeds, each seed against itself: methods of
-one seed saw the same batches. Of claims about numbers it is the slack on their means (jackknife.py), of claims about
-what is seen in one run (a curve, a plane) the mean slack. The interval says how far another seed would move the result,
-not how far another validation text would.
+A claim is one comparison or a conjunction of several (comparisons.py). Each has a quantity by seed, a ratio or a
+difference of methods that saw the same batches, whose interval says how far another seed would move it, not how far
+another validation text would. What a verdict means: verdicts.py, docs/statistics.md.
 
-`alone` is the verdict that the interval gives a claim by itself. Of the many claims of one paper some would hold
-by chance, so `verdict` is what stands after Holm's correction for all its claims that training seeds can decide.
-Proofs, and numbers of the data or of fixed weights, have no p value, and stay. Seeds without spread decide nothing.
+Claims are of three kinds. An *experiment* is decided by training seeds, *mathematics* by random cases of a formula,
+*printed arithmetic* by the printed numbers alone. Experiments on synthetic text have effects and no verdicts.
 """
 
 import argparse
-import math
-import re
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from raretok.reporting.arguments import add_report_arguments
+from raretok.reporting.claim_runs import watched
+from raretok.reporting.claim_text import says, shown_numbers
+from raretok.reporting.comparisons import Part, bounds_of, holds, in_unit, is_ratio, seen
+from raretok.reporting.deciding import COLUMNS as DECIDING
+from raretok.reporting.deciding import decisions
 from raretok.reporting.definition import Definition, parse_definition
-from raretok.reporting.intervals import t_interval
+from raretok.reporting.moderated import Estimate, estimate
 from raretok.reporting.named import agg, agps, natural_bias, stop_jostling
 from raretok.reporting.named.evidence import Evidence, Partial
 from raretok.reporting.predicates import Missing, Truth, Undefined
 from raretok.reporting.results import Results, printed_numbers, read_published, read_results
 from raretok.reporting.rows import csv_number, write_rows
-from raretok.reporting.significance import LEVEL, holm, two_sided_p
 from raretok.reporting.table_claims import (
+    compared,
     expected_seeds,
     has_seeds,
+    in_logs,
     left_out_groups,
     of_this_scale,
+    printed_quantities,
     printed_truth,
-    truths_of_means,
+)
+from raretok.reporting.verdicts import (
+    CORRECTED,
+    FAILS,
+    HOLDS,
+    NOT_JUDGED,
+    NOT_RUN,
+    UNDECIDED,
+    Finding,
+    Measured,
+    corrected,
+    judge,
 )
 
 CLAIMS = agg.CLAIMS | agps.CLAIMS | natural_bias.CLAIMS | stop_jostling.CLAIMS
 FIXED = natural_bias.FIXED | stop_jostling.FIXED
 BESIDE = agg.BESIDE | agps.BESIDE
-# What is said of a verdict that does not stand after the correction: the verdict, how many claims it is for.
-ALONE = "alone it would be {}, but not after Holm's correction for the {} claims of the paper that seeds can decide"
-# Why several seeds decide nothing.
-NO_SPREAD = "no spread over seeds: nothing to test against"
-INFINITE = "infinite in some seeds: no interval"
+EXPERIMENT, MATHEMATICS, ARITHMETIC = "experiment", "mathematics", "printed_arithmetic"
+SYNTHETIC = "not judged on synthetic text"
+NOTHING_CLAIMED = "the paper claims no direction"
 COLUMNS = [
-    "paper",
-    "id",
-    "predicate",
-    "where",
-    "kind",
-    "published",
-    "effect",
-    "lower",
-    "upper",
-    "seeds",
-    "verdict",
-    "note",
-    "p",
-    "p_holm",
-    "alone",
+    *("paper", "id", "kind", "sentence", "says", "quantity", "part", "unit", "printed", "ours", "lower", "upper"),
+    *("predict_lower", "predict_upper", "seeds", "direction", "size", "lean", "p", "p_holm", "p_size", "verdict"),
+    *("alone", *DECIDING, "note", "measured_by", "where", "predicate"),
 ]
 
 
@@ -79,126 +80,166 @@ def main(arguments: argparse.Namespace) -> None:
 
 def judge_paper(definition: Definition, results: Results, published: Path) -> list[dict]:
     """One row of claims.csv for each claim of the paper, in the order of config/published/claims.csv."""
-    printed = printed_numbers(published, definition.paper)
-    claims = read_published(published, "claims", definition.paper)
-    evidence = Evidence(definition, results, printed, dict(zip(claims["id"], claims["predicate"], strict=True)))
-    found = [(judge_table if claim.kind == "table" else judge_named)(claim, evidence) for claim in claims.itertuples()]
-    family = sum(is_testable(claim, definition) for claim in claims.itertuples())
+    found = findings(definition, results, published)
     scale = "" if definition.comparable else definition.scale_note()
-    return [
-        {
-            "paper": definition.paper,
-            "id": claim.id,
-            "predicate": claim.predicate,
-            "where": claim.where,
-            "kind": claim.kind,
-            "published": csv_number(finding.published),
-            "effect": csv_number(finding.effect),
-            "lower": csv_number(finding.lower),
-            "upper": csv_number(finding.upper),
-            "seeds": finding.seeds,
-            "verdict": finding.verdict,
-            "note": "; ".join(filter(None, [_own_note(claim), finding.note, scale])),
-            "p": csv_number(finding.p),
-            "p_holm": csv_number(finding.p_holm),
-            "alone": alone.verdict,
-        }
-        for claim, alone, finding in zip(claims.itertuples(), found, corrected(found, family), strict=True)
-    ]
+    needed = decisions(found, family([claim for claim, _ in found], definition), definition, results)
+    return [_row(*pair, scale) | need.columns() for pair, need in zip(found, needed, strict=True)]
+
+
+def findings(definition: Definition, results: Results, published: Path) -> list[tuple]:
+    """Each claim of the paper, a row of config/published/claims.csv, and what was found about it."""
+    evidence = evidence_of(definition, results, published)
+    rows = list(read_published(published, "claims", definition.paper).itertuples())
+    return list(zip(rows, corrected([find(claim, evidence) for claim in rows], family(rows, definition)), strict=True))
+
+
+def evidence_of(definition: Definition, results: Results, published: Path) -> Evidence:
+    """What a paper's claims are judged on."""
+    claims = read_published(published, "claims", definition.paper)
+    predicates = dict(zip(claims["id"], claims["predicate"], strict=True))
+    return Evidence(definition, results, printed_numbers(published, definition.paper), predicates)
+
+
+def family(claims: list, definition: Definition) -> int:
+    """How many tests training seeds can decide, run or not: each claim's direction, and each stated size."""
+    testable = [claim for claim in claims if is_testable(claim, definition)]
+    return len(testable) + sum(states_size(claim, definition) for claim in testable)
 
 
 def is_testable(claim, definition: Definition) -> bool:
-    """Whether training seeds can decide a claim, run or not, as they cannot decide proofs and numbers of the data."""
-    return has_seeds(claim.predicate, definition) if claim.kind == "table" else claim.id not in FIXED
+    """Whether training seeds can decide a claim, as they cannot decide formulas, printed sums and fixed weights."""
+    if claim.kind != EXPERIMENT or not claim.direction or is_synthetic(definition):
+        return False
+    return claim.measured_by != "table" or has_seeds(claim.quantity, definition)
 
 
-@dataclass(frozen=True)
-class Finding:
-    """What was found about a claim. `published`: the slack on the printed numbers, where they decide it.
-
-    p, p_holm: of a t test over seeds, by itself and after the correction for the paper's claims; None for no test.
-    """
-
-    verdict: str
-    published: float | None = None
-    effect: float | None = None
-    lower: float | None = None
-    upper: float | None = None
-    seeds: int = 0
-    note: str = ""
-    p: float | None = None
-    p_holm: float | None = None
+def states_size(claim, definition: Definition) -> bool:
+    """Whether the paper's text states the size of an effect, and this scale's numbers can be compared with it."""
+    return claim.size == "stated" and definition.comparable
 
 
-def corrected(findings: list[Finding], family: int) -> list[Finding]:
-    """The findings on one paper's claims after Holm's correction for all `family` of them that seeds can decide.
-
-    Those of one seed, or not run, count as well, as if their p were 1: a verdict does not depend on how much was run.
-    """
-    tested = [place for place, finding in enumerate(findings) if finding.p is not None]
-    after = list(findings)
-    untested = [1.0] * (family - len(tested))
-    ps = holm([findings[place].p for place in tested] + untested)[: len(tested)]
-    for place, p in zip(tested, ps, strict=True):
-        finding = replace(findings[place], p_holm=p)
-        if p >= LEVEL and finding.verdict != "inconclusive":
-            note = "; ".join(filter(None, [finding.note, ALONE.format(finding.verdict, family)]))
-            finding = replace(finding, verdict="inconclusive", note=note)
-        after[place] = finding
-    return after
+def is_synthetic(definition: Definition) -> bool:
+    """Whether a scale trains on text that the project makes itself: then numbers say that rules work, nothing else."""
+    names = [definition.corpus(experiment) for experiment in definition.settings]
+    return any(name.startswith("synthetic") for name in names)
 
 
-def judge(truths: dict[int, Truth], published: float | None, note: str, fixed: bool = False) -> Finding:
-    """The verdict on a claim by itself, whose truth is known per seed.
-
-    `fixed`: no training seed decides it (weights that someone else trained, formulas), so that it is its own interval.
-    Of data sets of which some were not run, truths decide nothing.
-    """
-    slacks = [truth.slack for truth in truths.values()]
-    holds = [truth.holds for truth in truths.values()]
-    effect, lower, upper = t_interval(slacks)
-    p = None
-    if fixed:
-        lower = upper = effect
-    elif len(slacks) > 1 and lower is None:
-        note = "; ".join(filter(None, [note, NO_SPREAD if all(map(math.isfinite, slacks)) else INFINITE]))
-    elif not isinstance(truths, Partial):
-        p = two_sided_p(slacks)
-    # At a bound of exactly 0 the truths decide: a tie reproduces `<=`, not `<`.
-    if isinstance(truths, Partial):
-        verdict = "inconclusive"
-    elif lower is not None and (lower > 0 or (lower == 0 and all(holds))):
-        verdict = "reproduced"
-    elif upper is not None and (upper < 0 or (upper == 0 and not any(holds))):
-        verdict = "not reproduced"
-    else:
-        verdict = "inconclusive"
-    return Finding(verdict, published, effect, lower, upper, len(truths), note, p)
+def interval_of(effects: Mapping[int, float], pool: Sequence[Mapping[int, float]], paired: bool) -> Estimate:
+    """The mean over seeds of a comparison, with intervals and p values that pool the seed variance of other rows."""
+    return estimate(effects, pool, paired)
 
 
-def judge_table(claim, evidence: Evidence) -> Finding:
-    """The verdict on a claim about numbers of tables."""
-    published = printed_truth(claim.predicate, evidence.printed).slack
+def find(claim, evidence: Evidence) -> Finding:
+    """What is found about one claim, before Holm's correction."""
+    if claim.kind == ARITHMETIC:
+        return _arithmetic(claim, evidence)
     try:
-        truths, seeded = truths_of_means(claim.predicate, evidence.definition, evidence.results)
+        measured = (measure_table if claim.measured_by == "table" else measure_named)(claim, evidence)
     except Missing as missing:
-        return _unjudged(missing, published)
+        return _unmeasured(claim, evidence, missing)
+    finding = judge(measured)
+    if claim.kind == MATHEMATICS:
+        kept = finding.verdict == "reproduced"
+        verdict = FAILS if not kept else HOLDS if claim.holds_on_printed_numbers != "no" else CORRECTED
+        return Finding(verdict, verdict, finding.parts, finding.binding, note=finding.note)
+    if not claim.direction or is_synthetic(evidence.definition):
+        note = "; ".join(filter(None, [finding.note, SYNTHETIC if claim.direction else NOTHING_CLAIMED]))
+        return Finding(NOT_JUDGED, NOT_JUDGED, finding.parts, finding.binding, finding.seeds, note=note)
+    return finding
+
+
+def measure_table(claim, evidence: Evidence) -> Measured:
+    """The comparisons of a claim about numbers of tables; raises Missing."""
+    definition, log = evidence.definition, is_ratio(claim)
+    found = compared(claim.quantity, log, definition, evidence.results)
+    quantity = of_this_scale(claim.quantity, definition)
+    printed = printed_quantities(quantity, log, evidence.printed)
+    parts = tuple(
+        Part(
+            label=one.label,
+            estimate=interval_of(one.values, one.pool, one.paired),
+            bounds=bounds_of(claim, place),
+            printed=printed[place],
+            log=log,
+            methods=one.methods,
+        )
+        for place, one in enumerate(found)
+    )
     notes = [_beside(claim, evidence)]
-    if of_this_scale(claim.predicate, evidence.definition) != claim.predicate:
-        missing = dict.fromkeys(experiment for *_, experiment in left_out_groups(evidence.definition))
+    if quantity != claim.quantity:
+        missing = dict.fromkeys(experiment for *_, experiment in left_out_groups(definition))
         notes.append(f"without {', '.join(missing)}, left out at this scale")
-    if not seeded:
-        notes.append("of fixed weights or of the data: there is no seed, the value is its own interval")
-        return replace(judge(truths, published, "; ".join(filter(None, notes)), fixed=True), seeds=0)
-    expected = expected_seeds(claim.predicate, evidence.definition)
-    if len(truths) < expected:
-        notes.append(f"{len(truths)} of {expected} seeds")
-    return judge(truths, published, "; ".join(filter(None, notes)))
+    kept = None
+    if not any(one.seeded for one in found):
+        kept = holds(claim, [part.estimate.mean for part in parts])
+        notes.append("of fixed weights or of the data: there is no seed")
+    else:
+        seeds, expected = min(part.estimate.seeds for part in parts), expected_seeds(claim.quantity, definition)
+        notes += [f"{seeds} of {expected} seeds"] if seeds < expected else []
+    note = "; ".join(filter(None, notes))
+    sized = states_size(claim, definition)
+    return Measured(parts, note, kept, comparable=definition.comparable, states_size=sized)
 
 
-def _unjudged(reason: Missing, published: float | None = None) -> Finding:
-    """What is found where a claim has no truth: its numbers are not there, or they are and have none."""
-    return Finding("inconclusive" if isinstance(reason, Undefined) else "not run", published, note=str(reason))
+def measure_named(claim, evidence: Evidence) -> Measured:
+    """The comparisons of a claim about figures or formulas, by the function of its name; raises Missing."""
+    if claim.id not in CLAIMS:
+        raise Missing("nothing measures this claim")
+    results = watched(evidence.results)
+    try:
+        truths, published, note = CLAIMS[claim.id](replace(evidence, results=results))
+    except Missing as missing:
+        missing.asked = tuple(results.asked)
+        raise
+    found, methods = seen(claim, truths), tuple(results.found)
+    printed = _printed_parts(claim, published, len(found))
+    parts = tuple(
+        Part(label, interval_of(values, (), False), bounds_of(claim, place), printed[place], is_ratio(claim), methods)
+        for place, (label, values) in enumerate(found)
+    )
+    definition = evidence.definition
+    kept = all(truth.holds for truth in truths.values()) if claim.id in FIXED else None
+    partial = isinstance(truths, Partial)
+    asked = tuple(results.asked) if partial else ()
+    return Measured(parts, note, kept, partial, definition.comparable, states_size(claim, definition), asked)
+
+
+def _printed_parts(claim, published: Truth | float | None, number: int) -> list[float | None]:
+    """The printed value of each comparison, from the slack that a named function gives of the printed numbers."""
+    if published is None:
+        return [None] * number
+    if isinstance(published, Truth):
+        slacks = [part.slack for part in published.parts or (published,)]
+    else:
+        slacks = [published]
+    if len(slacks) != number:
+        return [None] * number
+    sign = -1 if claim.direction == "<" else 1
+    values = [float(claim.null) + sign * slack for slack in slacks]
+    return [in_logs(value) for value in values] if is_ratio(claim) else values
+
+
+def _arithmetic(claim, evidence: Evidence) -> Finding:
+    """Whether the paper's own numbers add up."""
+    verdict = HOLDS if printed_truth(claim.predicate, evidence.printed).holds else FAILS
+    return Finding(verdict, verdict, printed=_printed(claim, evidence), note="of the printed numbers alone")
+
+
+def _unmeasured(claim, evidence: Evidence, reason: Missing) -> Finding:
+    """What is found where a claim has no quantity: its numbers are not there, or they are and have none."""
+    synthetic = is_synthetic(evidence.definition)
+    verdict = UNDECIDED if isinstance(reason, Undefined) and not synthetic else NOT_RUN
+    return Finding(verdict, verdict, printed=_printed(claim, evidence), note=str(reason), asked=reason.asked)
+
+
+def _printed(claim, evidence: Evidence) -> float | None:
+    """The printed quantity of a claim that was not run: of several comparisons the nearest to its bound."""
+    if claim.measured_by != "table":
+        return None
+    log = is_ratio(claim)
+    values = printed_quantities(claim.quantity, log, evidence.printed)
+    slacks = [min((bound.slack(v) for bound in bounds_of(claim, i)), default=0.0) for i, v in enumerate(values)]
+    return in_unit(values[slacks.index(min(slacks))], log)
 
 
 def _beside(claim, evidence: Evidence) -> str:
@@ -209,23 +250,33 @@ def _beside(claim, evidence: Evidence) -> str:
         return ""
 
 
-def judge_named(claim, evidence: Evidence) -> Finding:
-    """The verdict on a claim about a figure or a proof, by the function of its name."""
-    if claim.id not in CLAIMS:
-        return Finding("not run", note="nothing measures this claim")
-    try:
-        truths, published, note = CLAIMS[claim.id](evidence)
-    except Missing as missing:
-        return _unjudged(missing)
-    return judge(truths, published, note, fixed=claim.id in FIXED and len(truths) > 1)
-
-
-def _own_note(claim) -> str:
-    """The inventory's note on a claim, with a word on the printed numbers where they refute it."""
-    if claim.holds_on_printed_numbers != "no":
-        return claim.note
-    refuted = "fails on the printed numbers"
-    # Most notes say already that and where it fails.
-    if re.search(r"\bfails\b", claim.note):
-        return re.sub(r"\bfails\b", refuted, claim.note, count=1)
-    return "; ".join(filter(None, [refuted, claim.note]))
+def _row(claim, finding: Finding, scale: str) -> dict:
+    shown = shown_numbers(finding)
+    ours = f"ours, not the paper's: {claim.ours}" if claim.ours else ""
+    fails = "fails on the printed numbers" if claim.holds_on_printed_numbers == "no" else ""
+    if claim.kind != EXPERIMENT:
+        fails = scale = ""
+    return {
+        "paper": claim.paper,
+        "id": claim.id,
+        "kind": claim.kind,
+        "sentence": claim.sentence,
+        "says": says(claim, finding, shown),
+        "quantity": claim.quantity,
+        "part": finding.binding.label if finding.binding else "",
+        "unit": claim.unit,
+        **{name: csv_number(value) for name, value in shown.items()},
+        "seeds": finding.seeds,
+        "direction": finding.direction,
+        "size": finding.size,
+        "lean": finding.lean,
+        "p": csv_number(finding.p),
+        "p_holm": csv_number(finding.p_holm),
+        "p_size": csv_number(finding.p_size),
+        "verdict": finding.verdict,
+        "alone": finding.alone,
+        "note": "; ".join(filter(None, [fails, claim.note, finding.note, ours, scale])),
+        "measured_by": claim.measured_by,
+        "where": claim.where,
+        "predicate": claim.predicate,
+    }

@@ -22,15 +22,30 @@ def shares(seeds: list[int], truth_on: Callable[[list[int]], Truth]) -> dict[int
     n = len(seeds)
     if n > 1:
         whole = truth_on(seeds)
-        values = [
-            n * whole.slack - (n - 1) * truth_on([other for other in seeds if other != seed]).slack for seed in seeds
-        ]
-        if all(map(math.isfinite, values)):
-            mean = statistics.fmean(values)
-            cautious = min(whole.slack, mean, key=abs) if (whole.slack > 0) == (mean > 0) else 0.0
-            moved = [Truth(whole.holds, value - mean + cautious) for value in values]
-            return dict(zip(seeds, moved, strict=True))
+        without = [truth_on([other for other in seeds if other != seed]) for seed in seeds]
+        if all(map(math.isfinite, [whole.slack, *(truth.slack for truth in without)])):
+            slacks = _shares(whole.slack, [truth.slack for truth in without])
+            # Each part of a conjunction has shares of its own.
+            parts = list(zip(whole.parts, *(truth.parts for truth in without), strict=True))
+            of_parts = [_shares(first.slack, [one.slack for one in others]) for first, *others in parts]
+            return {
+                seed: Truth(
+                    whole.holds,
+                    slacks[k],
+                    tuple(Truth(first.holds, of_part[k]) for (first, *_), of_part in zip(parts, of_parts, strict=True)),
+                )
+                for k, seed in enumerate(seeds)
+            }
     return {seed: truth_on([seed]) for seed in seeds}
+
+
+def _shares(whole: float, without: list[float]) -> list[float]:
+    """Each seed's share in a slack: of all seeds `whole`, `without` each of them."""
+    n = len(without)
+    values = [n * whole - (n - 1) * slack for slack in without]
+    mean = statistics.fmean(values)
+    cautious = min(whole, mean, key=abs) if (whole > 0) == (mean > 0) else 0.0
+    return [value - mean + cautious for value in values]
 
 
 def mean_of(values: dict[int, float], seeds: list[int]) -> float:

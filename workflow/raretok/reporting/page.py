@@ -13,7 +13,7 @@ from raretok.reporting.arguments import add_report_arguments
 from raretok.reporting.cost import by_device, read_costs
 from raretok.reporting.definition import Definition, parse_definition
 from raretok.reporting.deviations import of_paper, read_deviations, slug
-from raretok.reporting.page_claims import VERDICTS, claims_of, short, verdicts
+from raretok.reporting.page_claims import OTHER_VERDICTS, VERDICTS, apart, claims_of, leans, short, verdicts
 from raretok.reporting.page_items import Sources, figure, tables
 from raretok.reporting.page_statistics import agreement_rows, improvement_rows
 from raretok.reporting.paired_tests import paired_tests
@@ -50,6 +50,8 @@ def main(arguments: argparse.Namespace) -> None:
         scale=definitions[0].scale,
         scale_note=definitions[0].scale_title,
         papers=[_paper(definition, statistics, sources) for definition in definitions],
+        leans=leans(statistics["claims"]),
+        apart=apart(statistics["claims"]),
         costs=_costs(definitions, arguments.results / "cost.csv"),
         provenance=provenance(definitions, sources.records),
         deviations=relative_link(arguments.deviations, folder),
@@ -72,7 +74,14 @@ def rendered(**words) -> str:
     script = (TEMPLATES / "page.js").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return environment.get_template("page.html.j2").render(
-        verdicts=VERDICTS, slug=slug, short=short, as_data=as_data, script=Markup(script), script_sha256=digest, **words
+        verdicts=VERDICTS,
+        shown_verdicts=VERDICTS + OTHER_VERDICTS,
+        slug=slug,
+        short=short,
+        as_data=as_data,
+        script=Markup(script),
+        script_sha256=digest,
+        **words,
     )
 
 

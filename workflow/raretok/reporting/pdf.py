@@ -13,7 +13,7 @@ import typst
 from raretok.files import atomic_path
 from raretok.reporting.arguments import add_report_arguments
 from raretok.reporting.definition import Definition, parse_definition
-from raretok.reporting.page_claims import VERDICTS, own_claims, short, verdicts
+from raretok.reporting.page_claims import VERDICTS, apart, in_words, leans, own_claims, short, verdicts
 from raretok.reporting.page_items import Sources, figure, tables
 from raretok.reporting.provenance import Records, count, missing, runs_of
 from raretok.reporting.results import read_results
@@ -26,9 +26,9 @@ TITLE = "Papers on rare tokens, published beside reproduced"
 # What is shown of a generated text; the csv has the whole.
 CHARACTERS = 600
 LEGEND = (
-    "Effect: how far the claim is from turning over, in the unit of the numbers it compares, above 0 where it holds; "
-    "mean over seeds with its 95% t interval over seeds, and p after Holm's correction for the claims of the paper. "
-    "Paper: the same on the printed numbers."
+    "Each claim has a quantity of its own, a ratio (x1.22) or a difference: on the printed numbers, and ours with its "
+    "95% interval over training seeds. The verdict says whether the effect has the claimed direction, after Holm's "
+    "correction for the claims of the paper, and whether a stated size lies in our 95% prediction interval."
 )
 
 
@@ -56,6 +56,7 @@ def main(arguments: argparse.Namespace) -> None:
         "scale": definitions[0].scale_title,
         "verdicts": VERDICTS,
         "claims-legend": LEGEND,
+        "apart": " ".join(filter(None, ["Claims about experiments by verdict.", leans(claims), apart(claims)])),
         "papers": [_paper(definition, claims, sources) for definition in definitions],
     }
     with atomic_path(arguments.output) as temporary:
@@ -94,11 +95,13 @@ def _paper(definition: Definition, claims: list[dict], sources: Sources) -> dict
 
 
 def _claim(claim: dict) -> dict:
-    interval = f" [{short(claim['lower'])}, {short(claim['upper'])}]" if claim["lower"] else ""
+    words = in_words(claim)
+    ours = words["our_value"] + (f" ({words['interval']})" if words["interval"] else "")
+    said = [ours, f"p {short(claim['p_holm'])}" if claim["p_holm"] else "", words["size_said"], words["lean_said"]]
     return {
-        **{key: claim[key] for key in ("id", "predicate", "verdict", "note", "seeds")},
-        "published": short(claim["published"]),
-        "effect": short(claim["effect"]) + interval + (f" p {short(claim['p_holm'])}" if claim["p_holm"] else ""),
+        **{key: claim[key] for key in ("id", "sentence", "verdict", "note", "seeds")},
+        "printed": words["printed_value"],
+        "ours": ", ".join(filter(None, said)),
     }
 
 

@@ -1,4 +1,4 @@
-"""The predicates of claims: a small, safe language that gives a truth and how far it is from turning over.
+"""The language of claims: predicates that give a truth and its margin, quantities that give numbers.
 
 A predicate such as `v('table1','Baseline','PPL','LR') < 2 * v('table1','AGG','PPL','LR')` looks like Python
 and is parsed by Python's own parser, but walked here over a whitelist: numbers, strings, tuples, `+ - * /`,
@@ -9,6 +9,9 @@ The **slack** of a truth is signed: positive when it holds with room, negative w
 the numbers compared. a < b has b - a; a == b has -|a - b|; `and`, chains and `all` have the least slack of
 their parts, `or` and `any` the greatest. A slack of 0 is a tie: whether it holds depends on strictness, so
 the truth is kept beside it. A slack that rounding alone can make is 0, so that `abs(1.05 - 1) <= 0.05` holds.
+
+A **quantity** is a number, or a tuple of numbers that are compared with the same bound one by one: `(a / b, c / d)`,
+`tuple(v('table1',r,'PPL','LR') / v('table1','Baseline','PPL','LR') for r in ('A','B'))`, or a sum of such tuples.
 """
 
 import ast
@@ -16,7 +19,7 @@ import math
 import operator
 import re
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from dataclasses import dataclass, field
 
 from raretok.errors import UserError
 from raretok.reporting.intervals import ROUNDING
@@ -28,15 +31,22 @@ MAX_STEPS = 20_000  # nodes visited, over all rounds of the generators
 Lookup = Callable[..., float]
 
 
-class Truth(NamedTuple):
-    """Whether a predicate holds, and its signed slack."""
+@dataclass(frozen=True)
+class Truth:
+    """Whether a predicate holds, and its signed slack. `parts`: of a conjunction, the truths that must all hold."""
 
     holds: bool
     slack: float
+    parts: tuple["Truth", ...] = field(default=(), compare=False, repr=False)
 
 
 class Missing(Exception):
-    """A number that the predicate needs was not measured; the message says which."""
+    """A number that the predicate needs was not measured; the message says which.
+
+    asked: (experiment, method) of the trainings that were looked up until then, where that is known.
+    """
+
+    asked: tuple[tuple[str, str], ...] = ()
 
 
 class Undefined(Missing):
@@ -48,20 +58,35 @@ def evaluate(predicate: str, lookup: Lookup) -> Truth:
 
     Raises UserError for a predicate outside the language, Undefined where its numbers have no truth.
     """
-    if len(predicate) > MAX_CHARACTERS:
-        raise UserError(f"A claim's predicate has {len(predicate)} characters, more than {MAX_CHARACTERS}.")
-    try:
-        tree = ast.parse(predicate, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise UserError(f"A claim's predicate cannot be parsed: {_short(predicate)}.") from None
     walker = _Walker(predicate, lookup)
-    try:
-        result = walker.visit(tree, {}, 0)
-    except (ZeroDivisionError, OverflowError):
-        raise Undefined("a division by zero or a number beyond all bounds") from None
+    result = walker.result(lambda: walker.visit(_parsed(predicate), {}, 0))
     if not isinstance(result, Truth):
         raise walker.refuse("its value is not a truth")
     return result
+
+
+def quantities(expression: str) -> list[Callable[[Lookup], float]]:
+    """The numbers of a quantity, each a function of a lookup (see `evaluate`); raises UserError and Undefined alike."""
+    splitter = _Walker(expression, lambda *key: 1.0)
+    parts = splitter.result(lambda: list(splitter.split(_parsed(expression), {}, 0)))
+
+    def number_of(node: ast.expr, names: dict) -> Callable[[Lookup], float]:
+        def number(lookup: Lookup) -> float:
+            walker = _Walker(expression, lookup)
+            return walker.result(lambda: walker.number(node, names, 0))
+
+        return number
+
+    return [number_of(*part) for part in parts]
+
+
+def _parsed(expression: str) -> ast.expr:
+    if len(expression) > MAX_CHARACTERS:
+        raise UserError(f"A claim's predicate has {len(expression)} characters, more than {MAX_CHARACTERS}.")
+    try:
+        return ast.parse(expression, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise UserError(f"A claim's predicate cannot be parsed: {_short(expression)}.") from None
 
 
 def difference(a: float, b: float) -> float:
@@ -91,9 +116,10 @@ def equal(a: float, b: float) -> Truth:
 
 
 def all_of(truths) -> Truth:
-    """All hold; the least slack. True with infinite slack when there are none."""
+    """All hold; the least slack, and all parts. True with infinite slack when there are none."""
     truths = list(truths)
-    return Truth(all(t.holds for t in truths), min((t.slack for t in truths), default=math.inf))
+    parts = tuple(part for truth in truths for part in truth.parts or (truth,))
+    return Truth(all(t.holds for t in truths), min((t.slack for t in truths), default=math.inf), parts)
 
 
 def any_of(truths) -> Truth:
@@ -122,6 +148,13 @@ class _Walker:
 
     def refuse(self, why: str) -> UserError:
         return UserError(f"A claim's predicate is refused, {why}: {_short(self.predicate)}.")
+
+    def result(self, walk: Callable):
+        """What a walk gives; a division by zero has no truth."""
+        try:
+            return walk()
+        except (ZeroDivisionError, OverflowError):
+            raise Undefined("a division by zero or a number beyond all bounds") from None
 
     def visit(self, node: ast.expr, names: dict, depth: int):
         self.steps += 1
@@ -231,21 +264,39 @@ class _Walker:
 
     def items(self, node, names, depth) -> tuple:
         if isinstance(node, ast.GeneratorExp):
-            return tuple(self.generate(node, node.generators, names, depth))
+            return tuple(self.generate(node, names, depth))
         value = self.visit(node, names, depth)
         if type(value) is not tuple:
             raise self.refuse("a tuple or a generator is needed where something else stands")
         return value
 
-    def generate(self, node, loops, names, depth) -> Iterator:
+    def generate(self, node, names, depth) -> Iterator:
+        return (self.visit(node.elt, bound, depth) for bound in self.bind(node.generators, names, depth))
+
+    def bind(self, loops, names, depth) -> Iterator[dict]:
+        """The names of every round of nested loops."""
         if not loops:
-            yield self.visit(node.elt, names, depth)
+            yield names
             return
         loop = loops[0]
         if loop.ifs or loop.is_async or not isinstance(loop.target, ast.Name):
             raise self.refuse("a generator is `for NAME in TUPLE`, without conditions")
         for value in self.items(loop.iter, names, depth):
-            yield from self.generate(node, loops[1:], names | {loop.target.id: value}, depth)
+            yield from self.bind(loops[1:], names | {loop.target.id: value}, depth)
+
+    def split(self, node, names, depth) -> Iterator[tuple[ast.expr, dict]]:
+        """The numbers of a quantity, unevaluated, each with the loop variables in scope."""
+        if isinstance(node, ast.Tuple):
+            for part in node.elts:
+                yield from self.split(part, names, depth + 1)
+        elif _is_tuple(node) and isinstance(node, ast.BinOp):
+            yield from self.split(node.left, names, depth + 1)
+            yield from self.split(node.right, names, depth + 1)
+        elif _is_tuple(node):
+            for bound in self.bind(node.args[0].generators, names, depth + 1):
+                yield node.args[0].elt, bound
+        else:
+            yield node, names
 
     def look_up(self, values: list) -> float:
         if not 3 <= len(values) <= 4 or not all(isinstance(value, str) for value in values):
@@ -264,6 +315,16 @@ VISITS = {
     ast.Compare: _Walker.compare,
     ast.Call: _Walker.call,
 }
+
+
+def _is_tuple(node: ast.expr) -> bool:
+    """Whether an expression is `(...)`, `tuple(... for ...)` or a sum of these."""
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.op, ast.Add) and _is_tuple(node.left) and _is_tuple(node.right)
+    called = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "tuple"
+    return isinstance(node, ast.Tuple) or (
+        called and len(node.args) == 1 and isinstance(node.args[0], ast.GeneratorExp)
+    )
 
 
 def known(value: float) -> float:

@@ -11,7 +11,7 @@ from raretok.errors import UserError
 from raretok.files import relative_link, write_text
 from raretok.reporting.arguments import add_report_arguments
 from raretok.reporting.definition import Definition, parse_definition
-from raretok.reporting.page_claims import VERDICTS, own_claims, verdicts
+from raretok.reporting.page_claims import VERDICTS, apart, leans, own_claims, verdicts
 from raretok.reporting.provenance import Records, count, runs_of
 from raretok.reporting.results import Results, read_results
 from raretok.reporting.rows import read_rows
@@ -81,7 +81,9 @@ def _overview(definitions: list[Definition], results: Results, claims: list[dict
         f"[numbers]({where}/metrics.csv)",
         f"[what made them]({where}/README.md)",
     ]
-    return "\n".join(lines) + f"\n\nClaims by verdict; one seed is always inconclusive. All {', '.join(links)}."
+    own = [claim for definition in definitions for claim in own_claims(definition, claims)]
+    said = ["Claims about experiments by verdict; a claim with one seed is never decided.", leans(own), apart(own)]
+    return "\n".join(lines) + f"\n\n{' '.join(filter(None, said))} All {', '.join(links)}."
 
 
 def _headline(definition: Definition, results: Results, published: Path, where: str) -> list[str]:

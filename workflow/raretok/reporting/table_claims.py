@@ -1,17 +1,147 @@
-"""Claims about numbers of tables: a predicate of config/published/claims.csv, judged on our means over seeds."""
+"""Claims about numbers of tables: their quantities by seed, and their predicates on our means over seeds."""
 
+import math
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.generated_table import UNIQ, metric_group
 from raretok.reporting.jackknife import mean_of, shares
-from raretok.reporting.predicates import Missing, Truth, evaluate
+from raretok.reporting.predicates import Lookup, Missing, Truth, Undefined, evaluate, quantities
 from raretok.reporting.results import Printed, Results, gpt2_values, is_initialised
 from raretok.reporting.table_kinds import data_value, measured_at
 
 # The values that a loop of a predicate runs over: `in ('base','big')`.
 LOOP = re.compile(r"\bin \(((?:\s*'[^']*'\s*,?)+)\)")
+
+Key = tuple[str, str, str, str]  # table, row, column, group
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One number of a claim's quantity, in the scale in which it is tested (the logarithm of a ratio).
+
+    values: by seed; of what has no seeds one, at 0. pool: the same number with each other method of the experiment in
+    the place of the first row, by seed. paired: whether it holds two rows against each other that both have seeds.
+    methods: (experiment, method) whose runs it rests on.
+    """
+
+    label: str
+    values: dict[int, float]
+    seeded: bool
+    pool: list[dict[int, float]]
+    paired: bool
+    methods: tuple[tuple[str, str], ...]
+
+
+def compared(quantity: str, log: bool, definition: Definition, results: Results) -> list[Compared]:
+    """The numbers of a quantity at this scale, each on the seeds that all its rows have; raises Missing."""
+    parts = quantities(of_this_scale(quantity, definition))
+    asked = [keys_of(part) for part in parts]
+    return [
+        _compared(part, keys, label, log, definition, results)
+        for part, keys, label in zip(parts, asked, labels(asked), strict=True)
+    ]
+
+
+def _compared(part, keys: list[Key], label: str, log: bool, definition: Definition, results: Results) -> Compared:
+    numbers = {key: _measured(definition, results, *key) for key in keys}
+    values = _by_seed(part, numbers, log)
+    seeded = any(isinstance(of_key, dict) for of_key in numbers.values())
+    places = {key: place_of(definition, *key) for key in keys if isinstance(numbers[key], dict)}
+    methods = tuple(dict.fromkeys((place[1].experiment, place[1].name) for place in places.values() if place))
+    rows = list(dict.fromkeys(key[:2] for key in keys))
+    paired = len({key[:2] for key in places}) == 2
+    # A row is pooled with others where it is held against one more, or against none.
+    poolable = len(rows) <= 2 and rows[0] == keys[0][:2] and all(places.get(key) for key in keys if key[:2] == rows[0])
+    pool = _pool(part, numbers, places, rows[0], log, definition, results) if poolable else []
+    return Compared(label, values, seeded, pool, paired, methods)
+
+
+def _pool(part, numbers, places, subject, log: bool, definition: Definition, results: Results) -> list[dict]:
+    """The number with each method of the experiment in the place of the `subject` row, of those with several seeds.
+
+    Where the row that it is compared with has one seed, the method with most seeds takes its place: differences to that
+    one spread alike, and say how far a second seed might be.
+    """
+    own = {key: place for key, place in places.items() if key[:2] == subject}
+    other = {key: place for key, place in places.items() if key[:2] != subject and place}
+    experiment = next(iter(own.values()))[1].experiment
+    trained = [
+        method.within(experiment)
+        for method in definition.methods.values()
+        if method.within(experiment).is_trained_in(experiment)
+    ]
+
+    def of_method(method: Method, keys: dict) -> dict:
+        return {key: measured_at(results, entry, method, how, group) for key, (entry, _, how, group) in keys.items()}
+
+    def with_each(numbers: dict, against: set[str]) -> list[dict]:
+        found = []
+        for method in trained:
+            if method.name in against:
+                continue
+            try:
+                values = _by_seed(part, numbers | of_method(method, own), log)
+            except Missing:
+                continue
+            if len(values) > 1 and all(map(math.isfinite, values.values())):
+                found.append(values)
+        return found
+
+    found = with_each(numbers, {place[1].name for place in other.values()})
+    if found or not other:
+        return found
+    most = max(trained, key=lambda method: min(map(len, of_method(method, other).values())))
+    return with_each(numbers | of_method(most, other), {most.name})
+
+
+def _by_seed(part, numbers: dict[Key, dict[int, float] | float], log: bool) -> dict[int, float]:
+    """A number of a quantity on each seed that all numbers have, 0 for none; raises Missing."""
+    seeded = [of_key for of_key in numbers.values() if isinstance(of_key, dict)]
+    values = {}
+    for seed in common_seeds(seeded) if seeded else [0]:
+        value = part(_lookup({key: of[seed] if isinstance(of, dict) else of for key, of in numbers.items()}))
+        values[seed] = in_logs(value) if log else value
+    return values
+
+
+def printed_quantities(quantity: str, log: bool, printed: dict[tuple, Printed]) -> list[float]:
+    """The numbers of a quantity on the paper's own numbers, in the scale in which they are tested."""
+    look_up = _lookup({key: number.value for key, number in printed.items()})
+    values = [part(look_up) for part in quantities(quantity)]
+    return [in_logs(value) for value in values] if log else values
+
+
+def in_logs(ratio: float) -> float:
+    """The logarithm of a ratio; raises Undefined where there is none."""
+    if ratio <= 0:
+        raise Undefined("a ratio that is not above 0")
+    return math.log(ratio)
+
+
+def labels(asked: list[list[Key]]) -> list[str]:
+    """What tells the numbers of a quantity apart: of each, the names in it that are not in all of them."""
+    words = [list(dict.fromkeys(word for key in keys for word in key[1:] if word)) for keys in asked]
+    shared = set.intersection(*map(set, words))
+    return [", ".join(word for word in of_part if word not in shared) for of_part in words]
+
+
+def keys_of(part: Callable[[Lookup], float]) -> list[Key]:
+    """The numbers that a number of a quantity asks for, in its order."""
+    asked = []
+
+    def ask(table, row, column, group=""):
+        asked.append((table, row, column, group))
+        return 1.0
+
+    part(ask)
+    return list(dict.fromkeys(asked))
+
+
+def _lookup(numbers: dict[Key, float]) -> Lookup:
+    return lambda table, row, column, group="": numbers[table, row, column, group]
 
 
 def truths_of_means(predicate: str, definition: Definition, results: Results) -> tuple[dict[int, Truth], bool]:
@@ -30,9 +160,9 @@ def truth_of_means(predicate: str, definition: Definition, results: Results) -> 
     return truth_on(seeds), len(seeds)
 
 
-def has_seeds(predicate: str, definition: Definition) -> bool:
-    """Whether more training seeds could decide a predicate: whether any of its numbers has some, run or not."""
-    return any(_has_seeds(definition, *key) for key in _needed(predicate))
+def has_seeds(quantity: str, definition: Definition) -> bool:
+    """Whether more training seeds could decide a claim: whether any number of its quantity has some, run or not."""
+    return any(_has_seeds(definition, *key) for part in quantities(quantity) for key in keys_of(part))
 
 
 def _has_seeds(definition: Definition, table: str, row: str, column: str, group: str) -> bool:
@@ -42,13 +172,14 @@ def _has_seeds(definition: Definition, table: str, row: str, column: str, group:
     return row not in entry.get("data", {})
 
 
-def expected_seeds(predicate: str, definition: Definition) -> int:
-    """How many seeds the scale has of all methods that a predicate compares; 0 where it compares none."""
+def expected_seeds(quantity: str, definition: Definition) -> int:
+    """How many seeds the scale has of all methods that a quantity compares; 0 where it compares none."""
     sets = []
-    for table, row, _, _ in _needed(of_this_scale(predicate, definition)):
-        entry = definition.tables.get(table, {})
-        method = _labelled(definition.of(table), entry, row) if "methods" in entry else None
-        sets += [set(method.seeds)] if method and row not in entry.get("data", {}) else []
+    for part in quantities(of_this_scale(quantity, definition)):
+        for table, row, _, _ in keys_of(part):
+            entry = definition.tables.get(table, {})
+            method = _labelled(definition.of(table), entry, row) if "methods" in entry else None
+            sets += [set(method.seeds)] if method and row not in entry.get("data", {}) else []
     return len(set.intersection(*sets)) if sets else 0
 
 
@@ -72,7 +203,7 @@ def _on_means(
 
 def printed_truth(predicate: str, printed: dict[tuple, Printed]) -> Truth:
     """The truth of a predicate on the paper's own numbers."""
-    return evaluate(predicate, lambda table, row, column, group="": printed[table, row, column, group].value)
+    return evaluate(predicate, _lookup({key: number.value for key, number in printed.items()}))
 
 
 def of_this_scale(predicate: str, definition: Definition) -> str:
@@ -111,14 +242,7 @@ def common_seeds(values) -> list[int]:
 
 def _needed(predicate: str) -> list[tuple[str, str, str, str]]:
     """Every number that a predicate asks for; no predicate's questions depend on the answers."""
-    asked = []
-
-    def ask(table, row, column, group=""):
-        asked.append((table, row, column, group))
-        return 1.0
-
-    evaluate(predicate, ask)
-    return list(dict.fromkeys(asked))
+    return keys_of(lambda look_up: evaluate(predicate, look_up))
 
 
 def _measured(
@@ -139,17 +263,26 @@ def _measured(
     for where, name, experiment in left_out_groups(definition):
         if (where, name) == (table, group):
             raise Missing(f"{experiment} is left out at this scale")
-    method = _labelled(shown, entry, row)
+    entry, method, how, group = place_of(definition, table, row, column, group)
+    values = measured_at(results, entry, method, how, group)
+    if not values:
+        raise Missing(f"{method.name} was not run ({column} {group})".replace(" )", ")"))
+    return values
+
+
+def place_of(definition: Definition, table: str, row: str, column: str, group: str) -> tuple | None:
+    """What `measured_at` needs for a printed number: entry, method, column, group; None of a GPT-2. Raises Missing."""
+    entry = definition.tables[table]
+    if entry["kind"] == "gpt2":
+        return None
+    method = _labelled(definition.of(table), entry, row)
     if entry["kind"] == "generated":
         columns, group = {UNIQ: {"metric": "generated_uniq"}}, metric_group(entry, group)
     else:
         columns = entry.get("columns", {})
     if method is None or column not in columns:
         raise Missing(f"{table} has no {row}, {column}")
-    values = measured_at(results, entry, method, columns[column], group)
-    if not values:
-        raise Missing(f"{method.name} was not run ({column} {group})".replace(" )", ")"))
-    return values
+    return entry, method, columns[column], group
 
 
 def _gpt2_number(definition: Definition, results: Results, row: str, column: str) -> dict[int, float] | float:

@@ -55,7 +55,7 @@ def low_first(evidence: Evidence, names: dict[str, str]) -> Found:
     truths = evidence.per_seed(partial(rare_first, balanced=True), planes, bounds)
     note = (
         f"left the bulk: centroid {LEFT:g} x the spread from the centre, every group counting alike, since most types "
-        "are rare (ours); slack in checkpoints"
+        "are rare"
     )
     return truths, None, note
 
@@ -75,8 +75,7 @@ def others_follow(evidence: Evidence, names: dict[str, str]) -> Found:
         )
 
     steps, products = (evidence.array(name, f"snapshots.{key}") for key in ("steps", "inner_product"))
-    note = "slack: least-squares slope per 1,000 updates after the freeze minus before, the lesser of high and mid"
-    return evidence.per_seed(judge, steps, products), None, note
+    return evidence.per_seed(judge, steps, products), None, "least-squares slopes"
 
 
 def _slope(steps: np.ndarray, values: np.ndarray) -> float:
@@ -99,9 +98,7 @@ def negative_alignment(evidence: Evidence, names: dict[str, str]) -> Found:
 
     keys = ("steps", "negative_share", "mean")
     values = [evidence.array(name, f"rare_alignment.{key}") for key in keys]
-    note = (
-        f"over the first {SOON:.0%} of the updates after the freeze (ours); slack: share minus {ALMOST_ALL}, or -mean"
-    )
+    note = f"over the first {SOON:.0%} of the steps after the freeze"
     return evidence.per_seed(judge, *values), None, note
 
 
@@ -118,7 +115,7 @@ def rare_pairs(evidence: Evidence, names: dict[str, str]) -> Found:
         return rises(steps[start:], rare[start:])
 
     steps, products = (evidence.array(name, f"snapshots.{key}") for key in ("steps", "inner_product"))
-    note = "slack: Spearman of step and inner product from its minimum on; -1 where it falls to the end"
+    note = "-1 where the inner product falls to the end"
     return evidence.per_seed(judge, steps, products), None, note
 
 
@@ -145,10 +142,7 @@ def spread(evidence: Evidence) -> Found:
         widths = [float(np.sqrt(plane.astype(float).var(axis=0).sum())) for plane in planes]
         return all_of([greater(baseline, frozen), greater(widths[1] / widths[0], 1)])
 
-    note = (
-        "width: root mean square distance of the points from their centre (ours); slack: difference of S(w), or the "
-        "ratio of the widths minus 1"
-    )
+    note = "width: root mean square distance of the points from their centre"
     return evidence.per_seed(judge, *cosines, *planes), None, note
 
 
@@ -170,7 +164,7 @@ def related(evidence: Evidence) -> Found:
     note = (
         "other language: the side of the training text with the larger share; related: the same first four letters "
         "(both ours); with AGPS every query has one of the other language, and all together more than CosReg and the "
-        "baseline; CosReg has more related ones than the baseline; slack: neighbours"
+        "baseline; CosReg has more related ones than the baseline"
     )
     return evidence.per_seed(judge, *counted, *alike), None, note
 

@@ -1,9 +1,10 @@
 """What claims about figures and proofs are judged on.
 
 A claim's function takes an Evidence and returns the truth per seed (predicates.Truth: does it hold, its signed
-slack), the slack that the paper's own printed numbers have (None where it prints none) and a note on what was
-measured. `CLAIMS` of a paper's module names the functions by the claims' ids, `FIXED` those that no training seed
-decides: of formulas, and of what a paper only reports.
+slack, the parts of a conjunction), the truth or slack on the paper's own printed numbers (None where it prints none)
+and a note on what was measured. The slack, from the `null` of config/published/claims.csv on, is the claim's quantity;
+a `margin` there is what a slack may be below 0. `CLAIMS` of a paper's module names the functions by the claims' ids,
+`FIXED` those that no training seed decides: of formulas, and of what a paper only reports.
 """
 
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from raretok.reporting.predicates import Missing, Truth
 from raretok.reporting.results import Printed, Results
 from raretok.reporting.table_claims import common_seeds, of_this_scale, truths_of_means
 
-Found = tuple[dict[int, Truth], float | None, str]
+Found = tuple[dict[int, Truth], Truth | float | None, str]
 
 
 class Partial(dict):

@@ -18,7 +18,7 @@ from raretok.reporting.corpus_names import corpus_title
 from raretok.reporting.definition import Method
 from raretok.reporting.jackknife import mean_of
 from raretok.reporting.named.evidence import Evidence, Found, Partial
-from raretok.reporting.predicates import Missing, Truth, all_of, at_least, difference, greater
+from raretok.reporting.predicates import Missing, Truth, all_of, difference, greater
 from raretok.reporting.table_claims import common_seeds
 
 NONE, ZERO, UNIGRAM, C4 = "none", "zero", "unigram", "c4"
@@ -78,23 +78,21 @@ def measured(here: Evidence, name: str, values: Callable[[Method], dict[int, flo
     return found
 
 
-def margin(here: Evidence, values: Values, *, tolerant: bool = False) -> dict[int, float]:
+def margin(here: Evidence, values: Values) -> dict[int, float]:
     """By how much the log-unigram start is above the better of the others, by seed; see `above_best`."""
     unigram, zero, none = (values(here, name) for name in (UNIGRAM, ZERO, NONE))
-    return above_best(unigram, [zero, none], tolerant=tolerant)
+    return above_best(unigram, [zero, none])
 
 
-def above_best(ours: dict[int, float], others: list[dict[int, float]], *, tolerant: bool = False) -> dict[int, float]:
+def above_best(ours: dict[int, float], others: list[dict[int, float]]) -> dict[int, float]:
     """By how much `ours` is above the one of `others` with the highest mean, by seed, of the seeds that all have.
 
-    tolerant: with the standard error of the mean difference, paired by seed, to spare, which one seed has none of. That
-    is no test of equality, for which the paper would have to say how much is as good (docs/statistics.md). Raises
-    Missing where no seed is shared.
+    How far below still counts as "comparable" is the claim's margin, not said here. Raises Missing where no seed is
+    shared.
     """
     seeds = common_seeds([ours, *others])
     best = max(others, key=lambda of: mean_of(of, seeds))
-    spare = (standard_error([ours[seed] - best[seed] for seed in seeds]) or 0.0) if tolerant else 0.0
-    return {seed: difference(ours[seed] + spare, best[seed]) for seed in seeds}
+    return {seed: difference(ours[seed], best[seed]) for seed in seeds}
 
 
 def mean(values: dict[int, float]) -> float:
@@ -107,21 +105,20 @@ def standard_error(values: list[float]) -> float | None:
     return intervals.standard_error(values) if len(values) > 1 else None
 
 
-def most(evidence: Evidence, values: Values, *, tolerant: bool = False) -> Found:
-    """The log-unigram start is above both others on five of six data sets; tolerant: a tie counts."""
+def most(evidence: Evidence, values: Values) -> Found:
+    """By how much the log-unigram start is above both others on five of six data sets."""
     names = data_sets(evidence)
-    margins, without = each(evidence, names, lambda here: margin(here, values, tolerant=tolerant))
+    margins, without = each(evidence, names, lambda here: margin(here, values))
     needed = math.ceil(MOST * len(margins))
-    judge = at_least if tolerant else greater
     ordered = sorted(margins, key=mean, reverse=True)
-    truths = {seed: judge(ordered[needed - 1][seed], 0) for seed in common_seeds(margins)}
+    truths = {seed: greater(ordered[needed - 1][seed], 0) for seed in common_seeds(margins)}
     truths = Partial(truths) if without else truths
-    held = sum(judge(mean(one), 0).holds for one in margins)
+    above = sum(mean(one) > 0 for one in margins)
     note = (
-        f"of {len(margins)} data set{'s' * (len(margins) > 1)} of this scale {needed} must hold, on the means over "
-        f"seeds {held} do{'es' * (held == 1)}{without}; slack: the difference in the one of rank {needed}"
+        f"of {len(margins)} data set{'s' * (len(margins) > 1)} of this scale {needed} must hold; the log-unigram start "
+        f"is above both others in {above} of them, on means over seeds{without}"
     )
-    return truths, None, note + ("; a tie within one standard error (ours)" if tolerant else "")
+    return truths, None, note
 
 
 def conjunction(parts: list[dict[int, Truth]], without: str = "") -> dict[int, Truth]:

@@ -1,0 +1,211 @@
+"""
+How often a paper's claims are decided wrongly by chance, and which effects are found: the table of docs/statistics.md.
+
+    python benchmarks/claims_error_rate.py [--projects 10000]
+
+A project is what seeds could decide of one paper: `pools` metrics of `rows` methods each, the first of which the others
+are compared with, and `tested` of these comparisons per metric are claims. Seeds of a method are normal, no method
+differs from another, and metrics are independent, for which Holm's correction has the least to spare. A family-wise
+error is one claim or more whose p survives Holm: with no true claim, one p below 5% over the number of claims.
+
+The arithmetic of raretok/reporting/moderated.py is repeated here for many projects at once; a test compares the two.
+"""
+
+import argparse
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import digamma, polygamma, stdtr
+
+from raretok.reporting.moderated import FREE_ROWS, MOST_PRIOR_DF
+from raretok.reporting.significance import LEVEL
+
+SEEDS = (2, 3, 5, 10)
+LIMMA = "limma"
+METHODS = {"t": "Student's t", LIMMA: "limma", "ours": "moderated t", "levels": "levels"}
+POWER = 0.8
+# Projects computed at a time, which is what fits into memory.
+BATCH = 500
+
+
+@dataclass(frozen=True)
+class Family:
+    """The tests of one paper that seeds can decide: `pools` x `tested`; `rows` methods in each pool."""
+
+    pools: int
+    rows: int
+    tested: int
+
+    @property
+    def claims(self) -> int:
+        return self.pools * self.tested
+
+
+# Sizes at scale small: tests as counted by `family` of reporting/claims.py, rows as trained in the papers' experiments.
+FAMILIES = {
+    "stop_jostling": Family(10, 14, 5),  # 40 claims and 10 stated sizes, 14 rows in table 1
+    "agg": Family(13, 13, 4),  # 52 claims, 13 language models
+    "agps": Family(5, 5, 4),  # 19 claims, 5 language models
+    "natural_bias": Family(16, 3, 1),  # 16 claims, 3 starts a data set
+}
+
+
+def equal(generator, shape):
+    """All rows alike."""
+    return np.ones(shape)
+
+
+def drawn(generator, shape):
+    """Standard deviations drawn from a log-normal: two rows differ by a factor of 1.6 at the median."""
+    return np.exp(0.5 * generator.standard_normal(shape))
+
+
+def half(generator, shape):
+    """Every second row has three times the others' standard deviation."""
+    sd = np.ones(shape)
+    sd[..., 1::2] = 3
+    return sd
+
+
+def row_of(number: int, factor: float):
+    """One row has `factor` times the others' standard deviation: 0 is the baseline, 1 is compared in every metric."""
+
+    def spread(generator, shape):
+        sd = np.ones(shape)
+        sd[..., number] = factor
+        return sd
+
+    return spread
+
+
+VARIANCES = {
+    "equal": equal,
+    "log-normal": drawn,
+    "half of the rows x 3": half,
+    "a claim's row x 3": row_of(1, 3),
+    "the baseline x 3": row_of(0, 3),
+}
+BEYOND = {"a claim's row x 10": row_of(1, 10), "the baseline x 10": row_of(0, 10)}
+
+
+def contrasts(family: Family, seeds: int, projects: int, spread, generator) -> np.ndarray:
+    """Values of projects in which nothing differs: (projects, pools, rows, seeds), seeds of equal number shared."""
+    shape = (projects, family.pools, family.rows)
+    shared = generator.standard_normal((projects, family.pools, 1, seeds))
+    return shared + generator.standard_normal((*shape, seeds)) * spread(generator, shape)[..., None]
+
+
+def p_values(values: np.ndarray, tested: int, method: str, shift: float = 0.0) -> np.ndarray:
+    """Two-sided p of the first `tested` differences to row 0, (projects, pools, tested); `shift`: added to each.
+
+    method "levels": of the rows themselves, each against a constant.
+    """
+    rows, seeds = values.shape[-2:]
+    df = seeds - 1
+    differences = values[..., 1:, :] - (0 if method == "levels" else values[..., :1, :])
+    own = differences.var(-1, ddof=1)
+    means = differences.mean(-1)[..., :tested] + shift
+    posterior, total = own[..., :tested], np.array(float(df))
+    if method == LIMMA:
+        variance, known = squeeze(own, df)
+        known = np.minimum(known, own.shape[-1] * df)
+    elif method == "levels":
+        variance, known = squeeze(own, df)
+        known = np.minimum(known, max(0.0, min((own.shape[-1] - FREE_ROWS) / 2, MOST_PRIOR_DF)) / 2)
+    elif method == "ours":
+        known_df = df * (rows - 1) / rows
+        residuals = values - values.mean(-1, keepdims=True) - values.mean(-2, keepdims=True)
+        residuals += values.mean((-1, -2), keepdims=True)
+        variance, known = squeeze((residuals**2).sum(-1) / known_df, known_df)
+        variance = np.maximum(2 * variance, own.mean(-1))
+        known = np.minimum(known, max(0.0, min((rows - FREE_ROWS) / 2, MOST_PRIOR_DF)))
+    if method != "t":
+        total = (known + df)[..., None]
+        posterior = (known[..., None] * variance[..., None] + df * posterior) / total
+    return 2 * stdtr(total, -np.abs(means / np.sqrt(posterior / seeds)))
+
+
+def squeeze(variances: np.ndarray, df: float) -> tuple[np.ndarray, np.ndarray]:
+    """s0^2 and d0 (1e6 for infinity) of each pool, over the last axis."""
+    logs = np.log(variances) - digamma(df / 2) + np.log(df / 2)
+    excess = logs.var(-1, ddof=1) - polygamma(1, df / 2)
+    varied = excess > 0
+    # d0 of 1e6 and more is infinite: the Newton iterations start below it
+    half_df = trigamma_inverse(np.where(varied, np.maximum(excess, 2e-6), 1.0))
+    moments = np.exp(logs.mean(-1) + digamma(half_df) - np.log(half_df))
+    return np.where(varied, moments, variances.mean(-1)), np.where(varied, 2 * half_df, 1e6)
+
+
+def trigamma_inverse(values: np.ndarray) -> np.ndarray:
+    """y with trigamma(y) = values."""
+    y = 0.5 + 1 / values
+    for _ in range(8):
+        trigamma = polygamma(1, y)
+        y = y + trigamma * (1 - trigamma / values) / polygamma(2, y)
+    return y
+
+
+def error_rate(family: Family, seeds: int, spread, method: str, projects: int, seed: int = 0) -> float:
+    """Share of projects without a true claim in which Holm lets a claim through."""
+    wrong = 0
+    for generator, number in batches(projects, seed):
+        values = contrasts(family, seeds, number, spread, generator)
+        smallest = p_values(values, family.tested, method).min((1, 2))
+        wrong += int((smallest < LEVEL / family.claims).sum())
+    return wrong / projects
+
+
+def effect_found(claims: int, rows: int, seeds: int, method: str, projects: int, seed: int = 0) -> float:
+    """The effect, in standard deviations of a difference over seeds, that the first Holm step finds with power 0.8."""
+    generator = np.random.default_rng(seed)
+    values = contrasts(Family(1, rows, 1), seeds, projects, equal, generator)
+    low, high = 0.0, 2000.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        # a difference of two rows of standard deviation 1 has that of sqrt(2)
+        found = (p_values(values, 1, method, middle * 2**0.5) < LEVEL / claims).mean()
+        low, high = (low, middle) if found >= POWER else (middle, high)
+    return high
+
+
+def batches(projects: int, seed: int):
+    """Generators and numbers of projects, so that what one batch needs of memory is bounded."""
+    for start in range(0, projects, BATCH):
+        yield np.random.default_rng([seed, start]), min(BATCH, projects - start)
+
+
+def error_table(projects: int, scenarios: dict, methods: list[str]) -> list[str]:
+    """Markdown: family-wise error by family, variances and seeds."""
+    heads = ["claims, rows", "seeds differ", *(f"{METHODS[name]}, {seeds}" for name in methods for seeds in SEEDS)]
+    lines = [f"| {' | '.join(heads)} |", f"|---|---|{'---:|' * (len(heads) - 2)}"]
+    for family in FAMILIES.values():
+        for label, spread in scenarios.items():
+            rates = [f"{error_rate(family, seeds, spread, name, projects):.1%}" for name in methods for seeds in SEEDS]
+            lines.append(f"| {family.claims}, {family.rows} | {label} | {' | '.join(rates)} |")
+    return lines
+
+
+def effect_table(projects: int, claims: int, rows: int) -> list[str]:
+    """Markdown: effects that seeds find."""
+    lines = ["| seeds | Student's t | moderated t |", "|---:|---:|---:|"]
+    for seeds in SEEDS:
+        found = [effect_found(claims, rows, seeds, name, projects) for name in ("t", "ours")]
+        lines.append(f"| {seeds} | {' | '.join(f'{value:.2g}' for value in found)} |")
+    return lines
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.strip().splitlines()[0])
+    parser.add_argument("--projects", type=int, default=10_000)
+    projects = parser.parse_args().projects
+    print("\n".join(error_table(projects, VARIANCES, ["ours"])), flush=True)
+    print("\n".join(["", *error_table(projects, BEYOND, ["ours"])]), flush=True)
+    print("\n".join(["", *error_table(projects, {"equal": equal}, ["t", LIMMA])]), flush=True)
+    some = {name: VARIANCES[name] for name in ("equal", "a claim's row x 3")}
+    print("\n".join(["", *error_table(projects, some, ["levels"])]), flush=True)
+    print("\n".join(["", *effect_table(projects, 40, 14)]), flush=True)
+
+
+if __name__ == "__main__":
+    main()

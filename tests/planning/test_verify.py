@@ -1,0 +1,115 @@
+"""`raretok verify` on recorded results, with copies of recorded runs in the place of trained ones."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from raretok.__main__ import main
+from raretok.planning import verify
+
+ROOT = Path(__file__).parents[2]
+RECORDED = Path("results/recorded/small/runs")
+# A claim about two methods that were recorded with several seeds, and one of which there is one seed.
+SEVERAL, SINGLE = "stop_jostling.t1.se_acc", "stop_jostling.f4.tail"
+
+
+@pytest.fixture
+def root(tmp_path):
+    """A project's folder with recorded results and no others."""
+    (tmp_path / "results").mkdir()
+    for part in ("config", "results/recorded"):
+        (tmp_path / part).symlink_to(ROOT / part)
+    return tmp_path
+
+
+@pytest.fixture
+def trained(monkeypatch):
+    """Copies of recorded runs instead of training: which were asked for, and a factor for their metrics."""
+
+    class Trained:
+        targets, factor = (), 1.0
+
+        def make(self, words, root):
+            self.targets = words[words.index("--") + 1 :]
+            for target in self.targets:
+                folder = (root / target).parent
+                recorded = sorted((root / RECORDED / folder.parent.relative_to(root / "results/small/runs")).iterdir())
+                shutil.copytree(recorded[-1], folder)
+                self.change(folder)
+
+        def change(self, folder):
+            path = folder / "metrics.json"
+            content = json.loads(path.read_text())
+            content["training"]["seed"] = int(folder.name.removeprefix("seed"))
+            if content["training"]["method"].endswith("_se"):
+                for metric in content["metrics"]:
+                    metric["value"] = metric["value"] and metric["value"] * self.factor
+            path.write_text(json.dumps(content))
+
+    trained = Trained()
+    monkeypatch.setattr(verify, "make", trained.make)
+    return trained
+
+
+def test_a_new_seed_like_the_others_lies_inside(root, trained, capsys):
+    assert main(["verify", SEVERAL, "--root", str(root)]) == 0
+    printed = capsys.readouterr().out
+    methods = {target.split("/")[-3] for target in trained.targets}
+    assert methods == {"threshold_m1", "threshold_m1_se"}
+    seeds = {target.split("/")[-2] for target in trained.targets}
+    assert len(seeds) == 1
+    assert not list((ROOT / RECORDED).glob(f"shakespeare/threshold_m1*/{seeds.pop()}"))
+    assert "inside the 95% prediction interval" in printed
+    assert "1 of 1 inside" in printed
+
+
+def test_one_that_is_not_lies_outside(root, trained, capsys):
+    trained.factor = 1.5
+    assert main(["verify", SEVERAL, "--root", str(root), "--seed", "40"]) == 0
+    printed = capsys.readouterr().out
+    assert all("/seed40/" in target for target in trained.targets)
+    assert "seed 40: x1.5" in printed
+    assert "outside the 95% prediction interval" in printed
+    assert "0 of 1 inside" in printed
+
+
+def test_a_claim_about_a_figure_reads_the_new_arrays(root, trained, capsys):
+    assert main(["verify", SINGLE, "--root", str(root), "--seed", "40"]) == 0
+    printed = capsys.readouterr().out
+    assert len(trained.targets) == 2
+    assert "seed 40: " in printed
+
+
+def test_a_dry_run_says_runs_and_cost(root, monkeypatch, capsys):
+    monkeypatch.setattr(verify, "make", lambda *_: pytest.fail("trained"))
+    assert main(["verify", SEVERAL, "--root", str(root), "--dry-run", "--seed", "7"]) == 0
+    printed = capsys.readouterr().out
+    assert "2 runs at scale small" in printed
+    assert "core-" in printed
+    assert "shakespeare/threshold_m1_se/seed7" in printed
+
+
+@pytest.mark.parametrize(
+    ("claim", "reason"),
+    [
+        ("stop_jostling.t9.none", "there is no claim stop_jostling.t9.none"),
+        ("none", "its id starts with a paper"),
+        ("stop_jostling.lemma3", "needs no training"),
+    ],
+)
+def test_mistakes_are_one_sentence(root, claim, reason, capsys):
+    assert main(["verify", claim, "--root", str(root)]) == 2
+    assert reason in capsys.readouterr().err
+
+
+def test_without_recorded_results(root, capsys):
+    (root / "results" / "recorded").unlink()
+    assert main(["verify", SEVERAL, "--root", str(root)]) == 2
+    assert "recorded results" in capsys.readouterr().err
+
+
+def test_snakemake_that_fails_is_one_sentence(root):
+    with pytest.raises(verify.UserError, match="were not finished"):
+        verify.make(["no_such_module"], root)

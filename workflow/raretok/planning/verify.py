@@ -1,0 +1,186 @@
+"""The command `verify`: retrain what one claim needs, with a new seed, and compare the result with the recorded one.
+
+Snakemake makes the runs, as it makes all others: they lie in results/<scale>/runs, an interrupted one continues, and
+those that are there already are not made again.
+"""
+
+import argparse
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from raretok import choices, wiring
+from raretok.errors import UserError
+from raretok.planning.claims import command, price_in_words, prices_of
+from raretok.planning.throughput import load as load_throughput
+from raretok.reporting.claim_runs import RunName, Trained, finished_seeds
+from raretok.reporting.claim_text import number
+from raretok.reporting.claims import evidence_of, find, findings
+from raretok.reporting.collect import collect
+from raretok.reporting.comparisons import Part, in_unit
+from raretok.reporting.deciding import trainings_of
+from raretok.reporting.definition import Definition, parse_definition
+from raretok.reporting.results import Results, index_results, read_results
+from raretok.reporting.verdicts import Finding
+from raretok.wiring import Workflow
+
+INSIDE, OUTSIDE, UNKNOWN = "inside", "outside", "no interval"
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A claim as recorded: its row of claims.csv, what was found, the trainings that it compares, all results."""
+
+    claim: object
+    finding: Finding
+    trainings: tuple[Trained, ...]
+    results: Results
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.add_argument("claim", metavar="CLAIM", help="a claim's id, such as stop_jostling.t1.se_acc")
+    parser.add_argument("--seed", type=int, help="the seed to train with (default: the first that was not recorded)")
+    parser.add_argument("--scale", help="a scale with recorded results (default: the only one)")
+    parser.add_argument("--cores", default="all", help="cores for Snakemake (default: all)")
+    parser.add_argument("--config", nargs="*", default=[], metavar="KEY=VALUE", help="as Snakemake takes them")
+    parser.add_argument("--dry-run", action="store_true", help="say which runs it takes and what they cost, no more")
+    parser.add_argument("--root", type=Path, default=Path(), help="the project's folder (default: here)")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Retrain and compare."""
+    arguments.scale = arguments.scale or only_recorded_scale(arguments.root)
+    arguments.papers = arguments.seeds = None
+    paper = arguments.claim.partition(".")[0]
+    recorded = read_recorded(table_of(arguments, paper, recorded=True), paper, arguments.claim)
+    seed = arguments.seed if arguments.seed is not None else new_seed(recorded)
+    table = table_of(arguments, paper, seeds=[seed], finished=False)
+    runs = [(*training, seed) for training in recorded.trainings]
+    for run in runs:
+        table.run(*run)  # a method that the config has no longer is one sentence here
+    print("\n".join(announced(recorded, runs, table)), flush=True)
+    if arguments.dry_run:
+        return
+    make(command(runs, table, arguments.config, arguments.cores), arguments.root)
+    print("\n".join(compared(recorded, measure(recorded.claim, runs, table), seed)))
+
+
+def only_recorded_scale(root: Path) -> str:
+    """The scale whose results are recorded; UserError where there is none, or several."""
+    scales = sorted(path.parent.name for path in root.glob("results/recorded/*/metrics.csv"))
+    if len(scales) != 1:
+        known = ", ".join(scales) or "none"
+        raise UserError(f"--scale names a scale with recorded results in {root / 'results/recorded'} (there: {known})")
+    return scales[0]
+
+
+def table_of(arguments: argparse.Namespace, paper: str, **choice) -> Workflow:
+    """The run table of one paper."""
+    config = choices.config_of(arguments)
+    if not (arguments.root / "config" / "papers" / f"{paper}.yaml").exists():
+        raise UserError(f"there is no claim {arguments.claim}: its id starts with a paper, one of config/papers")
+    return wiring.load(config | {"papers": [paper], "recorded": False} | choice, arguments.root)
+
+
+def read_recorded(table: Workflow, paper: str, name: str) -> Recorded:
+    """What is recorded of a claim; UserError for one that is unknown, or that no training decides."""
+    definition = parse_definition(table.definition(paper))
+    results = read_results(table.root / table.results)
+    found = findings(definition, results, table.root / "config" / "published")
+    claims = {claim.id: (claim, finding) for claim, finding in found}
+    if name not in claims:
+        raise UserError(f"there is no claim {name}; {paper} has {', '.join(claims)}")
+    claim, finding = claims[name]
+    trainings = trainings_of(claim, finding, {other.id: other for other, _ in found}, definition)
+    if not trainings:
+        raise UserError(f"{name} needs no training that scale {table.scale} has: {finding.note or finding.verdict}")
+    return Recorded(claim, finding, trainings, results)
+
+
+def new_seed(recorded: Recorded) -> int:
+    """The first seed with which none of a claim's trainings was recorded."""
+    finished = finished_seeds(recorded.results)
+    used = set().union(*(finished.get(training, set()) for training in recorded.trainings))
+    return next(seed for seed in range(1, len(used) + 2) if seed not in used)
+
+
+def make(words: list[str], root: Path) -> None:
+    """Let Snakemake make the runs; UserError where it fails, what is done stays."""
+    # Of another Snakemake's environment, jobs would take a package that is not this checkout's.
+    process = subprocess.run([sys.executable, "-m", *words], cwd=root, check=False)
+    if process.returncode:
+        raise UserError(
+            f"the runs were not finished (see above); what is done is kept, the same command continues: "
+            f"{shlex.join(words)}"
+        )
+
+
+def measure(claim, runs: list[RunName], table: Workflow) -> tuple[Part, ...]:
+    """The comparisons of a claim on these runs alone; UserError where they do not measure it."""
+    definition: Definition = parse_definition(table.definition(claim.paper))
+    folder = table.root / table.results
+    paths = [
+        folder / "runs" / experiment / method / f"seed{seed}" / "metrics.json" for experiment, method, seed in runs
+    ]
+    metrics = collect(paths).astype({"seed": int, "value": float})
+    evidence = evidence_of(definition, index_results(folder, metrics), table.root / "config" / "published")
+    finding = find(claim, evidence)
+    if not finding.parts:
+        raise UserError(f"the new runs do not measure {claim.id}: {finding.note}")
+    return finding.parts
+
+
+def announced(recorded: Recorded, runs: list[RunName], table: Workflow) -> list[str]:
+    """What is claimed, and which runs it takes."""
+    prices = prices_of(table, recorded.results, load_throughput(table.root))
+    names = [f"  {experiment}/{method}/seed{seed}" for experiment, method, seed in runs]
+    return [
+        f"{recorded.claim.id}: {recorded.claim.sentence} ({recorded.finding.verdict})",
+        f"{len(runs)} run{'s' * (len(runs) > 1)} at scale {table.scale}, {price_in_words(runs, prices)}:",
+        *names,
+    ]
+
+
+def compared(recorded: Recorded, parts: tuple[Part, ...], seed: int) -> list[str]:
+    """What came out, comparison by comparison, beside the recorded values and their prediction interval."""
+    claim, unit = recorded.claim, recorded.claim.unit
+    before = {part.label: part for part in recorded.finding.parts}
+    lines = []
+    for part in parts:
+        value = number(in_unit(part.estimate.mean, part.log), unit)
+        way = "the paper's way" if part.slack > 0 else "against it" if part.slack < 0 else "neither way"
+        old = before.get(part.label)
+        said = [f"seed {seed}: {value}, {way}"] if part.bounds else [f"seed {seed}: {value}"]
+        if old is None:
+            said.append("not recorded")
+        else:
+            seeds = old.estimate.seeds
+            said.append(
+                f"recorded {number(in_unit(old.estimate.mean, old.log), unit)}, {seeds} seed{'s' * (seeds > 1)}"
+            )
+            place, (low, high) = where(part, old)
+            if low is None:
+                said.append("no prediction interval: nothing tells how far seeds differ")
+            else:
+                ends = (number(in_unit(end, old.log), "") for end in (low, high))
+                said.append(f"{place} the 95% prediction interval of one new seed, {' to '.join(ends)}")
+        label = part.label or claim.quantity if len(parts) == 1 else part.label
+        lines += [f"{label}:", *(f"  {line}" for line in said)]
+    places = [where(part, before[part.label])[0] for part in parts if part.label in before]
+    known = [place for place in places if place != UNKNOWN]
+    if known:
+        lines.append(
+            f"{known.count(INSIDE)} of {len(known)} inside; of a true 95% interval one in twenty lies outside."
+        )
+    return lines
+
+
+def where(part: Part, recorded: Part) -> tuple[str, tuple[float | None, float | None]]:
+    """Whether a new value lies in the recorded 95% prediction interval of one seed, and that interval."""
+    low, high = recorded.estimate.prediction()
+    if low is None:
+        return UNKNOWN, (None, None)
+    return (INSIDE if low <= part.estimate.mean <= high else OUTSIDE), (low, high)
