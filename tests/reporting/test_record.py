@@ -1,6 +1,7 @@
-"""What is kept of finished runs, and that it replaces what was kept before."""
+"""What is kept of finished runs, and that nothing recorded is lost."""
 
 import json
+import shutil
 
 import pytest
 
@@ -8,10 +9,7 @@ from raretok.errors import UserError
 from raretok.reporting.record import record
 
 
-def test_runs_are_kept_whole_and_old_ones_go(scale, tmp_path):
-    old = tmp_path / "runs" / "shakespeare" / "forgotten" / "seed1" / "metrics.json"
-    old.parent.mkdir(parents=True)
-    old.write_text("{}")
+def test_runs_are_kept_whole_beside_those_of_other_machines(scale, tmp_path):
     comparison = scale.folder / "comparisons" / "pairs" / "seed1.json"
     comparison.parent.mkdir(parents=True)
     comparison.write_text("{}")
@@ -20,13 +18,27 @@ def test_runs_are_kept_whole_and_old_ones_go(scale, tmp_path):
     translated.write_text('{"test": ["one"], "domain.news": ["two"]}')
     kept = record(scale.folder, tmp_path)
     assert len(kept) == 2 * 49
-    assert not old.exists()
     assert json.loads((tmp_path / translated.relative_to(scale.folder)).read_text()) == {"test": ["one"]}
     assert len(list(tmp_path.rglob("hypotheses.json"))) == 1
     assert (tmp_path / comparison.relative_to(scale.folder)).exists()
     assert all((folder / name).exists() for folder in kept for name in ("metrics.json", "arrays.npz"))
     text = (tmp_path / "README.md").read_text()
     assert text.count("| shakespeare/") == 2 * 49
+
+
+def test_recording_again_adds_and_replaces_and_drops_nothing(scale, tmp_path):
+    results, kept = tmp_path / "results", tmp_path / "recorded"
+    shutil.copytree(scale.folder, results)
+    record(results, kept)
+    runs = results / "runs" / "shakespeare"
+    baseline = runs / "baseline" / "seed1" / "metrics.json"
+    measured = json.loads(baseline.read_text())
+    baseline.write_text(json.dumps(measured | {"evaluation": {"again": True}}))
+    shutil.rmtree(runs / "cwt")
+    assert len(record(results, kept)) == 2 * 48
+    assert len(list(kept.glob("runs/*/*/*/metrics.json"))) == 2 * 49
+    assert json.loads((kept / baseline.relative_to(results)).read_text())["evaluation"] == {"again": True}
+    assert (kept / "README.md").read_text().count("| shakespeare/") == 2 * 49
 
 
 def test_nothing_to_keep_is_one_sentence(tmp_path):

@@ -7,7 +7,6 @@ and those of the last step, which nothing shows, are left out: 8,000 types with 
 """
 
 import argparse
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -34,18 +33,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> None:
     """Run the command `record`."""
     kept = record(arguments.results, arguments.output)
-    print(f"kept {len(kept)} run(s) of {arguments.results} in {arguments.output}")
+    recorded = sum(1 for _ in arguments.output.glob("runs/*/*/*/metrics.json"))
+    print(f"kept {len(kept)} run(s) of {arguments.results} in {arguments.output}, which now holds {recorded}")
 
 
 def record(results: Path, output: Path) -> list[Path]:
     """Copy what reports need of every evaluated run; returns the runs' folders below `output`.
 
-    Raises UserError where nothing has been evaluated.
+    A run that was recorded before is replaced, and one that is not in `results` stays: nothing recorded is lost because
+    it was trained on another machine. Raises UserError where nothing has been evaluated.
     """
     finished = sorted(path.parent for path in results.glob("runs/*/*/*/metrics.json"))
     if not finished:
         raise UserError(f"{results} holds no evaluated run; run the workflow at that scale first")
-    shutil.rmtree(output, ignore_errors=True)  # replaced as a whole: no run of an earlier time stays among them
     for folder in finished:
         for name in RUN_FILES:
             copy_file(folder / name, output / folder.relative_to(results) / name)
@@ -57,7 +57,7 @@ def record(results: Path, output: Path) -> list[Path]:
         for path in results.glob(pattern):
             copy_file(path, output / path.relative_to(results))
     kept = [output / folder.relative_to(results) for folder in finished]
-    write_text(output / "README.md", provenance(kept))
+    write_text(output / "README.md", provenance(sorted(path.parent for path in output.glob("runs/*/*/*/metrics.json"))))
     return kept
 
 
