@@ -110,6 +110,7 @@ def made_corpus(preset: Preset) -> SimpleNamespace:
         types=preset.vocabulary,
         special=tuple(range(len(SPECIAL))),
         counts=np.bincount(sides["target"], minlength=preset.vocabulary),
+        source_counts=np.bincount(sides["source"], minlength=preset.vocabulary),
         splits={"train": len(sides["target"]), "valid": len(sides["target"])},
         ids=lambda split, side: sides[side],
     )

@@ -329,6 +329,28 @@ def test_a_loss_that_is_scaled_scales_its_gradients():
         torch.testing.assert_close(3 * a, b, **TOLERANCE)
 
 
+def test_a_matrix_that_is_not_trained_gets_no_gradient():
+    case = random_case(17)
+    expected, _ = run(case, {}, "agg")
+    case.w.requires_grad_(False)
+    result, _ = run(case, {}, "agg")
+    assert_same(result.loss, literal(case, None, LOSSES["cross_entropy"][1], None), [case.h, case.b])
+    assert torch.equal(result.loss, expected.loss)
+
+
+def test_chunks_are_few_nearly_equal_and_whole_tiles():
+    assert output.chunk_positions(44_256, 2, "cuda") == 4096
+    assert [output.chunk_size(n, 4096) for n in (0, 1, 4096, 4097, 32_768, 33_000)] == [
+        128,
+        128,
+        4096,
+        2176,
+        4096,
+        3712,
+    ]
+    assert output.chunk_size(9, 4) == 4
+
+
 def test_the_backward_pass_runs_once():
     case = random_case(9)
     result, _ = run(case, {})

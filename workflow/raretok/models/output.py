@@ -41,8 +41,9 @@ class Outputs:
     """What a loss, penalty or perturbation may look at: n positions of a micro-batch, or all of it.
 
     logits: n x V; None for a penalty on parameters. hidden: n x d. weight: V x d. targets: n.
-    batch: targets of the whole micro-batch, padding left out; None for a penalty on parameters. inputs: B x T, the sequences that the positions are
-    from, and positions: n, each one's index in them, row by row. padding: the id that is no token, or None.
+    batch: targets of the whole micro-batch, padding left out; None for a penalty on parameters. inputs: B x T, the
+    sequences that the positions are from, and positions: n, each one's index in them, row by row. padding: the id that
+    is no token, or None.
     """
 
     logits: torch.Tensor | None
@@ -210,10 +211,11 @@ class _ChunkedLoss(torch.autograd.Function):
             kept = hidden if places.kept is None else hidden[places.kept]
             total = torch.zeros(2, dtype=torch.float64, device=hidden.device)
             hidden_gradient = torch.empty_like(kept)
-            weight_gradient = torch.zeros_like(weight, dtype=high)
+            # A matrix that is not trained needs none, nor any gate.
+            weight_gradient = torch.zeros_like(weight, dtype=high) if ctx.needs_input_grad[1] else None
             bias_gradient = None if bias is None else torch.zeros_like(bias, dtype=high)
             logits_gradient = None if logits is None else torch.zeros_like(logits)
-            gates = None if places.gates is None or not job.with_gradient else places.gates.to(high)
+            gates = None if places.gates is None or weight_gradient is None else places.gates.to(high)
             gating = None if gates is None or job.on_tokens else _Gating(gates, places, weight_gradient)
             past, fuses = None, job.is_cross_entropy and device in FUSED_DEVICES
             size = chunk_size(places.number, chunk_positions(len(weight), low.itemsize, device))
@@ -241,6 +243,8 @@ class _ChunkedLoss(torch.autograd.Function):
                     logits_gradient[places.positions(part)] = both.to(logits.dtype)
                 if bias is not None:
                     bias_gradient += both.sum(dim=0, dtype=high)
+                if weight_gradient is None:
+                    continue
                 if gating is not None:
                     gating.add(d, low_h, part)
                 elif gates is not None:

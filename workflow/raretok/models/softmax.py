@@ -54,6 +54,11 @@ class Fusion:
         self.compiled = None
         self.works = True
 
+    @property
+    def is_at_work(self) -> bool:
+        """Whether the compiled form has computed something and has not failed."""
+        return self.works and self.compiled is not None
+
     def __call__(self, z, targets, label_smoothing: float):
         """Summed loss, summed NLL and D in the precision of z, in its place if that can be."""
         if self.works:

@@ -175,7 +175,7 @@ class Trainer:
                 padding=self.padding,
                 normaliser=positions,
                 share=share,
-                batch=targets,
+                batch=targets if processes.size() > 1 else None,
                 need_logits=self.keeps_gradients,
                 places=places,
             )
