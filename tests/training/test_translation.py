@@ -157,7 +157,7 @@ def test_other_parts_train(tmp_path, translation, make_translation_run, no_signa
     run = make_translation_run(
         model={"tying": "three_way"},
         training={"steps": 15},
-        method=part | {"gate": {"name": "agps", "rare_from": 60, "mu_1": 50.0, "mu_2": 20.0}},
+        method=part | {"gate": {"name": "agps", "rare_from": 30, "mu_1": 50.0, "mu_2": 20.0}},
     )
     output = trained(tmp_path, translation, run)
     losses = [float(row["loss"]) for row in history_of(output) if row["split"] in ("train", "valid")]
