@@ -3,12 +3,16 @@
     OMP_NUM_THREADS=1 python benchmarks/output_layer.py [--repetitions 15]
     python benchmarks/output_layer.py --device cuda --presets empirical gpt2-medium
 
-Rows: plain cross-entropy over all logits, the same compiled, Liger Kernel's fused linear cross-entropy where
-`liger_kernel` is installed (GPU), AGG as it is printed with three sets of logits, and ours. The whole step is the same
-decoder and fused AdamW for all rows; on a GPU its body is compiled and runs under bf16 autocast. Repetitions are
-interleaved (row after row, again and again), so that a machine whose speed drifts slows all; on a CPU one core's CPU
-seconds count. Peak memory is measured in a process of its own on a CPU: the peak of resident memory beyond what was
-resident before the row's second step.
+Rows: plain cross-entropy over all logits and the same compiled; what else users have, where it can be imported: torch's
+own `linear_cross_entropy` in chunks (2.13), Liger Kernel's fused linear cross-entropy and Cut Cross Entropy without
+approximation (`cce_exact`; both GPU); AGG as it is printed with three sets of logits; and ours. `head frozen`: no
+gradient of the matrix, as where it is not trained.
+
+The whole step is the same decoder and fused AdamW for all rows; on a GPU its body is compiled and runs under bf16
+autocast. Repetitions are interleaved (row after row, again and again), so that a machine whose speed drifts slows all;
+on a CPU one core's CPU seconds count. Peak memory is measured in a process of its own on a CPU: the peak of resident
+memory beyond what was resident before the row's second step. On a GPU a row that is said to be compiled ends the run
+where it is not.
 """
 
 import argparse
@@ -29,6 +33,7 @@ from torch.nn import functional as F
 from raretok.methods import TrainingFacts, build_method
 from raretok.models import build_model
 from raretok.models.output import output_loss
+from raretok.models.softmax import fused_gradient
 
 
 @dataclass(frozen=True)
@@ -55,18 +60,22 @@ class Preset:
 
 PRESETS = {
     "small": Preset(4, 4, 128, 8000, 128, 16, 1000, {"alpha": 0.03, "share": 0.2}),
-    "empirical": Preset(6, 8, 512, 44_256, 1024, 32, 3150),
-    "gpt2-medium": Preset(24, 16, 1024, 44_256, 1024, 32, 3150),
+    "empirical": Preset(6, 8, 512, 44_256, 1024, 32, 3150, {"alpha": 0.03, "share": 0.2}),
+    "gpt2-medium": Preset(24, 16, 1024, 44_256, 1024, 32, 3150, {"alpha": 0.03, "share": 0.2}),
 }
 # Ours: the config of the method.
 METHODS = {
     "ours, MLE": {},
+    "ours, MLE, head frozen": {},
     "ours, AGG": {"gate": {"name": "agg", "alpha": 0.03}},
     "ours, threshold": {"loss": {"name": "threshold", "margin": 8}},
     "ours, UL": {"penalty": {"name": "unlikelihood"}},
     "ours, UL + AGG": {"gate": {"name": "agg", "alpha": 0.03}, "penalty": {"name": "unlikelihood"}},
 }
 PLAIN, COMPILED, LIGER = "MLE, plain", "MLE, torch.compile", "MLE, Liger"
+TORCH, CUT = "MLE, torch linear_cross_entropy", "MLE, Cut Cross Entropy (exact)"
+FROZEN = ", head frozen"
+OTHERS = [other + frozen for other in (TORCH, LIGER, CUT) for frozen in ("", FROZEN)]
 PRINTED, PRINTED_COMPILED = "AGG as printed, plain", "AGG as printed, torch.compile"
 # Batches that a row goes through in turn.
 BATCHES = 4
@@ -88,6 +97,21 @@ def printed_loss(hidden, weight, targets, gates, rare):
         gate = torch.where(own, 1.0, gate)
         losses.append(F.cross_entropy(gate * plain + (1 - gate) * held, targets, reduction="none"))
     return (loss + torch.where(rare[targets], losses[1], losses[0])).mean()
+
+
+def others_loss(name: str) -> Callable:
+    """(hidden, weight, inputs, targets) -> loss of a library; Triton kernels of them take no float32."""
+    low = torch.bfloat16
+    if name == TORCH:
+        options = torch.nn.LinearCrossEntropyOptions()
+        return lambda h, w, x, y: F.linear_cross_entropy(h.flatten(0, 1), w.to(h.dtype), y.flatten(), options=options)
+    if name == LIGER:
+        from liger_kernel.transformers.functional import liger_fused_linear_cross_entropy
+
+        return lambda h, w, x, y: liger_fused_linear_cross_entropy(h.flatten(0, 1).to(low), w.to(low), y.flatten())
+    from cut_cross_entropy import linear_cross_entropy
+
+    return lambda h, w, x, y: linear_cross_entropy(h.flatten(0, 1).to(low), w.to(low), y.flatten(), impl="cce_exact")
 
 
 def zipf(preset: Preset) -> tuple[np.ndarray, np.ndarray]:
@@ -136,6 +160,9 @@ class Row:
             self.gate = self.method.gate.start(facts)
             # As after an epoch.
             self.gate.load({"total": torch.from_numpy(counts), "step": torch.tensor(preset.memory)})
+        # Rows of plain cross-entropy know of no gate.
+        self.counts = self.gate is not None and (name in METHODS or name in (PRINTED, PRINTED_COMPILED))
+        self.is_frozen = name.endswith(FROZEN)
         self.loss = self._loss()
 
     def _loss(self) -> Callable:
@@ -143,14 +170,12 @@ class Row:
         name = self.name
         if name in METHODS:
             return lambda h, w, x, y: output_loss(self.method, self.gate, h, w, y, inputs=x).loss
-        if name == LIGER:
-            from liger_kernel.transformers.functional import liger_fused_linear_cross_entropy
-
-            low = torch.bfloat16
-            return lambda h, w, x, y: liger_fused_linear_cross_entropy(h.flatten(0, 1).to(low), w.to(low), y.flatten())
-        form = plain_loss if name in (PLAIN, COMPILED) else printed_loss
+        if name in OTHERS:
+            return others_loss(name.removesuffix(FROZEN))
+        is_plain = name.removesuffix(FROZEN) in (PLAIN, COMPILED)
+        form = plain_loss if is_plain else printed_loss
         form = torch.compile(form) if name in (COMPILED, PRINTED_COMPILED) else form
-        if name in (PLAIN, COMPILED):
+        if is_plain:
             return lambda h, w, x, y: form(h.flatten(0, 1), w, y.flatten())
         return lambda h, w, x, y: form(h.flatten(0, 1), w, y.flatten(), self.gate.gates(y)[0], self.gate.rare())
 
@@ -158,15 +183,17 @@ class Row:
         """One update, or the layer's two passes."""
         x, y = self.inputs[self.number % BATCHES], self.targets[self.number % BATCHES]
         self.number += 1
-        if self.gate is not None and self.name not in (PLAIN, COMPILED, LIGER):
+        if self.counts:
             self.gate.begin_update(y.flatten())
             self.gate.count(y.flatten())
         with torch.autocast(self.device, torch.bfloat16, enabled=self.device == "cuda"):
             if self.whole:
                 hidden, weight = self.body(x), self.model.output_weight
+                weight = weight.detach() if self.is_frozen else weight
             else:
                 self.weight.grad = None
-                hidden, weight = self.hidden.detach().requires_grad_(), self.weight
+                hidden = self.hidden.detach().requires_grad_()
+                weight = self.weight.detach() if self.is_frozen else self.weight
             loss = self.loss(hidden, weight, x, y)
         loss.backward()
         if self.whole:
@@ -176,9 +203,13 @@ class Row:
 
 def rows_on(device: str) -> list[str]:
     """The rows that this machine can run."""
-    names = [PLAIN, COMPILED, PRINTED, PRINTED_COMPILED, *METHODS]
-    if device == "cuda" and importlib.util.find_spec("liger_kernel"):
-        names.insert(2, LIGER)
+    here = {
+        TORCH: hasattr(F, "linear_cross_entropy"),
+        LIGER: device == "cuda" and importlib.util.find_spec("liger_kernel"),
+        CUT: device == "cuda" and importlib.util.find_spec("cut_cross_entropy"),
+    }
+    others = [name for name in OTHERS if here[name.removesuffix(FROZEN)]]
+    names = [PLAIN, PLAIN + FROZEN, COMPILED, *others, PRINTED, PRINTED_COMPILED, *METHODS]
     # On a CPU a compiler takes a minute a row and gains nothing that is compared.
     return names if device == "cuda" else [name for name in names if "compile" not in name]
 
@@ -208,6 +239,8 @@ def times(names: list[str], preset: Preset, device: str, whole: bool, repetition
             row = Row(name, preset, device, whole)
             for _ in range(5):
                 milliseconds(row)
+            if name.startswith("ours, MLE") or name == "ours, AGG":
+                assert fused_gradient.is_at_work, f"{name} is said to be compiled, but torch.compile failed"
             measured[name] = [milliseconds(row) for _ in range(repetitions)]
             del row
             torch.cuda.empty_cache()

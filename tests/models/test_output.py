@@ -9,6 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from raretok.methods import (
     TrainingFacts,
@@ -21,7 +22,7 @@ from raretok.methods import (
     threshold,
     unlikelihood,
 )
-from raretok.models import output, softmax
+from raretok.models import output, places, softmax
 from raretok.models.output import output_loss
 
 TOLERANCE = {"rtol": 0, "atol": 1e-12}
@@ -329,6 +330,28 @@ def test_a_loss_that_is_scaled_scales_its_gradients():
         torch.testing.assert_close(3 * a, b, **TOLERANCE)
 
 
+def test_a_matrix_that_is_not_trained_gets_no_gradient():
+    case = random_case(17)
+    expected, _ = run(case, {}, "agg")
+    case.w.requires_grad_(False)
+    result, _ = run(case, {}, "agg")
+    assert_same(result.loss, literal(case, None, LOSSES["cross_entropy"][1], None), [case.h, case.b])
+    assert torch.equal(result.loss, expected.loss)
+
+
+def test_chunks_are_few_nearly_equal_and_whole_tiles():
+    assert output.chunk_positions(44_256, 2, "cuda") == 4096
+    assert [output.chunk_size(n, 4096) for n in (0, 1, 4096, 4097, 32_768, 33_000)] == [
+        128,
+        128,
+        4096,
+        2176,
+        4096,
+        3712,
+    ]
+    assert output.chunk_size(9, 4) == 4
+
+
 def test_the_backward_pass_runs_once():
     case = random_case(9)
     result, _ = run(case, {})
@@ -442,3 +465,48 @@ def test_without_a_compiler_the_loss_goes_on(monkeypatch):
         result, state = run(case, {}, "agg")
     assert_same(result.loss, literal(case, state, LOSSES["cross_entropy"][1], None), case.leaves)
     assert not fusion.works
+
+
+class Waits(TorchDispatchMode):
+    """Records what would make the host wait for a GPU: reading a value, or a result whose size is its values'."""
+
+    NAMES = ("_local_scalar_dense", "nonzero", "masked_select", "bincount", "equal")
+
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        name = func._schema.name.removeprefix("aten::")
+        masks = name == "index" and any(i is not None and i.dtype == torch.bool for i in args[1])
+        if name in self.NAMES or masks:
+            self.seen.append(name)
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+@pytest.mark.parametrize("gate", GATES)
+def test_once_places_are_known_nothing_waits_for_the_device(monkeypatch, gate, penalty):
+    """Loss and gradients of every kind of method; `Places` ask for all that the host must know, at once."""
+    monkeypatch.setattr(output, "chunk_positions", lambda *_: 4)
+    asked = []
+    monkeypatch.setattr(places.ToHost, "wait", lambda self: asked.append(1) or self.copy)
+    for config in [*(config for config, _ in LOSSES.values()), {"loss": {"name": "contrastive"}}]:
+        if gate != "none" and config.get("loss", {}).get("name") == "contrastive":
+            continue
+        case, asked[:] = random_case(18), []
+        parts = {"gate": GATES[gate], "penalty": PENALTIES[penalty]}
+        method = build_method(config | {kind: part for kind, part in parts.items() if part})
+        state = started_gate(method, case)
+        known = places.Places(state, case.y, case.padding)
+        assert not asked
+        _ = known.targets, known.number
+        if known.gates is not None:
+            _ = known.classes, known.columns, known.chosen(slice(0, 1))
+        assert len(asked) == 1
+        with Waits() as waits:
+            result = output_loss(
+                method, state, case.h, case.w, case.y, inputs=case.x, bias=case.b, padding=case.padding, places=known
+            )
+            result.loss.backward()
+        assert waits.seen == []

@@ -68,7 +68,7 @@ GATES = {
     # Counters forget after 22 updates, an epoch: which targets leave is found out anew.
     "agg": {"name": "agg", "alpha": 0.3},
     "static_agg": {"name": "agg", "alpha": 0.3, "static": True},
-    "agps": {"name": "agps", "rare_from": 30, "mu_1": 50.0, "mu_2": 5.0},
+    "agps": {"name": "agps", "rare_from": 30, "mu_1": 50.0, "mu_2": 20.0},
     "freeze_until": {"name": "freeze", "until": 70},
 }
 

@@ -33,7 +33,7 @@ OTHERS = {
     "unigram_until": {"penalty": {"name": "unigram", "strength": 0.1, "until": 2}},
     "frozen": {"gate": {"name": "freeze"}},
     "freeze_bc": {"gate": {"name": "freeze", "part": "bc"}},
-    "agps": {"gate": {"name": "agps", "rare_from": 30, "mu_1": 50.0, "mu_2": 5.0}},
+    "agps": {"gate": {"name": "agps", "rare_from": 30, "mu_1": 50.0, "mu_2": 20.0}},
     "smoothed": {"loss": {"name": "cross_entropy", "label_smoothing": 0.1}},
     "smoothed_more": {"loss": {"name": "cross_entropy", "label_smoothing": 0.2}},
     "snapshots": {"observe": [{"name": "snapshots", "every": 2}]},

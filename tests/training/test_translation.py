@@ -72,7 +72,7 @@ def test_an_update_is_its_pairs_and_nothing_else(translation, make_translation_r
 ANY_METHOD = {
     "smoothing": {},
     "agg": {"gate": {"name": "agg", "alpha": 0.9}},
-    "agps": {"gate": {"name": "agps", "rare_from": 30, "mu_1": 50.0, "mu_2": 5.0}},
+    "agps": {"gate": {"name": "agps", "rare_from": 30, "mu_1": 50.0, "mu_2": 20.0}},
     "freeze": {"gate": {"name": "freeze", "share": 0.6}},
     "freeze_bc": {"gate": {"name": "freeze", "part": "bc", "share": 0.6}},
     "cosreg": {"penalty": {"name": "cosreg", "gamma": 1.0}},
@@ -157,7 +157,7 @@ def test_other_parts_train(tmp_path, translation, make_translation_run, no_signa
     run = make_translation_run(
         model={"tying": "three_way"},
         training={"steps": 15},
-        method=part | {"gate": {"name": "agps", "rare_from": 60, "mu_1": 50.0, "mu_2": 5.0}},
+        method=part | {"gate": {"name": "agps", "rare_from": 30, "mu_1": 50.0, "mu_2": 20.0}},
     )
     output = trained(tmp_path, translation, run)
     losses = [float(row["loss"]) for row in history_of(output) if row["split"] in ("train", "valid")]

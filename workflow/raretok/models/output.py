@@ -4,13 +4,15 @@ Every method in the four papers either changes the loss of given logits, or the 
 embedding W receives. The logits' values are the same for all, so one pass is enough and is exact.
 
 Shapes: N positions, d width, V types. z = h W^T + b are the logits, y the targets, D = dL/dz. With a class c(t) of
-every position and one gate vector g_c (V) per class:
+every position, 0 or 1, and one gate vector g_c (V) per class:
 
     dL/dh = D W
-    dL/dW = sum_c diag(g_c) D_c^T h_c + sum_t (1 - g_{c(t)}[y_t]) D[t, y_t] outer(e_{y_t}, h_t)
+    dL/dW = diag(g_0) D^T h + E^T h
+    E[t, k] = (g_{c(t)}[k] - g_0[k]) D[t, k], but (1 - g_0[y_t]) D[t, y_t] at the position's own target
 
-D_c and h_c hold the positions of class c. The second sum gives each position's own target its full gradient. This is
-the papers' form of three logits (agg, Eqs. 9 and 10) without the second and third of them. A bias is not gated.
+This is the papers' form of three logits (agg, Eqs. 9 and 10) without the second and third of them. E is 0 but for the
+gated columns of positions whose target is rare, and those are few: the gate costs one small product. A bias is not
+gated.
 
 N x V is never held: the logits of some positions are computed, turned into D in place, and used up for all three
 gradients before the next positions' turn, as Liger Kernel's fused linear cross-entropy does.
@@ -21,12 +23,15 @@ from dataclasses import dataclass
 import torch
 from torch.nn import functional as F
 
+from raretok.models.places import Places
 from raretok.models.softmax import cross_entropy_gradient, fused_gradient
 
 # Bytes of logits that are held at once: what a CPU's cache holds, what a GPU fills its cores with.
-CHUNK_BYTES = {"cpu": 8 * 2**20, "cuda": 192 * 2**20}
+CHUNK_BYTES = {"cpu": 8 * 2**20, "cuda": 352 * 2**20}
 # Positions of a chunk at least: every chunk reads and writes all of dL/dW once.
 LEAST_POSITIONS = 256
+# A GPU's matrix products work in tiles of so many rows; what does not fill one is wasted.
+TILE = 128
 # Where D of cross-entropy is made by a compiled kernel.
 FUSED_DEVICES = ("cuda",)
 
@@ -36,8 +41,9 @@ class Outputs:
     """What a loss, penalty or perturbation may look at: n positions of a micro-batch, or all of it.
 
     logits: n x V; None for a penalty on parameters. hidden: n x d. weight: V x d. targets: n.
-    batch: targets of the whole micro-batch, padding left out. inputs: B x T, the sequences that the positions are
-    from, and positions: n, each one's index in them, row by row. padding: the id that is no token, or None.
+    batch: targets of the whole micro-batch, padding left out; None for a penalty on parameters. inputs: B x T, the
+    sequences that the positions are from, and positions: n, each one's index in them, row by row. padding: the id that
+    is no token, or None.
     """
 
     logits: torch.Tensor | None
@@ -86,6 +92,7 @@ def output_loss(
     share: float = 1.0,
     batch: torch.Tensor | None = None,
     need_logits: bool = False,
+    places: Places | None = None,
 ) -> Result:
     """The training loss of a method over a micro-batch, and its gradients.
 
@@ -95,32 +102,30 @@ def output_loss(
     this target do not count. normaliser: the number of targets that the sum of losses is divided by, those of the
     whole update where it has several micro-batches (default: those of this one). share: the micro-batch's share of
     the update, by which penalties on parameters count. batch: targets of the whole micro-batch, any shape, where
-    several processes share it out and these are some of its rows. need_logits: keep the logits, N x V.
+    several processes share it out and these are some of its rows. need_logits: keep the logits, N x V. places: of these
+    targets, where they were made before the forward pass, so that the host does not wait for it.
 
     The gradients are computed here, not in the backward pass, which may run once. Raises ValueError for a penalty on
     tokens without sequences.
     """
-    hidden, flat = hidden.flatten(0, -2), targets.flatten()
+    hidden = hidden.flatten(0, -2)
     penalty = method.penalty
     on_tokens = is_on_tokens(penalty)
-    if on_tokens and (inputs is None or inputs.dim() != 2 or inputs.numel() != len(flat)):
+    if on_tokens and (inputs is None or inputs.dim() != 2 or inputs.numel() != targets.numel()):
         raise ValueError("a penalty on tokens needs `inputs`, B x T, one for each target")
-    is_padding, batch = None, flat if batch is None else batch.flatten()
-    if padding is not None:
-        # A padding id may lie outside the vocabulary.
-        is_padding = flat == padding
-        batch, flat = batch[batch != padding], flat.masked_fill(is_padding, 0)
-    gating = gate_state.gates(flat) if gate_state is not None else None
-    segments = arrange(flat, gating, is_padding)
-    job = _Job(method, on_tokens, segments, flat, batch, inputs, padding, torch.is_grad_enabled())
+    places = Places(gate_state, targets, padding) if places is None else places
+    others = None if batch is None or batch is targets else Places(None, batch, padding)
+    job = _Job(method, on_tokens, places, others or places, inputs, padding, torch.is_grad_enabled())
     logits = None
     if need_logits:
-        logits = hidden.new_zeros(len(flat), len(weight)).requires_grad_(job.with_gradient)
-    scale = 1 / (max(1, len(batch)) if normaliser is None else normaliser)
+        logits = hidden.new_zeros(len(hidden), len(weight)).requires_grad_(job.with_gradient)
+    scale = 1 / (max(1, job.batch.number) if normaliser is None else normaliser)
     loss, nll = _ChunkedLoss.apply(hidden, weight, bias, logits, scale, job)
     if penalty is not None and not on_tokens:
         with torch.autocast(hidden.device.type, enabled=False):
-            loss = loss + share * penalty(Outputs(None, hidden, weight, flat, batch, inputs, None, padding))
+            loss = loss + share * penalty(
+                Outputs(None, hidden, weight, places.all_targets, None, inputs, None, padding)
+            )
     return Result(loss, nll, logits)
 
 
@@ -145,70 +150,16 @@ def token_losses(method, outputs: Outputs) -> tuple[torch.Tensor, torch.Tensor |
 
 
 @dataclass
-class Segment:
-    """Positions that share a gate.
-
-    positions: their indices, or a slice of all. size: their number. gate: V, or None. by_rows: the gate can be put on
-    the rows of dL/dW once all positions of the segment are in it, because the gate of each one's own target is 1.
-    """
-
-    positions: torch.Tensor | slice
-    size: int
-    gate: torch.Tensor | None = None
-    by_rows: bool = False
-
-    def chunks(self, positions: int):
-        """The segment in parts of nearly equal size, of at most so many positions: their indices."""
-        number = -(-self.size // positions)
-        for k in range(number):
-            part = slice(k * self.size // number, (k + 1) * self.size // number)
-            yield part if isinstance(self.positions, slice) else self.positions[part]
-
-
-def arrange(targets: torch.Tensor, gating, is_padding: torch.Tensor | None) -> list[Segment]:
-    """Positions by class, the most frequent class first, padding (N, bool) left out.
-
-    Only the first segment's gate can be put on rows, since dL/dW holds nothing else yet; others are gated entry by
-    entry, and are small: rare targets are few.
-    """
-    if gating is None and is_padding is None:
-        return [Segment(slice(None), len(targets))]
-    gates, classes = gating if gating is not None else (None, torch.zeros_like(targets))
-    number = 1 if gates is None else len(gates)
-    own_is_gated = torch.zeros_like(targets, dtype=torch.bool) if gates is None else gates[classes, targets] != 1
-    if is_padding is not None:
-        classes = classes.masked_fill(is_padding, number)
-    members = classes == torch.arange(number, device=classes.device)[:, None]
-    # The host waits for the device here, and nowhere else.
-    sizes, gated = torch.stack([members.sum(dim=1), (members & own_is_gated).sum(dim=1)]).tolist()
-    segments = []
-    order = None if max(sizes) == len(targets) else classes.argsort(stable=True)
-    for c in sorted(range(number), key=lambda c: -sizes[c]):
-        start = sum(sizes[:c])
-        positions = slice(None) if order is None else order[start : start + sizes[c]]
-        if sizes[c]:
-            gate = None if gates is None else gates[c]
-            segments.append(Segment(positions, sizes[c], gate, not segments and not gated[c]))
-    return segments
-
-
-@dataclass
 class _Job:
     """What one call of the layer works through; see `output_loss`."""
 
     method: object
     on_tokens: bool
-    segments: list[Segment]
-    targets: torch.Tensor
-    batch: torch.Tensor
+    places: Places
+    batch: Places
     inputs: torch.Tensor | None
     padding: int | None
     with_gradient: bool
-
-    @property
-    def positions(self) -> int:
-        """Number of the positions that are no padding."""
-        return sum(segment.size for segment in self.segments)
 
     @property
     def is_cross_entropy(self) -> bool:
@@ -217,20 +168,20 @@ class _Job:
         is_plain = method.perturbation is None and method.training_temperature == 1.0 and not self.on_tokens
         return is_plain and getattr(method.loss, "is_cross_entropy", False)
 
-    def chunk_loss(self, z, index, hidden, weight):
+    def chunk_loss(self, z, part, hidden, weight):
         """Loss and gradients of one chunk.
 
-        z: n x V, may be overwritten. index: the chunk's positions. Returns the summed loss, the summed plain NLL, D of
-        the loss, D of a penalty on tokens (or None), and gradients that went past the logits, of hidden and weight
-        (or None).
+        z: n x V, may be overwritten. part: which of the kept positions. Returns the summed loss, the summed plain NLL,
+        D of the loss, D of a penalty on tokens (or None), and gradients that went past the logits, of hidden and
+        weight (or None).
         """
-        method, targets = self.method, self.targets[index]
+        method, targets = self.method, self.places.targets[part]
         if self.is_cross_entropy:
             return *cross_entropy_gradient(z, targets, method.loss.label_smoothing), None, None, None
         with torch.set_grad_enabled(self.with_gradient):
             leaves = [leaf.detach().requires_grad_(self.with_gradient) for leaf in (z, hidden, weight)]
-            positions = torch.arange(len(self.targets), device=z.device)[index] if self.on_tokens else None
-            outputs = Outputs(*leaves, targets, self.batch, self.inputs, positions, self.padding)
+            positions = self.places.positions(part) if self.on_tokens else None
+            outputs = Outputs(*leaves, targets, self.batch.targets, self.inputs, positions, self.padding)
             nll = F.cross_entropy(z, targets, reduction="sum")
             loss, penalty = token_losses(method, outputs)
             gradients, penalty_gradient = (None, None, None), None
@@ -256,48 +207,59 @@ class _ChunkedLoss(torch.autograd.Function):
         high = torch.promote_types(low, torch.float32)
         with torch.autocast(device, enabled=False):
             low_weight, low_bias = weight.to(low), None if bias is None else bias.to(low)
+            places = job.places
+            kept = hidden if places.kept is None else hidden[places.kept]
             total = torch.zeros(2, dtype=torch.float64, device=hidden.device)
-            hidden_gradient = torch.zeros_like(hidden) if job.positions < len(job.targets) else torch.empty_like(hidden)
-            weight_gradient = torch.zeros_like(weight, dtype=high)
+            hidden_gradient = torch.empty_like(kept)
+            # A matrix that is not trained needs none, nor any gate.
+            weight_gradient = torch.zeros_like(weight, dtype=high) if ctx.needs_input_grad[1] else None
             bias_gradient = None if bias is None else torch.zeros_like(bias, dtype=high)
             logits_gradient = None if logits is None else torch.zeros_like(logits)
-            past = None
-            fuses = job.is_cross_entropy and device in FUSED_DEVICES
-            for segment in job.segments:
-                gate = None if segment.gate is None else segment.gate.to(high)
-                by_rows = segment.by_rows and not job.on_tokens
-                for index in segment.chunks(chunk_positions(len(weight), low.itemsize, device)):
-                    h, y = hidden[index], job.targets[index]
-                    low_h = h.to(low)
-                    z = F.linear(low_h, low_weight, low_bias)
-                    if logits is not None:
-                        logits.data[index] = z.to(logits.dtype)
-                    if fuses and (gate is None or by_rows):
-                        loss, nll, d = fused_gradient(z, y, job.method.loss.label_smoothing)
-                        extra = past_h = past_w = None
-                    else:
-                        loss, nll, d, extra, past_h, past_w = job.chunk_loss(z.to(high), index, h.to(high), weight)
-                    total += torch.stack([loss, nll])
-                    if not job.with_gradient:
-                        continue
-                    both = d if extra is None else d + extra
-                    low_d = both.to(low)
-                    hidden_part = (low_d @ low_weight).to(hidden.dtype)
-                    hidden_gradient[index] = hidden_part if past_h is None else hidden_part + past_h
-                    if logits is not None:
-                        logits_gradient[index] = both.to(logits.dtype)
-                    if bias is not None:
-                        bias_gradient += both.sum(dim=0, dtype=high)
-                    if gate is not None and not by_rows:
-                        gated = gate_entries(d, gate, y)
-                        low_d = (gated if extra is None else gated + extra).to(low)
-                    accumulate(weight_gradient, low_d, low_h)
-                    if past_w is not None:
-                        past = past_w if past is None else past + past_w
-                if gate is not None and by_rows and job.with_gradient:
-                    weight_gradient *= gate[:, None]
+            gates = None if places.gates is None or weight_gradient is None else places.gates.to(high)
+            gating = None if gates is None or job.on_tokens else _Gating(gates, places, weight_gradient)
+            past, fuses = None, job.is_cross_entropy and device in FUSED_DEVICES
+            size = chunk_size(places.number, chunk_positions(len(weight), low.itemsize, device))
+            buffer = low_weight.new_empty(size, len(weight))
+            for start in range(0, places.number, size):
+                part = slice(start, min(start + size, places.number))
+                h, y = kept[part], places.targets[part]
+                low_h = h.to(low)
+                z = linear(low_h, low_weight, low_bias, buffer[: len(y)])
+                if logits is not None:
+                    logits.data[places.positions(part)] = z.to(logits.dtype)
+                if fuses:
+                    loss, nll, d = fused_gradient(z, y, job.method.loss.label_smoothing)
+                    extra = past_h = past_w = None
+                else:
+                    loss, nll, d, extra, past_h, past_w = job.chunk_loss(z.to(high), part, h.to(high), weight)
+                total += torch.stack([loss, nll])
+                if not job.with_gradient:
+                    continue
+                both = d if extra is None else d + extra
+                low_d = both.to(low)
+                hidden_part = (low_d @ low_weight).to(hidden.dtype)
+                hidden_gradient[part] = hidden_part if past_h is None else hidden_part + past_h
+                if logits is not None:
+                    logits_gradient[places.positions(part)] = both.to(logits.dtype)
+                if bias is not None:
+                    bias_gradient += both.sum(dim=0, dtype=high)
+                if weight_gradient is None:
+                    continue
+                if gating is not None:
+                    gating.add(d, low_h, part)
+                elif gates is not None:
+                    # The penalty's part of D is not gated, in any column.
+                    gated = gate_entries(d, gates[places.classes[part]], y)
+                    low_d = (gated if extra is None else gated + extra).to(low)
+                accumulate(weight_gradient, low_d, low_h)
+                if past_w is not None:
+                    past = past_w if past is None else past + past_w
+            if gating is not None:
+                gating.close(weight_gradient)
             if past is not None:
                 weight_gradient += past
+            if places.kept is not None:
+                hidden_gradient = torch.zeros_like(hidden).index_copy_(0, places.kept, hidden_gradient)
         ctx.scale = scale
         ctx.dtypes = [None if tensor is None else tensor.dtype for tensor in (hidden, weight, bias, logits)]
         ctx.gradients = [hidden_gradient, weight_gradient, bias_gradient, logits_gradient]
@@ -316,6 +278,45 @@ class _ChunkedLoss(torch.autograd.Function):
         return *scaled, None, None
 
 
+class _Gating:
+    """E^T h of the gated columns (see the top), summed over chunks.
+
+    gates: 2 x V. weight_gradient: V x d, for its precision and device.
+    """
+
+    def __init__(self, gates, places: Places, weight_gradient):
+        self.places, columns = places, places.columns
+        self.first = gates[0]
+        self.difference = gates[:, columns] - gates[0, columns]
+        # Where among the columns a type is, or -1.
+        self.place = columns.new_full(gates.shape[1:], -1)
+        self.place[columns] = torch.arange(len(columns), device=columns.device)
+        self.sum = weight_gradient.new_zeros(len(columns), weight_gradient.shape[1])
+
+    def add(self, d, h, part: slice) -> None:
+        """Take a chunk's D, n x V, and hidden vectors, n x d."""
+        chosen = self.places.chosen(part)
+        if not len(chosen) or not len(self.sum):
+            return
+        targets, classes = self.places.targets[part][chosen], self.places.classes[part][chosen]
+        factor, place = self.difference[classes], self.place[targets]
+        own = torch.where(place < 0, factor[:, 0], 1 - self.first[targets])
+        factor.scatter_(1, place.clamp_min(0)[:, None], own[:, None])
+        entries = d[chosen[:, None], self.places.columns] * factor
+        accumulate(self.sum, entries.to(h.dtype), h[chosen])
+
+    def close(self, weight_gradient) -> None:
+        """Make D^T h the gated gradient."""
+        columns = self.places.columns
+        gated = weight_gradient[columns] * self.first[columns, None] + self.sum
+        weight_gradient.index_copy_(0, columns, gated)
+
+
+def linear(h, weight, bias, out):
+    """h W^T + b into `out`: n x d, V x d, V or None -> n x V."""
+    return torch.mm(h, weight.T, out=out) if bias is None else torch.addmm(bias, h, weight.T, out=out)
+
+
 def gate_entries(d, gate, targets):
     """D, n x V, times the gate (V), but for each position's own target."""
     own = d.gather(1, targets[:, None])
@@ -323,13 +324,22 @@ def gate_entries(d, gate, targets):
 
 
 def accumulate(weight_gradient, d, h) -> None:
-    """Add D^T h to V x d, which may be of higher precision."""
+    """Add D^T h to V x d, which may be of higher precision: then summed in it, where the device can."""
     if weight_gradient.dtype == d.dtype:
         weight_gradient.addmm_(d.T, h)
+    elif d.is_cuda and hasattr(torch.ops.aten.addmm, "dtype_out"):
+        torch.addmm(weight_gradient, d.T, h, out_dtype=weight_gradient.dtype, out=weight_gradient)
     else:
         weight_gradient += d.T @ h
 
 
 def chunk_positions(types: int, size: int, device: str) -> int:
-    """Positions whose logits are held at once, for so many types of `size` bytes each."""
-    return max(LEAST_POSITIONS, CHUNK_BYTES.get(device, CHUNK_BYTES["cuda"]) // (types * size))
+    """Positions whose logits are held at once at most, for so many types of `size` bytes each."""
+    fitting = CHUNK_BYTES.get(device, CHUNK_BYTES["cuda"]) // (types * size)
+    return max(LEAST_POSITIONS, fitting // TILE * TILE)
+
+
+def chunk_size(positions: int, most: int) -> int:
+    """Positions of a chunk, such that chunks are as few as `most` allows, nearly equal and whole tiles."""
+    chunks = max(1, -(-positions // most))
+    return min(most, max(1, -(-positions // (chunks * TILE))) * TILE)

@@ -27,15 +27,16 @@ def cross_entropy_gradient(z, targets, label_smoothing: float = 0.0):
     return loss, nll, d
 
 
-def softmax_gradient(z, targets, label_smoothing: float):
+def softmax_gradient(z, target_logits, targets, label_smoothing: float):
     """As `cross_entropy_gradient`, from logits of any precision, in steps that a compiler makes one pass of.
 
+    target_logits: n x 1, gathered before: a compiler would make three kernels where z is read and then overwritten.
     Statistics are float32 (float64 for such logits); D takes the place and the precision of z.
     """
     high = z.to(torch.promote_types(z.dtype, torch.float32))
     largest = high.amax(dim=1, keepdim=True)
     log_normaliser = largest + (high - largest).exp().sum(dim=1, keepdim=True).log()
-    loss = nll = (log_normaliser - high.gather(1, targets[:, None])).sum()
+    loss = nll = (log_normaliser - target_logits).sum()
     if label_smoothing:
         mean = high.mean(dim=1, keepdim=True)
         loss = (1 - label_smoothing) * nll + label_smoothing * (log_normaliser - mean).sum()
@@ -53,15 +54,21 @@ class Fusion:
         self.compiled = None
         self.works = True
 
+    @property
+    def is_at_work(self) -> bool:
+        """Whether the compiled form has computed something and has not failed."""
+        return self.works and self.compiled is not None
+
     def __call__(self, z, targets, label_smoothing: float):
         """Summed loss, summed NLL and D in the precision of z, in its place if that can be."""
         if self.works:
             self.compiled = self.compiled or torch.compile(softmax_gradient)
-            # Segments differ in length from step to step.
-            torch._dynamo.maybe_mark_dynamic(z, 0)
-            torch._dynamo.maybe_mark_dynamic(targets, 0)
+            # The last chunk is shorter, and micro-batches differ in length.
+            target_logits = z.gather(1, targets[:, None])
+            for tensor in (z, target_logits, targets):
+                torch._dynamo.maybe_mark_dynamic(tensor, 0)
             try:
-                return *self.compiled(z, targets, label_smoothing), z
+                return *self.compiled(z, target_logits, targets, label_smoothing), z
             except torch.OutOfMemoryError:
                 raise
             except Exception as error:  # whatever a compiler's chain of tools raises, before z is touched

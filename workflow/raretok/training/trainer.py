@@ -12,6 +12,7 @@ from raretok.errors import UserError
 from raretok.methods import Method, TrainingFacts, build_method
 from raretok.models import build_model
 from raretok.models.output import output_loss
+from raretok.models.places import Places
 from raretok.training import distributed, processes, random_states
 from raretok.training.clock import log
 from raretok.training.device import has_bfloat16
@@ -159,6 +160,7 @@ class Trainer:
 
     def _loss(self, inputs: Inputs, own, positions: int | torch.Tensor, share: float, method: Method, targets):
         """Hidden vectors, output matrix and `output_loss` of this process's inputs and `own` targets."""
+        places = Places(self.gate, own, self.padding)
         # A parametrised matrix is made once a pass, though embedding and output layer both use it.
         with parametrize.cached(), self._precision():
             hidden, weight = hidden_of(self.forward, inputs), self.model.output_weight
@@ -173,8 +175,9 @@ class Trainer:
                 padding=self.padding,
                 normaliser=positions,
                 share=share,
-                batch=targets,
+                batch=targets if processes.size() > 1 else None,
                 need_logits=self.keeps_gradients,
+                places=places,
             )
         if self.keeps_gradients:
             result.logits.retain_grad()

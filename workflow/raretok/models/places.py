@@ -1,0 +1,117 @@
+"""Places: which positions of a micro-batch have a target, and which of them and which rows of W a gate is about.
+
+Their numbers are sizes of tensors, so the host must know them. On a GPU it asks when `Places` are made and waits when
+they are first used: make them before the forward pass, and the answer is long there.
+
+Shapes: N positions, n of them with a target, V types.
+"""
+
+from functools import cached_property
+
+import torch
+
+
+class Places:
+    """Of one micro-batch, under the gate of its update.
+
+    gate_state: what a gate's `start` returned, or None. targets: any shape. padding: positions with this target have
+    none; or None.
+    """
+
+    def __init__(self, gate_state, targets: torch.Tensor, padding: int | None):
+        targets, self.padding = targets.flatten(), padding
+        self.size = len(targets)
+        is_real = None if padding is None else targets != padding
+        # A padding id may lie outside the vocabulary.
+        self.all_targets = targets if is_real is None else targets.masked_fill(~is_real, 0)
+        gating = None if gate_state is None else gate_state.gates(self.all_targets)
+        asked = [] if is_real is None else [is_real]
+        self.gates = self.all_classes = None
+        if gating is not None:
+            self.gates, self.all_classes = gating
+            self.is_gated = (self.gates != 1).any(dim=0)
+            chosen = (self.all_classes != 0) | self.is_gated[self.all_targets]
+            asked += [chosen if is_real is None else chosen & is_real, self.is_gated]
+        self._asked = ToHost(torch.cat(asked)) if asked else None
+
+    @cached_property
+    def _answers(self) -> list[torch.Tensor]:
+        """The masks, on the host."""
+        if self._asked is None:
+            return []
+        sizes = [self.size] * (self.padding is not None)
+        if self.gates is not None:
+            sizes += [self.size, len(self.is_gated)]
+        return list(self._asked.wait().split(sizes))
+
+    @cached_property
+    def kept(self) -> torch.Tensor | None:
+        """Indices of the positions that have a target, n; None where all have one."""
+        if self.padding is None or self._answers[0].all():
+            return None
+        return self._to_device(self._answers[0].nonzero().flatten())
+
+    @cached_property
+    def number(self) -> int:
+        """n."""
+        return self.size if self.padding is None else int(self._answers[0].sum())
+
+    @cached_property
+    def targets(self) -> torch.Tensor:
+        """Those of the kept positions, n."""
+        return self.all_targets if self.kept is None else self.all_targets[self.kept]
+
+    @cached_property
+    def classes(self) -> torch.Tensor:
+        """The class of each kept position's target, n: row of `gates`."""
+        return self.all_classes if self.kept is None else self.all_classes[self.kept]
+
+    @cached_property
+    def columns(self) -> torch.Tensor:
+        """Types with a gate that is not 1, in order."""
+        return self._to_device(self._answers[-1].nonzero().flatten())
+
+    @cached_property
+    def _chosen(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Kept positions to which more than the first class's gate applies, on the host and the device."""
+        chosen = self._answers[-2]
+        if self.kept is not None:
+            chosen = chosen[self._answers[0]]
+        chosen = chosen.nonzero().flatten()
+        return chosen, self._to_device(chosen)
+
+    def positions(self, part: slice) -> torch.Tensor:
+        """Which positions, of all, a part of the kept ones are."""
+        if self.kept is not None:
+            return self.kept[part]
+        return torch.arange(part.start, part.stop, device=self.all_targets.device)
+
+    def chosen(self, part: slice) -> torch.Tensor:
+        """Positions of a part of the kept ones whose target is not of the first class, or is gated itself; from 0."""
+        host, device = self._chosen
+        first, last = torch.searchsorted(host, torch.tensor([part.start, part.stop])).tolist()
+        return device[first:last] - part.start
+
+    def _to_device(self, indices: torch.Tensor) -> torch.Tensor:
+        """Indices where the targets are, without a wait."""
+        if self.all_targets.is_cuda:
+            return indices.pin_memory().to(self.all_targets.device, non_blocking=True)
+        return indices
+
+
+class ToHost:
+    """A tensor on its way to the host."""
+
+    def __init__(self, tensor: torch.Tensor):
+        self.copy, self.arrived = tensor, None
+        if tensor.is_cuda:
+            self.copy = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
+            self.copy.copy_(tensor, non_blocking=True)
+            self.arrived = torch.cuda.Event()
+            self.arrived.record()
+
+    def wait(self) -> torch.Tensor:
+        """The tensor on the host."""
+        if self.arrived is not None:
+            self.arrived.synchronize()
+        return self.copy
