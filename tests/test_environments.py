@@ -24,8 +24,8 @@ import conda  # noqa: E402
 
 # What a command loads by a name from config, which no import shows.
 BY_NAME = {
-    "train": ["methods"],
-    "evaluate": ["methods"],
+    "train": ["methods", "models", "training"],
+    "evaluate": ["methods", "models", "evaluation"],
     "figure": ["reporting/figures"],
     "claims": ["reporting/named"],
     "page": ["reporting/named"],

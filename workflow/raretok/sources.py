@@ -21,10 +21,23 @@ IGNORED = frozenset(
         "raretok",
         *(
             f"raretok.{name}"
-            for name in ("__main__", "configuration", "errors", "files", "runs", "sources", "size", "wiring")
+            for name in (
+                "__main__",
+                "configuration",
+                "errors",
+                "files",
+                "runs",
+                "sources",
+                "size",
+                "tensor_files",
+                "wiring",
+            )
         ),
         # Data are named by their checksums in every result, however they were fetched and written.
-        *(f"raretok.data.{name}" for name in ("catalogue", "checks", "corpora", "sources", "transfer", "unpack")),
+        *(
+            f"raretok.data.{name}"
+            for name in ("catalogue", "checks", "checksums", "corpora", "sources", "transfer", "unpack")
+        ),
         *(
             f"raretok.training.{name}"
             for name in ("clock", "command", "device", "finished", "gpus", "launch", "processes", "signals")
