@@ -16,6 +16,7 @@ from raretok.evaluation import language, measurable
 from raretok.evaluation.isotropy import EIGENVECTORS, isotropy
 from raretok.evaluation.language_settings import parse
 from raretok.evaluation.neighbours import nearest
+from raretok.evaluation.remeasure import OF_CHANCE
 from raretok.evaluation.scores import score
 from raretok.evaluation.separability import separability
 from raretok.models import load_model
@@ -207,7 +208,7 @@ def test_what_is_kept_gives_the_same_metrics_again(language_run, prepared, monke
         monkeypatch.setattr(measurable, "MATRIX_BYTES", 1)
         monkeypatch.setattr(measurable, "LEAST_BITS", 7.0)  # of few rows errors do not average out
     # One row in a hundred decides.
-    monkeypatch.setattr("raretok.evaluation.remeasure.OF_CHANCE", ("rare_neighbours", "separability"))
+    monkeypatch.setattr("raretok.evaluation.remeasure.OF_CHANCE", (*OF_CHANCE, "rare_neighbours", "separability"))
     evaluate(language_run, prepared)
     changes, missing, before = remeasured(language_run)
     assert not changes
@@ -231,8 +232,10 @@ def test_kept_tokens_and_words_are_measured_again(language_run, prepared, monkey
     assert not missing
     again = {(change.row["metric"], change.row["split"]) for change in changes}
     everything = {key[::2] for key in measured(language_run) if key[2].endswith("@best")}
-    # A plain pass over the test text is kept as its predictions alone; continuations need the model.
-    assert everything - again == {("perplexity_plain", "test@best"), ("generated_uniq", "test@best")}
+    # A plain pass over the test text is kept as its predictions alone, continuations need the model, and rounding turns
+    # signs of chance.
+    needed = {("perplexity_plain", "test@best"), ("generated_uniq", "test@best")}
+    assert everything - again == needed | {(metric, "weights@best") for metric in OF_CHANCE}
     rows = measured(language_run)
     for change in changes:
         assert change.row["n"] == rows[change.row["metric"], change.row["group"], change.row["split"]]["n"]

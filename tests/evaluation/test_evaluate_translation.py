@@ -22,6 +22,7 @@ from raretok.evaluation.co_occurrences import count
 from raretok.evaluation.isotropy import EIGENVECTORS
 from raretok.evaluation.pair_scores import score_pairs
 from raretok.evaluation.rank_correlation import spearman
+from raretok.evaluation.remeasure import OF_CHANCE
 from raretok.evaluation.translation_settings import parse
 from raretok.models import load_model
 from raretok.models.search import translate
@@ -252,7 +253,7 @@ def test_arrays_are_the_contracts(translation_run, prepared_pairs, pair_links):
 
 def test_what_is_kept_gives_the_same_metrics_again(translation_run, prepared_pairs, pair_links, monkeypatch):
     # One row in a hundred decides.
-    monkeypatch.setattr("raretok.evaluation.remeasure.OF_CHANCE", ("rare_neighbours", "separability"))
+    monkeypatch.setattr("raretok.evaluation.remeasure.OF_CHANCE", (*OF_CHANCE, "rare_neighbours", "separability"))
     evaluate(translation_run, prepared_pairs, links=pair_links)
     changes, missing, _ = remeasured(translation_run, data=prepared_pairs.folder)
     assert not changes

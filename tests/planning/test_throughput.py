@@ -103,11 +103,12 @@ def test_how_far_the_model_is_off_what_was_measured(throughput):
         assert throughput.machine(CPU).gib(middle, middle.tokens) == pytest.approx(middle.gib, rel=0.25)
 
 
-def test_rows_of_the_cpu_are_the_recorded_runs(throughput):
+def test_rows_of_the_cpu_are_recorded_runs(throughput):
+    """Not all of them: a run that shared its core with other work says little about the machine."""
     recorded = {entry["what"]: entry for entry in rows_of(ROOT / "results/recorded/small")}
     written = {row.what: row for row in throughput.rows if row.machine == CPU}
-    assert written.keys() == recorded.keys()
-    for name, entry in recorded.items():
+    assert written.keys() <= recorded.keys()
+    for name, entry in ((name, recorded[name]) for name in written):
         assert written[name].seconds == entry["seconds"]
         assert written[name].gib == entry["gib"]
         assert written[name].parameters == entry["shape"]["parameters"]

@@ -65,6 +65,7 @@ class Jobs:
             *("--links", *table.links_of(job), "--threads", "1"),
             *("--metrics", f"{folder}/metrics.json", "--arrays", f"{folder}/arrays.npz"),
             *("--hypotheses", f"{folder}/hypotheses.json"),
+            *("--measurable", f"{folder}/measurable.npz"),
             *self.device(),
         ]
 
