@@ -170,7 +170,7 @@ def test_the_words_of_the_page_for_who_hears_it(browser, page):
         assert tab.get_by_role("table", name=re.compile("^Claims")).count() == 1
         # on a phone claims are cards, and still rows of a table
         tab.set_viewport_size({"width": 390, "height": 844})
-        row = tab.get_by_role("row", name=re.compile(r"stop_jostling\.min_p"))
+        row = tab.get_by_role("row", name=re.compile("min-p sampling"))
         assert row.get_by_role("cell").count() == 5
 
 
