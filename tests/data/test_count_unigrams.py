@@ -78,7 +78,8 @@ def test_memory_does_not_grow_with_the_shard(corpus, tmp_path, monkeypatch):
     codec = codec_of(corpus)
     monkeypatch.setattr(module, "BATCH", 2**12)
     peaks = []
-    for number in (200, 2000):
+    # From 3.12 on gzip reads 128 KiB at a time, which shorter shards do not fill.
+    for number in (4000, 8000):
         write_documents(tmp_path / "a.json.gz", 1, {"seed": 1}, number)
         tracemalloc.start()
         count_shard(codec, corpus.types, tmp_path / "a.json.gz")
