@@ -72,6 +72,23 @@ def read_arrays(source: Path | str) -> dict[str, np.ndarray]:
         raise UserError(f"{source} is damaged ({error}); delete it and run the workflow again") from None
 
 
+# The one key of the metadata that our files of tensors have (`raretok.tensor_files`), JSON of all that is said of them.
+METADATA = "raretok"
+
+
+def read_tensor_header(source: Path) -> tuple[int, dict]:
+    """Where the data of a safetensors file begin, and its header; for who has no torch.
+
+    The format: the header's length (8 bytes, little endian), the header (JSON), the tensors' bytes. Raises ValueError
+    for a file that is none.
+    """
+    with source.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        if length > source.stat().st_size:
+            raise ValueError(f"{source} is no safetensors file")
+        return 8 + length, json.loads(file.read(length))
+
+
 def _sync(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:

@@ -9,10 +9,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from raretok.errors import UserError
-from raretok.files import atomic_path
+from raretok.files import METADATA, atomic_path
 
-# The one key of a file's metadata: safetensors writes several in an order that changes from run to run.
-KEY = "raretok"
 CHECKSUM = "sha256"
 
 
@@ -21,7 +19,8 @@ def save_tensors(path: Path, tensors: dict[str, torch.Tensor], metadata: dict) -
     tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}
     try:
         with atomic_path(path) as temporary:
-            save_file(tensors, temporary, {KEY: json.dumps(metadata | {CHECKSUM: checksum_of(tensors)})})
+            # Under one key: safetensors writes several in an order that changes from run to run.
+            save_file(tensors, temporary, {METADATA: json.dumps(metadata | {CHECKSUM: checksum_of(tensors)})})
     except SafetensorError as error:  # safetensors' own name for an error of the disk
         raise UserError(f"{path} could not be written ({error}); is the disk full?") from None
 
@@ -33,7 +32,7 @@ def load_tensors(path: Path, remedy: str) -> tuple[dict[str, torch.Tensor], dict
     """
     try:
         with safe_open(path, framework="pt") as file:
-            metadata = json.loads((file.metadata() or {}).get(KEY, "{}"))
+            metadata = json.loads((file.metadata() or {}).get(METADATA, "{}"))
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, ValueError) as error:
         raise UserError(f"{path} cannot be read ({error}); {remedy}") from None

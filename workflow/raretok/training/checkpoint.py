@@ -19,7 +19,7 @@ from pathlib import Path
 import torch
 
 from raretok.errors import UserError
-from raretok.files import atomic_path
+from raretok.files import atomic_path, read_tensor_header
 from raretok.tensor_files import load_tensors, save_tensors
 
 FILE_NAME = "checkpoint.safetensors"
@@ -133,7 +133,7 @@ def gather_snapshots(folder: Path, steps: Iterable[int], output: Path, run: str)
     try:
         for step in steps:
             path = snapshot_path(folder, step)
-            start, entries = _read_header(path)
+            start, entries = read_tensor_header(path)
             ((name, entry),) = [item for item in entries.items() if item[0] != "__metadata__"]
             size = entry["data_offsets"][1]
             header[name] = entry | {"data_offsets": [offset, offset + size]}
@@ -164,10 +164,3 @@ def drop_state(folder: Path) -> None:
 
 def _load_weights(path: Path) -> dict[str, torch.Tensor]:
     return load_tensors(path, f"delete {path.parent} to start this run anew")[0]
-
-
-def _read_header(path: Path) -> tuple[int, dict]:
-    """Where a safetensors file's data begin, and its header."""
-    with path.open("rb") as file:
-        length = int.from_bytes(file.read(8), "little")
-        return 8 + length, json.loads(file.read(length))

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from raretok.accept import job_of, other_evaluation
-from raretok.files import read_json
+from raretok.files import METADATA, read_json, read_tensor_header
 from raretok.runs import Run
 from raretok.training.finished import RECORD
 from raretok.wiring import Workflow
@@ -40,9 +40,7 @@ def trained_share(table: Workflow, run: Run) -> float:
 def saved_progress(state: Path) -> dict | None:
     """Where the training whose state lies in a folder stands (`training.progress.Progress`), or None."""
     try:
-        with (state / CHECKPOINT).open("rb") as file:
-            # A safetensors file begins with the length of its header (8 bytes, little endian), then the header.
-            header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
-        return json.loads(header["__metadata__"]["facts"])["progress"]
+        _, header = read_tensor_header(state / CHECKPOINT)
+        return json.loads(header["__metadata__"][METADATA])["facts"]["progress"]
     except (OSError, ValueError, KeyError):
         return None
