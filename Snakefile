@@ -62,13 +62,12 @@ localrules:
 
 rule all:
     """
-    Every table, figure and claim of the papers in config/config.yaml, on one page
+    Every table, figure and claim of the papers in config/config.yaml, as pages
     """
     default_target: True
     input:
-        "<results>/report/index.html",
-        "<results>/report/report.pdf",
-        # made for the page, and made again where one of them was deleted
+        TABLE.pages,
+        # made for the pages, and made again where one of them was deleted
         [path for paper in TABLE.papers for path in TABLE.items(paper)],
         "<results>/readme.md" if TABLE.makes_readme else [],
 

@@ -53,8 +53,7 @@ COMMANDS = {
     "improvement": ("raretok.reporting.improvement", "hold every method against the first one of its table"),
     "record": ("raretok.reporting.record", "keep what a scale's report is made of under results/recorded"),
     "readme": ("raretok.reporting.readme", "put the most telling numbers of recorded results into the README"),
-    "page": ("raretok.reporting.page", "render the self-contained report page"),
-    "pdf": ("raretok.reporting.pdf", "render the whole report as one PDF"),
+    "page": ("raretok.reporting.page", "render the report: pages that need no network"),
 }
 
 

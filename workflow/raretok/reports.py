@@ -36,6 +36,12 @@ class Reports(Hardware):
         folder = PACKAGE / "reporting" / "templates" / "page"
         return sorted(path.relative_to(PACKAGE.parents[1]).as_posix() for path in folder.iterdir())
 
+    @property
+    def pages(self) -> list[str]:
+        """The report: a first page, one for each paper, and what concerns them all."""
+        names = ["index", *self.papers, "method", "cost", "provenance"]
+        return [f"{self.results}/report/{name}.html" for name in names]
+
     # What they read.
 
     @property
@@ -225,6 +231,7 @@ class Reports(Hardware):
                 "settings": settings["experiments"],
                 # A table or figure does not change with what the README shows.
                 "headline": settings.get("headline", {}) if item is None else {},
+                **({"source": settings.get("source", {}), "summary": settings.get("summary", {})} if item is None else {}),
             },
             ensure_ascii=False,
         )

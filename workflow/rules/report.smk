@@ -1,5 +1,5 @@
 """
-This part of the workflow turns measurements into tables, figures, verdicts and one page.
+This part of the workflow turns measurements into tables, figures, verdicts and the pages of the report.
 
 REQUIRED INPUTS:
 
@@ -17,8 +17,7 @@ OUTPUTS:
     figures = results/<scale>/figures/<paper>/<item>.{svg,png,pdf}
     claims  = results/<scale>/claims.csv
     agreement, improvement = results/<scale>/{agreement,improvement}.csv
-    page    = results/<scale>/report/index.html
-    pdf     = results/<scale>/report/report.pdf
+    pages   = results/<scale>/report/*.html, index.html first
 
 Nothing here needs torch or a GPU, and nothing that trains or measures reads this part's files. A table or figure
 reads the arrays of its own methods alone. What a job must know of the config comes as one JSON string in `params`.
@@ -34,7 +33,6 @@ localrules:
     agreement,
     improvement,
     page,
-    pdf,
 
 
 rule collect:
@@ -267,7 +265,7 @@ rule improvement:
 
 rule page:
     """
-    Render the report page, which needs no network
+    Render the report, pages that need no network
     """
     input:
         metrics="<results>/metrics.csv",
@@ -278,15 +276,11 @@ rule page:
         shown=[path for paper in TABLE.papers for path in TABLE.items(paper)],
         compared=TABLE.comparisons,
         numbers="config/published/numbers.csv",
+        published="config/published/claims.csv",
         deviations="docs/deviations.md",
         templates=TABLE.page_templates,
     output:
-        page=report(
-            "<results>/report/index.html",
-            caption="../report/page.rst",
-            category="report",
-            labels={"item": "everything on one page"},
-        ),
+        pages=TABLE.pages,
     log:
         "<logs>/page.txt",
     conda:
@@ -294,7 +288,7 @@ rule page:
     params:
         definitions=TABLE.definitions_of,
         results=subpath(input.metrics, parent=True),
-        published=subpath(input.numbers, parent=True),
+        published=subpath(input.published, parent=True),
         command=TABLE.command,
         code=TABLE.code("page"),
     shell:
@@ -305,45 +299,6 @@ rule page:
             --published {params.published:q} \
             --deviations {input.deviations:q} \
             --command {params.command:q} \
-            --output {output.page:q} \
+            --output {output.pages[0]:q} \
             2>{log:q}
-        """
-
-
-rule pdf:
-    """
-    Render the whole report as one PDF
-    """
-    input:
-        metrics="<results>/metrics.csv",
-        claims="<results>/claims.csv",
-        shown=[path for paper in TABLE.papers for path in TABLE.items(paper)],
-        numbers="config/published/numbers.csv",
-        template="workflow/raretok/reporting/templates/report.typ",
-    output:
-        pdf=report(
-            "<results>/report/report.pdf",
-            caption="../report/pdf.rst",
-            category="report",
-            labels={"item": "everything as a PDF"},
-        ),
-    log:
-        "<logs>/pdf.txt",
-    conda:
-        "../../envs/report.yaml"
-    params:
-        definitions=TABLE.definitions_of,
-        results=subpath(input.metrics, parent=True),
-        published=subpath(input.numbers, parent=True),
-        command=TABLE.command,
-        code=TABLE.code("pdf"),
-    shell:
-        """
-        python -m raretok pdf \
-            --definitions {params.definitions:q} \
-            --results {params.results:q} \
-            --published {params.published:q} \
-            --command {params.command:q} \
-            --output {output.pdf:q} \
-            &>{log:q}
         """

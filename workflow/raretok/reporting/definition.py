@@ -6,7 +6,7 @@ columns and rows are shown in it.
 """
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from raretok.errors import UserError
@@ -73,14 +73,20 @@ class Definition:
     settings: dict[str, dict]  # experiment: its resolved settings, without any method's overrides
     headline: dict  # what the README shows: table, methods, columns, groups, figure
     printed: bool = True
+    source: dict = field(default_factory=dict)  # the paper's title, authors, venue, url
+    summary: dict = field(default_factory=dict)  # what was easy and difficult, and what the authors' code showed
 
     def heading(self, item: str) -> str:
         """The title of a table or figure, with the scale in it."""
+        return f"{self.caption(item)} ({self.scale_note()})"
+
+    def caption(self, item: str) -> str:
+        """The title of a table or figure."""
         entry = self.tables.get(item) or self.figures[item]
         kind, number = ("Table", "table") if item in self.tables else ("Figure", "figure")
         if entry.get("kind") == "readings":
             kind, number = "Readings", "readings-"
-        return f"{kind} {item.removeprefix(number)}. {entry['title']} ({self.scale_note()})"
+        return f"{kind} {item.removeprefix(number)}. {entry['title']}"
 
     def scale_note(self) -> str:
         """The scale, and a warning where its numbers must not be held against the paper's."""
@@ -173,6 +179,8 @@ def parse_definition(text: str) -> Definition:
             settings=raw.get("settings", {}),
             headline=raw.get("headline", {}),
             printed=raw.get("printed", True),
+            source=raw.get("source", {}),
+            summary=raw.get("summary", {}),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(

@@ -1,21 +1,25 @@
-"""Render the report: one HTML page that needs no network, with every table, figure and claim of a scale."""
+"""Render the report: HTML pages that need no network, with every table, figure and claim of a scale."""
 
 import argparse
 import base64
 import hashlib
+from collections import Counter
+from datetime import date
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from raretok.files import relative_link, write_text
+from raretok.files import write_text
 from raretok.reporting.arguments import add_report_arguments
 from raretok.reporting.cost import by_device, read_costs
 from raretok.reporting.definition import Definition, parse_definition
 from raretok.reporting.deviations import of_paper, read_deviations, slug
-from raretok.reporting.page_claims import OTHER_VERDICTS, VERDICTS, apart, claims_of, leans, short, verdicts
+from raretok.reporting.page_claims import KINDS, OTHER_VERDICTS, VERDICTS, claims_of, short, verdicts
+from raretok.reporting.page_forest import TICKS
 from raretok.reporting.page_items import Sources, figure, tables
-from raretok.reporting.page_statistics import agreement_rows, improvement_rows
+from raretok.reporting.page_statistics import agreement_rows, improvement_rows, paired_test_rows
+from raretok.reporting.page_words import data_sets, findings, first_screen, pages_of
 from raretok.reporting.paired_tests import paired_tests
 from raretok.reporting.pictures import as_data
 from raretok.reporting.provenance import Records, provenance
@@ -23,11 +27,12 @@ from raretok.reporting.results import read_results
 from raretok.reporting.rows import read_rows
 
 TEMPLATES = Path(__file__).parent / "templates" / "page"
+FILES = ("metrics.csv", "claims.csv", "agreement.csv", "improvement.csv", "cost.csv")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
-    add_report_arguments(parser, "the html to write")
+    add_report_arguments(parser, "the first page, index.html; the others are written beside it")
     parser.add_argument("--deviations", type=Path, default=Path("docs/deviations.md"))
     parser.add_argument("--command", default="snakemake --cores all", help="what makes a file of these results")
 
@@ -44,26 +49,34 @@ def main(arguments: argparse.Namespace) -> None:
         deviations=read_deviations(arguments.deviations, [one.paper for one in definitions], folder),
         records=Records(results),
     )
-    statistics = {name: read_rows(arguments.results / f"{name}.csv") for name in ("claims", "agreement", "improvement")}
-    files = ("metrics.csv", *(f"{name}.csv" for name in statistics), "cost.csv", "report/report.pdf")
-    text = rendered(
-        scale=definitions[0].scale,
-        scale_note=definitions[0].scale_title,
-        papers=[_paper(definition, statistics, sources) for definition in definitions],
-        leans=leans(statistics["claims"]),
-        apart=apart(statistics["claims"]),
-        costs=_costs(definitions, arguments.results / "cost.csv"),
-        provenance=provenance(definitions, sources.records),
-        deviations=relative_link(arguments.deviations, folder),
-        links={Path(file).name: relative_link(arguments.results / file, folder) for file in files},
-        run_link=lambda run, seed: sources.link(sources.records.path(run.method, seed)),
-    )
-    write_text(arguments.output, text)
+    rows = {name: read_rows(arguments.results / f"{name}.csv") for name in ("claims", "agreement", "improvement")}
+    papers = [_paper(definition, rows, sources) for definition in definitions]
+    made = provenance(definitions, sources.records)
+    shared = {
+        "papers": papers,
+        "pages": pages_of(papers),
+        "scale": definitions[0].scale,
+        "scale_title": definitions[0].scale_title,
+        "today": date.today().isoformat(),
+        "links": {name: sources.link(arguments.results / name) for name in FILES},
+        "deviations": sources.link(arguments.deviations),
+        "statistics_page": sources.link(arguments.deviations.with_name("statistics.md")),
+        "said": first_screen(papers),
+        "costs": _costs(definitions, arguments.results / "cost.csv"),
+        "heading": f"{_number(papers)} papers on rare tokens: what holds up",
+        "link_of": lambda run, seed: sources.link(sources.records.path(run.method, seed)),
+        "made": made,
+        "command": arguments.command,
+    }
+    environment = templates()
+    for page in shared["pages"]:
+        more = {"page": page, "paper": next((one for one in papers if one["id"] == page["name"]), None)}
+        write_text(folder / page["file"], environment.get_template(page["template"]).render(shared | more))
     print(arguments.output)
 
 
-def rendered(**words) -> str:
-    """The template with `words`: everything in them is text and is escaped, but for Markup."""
+def templates() -> Environment:
+    """The templates: everything that is put into them is text and is escaped, but for Markup."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -72,35 +85,52 @@ def rendered(**words) -> str:
         lstrip_blocks=True,
     )
     script = (TEMPLATES / "page.js").read_text(encoding="utf-8")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return environment.get_template("page.html.j2").render(
-        verdicts=VERDICTS,
-        shown_verdicts=VERDICTS + OTHER_VERDICTS,
-        slug=slug,
-        short=short,
-        as_data=as_data,
-        script=Markup(script),
-        script_sha256=digest,
-        **words,
-    )
+    environment.globals |= {
+        "verdicts": VERDICTS,
+        "shown_verdicts": VERDICTS + OTHER_VERDICTS,
+        "kinds": KINDS,
+        "ticks": TICKS,
+        "slug": slug,
+        "short": short,
+        "as_data": as_data,
+        "script": Markup(script),
+        "script_sha256": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+    }
+    return environment
 
 
-def _paper(definition: Definition, statistics: dict[str, list[dict]], sources: Sources) -> dict:
-    own = claims_of(definition, statistics["claims"], sources.deviations)
-    return {
+def _paper(definition: Definition, rows: dict[str, list[dict]], sources: Sources) -> dict:
+    claims = claims_of(definition, rows["claims"], sources)
+    shown = {
         "id": definition.paper,
         "title": definition.title,
-        "scale_note": definition.scale_note(),
+        "source": definition.source,
+        "summary": definition.summary,
+        "comparable": definition.comparable or not definition.printed,
+        "data_sets": data_sets(definition, sources.records),
         "tables": tables(definition, sources, readings=False),
         "readings": tables(definition, sources, readings=True),
         "figures": [figure(definition, item, sources) for item in definition.figures],
-        "agreement": agreement_rows(statistics["agreement"], definition.paper),
-        "improvement": improvement_rows(statistics["improvement"], definition.paper),
-        "paired_tests": paired_tests(definition, sources.results.folder),
-        "claims": own,
-        "counts": verdicts(own),
+        "agreement": agreement_rows(rows["agreement"], definition.paper),
+        "improvement": improvement_rows(rows["improvement"], definition.paper),
+        "paired_tests": paired_test_rows(paired_tests(definition, sources.results.folder)),
+        "claims": claims,
+        "counts": verdicts(claims),
+        "kinds": Counter(claim["kind"] for claim in claims),
         "deviations": of_paper(sources.deviations, definition.paper),
+        "run_link": lambda run, seed: sources.link(sources.records.path(run.method, seed)),
     }
+    (made,) = provenance([definition], sources.records)
+    picture = definition.headline.get("figure")
+    run = [one for one in shown["figures"] if not one["waits"] and one["expected"]]
+    shown["picture"] = next((one for one in run if one["item"] == picture), run[0] if run else None)
+    return shown | {"made": made, "findings": findings(shown)}
+
+
+def _number(papers: list[dict]) -> str:
+    """How many papers have claims, as a title begins."""
+    number = sum(1 for paper in papers if paper["claims"])
+    return {1: "One", 2: "Two", 3: "Three", 4: "Four"}.get(number, str(number))
 
 
 def _costs(definitions: list[Definition], path: Path) -> list[dict]:

@@ -1,10 +1,14 @@
-"""The claims as the page shows them: one table of all papers, each with what it is about and where we departed."""
+"""The claims as the pages show them: each with its numbers, its place in the forest plot, its runs and its items."""
 
 from collections import Counter
 
+from raretok.reporting.claim_runs import rests_on
 from raretok.reporting.claim_text import number
 from raretok.reporting.definition import Definition
-from raretok.reporting.deviations import Deviation, items_of, of_claim
+from raretok.reporting.deviations import items_of, of_claim
+from raretok.reporting.page_forest import drawn
+from raretok.reporting.page_items import Sources
+from raretok.reporting.results import read_published
 from raretok.reporting.verdicts import (
     AGAINST,
     CORRECTED,
@@ -21,25 +25,35 @@ from raretok.reporting.verdicts import (
 # Of experiments, which the headline counts; and of mathematics, printed arithmetic and synthetic text.
 VERDICTS = (REPRODUCED, REFUTED, UNDECIDED, NOT_RUN)
 OTHER_VERDICTS = (HOLDS, CORRECTED, FAILS, NOT_JUDGED)
-# What is counted apart from experiments, and how a sentence calls it.
-APART = {"mathematics": "mathematics", "printed_arithmetic": "printed arithmetic"}
+EXPERIMENT = "experiment"
+KINDS = {EXPERIMENT: "experiment", "mathematics": "mathematics", "printed_arithmetic": "printed arithmetic"}
 
 
-def claims_of(definition: Definition, claims: list[dict], deviations: list[Deviation]) -> list[dict]:
-    """A paper's claims, each with its `items` (those that the paper has), `deviations` and numbers in its own unit."""
+def claims_of(definition: Definition, claims: list[dict], sources: Sources) -> list[dict]:
+    """A paper's claims, each with its `items` (those that the paper has), `runs`, `deviations` and numbers as read."""
+    published = {row.id: row for row in read_published(sources.published, "claims", definition.paper).itertuples()}
     return [
         claim
         | {
             "items": [item for item in items_of(claim) if item in definition.tables or item in definition.figures],
-            "deviations": of_claim(deviations, claim),
+            "deviations": of_claim(sources.deviations, claim),
+            "runs": _runs(published[claim["id"]], published, definition, sources),
+            "drawn": drawn(claim, published[claim["id"]]),
         }
         | in_words(claim)
         for claim in own_claims(definition, claims)
     ]
 
 
+def _runs(claim, published: dict, definition: Definition, sources: Sources) -> list:
+    """The finished runs that a claim rests on, by method."""
+    trained = rests_on(claim, published, (), definition)
+    runs = [sources.records.of(definition.method(name).within(experiment)) for experiment, name in trained]
+    return [one for one in runs if one.trained]
+
+
 def own_claims(definition: Definition, claims: list[dict]) -> list[dict]:
-    """The rows of claims.csv on a paper, without the scale, which the table's title says for all of them."""
+    """The rows of claims.csv on a paper, without the scale, which the page says for all of them."""
     said = f"; {definition.scale_note()}"
     return [
         claim | {"note": f"; {claim['note']}".removesuffix(said).removeprefix("; ")}
@@ -65,25 +79,15 @@ def in_words(claim: dict) -> dict[str, str]:
 
 def verdicts(claims: list[dict]) -> Counter:
     """How many claims about experiments have each verdict."""
-    return Counter(claim["verdict"] for claim in claims if claim["kind"] not in APART)
+    return Counter(claim["verdict"] for claim in claims if claim["kind"] == EXPERIMENT)
 
 
 def leans(claims: list[dict]) -> str:
     """Where undecided claims point, in words; empty where none points anywhere."""
-    counts = Counter(claim["lean"] for claim in claims if claim["lean"] and claim["kind"] not in APART)
+    counts = Counter(claim["lean"] for claim in claims if claim["lean"] and claim["kind"] == EXPERIMENT)
     if not counts:
         return ""
     return f"Of the inconclusive ones {counts[TOWARDS]} point the paper's way and {counts[AGAINST]} against it."
-
-
-def apart(claims: list[dict]) -> str:
-    """Mathematics, printed arithmetic, and experiments that are not judged, counted in words; empty for none."""
-    parts = []
-    for kind, name in (APART | {"experiment": "experiments"}).items():
-        counts = Counter(claim["verdict"] for claim in claims if claim["kind"] == kind)
-        said = ", ".join(f"{counts[word]} {word}" for word in OTHER_VERDICTS if counts[word])
-        parts += [f"{name}: {said}"] if said else []
-    return f"Not counted above: {'; '.join(parts)}." if parts else ""
 
 
 def short(value: str) -> str:

@@ -1,4 +1,4 @@
-"""What the page shows of one table or one figure."""
+"""What the pages show of one table or one figure."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from raretok.files import relative_link
 from raretok.reporting.definition import Definition
 from raretok.reporting.deviations import Deviation, beside
-from raretok.reporting.pictures import description, size, smaller
+from raretok.reporting.pictures import description, drawing, size, smallest
 from raretok.reporting.provenance import Records, count, missing
 from raretok.reporting.results import Results
 from raretok.reporting.table_kinds import blocks
@@ -14,11 +14,17 @@ from raretok.reporting.table_text import axes, legend, number, prose_columns, re
 from raretok.reporting.tables import cells_of, sentences_of
 
 READINGS = "readings"
+# How the caption of a figure begins that has nothing to show.
+NOT_RUN = "Not run"
+# Pixels that the smallest letters of a figure have on the narrowest window.
+READABLE = 11
+# Kinds of tables that show what models wrote.
+EXAMPLES = ("generated", "neighbours")
 
 
 @dataclass(frozen=True)
 class Sources:
-    """What tables and figures of the page are made from; links are relative to `folder`, the page's own."""
+    """What tables and figures of the pages are made from; links are relative to `folder`, that of the pages."""
 
     results: Results
     published: Path
@@ -28,7 +34,7 @@ class Sources:
     records: Records
 
     def link(self, path: Path) -> str:
-        """A file as a link from the page."""
+        """A file as a link from a page."""
         return relative_link(path, self.folder)
 
 
@@ -50,8 +56,8 @@ def table(definition: Definition, item: str, sources: Sources) -> dict:
         grids.append(
             {"heading": heading, "columns": columns, "rows": rows, "groups": groups, "prose": prose_columns(block)}
         )
-    stem = sources.results.folder / "tables" / definition.paper / item
-    return _about(definition, item, sources, stem, ("csv", "md", "tex")) | {
+    about = _about(definition, item, sources, "tables", ("csv", "md", "tex"))
+    return about | {
         "grids": grids,
         # Further readings of a table are folded; grids that are all equally the table are not.
         "folded": bool(grids) and not grids[0]["heading"],
@@ -60,42 +66,44 @@ def table(definition: Definition, item: str, sources: Sources) -> dict:
         "remarks": remarks(cells),
         "number": number,
         "spread": lambda cell: format(cell.spread, cell.format),
+        "waits": bool(about["expected"]) and all(cell.value is None for cell in cells),
+        "examples": definition.tables[item]["kind"] in EXAMPLES,
     }
 
 
 def figure(definition: Definition, item: str, sources: Sources) -> dict:
-    """A figure: the picture's file, its description, its files and what it rests on."""
-    stem = sources.results.folder / "figures" / definition.paper / item
-    picture = smaller(stem)
-    width, height = size(picture)
-    about = _about(definition, item, sources, stem, ("svg", "png", "pdf"))
+    """A figure: the drawing's file, its caption, its files and what it rests on."""
+    about = _about(definition, item, sources, "figures", ("svg", "png", "pdf"))
+    path = drawing(sources.results.folder / "figures" / definition.paper / item)
+    width, height = size(path)
+    caption = description(path)
     return about | {
-        "path": picture,
+        "path": path,
         "width": width,
         "height": height,
-        "alt": f"{about['heading']}. {description(Path(f'{stem}.svg'))}",
+        "readable": round(width * READABLE / smallest(path)),
+        "caption": caption,
+        "waits": caption.startswith(NOT_RUN),
     }
 
 
-def _about(definition: Definition, item: str, sources: Sources, stem: Path, forms: tuple[str, ...]) -> dict:
-    """What every item has: heading, files, the command that makes it, runs and deviations."""
+def _about(definition: Definition, item: str, sources: Sources, folder: str, forms: tuple[str, ...]) -> dict:
+    """What every item has: title, files, the command that makes it, runs and deviations."""
+    stem = sources.results.folder / folder / definition.paper / item
     runs = sources.records.behind(definition, item)
     done, expected = count(runs)
+    experiments = {f"{definition.paper}/{run.method.experiment}" for run in runs}
+    own = beside(sources.deviations, definition, item)
     return {
         "id": f"{definition.paper}-{item}",
-        "paper": definition.paper,
-        "heading": definition.heading(item),
+        "item": item,
+        "heading": definition.caption(item),
         "files": [(form, sources.link(Path(f"{stem}.{form}"))) for form in forms],
         "command": f"{sources.command} {stem}.{forms[0]}",
         "runs": [one for one in runs if one.trained],
         "done": done,
         "expected": expected,
         "missing": missing(runs),
-        "deviations": beside(sources.deviations, definition, item),
-        "throughout": [
-            one
-            for one in sources.deviations
-            if one.concerns(*{f"{definition.paper}/{run.method.experiment}" for run in runs})
-        ],
+        "deviations": own + [one for one in sources.deviations if one.concerns(*experiments) and one not in own],
         "link": lambda run, seed: sources.link(sources.records.path(run.method, seed)),
     }

@@ -1,6 +1,7 @@
-"""agreement.csv and improvement.csv as the page shows them: a paper's rows, three digits a number."""
+"""agreement.csv, improvement.csv and paired tests as the pages show them: a paper's rows, three digits a number."""
 
 from raretok.reporting.page_claims import short
+from raretok.reporting.paired_tests import PairedTest
 
 # Which values of a column are better, in words.
 BETTER = {"up": "higher", "down": "lower", "": ""}
@@ -32,6 +33,18 @@ def improvement_rows(rows: list[dict[str, str]], paper: str) -> list[tuple[str, 
         )
         for row in rows
         if row["paper"] == paper
+    ]
+
+
+def paired_test_rows(tests: list[PairedTest]) -> list[tuple]:
+    """A row for each paired test of translations."""
+    return [
+        (
+            *(f"{test.experiment}: {test.corpus}", test.seed, test.system, test.baseline, test.metric),
+            *(f"{test.value:.2f}", f"{test.baseline_value:.2f}", f"{test.difference:+.2f}"),
+            *(f"{test.p['bootstrap']:.4f}", f"{test.p['randomisation']:.4f}"),
+        )
+        for test in tests
     ]
 
 

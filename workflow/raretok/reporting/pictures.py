@@ -1,34 +1,40 @@
-"""A figure's file as the page holds it: as data, with its size and the words of who does not see it."""
+"""A figure's drawing as the pages hold it: inside the page, with its size and a description for screen readers."""
 
-import base64
-import struct
+import re
 from pathlib import Path
+from urllib.parse import quote
 from xml.etree import ElementTree
+
+from markupsafe import Markup
 
 from raretok.errors import UserError
 
-TYPES = {".svg": "image/svg+xml", ".png": "image/png"}
 DESCRIPTION = "{http://purl.org/dc/elements/1.1/}description"
+# What may stand as it is in a quoted attribute that holds a data: URL.
+SAFE = " <>=/:;,.-()'!*+?@$[]{}|^`~\n"
+# Digits behind the point that coordinates of the drawing keep, in points.
+COORDINATES = re.compile(r'(?<= )((?:d|points|x|y|x1|x2|y1|y2|width|height)=")([^"]*)(")')
+LONG_NUMBER = re.compile(r"(\d+\.\d)\d+")
 
 
-def smaller(stem: Path) -> Path:
-    """The svg or the png of a figure, whichever is the smaller file; UserError where one is missing."""
-    svg, png = Path(f"{stem}.svg"), Path(f"{stem}.png")
-    if not svg.exists() or not png.exists():
-        raise UserError(f"{svg} or its png does not exist; make it with `snakemake {svg}`.")
-    return min(svg, png, key=lambda path: path.stat().st_size)
+def drawing(stem: Path) -> Path:
+    """The svg of a figure; UserError where there is none."""
+    path = Path(f"{stem}.svg")
+    if not path.exists():
+        raise UserError(f"{path} does not exist; make it with `snakemake {path}`.")
+    return path
 
 
-def as_data(path: Path) -> str:
-    """A file's bytes as a data: URL."""
-    return f"data:{TYPES[path.suffix]};base64,{base64.b64encode(path.read_bytes()).decode()}"
+def as_data(path: Path) -> Markup:
+    """An svg as a data: URL for a quoted attribute, without the digits that nobody sees."""
+    text = path.read_text(encoding="utf-8")
+    text = text[text.index("<svg") :]
+    text = COORDINATES.sub(lambda match: match[1] + LONG_NUMBER.sub(r"\1", match[2]) + match[3], text)
+    return Markup("data:image/svg+xml," + quote(re.sub(r"\s*\n\s*", "\n", text), safe=SAFE))
 
 
 def size(path: Path) -> tuple[int, int]:
-    """Width and height of a picture, in points (svg) or dots (png): the page keeps its place by their ratio."""
-    if path.suffix == ".png":
-        with open(path, "rb") as file:
-            return struct.unpack(">II", file.read(24)[16:])
+    """Width and height of an svg in points: the page keeps its place by their ratio."""
     _, root = next(ElementTree.iterparse(path, events=("start",)))
     return tuple(round(float(root.get(side).removesuffix("pt"))) for side in ("width", "height"))
 
@@ -41,3 +47,9 @@ def description(svg: Path) -> str:
         if element.tag.endswith("}metadata"):
             break
     return ""
+
+
+def smallest(svg: Path) -> float:
+    """The size of the smallest letters of an svg in points; 10 where it names none."""
+    sizes = re.findall(r"font: (?:[a-z]+ )*([\d.]+)px", svg.read_text(encoding="utf-8"))
+    return min(map(float, sizes), default=10.0)

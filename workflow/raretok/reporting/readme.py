@@ -11,7 +11,8 @@ from raretok.errors import UserError
 from raretok.files import relative_link, write_text
 from raretok.reporting.arguments import add_report_arguments
 from raretok.reporting.definition import Definition, parse_definition
-from raretok.reporting.page_claims import VERDICTS, apart, leans, own_claims, verdicts
+from raretok.reporting.page_claims import VERDICTS, leans, own_claims, verdicts
+from raretok.reporting.page_words import apart
 from raretok.reporting.provenance import Records, count, runs_of
 from raretok.reporting.results import Results, read_results
 from raretok.reporting.rows import read_rows

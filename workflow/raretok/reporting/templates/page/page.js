@@ -1,19 +1,21 @@
 "use strict";
-// Claims by their text. Verdicts and papers are filtered by the style sheet alone.
+// Claims by their text. Verdicts, papers and kinds are filtered by the style sheet alone.
 const claims = document.querySelector(".claims");
-const text = claims.querySelector("[type=search]");
-const shown = claims.querySelector("output");
-const rows = [...claims.querySelectorAll("tbody tr[id]")];
-const words = rows.map((row) => row.textContent.toLowerCase());
-function filter() {
-  const wanted = text.value.toLowerCase().split(/\s+/).filter(Boolean);
-  rows.forEach((row, k) => { row.hidden = !wanted.every((word) => words[k].includes(word)); });
-  const seen = rows.filter((row) => row.checkVisibility()).length;
-  shown.textContent = `${seen} of ${rows.length} claims`;
+if (claims) {
+  const text = claims.querySelector("[type=search]");
+  const shown = claims.querySelector("output");
+  const rows = [...claims.querySelectorAll(".claim")];
+  const words = rows.map((row) => row.textContent.toLowerCase());
+  const filter = () => {
+    const wanted = text.value.toLowerCase().split(/\s+/).filter(Boolean);
+    rows.forEach((row, k) => { row.hidden = !wanted.every((word) => words[k].includes(word)); });
+    const seen = rows.filter((row) => row.checkVisibility({ contentVisibilityAuto: false })).length;
+    shown.textContent = `${seen} of ${rows.length} claims`;
+  };
+  claims.addEventListener("input", filter);
+  text.closest(".filter").hidden = false;
+  filter();
 }
-claims.addEventListener("input", filter);
-text.closest(".filter").hidden = false;
-filter();
 // A link into the page opens what its place is folded in.
 function unfold() {
   const place = document.getElementById(decodeURIComponent(location.hash.slice(1)));
