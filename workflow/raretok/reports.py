@@ -231,7 +231,11 @@ class Reports(Hardware):
                 "settings": settings["experiments"],
                 # A table or figure does not change with what the README shows.
                 "headline": settings.get("headline", {}) if item is None else {},
-                **({"source": settings.get("source", {}), "summary": settings.get("summary", {})} if item is None else {}),
+                **(
+                    {"source": settings.get("source", {}), "summary": settings.get("summary", {})}
+                    if item is None
+                    else {}
+                ),
             },
             ensure_ascii=False,
         )

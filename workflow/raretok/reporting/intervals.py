@@ -25,8 +25,13 @@ def t_interval(values: list[float], level: float = 0.95) -> Interval:
     mean = statistics.fmean(values) if all(map(math.isfinite, values)) else sum(values)
     if not has_spread(values):
         return Interval(mean, None, None)
-    half = float(stdtrit(len(values) - 1, (1 + level) / 2)) * standard_error(values)
+    half = half_width(statistics.stdev(values), len(values), level)
     return Interval(mean, mean - half, mean + half)
+
+
+def half_width(spread: float, seeds: int, level: float = 0.95) -> float:
+    """Half of a two-sided t interval: `spread` is the sample standard deviation over `seeds` values."""
+    return float(stdtrit(seeds - 1, (1 + level) / 2)) * spread / math.sqrt(seeds)
 
 
 def has_spread(values: Sequence[float]) -> bool:

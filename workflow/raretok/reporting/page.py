@@ -15,11 +15,12 @@ from raretok.reporting.arguments import add_report_arguments
 from raretok.reporting.cost import by_device, read_costs
 from raretok.reporting.definition import Definition, parse_definition
 from raretok.reporting.deviations import of_paper, read_deviations, slug
+from raretok.reporting.page_card import card
 from raretok.reporting.page_claims import KINDS, OTHER_VERDICTS, VERDICTS, claims_of, short, verdicts
 from raretok.reporting.page_forest import TICKS
 from raretok.reporting.page_items import Sources, figure, tables
 from raretok.reporting.page_statistics import agreement_rows, improvement_rows, paired_test_rows
-from raretok.reporting.page_words import data_sets, findings, first_screen, pages_of
+from raretok.reporting.page_words import data_sets, findings, first_screen, pages_of, title_of
 from raretok.reporting.paired_tests import paired_tests
 from raretok.reporting.pictures import as_data
 from raretok.reporting.provenance import Records, provenance
@@ -27,6 +28,7 @@ from raretok.reporting.results import read_results
 from raretok.reporting.rows import read_rows
 
 TEMPLATES = Path(__file__).parent / "templates" / "page"
+PICTURE = "overview.svg"
 FILES = ("metrics.csv", "claims.csv", "agreement.csv", "improvement.csv", "cost.csv")
 
 
@@ -63,12 +65,13 @@ def main(arguments: argparse.Namespace) -> None:
         "statistics_page": sources.link(arguments.deviations.with_name("statistics.md")),
         "said": first_screen(papers),
         "costs": _costs(definitions, arguments.results / "cost.csv"),
-        "heading": f"{_number(papers)} papers on rare tokens: what holds up",
+        "heading": f"{title_of(papers)}: what holds up",
         "link_of": lambda run, seed: sources.link(sources.records.path(run.method, seed)),
         "made": made,
         "command": arguments.command,
     }
     environment = templates()
+    write_text(folder / PICTURE, environment.get_template(f"{PICTURE}.j2").render(shared))
     for page in shared["pages"]:
         more = {"page": page, "paper": next((one for one in papers if one["id"] == page["name"]), None)}
         write_text(folder / page["file"], environment.get_template(page["template"]).render(shared | more))
@@ -121,16 +124,8 @@ def _paper(definition: Definition, rows: dict[str, list[dict]], sources: Sources
         "run_link": lambda run, seed: sources.link(sources.records.path(run.method, seed)),
     }
     (made,) = provenance([definition], sources.records)
-    picture = definition.headline.get("figure")
-    run = [one for one in shown["figures"] if not one["waits"] and one["expected"]]
-    shown["picture"] = next((one for one in run if one["item"] == picture), run[0] if run else None)
+    shown["card"] = card(definition, sources.results, sources.published)
     return shown | {"made": made, "findings": findings(shown)}
-
-
-def _number(papers: list[dict]) -> str:
-    """How many papers have claims, as a title begins."""
-    number = sum(1 for paper in papers if paper["claims"])
-    return {1: "One", 2: "Two", 3: "Three", 4: "Four"}.get(number, str(number))
 
 
 def _costs(definitions: list[Definition], path: Path) -> list[dict]:

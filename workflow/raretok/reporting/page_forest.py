@@ -14,7 +14,7 @@ from raretok.reporting.table_claims import in_logs
 NEAR, FAR = 1.05, 10.0
 # In percent of the plot's width.
 MIDDLE, HALF = 50.0, 46.0
-TICK_FACTORS = (1.1, 1.5, 3.0, 10.0)
+TICK_FACTORS = (1.1, 2.0, 10.0)
 
 
 @dataclass(frozen=True)

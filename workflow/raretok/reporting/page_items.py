@@ -4,13 +4,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from raretok.files import relative_link
+from raretok.reporting.corpus_names import corpus_title
 from raretok.reporting.definition import Definition
 from raretok.reporting.deviations import Deviation, beside
 from raretok.reporting.pictures import description, drawing, size, smallest
 from raretok.reporting.provenance import Records, count, missing
 from raretok.reporting.results import Results
 from raretok.reporting.table_kinds import blocks
-from raretok.reporting.table_text import axes, legend, number, prose_columns, remarks, under_heading
+from raretok.reporting.table_layout import layout
+from raretok.reporting.table_text import legend, number, prose_columns, remarks, under_heading
 from raretok.reporting.tables import cells_of, sentences_of
 
 READINGS = "readings"
@@ -20,6 +22,8 @@ NOT_RUN = "Not run"
 READABLE = 11
 # Kinds of tables that show what models wrote.
 EXAMPLES = ("generated", "neighbours")
+# What marks the signature of a score that sacrebleu computed.
+SACREBLEU = r"\bsmooth:|\bnc:"
 
 
 @dataclass(frozen=True)
@@ -52,10 +56,7 @@ def table(definition: Definition, item: str, sources: Sources) -> dict:
     cells = cells_of(definition, item, sources.results, sources.published)
     grids = []
     for heading, block in blocks(cells):
-        columns, rows, groups = axes(under_heading(block))
-        grids.append(
-            {"heading": heading, "columns": columns, "rows": rows, "groups": groups, "prose": prose_columns(block)}
-        )
+        grids.append({"heading": heading, "layout": layout(under_heading(block)), "prose": prose_columns(block)})
     about = _about(definition, item, sources, "tables", ("csv", "md", "tex"))
     return about | {
         "grids": grids,
@@ -67,8 +68,19 @@ def table(definition: Definition, item: str, sources: Sources) -> dict:
         "number": number,
         "spread": lambda cell: format(cell.spread, cell.format),
         "waits": bool(about["expected"]) and all(cell.value is None for cell in cells),
+        "signatures": signatures(definition, item, sources, about["runs"]),
         "examples": definition.tables[item]["kind"] in EXAMPLES,
     }
+
+
+def signatures(definition: Definition, item: str, sources: Sources, runs: list) -> list[str]:
+    """How sacrebleu computed the scores of a table, one signature a score."""
+    names = {column["metric"] for column in definition.tables[item].get("columns", {}).values()}
+    metrics = sources.results.metrics
+    trained = {one.method.experiment for one in runs}
+    rows = metrics[metrics["metric"].isin(names) & metrics["experiment"].isin(trained)]
+    found = rows[rows["signature"].str.contains(SACREBLEU)]
+    return sorted({f"{row.metric}: {row.signature}" for row in found.itertuples()})
 
 
 def figure(definition: Definition, item: str, sources: Sources) -> dict:
@@ -93,6 +105,7 @@ def _about(definition: Definition, item: str, sources: Sources, folder: str, for
     runs = sources.records.behind(definition, item)
     done, expected = count(runs)
     experiments = {f"{definition.paper}/{run.method.experiment}" for run in runs}
+    trained = [one.method.experiment for one in runs if one.trained]
     own = beside(sources.deviations, definition, item)
     return {
         "id": f"{definition.paper}-{item}",
@@ -101,6 +114,7 @@ def _about(definition: Definition, item: str, sources: Sources, folder: str, for
         "files": [(form, sources.link(Path(f"{stem}.{form}"))) for form in forms],
         "command": f"{sources.command} {stem}.{forms[0]}",
         "runs": [one for one in runs if one.trained],
+        "data": ", ".join(dict.fromkeys(corpus_title(definition.corpus(name)) for name in trained)),
         "done": done,
         "expected": expected,
         "missing": missing(runs),

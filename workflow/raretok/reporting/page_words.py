@@ -8,6 +8,7 @@ from raretok.reporting.page_claims import EXPERIMENT, OTHER_VERDICTS
 from raretok.reporting.provenance import Records, runs_of
 from raretok.reporting.verdicts import AGAINST, NOT_RUN, REFUTED, REPRODUCED, TOWARDS, UNDECIDED
 
+SAID = (REPRODUCED, REFUTED, UNDECIDED)
 # Claims that a sentence names.
 NAMED = 2
 # What is counted apart from experiments, and how a sentence calls it.
@@ -25,6 +26,12 @@ def pages_of(papers: list[dict]) -> list[dict]:
     return [page | {"file": f"{page['name']}.html"} for page in named]
 
 
+def title_of(papers: list[dict]) -> str:
+    """What the report is about."""
+    number = sum(1 for paper in papers if paper["claims"])
+    return f"{in_words(number)} papers on rare tokens" if number > 1 else f"{papers[0]['title']}, on rare tokens"
+
+
 def first_screen(papers: list[dict]) -> list[str]:
     """What was found over all papers: how much was run, how it came out, and which claims stand out."""
     claims = [claim for paper in papers for claim in paper["claims"] if claim["kind"] == EXPERIMENT]
@@ -34,8 +41,8 @@ def first_screen(papers: list[dict]) -> list[str]:
     run = [claim for claim in claims if claim["verdict"] != NOT_RUN]
     of = sum(1 for paper in papers if paper["claims"])
     return [
-        f"The {_papers(of)} make {len(claims)} claims that an experiment can test; runs test {len(run)} of them here.",
-        f"{_counted(counts)}.{_leaning(claims)}",
+        f"{_papers(of)} {len(claims)} claims that an experiment can test; {len(run)} of them are tested here.",
+        f"So far {_counted(counts)}{_leaning(claims)}.",
         _standing_out(claims),
     ]
 
@@ -46,9 +53,9 @@ def findings(paper: dict) -> str:
     if not claims:
         return ""
     counts = Counter(claim["verdict"] for claim in claims)
-    said = [f"Of {len(claims)} claims about experiments: {_counted(counts, NOT_RUN).lower()}."]
+    said = [f"Of {len(claims)} claims about experiments {_counted(counts, NOT_RUN)}{_leaning(claims)}."]
     if any(claim["verdict"] != NOT_RUN for claim in claims):
-        said += [_leaning(claims).strip(), _standing_out(claims), apart(paper["claims"])]
+        said += [_standing_out(claims), apart(paper["claims"])]
     return " ".join(filter(None, said))
 
 
@@ -63,7 +70,7 @@ def apart(claims: list[dict]) -> str:
 
 
 def _counted(counts: Counter, *more: str) -> str:
-    said = [f"{counts[verdict]} {verdict}" for verdict in (REPRODUCED, REFUTED, UNDECIDED, *more)]
+    said = [f"{counts[verdict]} {'is' if counts[verdict] == 1 else 'are'} {verdict}" for verdict in (*SAID, *more)]
     return ", ".join(said[:-1]) + f" and {said[-1]}"
 
 
@@ -73,25 +80,28 @@ def _leaning(claims: list[dict]) -> str:
     if not leans[TOWARDS] + leans[AGAINST]:
         return ""
     single = sum(claim["seeds"] == "1" for claim in open_claims)
-    why = f"; {single} of them have one seed, which never decides" if single else ""
-    return (
-        f" Of the inconclusive ones, {leans[TOWARDS]} point the paper's way and {leans[AGAINST]} against it{why}."
-    )
+    why = f", and {single} rest on one seed, which never decides" if single else ""
+    return f"; of the inconclusive ones {leans[TOWARDS]} point the paper's way, {leans[AGAINST]} against it{why}"
 
 
 def _standing_out(claims: list[dict]) -> str:
-    """The first claims that are reproduced and that are not, by name; else how many point the paper's way."""
+    """The first claims that are reproduced and that are not, by name."""
     parts = []
-    for verdict, word in ((REPRODUCED, "Reproduced"), (REFUTED, "Not reproduced")):
-        found = [claim["sentence"] for claim in claims if claim["verdict"] == verdict]
+    for verdict in (REPRODUCED, REFUTED):
+        found = [f"{one['sentence']} (ours {one['our_value']})" for one in claims if one["verdict"] == verdict]
         if found:
-            more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
-            parts.append(f"{word}: {'; '.join(found[:NAMED])}{more}.")
+            more = f"; and {len(found) - NAMED} more" if len(found) > NAMED else ""
+            parts.append(f"{verdict.capitalize()}: {'; '.join(found[:NAMED])}{more}.")
     return " ".join(parts) or "No claim is decided yet: more seeds are needed."
 
 
+def in_words(number: int) -> str:
+    """A small number as a sentence begins with it."""
+    return {1: "One", 2: "Two", 3: "Three", 4: "Four", 5: "Five", 6: "Six"}.get(number, str(number))
+
+
 def _papers(number: int) -> str:
-    return f"{number} papers" if number > 1 else "paper"
+    return f"{in_words(number)} papers make" if number > 1 else "The paper makes"
 
 
 def data_sets(definition: Definition, records: Records) -> list[str]:

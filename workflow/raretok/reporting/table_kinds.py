@@ -7,6 +7,7 @@ from pathlib import Path
 
 from raretok.reporting.corpus_names import corpus_title
 from raretok.reporting.definition import Definition, Method
+from raretok.reporting.intervals import half_width
 from raretok.reporting.results import (
     NEEDS_FINITE,
     Printed,
@@ -255,24 +256,34 @@ def derived_remark(definition: Definition, training: dict | None) -> str:
 
 
 def mark_best(cells: list[Cell]) -> list[Cell]:
-    """Mark the best of our values in each block, column and group; equal as shown is equally good."""
+    """Mark the best of our means in each block, column and group where seeds say that it is.
+
+    It is compared with the rows that have as many seeds, two or more, and their 95% t intervals must not touch its own.
+    """
     # A further row may have no printed number to take the direction from, a column's other rows have.
     directions = {cell.column: cell.direction for cell in cells if cell.direction != "none"}
-    shown = {}
+    rivals: dict[tuple, list[Cell]] = {}
     for cell in cells:
-        if isinstance(cell.value, float) and math.isfinite(cell.value) and cell.column in directions:
-            shown.setdefault((cell.block, cell.column, cell.group), []).append(float(format(cell.value, cell.format)))
-    best = {
-        key: (max if directions[key[1]] == "up" else min)(values) for key, values in shown.items() if len(values) > 1
-    }
-    return [
-        replace(
-            cell,
-            best=isinstance(cell.value, float)
-            and float(format(cell.value, cell.format)) == best.get((cell.block, cell.column, cell.group)),
-        )
-        for cell in cells
-    ]
+        if cell.seeds > 1 and cell.spread is not None and cell.column in directions:
+            rivals.setdefault((cell.block, cell.column, cell.group, cell.seeds), []).append(cell)
+    # Of rows with other numbers of seeds, the largest set is compared.
+    largest: dict[tuple, list[Cell]] = {}
+    for key, found in rivals.items():
+        if len(found) > len(largest.get(key[:3], ())):
+            largest[key[:3]] = found
+    best = {id(one) for found in largest.values() if (one := _clear_best(found, directions[found[0].column]))}
+    return [replace(cell, best=id(cell) in best) for cell in cells]
+
+
+def _clear_best(cells: list[Cell], direction: str) -> Cell | None:
+    """The best of several means, None where another's interval reaches it."""
+    if len(cells) < 2:
+        return None
+    sign = 1 if direction == "up" else -1
+    first, *others = sorted(cells, key=lambda cell: -sign * cell.value)
+    least = sign * first.value - half_width(first.spread, first.seeds)
+    reach = max(sign * cell.value + half_width(cell.spread, cell.seeds) for cell in others)
+    return first if least > reach else None
 
 
 def difference(definition: Definition, value: float | None, printed: Printed | None) -> float | None:

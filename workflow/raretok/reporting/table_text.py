@@ -8,6 +8,7 @@ from dataclasses import replace
 from raretok.reporting.definition import Definition
 from raretok.reporting.neighbour_table import OTHER, RARE
 from raretok.reporting.table_kinds import Cell, blocks
+from raretok.reporting.table_layout import layout
 
 # What is shown of a text; the csv has the whole.
 MARKDOWN_CHARACTERS, LATEX_CHARACTERS = 400, 250
@@ -57,7 +58,7 @@ def legend(definition: Definition, cells: list[Cell]) -> list[str]:
     if printed:
         sentences.append("In parentheses: the paper's value.")
     if any(cell.best for cell in cells):
-        sentences.append("Bold: the best of ours in its column and group.")
+        sentences.append("Bold: the best of the rows with as many seeds; its 95% interval touches none of theirs.")
     if printed and any("[" in cell.row for cell in cells):
         sentences.append(READINGS)
     if any(isinstance(cell.value, str) and RARE in cell.value for cell in cells):
@@ -117,14 +118,14 @@ def under_heading(cells: list[Cell]) -> list[Cell]:
 
 def markdown_grid(cells: list[Cell]) -> str:
     """Cells of one grid as a Markdown table, without heading and legend."""
-    columns, rows, groups = axes(cells)
-    lines = ["| " + " | ".join(["", *([""] if groups else []), *map(_markdown, columns)]) + " |"]
+    grid = layout(cells)
     prose = prose_columns(cells)
-    sides = ["---" if column in prose else "---:" for column in columns]
-    lines.append("| " + " | ".join(["---"] * (2 if groups else 1) + sides) + " |")
-    for (row, group), found, first in rows:
-        head = [_markdown(row) if first else "", *([group] if groups else [])]
-        lines.append("| " + " | ".join(head + [_markdown_cell(found.get(column)) for column in columns]) + " |")
+    lines = ["| " + " | ".join(["", *([""] if grid.grouped else []), *map(_markdown, grid.heads)]) + " |"]
+    sides = ["---" if column in prose else "---:" for column, _ in grid.keys]
+    lines.append("| " + " | ".join(["---"] * (2 if grid.grouped else 1) + sides) + " |")
+    for row, group, found, span in grid.rows:
+        head = [_markdown(row) if span else "", *([group] if grid.grouped else [])]
+        lines.append("| " + " | ".join(head + [_markdown_cell(found.get(key)) for key in grid.keys]) + " |")
     return "\n".join(lines)
 
 
@@ -151,11 +152,12 @@ def latex(definition: Definition, item: str, cells: list[Cell], sentences: Seque
     grids = list(blocks(cells))
     if grids and not grids[0][0]:
         grids = grids[:1]
+    shown = [(heading, layout(under_heading(grid))) for heading, grid in grids]
     # The widest grid has its columns in their order.
-    cells = [cell for _, grid in sorted(grids, key=lambda grid: -len(axes(grid[1])[0])) for cell in grid]
-    columns, _, groups = axes(cells)
+    widest = max((grid for _, grid in shown), key=lambda grid: len(grid.keys), default=layout([]))
+    cells = [cell for _, grid in grids for cell in grid]
     prose = prose_columns(cells)
-    sides = "".join("p{10cm}" if column in prose else "r" for column in columns)
+    sides = "".join("p{10cm}" if column in prose else "r" for column, _ in widest.keys)
     lines = [
         "% needs \\usepackage{booktabs,graphicx}",
         "\\begin{table}",
@@ -165,19 +167,19 @@ def latex(definition: Definition, item: str, cells: list[Cell], sentences: Seque
         f"\\label{{tab:{definition.paper}-{item}}}".replace("_", "-"),
         # Shrinks what is wider than the text, and leaves what is not.
         "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%",
-        f"\\begin{{tabular}}{{{'ll' if groups else 'l'}{sides}}}",
+        f"\\begin{{tabular}}{{{'ll' if widest.grouped else 'l'}{sides}}}",
         "\\toprule",
-        " & ".join(["", *([""] if groups else []), *map(_latex, columns)]) + " \\\\",
+        " & ".join(["", *([""] if widest.grouped else []), *map(_latex, widest.heads)]) + " \\\\",
     ]
-    for heading, grid in grids:
+    for heading, grid in shown:
         lines.append("\\midrule")
         if heading:
             lines.append(
-                f"\\multicolumn{{{len(columns) + (2 if groups else 1)}}}{{l}}{{\\emph{{{_latex(heading)}}}}} \\\\"
+                f"\\multicolumn{{{len(widest.keys) + (2 if widest.grouped else 1)}}}{{l}}{{\\emph{{{_latex(heading)}}}}} \\\\"
             )
-        for (row, group), found, first in axes(under_heading(grid))[1]:
-            head = [_latex(row) if first else "", *([_latex(group)] if groups else [])]
-            lines.append(" & ".join(head + [_latex_cell(found.get(column)) for column in columns]) + " \\\\")
+        for row, group, found, span in grid.rows:
+            head = [_latex(row) if span else "", *([_latex(group)] if widest.grouped else [])]
+            lines.append(" & ".join(head + [_latex_cell(found.get(key)) for key in widest.keys]) + " \\\\")
     return "\n".join([*lines, "\\bottomrule", "\\end{tabular}}", "\\end{table}", ""])
 
 
@@ -206,6 +208,9 @@ LATEX = {
     "–": "--",
     "␣": "\\textvisiblespace{}",
     "†": "$\\dagger$",
+    "↑": "$\\uparrow$",
+    "↓": "$\\downarrow$",
+    "σ": "$\\sigma$",
     "‡": "$\\ddagger$",
     "…": "\\dots{}",
     "—": "---",
@@ -232,17 +237,3 @@ def _latex_character(character: str) -> str:
     """ASCII and the Latin letters that every LaTeX knows as they are, the others by their code point."""
     known = character.isprintable() and character < "\u0180" and character not in NOT_IN_OT1
     return character if known else f"U+{ord(character):04X}"
-
-
-def axes(cells: list[Cell]) -> tuple[list[str], list, bool]:
-    """Columns; rows as ((row, group), {column: cell}, is the first of its row); whether there are groups."""
-    columns = list(dict.fromkeys(cell.column for cell in cells))
-    table: dict[tuple[str, str], dict[str, Cell]] = {}
-    for cell in cells:
-        table.setdefault((cell.row, cell.group), {})[cell.column] = cell
-    rows = []
-    before = None
-    for key, found in table.items():
-        rows.append((key, found, key[0] != before))
-        before = key[0]
-    return columns, rows, any(cell.group for cell in cells)

@@ -1,0 +1,100 @@
+"""How the cells of a table are laid out: token groups as columns where they fit, as rows where they do not."""
+
+from dataclasses import dataclass
+
+from raretok.reporting.table_kinds import Cell
+
+# A table of numbers with at most so many columns has the groups as columns, as the papers' tables.
+MOST_COLUMNS = 12
+ARROWS = {"up": " ↑", "down": " ↓"}
+# Columns whose name in the printed numbers is no name for a reader.
+NAMES = {
+    "PPL_best": "PPL at best T",
+    "T_best": "best T",
+    "d_model": "width",
+    "margin_init": "margin, random",
+    "margin_init_sigma": "its σ",
+    "margin_PT": "margin, pre-trained",
+    "margin_PT_sigma": "its σ",
+    "alpha_init": "alpha, random",
+    "alpha_init_sigma": "its σ",
+    "alpha_PT": "alpha, pre-trained",
+    "alpha_PT_sigma": "its σ",
+}
+
+Key = tuple[str, str]  # column, group
+
+
+@dataclass(frozen=True)
+class Layout:
+    """One grid as it is shown.
+
+    columns: (title, groups below it), the groups ("",) where they are rows. rows: (row, group, cells by (column, group
+    of the head), how many rows the row's name spans: 0 where it stands above). grouped: whether rows have groups.
+    """
+
+    columns: list[tuple[str, str, tuple[str, ...]]]
+    rows: list[tuple[str, str, dict[Key, Cell], int]]
+    grouped: bool
+
+    @property
+    def keys(self) -> list[Key]:
+        """(column, group) of every column, in order."""
+        return [(column, group) for column, _, groups in self.columns for group in groups]
+
+    @property
+    def heads(self) -> list[str]:
+        """Every column in one line: title and group."""
+        return [" ".join(filter(None, [title, group])) for _, title, groups in self.columns for group in groups]
+
+    @property
+    def two_lines(self) -> bool:
+        """Whether the head has groups below the titles."""
+        return any(group for _, group in self.keys)
+
+
+def layout(cells: list[Cell]) -> Layout:
+    """The cells of one grid, without rows that show neither a number of ours nor a printed one of their own."""
+    cells = [cell for cell in cells if cell.row in _shown_rows(cells)]
+    groups = list(dict.fromkeys(cell.group for cell in cells))
+    known = {(cell.column, cell.group) for cell in cells if cell.value is not None or cell.published}
+    numbers = not any(isinstance(cell.value, str) for cell in cells)
+    across = len(groups) > 1 and numbers and 0 < len(known) <= MOST_COLUMNS
+    several = len(groups) > 1
+    directions = {cell.column: cell.direction for cell in cells if cell.direction != "none"}
+    columns = []
+    for column in dict.fromkeys(cell.column for cell in cells):
+        title = NAMES.get(column, column) + ARROWS.get(directions.get(column), "")
+        below = tuple(group for group in groups if (column, group) in known) if across else ("",)
+        if below:
+            columns.append((column, title, below))
+    table: dict[tuple[str, str], dict[Key, Cell]] = {}
+    for cell in cells:
+        place = (cell.row, "" if across or not several else cell.group)
+        table.setdefault(place, {})[cell.column, cell.group if across else ""] = cell
+    if several and not across:
+        table = {place: found for place, found in table.items() if _says(found.values())}
+    names = [row for row, _ in table]
+    rows = [
+        (row, group, found, 0 if at and names[at - 1] == row else _run(names, at))
+        for at, ((row, group), found) in enumerate(table.items())
+    ]
+    return Layout(columns, rows, several and not across)
+
+
+def _run(names: list[str], first: int) -> int:
+    """How many names from `first` on are the same."""
+    last = first
+    while last < len(names) and names[last] == names[first]:
+        last += 1
+    return last - first
+
+
+def _shown_rows(cells: list[Cell]) -> set[str]:
+    """Rows with a number, and those not run that have printed numbers of their own: no further [reading] of them."""
+    measured = {cell.row for cell in cells if cell.value is not None}
+    return measured | {cell.row for cell in cells if cell.published and "[" not in cell.row}
+
+
+def _says(cells) -> bool:
+    return any(cell.value is not None or cell.published for cell in cells)
