@@ -7,7 +7,7 @@ from pathlib import Path
 from raretok.errors import UserError
 from raretok.reporting.collect import read_item
 from raretok.reporting.definition import Definition, parse_definition
-from raretok.reporting.figures.style import caption, house_style, save
+from raretok.reporting.figures.style import NOT_RUN, empty, house_style, save
 from raretok.sources import figures_module
 
 
@@ -26,8 +26,9 @@ def main(arguments: argparse.Namespace) -> None:
     draw = drawing(definition, arguments.item)
     with house_style():
         figure, text = draw(definition, arguments.item, read_item(arguments.results, definition))
+        if text.startswith(NOT_RUN):
+            figure = empty(text)
         title = f"{definition.title}: {definition.heading(arguments.item)}"
-        caption(figure, title, text)
         save(figure, arguments.output_stem, title, text)
 
 

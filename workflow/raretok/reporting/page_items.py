@@ -7,6 +7,7 @@ from raretok.files import relative_link
 from raretok.reporting.corpus_names import corpus_title
 from raretok.reporting.definition import Definition
 from raretok.reporting.deviations import Deviation, beside
+from raretok.reporting.figures.style import NOT_RUN
 from raretok.reporting.pictures import description, drawing, size, smallest
 from raretok.reporting.provenance import Records, count, missing
 from raretok.reporting.results import Results
@@ -16,10 +17,9 @@ from raretok.reporting.table_text import legend, number, prose_columns, remarks,
 from raretok.reporting.tables import cells_of, sentences_of
 
 READINGS = "readings"
-# How the caption of a figure begins that has nothing to show.
-NOT_RUN = "Not run"
 # Pixels that the smallest letters of a figure have on the narrowest window.
 READABLE = 11
+PIXELS = 4 / 3  # of a point
 # Kinds of tables that show what models wrote.
 EXAMPLES = ("generated", "neighbours")
 # What marks the signature of a score that sacrebleu computed.
@@ -91,8 +91,8 @@ def figure(definition: Definition, item: str, sources: Sources) -> dict:
     caption = description(path)
     return about | {
         "path": path,
-        "width": width,
-        "height": height,
+        "width": round(width * PIXELS),
+        "height": round(height * PIXELS),
         "readable": round(width * READABLE / smallest(path)),
         "caption": caption,
         "waits": caption.startswith(NOT_RUN),

@@ -19,8 +19,8 @@ from raretok.reporting.figures.language import (
     stacked,
 )
 from raretok.reporting.figures.panels import mean_and_band
-from raretok.reporting.figures.shown import Drawn, first_run, means_note, seeds_note, shown_methods
-from raretok.reporting.figures.style import BLACK, SERIES, not_run, sheet
+from raretok.reporting.figures.shown import Drawn, first_run, means_note, seeds_note, shown_methods, with_arrays
+from raretok.reporting.figures.style import BASE, BLACK, GREY, METHODS, look_of, not_run, sheet
 from raretok.reporting.named.agg import ALPHAS
 from raretok.reporting.results import Results
 from raretok.reporting.table_kinds import derived_remark
@@ -35,19 +35,20 @@ PROJECTION = (
 
 def figure1(definition: Definition, item: str, results: Results) -> Drawn:
     """Embeddings of MLE in the SVD plane at four steps of training."""
-    figure = sheet(13, 4.6)
+    figure = sheet(2.9)
     method = shown_methods(definition, item)[0]
     arrays = first_run(results, method)
     if not planes_along_training(figure, arrays, "snapshots.svd", method.label, "SVD component", GROUPS):
         return figure, "Not run."
-    return figure, f"{method.label}, the first seed. {PROJECTION} The paper's steps are 100, 500, 1,500 and 3,500."
+    same = "" if definition.comparable else " The steps are the paper's share of training."
+    return figure, f"{method.label}, the first seed. {PROJECTION}{same}"
 
 
 def figure2(definition: Definition, item: str, results: Results) -> Drawn:
     """I(W) of rare and frequent tokens and their mean cosine when rare tokens are frozen until a step."""
-    figure = sheet(13, 5.2)
-    methods = shown_methods(definition, item)
-    panels, strip = panels_over_legend(figure, 1, len(methods), sharey=True)
+    figure = sheet(3.6)
+    methods = with_arrays(results, shown_methods(definition, item), "snapshots.isotropy_sign_free")
+    panels, strip = panels_over_legend(figure, 1, max(1, len(methods)), sharey=True)
     panels = panels[0]
     drawn = []
     for letter, axes, method in zip("abc", panels, methods, strict=False):
@@ -86,14 +87,14 @@ def figure2(definition: Definition, item: str, results: Results) -> Drawn:
     draw_legend(strip, [handle for axes in drawn[0] for handle in axes.get_legend_handles_labels()[0]])
     return figure, (
         "I(W) on the left axis (1 is isotropic), the mean cosine of all pairs of a rare and a frequent embedding on "
-        f"the right one. The paper freezes until steps 7k, 18k and 29k of 40k. {seeds_note(results, methods)}"
+        f"the right one. {seeds_note(results, methods)}"
     )
 
 
 def figure3(definition: Definition, item: str, results: Results) -> Drawn:
     """Embeddings of MLE and AGG in the SVD plane, and their singular values."""
-    figure = sheet(13, 5.2)
-    methods = shown_methods(definition, item)
+    figure = sheet(3.6)
+    methods = with_arrays(results, shown_methods(definition, item), "best.svd")
     panels, strip = panels_over_legend(figure, 1, len(methods) + 1)
     panels = panels[0]
     drawn = False
@@ -105,17 +106,16 @@ def figure3(definition: Definition, item: str, results: Results) -> Drawn:
         drawn = True
         scatter_groups(axes, arrays["best.svd"], arrays["bounds"])
         accuracy = results.per_seed(method, "separability", "svd")
-        said = f", separability {np.mean(list(accuracy.values())):.2f}" if accuracy else ""
+        said = f", separable {np.mean(list(accuracy.values())):.2f}" if accuracy else ""
         axes.set_title(f"({letter}) {method.label}{said}", loc="left")
         axes.set(xlabel="SVD component 1", ylabel="SVD component 2" if letter == "a" else None)
     curves = panels[-1]
-    for method, look in zip(methods, SERIES, strict=False):
+    for method in methods:
         values = stacked(results.seeds_with_arrays(method), "best.singular_values")
         if values is None:
-            curves.plot([], [], label=f"{method.label} (not run)", **look)
             continue
         values = values / values[:, :1]
-        look = look | {"marker": None}
+        look = look_of(method) | {"marker": None}
         mean_and_band(curves, np.arange(1, values.shape[1] + 1), values, method.label, look)
     curves.set_title("(c) singular values", loc="left")
     curves.set(xlabel="index", ylabel="singular value / largest", ylim=(0, 1.02))
@@ -124,7 +124,7 @@ def figure3(definition: Definition, item: str, results: Results) -> Drawn:
         return figure, "Not run."
     draw_legend(strip, group_handles(GROUPS))
     return figure, (
-        f"{PROJECTION} Separability: balanced accuracy of a linear classifier of rare against frequent tokens in the "
+        f"{PROJECTION} Separable: balanced accuracy of a linear classifier of rare against frequent tokens in the "
         "plane at its best border, mean over seeds; 0.5 is chance. Points are the first seed's. (c): "
         + seeds_note(results, methods).replace("Mean", "mean").replace("One", "one")
         + _derived(definition, results, methods)
@@ -133,7 +133,7 @@ def figure3(definition: Definition, item: str, results: Results) -> Drawn:
 
 def figure4(definition: Definition, item: str, results: Results) -> Drawn:
     """The size of the rare group at each of the first steps."""
-    figure = sheet(13, 4.6)
+    figure = sheet(3.4)
     axes = figure.subplots()
     methods = shown_methods(definition, item)
     method = methods[0]
@@ -142,7 +142,7 @@ def figure4(definition: Definition, item: str, results: Results) -> Drawn:
     if sizes is None:
         not_run(axes, method.label)
         return figure, "Not run."
-    look = {"color": LOOKS[2]["color"], "linestyle": "-"}
+    look = {"color": METHODS["agg"]["color"], "linestyle": "-"}
     mean = mean_and_band(axes, np.arange(1, sizes.shape[1] + 1), sizes, None, look)
     types = len(next(arrays["counts"] for _, arrays in runs if "counts" in arrays))
     axes.set(xlabel="training step", ylabel="tokens in the rare group", ylim=(0, None), xlim=(0, sizes.shape[1]))
@@ -164,17 +164,19 @@ def figure4(definition: Definition, item: str, results: Results) -> Drawn:
 
 def figure5(definition: Definition, item: str, results: Results) -> Drawn:
     """Perplexity, Uniq and I(W) of rare, of non-rare and of all tokens against alpha (inventory, A23)."""
-    figure = sheet(13, 9.4)
+    figure = sheet(7.4)
     panels, strip = panels_over_legend(figure, 3, 3, sharex=True)
     methods = shown_methods(definition, item)
     swept = [method for method in methods if method.name in ALPHAS]
+    if sum(bool(results.per_seed(method, "perplexity", "total")) for method in swept) < 2:
+        return figure, "Not run: a curve needs two values of alpha."
     reference = next((method for method in methods if method.name not in ALPHAS), None)
     columns = (("perplexity", "perplexity"), ("uniq", "Uniq"), ("isotropy_sign_free", "I(W)"))
     drawn = False
     rows = (
         ("rare", "rare tokens", LOOKS[2] | {"linestyle": "-"}),
-        ("nonrare", "non-rare tokens", SERIES[1]),
-        ("total", "all tokens", SERIES[0]),
+        ("nonrare", "non-rare tokens", {"color": GREY, "linestyle": "--", "marker": "s"}),
+        ("total", "all tokens", BASE),
     )
     for row, (group, name, look) in zip(panels, rows, strict=True):
         for letter, axes, (metric, title) in zip("abc", row, columns, strict=True):

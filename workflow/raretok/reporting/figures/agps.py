@@ -22,7 +22,7 @@ from raretok.reporting.figures.language import (
     stacked,
 )
 from raretok.reporting.figures.panels import mean_and_band
-from raretok.reporting.figures.shown import Drawn, first_run, seeds_note, shown_methods
+from raretok.reporting.figures.shown import Drawn, first_run, seeds_note, shown_methods, with_arrays
 from raretok.reporting.figures.style import not_run, sheet
 from raretok.reporting.named.shared import group_slices
 from raretok.reporting.neighbour_table import visible
@@ -41,12 +41,12 @@ WINDOW, SPECIAL = 0.05, 4
 
 def figure1(definition: Definition, item: str, results: Results) -> Drawn:
     """Embeddings of the translation baseline in the PCA plane at four steps of training."""
-    figure = sheet(13, 4.6)
+    figure = sheet(2.9)
     method = shown_methods(definition, item)[0]
     arrays = first_run(results, method)
     if not planes_along_training(figure, arrays, "snapshots.pca", method.label, "PCA component", GROUPS):
         return figure, NOT_RUN
-    return figure, f"{_corpus(definition, method)}, {method.label}, the first seed. {PLANE} The paper's steps are lost."
+    return figure, f"{_corpus(definition, method)}, {method.label}, the first seed. {PLANE}"
 
 
 def figure2(definition: Definition, item: str, results: Results) -> Drawn:
@@ -87,16 +87,12 @@ def _corpus(definition: Definition, method: Method) -> str:
 
 def _planes(definition: Definition, item: str, results: Results) -> Drawn:
     """A panel for each method with its S(w), all on the same axes, so that widths can be compared."""
-    methods = shown_methods(definition, item)
-    figure = sheet(13 if len(methods) > 2 else 10, 5.4)
-    panels, strip = panels_over_legend(figure, 1, len(methods))
+    methods = with_arrays(results, shown_methods(definition, item), "best.pca")
+    figure = sheet(3.8)
+    panels, strip = panels_over_legend(figure, 1, max(1, len(methods)))
     low, high, drawn = np.full(2, np.inf), np.full(2, -np.inf), []
     for letter, axes, method in zip("abc", panels[0], methods, strict=False):
         arrays = first_run(results, method)
-        if arrays is None or "best.pca" not in arrays:
-            axes.set_title(f"({letter}) {method.label}", loc="left")
-            not_run(axes, method.label)
-            continue
         scatter_groups(axes, arrays["best.pca"], arrays["bounds"])
         cosine = list(results.per_seed(method, "mean_cosine", "total").values())
         said = f", S(w) {np.mean(cosine):.3f}" if cosine else ""
@@ -119,16 +115,13 @@ def _planes(definition: Definition, item: str, results: Results) -> Drawn:
 
 def _cosines(definition: Definition, item: str, results: Results, query: int) -> Drawn:
     """A panel for each method: cosine of every type with one query, by frequency rank."""
-    methods = shown_methods(definition, item)
-    figure = sheet(13, 5.0)
-    panels, strip = panels_over_legend(figure, 1, len(methods), sharex=True, sharey=True)
+    methods = with_arrays(results, shown_methods(definition, item), "best.query_cosines")
+    figure = sheet(3.5)
+    panels, strip = panels_over_legend(figure, 1, max(1, len(methods)), sharex=True, sharey=True)
     word = ""
     for letter, axes, method in zip("abc", panels[0], methods, strict=False):
         arrays = first_run(results, method)
-        if arrays is None or len(arrays.get("best.query_cosines", ())) <= query:
-            axes.set_title(f"({letter}) {method.label}", loc="left")
-            axes.text(0.5, 0.5, f"not run:\n{method.label}", ha="center", transform=axes.transAxes, color="#555555")
-            axes.grid(False)
+        if len(arrays["best.query_cosines"]) <= query:
             continue
         word = visible(str(arrays["vocabulary"][int(arrays["best.neighbour_queries"][query])]))
         rho = list(_of_query(results, method, arrays, query).values())
@@ -178,7 +171,7 @@ def _draw_cosines(axes, arrays: dict[str, np.ndarray], query: int) -> None:
 
 def figure1_lm(definition: Definition, item: str, results: Results) -> Drawn:
     """Embeddings of the baseline in the PCA plane at four steps of training."""
-    figure = sheet(13, 4.6)
+    figure = sheet(2.9)
     method = shown_methods(definition, item)[0]
     arrays = first_run(results, method)
     if not planes_along_training(figure, arrays, "snapshots.pca", method.label, "PCA component", GROUPS):
@@ -196,7 +189,7 @@ def figure2_lm(definition: Definition, item: str, results: Results) -> Drawn:
 
 
 def _inner_products(definition: Definition, item: str, results: Results) -> tuple[Figure, str]:
-    figure = sheet(13, 5.2)
+    figure = sheet(3.6)
     panels, strip = panels_over_legend(figure, 1, 1)
     axes = panels[0, 0]
     methods = shown_methods(definition, item)
@@ -215,6 +208,4 @@ def _inner_products(definition: Definition, item: str, results: Results) -> tupl
     axes.set(xlabel="training step", ylabel="mean inner product within the group", xlim=(0, None))
     draw_legend(strip, axes.get_legend_handles_labels()[0])
     until = "" if step is None else f" until step {step:,}"
-    return figure, (
-        f"Embeddings of rare words are frozen{until}; the paper freezes until 8k. {seeds_note(results, methods)}"
-    )
+    return figure, (f"Embeddings of rare words are frozen{until}. {seeds_note(results, methods)}")

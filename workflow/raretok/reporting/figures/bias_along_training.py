@@ -9,11 +9,10 @@ from matplotlib.ticker import LogFormatter
 
 from raretok.reporting import translated
 from raretok.reporting.definition import Definition, Method
-from raretok.reporting.figures.data_sets import LOOKS, in_place_of, panels_with_strip, six, title_of
+from raretok.reporting.figures.data_sets import LOOKS, in_place_of, measured_in, panels_with_strip, six, title_of
 from raretok.reporting.figures.language import draw_legend, stacked
 from raretok.reporting.figures.panels import mean_and_band
 from raretok.reporting.figures.shown import BAND, Drawn, means_note
-from raretok.reporting.figures.style import not_run, partly_run
 from raretok.reporting.named.starts import NONE, UNIGRAM, ZERO
 from raretok.reporting.results import Results
 
@@ -28,16 +27,17 @@ MARKS = 8
 
 def divergences(definition: Definition, method: Method, results: Results) -> Drawn:
     """Divergence of one method's model from each reference against the update, on a logarithmic axis."""
-    experiments = list(definition.settings)
+    experiments = measured_in(
+        list(definition.settings),
+        [method],
+        lambda one: stacked(results.seeds_with_arrays(one), "divergence.steps") is not None,
+    )
     figure, panels, strip = panels_with_strip(len(experiments))
     seeds = []
     for axes, experiment in zip(panels, experiments, strict=False):
         axes.set_title(title_of(definition, experiment), loc="left")
         runs = results.seeds_with_arrays(method.within(experiment))
         steps = stacked(runs, "divergence.steps")
-        if steps is None:
-            not_run(axes, method.label)
-            continue
         for name, look in REFERENCES.items():
             mean_and_band(axes, steps[0], stacked(runs, f"divergence.{name}"), f"from {name}", look, markersize=4.5)
         # Update 0 has a place, too.
@@ -106,29 +106,24 @@ def _starts(
     finish: Callable[[Axes], None],
     text: str,
 ) -> Drawn:
-    """A panel for each experiment with a curve for each start, and the names of those that were not run.
+    """A panel for each experiment with a curve for each start, of those that were run.
 
     measured: numbers of updates (k,) and values (seeds, k) of a method's runs, None where there are none. finish: what
     a panel with a curve gets last.
     """
+    experiments = measured_in(experiments, methods, lambda one: measured(results.seeds_with_arrays(one)) is not None)
     figure, panels, strip = panels_with_strip(len(experiments))
     seeds = []
     for axes, experiment in zip(panels, experiments, strict=False):
         axes.set_title(title_of(definition, experiment), loc="left")
-        missing = []
         for method in methods:
             found = measured(results.seeds_with_arrays(method.within(experiment)))
             if found is None:
-                missing.append(method.label)
                 continue
             steps, values = found
             look = LOOKS[method.name] | {"markevery": max(1, len(steps) // MARKS)}
             mean_and_band(axes, steps, values, method.label, look, markersize=5)
             seeds.append(len(values))
-        if len(missing) == len(methods):
-            not_run(axes, ", ".join(missing))
-            continue
-        partly_run(axes, missing)
         finish(axes)
     return _with_legend(definition, experiments, figure, panels, strip, seeds, text)
 
@@ -144,8 +139,6 @@ def _with_legend(
 ) -> Drawn:
     """The figure with one legend for all panels, and its caption."""
     if not seeds:
-        if not experiments:
-            not_run(panels[0], "no data set of this figure")
         return figure, NOT_RUN
     handles = {line.get_label(): line for axes in panels for line in axes.get_legend_handles_labels()[0]}
     for axes in panels[1:]:

@@ -7,17 +7,16 @@ from matplotlib.lines import Line2D
 from raretok.reporting.comparison import Point, families, points
 from raretok.reporting.definition import Definition
 from raretok.reporting.figures.shown import Drawn
-from raretok.reporting.figures.style import BLUE, ORANGE, not_run, sheet
+from raretok.reporting.figures.style import BLACK, PURPLE, sheet
 from raretok.reporting.results import Results
 
 # Changes up to this size, in per cent, are drawn to a linear scale, larger ones to a logarithmic one.
 LINEAR = 2.0
-SINGLE = {"color": BLUE, "marker": "o"}
-COMBINED = {"color": ORANGE, "marker": "D"}
-# From the left edge of a name to its point.
-LEADER = {"arrowstyle": "-", "color": "#999999", "linewidth": 0.5, "shrinkA": 1, "shrinkB": 3, "relpos": (0, 0.5)}
+SINGLE = {"color": BLACK, "marker": "o"}
+COMBINED = {"color": PURPLE, "marker": "D"}
 # Of a panel's width: where the column of names begins.
 NAMES = 1.03
+MOST_NAMES = 16  # below each other without coming closer
 
 
 def figure1(definition: Definition, item: str, results: Results) -> Drawn:
@@ -25,21 +24,21 @@ def figure1(definition: Definition, item: str, results: Results) -> Drawn:
     entry = definition.entry("figures", item)
     tasks = {task: name for task, name in entry["experiments"].items() if name in definition.settings}
     first = families(definition, entry)[0]["label"]
-    figure = sheet(10, 1.2 + 5.4 * len(tasks))
-    panels = np.atleast_1d(figure.subplots(len(tasks), 1))
+    known = {task: points(definition, results, entry, experiment) for task, experiment in tasks.items()}
+    known = {task: found for task, found in known.items() if any(point.is_drawn for point in found)}
+    if not known:
+        return sheet(1), "Not run."
+    figure = sheet(0.4 + 4.6 * len(known))
+    panels = np.atleast_1d(figure.subplots(len(known), 1))
     numbers = set()
-    for axes, (task, experiment) in zip(panels, tasks.items(), strict=True):
-        found = points(definition, results, entry, experiment)
+    for axes, (task, found) in zip(panels, known.items(), strict=True):
         shown = [point for point in found if point.is_drawn]
         numbers |= {change.seeds for point in shown for change in (point.frequent, point.rare)}
         axes.set_title(f"{task[0].upper()}{task[1:]}", loc="left", fontweight="bold")
-        if shown:
-            draw_points(axes, shown)
-            write_missing(axes, found)
-        else:
-            not_run(axes, f"{first} and a method to hold against it")
+        draw_points(axes, shown)
+        write_missing(axes, found)
     seeds = max(numbers, default=0)
-    over = {0: "nothing was run", 1: "one seed, so no intervals: inconclusive"}
+    over = {1: "one seed, so no intervals: inconclusive"}
     most = "" if len(numbers) == 1 else "at most "
     over = over.get(seeds, f"95% t interval over {most}{seeds} seeds")
     text = (
@@ -51,7 +50,7 @@ def figure1(definition: Definition, item: str, results: Results) -> Drawn:
 
 
 def draw_points(axes: Axes, shown: list[Point]) -> None:
-    """Points with their intervals, and their names in a column on the right, in the points' order, joined by lines."""
+    """Points with their intervals and numbers, and the names of the numbers in a column on the right."""
     for point in shown:
         loss, gain = point.frequent, point.rare
         look = COMBINED if "+" in point.label else SINGLE
@@ -102,18 +101,11 @@ def widen(axes: Axes) -> None:
 
 
 def write_names(axes: Axes, ordered: list[Point]) -> None:
-    """A name a line, from the top; thin lines lead to the points."""
-    places = np.linspace(0.98, 0.02, len(ordered)) if len(ordered) > 1 else [0.5]
-    for place, point in zip(places, ordered, strict=True):
-        colour = (COMBINED if "+" in point.label else SINGLE)["color"]
-        axes.annotate(
-            f"{point.label}  {-point.rare.mean:+.1f}%",
-            xy=(point.frequent.mean, -point.rare.mean),
-            xytext=(NAMES, place),
-            textcoords="axes fraction",
-            va="center",
-            fontsize=10,
-            color=colour,
-            annotation_clip=False,
-            arrowprops=LEADER,
-        )
+    """A number beside each point, and below each other on the right what the numbers stand for."""
+    places = np.linspace(0.98, 0.02, max(len(ordered), MOST_NAMES))
+    for number, (place, point) in enumerate(zip(places, ordered, strict=False), 1):
+        look = {"color": (COMBINED if "+" in point.label else SINGLE)["color"], "fontsize": 9}
+        at = (point.frequent.mean, -point.rare.mean)
+        axes.annotate(str(number), at, (5, 3), textcoords="offset points", **look)
+        text = f"{number}  {point.label}  {-point.rare.mean:+.1f}%"
+        axes.text(NAMES, place, text, transform=axes.transAxes, va="center", **look)

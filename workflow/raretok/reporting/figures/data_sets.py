@@ -13,30 +13,25 @@ from raretok.reporting.corpus_names import PUBLISHED_TEXT, corpus_title, data_se
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.figures.language import panels_over_legend
 from raretok.reporting.figures.shown import first_run, over_seeds
-from raretok.reporting.figures.style import BLACK, BLUE, GREEN, ORANGE, not_run, sheet
+from raretok.reporting.figures.style import METHODS, sheet
 from raretok.reporting.named.starts import C4, NONE, UNIGRAM, WMT14, ZERO, standard_error
 from raretok.reporting.results import Results
 
 COLUMNS = 3
-# A start keeps its colour in all figures, and differs in print by hatch, line and marker.
-LOOKS = {
-    NONE: {"color": BLACK, "linestyle": ":", "marker": "o"},
-    ZERO: {"color": BLUE, "linestyle": "--", "marker": "s"},
-    UNIGRAM: {"color": ORANGE, "linestyle": "-", "marker": "^"},
-    C4: {"color": GREEN, "linestyle": "-.", "marker": "D"},
-}
-HATCHES = {NONE: "", ZERO: "////", UNIGRAM: "", C4: "...."}
-FILLS = {NONE: "#BBBBBB", ZERO: "#FFFFFF", UNIGRAM: ORANGE, C4: "#FFFFFF"}
+WIDTHS = {1: 5.5, 2: 7.5, 3: 9.0}  # inches, by the number of columns
+# A start keeps its colour in all figures, and differs in print by line and marker.
+LOOKS = {NONE: METHODS["none"], ZERO: METHODS["zero"], UNIGRAM: METHODS["unigram"], C4: METHODS["c4"]}
 SHORT = {NONE: "none", ZERO: "zero", UNIGRAM: "log-\nunigram"}
 # At least so much of BLEU or chrF is between the ends of a panel's axis, as in the paper.
 LEAST_SPAN = 0.5
+ENDS = ((min, -1), (max, 1))
 
 
-def panels_of(number: int, height: float = 3.3, **share) -> tuple[Figure, list[Axes]]:
+def panels_of(number: int, height: float = 2.5, **share) -> tuple[Figure, list[Axes]]:
     """A sheet of as many panels, three a row; the places that are left over are empty."""
     columns = min(COLUMNS, max(1, number))
     rows = math.ceil(max(1, number) / columns)
-    figure = sheet({1: 7.5, 2: 10}.get(columns, 13), 1.3 + height * rows)
+    figure = sheet(0.4 + height * rows, WIDTHS[columns])
     return figure, _first(figure.subplots(rows, columns, squeeze=False, **share), number)
 
 
@@ -44,7 +39,7 @@ def panels_with_strip(number: int) -> tuple[Figure, list[Axes], Axes]:
     """The same over a strip for one legend (`language.draw_legend`)."""
     columns = min(COLUMNS, max(1, number))
     rows = math.ceil(max(1, number) / columns)
-    figure = sheet({1: 8.5, 2: 10}.get(columns, 13), 1.75 + 3.3 * rows)
+    figure = sheet(0.75 + 2.5 * rows, WIDTHS[columns])
     grid, strip = panels_over_legend(figure, rows, columns)
     return figure, _first(grid, number), strip
 
@@ -66,51 +61,43 @@ def six(definition: Definition) -> list[str]:
     return [experiment for experiment in definition.settings if experiment != WMT14]
 
 
-def draw_bars(
+def measured_in(experiments: list[str], methods: list[Method], has: Callable[[Method], object]) -> list[str]:
+    """The experiments in which one of the methods was run: only they get a panel."""
+    return [one for one in experiments if any(has(method.within(one)) for method in methods)]
+
+
+def draw_points(
     axes: Axes, methods: list[Method], values: Callable[[Method], dict[int, float]], unit: str, text: str
 ) -> list[int]:
-    """A bar for each method: mean of its values over seeds, standard error; returns how many seeds each bar is of.
+    """A point for each method: mean of its values over seeds, standard error; returns how many seeds each is of.
 
-    text: what the bias of the start from other text's unigrams is of.
-
-    The axis does not begin at 0, as in the paper, where differences would not be seen: numbers stand on the bars.
+    text: what the bias of the start from other text's unigrams is of. The paper's axes do not begin at 0, where
+    differences would not be seen, so these are points and no bars; numbers stand beside them.
     """
-    found = [(method, list(values(method).values())) for method in methods]
-    means = {method.name: float(np.mean(of)) for method, of in found if of}
-    if not means:
-        not_run(axes, "\n".join(method.label for method in methods))
-        return []
-    errors = {method.name: standard_error(of) or 0.0 for method, of in found if of}
-    low = min(means[name] - errors[name] for name in means)
-    high = max(means[name] + errors[name] for name in means)
-    span = max(LEAST_SPAN, 1.9 * (high - low))
-    bottom = max(0.0, (low + high) / 2 - 0.55 * span)
-    axes.set_ylim(bottom, bottom + 1.12 * span)
-    for place, (method, of) in enumerate(found):
-        if not of:
-            axes.text(place, bottom + 0.06 * span, "not run", ha="center", color="#555555", rotation=90, va="bottom")
-            continue
-        mean, error = means[method.name], errors[method.name]
-        look = {"facecolor": FILLS[method.name], "edgecolor": LOOKS[method.name]["color"]}
-        axes.bar(place, mean - bottom, 0.62, bottom=bottom, hatch=HATCHES[method.name], linewidth=1.2, **look)
-        if error:
-            axes.errorbar(place, mean, error, color="#222222", capsize=4, linewidth=1.4)
-        axes.annotate(f"{mean:.2f}", (place, mean + error), (0, 3), textcoords="offset points", ha="center", fontsize=9)
+    found = [(method, list(of.values())) for method in methods if (of := values(method))]
+    means = [float(np.mean(of)) for _, of in found]
+    errors = [standard_error(of) or 0.0 for _, of in found]
     names = SHORT | {C4: f"{SHORT[UNIGRAM]},\n{text}"}
-    axes.set_xticks(range(len(methods)), [names[method.name] for method in methods])
-    axes.set_xlim(-0.6, len(methods) - 0.4)
+    for place, ((method, _), mean, error) in enumerate(zip(found, means, errors, strict=True)):
+        look = LOOKS[method.name] | {"linestyle": "none"}
+        axes.errorbar(place, mean, error or None, capsize=4, linewidth=1.4, markersize=8, **look)
+        axes.annotate(f"{mean:.2f}", (place, mean), (9, 0), textcoords="offset points", va="center", fontsize=9)
+    low, high = (pick(mean + sign * error for mean, error in zip(means, errors, strict=True)) for pick, sign in ENDS)
+    span = max(LEAST_SPAN, 1.5 * (high - low))
+    axes.set_ylim((low + high - span) / 2, (low + high + span) / 2)
+    axes.set_xticks(range(len(found)), [names[method.name] for method, _ in found])
+    axes.set_xlim(-0.5, len(found) - 0.3)
     axes.yaxis.set_major_locator(MaxNLocator(5, min_n_ticks=3))
     axes.set_ylabel(unit if axes.get_subplotspec().is_first_col() else None)
     axes.grid(False, axis="x")
-    return [len(of) for _, of in found if of]
+    return [len(of) for _, of in found]
 
 
-def bars_note(seeds: list[int]) -> str:
-    """What bars and the lines on them are, and that the axes are cut."""
+def points_note(seeds: list[int]) -> str:
+    """What points and the lines on them are."""
     over = over_seeds(seeds)
     spread = f"Mean and standard error over {over}" if over else "One seed"
-    cut = f"the vertical axes do not begin at 0, and span at least {LEAST_SPAN}"
-    return f"Bars: where the output bias starts. {spread}; {cut}."
+    return f"Points: where the output bias starts. {spread}; the vertical axes span at least {LEAST_SPAN}."
 
 
 def in_place_of_c4(definition: Definition, experiments: list[str]) -> str:

@@ -27,7 +27,7 @@ def scatter_groups(axes: Axes, plane: np.ndarray, bounds: np.ndarray) -> None:
         colours[part] = look["color"]
     # In one random order, the same at every call: drawn group by group, the last would cover the others.
     order = np.random.default_rng(0).permutation(len(plane))
-    size = float(np.clip(24_000 / len(plane), 1.2, 14))
+    size = float(np.clip(12_000 / len(plane), 0.8, 10))
     axes.scatter(*plane[order].T, c=colours[order], s=size, alpha=0.55, linewidth=0, rasterized=True)
     for set_limits, values in ((axes.set_xlim, plane[:, 0]), (axes.set_ylim, plane[:, 1])):
         low, high = np.quantile(values, [OUTSIDE, 1 - OUTSIDE])
@@ -57,7 +57,7 @@ def draw_legend(strip: Axes, handles: list) -> None:
 def group_handles(names: tuple[str, str, str]) -> list[Line2D]:
     """Entries of a legend for `scatter_groups`."""
     return [
-        Line2D([], [], linestyle="", marker="o", markersize=8, color=look["color"], label=name)
+        Line2D([], [], linestyle="", marker="o", markersize=7, color=look["color"], label=name)
         for name, look in zip(names, LOOKS, strict=True)
     ]
 

@@ -16,17 +16,18 @@ from raretok.reporting.definition import Definition, Method
 from raretok.reporting.figures.bias_along_training import bias_curves, divergences, validation_curves
 from raretok.reporting.figures.data_sets import (
     LOOKS,
-    bars_note,
-    draw_bars,
+    draw_points,
     in_place_of,
     in_place_of_c4,
+    measured_in,
     panels_of,
+    points_note,
     six,
     title_of,
     training_pairs,
 )
 from raretok.reporting.figures.shown import Drawn, means_note, shown_methods
-from raretok.reporting.figures.style import PINK, SKY, YELLOW, not_run, partly_run, sheet
+from raretok.reporting.figures.style import BROWN, MAGENTA, PURPLE, sheet
 from raretok.reporting.named.natural_bias import REGULARISED, UPDATES
 from raretok.reporting.named.starts import IWSLT14, WMT14, ZERO, standard_error
 from raretok.reporting.results import Results
@@ -36,9 +37,9 @@ TEXT = "of the test text by sacrebleu, cased and detokenised"
 Values = Callable[[Method], dict[int, float]]
 # Figure 11: strengths, whose colours are no start's; neighbours are drawn at steps that differ by this factor.
 STRENGTHS = (
-    {"color": PINK, "linestyle": "-", "marker": "v"},
-    {"color": SKY, "linestyle": "-.", "marker": "X"},
-    {"color": YELLOW, "linestyle": (0, (8, 2)), "marker": "P"},
+    {"color": PURPLE, "linestyle": "-", "marker": "v"},
+    {"color": MAGENTA, "linestyle": "-.", "marker": "X"},
+    {"color": BROWN, "linestyle": (0, (8, 2)), "marker": "P"},
 )
 APART = 1.04
 # Of figure 4: metric, weight of its letters, and its name.
@@ -64,7 +65,7 @@ def figure3(definition: Definition, item: str, results: Results) -> Drawn:
 def figure4(definition: Definition, item: str, results: Results) -> Drawn:
     """Log-probability of gold tokens by their unigram log-frequency, with the bias (a) and with it dropped (b)."""
     methods = shown_methods(definition, item)
-    figure, panels = sheet(11, 9), None
+    figure = sheet(7.4)
     panels = figure.subplots(2, 2, sharex=True, sharey=True)
     drawn = False
     parts = ((translated.WITH_BIAS, "full model"), (translated.WITHOUT_BIAS, "bias dropped"))
@@ -94,7 +95,7 @@ def _calibration(axes, results: Results, method: Method, part: str) -> bool:
     pairs = results.seeds_with_arrays(method)
     seed, arrays = next((pair for pair in pairs if set(names) <= pair[1].keys()), (None, None))
     if arrays is None:
-        axes.text(0.5, 0.5, f"not run:\n{method.label}", ha="center", transform=axes.transAxes, color="#555555")
+        axes.set_axis_off()
         return False
     places, heights, numbers = (arrays[name] for name in names)
     some = numbers > 0
@@ -157,7 +158,7 @@ def figure10(definition: Definition, item: str, results: Results) -> Drawn:
 
 def figure11(definition: Definition, item: str, results: Results) -> Drawn:
     """BLEU when training is kept from the unigram distribution at first, against when it no longer is."""
-    figure = sheet(9, 5.6)
+    figure = sheet(4.2, 7.5)
     axes = figure.subplots()
     methods = shown_methods(definition, item)
     base = next(method for method in methods if method.name == ZERO)
@@ -184,16 +185,14 @@ def figure11(definition: Definition, item: str, results: Results) -> Drawn:
         errors = [(standard_error(points[step]) or 0) / 100 for step in steps]
         places = np.array(steps) * APART ** (place - (len(swept) - 1) / 2)
         axes.errorbar(places, means, errors, capsize=3, linewidth=1.8, label=f"strength {strength}", **look)
-    if not plain and not swept:
-        not_run(axes, base.label)
+    if not swept:
         return figure, NOT_RUN
-    partly_run(axes, [] if swept else ["regularised models"])
     known = sorted({step for points in swept.values() for step in points})
     axes.set_xscale("log")
     axes.set_xticks(known, [f"{step:,}" for step in known])
     axes.minorticks_off()
     axes.margins(x=0.1, y=0.2)
-    axes.set(xlabel="update at which the standard objective returns (log scale)", ylabel="test BLEU (0 to 1)")
+    axes.set(xlabel="step at which the standard objective returns (log scale)", ylabel="test BLEU (0 to 1)")
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
     seeds = [len(plain), *(len(of) for points in swept.values() for of in points.values())]
     corpus = corpus_title(definition.corpus(base.experiment))
@@ -246,29 +245,26 @@ def _absent(names: list[str]) -> str:
 
 
 def _area_note(metric: str, *, whole: bool = False) -> str:
-    span = "over all updates" if whole else "over the first 20,000 of 50,000 updates, as many of a shorter training"
-    return f"Area under the curve of validation {metric} {span}, divided by their number; at update 0 it is 0."
+    span = "all of training" if whole else "the first 40% of training"
+    return f"Mean height of the curve of validation {metric} over {span} (area by length); it begins at 0."
 
 
 def _bars(
     definition: Definition, item: str, values: Values, unit: str, text: str, experiments: list[str] | None = None
 ) -> Drawn:
     """A panel of bars for each of the experiments; without, of those of all figures on six data sets."""
-    experiments = six(definition) if experiments is None else experiments
-    figure, panels = panels_of(len(experiments))
     methods = shown_methods(definition, item)
+    experiments = measured_in(six(definition) if experiments is None else experiments, methods, values)
+    figure, panels = panels_of(len(experiments))
     if not experiments:
-        not_run(panels[0], "no data set of this figure")
         return figure, NOT_RUN
     seeds = []
     for axes, experiment in zip(panels, experiments, strict=True):
         axes.set_title(title_of(definition, experiment), loc="left")
         text_of_c4 = unigram_text(definition.corpus(experiment))
         here = [method.within(experiment) for method in methods]
-        seeds += draw_bars(axes, here, values, unit, text_of_c4)
-    if not seeds:
-        return figure, NOT_RUN
-    return figure, f"{text} {bars_note(seeds)}{in_place_of(definition, experiments)}"
+        seeds += draw_points(axes, here, values, unit, text_of_c4)
+    return figure, f"{text} {points_note(seeds)}{in_place_of(definition, experiments)}"
 
 
 def _other_domains(
@@ -279,11 +275,15 @@ def _other_domains(
     domains: Callable[[Results, str], list[str]],
 ) -> Drawn:
     """A panel of bars for each experiment and each of the `domains` that its runs translated."""
-    places = [(experiment, domain) for experiment in experiments for domain in domains(results, experiment)]
-    figure, panels = panels_of(len(places))
     methods = shown_methods(definition, item)
+    places = [
+        (experiment, domain)
+        for experiment in experiments
+        for domain in domains(results, experiment)
+        if measured_in([experiment], methods, partial(translated.out_of_domain, results, domain=domain))
+    ]
+    figure, panels = panels_of(len(places))
     if not places:
-        not_run(panels[0], "no other domain was translated")
         return figure, NOT_RUN
     seeds = []
     for axes, (experiment, domain) in zip(panels, places, strict=True):
@@ -291,12 +291,10 @@ def _other_domains(
         values = partial(translated.out_of_domain, results, domain=domain)
         text_of_c4 = unigram_text(definition.corpus(experiment))
         here = [method.within(experiment) for method in methods]
-        seeds += draw_bars(axes, here, values, "BLEU", text_of_c4)
-    if not seeds:
-        return figure, NOT_RUN
+        seeds += draw_points(axes, here, values, "BLEU", text_of_c4)
     shown = [experiment for experiment, _ in places]
     absent = [corpus_title(definition.corpus(experiment)) for experiment in experiments if experiment not in shown]
     return figure, (
         "Models trained on the first corpus translate the text of another domain, with their own vocabulary. "
-        f"{bars_note(seeds)}{in_place_of(definition, shown)}{_absent(absent)}"
+        f"{points_note(seeds)}{in_place_of(definition, shown)}{_absent(absent)}"
     )

@@ -39,7 +39,7 @@ def draw_mask(axes: Axes, names: np.ndarray) -> None:
     patches = [Patch(facecolor=c, edgecolor="#555555", label=k) for k, c in zip(kinds[1:], colours[1:], strict=True)]
     axes.legend(
         handles=patches,
-        ncol=7,
+        ncol=4,
         loc="upper center",
         bbox_to_anchor=(0.5, -0.08),
         frameon=False,
@@ -68,7 +68,7 @@ def draw_plane(axes: Axes, plane: np.ndarray, counts: np.ndarray) -> None:
     n = len(counts)
     high, low = plane[:n], plane[n:]
     pairs = np.stack([high, low, np.full_like(high, np.nan)], axis=1).reshape(-1, 2)
-    axes.plot(*pairs.T, color="#8FBF9F", linewidth=0.8, zorder=1, label="the same character")
+    axes.plot(*pairs.T, color="#BBBBBB", linewidth=0.8, zorder=1, label="the same character")
     rarest = np.argsort(counts, kind="stable")[:5]
     others = np.setdiff1d(np.arange(n), rarest)
     for points, colour, marker, cross, name in (

@@ -28,8 +28,8 @@ def draw(panels: list[Axes]) -> None:
         axes.set(xlim=(-2.6, 2.6), ylim=(-1.9, 3.9), aspect="equal", xticks=[], yticks=[])
         axes.grid(False)
         axes.spines[:].set_visible(False)
-        axes.set_title(title, loc="left", fontweight="bold")
-        axes.text(-2.6, 3.85, text, va="top", fontsize=10.5)
+        axes.set_title(title, loc="left", fontweight="bold").set_in_layout(False)
+        axes.text(-2.6, 3.85, text, va="top", fontsize=9).set_in_layout(False)
         _vector(axes, HIDDEN, BLACK, "hidden state $h_t$", (0, 0.2), "center")
         axes.plot(0, 0, "o", color=BLACK, markersize=4)
     _context(panels[0])
@@ -62,7 +62,9 @@ def _others(axes: Axes) -> None:
     for end in FAR:
         _vector(axes, end, CONTEXT, "", (0, 0), "center")
         _step(axes, end, (end[0] * 1.04, end[1] - 0.42), ORANGE)
-    axes.text(-0.6, -1.1, "irrelevant:\nspared by thresholding", fontsize=9, ha="center", va="center")
+    axes.text(-0.6, -1.1, "irrelevant:\nspared by thresholding", fontsize=9, ha="center", va="center").set_in_layout(
+        False
+    )
 
 
 def _vector(axes: Axes, end: tuple, colour: str, name: str, offset: tuple, side: str) -> None:
@@ -78,7 +80,9 @@ def _vector(axes: Axes, end: tuple, colour: str, name: str, offset: tuple, side:
             shrinkB=0,
         )
     )
-    axes.text(end[0] + offset[0], end[1] + offset[1], name, color=colour, ha=side, va="center", fontsize=10)
+    axes.text(
+        end[0] + offset[0], end[1] + offset[1], name, color=colour, ha=side, va="center", fontsize=9
+    ).set_in_layout(False)
 
 
 def _step(axes: Axes, start: tuple, end: tuple, colour: str) -> None:

@@ -44,6 +44,11 @@ def shown_methods(definition: Definition, item: str) -> list[Method]:
     return [definition.method(name) for name in definition.entry("figures", item)["methods"]]
 
 
+def with_arrays(results: Results, methods: list[Method], key: str) -> list[Method]:
+    """Those of which some run has the array `key`: only they get a panel."""
+    return [one for one in methods if any(key in arrays for _, arrays in results.seeds_with_arrays(one))]
+
+
 def first_run(results: Results, method: Method) -> dict[str, np.ndarray] | None:
     """The arrays of the first seed that was run."""
     runs = results.seeds_with_arrays(method)

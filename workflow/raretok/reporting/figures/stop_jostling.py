@@ -12,7 +12,7 @@ from raretok.reporting.definition import Definition
 from raretok.reporting.figures import schematic
 from raretok.reporting.figures.panels import draw_mask, draw_plane, language_ticks, mean_and_band
 from raretok.reporting.figures.shown import Drawn, first_run, seeds_note, shown_methods
-from raretok.reporting.figures.style import HIGH, LOW, SERIES, not_run, sheet, symbol_ticks
+from raretok.reporting.figures.style import HIGH, LOW, look_of, not_run, sheet, symbol_ticks
 from raretok.reporting.results import Results
 
 PPL_LIMIT = 15  # of the authors' notebook
@@ -20,7 +20,7 @@ PPL_LIMIT = 15  # of the authors' notebook
 
 def figure1(definition: Definition, item: str, results: Results) -> Drawn:
     """Three kinds of update of an embedding: a drawing."""
-    figure = sheet(13, 5)
+    figure = sheet(3.6)
     schematic.draw(list(figure.subplots(1, 3)))
     return figure, (
         "One training position moves embeddings in three ways; thick arrows are the updates. Cross-entropy "
@@ -31,7 +31,7 @@ def figure1(definition: Definition, item: str, results: Results) -> Drawn:
 
 def figure2(definition: Definition, item: str, results: Results) -> Drawn:
     """Expected frequencies of the characters of both languages."""
-    figure = sheet(13, 5.2)
+    figure = sheet(3.8)
     axes = figure.subplots()
     method = shown_methods(definition, item)[0]
     run = first_run(results, method)
@@ -42,28 +42,27 @@ def figure2(definition: Definition, item: str, results: Results) -> Drawn:
     order = np.argsort(-run["counts"], kind="stable")
     places = np.arange(len(order))
     high, low = np.split(expected_counts(run["counts"], share), 2)
+    ends = []
     for shift, counts, part, name, look in (
         (-0.22, high, 1 - share, "high-resource", {"color": HIGH}),
-        (0.22, low, share, "low-resource", {"color": "white", "edgecolor": LOW, "hatch": "/////"}),
+        (0.22, low, share, "low-resource", {"color": LOW}),
     ):
         heights = counts[order]
         axes.bar(places + shift, heights, 0.44, bottom=0, label=f"{name} ({part:.0%})", **look)
-        boxed = {"textcoords": "offset points", "fontsize": 9, "bbox": {"color": "white", "pad": 1}}
-        axes.annotate(f"{heights[0]:,.1f}", (shift, heights[0]), (7, 4), **boxed)
-        axes.annotate(f"{heights[-1]:,.2f}", (places[-1], heights[-1]), (4, 6), ha="right", **boxed)
+        ends.append(f"{name} {heights[0]:,.1f} to {heights[-1]:,.2f}")
     axes.set_yscale("log")
     axes.set(xlabel="character, sorted by frequency", ylabel="expected frequency in training text (log scale)")
     symbol_ticks(axes, [chr(run["symbols"][k]) for k in order])
     axes.legend(frameon=False, loc="upper right")
     return figure, (
-        f"A block of text is in the low-resource language with probability {share:g}. The most and the least "
-        "frequent character carry their numbers; the paper prints 150,209.5 and 0.98, 3,065.5 and 0.02."
+        f"A block of text is in the low-resource language with probability {share:g}. From the most to the least "
+        f"frequent character: {'; '.join(ends)}. The paper prints 150,209.5 to 0.98 and 3,065.5 to 0.02."
     )
 
 
 def figure3(definition: Definition, item: str, results: Results) -> Drawn:
     """Ratio of Average and Average of Ratio of every low-resource character."""
-    figure = sheet(13, 7.4)
+    figure = sheet(5.6)
     panels = figure.subplots(2, 1, sharex=True)
     methods = shown_methods(definition, item)
     ticks = None
@@ -74,10 +73,10 @@ def figure3(definition: Definition, item: str, results: Results) -> Drawn:
         strict=True,
     ):
         axes.axhline(1, color="#555555", linewidth=1)
-        for method, look in zip(methods, SERIES, strict=False):
+        for method in methods:
+            look = look_of(method)
             runs = [arrays for _, arrays in results.seeds_with_arrays(method) if key in arrays]
             if not runs:
-                axes.plot([], [], label=f"{method.label} (not run)", **look)
                 continue
             order = np.argsort(-runs[0]["counts"], kind="stable")
             ticks = [chr(runs[0]["symbols"][k]) for k in order]
@@ -89,8 +88,9 @@ def figure3(definition: Definition, item: str, results: Results) -> Drawn:
         axes.set_ylim(bottom=0)
     panels[0].legend(frameon=False, loc="upper right")
     panels[1].set_xlabel("low-resource character, sorted by frequency")
-    if ticks:
-        symbol_ticks(panels[1], ticks)
+    if not ticks:
+        return figure, "Not run."
+    symbol_ticks(panels[1], ticks)
     return figure, (
         "Below the line at 1, pushes from positions with other targets outweigh what the character asks for. "
         "Average of Ratio takes a step without push at the mean push (the paper's rule, a lower bound). "
@@ -100,7 +100,7 @@ def figure3(definition: Definition, item: str, results: Results) -> Drawn:
 
 def figure4(definition: Definition, item: str, results: Results) -> Drawn:
     """The next-token distribution at one position, baseline and proposed."""
-    figure = sheet(13, 5.2)
+    figure = sheet(3.8)
     axes = figure.subplots()
     methods = shown_methods(definition, item)
     runs = [first_run(results, method) for method in methods]
@@ -114,23 +114,15 @@ def figure4(definition: Definition, item: str, results: Results) -> Drawn:
     distributions = [part / part.sum() for part in distributions]
     order = np.argsort(-distributions[0], kind="stable")
     places = np.arange(len(order))
-    bars = ({"color": SERIES[0]["color"]}, {"color": "white", "edgecolor": LOW, "hatch": "/////"})
-    for shift, method, values, look in zip((-0.22, 0.22), methods, distributions, bars, strict=True):
-        axes.bar(places + shift, values[order], 0.44, label=method.label, **look)
+    for shift, method, values in zip((-0.22, 0.22), methods, distributions, strict=True):
+        axes.bar(places + shift, values[order], 0.44, label=method.label, color=look_of(method)["color"])
     axes.set_yscale("log")
     lowest = min(values[values > 0].min() for values in distributions)
     axes.set_ylim(max(lowest / 2, 1e-9), 3)
     place = int(np.flatnonzero(order == target)[0])
     highest = max(values[target] for values in distributions)
-    numbers = ", ".join(f"{values[target]:.2f}" for values in distributions)
-    axes.annotate(
-        f"target ({numbers})",
-        (place, highest),
-        (14, 14),
-        textcoords="offset points",
-        arrowprops={"arrowstyle": "->"},
-        fontsize=10.5,
-    )
+    numbers = " and ".join(f"{values[target]:.2f}" for values in distributions)
+    axes.annotate(f"target: {numbers}", (place, highest), (0, 6), textcoords="offset points", ha="left")
     symbol_ticks(axes, [symbols[k] for k in order])
     axes.set(xlabel="character, sorted by the baseline's probability", ylabel="probability (log scale)")
     axes.legend(frameon=False, loc="upper right")
@@ -156,7 +148,7 @@ def _example(baseline: dict, proposed: dict) -> tuple[int, str]:
 
 def figure5(definition: Definition, item: str, results: Results) -> Drawn:
     """Expected clusters, and cosine similarities of the embeddings of two models."""
-    figure = sheet(15, 6.1)
+    figure = sheet(4.2)
     panels = figure.subplots(1, 3)
     methods = shown_methods(definition, item)
     runs = [first_run(results, method) for method in methods]
@@ -188,8 +180,8 @@ def figure5(definition: Definition, item: str, results: Results) -> Drawn:
 
 def figure6(definition: Definition, item: str, results: Results) -> Drawn:
     """Embeddings in the plane of their first two principal components."""
-    figure = sheet(15, 4.6)
-    panels = figure.subplots(1, 2, sharex=True, sharey=True)
+    figure = sheet(7.2)
+    panels = figure.subplots(2, 1, sharex=True, sharey=True)
     methods = shown_methods(definition, item)
     low, high, drawn = np.full(2, np.inf), np.full(2, -np.inf), None
     for axes, method in zip(panels, methods, strict=True):
@@ -199,7 +191,7 @@ def figure6(definition: Definition, item: str, results: Results) -> Drawn:
             not_run(axes, method.label)
             continue
         draw_plane(axes, run["best.pca"], run["counts"])
-        axes.set(xlabel="first principal component", ylabel="second principal component")
+        axes.set(xlabel="first principal component" if axes is panels[1] else None, ylabel="second component")
         axes.set_aspect("equal")
         low, high = np.minimum(low, run["best.pca"].min(0)), np.maximum(high, run["best.pca"].max(0))
         drawn = axes
@@ -208,7 +200,7 @@ def figure6(definition: Definition, item: str, results: Results) -> Drawn:
         margin = 0.05 * (high - low).max()
         drawn.set(xlim=(low[0] - margin, high[0] + margin), ylim=(low[1] - margin, high[1] + margin))
         handles = drawn.get_legend_handles_labels()
-        panels[1].legend(*handles, loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
+        panels[1].legend(*handles, loc="lower left", frameon=False)
     return figure, (
         "Crosses: the five rarest characters of each language. Both panels have the same limits. First seed."
     )
@@ -225,15 +217,15 @@ def figure8(definition: Definition, item: str, results: Results) -> Drawn:
 
 
 def _temperature(definition: Definition, item: str, results: Results, group: str) -> Drawn:
-    figure = sheet(11, 5.8)
+    figure = sheet(4.2)
     axes = figure.subplots()
     methods = shown_methods(definition, item)
     minima = []
-    for method, look in zip(methods, SERIES, strict=True):
+    for method in methods:
+        look = look_of(method)
         runs = [arrays for _, arrays in results.seeds_with_arrays(method)]
         curves = np.array([arrays[f"best.perplexity.{group}"] for arrays in runs])
         if not len(runs) or not np.isfinite(curves).any():
-            axes.plot([], [], label=f"{method.label} (not run)", **look)
             continue
         line = look | {"marker": ""}
         mean = mean_and_band(axes, runs[0]["temperatures"], curves, None, line)
@@ -254,13 +246,7 @@ def _temperature(definition: Definition, item: str, results: Results, group: str
     limit = max(PPL_LIMIT, 1.25 * max(minima, default=0))
     axes.set(xlim=(0, 2), ylim=(0.85 * min(minima, default=1), limit))
     axes.set(xlabel="temperature T", ylabel="perplexity of softmax(z / T)")
-    axes.legend(
-        title="lowest perplexity and its T",
-        alignment="left",
-        frameon=False,
-        loc="upper left",
-        bbox_to_anchor=(1, 1),
-    )
+    figure.legend(title="lowest perplexity and its T", alignment="left", frameon=False, loc="outside right upper")
     return (
         figure,
         f"Markers: the minimum of each curve. Perplexities above {limit:.0f} are cut off. "

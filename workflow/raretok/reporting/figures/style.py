@@ -7,6 +7,7 @@ from pathlib import Path
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.transforms import Bbox
 
 from raretok.files import atomic_path
 
@@ -20,23 +21,42 @@ BLUE, ORANGE, GREEN, PINK, SKY, YELLOW, BLACK = (
     "#B8A000",
     "#000000",
 )
-HIGH, LOW = BLUE, ORANGE  # the two languages
-FREQUENT, MEDIUM, RARE = BLUE, GREEN, ORANGE  # groups of tokens; the papers have blue, green and red
-SERIES = [
-    {"color": BLACK, "linestyle": "-", "marker": "o"},
-    {"color": BLUE, "linestyle": "--", "marker": "s"},
-    {"color": ORANGE, "linestyle": "-.", "marker": "^"},
-    {"color": GREEN, "linestyle": ":", "marker": "D"},
-    {"color": PINK, "linestyle": (0, (6, 1, 1, 1, 1, 1)), "marker": "v"},
-    {"color": YELLOW, "linestyle": (0, (8, 2)), "marker": "P"},
-    {"color": SKY, "linestyle": (0, (3, 1)), "marker": "X"},
-]
+# Groups of tokens and the two languages have these three, in all figures; the papers have blue, green and red.
+HIGH, LOW = BLUE, ORANGE
+FREQUENT, MEDIUM, RARE = BLUE, GREEN, ORANGE
+# Methods have others: one each in all figures, with a line style and a marker of its own for who sees no colour.
+MAGENTA, PURPLE, BROWN, GREY = "#C51B7D", "#6A3D9A", "#8C5109", "#7A7A7A"
+BASE = {"color": BLACK, "linestyle": "-", "marker": "o"}
+METHODS = {
+    "baseline": BASE,
+    "mle": BASE,
+    "zero": BASE,
+    "none": {"color": GREY, "linestyle": ":", "marker": "D"},
+    "unigram": {"color": MAGENTA, "linestyle": "--", "marker": "^"},
+    "c4": {"color": BROWN, "linestyle": "-.", "marker": "s"},
+    "agg": {"color": PURPLE, "linestyle": "--", "marker": "s"},
+    "threshold_m8": {"color": "#F7B5D8", "linestyle": (0, (3, 1)), "marker": "s"},
+    "threshold_m4": {"color": "#EE82BE", "linestyle": "-.", "marker": "^"},
+    "threshold_m2": {"color": MAGENTA, "linestyle": "--", "marker": "D"},
+    "threshold_m1": {"color": "#8E0152", "linestyle": ":", "marker": "v"},
+    "threshold_m0.5": {"color": "#4D002D", "linestyle": (0, (8, 2)), "marker": "P"},
+    "threshold_m1_t0.46": {"color": BROWN, "linestyle": (0, (6, 1, 1, 1)), "marker": "X"},
+}
+
+
+def look_of(method) -> dict:
+    """Colour, line style and marker of a method."""
+    return METHODS.get(method.name, {"color": PURPLE, "linestyle": (0, (1, 1)), "marker": "d"})
+
+
 STYLE = {
-    "font.size": 11,
-    "axes.titlesize": 12,
-    "axes.labelsize": 11,
-    "legend.fontsize": 10,
-    "figure.titlesize": 13,
+    "font.size": 10,
+    "axes.titlesize": 10.5,
+    "axes.labelsize": 10,
+    "xtick.labelsize": 9,
+    "ytick.labelsize": 9,
+    "legend.fontsize": 9.5,
+    "figure.titlesize": 11,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
@@ -44,16 +64,21 @@ STYLE = {
     "grid.linewidth": 0.6,
     "axes.axisbelow": True,
     "hatch.linewidth": 0.6,
+    "svg.fonttype": "none",  # letters as letters: a smaller file, which a browser can search
     "svg.hashsalt": "raretok",  # ids in the svg would be random otherwise
     "pdf.fonttype": 42,
 }
 # Dates and versions of the drawing program would make equal figures differ.
 METADATA = {
     ".svg": {"Date": None, "Creator": None},
-    ".png": {"Software": None},
     ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+    ".png": {"Software": None},
 }
 DPI = 150
+LINE = 0.2  # inches, of a line of a title
+# How the caption of a figure begins that has nothing to show.
+NOT_RUN = "Not run"
+WIDTH = 9.0  # inches, of a figure that is as wide as a page
 
 
 @contextmanager
@@ -65,31 +90,46 @@ def house_style():
         yield
 
 
-def sheet(width: float, height: float) -> Figure:
+def sheet(height: float, width: float = WIDTH) -> Figure:
     """An empty figure of width x height inches whose parts keep clear of each other."""
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def caption(figure: Figure, title: str, text: str) -> None:
-    """Put the title (with the scale in it) above the figure and the caption below."""
-    width = figure.get_figwidth()
-    figure.suptitle(textwrap.fill(title, int(width * 8.7)), x=0.01, ha="left", fontweight="bold")
-    figure.supxlabel(textwrap.fill(text, int(width * 13.5)), x=0.01, ha="left", fontsize=9.5, color="#333333")
+def empty(text: str) -> Figure:
+    """The sheet of a figure that has no runs: no frame, a line of text."""
+    figure = sheet(0.6, 5.0)
+    figure.text(0.02, 0.5, text, va="center", color="#555555")
+    return figure
 
 
 def save(figure: Figure, stem: Path | str, title: str, text: str) -> None:
     """Write `stem`.svg, .png and .pdf; the same figure gives the same bytes.
 
-    The svg carries title and description, for readers who do not see it.
+    svg and pdf are the drawing alone, for pages and papers that have a caption of their own; the svg carries title and
+    description, for readers who do not see it. The png has the title (with the scale) above and the caption below it.
     """
     # Laying out takes most of the time, and is the same for all formats.
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
     for suffix, metadata in METADATA.items():
+        more, within = {}, None
         if suffix == ".svg":
-            metadata = metadata | {"Title": title, "Description": text}
+            more = {"Title": title, "Description": text}
+        if suffix == ".png":
+            within = _captioned(figure, title, text)
         with atomic_path(f"{stem}{suffix}") as temporary:
-            figure.savefig(temporary, dpi=DPI, metadata=metadata)
+            figure.savefig(temporary, dpi=DPI, metadata=metadata | more, bbox_inches=within)
+
+
+def _captioned(figure: Figure, title: str, text: str) -> Bbox:
+    """Write title and caption around the drawing; returns the sheet with both, in inches."""
+    width, height = figure.get_size_inches()
+    above = textwrap.fill(title, int(width * 10.5))
+    below = textwrap.fill(text, int(width * 13.5))
+    figure.text(0.1 / width, 1 + 0.08 / height, above, va="bottom", ha="left", fontsize=11, fontweight="bold")
+    figure.text(0.1 / width, -0.08 / height, below, va="top", ha="left", fontsize=9.5, color="#333333")
+    lines = [LINE * (1 + part.count("\n")) + 0.15 for part in (below, above)]
+    return Bbox([[0, -lines[0]], [width, height + lines[1]]])
 
 
 def not_run(axes: Axes, name: str) -> None:
