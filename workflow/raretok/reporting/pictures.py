@@ -1,25 +1,17 @@
 """A figure's drawing as the pages hold it: inside the page, with its size and a description for screen readers."""
 
-import base64
-import io
 import re
 from pathlib import Path
 from urllib.parse import quote
 from xml.etree import ElementTree
 
 from markupsafe import Markup
-from PIL import Image
 
 from raretok.errors import UserError
 
 DESCRIPTION = "{http://purl.org/dc/elements/1.1/}description"
 # What may stand as it is in a quoted attribute that holds a data: URL.
 SAFE = " <>=/:;,.-()'!*+?@$[]{}|^`~\n"
-# Digits behind the point that coordinates of the drawing keep, in points.
-COORDINATES = re.compile(r'(?<= )((?:d|points|x|y|x1|x2|y1|y2|width|height)=")([^"]*)(")')
-BITMAP = re.compile(r"data:image/png;base64,([A-Za-z0-9+/=\s]+)")
-QUALITY = 75  # of the points of a scatter plot as a compressed picture
-LONG_NUMBER = re.compile(r"(\d+\.\d)\d+")
 
 
 def drawing(stem: Path) -> Path:
@@ -31,20 +23,9 @@ def drawing(stem: Path) -> Path:
 
 
 def as_data(path: Path) -> Markup:
-    """An svg as a data: URL for a quoted attribute, without the digits that nobody sees."""
+    """An svg as a data: URL for a quoted attribute."""
     text = path.read_text(encoding="utf-8")
-    text = text[text.index("<svg") :]
-    text = BITMAP.sub(lambda match: "data:image/webp;base64," + _smaller(match[1]), text)
-    text = COORDINATES.sub(lambda match: match[1] + LONG_NUMBER.sub(r"\1", match[2]) + match[3], text)
-    return Markup("data:image/svg+xml," + quote(re.sub(r"\s*\n\s*", "\n", text), safe=SAFE))
-
-
-def _smaller(png: str) -> str:
-    """A bitmap inside an svg (base64 of a png) as webp, which is a fifth of it."""
-    made = io.BytesIO()
-    with Image.open(io.BytesIO(base64.b64decode(png))) as picture:
-        picture.save(made, "WEBP", quality=QUALITY, method=6)
-    return base64.b64encode(made.getvalue()).decode()
+    return Markup("data:image/svg+xml," + quote(text[text.index("<svg") :], safe=SAFE))
 
 
 def size(path: Path) -> tuple[int, int]:

@@ -174,9 +174,8 @@ def latex(definition: Definition, item: str, cells: list[Cell], sentences: Seque
     for heading, grid in shown:
         lines.append("\\midrule")
         if heading:
-            lines.append(
-                f"\\multicolumn{{{len(widest.keys) + (2 if widest.grouped else 1)}}}{{l}}{{\\emph{{{_latex(heading)}}}}} \\\\"
-            )
+            wide = len(widest.keys) + (2 if widest.grouped else 1)
+            lines.append(f"\\multicolumn{{{wide}}}{{l}}{{\\emph{{{_latex(heading)}}}}} \\\\")
         for row, group, found, span in grid.rows:
             head = [_latex(row) if span else "", *([_latex(group)] if widest.grouped else [])]
             lines.append(" & ".join(head + [_latex_cell(found.get(key)) for key in widest.keys]) + " \\\\")

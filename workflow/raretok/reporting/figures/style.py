@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
 from raretok.files import atomic_path
+from raretok.reporting.figures.smaller_svg import smaller_svg
 
 # Okabe and Ito's palette, which differs in lightness too; each colour goes with one line style and marker.
 BLUE, ORANGE, GREEN, PINK, SKY, YELLOW, BLACK = (
@@ -119,6 +120,8 @@ def save(figure: Figure, stem: Path | str, title: str, text: str) -> None:
             within = _captioned(figure, title, text)
         with atomic_path(f"{stem}{suffix}") as temporary:
             figure.savefig(temporary, dpi=DPI, metadata=metadata | more, bbox_inches=within)
+            if suffix == ".svg":
+                temporary.write_text(smaller_svg(temporary.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 def _captioned(figure: Figure, title: str, text: str) -> Bbox:
