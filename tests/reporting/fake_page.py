@@ -1,4 +1,4 @@
-"""A report page of two papers, made up, with hostile text wherever a run can bring text in."""
+"""A report of two papers, made up, with hostile text wherever a run can bring text in."""
 
 import copy
 import json
@@ -31,7 +31,7 @@ def shown_of(raw: dict) -> dict:
 
 
 def make_page(folder: Path, scale: SimpleNamespace) -> SimpleNamespace:
-    """The page below a copy of the made-up `scale`, and of another paper, whose second seed was never run."""
+    """The pages below a copy of the made-up `scale`, and of another paper, whose second seed was never run."""
     for name in ("runs", "gpt2"):
         shutil.copytree(scale.folder / name, folder / name)
     stop, agg = shown_of(scale.definition), shown_of(fake_language.definition_of("agg"))
@@ -61,4 +61,5 @@ def make_page(folder: Path, scale: SimpleNamespace) -> SimpleNamespace:
     assert main(["improvement", *common, f"--output={folder / 'improvement.csv'}"]) == 0
     output = folder / "report" / "index.html"
     assert main(["page", *common, "--command=snakemake --cores all --config scale=small", f"--output={output}"]) == 0
-    return SimpleNamespace(path=output, folder=folder, text=output.read_text(encoding="utf-8"), common=common)
+    pages = {path.stem: path.read_text(encoding="utf-8") for path in output.parent.glob("*.html")}
+    return SimpleNamespace(path=output, folder=folder, pages=pages)

@@ -4,6 +4,7 @@ import re
 import shutil
 from contextlib import contextmanager
 from itertools import pairwise
+from urllib.parse import unquote
 
 import pytest
 
@@ -13,6 +14,7 @@ pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium is on PATH"
 
 # Of WCAG 2: text needs this contrast with what is behind it (level AA).
 READABLE = 4.5
+NAMES = ("index", "stop_jostling", "agg", "method", "cost", "provenance")
 UNFOLD = "document.querySelectorAll('details').forEach((part) => { part.open = true; })"
 # Every text with its colour and the nearest background behind it, as [red, green, blue] from 0 to 255.
 COLOURS = """() => {
@@ -45,14 +47,14 @@ def browser():
 
 
 @contextmanager
-def opened(browser, page, **options):
-    """The page in a window, and what went wrong in it: messages, errors, requests that leave it."""
+def opened(browser, page, name="index", **options):
+    """One of the pages in a window, and what went wrong in it: messages, errors, requests that leave it."""
     context = browser.new_context(**({"viewport": {"width": 1280, "height": 900}} | options))
     tab, wrong = context.new_page(), []
     tab.on("console", lambda message: wrong.append(message.text))
     tab.on("pageerror", lambda error: wrong.append(str(error)))
     tab.on("request", lambda request: None if request.url[:5] in ("file:", "data:") else wrong.append(request.url))
-    tab.goto(page.path.as_uri())
+    tab.goto(page.path.with_name(f"{name}.html").as_uri())
     yield tab
     context.close()
     assert wrong == []
@@ -74,11 +76,12 @@ def test_contrast_is_that_of_the_standard():
     assert contrast((0x77, 0x77, 0x77), (255, 255, 255)) == pytest.approx(4.48, abs=0.01)
 
 
-def test_every_figure_is_seen_and_hostile_text_does_nothing(browser, page):
-    with opened(browser, page) as tab:
+@pytest.mark.parametrize(("name", "number"), [("stop_jostling", 2), ("agg", 1)])
+def test_every_figure_is_seen_and_hostile_text_does_nothing(browser, page, name, number):
+    with opened(browser, page, name) as tab:
         assert tab.evaluate("window.hostile") is None
         pictures = tab.locator("figure img")
-        assert pictures.count() == 3
+        assert pictures.count() == number
         for picture in pictures.all():
             picture.scroll_into_view_if_needed()
             assert picture.is_visible()
@@ -86,9 +89,10 @@ def test_every_figure_is_seen_and_hostile_text_does_nothing(browser, page):
 
 
 @pytest.mark.parametrize(("width", "scripts"), [(390, True), (390, False), (820, True), (1280, True)])
-def test_nothing_is_wider_than_the_window(browser, page, width, scripts):
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_is_wider_than_the_window(browser, page, name, width, scripts):
     size = {"width": width, "height": 844}
-    with opened(browser, page, viewport=size, java_script_enabled=scripts) as tab:
+    with opened(browser, page, name, viewport=size, java_script_enabled=scripts) as tab:
         tab.evaluate(UNFOLD)
         assert tab.evaluate("document.documentElement.scrollWidth") == width
 
@@ -96,42 +100,61 @@ def test_nothing_is_wider_than_the_window(browser, page, width, scripts):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
 def test_every_text_is_readable(browser, page, scheme, width):
-    with opened(browser, page, color_scheme=scheme, viewport={"width": width, "height": 844}) as tab:
-        tab.evaluate(UNFOLD)
-        colours = tab.evaluate(COLOURS)
-        assert len(colours) > 8
-        faint = [(where, pair) for pair, where in colours if contrast(*pair) < READABLE]
-        assert faint == []
-        dark = tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(21, 24, 28)"
-        assert dark == (scheme == "dark")
-        # drawings are made for white paper
-        assert tab.locator("figure img").first.evaluate("image => getComputedStyle(image).backgroundColor") == (
-            "rgb(255, 255, 255)"
-        )
+    for name in NAMES:
+        with opened(browser, page, name, color_scheme=scheme, viewport={"width": width, "height": 844}) as tab:
+            tab.evaluate(UNFOLD)
+            faint = [(where, pair) for pair, where in tab.evaluate(COLOURS) if contrast(*pair) < READABLE]
+            assert faint == []
+            dark = tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(21, 24, 28)"
+            assert dark == (scheme == "dark")
+            for picture in tab.locator("figure img").all():  # drawings are made for white paper
+                assert picture.evaluate("image => getComputedStyle(image).backgroundColor") == "rgb(255, 255, 255)"
+
+
+def test_letters_of_figures_are_readable_on_a_phone(browser, page):
+    with opened(browser, page, "stop_jostling", viewport={"width": 390, "height": 844}) as tab:
+        for picture in tab.locator("figure img").all():
+            shown = picture.evaluate("image => image.getBoundingClientRect().width")
+            drawing = unquote(picture.get_attribute("src"))
+            width = float(re.search(r'viewBox="0 0 ([\d.]+)', drawing)[1])
+            smallest = min(map(float, re.findall(r"font: (?:[a-z]+ )*([\d.]+)px", drawing)))
+            assert smallest * shown / width > 10.9
+
+
+def test_the_first_column_of_a_table_stays_and_the_bar_too(browser, page):
+    with opened(browser, page, "agg", viewport={"width": 390, "height": 844}) as tab:
+        frame = tab.locator("#agg-table3").locator("xpath=..").locator(".wide").first
+        frame.scroll_into_view_if_needed()
+        before = frame.locator("tbody th").first.bounding_box()["x"]
+        assert frame.evaluate("part => { part.scrollLeft = 200; return part.scrollLeft; }") > 100
+        assert frame.locator("tbody th").first.bounding_box()["x"] == pytest.approx(before, abs=1)
+        assert tab.locator(".bar").bounding_box()["y"] == 0
 
 
 def shown(tab):
-    """Ids of the claims that are seen."""
-    rows = "rows => rows.filter((row) => row.checkVisibility()).map((row) => row.id)"
-    return set(tab.locator(".claims tbody tr[id]").evaluate_all(rows))
+    """Sentences of the claims that are seen."""
+    rows = (
+        "rows => rows.filter((row) => row.checkVisibility()).map((row) => row.querySelector('td').textContent.trim())"
+    )
+    return tab.locator(".claims tr.claim").evaluate_all(rows)
 
 
-def test_claims_are_filtered_by_verdict_and_paper_without_scripts(browser, page):
+def test_claims_are_filtered_by_verdict_paper_and_kind_without_scripts(browser, page):
     with opened(browser, page, java_script_enabled=False) as tab:
         everything = shown(tab)
-        assert len(everything) == 44 + 53
-        tab.get_by_role("checkbox", name=re.compile("^not run")).uncheck()
-        run = shown(tab)
-        assert 0 < len(run) < len(everything)
-        assert not tab.locator(".claims tr.not-run").first.is_visible()
+        assert len(everything) > 40
+        tab.get_by_role("checkbox", name=re.compile("^inconclusive")).uncheck()
+        decided = shown(tab)
+        assert 0 < len(decided) < len(everything)
+        tab.get_by_role("checkbox", name="mathematics").uncheck()
+        assert len(shown(tab)) < len(decided)
         tab.get_by_role("checkbox", name="Stop Jostling (Turumtaev 2025)").uncheck()
-        assert shown(tab) == {claim for claim in run if claim.startswith("claim-agg.")}
+        assert not tab.locator(".of-stop-jostling tr").first.is_visible()
         assert not tab.get_by_role("searchbox").is_visible()
 
 
 def test_claims_are_filtered_by_text_with_the_keyboard_alone(browser, page):
-    with opened(browser, page) as tab:
-        assert tab.locator(".claims output").inner_text() == "97 of 97 claims"
+    with opened(browser, page, "stop_jostling") as tab:
         tab.keyboard.press("Tab")
         assert tab.evaluate("document.activeElement.className") == "skip"
         assert tab.locator(".skip").bounding_box()["y"] >= 0
@@ -140,10 +163,20 @@ def test_claims_are_filtered_by_text_with_the_keyboard_alone(browser, page):
             if tab.evaluate("document.activeElement.type") == "search":
                 break
         tab.keyboard.type("ISOTROPY_lr")
-        assert shown(tab) == {"claim-stop_jostling.t1.isotropy_lr"}
-        assert tab.locator(".claims output").inner_text() == "1 of 97 claims"
+        (only,) = shown(tab)
+        assert only.startswith("Every thresholded model has a higher LR I(W)")
+        assert tab.locator(".claims output").inner_text() == "1 of 44 claims"
         outline = tab.evaluate("getComputedStyle(document.activeElement).outlineStyle")
         assert outline == "solid"
+
+
+def test_a_row_of_the_first_page_leads_to_its_claim(browser, page):
+    with opened(browser, page) as tab:
+        tab.locator("tr.claim a").first.click()
+        tab.wait_for_load_state()
+        place = tab.evaluate("location.hash.slice(1)")
+        assert place.startswith("claim-stop_jostling.")
+        assert tab.locator(f'[id="{place}"]').bounding_box()["y"] < 900
 
 
 def test_the_skip_link_leads_past_the_contents(browser, page):
@@ -154,28 +187,35 @@ def test_the_skip_link_leads_past_the_contents(browser, page):
 
 
 def test_a_link_opens_what_its_place_is_folded_in(browser, page):
-    with opened(browser, page) as tab:
-        place = tab.locator("#stop_jostling-deviation-stop-jostling-s2")
+    with opened(browser, page, "stop_jostling") as tab:
+        place = tab.locator("#deviation-stop-jostling-s2")
         assert not place.is_visible()
-        tab.locator('[id="claim-stop_jostling.min_p"] a', has_text="S2").click()
+        claim = tab.locator('[id="claim-stop_jostling.min_p"]')
+        claim.locator("summary").click()
+        claim.locator("a", has_text="S2").click()
         assert place.is_visible()
 
 
-def test_the_words_of_the_page_for_who_hears_it(browser, page):
-    with opened(browser, page) as tab:
+@pytest.mark.parametrize("name", NAMES)
+def test_the_words_of_the_page_for_screen_readers(browser, page, name):
+    with opened(browser, page, name) as tab:
         levels = tab.locator("h1, h2, h3, h4").evaluate_all("heads => heads.map((head) => Number(head.tagName[1]))")
         assert levels.count(1) == 1
         assert all(after <= before + 1 for before, after in pairwise(levels))
-        assert tab.get_by_role("navigation", name="Contents").count() == 1
-        assert tab.get_by_role("table", name=re.compile("^Claims")).count() == 1
-        # on a phone claims are cards, and still rows of a table
-        tab.set_viewport_size({"width": 390, "height": 844})
+        assert tab.get_by_role("navigation", name="Pages").count() == 1
+
+
+def test_on_a_phone_claims_are_cards_and_still_rows_of_a_table(browser, page):
+    with opened(browser, page, "stop_jostling", viewport={"width": 390, "height": 844}) as tab:
+        assert tab.get_by_role("table", name=re.compile("^Claims of")).count() == 1
         row = tab.get_by_role("row", name=re.compile("min-p sampling"))
-        assert row.get_by_role("cell").count() == 5
+        assert row.get_by_role("cell").count() == 6
+        for chip in tab.locator(".counts .chip").all():  # verdicts are counted in full
+            assert chip.bounding_box()["x"] + chip.bounding_box()["width"] <= 390
 
 
 def test_print_view_leaves_out_machinery_and_unfolds_the_rest(browser, page):
-    with opened(browser, page, color_scheme="dark") as tab:
+    with opened(browser, page, "agg", color_scheme="dark") as tab:
         remark = tab.locator("#agg-table3").locator("xpath=..").locator("details:not(.machinery) li").first
         assert not remark.is_visible()
         tab.emulate_media(media="print")

@@ -23,9 +23,10 @@ def drawing(stem: Path) -> Path:
 
 
 def as_data(path: Path) -> Markup:
-    """An svg as a data: URL for a quoted attribute."""
+    """An svg as a data: URL for a quoted attribute, without its metadata, which the page has in its own words."""
     text = path.read_text(encoding="utf-8")
-    return Markup("data:image/svg+xml," + quote(text[text.index("<svg") :], safe=SAFE))
+    text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.DOTALL)
+    return Markup("data:image/svg+xml," + quote(text, safe=SAFE))
 
 
 def size(path: Path) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from matplotlib.ticker import LogFormatter
 
 from raretok.reporting import translated
 from raretok.reporting.definition import Definition, Method
-from raretok.reporting.figures.data_sets import LOOKS, in_place_of, measured_in, panels_with_strip, six, title_of
+from raretok.reporting.figures.data_sets import LOOKS, measured_in, panels_with_strip, six, title_of
 from raretok.reporting.figures.language import draw_legend, stacked
 from raretok.reporting.figures.panels import mean_and_band
 from raretok.reporting.figures.shown import BAND, Drawn, means_note
@@ -144,4 +144,4 @@ def _with_legend(
     for axes in panels[1:]:
         axes.set_ylabel(axes.get_ylabel() if axes.get_subplotspec().is_first_col() else None)
     draw_legend(strip, list(handles.values()))
-    return figure, f"{text} {means_note(seeds, BAND)}{in_place_of(definition, experiments)}"
+    return figure, f"{text} {means_note(seeds, BAND)}"

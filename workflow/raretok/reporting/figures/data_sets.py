@@ -107,12 +107,6 @@ def in_place_of_c4(definition: Definition, experiments: list[str]) -> str:
     return f" In the place of C4's English text stands another, {' and '.join(texts)}." if texts else ""
 
 
-def in_place_of(definition: Definition, experiments: list[str]) -> str:
-    """A sentence for a scale whose corpora are others than the paper's."""
-    others = [experiment for experiment in experiments if definition.corpus(experiment) != experiment]
-    return " Second line of a title: the paper's data set." if others else ""
-
-
 def training_pairs(definition: Definition, methods: list[Method], results: Results, experiments: list[str]) -> str:
     """A sentence with the size of each experiment's training text; nothing of those that were not run."""
     sizes = []

@@ -17,7 +17,6 @@ from raretok.reporting.figures.bias_along_training import bias_curves, divergenc
 from raretok.reporting.figures.data_sets import (
     LOOKS,
     draw_points,
-    in_place_of,
     in_place_of_c4,
     measured_in,
     panels_of,
@@ -264,7 +263,7 @@ def _bars(
         text_of_c4 = unigram_text(definition.corpus(experiment))
         here = [method.within(experiment) for method in methods]
         seeds += draw_points(axes, here, values, unit, text_of_c4)
-    return figure, f"{text} {points_note(seeds)}{in_place_of(definition, experiments)}"
+    return figure, f"{text} {points_note(seeds)}"
 
 
 def _other_domains(
@@ -296,5 +295,5 @@ def _other_domains(
     absent = [corpus_title(definition.corpus(experiment)) for experiment in experiments if experiment not in shown]
     return figure, (
         "Models trained on the first corpus translate the text of another domain, with their own vocabulary. "
-        f"{points_note(seeds)}{in_place_of(definition, shown)}{_absent(absent)}"
+        f"{points_note(seeds)}{_absent(absent)}"
     )

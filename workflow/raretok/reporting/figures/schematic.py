@@ -25,11 +25,11 @@ def draw(panels: list[Axes]) -> None:
         ),
     )
     for axes, (title, text) in zip(panels, texts, strict=True):
-        axes.set(xlim=(-2.6, 2.6), ylim=(-1.9, 3.9), aspect="equal", xticks=[], yticks=[])
+        axes.set(xlim=(-3.2, 3.2), ylim=(-1.9, 3.9), aspect="equal", xticks=[], yticks=[])
         axes.grid(False)
         axes.spines[:].set_visible(False)
         axes.set_title(title, loc="left", fontweight="bold").set_in_layout(False)
-        axes.text(-2.6, 3.85, text, va="top", fontsize=9).set_in_layout(False)
+        axes.text(-3.2, 3.85, text, va="top", fontsize=9).set_in_layout(False)
         _vector(axes, HIDDEN, BLACK, "hidden state $h_t$", (0, 0.2), "center")
         axes.plot(0, 0, "o", color=BLACK, markersize=4)
     _context(panels[0])
