@@ -47,5 +47,5 @@ def description(svg: Path) -> str:
 
 def smallest(svg: Path) -> float:
     """The size of the smallest letters of an svg in points; 10 where it names none."""
-    sizes = re.findall(r"font: (?:[a-z]+ )*([\d.]+)px", svg.read_text(encoding="utf-8"))
+    sizes = re.findall(r"font-size: ([\d.]+)px", svg.read_text(encoding="utf-8"))
     return min(map(float, sizes), default=10.0)

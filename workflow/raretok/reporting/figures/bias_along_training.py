@@ -42,6 +42,7 @@ def divergences(definition: Definition, method: Method, results: Results) -> Dra
             mean_and_band(axes, steps[0], stacked(runs, f"divergence.{name}"), f"from {name}", look, markersize=4.5)
         # Update 0 has a place, too.
         axes.set_xscale("symlog", linthresh=1, linscale=0.4)
+        axes.xaxis.set_major_formatter("{x:g}")
         axes.minorticks_off()
         axes.set(xlabel="training step (log scale)", ylabel="divergence (nats)", xlim=(-0.15, None), ylim=(0, None))
         seeds.append(len(runs))

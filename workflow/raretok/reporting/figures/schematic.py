@@ -30,7 +30,7 @@ def draw(panels: list[Axes]) -> None:
         axes.spines[:].set_visible(False)
         axes.set_title(title, loc="left", fontweight="bold").set_in_layout(False)
         axes.text(-3.2, 3.85, text, va="top", fontsize=9).set_in_layout(False)
-        _vector(axes, HIDDEN, BLACK, "hidden state $h_t$", (0, 0.2), "center")
+        _vector(axes, HIDDEN, BLACK, "hidden state", (0, 0.2), "center")
         axes.plot(0, 0, "o", color=BLACK, markersize=4)
     _context(panels[0])
     _target(panels[1])
@@ -38,10 +38,10 @@ def draw(panels: list[Axes]) -> None:
 
 
 def _context(axes: Axes) -> None:
-    _vector(axes, TARGET, GREEN, "$w$ of the target", (0.12, 0.02), "left")
+    _vector(axes, TARGET, GREEN, "w of the target", (0.12, 0.02), "left")
     for end, moved, name, offset in (
-        ((-1.55, 0.95), (-1.15, 1.25), "$w$ of input 1", (-0.1, 0.3)),
-        ((-1.75, -0.3), (-1.6, 0.15), "$w$ of input 2", (-0.1, -0.26)),
+        ((-1.55, 0.95), (-1.15, 1.25), "w of input 1", (-0.1, 0.3)),
+        ((-1.75, -0.3), (-1.6, 0.15), "w of input 2", (-0.1, -0.26)),
     ):
         _vector(axes, end, CONTEXT, name, offset, "right" if offset[1] > 0 else "center")
         _step(axes, end, moved, BLUE)
@@ -49,7 +49,7 @@ def _context(axes: Axes) -> None:
 
 
 def _target(axes: Axes) -> None:
-    _vector(axes, TARGET, GREEN, "$w$ of the target", (0.12, 0.02), "left")
+    _vector(axes, TARGET, GREEN, "w of the target", (0.12, 0.02), "left")
     _step(axes, TARGET, (0.45, 1.87), GREEN)
 
 

@@ -51,6 +51,7 @@ def figure2(definition: Definition, item: str, results: Results) -> Drawn:
         axes.bar(places + shift, heights, 0.44, bottom=0, label=f"{name} ({part:.0%})", **look)
         ends.append(f"{name} {heights[0]:,.1f} to {heights[-1]:,.2f}")
     axes.set_yscale("log")
+    axes.yaxis.set_major_formatter("{x:g}")
     axes.set(xlabel="character, sorted by frequency", ylabel="expected frequency in training text (log scale)")
     symbol_ticks(axes, [chr(run["symbols"][k]) for k in order])
     axes.legend(frameon=False, loc="upper right")
@@ -117,6 +118,7 @@ def figure4(definition: Definition, item: str, results: Results) -> Drawn:
     for shift, method, values in zip((-0.22, 0.22), methods, distributions, strict=True):
         axes.bar(places + shift, values[order], 0.44, label=method.label, color=look_of(method)["color"])
     axes.set_yscale("log")
+    axes.yaxis.set_major_formatter("{x:g}")
     lowest = min(values[values > 0].min() for values in distributions)
     axes.set_ylim(max(lowest / 2, 1e-9), 3)
     place = int(np.flatnonzero(order == target)[0])

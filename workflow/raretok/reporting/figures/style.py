@@ -65,6 +65,8 @@ STYLE = {
     "grid.linewidth": 0.6,
     "axes.axisbelow": True,
     "hatch.linewidth": 0.6,
+    "font.sans-serif": ["DejaVu Sans", "Verdana"],
+    "font.monospace": ["DejaVu Sans Mono"],
     "svg.fonttype": "none",  # letters as letters: a smaller file, which a browser can search
     "svg.hashsalt": "raretok",  # ids in the svg would be random otherwise
     "pdf.fonttype": 42,
