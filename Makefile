@@ -19,7 +19,7 @@ API = raretok.losses raretok.parts raretok.frequency raretok.metrics --docformat
 
 PYTEST = PATH="$(CURDIR)/.venv/bin:$$PATH" OMP_NUM_THREADS=1 .venv/bin/python -m pytest
 
-.PHONY: report recorded finished record remeasure accept slurm fetch test test-workflow test-slurm lint docs crate clean help \
+.PHONY: report recorded finished record record-page site remeasure accept slurm fetch test test-workflow test-slurm lint docs crate clean help \
 	environment environment-test environment-report
 
 report: environment ## reproduce the papers and print where the report is (the default)
@@ -60,6 +60,13 @@ lint: environment-test ## check the style of Python and Snakemake files
 	.venv/bin/python -m ruff format --check .
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m snakefmt --check Snakefile workflow/rules
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m snakemake --lint
+
+record-page: recorded ## render the report of results/recorded/SCALE (default small) and stage it for git
+	@git add README.md results/recorded/$(RECORDED_SCALE) && du -ch results/recorded/$(RECORDED_SCALE)/report/*
+
+site: environment-test ## build site/ for any static host: the recorded report, the documentation, the API reference
+	@.venv/bin/python -m raretok site --output site
+	@.venv/bin/python -m pdoc $(API) --output-directory site/api
 
 docs: environment-test ## build the API reference of the losses and metrics in docs-site/
 	@.venv/bin/python -m pdoc $(API) --output-directory docs-site && echo "docs-site/index.html"

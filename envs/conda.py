@@ -35,7 +35,7 @@ NEEDS = {
     "align": ["numpy", "scipy"],
     "train": ["torch", "numpy", "safetensors", "sacrebleu", *CONFIG, *PIECES, *FETCHING],
     "evaluate": ["torch", "numpy", "scipy", "safetensors", "sacrebleu", "filelock", *CONFIG, *PIECES],
-    "report": ["numpy", "pandas", "scipy", "matplotlib", "seaborn", "Jinja2", "MarkupSafe", "markdown-it-py", "typst"],
+    "report": ["numpy", "pandas", "scipy", "matplotlib", "seaborn", "Jinja2", "MarkupSafe", "markdown-it-py", "pillow"],
 }
 # What renders a report of finished runs: the rules of `report`, Snakemake, and what reads the config.
 RENDERING = ["snakemake", "psutil", "Pygments", *NEEDS["report"], *CONFIG]

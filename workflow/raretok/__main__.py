@@ -54,6 +54,7 @@ COMMANDS = {
     "record": ("raretok.reporting.record", "keep what a scale's report is made of under results/recorded"),
     "readme": ("raretok.reporting.readme", "put the most telling numbers of recorded results into the README"),
     "page": ("raretok.reporting.page", "render the report: pages that need no network"),
+    "site": ("raretok.reporting.site", "build a folder for a static host: the recorded report and the documentation"),
 }
 
 

@@ -30,7 +30,7 @@ def check_references(paper: dict, path: Path) -> None:
         if entry["kind"] == "readings":
             check_readings(entry, f"{path}: tables.{item}")
     headline = paper.get("headline", {})
-    known = {"table": paper["tables"], "figure": paper["figures"], "methods": methods}
+    known = {"table": paper["tables"], "methods": methods}
     for key, among in known.items():
         names = headline.get(key, [])
         for name in [names] if isinstance(names, str) else names:

@@ -151,12 +151,6 @@ class Reports(Hardware):
         papers = {path.stem for path in (self.root / "config" / "papers").glob("*.yaml")}
         return self.recorded and papers <= set(self.papers) and not self.config["seeds"]
 
-    @property
-    def headlines(self) -> list[str]:
-        """The figures in the README."""
-        named = {paper: settings.get("headline", {}).get("figure") for paper, settings in self.papers.items()}
-        return [f"{self.results}/figures/{paper}/{figure}.png" for paper, figure in named.items() if figure]
-
     def item(self, paper: str, item: str) -> dict:
         """The config entry of a table or figure; UserError when there is none."""
         entries = self.papers[paper]["tables"] | self.papers[paper]["figures"]
@@ -169,8 +163,18 @@ class Reports(Hardware):
         return self.papers[wildcards.paper]["title"]
 
     def labels_of(self, wildcards) -> dict[str, str]:
-        """What `snakemake --report` lists a table or figure by."""
-        return {"item": wildcards.item, "title": self.item(wildcards.paper, wildcards.item)["title"]}
+        """What `snakemake --report` lists a table or figure by: its title, and its methods, seeds and groups."""
+        paper, item = wildcards.paper, wildcards.item
+        entry = self.item(paper, item)
+        methods = entry.get("methods", [])
+        seeds = sorted({seed for method in methods for seed in self.seeds_of(paper, method)})
+        return {
+            "item": item,
+            "title": entry["title"],
+            "methods": ", ".join(self.published[paper]["methods"][method]["label"] for method in methods),
+            "seeds": ", ".join(map(str, seeds)),
+            "groups": ", ".join(map(str, entry.get("groups") or entry.get("experiments") or [])),
+        }
 
     def experiment_shown(self, paper: str, method: str, item: str | None = None) -> str:
         """The experiment in which a table or figure shows a method: the one that it names, or the method's first.

@@ -6,8 +6,6 @@ REQUIRED INPUTS:
 
     metrics   = results/recorded/<scale>/metrics.csv
     claims    = results/recorded/<scale>/claims.csv
-    figures   = results/recorded/<scale>/figures/<paper>/<figure>.png
-    published = config/published/numbers.csv
 
 OUTPUTS:
 
@@ -21,13 +19,11 @@ localrules:
 
 rule readme:
     """
-    Put the most telling of the recorded results into README.md, between the marks of this scale, if it has them
+    Put the report's picture, its pages and the verdicts into README.md, between the marks of this scale, if it has them
     """
     input:
         metrics="<results>/metrics.csv",
         claims="<results>/claims.csv",
-        figures=TABLE.headlines,
-        numbers="config/published/numbers.csv",
     output:
         # README.md is no output: Snakemake removes those before a job, and most of it is written by hand.
         text="<results>/readme.md",
@@ -38,14 +34,12 @@ rule readme:
     params:
         definitions=TABLE.definitions_of,
         results=subpath(input.metrics, parent=True),
-        published=subpath(input.numbers, parent=True),
         code=TABLE.code("readme"),
     shell:
         """
         python -m raretok readme \
             --definitions {params.definitions:q} \
             --results {params.results:q} \
-            --published {params.published:q} \
             --readme README.md \
             --output {output.text:q} \
             &>{log:q}

@@ -71,7 +71,7 @@ class Definition:
     figures: dict[str, dict]
     gpt2: dict
     settings: dict[str, dict]  # experiment: its resolved settings, without any method's overrides
-    headline: dict  # what the README shows: table, methods, columns, groups, figure
+    headline: dict  # the paper's picture: table, methods, column, group, says
     printed: bool = True
     source: dict = field(default_factory=dict)  # the paper's title, authors, venue, url
     summary: dict = field(default_factory=dict)  # what was easy and difficult, and what the authors' code showed

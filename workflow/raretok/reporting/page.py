@@ -20,7 +20,7 @@ from raretok.reporting.page_claims import KINDS, OTHER_VERDICTS, VERDICTS, claim
 from raretok.reporting.page_forest import TICKS
 from raretok.reporting.page_items import Sources, figure, tables
 from raretok.reporting.page_statistics import agreement_rows, improvement_rows, paired_test_rows
-from raretok.reporting.page_words import data_sets, findings, first_screen, pages_of, title_of
+from raretok.reporting.page_words import PICTURE, data_sets, findings, first_screen, pages_of, title_of
 from raretok.reporting.paired_tests import paired_tests
 from raretok.reporting.pictures import as_data
 from raretok.reporting.provenance import Records, provenance
@@ -28,7 +28,6 @@ from raretok.reporting.results import read_results
 from raretok.reporting.rows import read_rows
 
 TEMPLATES = Path(__file__).parent / "templates" / "page"
-PICTURE = "overview.svg"
 FILES = ("metrics.csv", "claims.csv", "agreement.csv", "improvement.csv", "cost.csv")
 
 

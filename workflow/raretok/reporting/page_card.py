@@ -35,11 +35,11 @@ class Card:
 
 def card(definition: Definition, results: Results, published: Path) -> Card | None:
     """The picture that `headline` of the paper's config asks for, or None."""
-    shown = definition.headline.get("card")
+    shown = definition.headline
     if not shown:
         return None
-    item = definition.headline["table"]
-    labels = [definition.of(item).method(name).label for name in definition.headline["methods"]]
+    item = shown["table"]
+    labels = [definition.of(item).method(name).label for name in shown["methods"]]
     cells = {
         cell.row: cell
         for cell in cells_of(definition, item, results, published)

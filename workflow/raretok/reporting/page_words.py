@@ -13,6 +13,7 @@ SAID = (REPRODUCED, REFUTED, UNDECIDED)
 NAMED = 2
 # What is counted apart from experiments, and how a sentence calls it.
 APART = {"mathematics": "mathematics", "printed_arithmetic": "printed arithmetic", EXPERIMENT: "experiments"}
+PICTURE = "overview.svg"  # the picture of the README, beside the pages
 SHARED_PAGES = {"method": "Method", "cost": "Cost", "provenance": "Provenance"}
 
 

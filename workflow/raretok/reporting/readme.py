@@ -1,10 +1,6 @@
-"""What the README shows of recorded results: a picture, a few rows of each paper's tables, and the verdicts counted.
-
-Which tables and figures is said by `headline` in config/papers/<paper>.yaml.
-"""
+"""What the README shows of recorded results: the report's first picture, its pages, and the verdicts counted."""
 
 import argparse
-from dataclasses import replace
 from pathlib import Path
 
 from raretok.errors import UserError
@@ -12,13 +8,10 @@ from raretok.files import relative_link, write_text
 from raretok.reporting.arguments import add_report_arguments
 from raretok.reporting.definition import Definition, parse_definition
 from raretok.reporting.page_claims import VERDICTS, leans, own_claims, verdicts
-from raretok.reporting.page_words import apart
+from raretok.reporting.page_words import PICTURE, SHARED_PAGES, apart
 from raretok.reporting.provenance import Records, count, runs_of
 from raretok.reporting.results import Results, read_results
 from raretok.reporting.rows import read_rows
-from raretok.reporting.table_kinds import Cell
-from raretok.reporting.table_text import legend, markdown_grid
-from raretok.reporting.tables import cells_of
 
 # Between these lines of the README, of which {scale} is the scale, stands what this writes.
 BEGIN, END = "<!-- recorded {scale}: begin -->", "<!-- recorded {scale}: end -->"
@@ -33,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> None:
     """Run the command `readme`."""
     definitions = [parse_definition(text) for text in arguments.definitions]
-    text = shown(definitions, arguments.results, arguments.published, arguments.readme.parent)
+    text = shown(definitions, arguments.results, arguments.readme.parent)
     write_text(arguments.output, text)
     before = arguments.readme.read_text(encoding="utf-8")
     after = inserted(before, text, definitions[0].scale)
@@ -41,15 +34,18 @@ def main(arguments: argparse.Namespace) -> None:
         write_text(arguments.readme, after)
 
 
-def shown(definitions: list[Definition], folder: Path, published: Path, root: Path) -> str:
+def shown(definitions: list[Definition], folder: Path, root: Path) -> str:
     """The Markdown: results in `folder`, with links for a file in `root`."""
     results = read_results(folder)
     claims = read_rows(folder / "claims.csv")
     where = relative_link(folder, root)
-    parts = [_overview(definitions, results, claims, where)]
-    for definition in definitions:
-        parts += _headline(definition, results, published, where)
-    return "\n\n".join(parts) + "\n"
+    pages = [("index", "overview"), *((one.paper, one.title) for one in definitions), *SHARED_PAGES.items()]
+    links = [f"[{label}]({where}/report/{name}.html)" for name, label in pages]
+    picture = f"[![What was found, paper by paper]({where}/report/{PICTURE})]({where}/report/index.html)"
+    return (
+        "\n\n".join([picture, f"The report: {', '.join(links)}.", _overview(definitions, results, claims, where)])
+        + "\n"
+    )
 
 
 def inserted(readme: str, text: str, scale: str) -> str:
@@ -85,42 +81,3 @@ def _overview(definitions: list[Definition], results: Results, claims: list[dict
     own = [claim for definition in definitions for claim in own_claims(definition, claims)]
     said = ["Claims about experiments by verdict; a claim with one seed is never decided.", leans(own), apart(own)]
     return "\n".join(lines) + f"\n\n{' '.join(filter(None, said))} All {', '.join(links)}."
-
-
-def _headline(definition: Definition, results: Results, published: Path, where: str) -> list[str]:
-    named = definition.headline
-    if not named:
-        return []
-    cells = _cells(definition, named, results, published)
-    parts = []
-    if any(cell.value is not None for cell in cells):
-        link = f"[table]({where}/tables/{definition.paper}/{named['table']}.md)"
-        parts += [
-            f"**{definition.title}**, {definition.corpus(_experiment(definition, named))}: {link}",
-            markdown_grid(cells),
-            " ".join(legend(definition, cells)),
-        ]
-        if "figure" in named:
-            stem = f"{where}/figures/{definition.paper}/{named['figure']}"
-            parts.append(f"![{definition.heading(named['figure'])}]({stem}.png)")
-    return parts
-
-
-def _cells(definition: Definition, named: dict, results: Results, published: Path) -> list[Cell]:
-    """The cells of a table that `headline` names: of its first grid, these rows, columns and groups."""
-    item = named["table"]
-    rows = {definition.of(item).method(name).label for name in named["methods"]}
-    cells = [
-        cell
-        for cell in cells_of(definition, item, results, published)
-        if not cell.block
-        and cell.row in rows
-        and cell.column in named["columns"]
-        and cell.group in named.get("groups", [cell.group])
-    ]
-    # Best of the rows that are shown is not best of the table.
-    return [replace(cell, best=False) for cell in cells]
-
-
-def _experiment(definition: Definition, named: dict) -> str:
-    return definition.of(named["table"]).method(named["methods"][0]).experiment

@@ -1,0 +1,67 @@
+"""Build a folder for any static host: the recorded report and every page of documentation, under the paths they have here.
+
+Markdown becomes HTML beside its place, and links to it follow. What else a page links to is copied.
+"""
+
+import argparse
+import re
+import shutil
+from pathlib import Path
+
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+
+from raretok.files import write_text
+from raretok.reporting.deviations import slug
+from raretok.reporting.page import templates
+
+PAGES = ("README.md", "CHANGELOG.md", "docs/*.md", "config/README.md", "results/recorded/*/README.md")
+FILES = ("LICENSE", "CITATION.cff", "config/config.yaml", "results/recorded/*/*.csv", "results/recorded/*/report/*")
+FILES += (
+    "results/recorded/*/tables/*/*",
+    "results/recorded/*/figures/*/*",
+    "results/recorded/*/runs/*/*/*/metrics.json",
+)
+# A link to a page of Markdown, in Markdown made HTML and in the report.
+LINK = re.compile(r'(href="(?![a-z]+:)[^"#]*?)\.md(["#])')
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.add_argument("--root", type=Path, default=Path("."), help="the project")
+    parser.add_argument("--output", type=Path, required=True, help="the folder to build; what is in it is removed")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Run the command `site`."""
+    shutil.rmtree(arguments.output, ignore_errors=True)
+    for path in _found(arguments.root, FILES):
+        target = arguments.output / path.relative_to(arguments.root)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if path.suffix == ".html":
+            write_text(target, LINK.sub(r"\1.html\2", path.read_text(encoding="utf-8")))
+        else:
+            shutil.copy(path, target)
+    template = templates().get_template("plain.html.j2")
+    for path in _found(arguments.root, PAGES):
+        target = arguments.output / path.relative_to(arguments.root).with_suffix(".html")
+        write_text(target, template.render(body=rendered(path.read_text(encoding="utf-8")), title=path.stem))
+    shutil.copy(arguments.output / "README.html", arguments.output / "index.html")
+    (arguments.output / ".nojekyll").touch()
+    print(arguments.output / "index.html")
+
+
+def rendered(markdown: str) -> str:
+    """A page of Markdown as HTML: headings have the ids that GitHub gives them, links to other pages lead to HTML."""
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    parser.add_render_rule("heading_open", _heading)
+    return LINK.sub(r"\1.html\2", parser.render(re.sub(r"<!--.*?-->\n", "", markdown)))
+
+
+def _heading(renderer: RendererHTML, tokens: list, at: int, options, environment) -> str:
+    tokens[at].attrSet("id", slug(re.sub(r"[^\w\s-]", "", tokens[at + 1].content)))
+    return renderer.renderToken(tokens, at, options, environment)
+
+
+def _found(root: Path, patterns: tuple[str, ...]) -> list[Path]:
+    return [path for pattern in patterns for path in sorted(root.glob(pattern)) if path.is_file()]
