@@ -180,17 +180,26 @@ def test_smoke_is_never_compared(scale, tmp_path):
             assert "smoke scale, synthetic data; not comparable with the paper" in text
 
 
-def test_best_is_marked():
-    cells = [
-        Cell("a", "PPL", value=2.004, format=".2f", direction="down"),
-        Cell("b", "PPL", value=2.001, format=".2f", direction="down"),
-        Cell("c", "PPL", value=float("inf"), format=".2f", direction="down"),
-        Cell("a", "Acc", value=0.1, format=".2f", direction="up"),
-        Cell("b", "Acc", value=0.2, format=".2f", direction="up"),
-        Cell("a", "T", value=0.1, format=".2f"),
-        Cell("b", "T", value=0.2, format=".2f"),
-    ]
-    assert [cell.best for cell in mark_best(cells)] == [True, True, False, False, True, False, False]
+def of_seeds(row, value, spread, seeds, direction="down"):
+    return Cell(row, "PPL", value=value, spread=spread, seeds=seeds, format=".2f", direction=direction)
+
+
+@pytest.mark.parametrize(
+    ("cells", "best"),
+    [
+        ([of_seeds("a", 1.0, 0.1, 3), of_seeds("b", 2.0, 0.1, 3)], ["a"]),
+        ([of_seeds("a", 1.0, 0.1, 3, "up"), of_seeds("b", 2.0, 0.1, 3, "up")], ["b"]),
+        # intervals that touch, one seed, another number of seeds, no direction
+        ([of_seeds("a", 1.0, 0.5, 3), of_seeds("b", 2.0, 0.5, 3)], []),
+        ([of_seeds("a", 1.0, None, 1), of_seeds("b", 2.0, None, 1)], []),
+        ([of_seeds("a", 1.0, 0.1, 3), of_seeds("b", 2.0, 0.1, 4)], []),
+        ([of_seeds("a", 1.0, 0.1, 3, "none"), of_seeds("b", 2.0, 0.1, 3, "none")], []),
+        # a better row with one seed takes no part
+        ([of_seeds("a", 1.0, 0.1, 3), of_seeds("b", 2.0, 0.1, 3), of_seeds("c", 0.5, None, 1)], ["a"]),
+    ],
+)
+def test_bold_is_the_best_of_rows_with_as_many_seeds_where_intervals_say_so(cells, best):
+    assert [cell.row for cell in mark_best(cells) if cell.best] == best
 
 
 def test_latex_and_markdown_escape(scale):
@@ -198,7 +207,7 @@ def test_latex_and_markdown_escape(scale):
     cells = [Cell("50% & {x}_1 #2 ~ ^ \\", "c|d $", "g", "1", 2.0, 0.5, 2, format=".1f")]
     text = latex(definition, "table1", cells)
     row = next(line for line in text.splitlines() if line.startswith("50"))
-    expected = r"50\% \& \{x\}\_1 \#2 \textasciitilde{} \textasciicircum{} \textbackslash{} & g & 2.0 $\pm$ 0.5 (1) \\"
+    expected = r"50\% \& \{x\}\_1 \#2 \textasciitilde{} \textasciicircum{} \textbackslash{} & 2.0 $\pm$ 0.5 (1) \\"
     assert row == expected
     assert "| c\\|d $ |" in markdown(definition, "table1", cells)
 

@@ -32,7 +32,7 @@ VARIABLE = "RARETOK_SERVERS"
 COMMANDS = {
     "train": ("train",),
     "evaluate": ("evaluate", "compare", "measure-gpt2"),
-    "report": ("collect", "cost", "table", "figure", "claims", "agreement", "improvement", "page", "pdf", "readme"),
+    "report": ("collect", "cost", "table", "figure", "claims", "agreement", "improvement", "page", "readme"),
 }
 LIBRARIES = {
     "train": ("torch", "safetensors.torch", "jsonschema", "yaml", "filelock"),

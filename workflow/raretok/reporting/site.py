@@ -1,4 +1,4 @@
-"""Build a folder for any static host: the recorded report and every page of documentation, under the paths they have here.
+"""Build a folder for any static host: the recorded report and the documentation, under the paths that they have here.
 
 Markdown becomes HTML beside its place, and links to it follow. What else a page links to is copied.
 """

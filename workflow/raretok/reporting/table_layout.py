@@ -1,5 +1,6 @@
 """How the cells of a table are laid out: token groups as columns where they fit, as rows where they do not."""
 
+import re
 from dataclasses import dataclass
 
 from raretok.reporting.table_kinds import Cell
@@ -21,6 +22,8 @@ NAMES = {
     "alpha_PT": "alpha, pre-trained",
     "alpha_PT_sigma": "its σ",
 }
+
+MACHINE_NAME = re.compile(r"[a-z]{2,}(_([a-z]+|AGG|UL))+")
 
 Key = tuple[str, str]  # column, group
 
@@ -64,7 +67,7 @@ def layout(cells: list[Cell]) -> Layout:
     directions = {cell.column: cell.direction for cell in cells if cell.direction != "none"}
     columns = []
     for column in dict.fromkeys(cell.column for cell in cells):
-        title = NAMES.get(column, column) + ARROWS.get(directions.get(column), "")
+        title = shown_name(column) + ARROWS.get(directions.get(column), "")
         below = tuple(group for group in groups if (column, group) in known) if across else ("",)
         if below:
             columns.append((column, title, below))
@@ -76,10 +79,15 @@ def layout(cells: list[Cell]) -> Layout:
         table = {place: found for place, found in table.items() if _says(found.values())}
     names = [row for row, _ in table]
     rows = [
-        (row, group, found, 0 if at and names[at - 1] == row else _run(names, at))
+        (shown_name(row), group, found, 0 if at and names[at - 1] == row else _run(names, at))
         for at, ((row, group), found) in enumerate(table.items())
     ]
     return Layout(columns, rows, several and not across)
+
+
+def shown_name(name: str) -> str:
+    """A row's or column's name as people write it: `weight_decay` is weight decay."""
+    return NAMES.get(name) or (name.replace("_", " ") if MACHINE_NAME.fullmatch(name) else name)
 
 
 def _run(names: list[str], first: int) -> int:
