@@ -231,7 +231,6 @@ def test_the_table_has_a_grid_for_each_task(finished, tmp_path):
         assert lower < found["AGG", "rare - MLE, %"].value < upper < 0
         assert found["AGG", "time / MLE's"].value == 1.25
         assert found["MLE", "rare - MLE, %"].value is None
-        assert found["Threshold", "rare"].best
         assert not found["AGG", "rare"].best
         assert (("AGG", "BLEU") in found) == (task == "translation")
         assert (("AGG", "medium") in found) == (task != "characters")
@@ -269,7 +268,7 @@ def test_it_renders_as_csv_markdown_and_latex(finished, tmp_path):
     assert latex.count("\nAGG & alpha=0.5 & ") == 3
     # One header for all: a cell that a task does not measure is empty.
     heads = next(line for line in latex.splitlines() if line.startswith(" & ")).split(" & ")
-    assert heads[1:5] == ["chosen", "frequent", "medium", "rare"]
+    assert [head.split(" ")[0] for head in heads[1:5]] == ["chosen", "frequent", "medium", "rare"]
 
 
 def test_the_paragraph_says_which_to_use(finished):
@@ -324,8 +323,8 @@ def test_missing_runs_are_named_and_nothing_waits_for_them(tmp_path):
     assert found["AGG", "chosen"].remarks == ()
     assert found["Threshold", "chosen"].remarks == ("the choice is provisional: 6 of 9 runs missing",)
     assert found["Freeze", "chosen"].note == "not run"
-    # Bold is the best of what is final.
-    assert [label for (label, column), cell in found.items() if column == "rare" and cell.best] == ["CosReg"]
+    # Bold is the best of what is final, where seeds tell it from the others.
+    assert {label for (label, column), cell in found.items() if column == "rare" and cell.best} <= {"CosReg"}
     found = cells_by(cells, "translation")
     assert found["AGG", "rare"].note == "2 of 3 seeds"
     rows = improvements(definition, results, fake.ROOT / "config" / "published")
@@ -333,11 +332,11 @@ def test_missing_runs_are_named_and_nothing_waits_for_them(tmp_path):
     assert {row["group"] for row in rows} == {"BPE tokens"}
     with house_style():
         figure, text = figure1(fake.definition(TABLE, "figure1"), "figure1", results)
-    assert "not run" in figure.axes[0].texts[0].get_text()
-    assert figure.axes[1].get_title(loc="right") == "not run: 16 of 19 methods"
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["BPE tokens", "Translation"]
+    assert figure.axes[0].get_title(loc="right") == "not run: 16 of 19 methods"
     assert "95% t interval over at most 3 seeds" in text
     # Hollow points are provisional: one of three, and all where the first method is.
-    for axes, hollow, full in ((figure.axes[1], 1, 2), (figure.axes[2], 19, 0)):
+    for axes, hollow, full in ((figure.axes[0], 1, 2), (figure.axes[1], 19, 0)):
         faces = [bars[0].get_markerfacecolor() for bars in axes.containers]
         assert (faces.count("white"), len(faces) - faces.count("white")) == (hollow, full)
         assert "provisional: runs are missing" in [text.get_text() for text in axes.get_legend().get_texts()]
@@ -417,15 +416,17 @@ def test_the_figure_shows_every_method_with_its_interval(finished, tmp_path):
     for axes, experiment in zip(figure.axes, fake.EXPERIMENTS, strict=True):
         found = points(definition, results, definition.figures["figure1"], experiment)
         assert len(found) == 19
-        names = [annotation.get_text() for annotation in axes.texts]
-        assert [name.rsplit("  ", 1)[0] for name in names] == [
+        names = [text for text in axes.texts if "  " in text.get_text()]
+        assert [name.get_text().split("  ")[1] for name in names] == [
             point.label for point in sorted(found, key=lambda point: point.rare.mean)
         ]
+        assert len(axes.texts) == 2 * len(names)  # and a number beside every point
         # Names keep apart from each other.
-        boxes = [Text.get_window_extent(annotation) for annotation in axes.texts]
+        boxes = [Text.get_window_extent(name) for name in names]
         assert all(upper.y0 > lower.y1 for upper, lower in itertools.pairwise(boxes))
-    agg = next(a for a in figure.axes[0].texts if a.get_text().startswith("AGG  "))
-    assert agg.xy[1] == pytest.approx(20, abs=0.5)
+    agg = next(text.get_text().split("  ")[0] for text in figure.axes[0].texts if "  AGG  " in text.get_text())
+    number = next(text for text in figure.axes[0].texts if text.get_text() == agg)
+    assert number.xy[1] == pytest.approx(20, abs=0.5)
     assert "over 3 seeds" in text
     stem = tmp_path / "figure1"
     arguments = [f"--definition={TABLE.definition('cross', 'figure1')}", f"--results={results.folder}"]
@@ -440,8 +441,7 @@ def test_everything_renders_without_a_single_run(tmp_path):
     assert advice(definition, "table1", cells)[0] == "Characters: MLE was not run, so that nothing can be said."
     with house_style():
         figure, text = figure1(fake.definition(TABLE, "figure1"), "figure1", results)
-    assert "nothing was run" in text
-    assert all("not run" in axes.texts[0].get_text() for axes in figure.axes)
+    assert (figure.axes, text) == ([], "Not run.")
 
 
 def test_methods_without_a_grid_stand_for_themselves(finished, tmp_path):

@@ -26,7 +26,7 @@ from raretok.reporting.figures.data_sets import (
     training_pairs,
 )
 from raretok.reporting.figures.shown import Drawn, means_note, shown_methods
-from raretok.reporting.figures.style import BROWN, MAGENTA, PURPLE, sheet
+from raretok.reporting.figures.style import PINK, SKY, YELLOW, sheet
 from raretok.reporting.named.natural_bias import REGULARISED, UPDATES
 from raretok.reporting.named.starts import IWSLT14, WMT14, ZERO, standard_error
 from raretok.reporting.results import Results
@@ -36,9 +36,9 @@ TEXT = "of the test text by sacrebleu, cased and detokenised"
 Values = Callable[[Method], dict[int, float]]
 # Figure 11: strengths, whose colours are no start's; neighbours are drawn at steps that differ by this factor.
 STRENGTHS = (
-    {"color": PURPLE, "linestyle": "-", "marker": "v"},
-    {"color": MAGENTA, "linestyle": "-.", "marker": "X"},
-    {"color": BROWN, "linestyle": (0, (8, 2)), "marker": "P"},
+    {"color": PINK, "linestyle": "-", "marker": "v"},
+    {"color": SKY, "linestyle": "-.", "marker": "X"},
+    {"color": YELLOW, "linestyle": (0, (8, 2)), "marker": "P"},
 )
 APART = 1.04
 # Of figure 4: metric, weight of its letters, and its name.
