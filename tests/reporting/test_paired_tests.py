@@ -65,9 +65,10 @@ def test_the_page_shows_them_and_only_where_there_are_any(results, tmp_path):
     for command in ("claims", "agreement", "improvement"):
         assert main([command, *common, f"--output={results / f'{command}.csv'}"]) == 0
     assert main(["page", *common, f"--output={output}"]) == 0
-    shown = output.read_text(encoding="utf-8")
-    assert "<summary>2 tests</summary>" in shown
-    assert '<th scope="row">Log-unigram bias</th>' in shown
+    page = output.with_name("natural_bias.html")
+    shown = page.read_text(encoding="utf-8")
+    assert "Paired tests of translations, over test sentences: 2</summary>" in shown
+    assert "<td>Log-unigram bias</td>" in shown
     (results / "comparisons" / "iwslt14_de-en" / "seed2.json").unlink()
     assert main(["page", *common, f"--output={output}"]) == 0
-    assert "Paired tests" not in output.read_text(encoding="utf-8")
+    assert "Paired tests" not in page.read_text(encoding="utf-8")

@@ -123,7 +123,7 @@ def test_the_report_shows_three_runs_and_names_what_is_missing(half):
     assert set(shown["method"]) == {"baseline", "threshold_m1", "agg"}
     verdicts = pd.read_csv(results / "claims.csv")["verdict"]
     assert "not run" in set(verdicts)
-    assert "threshold_m2" in (results / "report" / "index.html").read_text()
+    assert "threshold_m2" in (results / "report" / "stop_jostling.html").read_text()
     # A further run that ends is shown by the same command.
     run = "shakespeare/threshold_m2/seed1"
     shutil.copytree(RECORDED / run, results / "runs" / run)

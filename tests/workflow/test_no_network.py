@@ -105,7 +105,7 @@ def test_small_scale_needs_no_network(project, tmp_path):
     assert not log.exists(), log.read_text()
     assert len(corpora) >= 10
     assert len(list((project / "results" / "small" / "runs").glob("*/*/*/metrics.json"))) == len(SHORT)
-    page = (project / "results" / "small" / "report" / "index.html").read_text(encoding="utf-8")
+    page = (project / "results" / "small" / "report" / "provenance.html").read_text(encoding="utf-8")
     assert "Runs</dt><dd>1 of" in page
 
 
