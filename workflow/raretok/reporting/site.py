@@ -16,6 +16,7 @@ from raretok.reporting.deviations import slug
 from raretok.reporting.page import templates
 
 PAGES = ("README.md", "CHANGELOG.md", "docs/*.md", "config/README.md", "results/recorded/*/README.md")
+PAGES += ("results/recorded/*/tables/*/*.md",)
 FILES = ("LICENSE", "CITATION.cff", "config/config.yaml", "results/recorded/*/*.csv", "results/recorded/*/report/*")
 FILES += (
     "results/recorded/*/tables/*/*",
@@ -45,10 +46,23 @@ def main(arguments: argparse.Namespace) -> None:
     template = templates().get_template("plain.html.j2")
     for path in _found(arguments.root, PAGES):
         target = arguments.output / path.relative_to(arguments.root).with_suffix(".html")
-        write_text(target, template.render(body=rendered(path.read_text(encoding="utf-8")), title=path.stem))
+        body = rendered(path.read_text(encoding="utf-8"))
+        write_text(target, template.render(body=body, title=path.stem))
+        for link in re.findall(r'href="(?![a-z]+:)([^"#]+)', body):
+            _copy_linked(arguments.root, arguments.output, path.parent / link)
     shutil.copy(arguments.output / "README.html", arguments.output / "index.html")
     (arguments.output / ".nojekyll").touch()
     print(arguments.output / "index.html")
+
+
+def _copy_linked(root: Path, output: Path, linked: Path) -> None:
+    """Copy a file of the project that a page links to, such as a module."""
+    source = linked.resolve()
+    if source.is_file() and source.is_relative_to(root.resolve()):
+        target = output / source.relative_to(root.resolve())
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if not target.exists():
+            shutil.copy(source, target)
 
 
 def rendered(markdown: str) -> str:
