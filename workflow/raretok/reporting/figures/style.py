@@ -144,13 +144,6 @@ def not_run(axes: Axes, name: str) -> None:
     axes.grid(False)
 
 
-def partly_run(axes: Axes, names: list[str]) -> None:
-    """Say in a panel with curves which others would be there, had they been run."""
-    if names:
-        text = f"not run: {', '.join(names)}"
-        axes.text(0.98, 0.03, text, ha="right", fontsize=9, transform=axes.transAxes, color="#555555")
-
-
 def symbol_ticks(axes: Axes, symbols: list[str]) -> None:
     """Label every position of the x axis with its character, two rows deep so that they keep apart."""
     shown = [{"\n": "\\n", " ": "␣"}.get(symbol, symbol).replace("$", r"\$") for symbol in symbols]
