@@ -70,7 +70,8 @@ def validate(value: dict, schema_path: Path, source: str) -> None:
     """
     if not can_validate():
         return
-    errors = sorted(_validator(schema_path).iter_errors(value), key=lambda error: len(error.absolute_path), reverse=True)
+    found = _validator(schema_path).iter_errors(value)
+    errors = sorted(found, key=lambda error: len(error.absolute_path), reverse=True)
     if errors:
         raise UserError(f"{source}: {_sentence(errors[0])}")
 
