@@ -132,6 +132,7 @@ def _sources(module: str, ignored: frozenset[str]) -> tuple[str, ...]:
     return tuple(sorted(file.relative_to(PACKAGE.parents[1]).as_posix() for file in files))
 
 
+@cache
 def file_of(module: str) -> Path | None:
     """The file of a module or package of raretok, or None where there is none."""
     path = PACKAGE.parent.joinpath(*module.split("."))
