@@ -1,5 +1,6 @@
 """The code that a job's result depends on: all that Python loads, and what functions import later, as programs."""
 
+import ast
 import subprocess
 import sys
 from functools import cache
@@ -177,3 +178,10 @@ def test_a_program_that_was_kept_is_not_parsed_again_unless_it_was_damaged(tmp_p
     assert program() == first
     file.write_text(PROGRAM.replace("2 * x", "3 * x"))
     assert program()[0].endswith("3 * x")
+
+
+def test_a_program_is_the_same_in_every_python():
+    """Later ones than 3.11 write quotes within those of an f-string."""
+    program = ast.parse("""f"{a['b']} is" + f'{"c"}' + f"{a}" + f"it's {a['b']}" """)
+    expected = """f"{a['b']} is" + f"{'c'}" + f'{a}' + f"it's {a['b']}\""""
+    assert sources._Unparser().visit(program) == expected

@@ -172,7 +172,7 @@ def _program(file: Path) -> tuple[str, list[tuple[str, list[str]]]]:
         if checksum == _checksum(text, content):
             return json.loads(content)
     program = _parse(text, file)
-    content = json.dumps([ast.unparse(program), _imports(program)])
+    content = json.dumps([_Unparser().visit(program), _imports(program)])
     with suppress(OSError):
         KEPT.mkdir(exist_ok=True)
         kept.write_text(f"{_checksum(text, content)}\n{content}", encoding="utf-8")
@@ -188,6 +188,21 @@ def _checksum(text: bytes, content: str) -> str:
 def _maker() -> bytes:
     """What turns a file into a program: this Python and this module."""
     return sys.version.encode() + Path(__file__).read_bytes()
+
+
+class _Unparser(ast._Unparser):
+    """`ast.unparse`, whose f-strings have the quotes of Python 3.11 in later ones, too: one digest on every machine."""
+
+    quotes = ("'", '"', '"""', "'''")
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
+        start = len(self._source)
+        super().visit_JoinedStr(node)
+        text = "".join(self._source[start:])
+        used = next(quote for quote in reversed(self.quotes) if text.startswith("f" + quote))
+        inner = text[1 + len(used) : -len(used)]
+        quote = next((quote for quote in self.quotes if quote not in inner), used)
+        self._source[start:] = [f"f{quote}{inner}{quote}"]
 
 
 def _imports(program: ast.Module) -> list[tuple[str, list[str]]]:
