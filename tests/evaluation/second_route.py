@@ -234,7 +234,7 @@ def separability(a, b):
     """Best balanced accuracy of a border along the direction of linear discriminant analysis."""
     within = np.cov(a.T, bias=True) * len(a) + np.cov(b.T, bias=True) * len(b)
     direction = np.linalg.pinv(within) @ (b.mean(0) - a.mean(0))
-    return 0.5 + stats.ks_2samp(a @ direction, b @ direction, alternative="greater").statistic / 2
+    return 0.5 + stats.ks_2samp(a @ direction, b @ direction, alternative="greater", method="asymp").statistic / 2
 
 
 def of_neighbours(w, data, groups, settings, model, found, arrays, run):
@@ -281,7 +281,6 @@ def of_snapshots(run, groups, arrays):
     if not names:
         return
     matrices = [snapshots[name].astype(np.float64) for name in names]
-    first, _, third = groups[1]
     parts = [[w[part.start : part.stop] for part in groups[1]] for w in matrices]
     arrays["snapshots.steps"] = [int(re.sub(r"\D", "", name)) for name in names]
     arrays["snapshots.isotropy_sign_free"] = [[isotropies(part)[0] for part in of] for of in parts]
@@ -573,10 +572,8 @@ def of_training(run, settings, counts, found):
             if steps[0] == 0:
                 put(found, {("divergence_at_start", name): values[0]}, "train")
     unigram = (counts + 1) / (counts + 1).sum()
-    for name, scale in (
-        ("norm", np.sqrt((np.log(unigram) ** 2).sum())),
-        ("divergence", np.log(len(counts)) - stats.entropy(unigram)),
-    ):
+    known = {"norm": np.linalg.norm(np.log(unigram)), "divergence": np.log(len(counts)) - stats.entropy(unigram)}
+    for name, scale in known.items():
         if f"output_bias.{name}" in seen:
             values = seen[f"output_bias.{name}"]
             change = max(abs(value - values[0]) for value in values) / scale
