@@ -93,7 +93,7 @@ def measure(run, data, links=None, pairs=None, sentences=None):
 
 
 def compare(run, found, arrays):
-    """How far each recorded number is from the second route's, relative or below 1 absolute; and what this lacks."""
+    """How far each recorded number is from the second route's, relative; and what this lacks."""
     rows = json.loads((Path(run) / "metrics.json").read_text())["metrics"]
     distances, lacking = {}, []
     for row in rows:
@@ -115,9 +115,10 @@ def compare(run, found, arrays):
 
 
 def distance(one, other):
+    """Relative to the first, or to a hundredth where that is less."""
     if (math.isnan(one) and math.isnan(other)) or one == other:
         return 0.0
-    return abs(one - other) / max(1.0, abs(one)) if math.isfinite(one - other) else math.inf
+    return abs(one - other) / max(0.01, abs(one)) if math.isfinite(one - other) else math.inf
 
 
 # --- groups -----------------------------------------------------------------------------------------------------------

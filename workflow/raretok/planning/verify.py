@@ -102,11 +102,10 @@ def read_recorded(table: Workflow, paper: str, name: str) -> Recorded:
     found = findings(definition, results, table.root / "config" / "published")
     claims = {claim.id: (claim, finding) for claim, finding in found}
     if name not in claims:
-        near = get_close_matches(name, claims, n=3, cutoff=0.9)
-        meant = f"did you mean {' or '.join(near)}? " if near else ""
-        raise UserError(
-            f"there is no claim {name}; {meant}config/published/claims.csv has all {len(claims)} of {paper}"
-        )
+        names = {claim.removeprefix(f"{paper}."): claim for claim in claims}
+        near = get_close_matches(name.removeprefix(f"{paper}."), names, cutoff=0.7)
+        meant = f"did you mean {' or '.join(names[rest] for rest in near)}? " if near else ""
+        raise UserError(f"there is no claim {name}; {meant}config/published/claims.csv has them all")
     claim, finding = claims[name]
     trainings = trainings_of(claim, finding, {other.id: other for other, _ in found}, definition)
     if claim.kind == EXPERIMENT and not claim.direction:
