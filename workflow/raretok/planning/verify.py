@@ -197,7 +197,7 @@ def compared(recorded: Recorded, parts: tuple[Part, ...], seed: int) -> list[str
             else:
                 ends = (number(in_unit(end, old.log), "") for end in (low, high))
                 said.append(f"{place} the 95% prediction interval of one new seed, {' to '.join(ends)}")
-        label = part.label or claim.quantity if len(parts) == 1 else part.label
+        label = part.label or (claim.sentence if claim.measured_by == "table" else claim.quantity)
         lines += [f"{label}:", *(f"  {line}" for line in said)]
     places = [where(part, before[part.label])[0] for part in parts if part.label in before]
     known = [place for place in places if place != UNKNOWN]
