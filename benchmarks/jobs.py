@@ -1,6 +1,6 @@
 """What Snakemake's own process takes for each job: the workflow with jobs that only touch their outputs.
 
-    python benchmarks/jobs.py [--seeds 1 4 16] [--scale smoke] [--executor local stub] [--plain]
+    python benchmarks/jobs.py [--seeds 1 4 16] [--scale smoke] [--papers agg agps] [--executor local stub] [--plain]
 
 In a copy of the project each job's command is `touch`. `stub` is an executor for clusters whose jobs end at the next
 look at the queue, so that submission, status checks and the rate limit are those of a cluster and nothing waits for
@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,12 +55,14 @@ def copy_with_stubs(folder: Path, plain: bool) -> None:
         timers.write_text(timers.read_text().replace("if limiter is None or", "if True or"))
 
 
-def measure(seeds: int, scale: str, executor: str, plain: bool = False) -> Cost:
-    """Run the whole workflow with that many seeds; SystemExit with its output where it fails."""
+def measure(seeds: int, scale: str, executor: str, plain: bool = False, papers: Sequence[str] = ()) -> Cost:
+    """Run the workflow of `papers`, by default all, with that many seeds; SystemExit with its output where it fails."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         copy_with_stubs(folder, plain)
         command = [sys.executable, "-m", "snakemake", "--cores", "2", "--config", f"scale={scale}", f"seeds={seeds}"]
+        if papers:
+            command.append(f"papers=[{','.join(papers)}]")
         if executor != "local":
             command += ["--executor", executor, "--jobs", "100", "--seconds-between-status-checks", "1"]
         environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
@@ -89,13 +92,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 4, 16])
     parser.add_argument("--scale", default="smoke")
+    parser.add_argument("--papers", nargs="+", default=[], help="these alone")
     parser.add_argument("--executor", nargs="+", default=["local", "stub"], choices=["local", "stub"])
     parser.add_argument("--plain", action="store_true")
     arguments = parser.parse_args()
     print(f"{'executor':9} {'runs':>6} {'jobs':>6} {'processor s':>12} {'s a job':>8} {'threads':>8} {'wall s':>7}")
     for executor in arguments.executor:
         for seeds in arguments.seeds:
-            cost = measure(seeds, arguments.scale, executor, arguments.plain)
+            cost = measure(seeds, arguments.scale, executor, arguments.plain, arguments.papers)
             print(
                 f"{executor:9} {cost.runs:6} {cost.jobs:6} {cost.processor_seconds:12.1f} "
                 f"{cost.processor_seconds / cost.jobs:8.3f} {cost.threads:8} {cost.wall_seconds:7.1f}",

@@ -1,5 +1,6 @@
 """The code that a job's result depends on: all that Python loads, and what functions import later, as programs."""
 
+import ast
 import subprocess
 import sys
 from functools import cache
@@ -146,3 +147,41 @@ def test_words_do_not_count_and_operators_do(tmp_path, old, new, is_same):
     for name, text in (("one.py", PROGRAM), ("other.py", PROGRAM.replace(old, new))):
         (tmp_path / name).write_text(text)
     assert (digest_of([tmp_path / "one.py"]) == digest_of([tmp_path / "other.py"])) == is_same
+
+
+def test_a_program_that_was_kept_is_not_parsed_again_unless_it_was_damaged(tmp_path, monkeypatch):
+    def program():
+        sources._program.cache_clear()
+        return sources._program(file)
+
+    file, kept = tmp_path / "one.py", tmp_path / "kept"
+    file.write_text("import json\n" + PROGRAM)
+    monkeypatch.setattr(sources, "KEPT", tmp_path / "missing" / "kept")
+    first = program()
+    assert first == ["import json\n\ndef double(x):\n    return 2 * x", [["json", []]]]
+    monkeypatch.setattr(sources, "KEPT", kept)
+    assert program() == first
+    (copy,) = kept.iterdir()
+    whole = copy.read_bytes()
+    parsed = []
+    parse = sources._parse
+    monkeypatch.setattr(sources, "_parse", lambda *arguments: parsed.append(1) or parse(*arguments))
+    assert program() == first
+    assert not parsed
+    for damaged in (b"", whole[:-1], whole.replace(b"2 * x", b"3 * x"), whole.replace(b"2 * x", b"2 \xff x")):
+        copy.write_bytes(damaged)
+        assert program() == first
+        assert copy.read_bytes() == whole
+    assert len(parsed) == 4
+    copy.unlink()
+    copy.mkdir()
+    assert program() == first
+    file.write_text(PROGRAM.replace("2 * x", "3 * x"))
+    assert program()[0].endswith("3 * x")
+
+
+def test_a_program_is_the_same_in_every_python():
+    """Later ones than 3.11 write quotes within those of an f-string."""
+    program = ast.parse("""f"{a['b']} is" + f'{"c"}' + f"{a}" + f"it's {a['b']}" """)
+    expected = """f"{a['b']} is" + f"{'c'}" + f'{a}' + f"it's {a['b']}\""""
+    assert sources._Unparser().visit(program) == expected

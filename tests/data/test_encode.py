@@ -51,6 +51,15 @@ def test_words_by_frequency_and_counts_of_a_plain_counter(tmp_path, texts):
     assert corpus.splits == {"train": len(words), "valid": 10, "test": 12}
 
 
+def test_words_beyond_the_vocabulary_are_unknown(tmp_path, texts):
+    everything = prepared(tmp_path, texts)
+    corpus = prepared(tmp_path, texts, {**WORDS, "tokenizer": {"name": "words", "types": 8}}, "few")
+    assert corpus.symbols == everything.symbols[:8]
+    kept = np.where(everything.tokens("train") < 8, everything.tokens("train"), corpus.symbols.index("<unk>"))
+    assert np.array_equal(corpus.tokens("train"), kept)
+    assert np.array_equal(np.bincount(kept, minlength=8), corpus.counts)
+
+
 def test_words_that_training_lacks_are_unknown(tmp_path, texts):
     corpus = prepared(tmp_path, texts)
     words = [corpus.symbols[i] for i in corpus.tokens("valid")]

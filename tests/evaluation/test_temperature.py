@@ -9,12 +9,11 @@ import pytest
 import torch
 
 from raretok.data.corpora import load_manifest, prepare
-from raretok.errors import UserError
 from raretok.evaluation import character_run, language
 from raretok.evaluation.character_run import fitted_rows, mixed
 from raretok.evaluation.characters import Settings, score
 from raretok.evaluation.grouping import Groups
-from raretok.evaluation.perplexity import TEMPERATURES, from_mean
+from raretok.evaluation.perplexity import TEMPERATURES
 from raretok.evaluation.temperature import HIGHEST, LOWEST, Tempered, fit, temperature_rows
 from raretok.models import build_model
 
@@ -103,8 +102,7 @@ def test_characters_are_fitted_on_one_half_and_measured_on_the_other(halves):
             curves[split, group] = found
     total = sum(share[group] * losses["valid", group] for group in share)
     best = int(total.argmin())
-    validated = {f"best.perplexity.{group}": from_mean(losses["valid", group]) for group in share}
-    rows = fitted_rows(model, validated, halves, 8, settings, 0.1, "cpu")
+    rows = fitted_rows(model, halves, 8, settings, 0.1, "cpu")
     values = {(row["metric"], row["group"], row["split"]): row["value"] for row in rows}
     assert values["fitted_temperature", "", "valid@best"] == TEMPERATURES[best] != 1.0
     assert values["fitted_perplexity", "total", "valid@best"] == pytest.approx(math.exp(total[best]))
@@ -122,19 +120,21 @@ def test_a_language_without_a_share_has_no_part():
     assert mixed({"HR": np.array([np.inf]), "LR": np.array([2.0])}, {"HR": 0.0, "LR": 1.0}) == [2.0]
 
 
-def test_characters_without_a_test_text_are_refused(halves, tmp_path):
-    lacking = SimpleNamespace(symbols=halves.symbols, splits={"train": 1, "valid": 1}, name="halves")
-    with pytest.raises(UserError, match="corpus halves has no test split; add a share of it"):
-        character_run.evaluate_run(tmp_path, MODEL, lacking, Settings(fit_temperature=True))
-
-
-def test_characters_that_no_temperature_fits_are_infinitely_perplexing(halves):
+def test_without_a_test_text_the_validation_text_is_halved(halves):
+    whole = np.concatenate([halves.tokens("valid"), halves.tokens("test")])
+    joined = SimpleNamespace(symbols=halves.symbols, splits={"train": 1800, "valid": 200}, tokens=lambda split: whole)
     model, settings = build_model(MODEL, 12, seed=1), Settings(batch_size=1, examples=1, neighbours=1)
-    falling = {f"best.perplexity.{group}": np.linspace(9, 2, 200) for group in ("HR", "LR")}
-    rows = fitted_rows(model, falling, halves, 8, settings, 0.1, "cpu")
+    assert fitted_rows(model, joined, 8, settings, 0.1, "cpu") == fitted_rows(model, halves, 8, settings, 0.1, "cpu")
+
+
+def test_characters_whose_best_temperature_is_the_last_say_so(halves, monkeypatch):
+    model, settings = build_model(MODEL, 12, seed=1), Settings(batch_size=1, examples=1, neighbours=1)
+    falling = SimpleNamespace(nll=np.zeros(10), sweep=np.linspace(9, 2, 200), predicted=np.zeros(10, dtype=int))
+    monkeypatch.setattr(character_run, "score", lambda *arguments: falling)
+    rows = fitted_rows(model, halves, 8, settings, 0.1, "cpu")
     assert [row["value"] for row in rows if row["metric"] == "temperature_at_bound"] == [1]
-    validated = {f"best.perplexity.{group}": np.full(200, np.inf) for group in ("HR", "LR")}
-    rows = fitted_rows(model, validated, halves, 8, settings, 0.1, "cpu")
+    falling.sweep[:] = np.inf
+    rows = fitted_rows(model, halves, 8, settings, 0.1, "cpu")
     values = {(row["metric"], row["group"], row["split"]): float(row["value"]) for row in rows}
     assert math.isnan(values["fitted_temperature", "", "valid@best"])
     for group, split in (("total", "valid"), ("HR", "test"), ("LR", "test"), ("total", "test")):

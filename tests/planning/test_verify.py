@@ -1,7 +1,13 @@
 """`raretok verify` on recorded results, with copies of recorded runs in the place of trained ones."""
 
 import json
+import os
+import re
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -94,14 +100,37 @@ def test_a_dry_run_says_runs_and_cost(root, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("claim", "reason"),
     [
-        ("stop_jostling.t9.none", "there is no claim stop_jostling.t9.none"),
-        ("none", "its id starts with a paper"),
-        ("stop_jostling.lemma3", "needs no training"),
+        ("stop_jostling.t1.se_ac", "did you mean stop_jostling.t1.se_acc"),
+        ("stop_jostling.t9.none", "there is no claim stop_jostling.t9.none; config/published/claims.csv has them all"),
+        ("none", "an id begins with its paper (agg, agps"),
+        ("natural_bias.f12.ood", "claims nothing that runs could decide"),
+        ("agg.t7.gain_big", "no run of scale small decides agg.t7.gain_big: translation_big is left out"),
     ],
 )
 def test_mistakes_are_one_sentence(root, claim, reason, capsys):
     assert main(["verify", claim, "--root", str(root)]) == 2
-    assert reason in capsys.readouterr().err
+    printed = capsys.readouterr().err
+    assert reason in printed
+    assert len(printed) < 400
+
+
+@pytest.mark.parametrize(
+    ("claim", "verdict"),
+    [
+        ("stop_jostling.lemma3", "(holds)\nmathematics, computed again without training"),
+        ("agg.t3.human_sum", "(fails)\nprinted arithmetic, computed again without training"),
+    ],
+)
+def test_what_is_no_experiment_is_computed_again(root, claim, verdict, capsys):
+    assert main(["verify", claim, "--root", str(root)]) == 0
+    assert verdict in capsys.readouterr().out
+
+
+def test_a_claim_that_was_not_run_has_no_interval(root, capsys):
+    assert main(["verify", "natural_bias.f16.c4_ood", "--root", str(root), "--dry-run"]) == 0
+    printed = capsys.readouterr().out
+    assert "there is no interval to compare" in printed
+    assert re.findall(r"  (.*)/seed", printed) == ["iwslt14_de-en/unigram", "iwslt14_de-en/c4"]
 
 
 def test_without_recorded_results(root, capsys):
@@ -113,3 +142,27 @@ def test_without_recorded_results(root, capsys):
 def test_snakemake_that_fails_is_one_sentence(root):
     with pytest.raises(verify.UserError, match="were not finished"):
         verify.make(["no_such_module"], root)
+
+
+def test_ctrl_c_waits_for_snakemake(tmp_path):
+    """It gets the signal too and needs longer than a moment to unlock the folder; it must not be killed."""
+    (tmp_path / "slow.py").write_text(
+        "import pathlib, signal, sys, time\n"
+        "def stop(*_):\n    time.sleep(1); pathlib.Path('unlocked').touch(); sys.exit(1)\n"
+        "signal.signal(signal.SIGINT, stop)\npathlib.Path('ready').touch()\ntime.sleep(60)\n"
+    )
+    program = (
+        f"from pathlib import Path; from raretok.planning.verify import make; make(['slow'], Path({str(tmp_path)!r}))"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, tmp_path],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "workflow"), str(tmp_path)])},
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    while not (tmp_path / "ready").exists() and process.poll() is None:
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)
+    assert "the same command continues" in process.communicate(timeout=30)[1]
+    assert (tmp_path / "unlocked").exists()

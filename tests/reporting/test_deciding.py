@@ -2,12 +2,14 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 from fake_results import definition_of
 
+from raretok.reporting import deciding
 from raretok.reporting.claim_runs import Price
 from raretok.reporting.comparisons import Bound, Part
 from raretok.reporting.deciding import cheapest, in_words, more_seeds, power_of, seeds_to_decide
@@ -15,6 +17,7 @@ from raretok.reporting.definition import parse_definition
 from raretok.reporting.moderated import Estimate, Prior, estimate
 from raretok.reporting.results import COLUMNS, Results
 from raretok.reporting.table_claims import compared
+from raretok.reporting.verdicts import NOT_RUN, Finding
 
 
 def part(mean, sd=1.0, seeds=3, sign=1, value=0.0, prior=None):
@@ -77,6 +80,16 @@ def test_seeds_that_some_have_already_come_first():
 def test_first_runs_take_the_seed_of_the_others():
     runs = cheapest([("x", "a"), ("x", "c")], 1, {("x", "a"): {4}}, lambda _, method: PRICES[method])
     assert runs == (("x", "c", 4),)
+
+
+def test_a_claim_that_no_run_decides_says_so(monkeypatch):
+    monkeypatch.setattr(deciding, "trainings_of", lambda *_: ())
+    claims = [SimpleNamespace(id=kind, kind=kind, direction=">") for kind in ("experiment", "mathematics")]
+    found = [(claim, Finding(NOT_RUN)) for claim in claims]
+    results = Results(Path(), pd.DataFrame(columns=COLUMNS), {})
+    experiment, mathematics = deciding.decisions(found, 1, None, results, lambda *_: None)
+    assert experiment.columns()["decides"] == "no run of this scale: the note says why"
+    assert not mathematics.columns()["decides"]
 
 
 def test_costs_in_words():

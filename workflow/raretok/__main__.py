@@ -7,6 +7,7 @@ their command is asked for, so that a table never waits for torch.
 import argparse
 import errno
 import importlib
+import signal
 import sys
 
 from raretok import __version__
@@ -94,6 +95,9 @@ def main(argv: list[str] | None = None) -> int:
         if queue_again():
             print(f"raretok {name}: the time limit is near; SLURM will start this job again", file=sys.stderr)
         return EXIT_INTERRUPTED
+    except KeyboardInterrupt:
+        print(f"raretok {name}: stopped by Ctrl-C", file=sys.stderr)
+        return 128 + signal.SIGINT
     return 0
 
 

@@ -70,12 +70,18 @@ def validate(value: dict, schema_path: Path, source: str) -> None:
     """
     if not can_validate():
         return
-    import jsonschema
-
-    validator = jsonschema.Draft202012Validator(read_yaml(schema_path))
-    errors = sorted(validator.iter_errors(value), key=lambda error: len(error.absolute_path), reverse=True)
+    found = _validator(schema_path).iter_errors(value)
+    errors = sorted(found, key=lambda error: len(error.absolute_path), reverse=True)
     if errors:
         raise UserError(f"{source}: {_sentence(errors[0])}")
+
+
+@cache
+def _validator(schema_path: Path) -> jsonschema.Draft202012Validator:
+    """What checks values against one schema, read once a process."""
+    import jsonschema
+
+    return jsonschema.Draft202012Validator(read_yaml(schema_path))
 
 
 @cache

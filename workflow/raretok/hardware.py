@@ -53,8 +53,8 @@ class Hardware(RunTable):
         return 100 // self.config["runs_per_gpu"] if takes else 0
 
     def computes(self, wildcards, attempt: int) -> bool:
-        """Whether a training has something to compute: one that a stack's job has done only puts files in place."""
-        return attempt > 1 or not self.mark_of(wildcards)
+        """Whether a training has something to compute, or only puts in place what another job has computed."""
+        return attempt > 1 or not (self.mark_of(wildcards) or self.same_training_of(wildcards))
 
     def training_gpus_of(self, wildcards, attempt: int) -> int:
         """GPUs that a training asks for."""

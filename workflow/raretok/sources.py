@@ -8,12 +8,18 @@ it is named here, for those who load it and for the digest alike.
 import ast
 import hashlib
 import importlib.util
+import json
+import os
+import sys
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 from raretok.errors import UserError
 
 PACKAGE = Path(__file__).parent
+# Programs that an earlier process parsed, which takes a second for all; only where Snakemake has its own folder.
+KEPT = PACKAGE.parents[1] / ".snakemake" / "programs"
 # Modules that cannot change a number or a picture: messages, files and their checks, where and when a job
 # runs, and how the config becomes a job's parameters, which are compared themselves.
 IGNORED = frozenset(
@@ -110,7 +116,7 @@ def digest_of(paths: list[str]) -> str:
     """sha256 of what the files `paths` say as programs."""
     digest = hashlib.sha256()
     for path in paths:
-        digest.update(_said(PACKAGE.parents[1] / path))
+        digest.update(_program(PACKAGE.parents[1] / path)[0].encode())
     return digest.hexdigest()
 
 
@@ -126,6 +132,7 @@ def _sources(module: str, ignored: frozenset[str]) -> tuple[str, ...]:
     return tuple(sorted(file.relative_to(PACKAGE.parents[1]).as_posix() for file in files))
 
 
+@cache
 def file_of(module: str) -> Path | None:
     """The file of a module or package of raretok, or None where there is none."""
     path = PACKAGE.parent.joinpath(*module.split("."))
@@ -138,13 +145,10 @@ def imports_of(module: str) -> frozenset[str]:
     file = file_of(module)
     package = module if file.name == "__init__.py" else module.rpartition(".")[0]
     named = {module}
-    for node in ast.walk(_parse(file)):
-        if isinstance(node, ast.Import):
-            named |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            source = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
-            # What is imported from a package may be a module of it.
-            named |= {source, *(f"{source}.{alias.name}" for alias in node.names)}
+    for name, parts in _program(file)[1]:
+        source = importlib.util.resolve_name(name, package)
+        # What is imported from a package may be a module of it.
+        named |= {source, *(f"{source}.{part}" for part in parts)}
     parts = [name.split(".") for name in named if name.split(".")[0] == PACKAGE.name]
     with_packages = {".".join(names[:k]) for names in parts for k in range(1, len(names) + 1)}
     return frozenset(name for name in with_packages - {module} if file_of(name))
@@ -152,19 +156,69 @@ def imports_of(module: str) -> frozenset[str]:
 
 def holds_code(module: str) -> bool:
     """Whether more than a docstring stands in the file of `module`."""
-    return bool(_parse(file_of(module)).body)
+    return bool(_program(file_of(module))[0])
 
 
 @cache
-def _said(file: Path) -> bytes:
-    """A file as a program."""
-    return ast.unparse(_parse(file)).encode()
+def _program(file: Path) -> tuple[str, list[tuple[str, list[str]]]]:
+    """A file as a program, and its imports as `_imports` gives them; kept for other processes, where that is possible.
+
+    What is kept counts only with the checksum of the same file, Python and code of this module, and of itself.
+    """
+    text = file.read_bytes()
+    kept = KEPT / os.path.relpath(file, PACKAGE).replace(os.sep, ".")
+    with suppress(OSError, ValueError):
+        checksum, _, content = kept.read_text(encoding="utf-8").partition("\n")
+        if checksum == _checksum(text, content):
+            return json.loads(content)
+    program = _parse(text, file)
+    content = json.dumps([_Unparser().visit(program), _imports(program)])
+    with suppress(OSError):
+        KEPT.mkdir(exist_ok=True)
+        kept.write_text(f"{_checksum(text, content)}\n{content}", encoding="utf-8")
+    return json.loads(content)
+
+
+def _checksum(text: bytes, content: str) -> str:
+    """sha256 of what `_program` made, and of all that it made it with."""
+    return hashlib.sha256(b"\0".join([_maker(), text, content.encode()])).hexdigest()
 
 
 @cache
-def _parse(file: Path) -> ast.Module:
-    """The program in a file, without docstrings and other strings that stand alone."""
-    program = ast.parse(file.read_text(encoding="utf-8"), str(file))
+def _maker() -> bytes:
+    """What turns a file into a program: this Python and this module."""
+    return sys.version.encode() + Path(__file__).read_bytes()
+
+
+class _Unparser(ast._Unparser):
+    """`ast.unparse`, whose f-strings have the quotes of Python 3.11 in later ones, too: one digest on every machine."""
+
+    quotes = ("'", '"', '"""', "'''")
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
+        start = len(self._source)
+        super().visit_JoinedStr(node)
+        text = "".join(self._source[start:])
+        used = next(quote for quote in reversed(self.quotes) if text.startswith("f" + quote))
+        inner = text[1 + len(used) : -len(used)]
+        quote = next((quote for quote in self.quotes if quote not in inner), used)
+        self._source[start:] = [f"f{quote}{inner}{quote}"]
+
+
+def _imports(program: ast.Module) -> list[tuple[str, list[str]]]:
+    """What a program imports: a module, relative ones with their dots, and the names taken from it."""
+    found = []
+    for node in ast.walk(program):
+        if isinstance(node, ast.Import):
+            found += [(alias.name, []) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            found.append(("." * node.level + (node.module or ""), [alias.name for alias in node.names]))
+    return found
+
+
+def _parse(text: bytes, file: Path) -> ast.Module:
+    """The program in a file with this text, without docstrings and other strings that stand alone."""
+    program = ast.parse(text, str(file))
     for node in ast.walk(program):
         if isinstance(getattr(node, "body", None), list):
             node.body = [statement for statement in node.body if not _is_remark(statement)]

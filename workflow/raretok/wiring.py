@@ -16,7 +16,7 @@ from raretok.errors import UserError
 from raretok.files import read_json
 from raretok.grids import has_candidates
 from raretok.reports import Reports
-from raretok.runs import STATE_FOLDER, Run
+from raretok.runs import STATE_FOLDER, Run, observed, training_key
 from raretok.sources import evaluation_code, training_code
 from raretok.stacks import Stack, plan
 
@@ -138,7 +138,8 @@ class Workflow(Reports):
     def stacks(self) -> dict[str, Stack]:
         """The runs that are trained together, by the name of their rule; none where config says `together: 1`."""
         together = self.config["together"]
-        stacks = plan(self.runs.values(), together) if together > 1 else []
+        alone = (run for run in self.runs.values() if together > 1 and not self.same_training(run))
+        stacks = plan(alone, together)
         return {f"train_together_{number}": stack for number, stack in enumerate(stacks, 1) if self.marks(stack)}
 
     def mark(self, run: Run) -> str:
@@ -158,11 +159,42 @@ class Workflow(Reports):
         """The stack whose job makes a mark."""
         return {mark: stack for stack in self.stacks.values() for mark in self.marks(stack)}
 
-    def is_trained(self, run: Run) -> bool:
-        """Whether the files of a run are there, made by this code on whatever machine."""
+    def is_trained(self, run: Run, itself: bool = False) -> bool:
+        """Whether the files of a run are there, made by this code on whatever machine; itself: and are no copy."""
         path = self.root / self.folder(run) / "training.json"
         record = read_json(path) if path.exists() else {}
+        if itself and "same_as" in record:
+            return False
         return (record.get("hash"), record.get("sources")) == (run.hash, self.training_code(run))
+
+    # Trainings that two papers share, such as a baseline: one is trained, the other gets a copy of its files.
+
+    @cached_property
+    def _alike(self) -> dict[str, list[Run]]:
+        """Runs by what decides their weights."""
+        found: dict[str, list[Run]] = {}
+        for run in self.runs.values():
+            found.setdefault(training_key(run.settings), []).append(run)
+        return found
+
+    def same_training(self, run: Run) -> Run | None:
+        """Another run with the same weights, whose training files this run copies; None: the run is trained itself.
+
+        The other one observes all that this run does. It is one that was trained before, or the first of the table.
+        """
+        alike = self._alike[training_key(run.settings)]
+        if len(alike) == 1 or self.is_trained(run, itself=True):
+            return None
+        own = observed(run.settings)
+        able = [other for other in alike if own < observed(other.settings)]
+        able += [other for other in alike if own == observed(other.settings)]
+        chosen = next((other for other in able if self.is_trained(other, itself=True)), able[0])
+        return None if chosen is run else chosen
+
+    def same_training_of(self, wildcards) -> list[str]:
+        """The record of the training whose files a job's run copies, if any."""
+        same = self.same_training(self.run_of(wildcards))
+        return [f"{self.folder(same)}/training.json"] if same else []
 
     def mark_of(self, wildcards) -> list[str]:
         """The mark of a job's run, where it is, or is to be, trained together with others."""

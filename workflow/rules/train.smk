@@ -5,6 +5,7 @@ REQUIRED INPUTS:
 
     manifest = results/<scale>/data/<corpus>/manifest.json
     counts   = counts of the corpus's types in another text, where the output bias starts from those
+    same     = training.json of another paper's run with the same settings, whose files are copied
 
 OUTPUTS:
 
@@ -35,6 +36,7 @@ rule train:
     input:
         manifest=TABLE.manifest_of,
         counts=TABLE.outside_counts_of,
+        same=TABLE.same_training_of,
         # Its time says nothing: it stands for files that are kept beside the run's state.
         together=ancient(TABLE.mark_of),
     output:
@@ -73,6 +75,7 @@ rule train:
             --run {params.run:q} \
             --manifest {input.manifest:q} \
             --counts {input.counts:q} \
+            --same-as {input.same:q} \
             --output {params.folder:q} \
             --state {params.state:q} \
             --device {resources.device:q} \

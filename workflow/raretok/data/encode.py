@@ -70,7 +70,9 @@ def encode(name: str, corpus: Mapping, texts: Mapping[str, Path], folder: Path, 
                 tokens[split] += len(ids)
                 if split == "train":
                     counts = add_counts(counts, np.bincount(ids))
-        final_ids, symbols, counts = order_by_frequency(tokenizer.symbols, counts)
+        # BPE's number of types is that of its merges.
+        types = corpus["tokenizer"].get("types") if corpus["tokenizer"]["name"] == "words" else None
+        final_ids, symbols, counts = order_by_frequency(tokenizer.symbols, counts, types=types)
         dtype = np.dtype("<u2" if len(symbols) <= 2**16 else "<u4")
         splits = {
             split: {
@@ -124,13 +126,13 @@ def read_lines(path: Path) -> Iterator[list[str]]:
 
 
 def order_by_frequency(
-    symbols: list[str], counts: np.ndarray, more: np.ndarray | None = None
+    symbols: list[str], counts: np.ndarray, more: np.ndarray | None = None, types: int | None = None
 ) -> tuple[np.ndarray, list[str], np.ndarray]:
     """From raw ids to ids in the order of falling training frequency, equal ones in the order of their text.
 
     symbols: text of every raw id. counts: of the training split, (at most raw ids,). more: of its other side, where
-    there is one; these do not change the order. Types that occur in neither become UNKNOWN; the vocabulary is filled up
-    to a multiple of MULTIPLE.
+    there is one; these do not change the order. types: keep only so many, special ones among them, the most frequent.
+    Types that occur in neither, or are not kept, become UNKNOWN; the vocabulary is filled up to a multiple of MULTIPLE.
 
     Returns the final id of every raw id, (raw ids,) int64; the vocabulary; its training counts, (types,) int64.
     """
@@ -138,6 +140,8 @@ def order_by_frequency(
     occurs = counts if more is None else add_counts(counts, more)
     occurring = [raw for raw in range(len(SPECIAL), len(symbols)) if occurs[raw]]
     order = [*range(len(SPECIAL)), *sorted(occurring, key=lambda raw: (-counts[raw], symbols[raw]))]
+    left_out, order = ([], order) if types is None else (order[types:], order[:types])
+    counts[UNKNOWN] += counts[left_out].sum()
     final_ids = np.full(len(symbols), UNKNOWN, dtype=np.int64)
     final_ids[order] = np.arange(len(order))
     unused = [f"<unused {k}>" for k in range(-len(order) % MULTIPLE)]

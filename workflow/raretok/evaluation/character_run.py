@@ -45,11 +45,6 @@ def evaluate_run(
     corpus: a `data.corpora.Corpus` of kind characters. low_resource_probability: of training, which the settings'
     `fit_temperature` needs. Raises UserError for a text shorter than a batch.
     """
-    if settings.fit_temperature and "test" not in corpus.splits:
-        raise UserError(
-            f"evaluation.fit_temperature is true, but corpus {corpus.name} has no test split; add a share of it to its "
-            "splits in config/corpora.yaml"
-        )
     symbols = list(corpus.symbols)
     ids = np.asarray(corpus.tokens("valid"), dtype=np.int64)
     found = Found()
@@ -65,7 +60,7 @@ def evaluate_run(
         found.add((more.rows, more.arrays))
         found.measurable |= more.measurable
         if settings.fit_temperature and checkpoint == "best":
-            found.rows += fitted_rows(model, more.arrays, corpus, context, settings, low_resource_probability, device)
+            found.rows += fitted_rows(model, corpus, context, settings, low_resource_probability, device)
     found.add(gradient_ratios(folder / "observations.npz", len(symbols)))
     return found
 
@@ -95,23 +90,32 @@ def kept_rows(
     return rows
 
 
-def fitted_rows(
-    model, validated: Mapping, corpus, context: int, settings: Settings, probability: float, device: str
-) -> list[dict]:
+def held_out(corpus) -> tuple[np.ndarray, np.ndarray]:
+    """Validation and test text; of a corpus without a test split both halves of the validation text."""
+    valid = np.asarray(corpus.tokens("valid"), dtype=np.int64)
+    if "test" in corpus.splits:
+        return valid, np.asarray(corpus.tokens("test"), dtype=np.int64)
+    return valid[: len(valid) // 2], valid[len(valid) // 2 :]
+
+
+def fitted_rows(model, corpus, context: int, settings: Settings, probability: float, device: str) -> list[dict]:
     """Perplexities at the temperature that fits the validation text, and how many types are predicted in the test text.
 
     One temperature for the model: that of the validation text in both languages, which have the shares of the text that
-    training had (`probability` of the low-resource one). validated: the arrays of the best checkpoint, whose curves are
-    those of the validation text. Perplexities of each language, and of both in those shares; inf where no temperature
-    gives the validation text a finite one, which then has none that fits.
+    training had (`probability` of the low-resource one). Perplexities of each language, and of both in those shares;
+    inf where no temperature gives the validation text a finite one, which then has none that fits.
     """
     types, shares = len(corpus.symbols), {"HR": 1 - probability, "LR": probability}
-    curves = {group: np.log(validated[f"best.perplexity.{group}"]) for group in shares}
+    valid, text = held_out(corpus)
+    curves = {}
+    for group, shift in (("HR", 0), ("LR", types)):
+        scores = score(model, valid + shift, context, settings, device)
+        curves[group] = scores.sweep / len(scores.nll)
     total, temperature = best_temperature(from_mean(mixed(curves, shares)))
-    n = corpus.splits["valid"]
+    n = len(valid)
     rows = temperature_rows(temperature, n, TEMPERATURES[0], TEMPERATURES[-1])
     rows.append(_fitted("total", "valid@best", total, n))
-    text, found, number = np.asarray(corpus.tokens("test"), dtype=np.int64), {}, 0
+    found, number = {}, 0
     for group, shift in (("HR", 0), ("LR", types)):
         scores = score(model, text + shift, context, settings, device)
         number = len(scores.nll)

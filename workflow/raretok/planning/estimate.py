@@ -40,8 +40,8 @@ class RunCost:
 
 
 def costs_of(table: Workflow) -> list[RunCost]:
-    """The cost of every run of a table, in its order."""
-    return [_cost(run) for run in table.runs.values()]
+    """The cost of every training of a table, in its order; a run that copies another's files costs nothing."""
+    return [_cost(run) for run in table.runs.values() if table.same_training(run) is None]
 
 
 def _cost(run: Run) -> RunCost:

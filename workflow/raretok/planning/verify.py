@@ -5,10 +5,10 @@ those that are there already are not made again.
 """
 
 import argparse
-import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
 from raretok import choices, wiring
@@ -17,7 +17,7 @@ from raretok.planning.claims import command, price_in_words, prices_of
 from raretok.planning.throughput import load as load_throughput
 from raretok.reporting.claim_runs import RunName, Trained, finished_seeds
 from raretok.reporting.claim_text import number
-from raretok.reporting.claims import evidence_of, find, findings
+from raretok.reporting.claims import EXPERIMENT, evidence_of, find, findings
 from raretok.reporting.collect import collect
 from raretok.reporting.comparisons import Part, in_unit
 from raretok.reporting.deciding import trainings_of
@@ -56,6 +56,9 @@ def main(arguments: argparse.Namespace) -> None:
     arguments.papers = arguments.seeds = None
     paper = arguments.claim.partition(".")[0]
     recorded = read_recorded(table_of(arguments, paper, recorded=True), paper, arguments.claim)
+    if not recorded.trainings:
+        print("\n".join(settled(recorded)))
+        return
     seed = arguments.seed if arguments.seed is not None else new_seed(recorded)
     table = table_of(arguments, paper, seeds=[seed], finished=False)
     runs = [(*training, seed) for training in recorded.trainings]
@@ -80,23 +83,35 @@ def only_recorded_scale(root: Path) -> str:
 def table_of(arguments: argparse.Namespace, paper: str, **choice) -> Workflow:
     """The run table of one paper."""
     config = choices.config_of(arguments)
-    if not (arguments.root / "config" / "papers" / f"{paper}.yaml").exists():
-        raise UserError(f"there is no claim {arguments.claim}: its id starts with a paper, one of config/papers")
+    papers = sorted(path.stem for path in (arguments.root / "config" / "papers").glob("*.yaml"))
+    if paper not in papers:
+        raise UserError(
+            f"there is no claim {arguments.claim}: an id begins with its paper ({', '.join(papers)}) and a full stop; "
+            "config/published/claims.csv has them all"
+        )
     return wiring.load(config | {"papers": [paper], "recorded": False} | choice, arguments.root)
 
 
 def read_recorded(table: Workflow, paper: str, name: str) -> Recorded:
-    """What is recorded of a claim; UserError for one that is unknown, or that no training decides."""
+    """What is recorded of a claim, without trainings where it is no experiment.
+
+    UserError for a claim that is unknown, or that no run of this scale decides.
+    """
     definition = parse_definition(table.definition(paper))
     results = read_results(table.root / table.results)
     found = findings(definition, results, table.root / "config" / "published")
     claims = {claim.id: (claim, finding) for claim, finding in found}
     if name not in claims:
-        raise UserError(f"there is no claim {name}; {paper} has {', '.join(claims)}")
+        names = {claim.removeprefix(f"{paper}."): claim for claim in claims}
+        near = get_close_matches(name.removeprefix(f"{paper}."), names, cutoff=0.7)
+        meant = f"did you mean {' or '.join(names[rest] for rest in near)}? " if near else ""
+        raise UserError(f"there is no claim {name}; {meant}config/published/claims.csv has them all")
     claim, finding = claims[name]
     trainings = trainings_of(claim, finding, {other.id: other for other, _ in found}, definition)
-    if not trainings:
-        raise UserError(f"{name} needs no training that scale {table.scale} has: {finding.note or finding.verdict}")
+    if claim.kind == EXPERIMENT and not claim.direction:
+        raise UserError(f"{name} claims nothing that runs could decide: {claim.sentence}")
+    if claim.kind == EXPERIMENT and not trainings:
+        raise UserError(f"no run of scale {table.scale} decides {name}: {finding.note or finding.verdict}")
     return Recorded(claim, finding, trainings, results)
 
 
@@ -110,12 +125,16 @@ def new_seed(recorded: Recorded) -> int:
 def make(words: list[str], root: Path) -> None:
     """Let Snakemake make the runs; UserError where it fails, what is done stays."""
     # Of another Snakemake's environment, jobs would take a package that is not this checkout's.
-    process = subprocess.run([sys.executable, "-m", *words], cwd=root, check=False)
-    if process.returncode:
-        raise UserError(
-            f"the runs were not finished (see above); what is done is kept, the same command continues: "
-            f"{shlex.join(words)}"
-        )
+    process = subprocess.Popen([sys.executable, "-m", *words], cwd=root)
+    status = None
+    while status is None:
+        try:
+            status = process.wait()
+        except KeyboardInterrupt:
+            # Snakemake has heard it too: it stops its jobs, which save what they have, and unlocks the folder.
+            print("waiting for the runs to save their state", file=sys.stderr)
+    if status:
+        raise UserError("the runs were not finished (see above); what is done is kept, the same command continues")
 
 
 def measure(claim, runs: list[RunName], table: Workflow) -> tuple[Part, ...]:
@@ -133,10 +152,21 @@ def measure(claim, runs: list[RunName], table: Workflow) -> tuple[Part, ...]:
     return finding.parts
 
 
+def settled(recorded: Recorded) -> list[str]:
+    """What is true of a claim that is no experiment; it was computed again just now."""
+    kind = recorded.claim.kind.replace("_", " ")
+    return [
+        f"{recorded.claim.id}: {recorded.claim.sentence} ({recorded.finding.verdict})",
+        f"{kind}, computed again without training: {recorded.finding.note}",
+    ]
+
+
 def announced(recorded: Recorded, runs: list[RunName], table: Workflow) -> list[str]:
     """What is claimed, and which runs it takes."""
     prices = prices_of(table, recorded.results, load_throughput(table.root))
     names = [f"  {experiment}/{method}/seed{seed}" for experiment, method, seed in runs]
+    if not recorded.finding.parts:
+        names.append("No result of this claim is recorded: there is no interval to compare the new one with.")
     return [
         f"{recorded.claim.id}: {recorded.claim.sentence} ({recorded.finding.verdict})",
         f"{len(runs)} run{'s' * (len(runs) > 1)} at scale {table.scale}, {price_in_words(runs, prices)}:",
@@ -167,7 +197,7 @@ def compared(recorded: Recorded, parts: tuple[Part, ...], seed: int) -> list[str
             else:
                 ends = (number(in_unit(end, old.log), "") for end in (low, high))
                 said.append(f"{place} the 95% prediction interval of one new seed, {' to '.join(ends)}")
-        label = part.label or claim.quantity if len(parts) == 1 else part.label
+        label = part.label or (claim.sentence if claim.measured_by == "table" else claim.quantity)
         lines += [f"{label}:", *(f"  {line}" for line in said)]
     places = [where(part, before[part.label])[0] for part in parts if part.label in before]
     known = [place for place in places if place != UNKNOWN]

@@ -10,6 +10,7 @@ from pathlib import Path
 from raretok.reporting.cost import CPU, costs
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.deviations import items_of
+from raretok.reporting.named.natural_bias import NEEDS
 from raretok.reporting.predicates import Missing, quantities
 from raretok.reporting.results import Results
 from raretok.reporting.table_claims import keys_of, left_out_groups, of_this_scale, place_of
@@ -109,6 +110,8 @@ def _of_table(claim, definition: Definition) -> list[Trained]:
 
 def _of_figures(claim, definition: Definition) -> list[Trained]:
     """Those of the figures that a claim is about, in every experiment that these compare."""
+    if claim.id in NEEDS:
+        return list(NEEDS[claim.id])
     found = []
     for item in items_of(claim._asdict()):
         if item not in definition.figures:

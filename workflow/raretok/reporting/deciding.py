@@ -48,6 +48,7 @@ class Decision:
 
 
 NOTHING = Decision("")
+NO_RUN = Decision("no run of this scale: the note says why")
 MEASURE_AGAIN = Decision("no more runs: those that are there lack a number, measure them again")
 
 
@@ -68,7 +69,8 @@ def decisions(
     for claim, finding in found:
         is_open = finding.verdict in (UNDECIDED, NOT_RUN) and claim.direction
         trainings = trainings_of(claim, finding, claims, definition) if is_open else ()
-        needed.append(_decision(finding, trainings, level, seeds, prices))
+        left_out = is_open and not trainings and claim.kind == "experiment"
+        needed.append(NO_RUN if left_out else _decision(finding, trainings, level, seeds, prices))
     return needed
 
 

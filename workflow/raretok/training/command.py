@@ -10,6 +10,8 @@ from filelock import FileLock, Timeout
 
 from raretok.errors import UserError
 from raretok.training import gpus
+from raretok.training.clock import log
+from raretok.training.finished import adopt
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,6 +25,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         type=Path,
         help="counts of the corpus's types in another text (.npy), for an output bias that starts there; may be empty",
+    )
+    parser.add_argument(
+        "--same-as",
+        nargs="?",
+        type=Path,
+        metavar="TRAINING_JSON",
+        help="record of a finished training with the same weights: copy its files instead of training; may be empty",
     )
     add_option_arguments(parser)
     parser.add_argument(
@@ -52,6 +61,12 @@ def main(arguments: argparse.Namespace) -> None:
     from raretok.training.launch import launch
 
     run = read_run(arguments.run)
+    if arguments.same_as:
+        from raretok.data.corpora import load_manifest
+
+        adopt(arguments.same_as, run, arguments.output, load_manifest(arguments.manifest))
+        log(f"copied the files of {arguments.same_as.parent}, a training with the same settings")
+        return
     if arguments.processes > 1 and not processes.launched():
         from raretok.training.device import hold_devices
 

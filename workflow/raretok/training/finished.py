@@ -8,7 +8,10 @@ import os
 import shutil
 from pathlib import Path
 
-from raretok.files import copy_file, read_json
+from raretok.errors import UserError
+from raretok.files import copy_file, read_json, write_json
+from raretok.runs import training_key
+from raretok.sources import training_code
 
 RECORD = "training.json"  # written last, so its presence means that all are there
 FILES = ("model.safetensors", "last.safetensors", "history.csv", "observations.npz", "snapshots.safetensors", RECORD)
@@ -38,6 +41,24 @@ def restore(folder: Path, output: Path, identity: dict[str, str]) -> bool:
         copy_file(folder / name, output / name)
     keep(output, folder)
     return True
+
+
+def adopt(record: Path, run: dict, output: Path, corpus) -> None:
+    """Copy the final files of a training with the same weights to `output`, as those of `run`.
+
+    record: its training.json. corpus: what `run` is trained on. Raises UserError where there is no such training, or it
+    has other settings or data.
+    """
+    if not record.exists():
+        raise UserError(f"{record} does not exist; train that run first, or leave --same-as out")
+    trained = read_json(record)
+    if training_key(trained["settings"]) != training_key(run["settings"]) or trained["data"] != corpus.sha256:
+        raise UserError(f"{record} is of a training with other settings or data; leave --same-as out")
+    for name in FILES[:-1]:
+        copy_file(record.parent / name, output / name)
+    same_as = {key: trained[key] for key in ("paper", "experiment", "method", "seed", "hash")}
+    sources = training_code(run["settings"], corpus.kind)
+    write_json(output / RECORD, trained | run | {"sources": sources, "same_as": same_as})
 
 
 def holds(folder: Path, identity: dict[str, str]) -> bool:

@@ -16,6 +16,7 @@ from raretok.runs import RUN_FOLDER, STATE_FOLDER
 from raretok.sources import code_of
 from raretok.training import checkpoint, finished
 from raretok.training.clock import Clock, Saves, log
+from raretok.training.device import keep_freed_memory
 from raretok.training.loop import Options, stopped
 from raretok.training.progress import Progress
 from raretok.training.signals import StopFlag
@@ -47,6 +48,7 @@ def train_together(stack, corpus, folders: StackFolders, options: Options) -> No
     stop = StopFlag()
     if options.device == "cpu":
         torch.set_num_threads(stack.runs[0].settings["training"]["threads"])
+        keep_freed_memory()
     job = Job(stack, corpus, folders, options.device)
     if not job.members:
         log("none of these runs is to be trained here")

@@ -70,7 +70,11 @@ class Crew:
 
     def start_next(self, waiting: deque[Run]) -> bool:
         """Start the first of `waiting` that fits and that nobody else is at; whether there was one."""
+        under_way = [*waiting, *(work.run for work in self.active)]
         for run in list(waiting):
+            same = self.table.same_training(run)
+            if same in under_way and not self.table.is_trained(same):
+                continue  # Its training is this one's, too.
             share = 1 - trained_share(self.table, run)
             if self.speed.expected(run, share) > self.time_left():
                 continue

@@ -48,9 +48,10 @@ class Jobs:
     def training(self, run: Run) -> list[str]:
         """Arguments of `raretok` that train a run, as in rule train."""
         table, job = self.table, job_of(run)
+        same = [path for path in table.same_training_of(job) if (table.root / path).exists()]
         return [
             *("train", "--run", run.json(), "--manifest", table.manifest_of(job)),
-            *("--counts", *table.outside_counts_of(job)),
+            *("--counts", *table.outside_counts_of(job), "--same-as", *same),
             *("--output", table.folder(run), "--state", table.state_of(job)),
             *("--checkpoint-seconds", str(table.config["checkpoint_seconds"])),
             *self.device(),

@@ -1,0 +1,74 @@
+"""One training for several runs: runs with the same settings copy its files."""
+
+import copy
+from argparse import Namespace
+
+import pytest
+from safetensors.numpy import load_file
+
+from raretok import wiring
+from raretok.configuration import canonical_json
+from raretok.errors import UserError
+from raretok.files import read_json, write_json
+from raretok.runs import training_key
+from raretok.training.command import main
+from raretok.training.loop import Options, train
+
+
+@pytest.fixture(scope="module")
+def cross():
+    """The run table of scale small, whose comparison has the papers' tasks."""
+    papers = ["stop_jostling", "agg", "agps", "natural_bias", "cross"]
+    return wiring.load({"scale": "small", "papers": papers, "seeds": 1} | DEFAULTS)
+
+
+DEFAULTS = {"recorded": False, "finished": False, "data_mirror": None, "device": "cpu", "runs_per_gpu": 1, "processes": 1}
+DEFAULTS |= {"gpt2_weights": "skip", "checkpoint_seconds": 60, "together": 1}
+
+
+def test_the_comparison_shares_the_papers_runs(cross):
+    shared = {
+        f"{run.experiment}/{run.method}": f"{same.experiment}/{same.method}"
+        for run in cross.runs.values()
+        if (same := cross.same_training(run))
+    }
+    assert shared["cross_character/mle_rate1"] == "shakespeare/baseline"
+    assert shared["cross_character/threshold_margin1"] == "shakespeare/threshold_m1"
+    assert shared["cross_bpe/mle_rate1"].endswith("/mle")
+    assert "cross_character/freeze_rate1" not in shared
+    # A copy is never copied, and what observes less does not stand for what observes more.
+    assert not shared.keys() & set(shared.values())
+
+
+def test_what_is_observed_and_unused_settings_decide_no_weights():
+    settings = {"method": {}, "training": {"steps": 1}, "model": {}}
+    same = {"method": {"observe": ["gradient_norms"]}, "training": {"steps": 1, "rare": {"alpha": 1}}, "model": {}}
+    assert training_key(settings) == training_key(same)
+    same["method"]["gate"] = {"name": "agg"}
+    other = copy.deepcopy(same)
+    other["training"]["rare"]["alpha"] = 2
+    assert training_key(same) != training_key(other)
+
+
+def test_files_are_copied_as_those_of_the_other_run(tmp_path, corpus, make_run, no_signals):
+    run = make_run(training={"steps": 60}) | {"paper": "p"}
+    train(run, corpus, tmp_path / "first", tmp_path / "state", Options())
+    other = copy.deepcopy(run) | {"experiment": "another", "hash": "b" * 16}
+    other["settings"]["method"].pop("observe")
+    write_json(tmp_path / "manifest.json", {})
+
+    def adopt(settings):
+        run = other | {"settings": settings}
+        options = {"run": canonical_json(run), "manifest": corpus.folder / "manifest.json"}
+        main(Namespace(**options, same_as=tmp_path / "first" / "training.json", output=tmp_path / "copy"))
+
+    adopt(other["settings"])
+    record, first = read_json(tmp_path / "copy" / "training.json"), read_json(tmp_path / "first" / "training.json")
+    assert (record["experiment"], record["hash"], record["settings"]) == ("another", "b" * 16, other["settings"])
+    assert record["same_as"]["hash"] == first["hash"] and record["seconds"] == first["seconds"]
+    weights = [load_file(tmp_path / name / "model.safetensors") for name in ("first", "copy")]
+    assert all((weights[0][name] == weights[1][name]).all() for name in weights[0])
+    longer = copy.deepcopy(other["settings"])
+    longer["training"]["steps"] = 61
+    with pytest.raises(UserError, match="other settings or data"):
+        adopt(longer)
