@@ -8,7 +8,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from raretok.files import atomic_path
+from raretok.core.files import atomic_path
 
 # Okabe and Ito's palette, which differs in lightness too; each colour goes with one line style and marker.
 BLUE, ORANGE, GREEN, PINK, SKY, YELLOW, BLACK = (
