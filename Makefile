@@ -15,7 +15,7 @@ export PYTHON CONFIG
 RECORDED_SCALE = $(or $(SCALE),small)
 
 # The modules whose docstrings are the API reference, and how they are written.
-API = raretok.losses raretok.parts raretok.frequency raretok.metrics --docformat google --no-show-source
+API = raretok.library.losses raretok.library.loss_parts raretok.library.frequency raretok.library.metrics --docformat google --no-show-source
 
 PYTEST = PATH="$(CURDIR)/.venv/bin:$$PATH" OMP_NUM_THREADS=1 .venv/bin/python -m pytest
 

@@ -30,16 +30,16 @@ sys.path.insert(0, str(ROOT / "workflow"))
 report: str(ROOT / "workflow/report/workflow.rst")
 
 
-from raretok import wiring
-from raretok.errors import UserError
-from raretok.planning.start import before_start, config_words
-from raretok.planning.timers import keep_one_timer
-from raretok.runs import RUN_FOLDER, RUN_NAME
+from raretok.rule_inputs import job_inputs
+from raretok.core.errors import UserError
+from raretok.rule_inputs.workflow_start import before_start, config_words
+from raretok.rule_inputs.scheduler_timers import keep_one_timer
+from raretok.experiments.run_table import RUN_FOLDER, RUN_NAME
 
-wiring.use_this_checkout()
+job_inputs.use_this_checkout()
 
 try:
-    TABLE = wiring.load(config, ROOT)
+    TABLE = job_inputs.load(config, ROOT)
     TABLE.check()
 except UserError as error:
     raise WorkflowError(str(error)) from None

@@ -8,7 +8,8 @@ are compared with, and `tested` of these comparisons per metric are claims. Seed
 differs from another, and metrics are independent, for which Holm's correction has the least to spare. A family-wise
 error is one claim or more whose p survives Holm: with no true claim, one p below 5% over the number of claims.
 
-The arithmetic of raretok/reporting/moderated.py is repeated here for many projects at once; a test compares the two.
+The arithmetic of raretok/reporting/statistics/moderated_t.py is repeated here for many projects at once; a test
+compares the two.
 """
 
 import argparse
@@ -17,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import digamma, polygamma, stdtr
 
-from raretok.reporting.moderated import FREE_ROWS, MOST_PRIOR_DF
-from raretok.reporting.significance import LEVEL
+from raretok.reporting.statistics.moderated_t import FREE_ROWS, MOST_PRIOR_DF
+from raretok.reporting.statistics.significance import LEVEL
 
 SEEDS = (2, 3, 5, 10)
 LIMMA = "limma"
@@ -41,7 +42,8 @@ class Family:
         return self.pools * self.tested
 
 
-# Sizes at scale small: tests as counted by `family` of reporting/claims.py, rows as trained in the papers' experiments.
+# Sizes at scale small: tests as counted by `family` of reporting/claims/claims_command.py, rows as trained in the
+# papers' experiments.
 FAMILIES = {
     "stop_jostling": Family(10, 14, 5),  # 40 claims and 10 stated sizes, 14 rows in table 1
     "agg": Family(13, 13, 4),  # 52 claims, 13 language models

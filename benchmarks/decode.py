@@ -24,11 +24,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from raretok.data.corpora import load_manifest
-from raretok.data.pairs import load_pairs
+from raretok.data.pairs.prepared_pairs import load_pairs
+from raretok.data.prepared_corpus import load_manifest
 from raretok.models import build_model, load_model
+from raretok.models.beam_search import END, PADDING, START, translate
 from raretok.models.encoder_decoder import EncoderDecoder
-from raretok.models.search import END, PADDING, START, translate
 
 VOCABULARY, WRITTEN = 8000, 20
 MODEL = {

@@ -20,7 +20,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from raretok.training.device import has_bfloat16, keep_freed_memory
+from raretok.machine.device import has_bfloat16, keep_freed_memory
 from raretok.training.schedule import build_schedule
 from raretok.training.tasks import LanguageTask
 from raretok.training.trainer import Trainer

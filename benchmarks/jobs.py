@@ -51,7 +51,7 @@ def copy_with_stubs(folder: Path, plain: bool) -> None:
     package = folder / "workflow" / "raretok" / "planning"
     shutil.copy(STUBS / "preflight.py", package)
     if plain:
-        timers = package / "timers.py"
+        timers = package / "scheduler_timers.py"
         timers.write_text(timers.read_text().replace("if limiter is None or", "if True or"))
 
 

@@ -32,8 +32,8 @@ from torch.nn import functional as F
 
 from raretok.methods import TrainingFacts, build_method
 from raretok.models import build_model
-from raretok.models.output import output_loss
-from raretok.models.softmax import fused_gradient
+from raretok.models.output_layer import output_loss
+from raretok.models.softmax_gradient import fused_gradient
 
 
 @dataclass(frozen=True)

@@ -22,11 +22,11 @@ from types import SimpleNamespace
 import numpy as np
 import torch
 
-from raretok.configuration import read_config
-from raretok.runs import load
-from raretok.stacks import plan
-from raretok.training.stack import Stack
-from raretok.training.training import Training
+from raretok.core.config_files import read_config
+from raretok.experiments.joint_runs import plan
+from raretok.experiments.run_table import load
+from raretok.training.joint_trainer import Stack
+from raretok.training.training_run import Training
 
 ROOT = Path(__file__).parents[1]
 SYMBOLS = 65

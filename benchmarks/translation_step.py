@@ -25,11 +25,11 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from raretok.data.tokenizers import END, PAD, SPECIAL
-from raretok.training.device import has_bfloat16, keep_freed_memory
+from raretok.data.text.tokenizers import END, PAD, SPECIAL
+from raretok.machine.device import has_bfloat16, keep_freed_memory
 from raretok.training.schedule import build_schedule
 from raretok.training.trainer import Trainer
-from raretok.training.translation import TranslationTask
+from raretok.training.translation_task import TranslationTask
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def settings_of(preset: Preset, method: dict, precision: str) -> dict:
 
 
 def made_corpus(preset: Preset) -> SimpleNamespace:
-    """Pairs of Zipfian ids, as `raretok.data.corpora.load_manifest` would give them; lengths as in real text."""
+    """Pairs of Zipfian ids, as `raretok.data.prepared_corpus.load_manifest` would give them; lengths as in real text."""
     generator = np.random.default_rng(1)
     types = preset.vocabulary - len(SPECIAL)
     weights = 1 / np.arange(1, types + 1)

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from raretok.__main__ import COMMANDS
-from raretok.sources import PACKAGE, file_of, imports_of
+from raretok.core.code_digest import PACKAGE, file_of, imports_of
+from raretok.machine.commands import COMMANDS
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "envs"))
@@ -143,7 +143,7 @@ def asked_for(requirements):
 def test_the_library_needs_what_it_asks_for():
     """What `from raretok import ...` reaches, and what the pipeline needs beyond it."""
     own = asked_for(PROJECT["dependencies"])
-    public = reached({"raretok.losses", "raretok.frequency", "raretok.metrics"})
+    public = reached({"raretok.library.losses", "raretok.library.frequency", "raretok.library.metrics"})
     assert distributions_in(map(file_of, public)) == own
     pipeline = own | asked_for(PROJECT["optional-dependencies"]["pipeline"])
     assert distributions_in(PACKAGE.rglob("*.py")) <= pipeline

@@ -11,11 +11,11 @@ from pathlib import Path
 import torch
 
 from gpu_stages.tables import table
-from raretok.accept import job_of
-from raretok.data.corpora import load_manifest
+from raretok.data.prepared_corpus import load_manifest
 from raretok.methods import build_method
-from raretok.models.output import output_loss
-from raretok.training.training import Training
+from raretok.models.output_layer import output_loss
+from raretok.rule_inputs.accept import job_of
+from raretok.training.training_run import Training
 
 
 def main(bench) -> None:

@@ -10,9 +10,9 @@ import numpy as np
 import torch
 
 from gpu_stages.tables import distinct_methods
-from raretok.errors import UserError
+from raretok.core.errors import UserError
 from raretok.methods import TrainingFacts, build_method
-from raretok.models.output import output_loss
+from raretok.models.output_layer import output_loss
 
 # float32 arithmetic lands far below; bfloat16 keeps 8 bits, and moves logits over the thresholds of some methods.
 BARS = {"float32": 1e-4, "bfloat16": 5e-2}

@@ -17,8 +17,8 @@ import torch
 from safetensors.torch import load_file
 
 from gpu_stages.tables import ROOT, table
-from raretok.accept import job_of
-from raretok.errors import EXIT_INTERRUPTED
+from raretok.core.errors import EXIT_INTERRUPTED
+from raretok.rule_inputs.accept import job_of
 
 CASES = [
     ("shakespeare", "threshold_m2", "float32"),

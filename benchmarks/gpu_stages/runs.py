@@ -4,7 +4,7 @@ import time
 
 from gpu_stages.tables import ROOT
 from gpu_stages.working import work
-from raretok.files import read_json
+from raretok.core.files import read_json
 
 
 def main(bench) -> None:

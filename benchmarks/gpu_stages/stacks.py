@@ -14,9 +14,9 @@ from pathlib import Path
 from gpu_stages.layer import printed, row
 from gpu_stages.tables import ROOT, table
 from gpu_stages.working import work
-from raretok.accept import job_of
-from raretok.files import read_json
-from raretok.work.finished import saved_progress
+from raretok.core.files import read_json
+from raretok.rule_inputs.accept import job_of
+from raretok.work.run_status import saved_progress
 
 
 def main(bench) -> None:

@@ -4,16 +4,16 @@ from pathlib import Path
 
 import yaml
 
-from raretok import wiring
-from raretok.configuration import canonical_json
+from raretok.core.config_files import canonical_json
+from raretok.rule_inputs import job_inputs
 
 ROOT = Path(__file__).parents[2]
 
 
-def table(scale: str, **changes) -> wiring.Workflow:
+def table(scale: str, **changes) -> job_inputs.Workflow:
     """The run table of a scale, one seed."""
     config = yaml.safe_load((ROOT / "config" / "config.yaml").read_text(encoding="utf-8"))
-    return wiring.load(config | {"scale": scale, "seeds": 1} | changes, ROOT)
+    return job_inputs.load(config | {"scale": scale, "seeds": 1} | changes, ROOT)
 
 
 def distinct_methods(scale: str) -> dict[str, tuple[dict, dict | None]]:

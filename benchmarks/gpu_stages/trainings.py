@@ -9,9 +9,9 @@ from pathlib import Path
 import torch
 
 from gpu_stages.tables import ROOT, table
-from raretok.accept import job_of
-from raretok.data.corpora import load_manifest
-from raretok.training.training import Training
+from raretok.data.prepared_corpus import load_manifest
+from raretok.rule_inputs.accept import job_of
+from raretok.training.training_run import Training
 
 UPDATES = 3
 # Adam divides a gradient by its size, so where that is near 0 rounding decides; most entries are not.

@@ -5,6 +5,7 @@ import json
 import pytest
 import yaml
 
+from raretok.core.errors import UserError
 from raretok.data.catalogue import (
     SCHEMAS,
     corpora_of_kind,
@@ -23,7 +24,6 @@ from raretok.data.catalogue import (
     text_file,
     tokenizer_file,
 )
-from raretok.errors import UserError
 
 ROOT = SCHEMAS.parents[1]
 SHA256 = "sha256:" + "0" * 64

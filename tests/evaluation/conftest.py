@@ -9,14 +9,14 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from raretok.data.corpora import load_manifest
-from raretok.data.encode import encode
-from raretok.data.encode_pairs import encode_pairs
-from raretok.data.pairs import load_pairs
-from raretok.data.parallel import PairFiles
-from raretok.data.synthetic_pairs import write_pairs
-from raretok.evaluation.calibration import log_frequencies
+from raretok.data.pairs.encode_pairs import encode_pairs
+from raretok.data.pairs.parallel_text import PairFiles
+from raretok.data.pairs.prepared_pairs import load_pairs
+from raretok.data.prepared_corpus import load_manifest
+from raretok.data.synthetic.synthetic_pairs import write_pairs
+from raretok.data.text.encode_text import encode
 from raretok.evaluation.remeasure import remeasure
+from raretok.metrics.calibration import log_frequencies
 from raretok.models import build_model
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from raretok.evaluation.bias_record import bias_changes, divergence_at_start, nearest_to_unigram
-from raretok.evaluation.calibration import log_frequencies
+from raretok.metrics.calibration import log_frequencies
 
 DIVERGENCE = {
     "divergence.steps": np.array([0, 1, 10, 100]),

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from raretok.errors import UserError
+from raretok.core.errors import UserError
 from raretok.evaluation import characters
 from raretok.evaluation.characters import Settings, evaluate_checkpoint, score, scored_positions, text_metrics
-from raretok.evaluation.isotropy import EIGENVECTORS
+from raretok.metrics.isotropy import EIGENVECTORS
 
 SYMBOLS = list("!AaBb")
 

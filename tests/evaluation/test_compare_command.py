@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from raretok.errors import UserError
+from raretok.core.errors import UserError
 from raretok.evaluation import compare_command
-from raretok.evaluation.comparison import compare
+from raretok.metrics.translation_tests import compare
 
 REFERENCES = [
     "the cat sat on the mat .",

@@ -8,9 +8,11 @@ import pytest
 from safetensors.torch import save_file
 from tests.evaluation.conftest import remeasured
 
-from raretok.__main__ import EXIT_USER_ERROR, main
-from raretok.data.corpora import load_manifest, prepare
-from raretok.evaluation.gradients import average_of_ratio, ratio_of_average
+from raretok.__main__ import main
+from raretok.core.errors import EXIT_USER_ERROR
+from raretok.data.characters.prepare import prepare
+from raretok.data.prepared_corpus import load_manifest
+from raretok.metrics.gradient_ratios import average_of_ratio, ratio_of_average
 from raretok.models import build_model
 
 MODEL = {"name": "decoder", "layers": 1, "heads": 2, "width": 8, "context": 8, "tied": True}

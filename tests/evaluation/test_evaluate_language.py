@@ -9,16 +9,17 @@ import pytest
 from safetensors.numpy import save_file
 from tests.evaluation.conftest import LANGUAGE_MODEL, remeasured
 
-from raretok.__main__ import EXIT_USER_ERROR, main
-from raretok.data.groups import bounds
-from raretok.data.tokenizers import codec_of
+from raretok.__main__ import main
+from raretok.core.errors import EXIT_USER_ERROR
+from raretok.data.pairs.pair_codec import codec_of
+from raretok.data.text.frequency_groups import bounds
 from raretok.evaluation import language, measurable
-from raretok.evaluation.isotropy import EIGENVECTORS, isotropy
 from raretok.evaluation.language_settings import parse
-from raretok.evaluation.neighbours import nearest
 from raretok.evaluation.remeasure import OF_CHANCE
-from raretok.evaluation.scores import score
-from raretok.evaluation.separability import separability
+from raretok.evaluation.text_scores import score
+from raretok.metrics.isotropy import EIGENVECTORS, isotropy
+from raretok.metrics.neighbours import nearest
+from raretok.metrics.separability import separability
 from raretok.models import load_model
 
 SETTINGS = {

@@ -10,22 +10,23 @@ import sacrebleu
 from safetensors.numpy import save_file
 from tests.evaluation.conftest import TRANSLATION_MODEL, remeasured
 
-from raretok.__main__ import EXIT_USER_ERROR, main
-from raretok.alignment.links import link_arrays
-from raretok.data.groups import bounds
-from raretok.data.pairs import load_pairs
-from raretok.data.tokenizers import codec_of
+from raretok.__main__ import main
+from raretok.core.errors import EXIT_USER_ERROR
+from raretok.data.alignment.links import link_arrays
+from raretok.data.pairs.pair_codec import codec_of
+from raretok.data.pairs.prepared_pairs import load_pairs
+from raretok.data.text.frequency_groups import bounds
 from raretok.evaluation import translation_run as run_module
-from raretok.evaluation.align_similarity import align_similarity
-from raretok.evaluation.calibration import log_frequencies
-from raretok.evaluation.co_occurrences import count
-from raretok.evaluation.isotropy import EIGENVECTORS
 from raretok.evaluation.pair_scores import score_pairs
-from raretok.evaluation.rank_correlation import spearman
 from raretok.evaluation.remeasure import OF_CHANCE
 from raretok.evaluation.translation_settings import parse
+from raretok.metrics.align_similarity import align_similarity
+from raretok.metrics.calibration import log_frequencies
+from raretok.metrics.co_occurrences import count
+from raretok.metrics.isotropy import EIGENVECTORS
+from raretok.metrics.rank_correlation import spearman
 from raretok.models import load_model
-from raretok.models.search import translate
+from raretok.models.beam_search import translate
 
 SETTINGS = {
     "groups": [{"names": ["high", "mid", "low"], "shares": [0.2, 0.3, 0.5]}],

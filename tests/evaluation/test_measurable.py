@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from raretok.evaluation import language, measurable, ranking
-from raretok.evaluation.grouping import Groups, group_perplexities
+from raretok.evaluation import language, measurable
 from raretok.evaluation.remeasure import OF_CHANCE, TOLERANCE
+from raretok.metrics import ranking
+from raretok.metrics.group_statistics import Groups, group_perplexities
 
 PIECES = 610_000  # of the test and validation text of WikiText-2, in 7,792 types
 TYPES, WIDTH, TOKENS = 33_280, 128, 463_000  # words of WikiText-2 at scale small, its test and validation text

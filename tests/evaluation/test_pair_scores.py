@@ -5,7 +5,7 @@ import pytest
 import torch
 from tests.evaluation.conftest import TRANSLATION_MODEL
 
-from raretok.data.pairs import END, START, load_pairs
+from raretok.data.pairs.prepared_pairs import END, START, load_pairs
 from raretok.evaluation import pair_scores
 from raretok.evaluation.pair_scores import score_pairs
 from raretok.models import build_model

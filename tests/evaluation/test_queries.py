@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from raretok.errors import UserError
+from raretok.core.errors import UserError
 from raretok.evaluation.queries import query_ids
 
 SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>", " the", "home", " home", "page", "-", " rare", "x1", " odd", "<unused 0>")

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from raretok.__main__ import main
-from raretok.evaluation import projection
-from raretok.evaluation.found import Found
 from raretok.evaluation.measurable import load_arrays
 from raretok.evaluation.remeasure import Again, merge
+from raretok.evaluation.run_results import Found
+from raretok.metrics import projection
 
 RECORDED = Path(__file__).parents[2] / "results" / "recorded" / "small"
 

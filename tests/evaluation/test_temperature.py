@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 import torch
 
-from raretok.data.corpora import load_manifest, prepare
+from raretok.data.characters.prepare import prepare
+from raretok.data.prepared_corpus import load_manifest
 from raretok.evaluation import character_run, language
 from raretok.evaluation.character_run import fitted_rows, mixed
 from raretok.evaluation.characters import Settings, score
-from raretok.evaluation.grouping import Groups
-from raretok.evaluation.perplexity import TEMPERATURES
 from raretok.evaluation.temperature import HIGHEST, LOWEST, Tempered, fit, temperature_rows
+from raretok.metrics.group_statistics import Groups
+from raretok.metrics.perplexity import TEMPERATURES
 from raretok.models import build_model
 
 MODEL = {"name": "decoder", "layers": 1, "heads": 2, "width": 16, "context": 8}

@@ -6,7 +6,7 @@ import pytest
 
 from raretok.evaluation.decoding import Decoding
 from raretok.evaluation.translation import translation_rows
-from raretok.evaluation.translation_scores import bleu, tokenised_bleu
+from raretok.metrics.translation_scores import bleu, tokenised_bleu
 
 # What ids 0 and 1 say, as people read it and as Moses tokens; and the references.
 PLAIN = ["An old-fashioned house, a well.", "It is a well-known cat."]

@@ -22,7 +22,7 @@ from raretok import (
     Unlikelihood,
 )
 from raretok.methods import TrainingFacts, build_method
-from raretok.models.output import output_loss
+from raretok.models.output_layer import output_loss
 
 TYPES, WIDTH = 13, 5
 # Falling, so that late ids are rare.

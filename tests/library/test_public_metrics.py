@@ -19,7 +19,7 @@ def text():
 
 @pytest.mark.parametrize("at_once", [1, 30, 10**9])
 def test_token_nll(monkeypatch, text, at_once):
-    monkeypatch.setattr("raretok.metrics.CELLS", at_once)
+    monkeypatch.setattr("raretok.library.metrics.CELLS", at_once)
     hidden, weight, bias, targets = text
     nll = raretok.token_nll(hidden.requires_grad_(), weight, targets, bias)
     expected = -(hidden @ weight.T + bias).double().log_softmax(-1).gather(-1, targets[..., None])[..., 0]

@@ -8,9 +8,9 @@ import sys
 import pytest
 
 import raretok
-from raretok.sources import PACKAGE
+from raretok.core.code_digest import PACKAGE
 
-MODULES = ("losses", "parts", "frequency", "metrics")
+MODULES = ("library.losses", "library.loss_parts", "library.frequency", "library.metrics")
 
 
 def parameters_of(value):
@@ -42,7 +42,7 @@ def test_public_methods_say_what_they_are_for(name):
 
 def test_the_stub_the_modules_and_the_package_offer_the_same():
     stub = (PACKAGE / "__init__.pyi").read_text()
-    imported = re.findall(r"^from raretok\.(\w+) import (\w+) as (\w+)$", stub, flags=re.MULTILINE)
+    imported = re.findall(r"^from raretok\.([\w.]+) import (\w+) as (\w+)$", stub, flags=re.MULTILINE)
     assert all(name == shown for _, name, shown in imported)
     offered = {(module, name) for module, names in raretok._OFFERS.items() for name in names}
     assert {(module, name) for module, name, _ in imported} == offered

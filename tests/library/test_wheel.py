@@ -69,7 +69,7 @@ def wheel(tmp_path_factory):
 def test_a_wheel_holds_the_package_its_types_and_templates_and_nothing_else(wheel):
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
-    assert {"raretok/py.typed", "raretok/__init__.pyi", "raretok/losses.py"} <= set(names)
+    assert {"raretok/py.typed", "raretok/__init__.pyi", "raretok/library/losses.py"} <= set(names)
     assert any(name.startswith("raretok/reporting/templates/") for name in names)
     assert {name.partition("/")[0] for name in names} == {"raretok", f"{wheel.name.split('-py3')[0]}.dist-info"}
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from raretok.errors import UserError
+from raretok.core.errors import UserError
 from raretok.methods import TrainingFacts, agg, build_method
 
 # Training counts that make any alpha between 0.1 and 10 rare for some types and not for others.

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from raretok.errors import UserError
+from raretok.core.errors import UserError
 from raretok.methods import TrainingFacts, agps, build_method
-from raretok.models.output import output_loss
+from raretok.models.output_layer import output_loss
 
 COUNTS = np.array([900, 400, 300, 200, 100, 60, 30, 12, 6, 3, 1])
 

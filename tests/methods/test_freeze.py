@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from raretok.errors import UserError
+from raretok.core.errors import UserError
 from raretok.methods import TrainingFacts, agps, build_method, freeze
-from raretok.models.output import output_loss
+from raretok.models.output_layer import output_loss
 
 COUNTS = np.array([0, 0, 90, 80, 70, 60, 50, 5, 5, 5, 1, 0])
 

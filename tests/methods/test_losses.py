@@ -14,8 +14,8 @@ from raretok.methods import (
     softminus,
     threshold,
 )
-from raretok.models import output
-from raretok.models.output import Outputs, output_loss
+from raretok.models import output_layer
+from raretok.models.output_layer import Outputs, output_loss
 
 TOLERANCE = {"rtol": 0, "atol": 1e-12}
 
@@ -106,7 +106,7 @@ LOSSES = {
 @pytest.mark.parametrize(("positions", "types", "width"), [(1, 2, 1), (7, 13, 5), (33, 9, 3)])
 def test_loss_equals_literal_reference(monkeypatch, name, at_once, positions, types, width):
     """Whatever the number of positions whose logits are held at once."""
-    monkeypatch.setattr(output, "chunk_positions", lambda *_: at_once)
+    monkeypatch.setattr(output_layer, "chunk_positions", lambda *_: at_once)
     config, reference = LOSSES[name]
     h, w, y = random_inputs(positions, positions, types, width)
     ours = value_and_gradients(fast(config, h, w, y), h, w)

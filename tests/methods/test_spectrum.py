@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import nn
 
-from raretok.errors import UserError
+from raretok.core.errors import UserError
 from raretok.methods import build_method, spectrum
-from raretok.models.output import output_loss
+from raretok.models.output_layer import output_loss
 
 
 class Model(nn.Module):

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import torch
 
-from raretok.errors import UserError
+from raretok.core.errors import UserError
 from raretok.methods import TrainingFacts, build_method, cross_entropy, unigram
 from raretok.methods.unigram import log_unigram
-from raretok.models import output
-from raretok.models.output import Outputs, output_loss
+from raretok.models import output_layer
+from raretok.models.output_layer import Outputs, output_loss
 
 
 def started(counts, **options):
@@ -35,7 +35,7 @@ def inputs():
 @pytest.mark.parametrize("at_once", [4, 1000])
 def test_equals_the_literal_reference(monkeypatch, inputs, at_once, maximum):
     """Value and every gradient, with and without positions beyond the maximum."""
-    monkeypatch.setattr(output, "chunk_positions", lambda *_: at_once)
+    monkeypatch.setattr(output_layer, "chunk_positions", lambda *_: at_once)
     h, w, b, y, counts = inputs
     z = h @ w.T + b
     penalty = unigram.reference(z, counts, 0.3, maximum)

@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from raretok.errors import UserError
+from raretok.core.errors import UserError
+from raretok.experiments.joint_runs import refusal
 from raretok.models import build_model
-from raretok.stacks import refusal
-from raretok.training.output_bias import start_output_bias
+from raretok.training.bias_start import start_output_bias
 
 MODEL = {"name": "decoder", "layers": 1, "heads": 2, "width": 16, "context": 8}
 COUNTS = torch.tensor([50, 30, 15, 5, 0]).numpy()

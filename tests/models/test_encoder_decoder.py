@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from raretok.errors import UserError
+from raretok.core.errors import UserError
 from raretok.models import average_weights, build_model, load_model
 from raretok.models.layers import sinusoidal_table
 from raretok.training.checkpoint import save_tensors

@@ -4,7 +4,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from raretok.errors import UserError
+from raretok.core.errors import UserError
 from raretok.models.gpt2 import initialise, load_final_layers
 
 

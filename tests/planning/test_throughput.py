@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from raretok.errors import UserError
+from raretok.core.errors import UserError
 from raretok.planning import throughput as speeds
-from raretok.planning.measured import errors, rows_of
 from raretok.planning.throughput import CPU, load
+from raretok.planning.throughput_rows import errors, rows_of
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = (ROOT / "config/schemas/throughput.schema.yaml").read_text()

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import yaml
 
-from raretok import wiring
 from raretok.reporting.collect import read_item
 from raretok.reporting.definition import Definition, parse_definition
+from raretok.rule_inputs import job_inputs
 
 ROOT = Path(__file__).parents[2]
 CONFIG = yaml.safe_load((ROOT / "config" / "config.yaml").read_text(encoding="utf-8"))
@@ -25,17 +25,17 @@ GROUPS = {
 EXPERIMENTS = list(GROUPS)
 
 
-def workflow(scale: str = "small", **changes) -> wiring.Workflow:
+def workflow(scale: str = "small", **changes) -> job_inputs.Workflow:
     """The real config of the comparison."""
-    return wiring.load(CONFIG | {"scale": scale, "papers": ["cross"]} | changes, ROOT)
+    return job_inputs.load(CONFIG | {"scale": scale, "papers": ["cross"]} | changes, ROOT)
 
 
-def definition(table: wiring.Workflow, item: str = "table1") -> Definition:
+def definition(table: job_inputs.Workflow, item: str = "table1") -> Definition:
     """What a job is told of an item."""
     return parse_definition(table.definition("cross", item))
 
 
-def write(folder: Path, table: wiring.Workflow, truth, noise: float = 0.001, left_out=lambda run: False) -> None:
+def write(folder: Path, table: job_inputs.Workflow, truth, noise: float = 0.001, left_out=lambda run: False) -> None:
     """Write metrics.json of the runs of `table` below `folder`.
 
     truth: (experiment, method) to (change of frequent, of rare, perplexity of the validation text). left_out: whether a

@@ -11,15 +11,15 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from raretok.evaluation.clusters import mask_cosines
-from raretok.evaluation.neighbours import nearest
-from raretok.evaluation.projection import relative_translation_distance
+from raretok.metrics.clusters import mask_cosines
+from raretok.metrics.neighbours import nearest
+from raretok.metrics.projection import relative_translation_distance
 from raretok.reporting.cost import costs
 from raretok.reporting.definition import parse_definition
 from raretok.reporting.results import printed_numbers
 
 ROOT = Path(__file__).parents[2]
-PUBLISHED = ROOT / "config" / "published"
+PUBLISHED = ROOT / "config" / "papers"
 SYMBOLS = sorted("\n !$&',-.3:;?" + "ABCDEFGHIJKLMNOPQRSTUVWXYZ" + "abcdefghijklmnopqrstuvwxyz")
 TEMPERATURES = np.arange(1, 201) / 100
 
@@ -31,8 +31,8 @@ def write_cost(folder: Path) -> None:
 
 
 def definition_of(scale: str = "small", seeds: int = 2, comparable: bool = True) -> dict:
-    """What runs.py would say about stop_jostling, from the real config."""
-    config = yaml.safe_load((ROOT / "config" / "papers" / "stop_jostling.yaml").read_text(encoding="utf-8"))
+    """What run_table.py would say about stop_jostling, from the real config."""
+    config = yaml.safe_load((ROOT / "config" / "papers" / "stop_jostling" / "paper.yaml").read_text(encoding="utf-8"))
     experiment = config["experiments"]["shakespeare"]
     return {
         "paper": "stop_jostling",

@@ -11,7 +11,7 @@ import yaml
 from fake_results import PUBLISHED, ROOT
 
 from raretok.__main__ import main
-from raretok.reporting.claims import judge_paper
+from raretok.reporting.claims.claims_command import judge_paper
 from raretok.reporting.definition import parse_definition
 from raretok.reporting.results import Results, read_results
 
@@ -32,8 +32,8 @@ SLOPES = {"unigram": -0.3, "zero": 0.6}
 
 
 def definition_of(scale: str = "small", seeds: int = 2, left_out: tuple[str, ...] = ()) -> dict:
-    """What wiring.py would say about natural_bias at a small scale, from the real config."""
-    config = yaml.safe_load((ROOT / "config" / "papers" / f"{PAPER}.yaml").read_text(encoding="utf-8"))
+    """What job_inputs.py would say about natural_bias at a small scale, from the real config."""
+    config = yaml.safe_load((ROOT / "config" / "papers" / PAPER / "paper.yaml").read_text(encoding="utf-8"))
     settings = {name: entry for name, entry in config["experiments"].items() if name not in left_out}
     for name, entry in settings.items():
         corpus = {"name": CORPORA.get(name, name)}

@@ -8,7 +8,7 @@ import pytest
 from tests.workflow.conftest import ROOT
 
 from raretok.__main__ import main
-from raretok.errors import UserError
+from raretok.core.errors import UserError
 from raretok.reporting.cost import COLUMNS, by_device, costs, read_costs
 
 RECORDED = sorted((ROOT / "results/recorded/small").glob("runs/*/*/*/metrics.json"))

@@ -7,14 +7,15 @@ import pytest
 import yaml
 from fake_results import PUBLISHED, ROOT
 
-from raretok.errors import UserError
+from raretok.core.errors import UserError
 from raretok.reporting.definition import parse_definition
 from raretok.reporting.deviations import beside, items_of, of_claim, of_paper, read_deviations
 from raretok.reporting.results import read_published
 
 LIST = ROOT / "docs" / "deviations.md"
 PAPERS = {
-    path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in (ROOT / "config" / "papers").glob("*.yaml")
+    path.parent.name: yaml.safe_load(path.read_text(encoding="utf-8"))
+    for path in (ROOT / "config" / "papers").glob("*/paper.yaml")
 }
 MADE_UP = """# Deviations
 

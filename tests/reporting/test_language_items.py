@@ -13,17 +13,17 @@ from fake_language import PAPERS, QUERY, arrays_of, definition_of, item_of
 from fake_results import PUBLISHED, read_csv, write_cost
 
 from raretok.__main__ import main
-from raretok.reporting.claims import judge_paper
+from raretok.papers.agg.claims import ALPHAS, rare_joint
+from raretok.reporting.claims.claims_command import judge_paper
+from raretok.reporting.claims.evidence import Evidence
+from raretok.reporting.claims.figure_claims import rare_first, rises, separations
+from raretok.reporting.claims.predicates import Truth
+from raretok.reporting.claims.table_claims import has_seeds
 from raretok.reporting.definition import parse_definition
-from raretok.reporting.hyperparameter_table import number_of, same, value_of
-from raretok.reporting.named.agg import ALPHAS, rare_joint
-from raretok.reporting.named.evidence import Evidence
-from raretok.reporting.named.shared import rare_first, rises, separations
-from raretok.reporting.predicates import Truth
 from raretok.reporting.record import kept_arrays, record
 from raretok.reporting.results import read_results
-from raretok.reporting.table_claims import has_seeds
-from raretok.reporting.table_text import shortened
+from raretok.reporting.tables.hyperparameter_table import number_of, same, value_of
+from raretok.reporting.tables.table_text import shortened
 
 DEFINITIONS = {paper: definition_of(paper) for paper in PAPERS}
 TABLES = [(paper, item) for paper in PAPERS for item in DEFINITIONS[paper]["tables"]]

@@ -14,12 +14,12 @@ from fake_results import PUBLISHED, ROOT, read_csv, write_cost
 from fake_translation import collected, verdicts_of
 
 from raretok.__main__ import main
-from raretok.reporting import translated
+from raretok.papers.natural_bias.data_set_panels import LOOKS
+from raretok.reporting import translation_metrics
 from raretok.reporting.collect import read_item
 from raretok.reporting.corpus_names import corpus_title, unigram_text
 from raretok.reporting.definition import parse_definition
-from raretok.reporting.figure import drawing
-from raretok.reporting.figures.data_sets import LOOKS
+from raretok.reporting.figures.figure_command import drawing
 from raretok.reporting.figures.style import house_style
 from raretok.reporting.results import read_results
 
@@ -165,9 +165,9 @@ def test_the_validation_text_of_the_other_domain_is_for_figure_16_alone(bias):
             less = 5 if method == "c4" else 0
             values[experiment, method, metric, group, "domain.newstest2013@best"] = {k: v - less for k, v in of.items()}
     results = replace(bias.results, values=values)
-    assert translated.test_domains(results, "iwslt14_de-en") == ["newstest2014"]
-    assert translated.validation_domains(results, "iwslt14_de-en") == ["newstest2013"]
-    assert translated.validation_domains(results, "wmt14_de-en") == ["newstest2014"]
+    assert translation_metrics.test_domains(results, "iwslt14_de-en") == ["newstest2014"]
+    assert translation_metrics.validation_domains(results, "iwslt14_de-en") == ["newstest2013"]
+    assert translation_metrics.validation_domains(results, "wmt14_de-en") == ["newstest2014"]
     found = verdicts_of(bias.definition, results)
     assert found["f16.c4_ood"]["alone"] == "not reproduced"
     said = f"on newstest2013 (the paper: WMT14's validation text); unigrams of {unigram_text('multi30k_de-en')}"

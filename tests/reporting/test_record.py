@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from raretok.errors import UserError
+from raretok.core.errors import UserError
 from raretok.reporting.record import record
 
 

@@ -1,7 +1,7 @@
 """How tables are laid out: groups as columns, arrows, names, rows that show nothing."""
 
-from raretok.reporting.table_kinds import Cell
 from raretok.reporting.table_layout import MOST_COLUMNS, layout
+from raretok.reporting.tables.cells import Cell
 
 GROUPS = ("freq", "med", "rare")
 

@@ -13,14 +13,14 @@ from fake_language import TRANSLATION, item_of
 from fake_results import PUBLISHED, read_csv
 
 from raretok.__main__ import main
-from raretok.reporting.claims import judge_paper
+from raretok.reporting.claims.claims_command import judge_paper
+from raretok.reporting.claims.table_claims import of_this_scale
 from raretok.reporting.collect import read_item
 from raretok.reporting.definition import parse_definition
-from raretok.reporting.figure import drawing
+from raretok.reporting.figures.figure_command import drawing
 from raretok.reporting.figures.style import house_style
-from raretok.reporting.hyperparameter_table import same, value_of
 from raretok.reporting.results import read_results
-from raretok.reporting.table_claims import of_this_scale
+from raretok.reporting.tables.hyperparameter_table import same, value_of
 
 BIG = {"agg": "translation_big", "agps": "agps_translation_big"}
 

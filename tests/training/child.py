@@ -14,7 +14,7 @@ from raretok.training.checkpoint import FILE_NAME
 FORKS = multiprocessing.get_context("forkserver")
 # torch._dynamo is what DistributedDataParallel imports, in half the time of all the rest.
 FORKS.set_forkserver_preload(
-    ["raretok.training.loop", "raretok.training.command", "raretok.data.corpora", "torch._dynamo"]
+    ["raretok.training.loop", "raretok.training.train_command", "raretok.data.characters.prepare", "torch._dynamo"]
 )
 
 
@@ -32,7 +32,7 @@ def run(arguments, log, hang):
 
 def _hang_at(name, number, marker):
     """Let the write number `number` of files with `name` in their path hang after its data, before its rename."""
-    import raretok.files as files
+    import raretok.core.files as files
 
     real, writes = files._sync, []
 

@@ -6,11 +6,12 @@ import functools
 import numpy as np
 import pytest
 
-from raretok.configuration import canonical_json
-from raretok.data.corpora import load_manifest, prepare
-from raretok.data.encode import encode
-from raretok.data.encode_pairs import encode_pairs
-from raretok.data.parallel import PairFiles
+from raretok.core.config_files import canonical_json
+from raretok.data.characters.prepare import prepare
+from raretok.data.pairs.encode_pairs import encode_pairs
+from raretok.data.pairs.parallel_text import PairFiles
+from raretok.data.prepared_corpus import load_manifest
+from raretok.data.text.encode_text import encode
 
 SETTINGS = {
     "corpus": {"low_resource_probability": 0.2},

@@ -10,11 +10,12 @@ import torch
 from tests.training.child import FORKS, run
 from torch import distributed as torch_distributed
 
-from raretok.training import distributed, processes
+from raretok.machine import processes
+from raretok.training import distributed
 from raretok.training.random_states import own_seed
 from raretok.training.tasks import CharacterTask, LanguageTask
 from raretok.training.trainer import Trainer
-from raretok.training.translation import TranslationTask
+from raretok.training.translation_task import TranslationTask
 
 KINDS = {"characters": CharacterTask, "language": LanguageTask, "translation": TranslationTask}
 
@@ -66,7 +67,7 @@ def command(arguments, log, own_disk=None):
     if int(os.environ["RANK"]):
         if own_disk:
             arguments[arguments.index("--state") + 1] = own_disk
-        import raretok.files as files
+        import raretok.core.files as files
 
         def refuse(path):
             raise AssertionError(f"a process that is not the first writes {path}")

@@ -4,7 +4,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from raretok.errors import UserError
+from raretok.core.errors import UserError
 from raretok.training.checkpoint import best_path, drop_best, gather_snapshots, load_best, save_best, save_snapshot
 
 

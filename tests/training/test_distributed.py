@@ -17,11 +17,12 @@ from tests.training.conftest import LANGUAGE_SETTINGS, SETTINGS, TRANSLATION_SET
 from tests.training.group import Group, command, is_alive, launched, update_all, updated, workers
 from tests.training.test_survival import assert_same_results
 
-from raretok.configuration import canonical_json
-from raretok.files import read_json
-from raretok.training import distributed, processes
+from raretok.core.config_files import canonical_json
+from raretok.core.files import read_json
+from raretok.machine import processes
+from raretok.machine.process_launcher import cause
+from raretok.training import distributed
 from raretok.training.checkpoint import FILE_NAME
-from raretok.training.launch import cause
 from raretok.training.random_states import own_seed
 
 STEPS = 20

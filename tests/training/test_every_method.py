@@ -8,14 +8,14 @@ import pytest
 import torch
 import yaml
 
-from raretok import runs
+from raretok.experiments import run_table
 from raretok.training.tasks import CharacterTask, LanguageTask
 from raretok.training.trainer import Trainer
-from raretok.training.translation import TranslationTask
+from raretok.training.translation_task import TranslationTask
 
 ROOT = Path(__file__).parents[2]
 CONFIG = yaml.safe_load((ROOT / "config" / "config.yaml").read_text(encoding="utf-8"))
-TABLE = runs.load(CONFIG | {"scale": "small", "papers": ["cross"], "seeds": 1}, ROOT)
+TABLE = run_table.load(CONFIG | {"scale": "small", "papers": ["cross"], "seeds": 1}, ROOT)
 # Of each method the candidate with the first values.
 FAMILIES = TABLE.papers["cross"]["tables"]["table1"]["candidates"]
 FIRST = [next(iter(family["methods"])) for family in FAMILIES.values()]
@@ -42,7 +42,7 @@ def tiny(experiment, method, request):
 @pytest.mark.parametrize("experiment", TASKS)
 def test_it_trains(experiment, method, request):
     if method not in TABLE.papers["cross"]["methods"] or experiment not in TABLE.experiments_of("cross", method):
-        pytest.skip("left out of this task, with a reason in config/papers/cross.yaml")
+        pytest.skip("left out of this task, with a reason in config/papers/cross/paper.yaml")
     settings, task = tiny(experiment, method, request)
     trainer = Trainer(settings, task.facts())
     before = trainer.model.output_weight.detach().clone()

@@ -8,8 +8,8 @@ import torch
 from safetensors.numpy import load_file
 from torch.nn import functional as F
 
-from raretok.errors import UserError
-from raretok.files import read_json
+from raretok.core.errors import UserError
+from raretok.core.files import read_json
 from raretok.models import load_model
 from raretok.training import tasks
 from raretok.training.loop import Options, train

@@ -8,9 +8,9 @@ import pytest
 import torch
 from safetensors.numpy import load_file
 
-from raretok.errors import UserError
-from raretok.files import read_json
-from raretok.training.device import choose_device
+from raretok.core.errors import UserError
+from raretok.core.files import read_json
+from raretok.machine.device import choose_device
 from raretok.training.loop import Options, train
 from raretok.training.tasks import CharacterTask
 from raretok.training.trainer import Trainer

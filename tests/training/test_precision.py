@@ -4,12 +4,13 @@ import pytest
 import torch
 from tests.training.test_every_method import FIRST, TABLE, tiny
 
-from raretok.data.corpora import load_manifest
-from raretok.files import read_json
-from raretok.training import device, trainer
+from raretok.core.files import read_json
+from raretok.data.prepared_corpus import load_manifest
+from raretok.machine import device
+from raretok.training import trainer
 from raretok.training.loop import Options, train
 from raretok.training.trainer import Trainer, usable_precision
-from raretok.training.training import Training
+from raretok.training.training_run import Training
 
 # Largest distance of a loss, and of all gradients together, from their float32 selves, relative to those.
 LOSS, GRADIENT = 0.01, {"cross_bpe": 0.02, "cross_translation": 0.05}
@@ -46,7 +47,7 @@ def test_the_record_says_which(tmp_path, language_manifest, make_language_run, n
 def test_loss_and_gradients_are_near_float32s(experiment, method, request, can):
     """Of one step from the same weights on the same batch; weights, gradients and moments are float32."""
     if method not in TABLE.papers["cross"]["methods"] or experiment not in TABLE.experiments_of("cross", method):
-        pytest.skip("left out of this task, with a reason in config/papers/cross.yaml")
+        pytest.skip("left out of this task, with a reason in config/papers/cross/paper.yaml")
     settings, task = tiny(experiment, method, request)
     found = {}
     for precision in ("float32", "bfloat16"):

@@ -6,23 +6,30 @@ from argparse import Namespace
 import pytest
 from safetensors.numpy import load_file
 
-from raretok import wiring
-from raretok.configuration import canonical_json
-from raretok.errors import UserError
-from raretok.files import read_json, write_json
-from raretok.runs import training_key
-from raretok.training.command import main
+from raretok.core.config_files import canonical_json
+from raretok.core.errors import UserError
+from raretok.core.files import read_json, write_json
+from raretok.experiments.run_table import training_key
+from raretok.rule_inputs import job_inputs
 from raretok.training.loop import Options, train
+from raretok.training.train_command import main
 
 
 @pytest.fixture(scope="module")
 def cross():
     """The run table of scale small, whose comparison has the papers' tasks."""
     papers = ["stop_jostling", "agg", "agps", "natural_bias", "cross"]
-    return wiring.load({"scale": "small", "papers": papers, "seeds": 1} | DEFAULTS)
+    return job_inputs.load({"scale": "small", "papers": papers, "seeds": 1} | DEFAULTS)
 
 
-DEFAULTS = {"recorded": False, "finished": False, "data_mirror": None, "device": "cpu", "runs_per_gpu": 1, "processes": 1}
+DEFAULTS = {
+    "recorded": False,
+    "finished": False,
+    "data_mirror": None,
+    "device": "cpu",
+    "runs_per_gpu": 1,
+    "processes": 1,
+}
 DEFAULTS |= {"gpt2_weights": "skip", "checkpoint_seconds": 60, "together": 1}
 
 

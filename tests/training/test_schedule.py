@@ -2,7 +2,7 @@
 
 import pytest
 
-from raretok.errors import UserError
+from raretok.core.errors import UserError
 from raretok.training.schedule import Cosine, InverseSqrt, build_schedule
 
 

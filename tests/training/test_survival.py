@@ -14,9 +14,9 @@ from tests.training.child import Training
 from tests.training.conftest import SETTINGS
 
 import raretok
-from raretok.configuration import canonical_json
-from raretok.data.corpora import load_manifest
-from raretok.files import read_json
+from raretok.core.config_files import canonical_json
+from raretok.core.files import read_json
+from raretok.data.prepared_corpus import load_manifest
 from raretok.training.checkpoint import FILE_NAME
 from raretok.training.loop import Options, train
 

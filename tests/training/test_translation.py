@@ -9,21 +9,21 @@ from benchmarks.decode import run_case
 from safetensors.torch import load_file
 from torch.nn import functional as F
 
-from raretok.data.pairs import load_pairs
-from raretok.data.tokenizers import PAD
-from raretok.errors import UserError
-from raretok.files import read_json
+from raretok.core.errors import UserError
+from raretok.core.files import read_json
+from raretok.data.pairs.prepared_pairs import load_pairs
+from raretok.data.text.tokenizers import PAD
 from raretok.methods.unigram import log_unigram
 from raretok.models import load_model
-from raretok.training import translation as translation_module
+from raretok.training import translation_task as translation_module
 from raretok.training.checkpoint import load_validated
-from raretok.training.distributions import chosen_steps, divergences
+from raretok.training.distribution_probes import chosen_steps, divergences
 from raretok.training.loop import Options, train
 from raretok.training.progress import Progress
 from raretok.training.tasks import negative_log_likelihood
 from raretok.training.trainer import Trainer
-from raretok.training.training import selection
-from raretok.training.translation import TranslationTask, evenly_spaced, lengths
+from raretok.training.training_run import selection
+from raretok.training.translation_task import TranslationTask, evenly_spaced, lengths
 
 
 def trained(folder, corpus, run, **options):

@@ -8,9 +8,9 @@ from tests.training.child import Training
 from tests.training.conftest import TRANSLATION_SETTINGS, run_of
 from tests.training.test_survival import assert_same_results
 
-from raretok.configuration import canonical_json
-from raretok.data.corpora import load_manifest
-from raretok.files import read_json
+from raretok.core.config_files import canonical_json
+from raretok.core.files import read_json
+from raretok.data.prepared_corpus import load_manifest
 from raretok.training.checkpoint import best_path, validated_path
 from raretok.training.loop import Options, train
 

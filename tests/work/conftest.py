@@ -17,7 +17,7 @@ def project(tmp_path):
         shutil.copytree(ROOT / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__"))
     smoke = yaml.safe_load((ROOT / "config/scales/smoke.yaml").read_text())["papers"]["stop_jostling"]
     smoke["experiments"]["shakespeare"]["training"].update(steps=1200, validation={"every": 400, "batches": 2})
-    paper = yaml.safe_load((ROOT / "config/papers/stop_jostling.yaml").read_text())
+    paper = yaml.safe_load((ROOT / "config/papers/stop_jostling/paper.yaml").read_text())
     smoke["methods"] = {name: None for name in paper["methods"] if name not in METHODS}
     tiny = {"title": "tiny", "seeds": 1, "minutes": {"train": 1, "evaluate": 1, "data": 1}}
     tiny["papers"] = {"stop_jostling": smoke}

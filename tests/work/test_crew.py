@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from raretok.errors import EXIT_INTERRUPTED
-from raretok.work.command import table_of
+from raretok.core.errors import EXIT_INTERRUPTED
 from raretok.work.crew import Crew
+from raretok.work.work_command import table_of
 
 FORK = multiprocessing.get_context("fork")
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from raretok.work.command import table_of
 from raretok.work.jobs import PRELOADED, Jobs
+from raretok.work.work_command import table_of
 
 ROOT = Path(__file__).parents[2]
 WATCH = """

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from raretok.errors import EXIT_INTERRUPTED, EXIT_USER_ERROR
+from raretok.core.errors import EXIT_INTERRUPTED, EXIT_USER_ERROR
 
 pytestmark = pytest.mark.slow
 WEIGHTS = ("model.safetensors", "last.safetensors", "snapshots.safetensors")

@@ -30,7 +30,7 @@ def test_everything_is_planned_from_the_root(project):
     assert result.returncode == 0, result.stdout
     jobs = planned(snakemake(project, "-n", "--config", "seeds=2").stdout)
     assert jobs["train"] == jobs["evaluate"] == 2 * sum(MODELS.values())
-    papers = [yaml.safe_load((project / "config" / "papers" / f"{name}.yaml").read_text()) for name in MODELS]
+    papers = [yaml.safe_load((project / "config" / "papers" / name / "paper.yaml").read_text()) for name in MODELS]
     for rule in ("table", "figure"):
         assert jobs[rule] == sum(len(paper[f"{rule}s"]) for paper in papers)
     assert jobs["page"] == jobs["claims"] == 1
@@ -78,11 +78,11 @@ def test_config_mistakes_are_one_sentence(project):
     result = snakemake(project, "-n", "--config", "seeds=[1,4]")
     assert planned(result.stdout)["train"] == 2 * sum(MODELS.values())
     edit(
-        project / "config" / "papers" / "stop_jostling.yaml",
+        project / "config" / "papers" / "stop_jostling" / "paper.yaml",
         lambda paper: paper["methods"]["cwt"].update(los={"name": "x"}),
     )
     result = snakemake(project, "-n")
-    assert "config/papers/stop_jostling.yaml: unknown key methods.cwt.los" in result.stdout
+    assert "config/papers/stop_jostling/paper.yaml: unknown key methods.cwt.los" in result.stdout
     assert "Traceback" not in result.stdout
 
 
@@ -163,8 +163,8 @@ def test_words_in_code_and_code_of_others_rerun_nothing(finished, tmp_path):
         path.write_text(
             (text.replace('"""', '"""Said anew: ', 1) if text.startswith('"""') else text) + "\n# a comment\n"
         )
-    reworded(package / "models/search.py", "import torch\n", "import torch\n\nUNUSED = 1 + 1\n")
-    reworded(package / "reporting/figures/agg.py", "\n\n\n", "\n\n\nUNUSED = 1 + 1\n\n\n")
+    reworded(package / "models/beam_search.py", "import torch\n", "import torch\n\nUNUSED = 1 + 1\n")
+    reworded(package / "papers/agg/figures.py", "\n\n\n", "\n\n\nUNUSED = 1 + 1\n\n\n")
     assert reasons(changed) == {}
 
 
@@ -172,8 +172,8 @@ def test_words_in_code_and_code_of_others_rerun_nothing(finished, tmp_path):
     ("file", "old", "new", "again"),
     [
         ("training/schedule.py", " * ", " + ", {"train": 2, "evaluate": 2, "table": 1}),
-        ("evaluation/perplexity.py", " / ", " * ", {"evaluate": 2, "table": 1}),
-        ("reporting/table_text.py", " + ", " - ", {"table": 1}),
+        ("metrics/perplexity.py", " / ", " * ", {"evaluate": 2, "table": 1}),
+        ("reporting/tables/table_text.py", " + ", " - ", {"table": 1}),
     ],
 )
 def test_an_operator_reruns_what_it_computes(finished, tmp_path, file, old, new, again):
@@ -186,7 +186,7 @@ def test_an_operator_reruns_what_it_computes(finished, tmp_path, file, old, new,
 def test_labels_retrain_nothing(finished, tmp_path):
     changed = shutil.copytree(finished, tmp_path / "changed")
     edit(
-        changed / "config/papers/stop_jostling.yaml",
+        changed / "config/papers/stop_jostling/paper.yaml",
         lambda paper: paper["methods"]["dut_m1"].update(label="DUT, renamed"),
     )
     assert "train" not in reasons(changed)
@@ -196,7 +196,7 @@ def test_labels_retrain_nothing(finished, tmp_path):
 def test_only_the_changed_method_is_trained_again(finished, tmp_path):
     changed = shutil.copytree(finished, tmp_path / "changed")
     edit(
-        changed / "config/papers/stop_jostling.yaml",
+        changed / "config/papers/stop_jostling/paper.yaml",
         lambda paper: paper["methods"]["dut_m1"]["loss"].update(margin=1.25),
     )
     assert reasons(changed)["train"] == 1

@@ -10,9 +10,10 @@ import yaml
 from snakemake.cli import parse_args
 from tests.workflow.running import snakemake
 
-from raretok import runs, wiring
-from raretok.errors import UserError
-from raretok.files import read_json, write_json
+from raretok.core.errors import UserError
+from raretok.core.files import read_json, write_json
+from raretok.experiments import run_table
+from raretok.rule_inputs import job_inputs
 
 ROOT = Path(__file__).parents[2]
 RECORDED = ROOT / "results" / "recorded" / "small" / "runs"
@@ -32,7 +33,7 @@ def half(project):
 
 def table(folder, **changes):
     config = yaml.safe_load((folder / "config" / "config.yaml").read_text())
-    return wiring.load(config | CHOICES | changes, folder)
+    return job_inputs.load(config | CHOICES | changes, folder)
 
 
 def test_rules_ask_for_what_is_there_and_for_nothing_else(half):
@@ -69,7 +70,7 @@ def test_tests_of_a_translation_of_other_settings_are_not_shown(project):
     assert table(project).comparisons == []
 
 
-def set_hash(path, value="0" * runs.HASH_DIGITS):
+def set_hash(path, value="0" * run_table.HASH_DIGITS):
     """Make a finished run one of other settings, or of today's."""
     content = read_json(path)
     content["training"]["hash"] = value

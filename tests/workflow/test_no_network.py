@@ -15,8 +15,8 @@ import yaml
 from tests.workflow.conftest import ROOT
 from tests.workflow.running import snakemake
 
-from raretok import wiring
-from raretok.configuration import merge, read_yaml
+from raretok.core.config_files import merge, read_yaml
+from raretok.rule_inputs import job_inputs
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
@@ -66,10 +66,10 @@ def shorten(project):
     """Make the project's scale small a short one; the corpora of the whole one, by name."""
     path = project / "config" / "scales" / "small.yaml"
     config = read_yaml(project / "config" / "config.yaml") | {"scale": "small"}
-    corpora = {run.settings["corpus"]["name"] for run in wiring.load(config, project).runs.values()}
+    corpora = {run.settings["corpus"]["name"] for run in job_inputs.load(config, project).runs.values()}
     scale = read_yaml(path)
     for paper, kept in KEPT.items():
-        published = read_yaml(project / "config" / "papers" / f"{paper}.yaml")
+        published = read_yaml(project / "config" / "papers" / paper / "paper.yaml")
         entry = scale["papers"].setdefault(paper, {})
         entry["methods"] = {name: None for name in published["methods"] if name != kept}
         entry["experiments"] = {

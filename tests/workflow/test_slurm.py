@@ -29,7 +29,7 @@ from tests.workflow.conftest import PARTS, ROOT
 from tests.workflow.running import has_state, slow_down, snakemake, wait_for
 from tests.workflow.test_dag import MODELS
 
-from raretok.files import read_json
+from raretok.core.files import read_json
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1200)]
 
@@ -186,7 +186,7 @@ def test_a_whole_paper(cluster, tmp_path):
             time.sleep(0.5)
     output = running.result().stdout
     assert running.result().returncode == 0, output
-    paper = yaml.safe_load((project / "config/papers/natural_bias.yaml").read_text())
+    paper = yaml.safe_load((project / "config/papers/natural_bias/paper.yaml").read_text())
     for item in paper["figures"]:
         assert (project / f"results/smoke/figures/natural_bias/{item}.svg").stat().st_size > 0
     records = [read_json(path) for path in project.glob("results/smoke/runs/**/training.json")]
@@ -240,7 +240,7 @@ def test_out_of_memory(ready):
     needs("OverMemoryKill")
     slow_down(ready, 4000)
     # An estimate that is too low: the job takes more than that, Snakemake's processes with it, but not three times.
-    hardware = ready / "workflow/raretok/hardware.py"
+    hardware = ready / "workflow/raretok/rule_inputs/resources.py"
     text = hardware.read_text()
     assert "BASE_MEGABYTES = 1500" in text
     hardware.write_text(text.replace("BASE_MEGABYTES = 1500", "BASE_MEGABYTES = 350"))

@@ -7,7 +7,7 @@ import yaml
 from tests.workflow.conftest import ROOT
 from tests.workflow.running import snakemake
 
-from raretok import wiring
+from raretok.rule_inputs import job_inputs
 
 PROFILE = ("--workflow-profile", "workflow/profiles/slurm")
 # Something of every rule that is asked about
@@ -66,7 +66,7 @@ def test_every_job_says_its_memory(asked):
 
 
 def test_more_at_the_next_attempt():
-    table = wiring.load({**yaml.safe_load((ROOT / "config/config.yaml").read_text())}, ROOT)
+    table = job_inputs.load({**yaml.safe_load((ROOT / "config/config.yaml").read_text())}, ROOT)
     run = next(iter(table.runs.values()))
     assert table.memory_of(run, attempt=3) == 3 * table.memory_of(run, attempt=1)
     assert table.megabytes(8192)(None, attempt=2) == 16384

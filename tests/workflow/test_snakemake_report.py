@@ -10,7 +10,7 @@ import pytest
 from tests.workflow.conftest import ROOT
 from tests.workflow.running import snakemake
 
-from raretok.configuration import read_yaml
+from raretok.core.config_files import read_yaml
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
@@ -41,7 +41,7 @@ def reported(project_at):
 
 def test_papers_are_categories_and_items_have_their_titles(reported):
     text = (reported / "report.html").read_text(encoding="utf-8")
-    paper = read_yaml(ROOT / "config" / "papers" / f"{PAPER}.yaml")
+    paper = read_yaml(ROOT / "config" / "papers" / PAPER / "paper.yaml")
     for words in (paper["title"], "figures", paper["figures"]["figure4"]["title"], "at scale small"):
         assert words in text
     assert "{{" not in re.findall(r'"caption": "(.*?)"', text)[0]
@@ -50,7 +50,7 @@ def test_papers_are_categories_and_items_have_their_titles(reported):
 def test_the_zip_holds_every_file(reported):
     with zipfile.ZipFile(reported / "report.zip") as archive:
         names = {name.rpartition("/")[2] for name in archive.namelist()}
-    paper = read_yaml(ROOT / "config" / "papers" / f"{PAPER}.yaml")
+    paper = read_yaml(ROOT / "config" / "papers" / PAPER / "paper.yaml")
     wanted = {f"{item}.svg" for item in paper["figures"]} | {f"{item}.csv" for item in paper["tables"]}
     assert wanted | {"claims.csv"} <= names
 
@@ -65,7 +65,7 @@ def test_the_html_opens_without_asking_for_anything(reported):
         tab.on("pageerror", lambda error: wrong.append(str(error)))
         tab.on("request", lambda one: None if one.url[:5] in ("file:", "data:", "blob:") else wrong.append(one.url))
         tab.goto((reported / "report.html").as_uri())
-        title = read_yaml(ROOT / "config" / "papers" / f"{PAPER}.yaml")["title"]
+        title = read_yaml(ROOT / "config" / "papers" / PAPER / "paper.yaml")["title"]
         tab.get_by_text(title).first.click()
         tab.get_by_text("figures", exact=True).first.click()
         assert tab.get_by_text("figure4", exact=True).first.is_visible()

@@ -8,14 +8,14 @@ from types import SimpleNamespace
 import psutil
 from tests.workflow.running import snakemake
 
-from raretok.planning.timers import keep_one_timer
+from raretok.rule_inputs.scheduler_timers import keep_one_timer
 
 JOBS = 40
 # The reproduction of docs/snakemake_timers.md, with and without what this project does about it.
 SNAKEFILE = """
 import sys
 sys.path.insert(0, {package!r})
-from raretok.planning.timers import keep_one_timer
+from raretok.rule_inputs.scheduler_timers import keep_one_timer
 
 rule all:
     input: expand("out/{{n}}.txt", n=range({jobs}))
@@ -53,7 +53,7 @@ def test_a_running_workflow_has_few_threads(tmp_path):
 
 
 def test_snakemake_still_needs_it(tmp_path):
-    """Where this fails Snakemake has mended its timers: take out planning/timers.py and docs/snakemake_timers.md."""
+    """Where this fails Snakemake has mended its timers: take out rule_inputs/scheduler_timers.py and docs/snakemake_timers.md."""
     assert most_threads(tmp_path / "without", "pass") > 6
 
 

@@ -6,7 +6,7 @@ import pytest
 from tests.workflow.running import snakemake
 from tests.workflow.test_dag import MODELS, TABLE8, edit, planned
 
-from raretok.files import read_json
+from raretok.core.files import read_json
 
 RUNS = "results/smoke/runs/shakespeare"
 TOGETHER = "together=16"
@@ -100,7 +100,7 @@ def test_runs_trained_alone_are_left_as_they_are(finished, tmp_path):
 def test_a_changed_method_alone_is_trained(finished, tmp_path):
     folder = shutil.copytree(finished, tmp_path / "changed")
     edit(
-        folder / "config/papers/stop_jostling.yaml",
+        folder / "config/papers/stop_jostling/paper.yaml",
         lambda paper: paper["methods"]["dut_m1"]["loss"].update(margin=1.25),
     )
     found = jobs(folder, TABLE8, "--config", TOGETHER)

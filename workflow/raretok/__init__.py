@@ -1,9 +1,9 @@
 """raretok: rare tokens in neural language generation, four papers reproduced in one pipeline.
 
-What other people's training code may use stands in `__all__`: losses (`raretok.losses`, made of `raretok.parts`), what
-they need of training counts (`raretok.frequency`), and metrics (`raretok.metrics`). These names are stable; the rest of
-the package is the pipeline's own. A name's module, and with it torch, is imported when the name is first asked for:
-Snakemake imports this package on every dry run.
+What other people's training code may use stands in `__all__`: losses (`raretok.library.losses`, made of
+`raretok.library.loss_parts`), what they need of training counts (`raretok.library.frequency`), and metrics
+(`raretok.library.metrics`). These names are stable; the rest of the package is the pipeline's own. A name's module, and
+with it torch, is imported when the name is first asked for: Snakemake imports this package on every dry run.
 """
 
 import importlib
@@ -12,8 +12,8 @@ __version__ = "0.1.0"
 
 # Module: what it offers. Type checkers read the same from __init__.pyi.
 _OFFERS = {
-    "losses": ("OutputLoss",),
-    "parts": (
+    "library.losses": ("OutputLoss",),
+    "library.loss_parts": (
         "CrossEntropy",
         "Threshold",
         "Softminus",
@@ -26,8 +26,8 @@ _OFFERS = {
         "UnigramDivergence",
         "Adversarial",
     ),
-    "frequency": ("FrequencyGroups", "agg_alpha", "count_targets", "log_unigram", "start_bias"),
-    "metrics": (
+    "library.frequency": ("FrequencyGroups", "agg_alpha", "count_targets", "log_unigram", "start_bias"),
+    "library.metrics": (
         "accuracy",
         "align_similarity",
         "best_temperature",

@@ -1,0 +1,4 @@
+"""Texts, from download to batches of token ids.
+
+May import core.
+"""

@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 
-from raretok.configuration import canonical_json, read_config
-from raretok.errors import UserError
+from raretok.core.config_files import canonical_json, read_config
+from raretok.core.errors import UserError
 
 # Raised whenever the same entry gives other bytes: a changed way to make texts of a kind or to prepare them. The
 # sources of those are no inputs of their rules, because a comment there would train every model again.

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from raretok.evaluation.calibration import log_frequencies
+from raretok.metrics.calibration import log_frequencies
 
 # References of the model's divergences, in the order of figure 1.
 REFERENCES = ("unigram", "uniform", "empirical")

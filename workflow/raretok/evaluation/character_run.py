@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from raretok.errors import UserError
-from raretok.evaluation import gradients
+from raretok.core.errors import UserError
+from raretok.core.files import read_arrays
 from raretok.evaluation.characters import (
     Settings,
     block_fields,
@@ -15,13 +15,13 @@ from raretok.evaluation.characters import (
     token_rows,
     weight_metrics,
 )
-from raretok.evaluation.found import Found
 from raretok.evaluation.measurable import unpack_matrix, unpack_tokens
-from raretok.evaluation.perplexity import TEMPERATURES, best_temperature, from_mean
-from raretok.evaluation.rows import row
+from raretok.evaluation.metric_rows import row
+from raretok.evaluation.run_results import Found
 from raretok.evaluation.signature import signature
 from raretok.evaluation.temperature import FITTED, temperature_rows
-from raretok.files import read_arrays
+from raretok.metrics import gradient_ratios as gradients
+from raretok.metrics.perplexity import TEMPERATURES, best_temperature, from_mean
 from raretok.models import load_model
 
 CHECKPOINTS = {"best": "model.safetensors", "last": "last.safetensors"}

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from raretok.errors import UserError
-from raretok.evaluation import clusters, isotropy, neighbours, projection, ranking
-from raretok.evaluation.found import Found
+from raretok.core.errors import UserError
 from raretok.evaluation.measurable import pack_matrices, pack_tokens
-from raretok.evaluation.perplexity import (
+from raretok.evaluation.metric_rows import row
+from raretok.evaluation.run_results import Found
+from raretok.evaluation.signature import signature
+from raretok.metrics import clusters, isotropy, neighbours, projection, ranking
+from raretok.metrics.perplexity import (
     GRID,
     TEMPERATURES,
     best_temperature,
@@ -22,9 +24,7 @@ from raretok.evaluation.perplexity import (
     perplexity,
     sweep,
 )
-from raretok.evaluation.rows import row
-from raretok.evaluation.signature import signature
-from raretok.evaluation.tail import tail_mass, target_probability
+from raretok.metrics.tail_mass import tail_mass, target_probability
 
 # Positions scored at a time: with V = 130 their logits are 1 MB, which stays in the cache.
 ROWS = 2048

@@ -5,10 +5,10 @@ import hashlib
 from dataclasses import asdict
 from pathlib import Path
 
-from raretok.data.parallel import numbered_lines
-from raretok.errors import UserError
-from raretok.evaluation.comparison import TESTS, compare
-from raretok.files import read_json, write_json
+from raretok.core.errors import UserError
+from raretok.core.files import read_json, write_json
+from raretok.data.pairs.parallel_text import numbered_lines
+from raretok.metrics.translation_tests import TESTS, compare
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import torch
 
-from raretok.models.search import translate
+from raretok.models.beam_search import translate
 
 
 @dataclass(frozen=True)

@@ -8,22 +8,22 @@ from collections.abc import Mapping
 import numpy as np
 import torch
 
-from raretok.data.groups import masses
-from raretok.data.tokenizers import END, UNKNOWN, Codec
+from raretok.data.text.frequency_groups import masses
+from raretok.data.text.tokenizers import END, UNKNOWN, Codec
 from raretok.evaluation import generation, measurable
-from raretok.evaluation.grouping import Groups, distinct, group_perplexities, nonrare_perplexity
-from raretok.evaluation.isotropy import EIGENVECTORS, isotropy_readings
 from raretok.evaluation.language_settings import LanguageSettings
-from raretok.evaluation.neighbours import nearest_to
-from raretok.evaluation.projection import plane, relative_singular_values
-from raretok.evaluation.rare_neighbours import rare_share
-from raretok.evaluation.rows import row
-from raretok.evaluation.scores import Scores, score
-from raretok.evaluation.separability import separability
+from raretok.evaluation.metric_rows import row
 from raretok.evaluation.signature import signature
-from raretok.evaluation.similarity import mean_cosine, mean_cosine_between, mean_inner_product
 from raretok.evaluation.temperature import FITTED, Tempered, fit, temperature_rows
-from raretok.evaluation.word_similarity import word_similarity
+from raretok.evaluation.text_scores import Scores, score
+from raretok.metrics.group_statistics import Groups, distinct, group_perplexities, nonrare_perplexity
+from raretok.metrics.isotropy import EIGENVECTORS, isotropy_readings
+from raretok.metrics.mean_similarity import mean_cosine, mean_cosine_between, mean_inner_product
+from raretok.metrics.neighbours import nearest_to
+from raretok.metrics.projection import plane, relative_singular_values
+from raretok.metrics.rare_neighbours import rare_share
+from raretok.metrics.separability import separability
+from raretok.metrics.word_similarity import word_similarity
 
 # The first and second group together, of the first set of groups (inventory, A23).
 NONRARE = "nonrare"

@@ -12,21 +12,21 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from raretok.data.groups import bounds
-from raretok.data.tokenizers import codec_of
-from raretok.data.word_similarity import read_pairs
-from raretok.errors import UserError
+from raretok.core.errors import UserError
+from raretok.core.files import read_arrays
+from raretok.data.pairs.pair_codec import codec_of
+from raretok.data.text.frequency_groups import bounds
+from raretok.data.text.similarity_pairs import read_pairs
 from raretok.evaluation import language
-from raretok.evaluation.found import Found
-from raretok.evaluation.grouping import Groups
 from raretok.evaluation.language_settings import LanguageSettings
 from raretok.evaluation.language_settings import parse as parse
 from raretok.evaluation.measurable import pack_matrices, unpack_tokens
-from raretok.evaluation.neighbours import occurring
 from raretok.evaluation.queries import query_ids
-from raretok.evaluation.scores import Scores
+from raretok.evaluation.run_results import Found
 from raretok.evaluation.snapshots import measure_snapshots
-from raretok.files import read_arrays
+from raretok.evaluation.text_scores import Scores
+from raretok.metrics.group_statistics import Groups
+from raretok.metrics.neighbours import occurring
 from raretok.models import load_model
 
 CHECKPOINTS = {"best": "model.safetensors", "last": "last.safetensors"}

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from raretok.errors import UserError
-from raretok.evaluation.checks import check_groups, check_queries, known_keys, whole
+from raretok.core.errors import UserError
+from raretok.evaluation.settings_checks import check_groups, check_queries, known_keys, whole
 
 
 @dataclass(frozen=True)

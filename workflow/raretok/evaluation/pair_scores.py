@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-from raretok.data.pair_batches import collate, in_batches, lengths
-from raretok.data.tokenizers import PAD
-from raretok.evaluation.ranking import quick_ranks
-from raretok.evaluation.scores import LOGITS, TOKENS
+from raretok.data.pairs.pair_batches import collate, in_batches, lengths
+from raretok.data.text.tokenizers import PAD
+from raretok.evaluation.text_scores import LOGITS, TOKENS
+from raretok.metrics.ranking import quick_ranks
 
 
 @dataclass(frozen=True)

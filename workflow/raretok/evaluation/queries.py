@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from raretok.errors import UserError
+from raretok.core.errors import UserError
 
 # What a type that begins a word begins with: a blank (byte-level BPE), SentencePiece's mark, or nothing.
 BEFORE_WORDS = (" ", "▁", "")

@@ -19,11 +19,13 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from raretok.data.corpora import load_manifest
-from raretok.data.pairs import load_pairs
-from raretok.data.tokenizers import codec_of
-from raretok.data.word_similarity import read_pairs
-from raretok.errors import UserError
+from raretok.core.code_digest import digest_of, sources_of
+from raretok.core.errors import UserError
+from raretok.core.files import atomic_path, read_json, write_json
+from raretok.data.pairs.pair_codec import codec_of
+from raretok.data.pairs.prepared_pairs import load_pairs
+from raretok.data.prepared_corpus import load_manifest
+from raretok.data.text.similarity_pairs import read_pairs
 from raretok.evaluation import (
     character_run,
     language,
@@ -33,12 +35,10 @@ from raretok.evaluation import (
     translation_run,
     translation_settings,
 )
-from raretok.evaluation.command import name_average, similarity_files
 from raretok.evaluation.decoding import Decoding
-from raretok.evaluation.found import Found
+from raretok.evaluation.evaluate_command import name_average, similarity_files
 from raretok.evaluation.measurable import load_arrays, unpack_matrix
-from raretok.files import atomic_path, read_json, write_json
-from raretok.sources import digest_of, sources_of
+from raretok.evaluation.run_results import Found
 
 # How far a metric of what was kept lies from that of the weights, relative; or absolute, a tenth of it.
 TOLERANCE = {"exact": 1e-6, "float16": 1e-3, "coded": 2e-2, "tokens": 1e-3}

@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
-from raretok.errors import UserError
-from raretok.evaluation.grouping import Groups
-from raretok.evaluation.isotropy import SIGN_FREE, isotropy
-from raretok.evaluation.projection import plane
-from raretok.evaluation.similarity import mean_cosine_between, mean_inner_product
+from raretok.core.errors import UserError
+from raretok.metrics.group_statistics import Groups
+from raretok.metrics.isotropy import SIGN_FREE, isotropy
+from raretok.metrics.mean_similarity import mean_cosine_between, mean_inner_product
+from raretok.metrics.projection import plane
 
 PREFIX = "step"
 # Projections of more snapshots than a figure has panels are not kept: V x 2 numbers each.

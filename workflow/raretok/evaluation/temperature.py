@@ -10,9 +10,9 @@ from collections.abc import Callable
 import torch
 from scipy.optimize import minimize_scalar
 
-from raretok.evaluation.rows import row
+from raretok.evaluation.metric_rows import row
 from raretok.evaluation.signature import signature
-from raretok.training.clock import log
+from raretok.machine.clock import log
 
 # Where a temperature is looked for, and how exactly its logarithm is found: that leaves a millionth of the loss.
 LOWEST, HIGHEST, EXACT = 0.02, 20.0, 1e-3

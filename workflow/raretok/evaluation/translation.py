@@ -10,26 +10,27 @@ from pathlib import Path
 
 import numpy as np
 
-from raretok.alignment.links import count_lines, link_arrays
-from raretok.data.pair_folder import text_path
-from raretok.data.pairs import load_pairs
-from raretok.data.parallel import numbered_lines
-from raretok.data.preparation import split_compounds
-from raretok.errors import UserError
-from raretok.evaluation import bias_record, language, learning_curve, measurable, translation_scores
-from raretok.evaluation.align_similarity import TAU, align_similarity
-from raretok.evaluation.calibration import calibrate, log_frequencies
-from raretok.evaluation.co_occurrences import count
+from raretok.core.errors import UserError
+from raretok.data.alignment.links import count_lines, link_arrays
+from raretok.data.pairs.pair_folder import text_path
+from raretok.data.pairs.parallel_text import numbered_lines
+from raretok.data.pairs.preparation import split_compounds
+from raretok.data.pairs.prepared_pairs import load_pairs
+from raretok.evaluation import bias_record, language, measurable
 from raretok.evaluation.decoding import Decoding
-from raretok.evaluation.frequency_rank import query_cosines, rank_correlations
-from raretok.evaluation.grouping import Groups, distinct
-from raretok.evaluation.languages import language_of, other_language_share
+from raretok.evaluation.metric_rows import row
 from raretok.evaluation.pair_scores import PairScores, score_pairs
-from raretok.evaluation.rows import row
-from raretok.evaluation.scores import Scores
 from raretok.evaluation.signature import signature
 from raretok.evaluation.temperature import FITTED, Tempered, fit, temperature_rows
-from raretok.evaluation.word_f1 import training_frequencies, word_f1
+from raretok.evaluation.text_scores import Scores
+from raretok.metrics import learning_curve, translation_scores
+from raretok.metrics.align_similarity import TAU, align_similarity
+from raretok.metrics.calibration import calibrate, log_frequencies
+from raretok.metrics.co_occurrences import count
+from raretok.metrics.frequency_rank import query_cosines, rank_correlations
+from raretok.metrics.group_statistics import Groups, distinct
+from raretok.metrics.type_language import language_of, other_language_share
+from raretok.metrics.word_f1 import training_frequencies, word_f1
 
 
 def score_rows(scores: PairScores, groups: Sequence[Groups], split: str) -> list[dict]:

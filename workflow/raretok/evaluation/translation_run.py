@@ -11,20 +11,20 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from raretok.data.pairs import load_pairs
-from raretok.data.tokenizers import codec_of
-from raretok.errors import UserError
+from raretok.core.errors import UserError
+from raretok.data.pairs.pair_codec import codec_of
+from raretok.data.pairs.prepared_pairs import load_pairs
 from raretok.evaluation import language, translation
 from raretok.evaluation.decoding import Decoding, decode
-from raretok.evaluation.found import Found
-from raretok.evaluation.grouping import Groups
 from raretok.evaluation.language_run import CHECKPOINTS, group_sets, kept_matrices, observed, same_weights
-from raretok.evaluation.neighbours import occurring
 from raretok.evaluation.pair_scores import score_pairs
 from raretok.evaluation.queries import query_ids
+from raretok.evaluation.run_results import Found
 from raretok.evaluation.snapshots import measure_snapshots
 from raretok.evaluation.translation_settings import TranslationSettings
 from raretok.evaluation.translation_settings import parse as parse
+from raretok.metrics.group_statistics import Groups
+from raretok.metrics.neighbours import occurring
 from raretok.models import load_model
 
 DOMAIN = "domain."

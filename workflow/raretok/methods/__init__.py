@@ -11,7 +11,7 @@ import types
 import typing
 from dataclasses import dataclass
 
-from raretok.errors import UserError
+from raretok.core.errors import UserError
 
 # Kind of part: name of its dataclass.
 KINDS = {

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from raretok.errors import UserError
+from raretok.core.errors import UserError
 from raretok.methods.counting import bound_of_share, update_counts
 
 # Keeps Eq. 8 finite while no rare token has occurred (authors' code; inventory A5).

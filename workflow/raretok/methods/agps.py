@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from raretok.errors import UserError
+from raretok.core.errors import UserError
 from raretok.methods.counting import bound_of_share, first_rare_rank, frequency_ranks, update_counts
 
 READINGS = ("eq15", "alg1")

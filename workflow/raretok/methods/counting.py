@@ -1,6 +1,6 @@
 """Counts of target types: what gates share."""
 
-from raretok.errors import UserError
+from raretok.core.errors import UserError
 
 # What a share is of: the types that occur in training, as in the papers, or all rows of the vocabulary.
 SHARE_OF = ("occurring", "all")

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from raretok.errors import UserError
+from raretok.core.errors import UserError
 from raretok.methods.counting import SHARE_OF, first_rare_rank, frequency_ranks
 
 PARTS = ("all", "b", "c", "bc")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import torch
 
-from raretok.errors import UserError
-from raretok.sources import model_module
-from raretok.tensor_files import load_tensors
+from raretok.core.code_digest import model_module
+from raretok.core.errors import UserError
+from raretok.core.tensor_files import load_tensors
 
 # The value of `model.name` in an experiment's settings, which names the module, and the class in it; that of its
 # options has the same name and `Config`.

@@ -7,7 +7,7 @@ B x 1 x 1 x S and true where a position may be seen; None: all of them.
 import torch
 from torch import nn
 
-from raretok.models.cache import LayerCache
+from raretok.models.decoding_cache import LayerCache
 from raretok.models.layers import attention, dropout
 
 

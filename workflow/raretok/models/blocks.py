@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from raretok.models.attention import CrossAttention, SelfAttention
-from raretok.models.cache import LayerCache
+from raretok.models.decoding_cache import LayerCache
 from raretok.models.encoder_decoder_config import EncoderDecoderConfig
 from raretok.models.layers import FeedForward
 

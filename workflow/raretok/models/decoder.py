@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-from raretok.errors import UserError
+from raretok.core.errors import UserError
 from raretok.models.layers import Block, dropout, sinusoidal_table
 
 CHOICES = {

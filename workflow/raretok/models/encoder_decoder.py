@@ -10,9 +10,9 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-from raretok.errors import UserError
+from raretok.core.errors import UserError
 from raretok.models.blocks import DecoderBlock, EncoderBlock
-from raretok.models.cache import Cache, LayerCache
+from raretok.models.decoding_cache import Cache, LayerCache
 from raretok.models.encoder_decoder_config import EncoderDecoderConfig
 from raretok.models.initialisation import draw_matrix
 from raretok.models.layers import dropout, sinusoidal_table

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from raretok.errors import UserError
+from raretok.core.errors import UserError
 
 CHOICES = {
     "activation": ("relu", "gelu"),

@@ -10,7 +10,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch.nn import functional as F
 
-from raretok.errors import UserError
+from raretok.core.errors import UserError
 
 INIT_STD = 0.02
 EPSILON = 1e-5

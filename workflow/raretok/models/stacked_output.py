@@ -1,8 +1,9 @@
 """The output layer of several models at once, each with a method of its own, for small vocabularies.
 
-The form is that of `raretok.models.output`; here all logits of all models are held, M x N x V, and matrix products are
-of all models in one call. Methods that differ in numbers alone (a margin, a temperature) are a family: their loss is
-computed once, by `torch.func.vmap`, with a tensor in the place of each number. A method's file knows nothing of that.
+The form is that of `raretok.models.output_layer`; here all logits of all models are held, M x N x V, and matrix
+products are of all models in one call. Methods that differ in numbers alone (a margin, a temperature) are a family:
+their loss is computed once, by `torch.func.vmap`, with a tensor in the place of each number. A method's file knows
+nothing of that.
 
 Shapes: M models, N positions, d width, V types.
 """
@@ -16,7 +17,7 @@ import torch
 from torch.func import vmap
 from torch.nn import functional as F
 
-from raretok.models.output import Outputs, gate_entries, is_on_tokens, token_losses
+from raretok.models.output_layer import Outputs, gate_entries, is_on_tokens, token_losses
 
 # The parts of a method that a loss is made of; gates and updates of embeddings come after it.
 PARTS = ("loss", "penalty", "perturbation")

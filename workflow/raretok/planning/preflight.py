@@ -1,7 +1,7 @@
 """The command `preflight`: before anything long, check devices, disk and data, and say what is going to be done.
 
-The workflow calls it whenever it starts with trainings to do (start.py), and so does the rule `preflight`. It writes
-the plan in full to results/<scale>/plan.txt. Torch is imported to ask for the device, and for nothing else.
+The workflow calls it whenever it starts with trainings to do (workflow_start.py), and so does the rule `preflight`. It
+writes the plan in full to results/<scale>/plan.txt. Torch is imported to ask for the device, and for nothing else.
 """
 
 import argparse
@@ -9,24 +9,26 @@ import os
 import shutil
 from pathlib import Path
 
-from raretok import choices, hardware, wiring
+from raretok.core.errors import UserError
+from raretok.core.files import write_text
 from raretok.data.catalogue import Wanted, find_file
-from raretok.data.sources import in_mirror, published_path
-from raretok.errors import UserError
-from raretok.files import write_text
-from raretok.needs import needed_files
+from raretok.data.download.download_command import in_mirror, published_path
+from raretok.experiments import config_options
 from raretok.planning import throughput as speeds
-from raretok.planning.estimate import RunCost, costs_of, data_bytes
-from raretok.planning.table import default_machines, details, summary
+from raretok.planning.cost_estimate import RunCost, costs_of, data_bytes
+from raretok.planning.plan_text import default_machines, details, summary
 from raretok.planning.throughput import CPU, Throughput
-from raretok.wiring import Workflow
+from raretok.rule_inputs import job_inputs
+from raretok.rule_inputs import resources as hardware
+from raretok.rule_inputs.job_inputs import Workflow
+from raretok.rule_inputs.required_files import needed_files
 
 CACHE = Path("resources/cache")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
-    choices.add_arguments(parser)
+    config_options.add_arguments(parser)
     parser.add_argument(
         "--only", nargs="*", help="runs to train, as EXPERIMENT/METHOD/seedN (default: unfinished ones)"
     )
@@ -37,7 +39,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     """Check and print; UserError where something is in the way."""
-    table = wiring.load(choices.config_of(arguments) | {"recorded": False, "finished": False}, arguments.root)
+    table = job_inputs.load(
+        config_options.config_of(arguments) | {"recorded": False, "finished": False}, arguments.root
+    )
     costs = [cost for cost in costs_of(table) if _is_due(cost, table, arguments)]
     files = _files(table, costs, arguments)
     throughput = speeds.load(arguments.root)
@@ -80,7 +84,7 @@ def find_device(choice: str, throughput: Throughput) -> tuple[str, str | None, f
         return "the CPU, as device says", CPU, None
     import torch
 
-    from raretok.training.device import is_gpu
+    from raretok.machine.device import is_gpu
 
     if not is_gpu(choice):
         hidden = "; there is a driver, but torch sees no GPU" if hardware.GPU_DRIVER.exists() else ""

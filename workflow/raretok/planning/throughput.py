@@ -16,8 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from raretok.configuration import read_config
-from raretok.errors import UserError
+from raretok.core.config_files import read_config
+from raretok.core.errors import UserError
 
 BYTES_PER_PARAMETER = 16
 # Activations are twice as large in float32 as under bfloat16 autocast.

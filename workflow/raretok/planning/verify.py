@@ -11,20 +11,21 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-from raretok import choices, wiring
-from raretok.errors import UserError
-from raretok.planning.claims import command, price_in_words, prices_of
+from raretok.core.errors import UserError
+from raretok.experiments import config_options
+from raretok.planning.claim_queue import command, price_in_words, prices_of
 from raretok.planning.throughput import load as load_throughput
-from raretok.reporting.claim_runs import RunName, Trained, finished_seeds
-from raretok.reporting.claim_text import number
-from raretok.reporting.claims import EXPERIMENT, evidence_of, find, findings
+from raretok.reporting.claims.claim_parts import Part, in_unit
+from raretok.reporting.claims.claim_runs import RunName, Trained, finished_seeds
+from raretok.reporting.claims.claim_text import number
+from raretok.reporting.claims.claims_command import EXPERIMENT, evidence_of, find, findings
+from raretok.reporting.claims.deciding import trainings_of
+from raretok.reporting.claims.verdicts import Finding
 from raretok.reporting.collect import collect
-from raretok.reporting.comparisons import Part, in_unit
-from raretok.reporting.deciding import trainings_of
 from raretok.reporting.definition import Definition, parse_definition
 from raretok.reporting.results import Results, index_results, read_results
-from raretok.reporting.verdicts import Finding
-from raretok.wiring import Workflow
+from raretok.rule_inputs import job_inputs
+from raretok.rule_inputs.job_inputs import Workflow
 
 INSIDE, OUTSIDE, UNKNOWN = "inside", "outside", "no interval"
 
@@ -82,14 +83,14 @@ def only_recorded_scale(root: Path) -> str:
 
 def table_of(arguments: argparse.Namespace, paper: str, **choice) -> Workflow:
     """The run table of one paper."""
-    config = choices.config_of(arguments)
+    config = config_options.config_of(arguments)
     papers = sorted(path.stem for path in (arguments.root / "config" / "papers").glob("*.yaml"))
     if paper not in papers:
         raise UserError(
             f"there is no claim {arguments.claim}: an id begins with its paper ({', '.join(papers)}) and a full stop; "
             "config/published/claims.csv has them all"
         )
-    return wiring.load(config | {"papers": [paper], "recorded": False} | choice, arguments.root)
+    return job_inputs.load(config | {"papers": [paper], "recorded": False} | choice, arguments.root)
 
 
 def read_recorded(table: Workflow, paper: str, name: str) -> Recorded:
@@ -99,7 +100,7 @@ def read_recorded(table: Workflow, paper: str, name: str) -> Recorded:
     """
     definition = parse_definition(table.definition(paper))
     results = read_results(table.root / table.results)
-    found = findings(definition, results, table.root / "config" / "published")
+    found = findings(definition, results, table.root / "config" / "papers")
     claims = {claim.id: (claim, finding) for claim, finding in found}
     if name not in claims:
         names = {claim.removeprefix(f"{paper}."): claim for claim in claims}
@@ -145,7 +146,7 @@ def measure(claim, runs: list[RunName], table: Workflow) -> tuple[Part, ...]:
         folder / "runs" / experiment / method / f"seed{seed}" / "metrics.json" for experiment, method, seed in runs
     ]
     metrics = collect(paths).astype({"seed": int, "value": float})
-    evidence = evidence_of(definition, index_results(folder, metrics), table.root / "config" / "published")
+    evidence = evidence_of(definition, index_results(folder, metrics), table.root / "config" / "papers")
     finding = find(claim, evidence)
     if not finding.parts:
         raise UserError(f"the new runs do not measure {claim.id}: {finding.note}")

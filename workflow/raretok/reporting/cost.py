@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from raretok.errors import UserError
-from raretok.files import atomic_path, read_json
+from raretok.core.errors import UserError
+from raretok.core.files import atomic_path, read_json
 
 COLUMNS = [
     *("paper", "experiment", "method", "seed", "device", "processes", "together", "threads"),

@@ -1,15 +1,15 @@
 """What a report job is told about a paper: its tables, figures, methods and scale, as one JSON string.
 
-`raretok/reports.py` writes the string, so that reporting reads results and nothing else. An item's definition is the
-paper's with one table or figure, and only the methods that it shows. Keys keep the order of the config file, because
-columns and rows are shown in it.
+`raretok/rule_inputs/report_inputs.py` writes the string, so that reporting reads results and nothing else. An item's
+definition is the paper's with one table or figure, and only the methods that it shows. Keys keep the order of the
+config file, because columns and rows are shown in it.
 """
 
 import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from raretok.errors import UserError
+from raretok.core.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Definition:
         """The method `name`; raises UserError where an item names one that the paper does not have."""
         if name not in self.methods:
             raise UserError(
-                f"config/papers/{self.paper}.yaml reports method '{name}', which is not one of its methods."
+                f"config/papers/{self.paper}/paper.yaml reports method '{name}', which is not one of its methods."
             )
         return self.methods[name]
 
@@ -146,13 +146,13 @@ class Definition:
         entries = getattr(self, kind)
         if item not in entries:
             raise UserError(
-                f"'{item}' is not among the {kind} of config/papers/{self.paper}.yaml: {', '.join(entries)}."
+                f"'{item}' is not among the {kind} of config/papers/{self.paper}/paper.yaml: {', '.join(entries)}."
             )
         return entries[item]
 
 
 def parse_definition(text: str) -> Definition:
-    """Read the JSON string of `reports.py`; raises UserError where it is not one."""
+    """Read the JSON string of `report_inputs.py`; raises UserError where it is not one."""
     try:
         raw = json.loads(text)
         methods = {
@@ -184,5 +184,5 @@ def parse_definition(text: str) -> Definition:
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(
-            f"The definition given to a report is not one that raretok/reports.py writes: {error!r}."
+            f"The definition given to a report is not one that raretok/rule_inputs/report_inputs.py writes: {error!r}."
         ) from None

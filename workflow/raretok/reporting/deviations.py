@@ -15,8 +15,8 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup
 
-from raretok.errors import UserError
-from raretok.files import relative_link
+from raretok.core.errors import UserError
+from raretok.core.files import relative_link
 from raretok.reporting.definition import Definition
 
 COLUMN = "affects"

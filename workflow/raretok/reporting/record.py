@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from raretok.errors import UserError
-from raretok.files import atomic_path, copy_file, read_arrays, read_json, write_json, write_text
+from raretok.core.errors import UserError
+from raretok.core.files import atomic_path, copy_file, read_arrays, read_json, write_json, write_text
 
 # Of every evaluated run, and of the scale.
 RUN_FILES = ("metrics.json", "history.csv")

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from raretok.errors import UserError
-from raretok.files import read_arrays, read_json
+from raretok.core.errors import UserError
+from raretok.core.files import read_arrays, read_json
 from raretok.reporting.definition import Method
 
 COLUMNS = [

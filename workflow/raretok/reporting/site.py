@@ -11,9 +11,9 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 
-from raretok.files import write_text
+from raretok.core.files import write_text
 from raretok.reporting.deviations import slug
-from raretok.reporting.page import templates
+from raretok.reporting.page.page_command import templates
 
 PAGES = ("README.md", "CHANGELOG.md", "docs/*.md", "config/README.md", "results/recorded/*/README.md")
 PAGES += ("results/recorded/*/tables/*/*.md",)

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from raretok.reporting.table_kinds import Cell
+from raretok.reporting.tables.cells import Cell
 
 # A table of numbers with at most so many columns has the groups as columns, as the papers' tables.
 MOST_COLUMNS = 12

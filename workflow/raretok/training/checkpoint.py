@@ -18,9 +18,9 @@ from pathlib import Path
 
 import torch
 
-from raretok.errors import UserError
-from raretok.files import atomic_path, read_tensor_header
-from raretok.tensor_files import load_tensors, save_tensors
+from raretok.core.errors import UserError
+from raretok.core.files import atomic_path, read_tensor_header
+from raretok.core.tensor_files import load_tensors, save_tensors
 
 FILE_NAME = "checkpoint.safetensors"
 # Raised whenever what a checkpoint holds changes, so that an old one is refused and not misread.

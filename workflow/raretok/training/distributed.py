@@ -1,10 +1,10 @@
 """Several processes that train one run together: what they settle with each other.
 
-torchrun starts them (`raretok.training.launch` on one machine), each with a device of its own. Every process draws
-the whole of every batch and works on its share of the rows; sums over the processes are what one process would have
-computed. Small things (signals, verdicts, random states) are settled on the CPU by gloo, gradients where they lie.
+torchrun starts them (`raretok.machine.process_launcher` on one machine), each with a device of its own. Every process
+draws the whole of every batch and works on its share of the rows; sums over the processes are what one process would
+have computed. Small things (signals, verdicts, random states) are settled on the CPU by gloo, gradients where they lie.
 
-A process alone is the first of one (`raretok.training.processes`): every function returns at once, and torch's package
+A process alone is the first of one (`raretok.machine.processes`): every function returns at once, and torch's package
 is not even imported.
 """
 
@@ -14,9 +14,9 @@ import signal
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 
-from raretok.errors import Interrupted, UserError
-from raretok.training import processes
-from raretok.training.processes import Group
+from raretok.core.errors import Interrupted, UserError
+from raretok.machine import processes
+from raretok.machine.processes import Group
 
 # How long a process waits for the others, which may be writing a large state, before it gives up. One that dies is
 # noticed at once, since its connections close.

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
-from raretok.files import atomic_path, write_json, write_text
+from raretok.core.files import atomic_path, write_json, write_text
+from raretok.core.tensor_files import save_tensors
+from raretok.machine.device import describe_device, peak_memory_gib, source_commit, versions
 from raretok.models import plain_weights
-from raretok.tensor_files import save_tensors
 from raretok.training import distributed
-from raretok.training.device import describe_device, peak_memory_gib, source_commit, versions
 from raretok.training.progress import HISTORY_COLUMNS, Progress
 from raretok.training.trainer import Trainer
 

@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from raretok.errors import Interrupted
-from raretok.training.clock import Saves
-from raretok.training.device import keep_freed_memory
+from raretok.core.errors import Interrupted
+from raretok.machine.clock import Saves
+from raretok.machine.device import keep_freed_memory
+from raretok.machine.signals import StopFlag
 from raretok.training.distributed import agree
-from raretok.training.signals import StopFlag
-from raretok.training.training import Training
+from raretok.training.training_run import Training
 
 
 @dataclass

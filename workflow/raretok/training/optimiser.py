@@ -6,7 +6,7 @@ Matrices and embeddings (also positions) decay, norms and biases do not, as in n
 import torch
 from torch.optim.adamw import adamw
 
-from raretok.errors import UserError
+from raretok.core.errors import UserError
 from raretok.methods import Method
 
 

@@ -6,8 +6,9 @@ The first process's is that of a process alone.
 import numpy as np
 import torch
 
-from raretok.training import distributed, processes
-from raretok.training.clock import log
+from raretok.machine import processes
+from raretok.machine.clock import log
+from raretok.training import distributed
 
 
 def own_seed(seed: int, step: int) -> int:

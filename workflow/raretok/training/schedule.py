@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from raretok.errors import UserError
+from raretok.core.errors import UserError
 
 
 @dataclass(frozen=True)

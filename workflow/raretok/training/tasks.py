@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-from raretok.data.batches import TRAIN, VALID, Blocks, draw_blocks
+from raretok.data.text.block_batches import TRAIN, VALID, Blocks, draw_blocks
 from raretok.methods import TrainingFacts
 from raretok.training import distributed
 

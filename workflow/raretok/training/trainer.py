@@ -8,18 +8,19 @@ import numpy as np
 import torch
 from torch.nn.utils import parametrize
 
-from raretok.errors import UserError
+from raretok.core.errors import UserError
+from raretok.machine import processes
+from raretok.machine.clock import log
+from raretok.machine.device import has_bfloat16
 from raretok.methods import Method, TrainingFacts, build_method
 from raretok.models import build_model
-from raretok.models.output import output_loss
-from raretok.models.places import Places
-from raretok.training import distributed, processes, random_states
-from raretok.training.clock import log
-from raretok.training.device import has_bfloat16
-from raretok.training.observation import MicroBatch
-from raretok.training.observe import build_observations
+from raretok.models.output_layer import output_loss
+from raretok.models.target_places import Places
+from raretok.training import distributed, random_states
+from raretok.training.bias_start import start_output_bias
 from raretok.training.optimiser import Optimiser
-from raretok.training.output_bias import start_output_bias
+from raretok.training.probe_interface import MicroBatch
+from raretok.training.probes import build_observations
 from raretok.training.tasks import Batch, Inputs, hidden_of
 
 

@@ -9,13 +9,13 @@ from multiprocessing.process import BaseProcess
 
 from filelock import FileLock, Timeout
 
-from raretok.errors import EXIT_INTERRUPTED
-from raretok.runs import Run
-from raretok.training.clock import log
-from raretok.training.signals import StopFlag
-from raretok.work.finished import done_already, is_evaluated, trained_share
+from raretok.core.errors import EXIT_INTERRUPTED
+from raretok.experiments.run_table import Run
+from raretok.machine.clock import log
+from raretok.machine.signals import StopFlag
 from raretok.work.jobs import EVALUATE, TRAIN, Jobs
-from raretok.work.speed import Speed
+from raretok.work.run_speed import Speed
+from raretok.work.run_status import done_already, is_evaluated, trained_share
 
 # Between two looks at clock and signals.
 PATIENCE = 0.5

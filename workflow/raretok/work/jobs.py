@@ -8,16 +8,21 @@ import threading
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
-from raretok.accept import job_of
-from raretok.runs import Run
-from raretok.wiring import Workflow
-from raretok.work import data
+from raretok.experiments.run_table import Run
+from raretok.rule_inputs.accept import job_of
+from raretok.rule_inputs.job_inputs import Workflow
+from raretok.work import job_data
 
 TRAIN, EVALUATE = "train", "evaluate"
 # A fork of a server that has imported torch starts in no time. The server itself never computes anything nor asks for
 # a GPU, so that no thread and no CUDA context is lost in a fork.
 FORKS = multiprocessing.get_context("forkserver")
-PRELOADED = ["raretok.__main__", "raretok.training.command", "raretok.training.loop", "raretok.evaluation.command"]
+PRELOADED = [
+    "raretok.__main__",
+    "raretok.training.train_command",
+    "raretok.training.loop",
+    "raretok.evaluation.evaluate_command",
+]
 
 
 class Jobs:
@@ -77,7 +82,7 @@ class Jobs:
 
 def _do(table: Workflow, run: Run, stage: str, arguments: list[str], log: Path) -> None:
     """What a job's process does."""
-    from raretok.__main__ import main
+    from raretok.machine.commands import main
 
     # The terminal's Ctrl-C reaches all processes; the one that started them says what is to be done.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -87,9 +92,9 @@ def _do(table: Workflow, run: Run, stage: str, arguments: list[str], log: Path) 
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
     if stage == TRAIN:
-        data.provide_for_training(table, run)
+        job_data.provide_for_training(table, run)
     else:
-        data.provide_for_evaluation(table, run)
+        job_data.provide_for_evaluation(table, run)
     sys.exit(main(arguments))
 
 

@@ -1,0 +1,1 @@
+"""What figures of several papers share, and the command that draws one."""

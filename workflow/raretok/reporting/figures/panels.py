@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.patches import Patch
 
-from raretok.evaluation.clusters import MASKS
+from raretok.metrics.clusters import MASKS
 from raretok.reporting.figures.style import HIGH, LOW
 
 

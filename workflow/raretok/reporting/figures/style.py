@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
-from raretok.files import atomic_path
+from raretok.core.files import atomic_path
 from raretok.reporting.figures.smaller_svg import smaller_svg
 
 # Okabe and Ito's palette, which differs in lightness too; each colour goes with one line style and marker.

@@ -1,0 +1,207 @@
+"""The code that a job's result depends on: all that Python loads, and what functions import later, as programs."""
+
+import ast
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import yaml
+
+from raretok.core import code_digest
+from raretok.core.code_digest import IGNORED, all_sources, digest_of, file_of, holds_code, sources_of
+from raretok.core.errors import UserError
+from raretok.machine.commands import COMMANDS
+from raretok.rule_inputs import job_inputs
+
+ROOT = Path(__file__).parents[2]
+REPORTS = ("collect", "table", "claims", "page", "measure-gpt2")
+MODULES = [COMMANDS[command][0] for command in REPORTS]
+LISTED = "import sys, {}; print(*(name for name in sys.modules if name.split('.')[0] == 'raretok'))"
+
+
+@cache
+def loaded(module):
+    """Modules of the package that Python has after importing this."""
+    command = [sys.executable, "-c", LISTED.format(module)]
+    run = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT / "workflow")
+    return set(run.stdout.split())
+
+
+def paths(modules):
+    return {file_of(name).relative_to(ROOT).as_posix() for name in modules if holds_code(name)}
+
+
+def short(files):
+    return {path.removeprefix("workflow/raretok/").removesuffix(".py") for path in files}
+
+
+@pytest.fixture(scope="module")
+def table():
+    config = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
+    return job_inputs.load(config | {"scale": "paper", "seeds": 1}, ROOT)
+
+
+@pytest.mark.parametrize("module", ["raretok.training.loop", "raretok.reporting.figures.figure_command", *MODULES])
+def test_all_that_is_loaded_is_listed(module):
+    assert paths(loaded(module)) <= set(sources_of(module, frozenset()))
+    assert paths(loaded(module) - IGNORED) <= set(sources_of(module))
+
+
+def test_imports_inside_functions_and_of_modules_from_packages_count():
+    assert "metrics/sampler_margins" in short(sources_of("raretok.reporting.claims.claims_command"))
+    assert {"training/loop", "data/text/block_batches"} <= short(
+        sources_of("raretok.training.train_command", frozenset())
+    )
+    assert "papers/stop_jostling/schematic" in short(sources_of("raretok.papers.stop_jostling.figures"))
+
+
+def test_packages_passed_through_count_where_they_hold_code():
+    files = short(sources_of("raretok.models.gpt2"))
+    assert "models/__init__" in files
+    assert "models/decoder" not in files  # loaded by its name, for others
+    assert "evaluation/__init__" not in short(sources_of("raretok.evaluation.gpt2_margins"))
+
+
+def test_what_is_ignored_is_not_followed():
+    everything = short(sources_of("raretok.data.characters.prepare", frozenset()))
+    assert {"data/catalogue", "core/config_files", "core/errors", "core/files", "__init__"} <= everything
+    ignored = frozenset(f"raretok{name}" for name in ("", ".data.catalogue", ".data.checksums", ".errors", ".files"))
+    assert short(sources_of("raretok.data.characters.prepare", ignored)) == {
+        "data/characters/prepare"
+    }  # catalogue imports configuration
+
+
+def test_ignored_modules_exist():
+    assert all(file_of(module) for module in IGNORED)
+
+
+def test_an_unknown_module_is_one_sentence():
+    with pytest.raises(UserError, match="reporting/figures/unknown"):
+        sources_of("raretok.reporting.figures.unknown")
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """The files of every digest that is asked for, in place of their digest."""
+    monkeypatch.setattr(code_digest, "code_of", lambda *modules: short(all_sources(*modules)))
+    monkeypatch.setattr("raretok.rule_inputs.report_inputs.code_of", lambda *modules: short(all_sources(*modules)))
+
+
+def test_a_figure_depends_on_its_papers_module(table, counted):
+    files = table.figure_code_of(SimpleNamespace(paper="stop_jostling", item="figure1"))
+    assert short(paths(loaded("raretok.papers.stop_jostling.figures") - IGNORED)) <= files
+    assert {
+        "reporting/figures/figure_command",
+        "reporting/collect",
+        "reporting/definition",
+        "data/characters/expected_counts",
+    } <= files
+
+
+def test_training_depends_on_its_own_parts_and_on_no_report(table, counted):
+    def files(method):
+        wildcards = SimpleNamespace(experiment="shakespeare", method=method, seed="1")
+        assert not any(name.startswith(("reporting", "training")) for name in table.evaluation_code_of(wildcards))
+        return table.training_code_of(wildcards)
+
+    threshold, softminus = files("threshold_m2"), files("softminus_m2")
+    assert {"methods/threshold", "methods/separated", "training/optimiser", "models/decoder"} <= threshold
+    assert threshold - softminus == {"methods/threshold"}
+    assert not any(name.startswith(("reporting", "evaluation")) for name in threshold)
+    assert (
+        not {
+            "core/errors",
+            "core/files",
+            "rule_inputs/job_inputs",
+            "experiments/run_table",
+            "machine/device",
+            "data/catalogue",
+        }
+        & threshold
+    )
+
+
+def test_a_job_depends_on_no_other_kind_of_run(table, counted):
+    first = {table.kind(run): run for run in reversed(table.runs.values())}
+    trained = {kind: table.training_code(run) for kind, run in first.items()}
+    search = {"models/beam_search", "models/encoder_decoder", "training/translation_task"}
+    assert search <= trained["translation"]
+    assert not search & (trained["characters"] | trained["language"])
+    measured = {kind: table.evaluation_code(run) for kind, run in first.items()}
+    own = {"characters": "evaluation/characters", "language": "metrics/word_similarity"}
+    assert own["characters"] in measured["characters"] - measured["language"] - measured["translation"]
+    assert own["language"] in measured["language"] - measured["characters"]
+    assert "models/beam_search" in measured["translation"] - measured["language"]
+
+
+@pytest.mark.parametrize(("kind", "model"), [("characters", "decoder"), ("translation", "encoder_decoder")])
+def test_what_is_loaded_by_name_is_listed(kind, model):
+    """A run's modules, imported as its command does, are what its digest reads."""
+    modules = ["raretok.evaluation.evaluate_command", code_digest.MEASURES[kind], code_digest.model_module(model)]
+    assert paths(loaded(", ".join(modules)) - IGNORED) <= set(all_sources(*modules))
+    modules = ["raretok.training.loop", code_digest.TASKS[kind], code_digest.model_module(model)]
+    assert paths(loaded(", ".join(modules)) - IGNORED) <= set(all_sources(*modules))
+
+
+PROGRAM = '"""Doubles."""\n\n\ndef double(x):\n    """Two x."""\n    return 2 * x  # not x**2\n'
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_same"),
+    [
+        ("Doubles.", "Doubles a number.", True),
+        ("Two x.", "Twice x.", True),
+        ('    """Two x."""\n', "", True),
+        ("# not x**2", "# not squared", True),
+        ("2 * x ", "(2 * x) ", True),
+        ("2 * x ", "2 + x ", False),
+        ("x):", "y, x):", False),
+        ("return 2", "return '2'", False),
+    ],
+)
+def test_words_do_not_count_and_operators_do(tmp_path, old, new, is_same):
+    assert old in PROGRAM
+    for name, text in (("one.py", PROGRAM), ("other.py", PROGRAM.replace(old, new))):
+        (tmp_path / name).write_text(text)
+    assert (digest_of([tmp_path / "one.py"]) == digest_of([tmp_path / "other.py"])) == is_same
+
+
+def test_a_program_that_was_kept_is_not_parsed_again_unless_it_was_damaged(tmp_path, monkeypatch):
+    def program():
+        code_digest._program.cache_clear()
+        return code_digest._program(file)
+
+    file, kept = tmp_path / "one.py", tmp_path / "kept"
+    file.write_text("import json\n" + PROGRAM)
+    monkeypatch.setattr(code_digest, "KEPT", tmp_path / "missing" / "kept")
+    first = program()
+    assert first == ["import json\n\ndef double(x):\n    return 2 * x", [["json", []]]]
+    monkeypatch.setattr(code_digest, "KEPT", kept)
+    assert program() == first
+    (copy,) = kept.iterdir()
+    whole = copy.read_bytes()
+    parsed = []
+    parse = code_digest._parse
+    monkeypatch.setattr(code_digest, "_parse", lambda *arguments: parsed.append(1) or parse(*arguments))
+    assert program() == first
+    assert not parsed
+    for damaged in (b"", whole[:-1], whole.replace(b"2 * x", b"3 * x"), whole.replace(b"2 * x", b"2 \xff x")):
+        copy.write_bytes(damaged)
+        assert program() == first
+        assert copy.read_bytes() == whole
+    assert len(parsed) == 4
+    copy.unlink()
+    copy.mkdir()
+    assert program() == first
+    file.write_text(PROGRAM.replace("2 * x", "3 * x"))
+    assert program()[0].endswith("3 * x")
+
+
+def test_a_program_is_the_same_in_every_python():
+    """Later ones than 3.11 write quotes within those of an f-string."""
+    program = ast.parse("""f"{a['b']} is" + f'{"c"}' + f"{a}" + f"it's {a['b']}" """)
+    expected = """f"{a['b']} is" + f"{'c'}" + f'{a}' + f"it's {a['b']}\""""
+    assert code_digest._Unparser().visit(program) == expected

@@ -1,0 +1,57 @@
+"""Damaged files of arrays and tensors are named, and not used."""
+
+import numpy as np
+import pytest
+import torch
+
+from raretok.core.errors import UserError
+from raretok.core.files import read_arrays
+from raretok.core.tensor_files import load_tensors, save_tensors
+
+
+def flip_a_bit(path, at):
+    content = bytearray(path.read_bytes())
+    content[at] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.fixture
+def tensors(tmp_path):
+    path = tmp_path / "state.safetensors"
+    tensors = {"a": torch.arange(6.0).view(2, 3), "b": torch.tensor(True), "c": torch.ones(3, dtype=torch.bfloat16)}
+    save_tensors(path, tensors, {"step": 3})
+    return path, tensors
+
+
+def test_tensors_come_back_with_what_was_said_of_them(tensors):
+    path, expected = tensors
+    found, metadata = load_tensors(path, "delete it")
+    assert found.keys() == expected.keys()
+    assert all(torch.equal(found[name], expected[name]) for name in expected)
+    assert metadata["step"] == 3
+
+
+@pytest.mark.parametrize("at", [-1, -12])
+def test_a_flipped_bit_in_a_tensor_is_noticed(tensors, at):
+    path, _ = tensors
+    flip_a_bit(path, at)
+    with pytest.raises(UserError, match=r"state\.safetensors is damaged: its checksum is another; delete it"):
+        load_tensors(path, "delete it")
+
+
+def test_tensors_that_are_cut_short_are_named(tensors):
+    path, _ = tensors
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(UserError, match=r"state\.safetensors cannot be read .*; delete it"):
+        load_tensors(path, "delete it")
+
+
+def test_damaged_arrays_are_named(tmp_path):
+    path = tmp_path / "arrays.npz"
+    np.savez_compressed(path, a=np.arange(1000))
+    flip_a_bit(path, 200)
+    with pytest.raises(UserError, match=r"arrays\.npz is damaged .*; delete it and run the workflow again"):
+        read_arrays(path)
+    path.write_bytes(b"no archive")
+    with pytest.raises(UserError, match=r"arrays\.npz is damaged"):
+        read_arrays(path)

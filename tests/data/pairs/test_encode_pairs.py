@@ -1,0 +1,306 @@
+"""Prepared pairs: ids, counts, texts and pieces that fit together, held-out splits, other domains, the way back."""
+
+import json
+from collections import Counter
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from raretok.__main__ import main
+from raretok.core.errors import UserError
+from raretok.data.catalogue import PairFiles
+from raretok.data.pairs import encode_pairs as module
+from raretok.data.pairs import pair_folder, pieces
+from raretok.data.pairs.encode_pairs import encode_pairs
+from raretok.data.pairs.pair_codec import codec_of
+from raretok.data.pairs.prepared_pairs import END, load_pairs
+from raretok.data.pairs.reverse_pairs import reverse_pairs
+from raretok.data.prepared_corpus import load_manifest
+from raretok.data.synthetic.synthetic_pairs import write_pairs
+
+SPLITS = ("train", "valid", "test", "domain.second")
+PIECES = {"name": "sentencepiece", "types": 300}
+MERGES = {"name": "bpe_joint", "merges": 150}
+PLAIN = {"normalise": "none", "tokenise": "none"}
+MOSES = {"normalise": "moses", "tokenise": "moses", "aggressive": True}
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("texts")
+    write_pairs(folder, 3, {"train": 300, "valid": 20, "test": 30, "domain.second": 25})
+    return {split: [PairFiles(folder / f"{split}.source.txt", folder / f"{split}.target.txt")] for split in SPLITS}
+
+
+def entry(tokenizer=PIECES, preparation=PLAIN, **further):
+    languages = {"source": "xa", "target": "en"}
+    return {"kind": "translation", "languages": languages, "preparation": preparation, "tokenizer": tokenizer} | further
+
+
+def prepared(tmp_path, texts, corpus, name="tiny", model=None):
+    encode_pairs(name, corpus, texts, tmp_path / name, model)
+    return load_manifest(tmp_path / name / "manifest.json")
+
+
+def lines_of(ids, offsets):
+    return [ids[offsets[place] : offsets[place + 1]] for place in range(len(offsets) - 1)]
+
+
+@pytest.mark.parametrize("corpus", [entry(), entry(MERGES, MOSES | {"measure": "pieces", "max_ratio": 2})])
+def test_ids_texts_pieces_and_counts_fit_together(tmp_path, texts, corpus):
+    corpus = prepared(tmp_path, texts, corpus)
+    codec = codec_of(corpus)
+    assert corpus.special == (0, 1, 2, 3)
+    assert corpus.types % 8 == 0
+    assert corpus.languages == {"source": "xa", "target": "en"}
+    train = load_pairs(corpus, "train")
+    for side, counts in (("target", corpus.counts), ("source", corpus.source_counts)):
+        assert np.array_equal(np.bincount(getattr(train, side), minlength=corpus.types), counts)
+    # Falling target-side counts, ties by text; then types of the source side alone, then unused ones.
+    order = [(-count, symbol) for count, symbol in zip(corpus.counts[4:], corpus.symbols[4:], strict=True)]
+    used = [place for place, (_, symbol) in enumerate(order) if not symbol.startswith("<unused ")]
+    assert used == list(range(len(used)))
+    assert order[: len(used)] == sorted(order[: len(used)])
+    assert ((corpus.counts + corpus.source_counts)[4:] > 0).sum() == len(used)
+    for split in SPLITS:
+        pairs = load_pairs(corpus, split)
+        assert len(pairs) == json.loads((corpus.folder / "manifest.json").read_text())["splits"][split]["pairs"]
+        assert corpus.splits[split] == len(pairs.target) == len(corpus.tokens(split))
+        assert isinstance(pairs.source, np.memmap)
+        for side in ("source", "target"):
+            lines = lines_of(getattr(pairs, side), getattr(pairs, f"{side}_offsets"))
+            assert len(lines) == len(pairs) == len(pairs.texts(side)) == len(pairs.pieces(side))
+            for ids, text, shown in zip(lines, pairs.texts(side), pairs.pieces(side), strict=True):
+                assert ids[-1] == END
+                assert END not in ids[:-1]
+                assert shown == " ".join(corpus.symbols[number] for number in ids[:-1])
+                assert codec.ids(text, side) == ids[:-1].tolist()
+                if 3 not in ids:
+                    assert codec.detokenised(ids, side) == text
+                    assert codec.tokenised(ids, side) == codec.words(text, side)
+
+
+@pytest.mark.parametrize("measure", ["tokens", "pieces"])
+def test_valid_and_test_stay_whole_and_train_is_cleaned(tmp_path, texts, measure):
+    (tmp_path / "short").write_text("Dor kel.\n" * 3)
+    (tmp_path / "long").write_text("The wick moms the shu.\n" * 3)
+    unlike = PairFiles(tmp_path / "short", tmp_path / "long")
+    texts = {split: [*files, unlike] for split, files in texts.items()}
+    whole = prepared(tmp_path, texts, entry())
+    cleaning = {"max_length": 9, "max_ratio": 1.5, "measure": measure}
+    clean = prepared(tmp_path, texts, entry(preparation=PLAIN | cleaning), "clean")
+    manifest = json.loads((clean.folder / "manifest.json").read_text())
+    before, after = load_pairs(whole, "train"), load_pairs(clean, "train")
+    assert len(after) + sum(manifest["dropped"].values()) == len(before) == 303
+    assert manifest["dropped"]["length"] > 0
+    sides = ("source", "target")
+    if measure == "tokens":
+        assert manifest["dropped"]["ratio"] == 3
+        lengths = [[len(line.replace(".", " .").split()) for line in after.texts(side)] for side in sides]
+    else:
+        lengths = [np.diff(getattr(after, f"{side}_offsets")) - 1 for side in sides]
+    assert max(map(max, lengths)) == 9
+    assert load_pairs(clean, "test").texts("target") == load_pairs(whole, "test").texts("target")
+    assert len(load_pairs(clean, "domain.second")) == 28
+
+
+def test_pairs_are_held_out_and_never_in_two_splits(tmp_path, texts):
+    train = {"train": [*texts["train"], *texts["train"], *texts["valid"]], "test": texts["test"] + texts["valid"]}
+    held_out = {"valid": 40, "seed": 5}
+    corpus = prepared(tmp_path, train, entry(preparation=PLAIN | {"deduplicate": True}, held_out=held_out))
+    pairs = {split: load_pairs(corpus, split) for split in ("train", "valid", "test")}
+    texts_of = {split: list(zip(of.texts("source"), of.texts("target"), strict=True)) for split, of in pairs.items()}
+    different = {split: set(of) for split, of in texts_of.items()}
+    assert (len(texts_of["valid"]), len(different["valid"])) == (40, 40)
+    assert len(texts_of["train"]) == len(different["train"])
+    assert not different["train"] & (different["valid"] | different["test"])
+    assert len(texts_of["test"]) == 50
+    dropped = json.loads((corpus.folder / "manifest.json").read_text())["dropped"]
+    assert len(texts_of["train"]) + 40 + sum(dropped.values()) == 620
+    assert dropped["repeated"] >= 300
+    assert dropped["in another split"] >= 1
+
+
+def test_training_pairs_of_a_published_split_are_left_out(tmp_path, texts):
+    both = texts | {"train": texts["train"] + texts["valid"] + texts["test"] + texts["domain.second"]}
+    corpus = prepared(tmp_path, both, entry(preparation=PLAIN | {"deduplicate": True}))
+    source = {split: set(load_pairs(corpus, split).texts("source")) for split in SPLITS}
+    assert not source["train"] & (source["valid"] | source["test"])
+    # Domains are other texts.
+    assert source["domain.second"] <= source["train"]
+    assert [len(load_pairs(corpus, split)) for split in SPLITS[1:]] == [20, 30, 25]
+
+
+def test_pieces_are_learnt_on_what_is_trained_on(tmp_path, texts, monkeypatch):
+    learnt = []
+
+    def learn(name, entry, lines, **details):
+        learnt.append(list(lines))
+        return pieces.learn(name, entry, iter(learnt[-1]), **details)
+
+    monkeypatch.setattr(module, "pieces", SimpleNamespace(learn=learn))
+    monkeypatch.setattr(module, "BATCH", 7)
+    given = {split: files for split, files in texts.items() if split != "valid"}
+    corpus = entry(MERGES | {"merges": 40}, held_out={"valid": 60, "seed": 2})
+    train = load_pairs(prepared(tmp_path, given, corpus), "train")
+    both = list(zip(train.texts("source"), train.texts("target"), strict=True))
+    assert len(both) == 240
+    assert learnt[0] == [line for pair in both for line in pair]
+    # Of a longer text every so many pairs, both sides of each.
+    monkeypatch.setattr(module, "LEARNT_BYTES", sum(len(f"{line}\n".encode()) for line in learnt[0]) // 2)
+    parts = prepared(tmp_path, given, corpus, "parts")
+    every = json.loads((parts.folder / "manifest.json").read_text())["tokenizer"]["learnt_on_every"]
+    assert every == 3
+    assert learnt[1] == [line for pair in both[::every] for line in pair]
+
+
+def test_batches_and_chunks_of_any_size_give_the_same(tmp_path, texts, monkeypatch):
+    corpus = entry(MERGES, MOSES)
+    whole = prepared(tmp_path, texts, corpus)
+    monkeypatch.setattr(module, "BATCH", 7)
+    monkeypatch.setattr(pair_folder, "CHUNK", 5)
+    parts = prepared(tmp_path, texts, corpus, "parts")
+    assert parts.sha256 == whole.sha256
+    for path in whole.folder.iterdir():
+        if path.name != "manifest.json":
+            assert (parts.folder / path.name).read_bytes() == path.read_bytes()
+
+
+def test_the_name_of_the_data_changes_with_a_reference(tmp_path, texts):
+    corpus = entry(preparation=PLAIN | {"lower": True})
+    one = prepared(tmp_path, texts, corpus)
+    folder = tmp_path / "changed"
+    folder.mkdir()
+    for side, path in (("source", texts["test"][0].source), ("target", texts["test"][0].target)):
+        (folder / side).write_text(path.read_text().replace("The", "the", side == "target"))
+    changed = texts | {"test": [PairFiles(folder / "source", folder / "target")]}
+    other = prepared(tmp_path, changed, corpus, "other")
+    assert np.array_equal(load_pairs(other, "test").target, load_pairs(one, "test").target)
+    assert other.sha256 != one.sha256
+    assert prepared(tmp_path, texts, corpus, "again").sha256 == one.sha256
+
+
+def test_the_reverse_is_what_encoding_the_other_way_gives(tmp_path, texts):
+    forward = prepared(tmp_path, texts, entry())
+    reverse_pairs("back", forward, tmp_path / "back")
+    back = load_manifest(tmp_path / "back" / "manifest.json")
+    turned = {split: [PairFiles(files.target, files.source) for files in of] for split, of in texts.items()}
+    corpus = entry({"name": "sentencepiece", "model": {}}) | {"languages": {"source": "en", "target": "xa"}}
+    expected = prepared(tmp_path, turned, corpus, "expected", forward.folder / "tokenizer.model")
+    assert back.sha256 == expected.sha256
+    assert back.languages == expected.languages
+    names = {path.name for path in expected.folder.iterdir()} - {"manifest.json"}
+    assert {path.name for path in back.folder.iterdir()} - {"manifest.json"} == names
+    assert all((back.folder / name).read_bytes() == (expected.folder / name).read_bytes() for name in names)
+    assert codec_of(back).detokenised(load_pairs(back, "test").target[:5], "target")
+
+
+def test_lines_end_at_line_feeds_alone(tmp_path, texts):
+    marked = {}
+    for split, [files] in texts.items():
+        sides = []
+        for path in (files.source, files.target):
+            # In every third line, so that counting them on one side alone would show.
+            lines = path.read_text().split("\n")[:-1]
+            ends = ["\u2028", "\x85", "\v", "\x1e", "\r"]
+            lines[::3] = [line.replace(" ", ends[n % 5], 1) for n, line in enumerate(lines[::3])]
+            sides.append(tmp_path / path.name)
+            sides[-1].write_bytes("".join(f"{line}\n" for line in lines).encode())
+        marked[split] = [PairFiles(*sides)]
+    one, other = (
+        prepared(tmp_path, texts, entry(MERGES, MOSES)),
+        prepared(tmp_path, marked, entry(MERGES, MOSES), "ends"),
+    )
+    assert one.sha256 == other.sha256
+
+
+def test_what_test_sets_lose_is_told_apart(tmp_path, texts):
+    (tmp_path / "a").write_text("a\n\nb\n \n")
+    (tmp_path / "b").write_text("x\ny\nz\nw\n")
+    some = [PairFiles(tmp_path / "a", tmp_path / "b")]
+    texts = texts | {"train": texts["train"] + some, "test": some, "domain.second": some}
+    corpus = prepared(tmp_path, texts, entry(preparation=PLAIN | {"empty": "drop"}))
+    dropped = json.loads((corpus.folder / "manifest.json").read_text())["dropped"]
+    assert dropped == {"empty": 2, "empty in test": 2, "empty in domain.second": 2}
+    with pytest.raises(UserError, match=r"a, line 2 is empty"):
+        prepared(tmp_path, texts, entry(), "strict")
+
+
+@pytest.mark.parametrize("tokenizer", [PIECES, MERGES])
+def test_types_that_never_occur_print_nothing(tmp_path, texts, tokenizer):
+    corpus = prepared(tmp_path, texts, entry(tokenizer))
+    codec, line = codec_of(corpus), load_pairs(corpus, "test").target[:4].tolist()
+    unused = [number for number, symbol in enumerate(corpus.symbols) if symbol.startswith("<unused ")]
+    if not unused:
+        pytest.skip("the vocabulary is a multiple of 8 as it is")
+    assert codec.detokenised([0, *unused, *line, unused[0], 2, 1]) == codec.detokenised(line)
+
+
+def test_types_of_other_splits_alone_are_unknown(tmp_path, texts):
+    (tmp_path / "a").write_text("☃ ☃☃\n")
+    corpus = prepared(tmp_path, texts | {"test": [PairFiles(tmp_path / "a", tmp_path / "a")]}, entry(MERGES))
+    assert set(load_pairs(corpus, "test").target[:-1].tolist()) == {3}
+    assert load_pairs(corpus, "test").texts("target") == ["☃ ☃☃"]
+    assert codec_of(corpus).detokenised([3, 2]) == ""
+
+
+def test_nothing_left_and_missing_splits(tmp_path, texts):
+    with pytest.raises(UserError, match="has no pair left in its train split"):
+        prepared(tmp_path, texts, entry(preparation=PLAIN | {"max_length": 1}))
+    with pytest.raises(UserError, match="has no valid split"):
+        prepared(tmp_path, {split: texts[split] for split in ("train", "test")}, entry())
+    with pytest.raises(UserError, match="takes a published model"):
+        prepared(tmp_path, texts, entry({"name": "sentencepiece", "model": {}}))
+    assert not (tmp_path / "tiny" / "manifest.json").exists()
+
+
+def test_a_folder_that_was_changed_is_refused(tmp_path, texts):
+    corpus = prepared(tmp_path, texts, entry())
+    with pytest.raises(UserError, match=r"has no split domain.web; it has train, valid, test, domain.second"):
+        load_pairs(corpus, "domain.web")
+    (corpus.folder / "test.target.txt").write_text("one\n")
+    with pytest.raises(UserError, match=r"test.target.txt has 1 lines for 30 pairs"):
+        load_pairs(corpus, "test").texts("target")
+    (corpus.folder / "tokenizer.model").write_bytes(b"x")
+    with pytest.raises(UserError, match=r"tokenizer.json is missing or damaged"):
+        codec_of(corpus)
+    np.save(corpus.folder / "valid.source.npy", np.array([5, 2], dtype=np.uint16))
+    with pytest.raises(UserError, match=r"valid.source.npy has shape \(2,\)"):
+        load_manifest(corpus.folder / "manifest.json")
+
+
+def test_commands(tmp_path, capsys):
+    corpora = tmp_path / "corpora.yaml"
+    corpora.write_text(
+        "tiny:\n  kind: translation\n  languages: {source: xa, target: xb}\n"
+        "  synthetic: {name: pairs, seed: 2, pairs: {train: 200, valid: 9, test: 9, domain.second: 9}}\n"
+        "  preparation: {normalise: none, tokenise: none}\n  tokenizer: {name: sentencepiece, types: 200}\n"
+        "back: {kind: translation, reverse_of: tiny}\n"
+    )
+    made = tmp_path / "resources/synthetic/tiny"
+    common = ["--corpora", str(corpora), "--corpus"]
+    assert main(["synthesise", *common, "tiny", "--output", str(made)]) == 0
+    assert main(["encode-pairs", *common, "tiny", "--root", str(tmp_path), "--output", str(tmp_path / "tiny")]) == 0
+    manifest = str(tmp_path / "tiny/manifest.json")
+    assert main(["reverse-pairs", *common, "back", "--manifest", manifest, "--output", str(tmp_path / "back")]) == 0
+    back = load_manifest(tmp_path / "back/manifest.json")
+    assert load_pairs(back, "test").texts("source") == (made / "test.target.txt").read_text().splitlines()
+    assert main(["encode-pairs", *common, "back", "--root", str(tmp_path), "--output", str(tmp_path / "x")]) == 2
+    assert "use reverse-pairs" in capsys.readouterr().err
+    assert main(["reverse-pairs", *common, "tiny", "--manifest", manifest, "--output", str(tmp_path / "x")]) == 2
+    assert "tiny" in capsys.readouterr().err
+
+
+def test_counts_of_a_plain_counter(tmp_path, texts):
+    corpus = prepared(tmp_path, texts, entry(MERGES, MOSES))
+    train = load_pairs(corpus, "train")
+    for side, counts in (("source", corpus.source_counts), ("target", corpus.counts)):
+        expected = Counter(piece for line in train.pieces(side) for piece in [*line.split(), "</s>"])
+        assert {s: int(c) for s, c in zip(corpus.symbols, counts, strict=True) if c} == expected
+
+
+def test_each_side_has_its_language(tmp_path, texts):
+    codec = codec_of(prepared(tmp_path, texts, entry(MERGES, MOSES)))
+    assert codec.words("It isn't.", "target") == "It isn &apos;t ."
+    assert codec.words("It isn't.", "source") == "It isn &apos; t ."

@@ -1,0 +1,113 @@
+"""Parallel texts in every form, and every way that one can be wrong, named by file and line."""
+
+import gzip
+from collections import Counter
+
+import pytest
+
+from raretok.core.errors import UserError
+from raretok.data.catalogue import PairFiles
+from raretok.data.pairs.parallel_text import read_pairs
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(name, content):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
+
+
+def pairs(source, target, empty="error", dropped=None, columns=None):
+    return list(read_pairs(PairFiles(source, target, columns), empty, Counter() if dropped is None else dropped))
+
+
+def test_lines_of_plain_and_compressed_text(write):
+    # A line ends at a line feed alone: other separators are blanks of it.
+    source = write("a.de", " Ein\u2028Hund \r\nzwei  Katzen")
+    target = write("a.en.gz", gzip.compress(b"A dog\ntwo cats\n"))
+    assert pairs(source, target) == [("Ein Hund", "A dog"), ("zwei Katzen", "two cats")]
+
+
+@pytest.mark.parametrize("separator", ["\r", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"])
+def test_what_others_take_for_ends_of_lines_shifts_nothing(write, separator):
+    source, target = write("a.de", f"Ein{separator}Hund\nzwei\n"), write("a.en", "A dog\ntwo\n")
+    assert pairs(source, target) == [("Ein Hund", "A dog"), ("zwei", "two")]
+
+
+def test_segments_of_sgm_and_xml(write):
+    source = write("a.sgm", '<srcset>\n<doc>\n<hl>\n<seg id="1">Eins</seg>\n</hl>\n<seg id="2"> Zwei </seg>\n</doc>')
+    target = write("a.en.xml", '<seg id="1"> One </seg>\n<seg id="2">Two</seg>\n<url>x</url>\n')
+    assert pairs(source, target) == [("Eins", "One"), ("Zwei", "Two")]
+
+
+def test_talks_keep_title_and_description(write):
+    source = write("train.tags.de-en.de", "<url>u</url>\n<keywords>k</keywords>\n<title>Titel</title>\nEin Satz\n")
+    target = write("train.tags.de-en.en", "<url>u</url>\n<talkid>1</talkid>\n<title>Title</title>\nA sentence\n")
+    assert pairs(source, target) == [("Titel", "Title"), ("Ein Satz", "A sentence")]
+
+
+def test_marked_up_forms_become_plain_text(write):
+    # What is escaped twice is escaped once: it was text that shows how to escape.
+    escaped, plain = "R&amp;D: &quot;it’s&quot; &lt;em&gt; A & B &amp;lt;", 'R&D: "it’s" <em> A & B &lt;'
+    segments = f'<seg id="1">{escaped}</seg>\n'
+    # IWSLT's training text has no other apostrophe than the plain one.
+    sides = pairs(write("a.sgm", segments), write("a.xml.gz", gzip.compress(segments.encode())))
+    assert sides == [(plain, plain.replace("’", "'"))]
+    assert pairs(write("train.tags.de-en.de", f"{escaped}\n"), write("a.en", f"{escaped}\n")) == [(plain, escaped)]
+
+
+def test_columns_of_tables(write):
+    table = write("a.csv", '\ufeffID,De,En\n1,"Ein ""Hund"", ja","A dog\ntoo"\n\n2,Katze,Cat\n')
+    assert pairs(table, table, columns=("De", "En")) == [('Ein "Hund", ja', "A dog too"), ("Katze", "Cat")]
+    tabs = write("a.tsv", '1\tA "dog\tEin "Hund\n2\tCat\tKatze\n')
+    assert pairs(tabs, tabs, columns=(3, 2)) == [('Ein "Hund', 'A "dog'), ("Katze", "Cat")]
+    with pytest.raises(UserError, match=r"a.csv has no column Fr; it has ID, De, En"):
+        pairs(table, table, columns=("De", "Fr"))
+    with pytest.raises(UserError, match=r"a.tsv, line 1 has 3 columns"):
+        pairs(tabs, tabs, columns=(1, 4))
+
+
+@pytest.mark.parametrize("table", ["De\rEn\na,b\n", 'De,En\na,"b\nc,d\n', 'De,En\na,"b"c\n'])
+def test_what_is_no_table(write, table):
+    path = write("a.csv", table)
+    with pytest.raises(UserError, match=r"a.csv, line \d is no row of a table"):
+        pairs(path, path, columns=("De", "En"))
+
+
+@pytest.mark.parametrize(("one", "other", "counts"), [("a\nb\nc\n", "x\n", (3, 1)), ("a\n", "x\ny\nz\nw\n", (1, 4))])
+def test_unequal_numbers_of_lines(write, one, other, counts):
+    with pytest.raises(UserError, match=rf"a.de has {counts[0]} lines, but .*a.en has {counts[1]}"):
+        pairs(write("a.de", one), write("a.en", other))
+
+
+def test_empty_sides_are_an_error_or_dropped(write):
+    source, target = write("a.de", "a\n \nb\nc\n"), write("a.en", "x\ny\nz\n\u00a0\n")
+    with pytest.raises(UserError, match=r"a.de, line 2 is empty"):
+        pairs(source, target)
+    with pytest.raises(UserError, match=r"a.en, line 4 is empty"):
+        pairs(write("b.de", "a\nb\nb\nc\n"), target)
+    dropped = Counter()
+    assert pairs(source, target, "drop", dropped) == [("a", "x"), ("b", "z")]
+    assert dropped == {"empty": 2}
+
+
+def test_the_line_is_that_of_the_file_where_some_are_left_out(write):
+    source = write("train.tags.de-en.de", "<url>u</url>\nEins\n\n")
+    target = write("train.tags.de-en.en", "<url>u</url>\nOne\nTwo\n")
+    with pytest.raises(UserError, match=r"train.tags.de-en.de, line 3 is empty"):
+        pairs(source, target)
+
+
+def test_what_is_no_text(write, tmp_path):
+    good = write("a.en", "x\ny\n")
+    with pytest.raises(UserError, match=r"a.de is not UTF-8: .* in line 2"):
+        pairs(write("a.de", b"a\nb\xff\n"), good)
+    with pytest.raises(UserError, match=r"none.de does not exist"):
+        pairs(tmp_path / "none.de", good)
+    with pytest.raises(UserError, match=r"a.de has no lines of text"):
+        pairs(write("a.de", ""), write("b.en", ""))
+    with pytest.raises(UserError, match=r"a.de.gz is damaged or cut short"):
+        pairs(write("a.de.gz", gzip.compress(b"a\nb\n" * 999)[:-20]), good)

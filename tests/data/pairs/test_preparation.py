@@ -1,0 +1,59 @@
+"""Moses' normalisation, tokens and their undoing; cleaning as clean-corpus-n.perl."""
+
+import pytest
+
+from raretok.data.pairs.preparation import Preparation, described, only_printing, reason_to_drop, split_compounds
+
+MOSES = {"normalise": "moses", "tokenise": "moses", "aggressive": True}
+
+
+def test_moses_and_back():
+    english = Preparation(MOSES, "en")
+    line = english.apply("He said: “It’s a well-known\u200b fact”, 3,5 & more.")
+    assert line == "He said : &quot; It &apos;s a well @-@ known fact , &quot; 3,5 &amp; more ."
+    assert english.undo(line) == 'He said: "It\'s a well-known fact," 3,5 & more.'
+    # Fewer words are split in one language than in another.
+    assert Preparation(MOSES, "de").apply("z.B. ein Hund.") == "z.B. ein Hund ."
+
+
+def test_what_prints_nothing_is_a_blank():
+    # As remove-non-printing-char.perl has it: a soft hyphen, a joiner, private use, a control, one not assigned.
+    line = "a\u00adb\u200dc\ue000d\x96e\U000e0fffé ☃ 你"
+    assert only_printing(line) == "a b c d e é ☃ 你"
+    assert Preparation({"normalise": "moses", "tokenise": "none"}, "de").apply(line) == "a b c d e é ☃ 你"
+
+
+def test_nothing_is_done_unless_asked():
+    plain = Preparation({"normalise": "none", "tokenise": "none"}, "en")
+    assert plain.apply("It’s well-known.") == plain.undo("It’s well-known.") == "It’s well-known."
+    assert plain.length("It isn't.") == 4
+    assert Preparation(MOSES, "en").length("a b @-@ c") == 4
+    assert plain.words("Well-known.") == "Well-known ."
+    assert Preparation({"lower": True}, "de").apply("Über ALLES") == "über alles"
+
+
+def test_what_the_manifest_says():
+    assert described(MOSES)["library"].startswith("sacremoses ")
+    assert "library" not in described({"normalise": "none", "tokenise": "none"})
+
+
+def test_compounds():
+    assert split_compounds("a well-known state-of-the-art - thing") == (
+        "a well ##AT##-##AT## known state ##AT##-##AT## of ##AT##-##AT## the ##AT##-##AT## art - thing"
+    )
+
+
+@pytest.mark.parametrize(
+    ("lengths", "reason"),
+    [
+        ((10, 10), None),
+        ((11, 10), "length"),
+        ((10, 11), "length"),
+        ((6, 4), None),
+        ((7, 4), "ratio"),
+        ((4, 7), "ratio"),
+    ],
+)
+def test_bounds_themselves_are_kept(lengths, reason):
+    assert reason_to_drop(*lengths, {"max_length": 10, "max_ratio": 1.5}) == reason
+    assert reason_to_drop(*lengths, {}) is None

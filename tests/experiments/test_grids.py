@@ -1,0 +1,186 @@
+"""Methods with a grid: what they become, that all are tried alike, and how mistakes read."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from raretok.core.errors import UserError
+from raretok.experiments import run_table
+from raretok.experiments.grids import expand
+from raretok.rule_inputs import job_inputs
+
+ROOT = Path(__file__).parents[2]
+CONFIG = yaml.safe_load((ROOT / "config" / "config.yaml").read_text(encoding="utf-8"))
+SCALES = ("smoke", "small", "small_gpu", "paper")
+
+
+def load(scale="small", root=ROOT, **changes):
+    return run_table.load(CONFIG | {"scale": scale, "papers": ["cross"]} | changes, root)
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A copy of the config that a test may break, and a way to edit a file of it."""
+    shutil.copytree(ROOT / "config", tmp_path / "config")
+
+    def edit(name, change):
+        path = tmp_path / "config" / name
+        value = yaml.safe_load(path.read_text(encoding="utf-8"))
+        change(value)
+        path.write_text(yaml.safe_dump(value, sort_keys=False), encoding="utf-8")
+        return tmp_path
+
+    return edit
+
+
+def paper(**methods):
+    return {"methods": methods, "tables": {"t": {"methods": list(methods)}}, "figures": {}}
+
+
+AGG = {"label": "AGG", "gate": {"name": "agg", "alpha": 1.0}, "grid": {"gate.alpha": [0.03, 0.5]}}
+AGPS = {
+    "label": "AGPS",
+    "gate": {"name": "agps", "rare_from": 1, "mu_1": 1.0, "mu_2": 1.0},
+    "grid": {"gate.mu_1": [500.0, 50.0], "gate.mu_2": [20.0, 2.0]},
+}
+
+
+def test_a_method_becomes_one_for_each_value():
+    found = expand(paper(agg=AGG, agps=AGPS), "here")
+    assert list(found["methods"]) == ["agg_alpha0.03", "agg_alpha0.5", "agps_mu_1-500", "agps_mu_1-50"]
+    assert found["methods"]["agg_alpha0.03"] == {"label": "AGG (alpha=0.03)", "gate": {"name": "agg", "alpha": 0.03}}
+    assert found["methods"]["agps_mu_1-50"]["gate"] == {"name": "agps", "rare_from": 1, "mu_1": 50.0, "mu_2": 2.0}
+    assert found["methods"]["agps_mu_1-50"]["label"] == "AGPS (mu_1=50, mu_2=2)"
+    assert found["tables"]["t"]["methods"] == list(found["methods"])
+    assert found["tables"]["t"]["candidates"]["agps"] == {
+        "label": "AGPS",
+        "methods": {"agps_mu_1-500": "mu_1=500, mu_2=20", "agps_mu_1-50": "mu_1=50, mu_2=2"},
+    }
+    assert AGG["gate"]["alpha"] == 1.0  # what was given stays as it is
+
+
+def test_a_paper_without_grids_stays_as_it_is():
+    plain = paper(mle={"label": "MLE"})
+    assert expand(plain, "here") is plain
+
+
+def test_so_many_candidates_are_the_first_ones():
+    found = expand(paper(agg=AGG, agps=AGPS) | {"candidates": 1}, "here")
+    assert list(found["methods"]) == ["agg_alpha0.03", "agps_mu_1-500"]
+
+
+@pytest.mark.parametrize(
+    ("other", "expected"),
+    [
+        ({"label": "MLE"}, "methods.mle has no grid, which the others have"),
+        ({"label": "MLE", "grid": {"rate": [1, 2, 3]}}, "methods.mle.grid has 3 candidates, that of agg 2"),
+        ({"label": "MLE", "grid": {"rate": [1, 2], "x": [1]}}, "methods.mle has a grid whose lists differ in length"),
+        ({"label": "MLE", "grid": {"gate.alpha": [1, 2]}}, "names gate.alpha, but the method has no gate"),
+        ({"label": "MLE", "grid": {"rate": [2, 2]}}, "grid.rate has a value twice"),
+    ],
+)
+def test_unequal_effort_is_refused(other, expected):
+    with pytest.raises(UserError) as error:
+        expand(paper(agg=AGG, mle=other), "here")
+    assert expected in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_candidate_is_the_run_that_one_would_write_by_hand(project):
+    def by_hand(entry):
+        entry["methods"] = {"mine": {"label": "Mine", "gate": {"name": "agg", "alpha": 0.5}}}
+        entry["tables"] = entry["figures"] = {}
+
+    root = project("papers/cross/paper.yaml", by_hand)
+    mine = load("paper", root, seeds=1).run("cross_bpe", "mine", 1)
+    assert mine.hash == load("paper", seeds=1).run("cross_bpe", "agg_alpha0.5", 1).hash
+
+
+def test_rates_are_multiples_of_the_experiments_own():
+    table = load()
+    for experiment, keys in (("cross_character", ("peak", "final")), ("cross_translation", ("peak",))):
+        plain, half = (
+            table.run(experiment, f"mle_rate{rate}", 1).settings["training"]["schedule"] for rate in (1, 0.5)
+        )
+        assert [half[key] / plain[key] for key in keys] == [0.5] * len(keys)
+        assert {key: value for key, value in half.items() if key not in keys} == {
+            key: value for key, value in plain.items() if key not in keys
+        }
+    # No candidate of another method has another rate than MLE's first.
+    agg = table.run("cross_character", "agg_alpha1", 1).settings["training"]
+    assert agg == table.run("cross_character", "mle_rate1", 1).settings["training"]
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_all_methods_of_a_task_have_the_same_data_model_updates_and_seeds(scale):
+    """But for a start of the output bias, and the learning rate, which are what a method is or tries."""
+    table = load(scale)
+    for experiment in table.papers["cross"]["experiments"]:
+        found = [run for run in table.runs.values() if run.experiment == experiment]
+        seen = []
+        for run in found:
+            settings = {key: dict(run.settings[key]) for key in ("corpus", "model", "training")}
+            settings["model"].pop("output_bias", None)
+            settings["training"]["schedule"] = settings["training"]["schedule"]["warmup"]
+            seen.append(settings)
+        assert all(settings == seen[0] for settings in seen)
+        families = table.papers["cross"]["tables"]["table1"]["candidates"]
+        sizes = {len(family["methods"]) for family in families.values()}
+        assert sizes == {2 if scale == "smoke" else 3}
+        assert len({run.method for run in found}) == sizes.pop() * len(families)
+        assert len(found) == len({run.method for run in found}) * len({run.seed for run in found})
+        # As seen by the report, too: the same methods at every scale but where one is left out.
+        assert {run.method for run in found} <= set(load("paper").papers["cross"]["methods"])
+    seeds = len({run.seed for run in table.runs.values()})
+    assert seeds >= 3 if scale != "smoke" else seeds == 1
+
+
+def test_small_scale_takes_an_hour_or_two_of_one_gpu():
+    from raretok.planning import throughput
+    from raretok.planning.cost_estimate import costs_of
+
+    machine = throughput.load(ROOT).machine("A100")
+    costs = costs_of(job_inputs.load(CONFIG | {"scale": "small", "papers": ["cross"]}, ROOT))
+    assert sum(cost.seconds(machine) for cost in costs) < 2 * 3600
+    # Packed, a fifth of that at most.
+    assert sum(cost.seconds(machine, launching=False) for cost in costs) < 0.2 * 2 * 3600
+
+
+def test_a_scale_cannot_give_other_candidates(project):
+    root = project(
+        "scales/small.yaml", lambda s: s["papers"]["cross"].update(methods={"agg": {"grid": {"gate.alpha": [9.0]}}})
+    )
+    with pytest.raises(UserError, match=r"cross\.methods\.agg\.grid changes candidates; `candidates: n`"):
+        load(root=root)
+
+
+def test_a_table_that_names_no_method_is_refused_before_candidates_are_made(project):
+    root = project("papers/cross/paper.yaml", lambda p: p["tables"]["table1"]["methods"].append("nobody"))
+    with pytest.raises(UserError, match="names 'nobody', which methods lacks"):
+        load(root=root)
+
+
+def test_the_report_is_told_of_candidates_and_that_nothing_is_printed():
+    table = job_inputs.load(CONFIG | {"scale": "smoke", "papers": ["cross"]}, ROOT)
+    text = table.definition("cross", "table1")
+    assert '"printed": false' in text
+    assert '"agg_alpha0.5": "alpha=0.5"' in text
+    shown = table.measured_for("cross", "table1")
+    assert len([path for path in shown if path.endswith("metrics.json")]) == 18
+    assert shown == table.measured_for("cross", "figure1")
+
+
+def test_no_paired_tests_are_made_of_candidates():
+    """Nothing would show them; those of natural_bias's methods are made."""
+    table = job_inputs.load(CONFIG | {"scale": "smoke", "papers": ["natural_bias", "cross"]}, ROOT)
+    experiments = {path.split("/")[-2] for path in table.comparisons}
+    assert "iwslt14_de-en" in experiments
+    assert experiments <= set(table.papers["natural_bias"]["experiments"])
+
+
+def test_a_comparison_says_where_its_columns_are_measured(project):
+    root = project("papers/cross/paper.yaml", lambda p: p["tables"]["table1"]["columns"]["rare"].pop("of"))
+    with pytest.raises(UserError, match=r"tables\.table1\.columns\.rare\.of is missing"):
+        load(root=root)

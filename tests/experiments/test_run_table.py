@@ -1,0 +1,356 @@
+"""The run table: what is trained, what its hash depends on, and how mistakes in the config read."""
+
+import copy
+import csv
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from raretok.core.config_files import merge
+from raretok.core.errors import UserError
+from raretok.experiments import run_table
+
+ROOT = Path(__file__).parents[2]
+CONFIG = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
+
+
+def load(root=ROOT, **changes):
+    return run_table.load(CONFIG | changes, root)
+
+
+@pytest.fixture(scope="module")
+def paper_scale():
+    return load(scale="paper", seeds=1, papers=["stop_jostling"])
+
+
+@pytest.fixture(scope="module")
+def language_models():
+    return load(scale="paper", seeds=1, papers=["agg", "agps"])
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A copy of the config that a test may break."""
+    shutil.copytree(ROOT / "config", tmp_path / "config")
+    return tmp_path
+
+
+def edit(path, change):
+    value = yaml.safe_load(path.read_text())
+    change(value)
+    path.write_text(yaml.safe_dump(value, sort_keys=False))
+
+
+def published_rows():
+    with (ROOT / "config" / "published" / "numbers.csv").open() as file:
+        rows = [row for row in csv.DictReader(file) if row["paper"] == "stop_jostling"]
+    return {row["row"] for row in rows if row["item"] in ("table1", "table5", "table6", "table7", "table8")}
+
+
+def test_all_37_models_of_the_paper_and_the_further_readings(paper_scale):
+    labels = {entry["label"] for entry in paper_scale.papers["stop_jostling"]["methods"].values()}
+    printed, further = {x for x in labels if "[" not in x}, {x for x in labels if "[" in x}
+    assert printed == published_rows()
+    assert len(printed) == 37
+    assert {re.sub(r" \[.*", "", label) for label in further} <= printed
+    assert len(paper_scale.runs) == 49
+
+
+def test_every_printed_row_stands_in_its_table(paper_scale):
+    paper = paper_scale.papers["stop_jostling"]
+    with (ROOT / "config" / "published" / "numbers.csv").open() as file:
+        for row in csv.DictReader(file):
+            if row["paper"] == "stop_jostling" and paper["tables"].get(row["item"], {}).get("kind") == "metrics":
+                table = paper["tables"][row["item"]]
+                assert row["row"] in [paper["methods"][name]["label"] for name in table["methods"]]
+                assert row["column"] in table["columns"]
+
+
+def test_three_readings_of_separated_embeddings_differ_in_nothing_else(paper_scale):
+    names = ("threshold_m0.6_se", "threshold_m0.6_se_listing", "threshold_m0.6_se_matrix")
+    settings = copy.deepcopy([paper_scale.run("shakespeare", name, 1).settings for name in names])
+    readings = [entry["method"].pop("embedding_update", {}).get("reading") for entry in settings]
+    assert readings == ["skip", "listing", None]  # matrix is how every other method's are updated
+    assert settings[0] == settings[1] == settings[2]
+
+
+def test_hashes_are_distinct_and_stable(paper_scale):
+    hashes = [run.hash for run in paper_scale.runs.values()]
+    assert len(set(hashes)) == len(hashes)
+    assert {run.hash for run in load(scale="paper", seeds=1, papers=["stop_jostling"]).runs.values()} == set(hashes)
+    # The same run at another scale or beside other seeds is the same run: results can move.
+    small = load(scale="small", seeds=[1, 7])
+    assert small.run("shakespeare", "baseline", 1).hash == paper_scale.run("shakespeare", "baseline", 1).hash
+    assert small.run("shakespeare", "baseline", 7).hash not in hashes
+
+
+def test_hash_ignores_labels_and_order_but_not_numbers(project):
+    path = project / "config" / "papers" / "stop_jostling" / "paper.yaml"
+    before = load(project).run("shakespeare", "threshold_m1", 1).hash
+    edit(path, lambda paper: paper["methods"]["threshold_m1"].update(label="another name"))
+    edit(
+        path,
+        lambda paper: paper["methods"].update(threshold_m1=dict(reversed(paper["methods"]["threshold_m1"].items()))),
+    )
+    assert load(project).run("shakespeare", "threshold_m1", 1).hash == before
+    edit(path, lambda paper: paper["methods"]["threshold_m1"]["loss"].update(margin=1.5))
+    assert load(project).run("shakespeare", "threshold_m1", 1).hash != before
+
+
+def test_a_default_written_out_is_the_same_run(project):
+    path = project / "config" / "papers" / "stop_jostling" / "paper.yaml"
+    before = load(project).run("shakespeare", "threshold_m1", 1).hash
+    edit(path, lambda paper: paper["methods"]["threshold_m1"]["loss"].update(detach_under=False))
+    edit(path, lambda paper: paper["methods"]["threshold_m1"].update(training_temperature=1.0))
+    matrix = {"name": "separated", "reading": "matrix"}
+    edit(path, lambda paper: paper["methods"]["threshold_m1"].update(embedding_update=matrix))
+    assert load(project).run("shakespeare", "threshold_m1", 1).hash == before
+
+
+def test_scaled_down_agg_keeps_its_shares(paper_scale):
+    """Inventory 5.3: alpha goes with tokens per step, K with the length of training."""
+    published = paper_scale.run("shakespeare", "agg_a0.02", 1).settings
+    smoke = load().run("shakespeare", "agg_a0.02", 1).settings
+    assert published["method"]["gate"] == {"name": "agg", "alpha": 0.02, "memory": 1600}
+
+    def shares(settings):
+        tokens = settings["training"]["batch_size"] * settings["model"]["context"]
+        gate = settings["method"]["gate"]
+        return gate["alpha"] / tokens, gate["memory"] / settings["training"]["steps"]
+
+    assert shares(smoke) == pytest.approx(shares(published))
+
+
+def test_all_trainings_of_the_language_models(language_models):
+    """Inventory 5.2: eight of the empirical study, eleven of GPT-2 medium, three of agps; and further readings."""
+    further = {"cosreg", "agg_memory"}, {"agps_alg1", "freeze_until_8k"}
+    names = [(run.experiment, run.method) for run in language_models.runs.values()]
+    assert len([name for name in names if name[0] == "empirical"]) == 8
+    assert len([name for name in names if name[0] == "language_model" and name[1] not in further[0]]) == 11
+    assert len([name for name in names if name[0] == "agps_language_model" and name[1] not in further[1]]) == 3
+    names = [name for name in names if "translation" not in name[0]]
+    assert len(names) == 8 + 13 + 5
+
+
+def test_all_trainings_that_translate():
+    """Inventory 5.2: natural_bias on seven data sets; MLE, AGG, AGPS and what they are compared with, base and big."""
+    table = load(scale="paper", seeds=1, papers=["agg", "agps", "natural_bias"])
+    names = [(run.experiment, run.method) for run in table.runs.values()]
+    assert len({run.hash for run in table.runs.values()}) == len(names)
+    starts = [name for name in names if name[1] in ("none", "zero", "unigram")]
+    assert len(starts) == 7 * 3
+    assert sum(name[1].startswith("regularised") for name in names) == 8
+    assert [name for name in names if name[1] == "c4"] == [("iwslt14_de-en", "c4"), ("wmt14_de-en", "c4")]
+    for experiment, methods in (("translation", 5), ("agps_translation", 6)):
+        assert len([name for name in names if name[0] == f"{experiment}_big"]) == methods
+    assert len([name for name in names if name[0] == "agps_translation_base"]) == 8  # two that freeze rare words
+
+
+def test_an_update_of_a_translation_model_has_the_papers_tokens():
+    for run in load(scale="paper", seeds=1, papers=["agg", "agps"]).runs.values():
+        if "translation" in run.experiment:
+            assert run.settings["training"]["batch_tokens"] * run.settings["training"]["accumulation"] == 65536
+
+
+def test_a_scale_can_leave_experiments_and_methods_out(project):
+    edit(
+        project / "config" / "scales" / "paper.yaml",
+        lambda s: s.update(papers={"natural_bias": {"experiments": {"wmt14_de-en": None}, "methods": {"c4": None}}}),
+    )
+    names = {
+        (run.experiment, run.method) for run in load(project, scale="paper", papers=["natural_bias"]).runs.values()
+    }
+    assert not {name for name in names if name[0] == "wmt14_de-en" or name[1] == "c4"}
+    assert ("iwslt14_de-en", "zero") in names
+
+
+def test_intervals_of_evaluation_are_scaled_with_training():
+    assert json.loads(load(scale="smoke", papers=["natural_bias"]).evaluation("iwslt14_de-en"))["alc"] == [80]
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda p: p["experiments"]["iwslt14_de-en"]["corpus"].update(name="wikitext-103"), "which is a language"),
+        (
+            lambda p: p["experiments"]["iwslt14_de-en"]["model"].update(name="decoder", layers=6),
+            "needs encoder_decoder",
+        ),
+        (lambda p: p["experiments"]["iwslt14_de-en"]["training"].pop("batch_tokens"), "batch_tokens is missing"),
+        (lambda p: p["experiments"]["iwslt14_de-en"]["evaluation"].update(beam=0), "evaluation.beam"),
+    ],
+)
+def test_a_mistake_in_a_translation_is_one_sentence(project, change, expected):
+    edit(project / "config" / "papers" / "natural_bias" / "paper.yaml", change)
+    with pytest.raises(UserError) as error:
+        assert load(project, scale="paper", papers=["natural_bias"]).runs
+    assert expected in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_an_update_of_the_language_models_has_the_papers_tokens(language_models):
+    for run in language_models.runs.values():
+        if "translation" in run.experiment:
+            continue
+        training = run.settings["training"]
+        assert training["batch_size"] * training["accumulation"] * run.settings["model"]["context"] == 32768
+
+
+def test_scaled_language_models_keep_alpha_and_places_in_training():
+    """Alpha is derived from the corpus's counts; steps go with the length of training."""
+    table = load(papers=["agg"])
+    steps = table.run("empirical", "mle", 1).settings["training"]["steps"]
+    gate = table.run("language_model", "agg_a0.05", 1).settings["method"]["gate"]
+    assert gate == {"name": "agg", "alpha": 0.05}
+    until = table.run("empirical", "freeze_until_18k", 1).settings["method"]["gate"]["until"]
+    assert until == round(18 / 40 * steps)
+    shown = table.run("empirical", "mle", 1).settings["method"]["observe"][0]
+    assert shown == {"name": "snapshots", "steps": [max(1, round(s / 40000 * steps)) for s in (100, 500, 1500, 3500)]}
+
+
+def test_method_overrides_win_over_the_scale(paper_scale):
+    monolingual = paper_scale.run("shakespeare", "monolingual", 1).settings
+    assert monolingual["training"]["steps"] == 160
+    assert monolingual["training"]["schedule"] == {"name": "cosine", "peak": 1e-3, "final": 1e-4, "warmup": 2}
+    assert monolingual["corpus"]["low_resource_probability"] == 1.0
+    assert load().run("shakespeare", "monolingual", 1).settings["training"]["steps"] == 6
+
+
+def test_merge_lays_mappings_over_and_replaces_the_rest():
+    base = {"a": {"b": 1, "c": [1, 2]}, "d": 3}
+    assert merge(base, {"a": {"c": [9]}}, {"d": {"e": 1}}) == {"a": {"b": 1, "c": [9]}, "d": {"e": 1}}
+    assert base == {"a": {"b": 1, "c": [1, 2]}, "d": 3}
+
+
+def test_run_table_needs_no_torch():
+    code = "import sys; from raretok.experiments import run_table as runs; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+
+
+MISTAKES = [
+    (lambda p: p["methods"]["baseline"].update(los={"name": "x"}), "unknown key methods.baseline.los"),
+    (lambda p: p["methods"]["baseline"].update(loss={"name": "nll"}), "methods.baseline.loss.name is 'nll'"),
+    (lambda p: p["methods"]["baseline"].update(gate={"name": "cosreg"}), "'cosreg', which is no gate"),
+    (
+        lambda p: p["methods"]["threshold_m1"]["loss"].update(margine=1),
+        "margine is not a parameter of threshold",
+    ),
+    (
+        lambda p: p["methods"]["threshold_m1"]["loss"].update(margin="1"),
+        "margin is '1'; it must be of type float",
+    ),
+    (lambda p: p["methods"]["threshold_m1"]["loss"].update(margin=-1), "below 0 would drop the target"),
+    (lambda p: p["methods"]["threshold_m1"]["loss"].update(alpha=1), "give either margin or alpha"),
+    (lambda p: p["methods"]["cwt"].update(gate={"name": "agg", "alpha": 1, "memory": 2}), "do not combine"),
+    (lambda p: p["experiments"]["shakespeare"]["training"].update(step=3), "shakespeare.training.step"),
+    (lambda p: p["experiments"]["shakespeare"]["corpus"].update(name="moby_dick"), "moby_dick"),
+    (lambda p: p["experiments"]["shakespeare"].pop("model"), "key experiments.shakespeare.model is missing"),
+    (lambda p: p["tables"]["table1"]["methods"].append("nobody"), "tables.table1.methods names 'nobody'"),
+    (lambda p: p["methods"]["cwt"].update(label="Baseline"), "two methods have the label 'Baseline'"),
+    (lambda p: p["methods"].update({"../up": {"label": "x"}}), "../up"),
+    (lambda p: p["methods"]["cwt"].update(model={"heads": 5}), "model.width is 128, which 5 heads"),
+    (lambda p: p["methods"]["threshold_m1"]["loss"].update(margin=float("nan")), ".nan is not a number"),
+]
+
+
+@pytest.mark.parametrize(("change", "expected"), MISTAKES)
+def test_a_mistake_in_a_paper_is_one_sentence_with_file_and_key(project, change, expected):
+    edit(project / "config" / "papers" / "stop_jostling" / "paper.yaml", change)
+    edit(project / "config" / "scales" / "paper.yaml", lambda scale: scale.update(papers={}))
+    with pytest.raises(UserError) as error:
+        assert load(project, scale="paper").runs
+    message = str(error.value)
+    assert expected in message
+    assert "stop_jostling.yaml" in message or "corpora.yaml" in message
+    assert "\n" not in message
+
+
+LANGUAGE_MISTAKES = [
+    (lambda p: p["experiments"]["empirical"]["corpus"].update(name="tiny_shakespeare"), "lacks low_resource_prob"),
+    (lambda p: p["experiments"]["empirical"]["evaluation"].pop("window"), "evaluation.window is missing"),
+    (lambda p: p["experiments"]["empirical"]["evaluation"]["groups"][0].update(share=1), "evaluation"),
+    (lambda p: p["methods"]["agg"]["gate"].update(memory=0), "memory"),
+    (lambda p: p["methods"]["agg"]["gate"].update(alpha=0), "alpha"),
+    (lambda p: p["methods"]["mle"]["observe"][0].update(step=3), "methods.mle.observe"),
+]
+
+
+@pytest.mark.parametrize(("change", "expected"), LANGUAGE_MISTAKES)
+def test_a_mistake_in_a_language_model_is_one_sentence(project, change, expected):
+    edit(project / "config" / "papers" / "agg" / "paper.yaml", change)
+    with pytest.raises(UserError) as error:
+        assert load(project, scale="paper", papers=["agg"]).runs
+    assert expected in str(error.value)
+    assert "agg.yaml" in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_key_given_twice_is_refused(project):
+    path = project / "config" / "papers" / "stop_jostling" / "paper.yaml"
+    path.write_text(path.read_text() + "\nmethods: {}\n")
+    with pytest.raises(UserError, match=r"stop_jostling\.yaml has the key methods twice"):
+        load(project)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"scale": "tiny"}, "scale is 'tiny'; it can be paper, small, small_gpu, smoke"),
+        ({"papers": ["hers"]}, "papers names 'hers'"),
+        ({"seeds": 0}, "seeds is 0; it can be null, a number of seeds from 1, or a list"),
+        ({"seeds": "{'a': 1}"}, "seeds is {'a': 1}; it can be"),
+        ({"data_mirror": "no/such/folder"}, "data_mirror is no/such/folder, which is no folder"),
+        ({"recorded": "true", "scale": "smoke"}, "no finished run lies in results/recorded/smoke; keep finished"),
+        ({"sed": 3}, "unknown key sed; known here: scale, papers, seeds"),
+        ({"device": "tpu"}, "device"),
+        ({"scale": "../scales/small"}, "scale is '../scales/small'; it can be"),
+        ({"seeds": 1_000_000}, "seeds is 1000000; it can be"),
+        ({"recorded": True, "finished": True}, "recorded and finished are both true"),
+    ],
+)
+def test_a_mistake_in_the_config_is_one_sentence(changes, expected):
+    with pytest.raises(UserError, match=re.escape(expected)) as error:
+        load(**changes)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(("given", "seeds"), [("3", [1, 2, 3]), (["1", "4"], [1, 4]), ("null", [1]), ("[7]", [7])])
+def test_seeds_as_snakemake_gives_them(given, seeds):
+    """`--config seeds=[1,4]` arrives as a list of strings."""
+    assert load(seeds=given).seeds == seeds
+
+
+@pytest.mark.parametrize("section", ["experiments", "methods"])
+def test_a_scale_cannot_change_what_the_paper_lacks(project, section):
+    scale = project / "config" / "scales" / "smoke.yaml"
+    edit(scale, lambda s: s["papers"]["stop_jostling"][section].update(shakspeare={}))
+    with pytest.raises(UserError, match=rf"smoke\.yaml: papers\.stop_jostling\.{section}\.shakspeare changes what"):
+        load(project)
+
+
+def test_a_scale_that_overrides_an_unknown_key_is_refused(project):
+    scale = project / "config" / "scales" / "smoke.yaml"
+    edit(scale, lambda s: s["papers"]["stop_jostling"]["experiments"]["shakespeare"]["model"].update(deep=2))
+    with pytest.raises(UserError, match=r"smoke\.yaml.*unknown key experiments\.shakespeare\.model\.deep"):
+        load(project)
+
+
+def test_a_method_and_a_paper_may_have_seeds_of_their_own_but_the_users_choice_is_the_last_word(project):
+    def change(scale):
+        scale["papers"]["stop_jostling"] |= {"seeds": 2}
+        scale["papers"]["stop_jostling"]["methods"]["threshold_m1"] = {"seeds": 4}
+
+    edit(project / "config" / "scales" / "smoke.yaml", change)
+    table = load(project, papers=["stop_jostling", "agg"])
+    assert table.seeds_of("stop_jostling", "baseline") == [1, 2]
+    assert table.seeds_of("stop_jostling", "threshold_m1") == [1, 2, 3, 4] == table.seeds
+    assert table.seeds_of("agg", "agg") == [1] == table.usual_seeds
+    assert ("shakespeare", "threshold_m1", 4) in table.runs
+    assert ("shakespeare", "baseline", 3) not in table.runs
+    assert load(project, papers=["stop_jostling"], seeds=[7]).seeds == [7]

@@ -1,0 +1,62 @@
+"""A training that was stopped near its time limit asks SLURM for another turn, and nothing else does."""
+
+import os
+from datetime import datetime, timedelta
+
+import pytest
+
+from raretok.machine import slurm
+
+
+@pytest.fixture
+def answers(tmp_path, monkeypatch):
+    """Programs squeue and scontrol, which say what a test has them say; their calls are in the file `calls`."""
+
+    def install(state: str = "RUNNING", left: timedelta | None = timedelta(minutes=2), refuses: bool = False):
+        end = "N/A" if left is None else (datetime.now() + left).isoformat(timespec="seconds")
+        scripts = {"squeue": f"echo '{state}|{end}'", "scontrol": f"exit {int(refuses)}"}
+        for name, script in scripts.items():
+            path = tmp_path / name
+            path.write_text(f'#!/bin/sh\necho {name} "$@" >> {tmp_path}/calls\n{script}\n')
+            path.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+        monkeypatch.setenv("SLURM_JOB_ID", "17")
+        return tmp_path / "calls"
+
+    return install
+
+
+def test_near_the_limit(answers):
+    calls = answers()
+    assert slurm.queue_again()
+    assert calls.read_text().splitlines()[-1] == "scontrol requeue 17"
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        {"state": "COMPLETING"},  # cancelled, or preempted: then SLURM queues it again by itself
+        {"state": ""},
+        {"left": timedelta(minutes=30)},  # somebody sent the signal
+        {"left": None},  # no limit
+    ],
+)
+def test_another_cause(answers, case):
+    calls = answers(**case)
+    assert not slurm.queue_again()
+    assert "scontrol" not in calls.read_text()
+
+
+def test_a_cluster_that_refuses(answers):
+    answers(refuses=True)
+    assert not slurm.queue_again()
+
+
+def test_no_slurm(answers, monkeypatch, tmp_path):
+    calls = answers()
+    monkeypatch.delenv("SLURM_JOB_ID")
+    assert not slurm.queue_again()
+    assert not calls.exists()
+    monkeypatch.setenv("SLURM_JOB_ID", "17")
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    assert not slurm.queue_again()

@@ -1,0 +1,104 @@
+"""Lemma 3 and the min-p margin, and that their checks can fail."""
+
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from raretok.metrics.sampler_margins import (
+    check_lemma3,
+    check_min_p,
+    in_min_p,
+    in_nucleus,
+    min_p_margin,
+    nucleus_margin,
+    softmax,
+)
+
+logits = st.lists(st.floats(-30, 30), min_size=2, max_size=40)
+
+
+def test_the_printed_margins():
+    # Section 3.2: N = 100,000, top_p 0.99, T 0.9; and this paper's own 130 types at top_p 0.95, T 1.
+    assert round(nucleus_margin(100_000, 0.99, 0.9), 2) == 14.50
+    assert round(nucleus_margin(130, 0.95), 2) == 7.80
+    assert min_p_margin(0.1, 2.0) == pytest.approx(2 * math.log(10))
+
+
+@given(logits, st.floats(0.5, 0.999), st.floats(0.1, 2), st.data())
+def test_lemma_3(z, top_p, temperature, data):
+    z = np.array(z)
+    target = data.draw(st.integers(0, len(z) - 1))
+    margin = nucleus_margin(len(z), top_p, temperature)
+    # Beyond rounding: a threshold met to the last bit proves nothing.
+    thresholded = z < z[target] - margin - 1e-9
+    assert not (thresholded & in_nucleus(softmax(z, temperature), top_p)).any()
+
+
+@given(logits, st.floats(0.01, 0.99), st.floats(0.1, 2), st.data())
+def test_min_p(z, p_base, temperature, data):
+    z = np.array(z)
+    target = data.draw(st.integers(0, len(z) - 1))
+    thresholded = z < z[target] - min_p_margin(p_base, temperature) - 1e-9
+    assert not (thresholded & in_min_p(softmax(z, temperature), p_base)).any()
+
+
+def test_the_nucleus_is_the_smallest_likeliest_set():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        p = softmax(rng.normal(0, 2, 7))
+        top_p = rng.uniform(0.1, 0.99)
+        inside, mass = set(), 0.0
+        for i in sorted(range(7), key=lambda i: -p[i]):
+            if mass >= top_p:
+                break
+            inside.add(i)
+            mass += p[i]
+        assert set(np.flatnonzero(in_nucleus(p, top_p))) == inside
+
+
+def test_checks_find_no_violation_and_are_deterministic():
+    assert check_lemma3(1, 400) == 0
+    assert check_min_p(1, 400) == 0
+
+
+def test_checks_can_fail():
+    # A margin one percent too small is caught in the cases at the border (half of them).
+    assert check_lemma3(1, 400, factor=0.99) >= 150
+    assert check_lemma3(1, 400, factor=0.99) == check_lemma3(1, 400, factor=0.99)
+    assert check_min_p(1, 400, printed_sign=True) >= 300
+
+
+@pytest.mark.parametrize("wrong", [(1, 0.9, 1.0), (10, 0.05, 1.0), (10, 1.0, 1.0), (10, 0.9, 0.0)])
+def test_margins_outside_the_lemma_are_refused(wrong):
+    with pytest.raises(ValueError, match="no margin"):
+        nucleus_margin(*wrong)
+
+
+def test_a_negative_margin_breaks_the_lemma():
+    # Why top_p below 1 / N is refused: the likeliest token, itself the target, would be thresholded.
+    z, top_p = np.array([1.0, 0.0, 0.0]), 0.2
+    margin = math.log(2 * top_p / (1 - top_p))
+    assert margin < 0
+    assert ((z < z[0] - margin) & in_nucleus(softmax(z), top_p)).tolist() == [True, False, False]
+
+
+def test_reporting_can_import_it_without_torch():
+    modules = [
+        "clusters",
+        "gradients",
+        "isotropy",
+        "neighbours",
+        "projection",
+        "rows",
+        "separability",
+        "signature",
+        "similarity",
+        "thresholds",
+    ]
+    code = f"import sys\nfrom raretok.evaluation import {', '.join(modules)}\nassert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)

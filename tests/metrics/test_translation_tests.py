@@ -1,0 +1,128 @@
+"""Paired tests of two systems' translations: against sacrebleu itself, and where the answer is known."""
+
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from sacrebleu.metrics import BLEU, CHRF
+from sacrebleu.significance import PairedTest
+
+from raretok.metrics import translation_tests
+from raretok.metrics.translation_tests import SEED_VARIABLE, compare
+
+WORDS = np.array(["the", "a", "cat", "dog", "sat", "ran", "on", "under", "mat", "house", "green", "old", "."])
+
+
+@pytest.fixture(scope="module")
+def texts():
+    """References, and translations that lose a tenth and two fifths of their words."""
+    rng = np.random.default_rng(0)
+    references = [" ".join(rng.choice(WORDS, rng.integers(5, 12))) for _ in range(80)]
+
+    def worn(share):
+        return [" ".join(word for word in line.split() if rng.random() > share) for line in references]
+
+    return references, worn(0.1), worn(0.4)
+
+
+def found(comparisons):
+    return {(one.metric, one.test): one for one in comparisons}
+
+
+def test_values_are_sacrebleus(texts):
+    references, good, bad = texts
+    results = found(compare(good, bad, references, samples=100))
+    assert set(results) == {(m, t) for m in ("bleu", "chrf") for t in ("bootstrap", "randomisation")}
+    for metric, scorer in (("bleu", BLEU()), ("chrf", CHRF())):
+        for test in ("bootstrap", "randomisation"):
+            one = results[metric, test]
+            assert one.first == pytest.approx(scorer.corpus_score(good, [references]).score)
+            assert one.second == pytest.approx(scorer.corpus_score(bad, [references]).score)
+            assert "version:" in one.signature
+    assert "|bs:100|" in results["bleu", "bootstrap"].signature
+    assert "|ar:100|" in results["bleu", "randomisation"].signature
+
+
+def test_values_intervals_and_probabilities_are_those_of_sacrebleus_program(texts, tmp_path):
+    references, good, _ = texts
+    # Nearly as good, so that the probability is neither small nor one.
+    other = [line.rpartition(" ")[0] if i % 9 == 0 else line for i, line in enumerate(good)]
+    other = [
+        reference if i % 7 == 0 else line for i, (line, reference) in enumerate(zip(other, references, strict=True))
+    ]
+    for name, lines in (("references", references), ("first", good), ("second", other)):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+    results = found(compare(good, other, references, samples=100, seed=7))
+    for test, option in (("bootstrap", "bs"), ("randomisation", "ar")):
+        command = [sys.executable, "-m", "sacrebleu", "references", "-i", "first", "second", "-m", "bleu", "chrf"]
+        command += [f"--paired-{option}", f"--paired-{option}-n", "100", "-f", "latex", "-w", "4"]
+        environment = os.environ | {SEED_VARIABLE: "7"}
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+        # One row a system, one column a metric: score, mean and half the interval of a bootstrap, p of the second.
+        printed = [line.split("&")[1:] for line in done.stdout.splitlines() if "first &" in line or "second &" in line]
+        for metric, *columns in zip(("bleu", "chrf"), *printed, strict=True):
+            one = results[metric, test]
+            first, second = ([float(number) for number in re.findall(r"\d+\.\d+", column)] for column in columns)
+            expected = [[one.first], [one.second, one.p]]
+            if test == "bootstrap":
+                for numbers, (low, high) in zip(expected, one.intervals, strict=True):
+                    numbers[1:1] = [(low + high) / 2, (high - low) / 2]
+            assert first == pytest.approx(expected[0], abs=1e-4)
+            assert second == pytest.approx(expected[1], abs=1e-4)
+            assert 0.02 < one.p < 0.98
+
+
+def test_a_large_difference_is_found_and_none_is_not(texts):
+    references, good, bad = texts
+    for one in compare(good, bad, references, samples=200):
+        assert one.p < 0.01
+    for one in compare(good, good, references, samples=200):
+        assert one.first == one.second
+        assert one.p == 1
+
+
+def test_intervals_hold_the_value_where_there_was_a_bootstrap(texts):
+    references, good, bad = texts
+    results = found(compare(good, bad, references, samples=200))
+    boot = results["bleu", "bootstrap"]
+    for value, (lower, upper) in zip((boot.first, boot.second), boot.intervals, strict=True):
+        assert lower < value < upper
+    assert results["bleu", "randomisation"].intervals is None
+
+
+def test_a_seed_decides(texts, monkeypatch):
+    references, good, _ = texts
+    # As good on the whole: each sentence's words as many as another's.
+    other = [line.rpartition(" ")[0] if i % 9 == 0 else line for i, line in enumerate(references)]
+    other = [b if i % 2 else a for i, (a, b) in enumerate(zip(good, other, strict=True))]
+    good = [a if i % 2 else b for i, (a, b) in enumerate(zip(good, references, strict=True))]
+    monkeypatch.delenv(SEED_VARIABLE, raising=False)
+    first = compare(good, other, references, ["randomisation"], 100, seed=1)
+    assert compare(good, other, references, ["randomisation"], 100, seed=1) == first
+    assert [one.p for one in compare(good, other, references, ["randomisation"], 100, seed=2)] != [
+        one.p for one in first
+    ]
+    assert SEED_VARIABLE not in os.environ
+    with pytest.raises(ValueError, match="seed is 0"):
+        compare(good, other, references, seed=0)
+
+
+def test_without_a_number_of_samples_it_is_sacrebleus(texts, monkeypatch):
+    asked = {}
+
+    def paired(*arguments, test_type, n_samples, **options):
+        asked[test_type] = n_samples
+        return PairedTest(*arguments, test_type=test_type, n_samples=10, **options)
+
+    monkeypatch.setattr(translation_tests, "PairedTest", paired)
+    compare(*(lines[:5] for lines in reversed(texts)))
+    assert asked == {"bs": 1000, "ar": 10_000}
+
+
+def test_unequal_numbers_of_sentences_are_refused(texts):
+    references, good, bad = texts
+    with pytest.raises(ValueError, match="79 and 80 hypotheses do not fit 80 references"):
+        compare(good[1:], bad, references)

@@ -1,0 +1,85 @@
+"""Runs in the order in which they decide claims, on made-up claims and on the recorded ones."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from raretok.__main__ import main
+from raretok.planning.claim_queue import BEGUN, lines_of, queue
+from raretok.reporting.claims.claim_runs import Price
+from raretok.reporting.claims.deciding import Decision
+from raretok.work.run_order import read_order
+
+ROOT = Path(__file__).parents[2]
+
+
+def prices(experiment, method):
+    return {"cheap": Price(10), "dear": Price(100), "unknown": None}[method]
+
+
+def run(method, seed):
+    return ("x", method, seed)
+
+
+def test_most_claims_per_hour_first_and_each_run_once():
+    needed = {
+        "a": Decision("", 1, (run("dear", 1),), sure=True),
+        "b": Decision("", 1, (run("cheap", 1),), sure=True),
+        "c": Decision("", 2, (run("cheap", 1), run("cheap", 2)), sure=True),
+        "d": Decision("", None, (run("dear", 1), run("cheap", 2))),
+        "e": Decision("", None, (run("unknown", 1),)),
+    }
+    steps = queue(needed, prices)
+    # two claims in 20 minutes are as many per hour as one in 10, with which `b` alone is decided first
+    assert [(step.decides, step.begins) for step in steps] == [
+        (("b",), ()),
+        (("c",), ()),
+        (("a",), ("d",)),
+        ((), ("e",)),
+    ]
+    runs = [each for step in steps for each in step.runs]
+    assert len(runs) == len(set(runs)) == 4
+    assert [step.minutes for step in steps] == [10, 10, 100, None]
+    assert steps[2].per_hour == pytest.approx((1 + BEGUN) * 60 / 100)
+
+
+def test_claims_that_one_run_decides_together():
+    together = {name: Decision("", 1, (run("dear", 1),), sure=True) for name in "abcdefghijkl"}
+    alone = {"m": Decision("", 1, (run("cheap", 1),), sure=True)}
+    assert queue(alone | together, prices)[0].decides == tuple("abcdefghijkl")
+
+
+def test_the_recorded_claims_have_a_queue(capsys, tmp_path):
+    arguments = ["plan", "--claims", "--scale", "small", "--root", str(ROOT)]
+    arguments += ["--results", str(ROOT / "results" / "recorded" / "small")]
+    assert main([*arguments, "--json"]) == 0
+    printed = capsys.readouterr().out
+    entries = json.loads(printed)
+    # `raretok work --order` takes it as it is
+    (tmp_path / "order.json").write_text(printed)
+    names = [f"{entry['experiment']}/{entry['method']}/seed{entry['seed']}" for entry in entries]
+    assert read_order(tmp_path / "order.json") == names
+    claims = [name for entry in {entry["step"]: entry for entry in entries}.values() for name in entry["decides"]]
+    assert len(claims) == len(set(claims))
+    targets = [entry["target"] for entry in entries]
+    assert len(targets) == len(set(targets))
+    # nothing that is recorded is trained again
+    assert not [path for path in targets if (ROOT / path.replace("results/", "results/recorded/", 1)).exists()]
+
+
+def test_the_queue_for_people():
+    steps = queue({"a": Decision("", 2, (run("cheap", 4), run("cheap", 3)), sure=True)}, prices)
+    lines = lines_of(steps, SimpleNamespace(scale="small"))
+    assert lines[0].split()[:2] == ["step", "runs"]
+    assert lines[1].split() == ["1", "x/cheap", "3,4", "20", "core-minutes", "0.33", "1", "0", "3", "a"]
+    folder = "results/small/runs/x/cheap"
+    targets = f"{folder}/seed3/metrics.json {folder}/seed4/metrics.json"
+    assert lines[-1] == f"Start with: snakemake --cores all --config scale=small 'seeds=[3,4]' -- {targets}"
+    assert "No run would decide a claim" in lines_of([], None)[0]
+
+
+def test_no_results_to_plan_from(tmp_path, capsys):
+    assert main(["plan", "--claims", "--scale", "small", "--root", str(ROOT), "--results", str(tmp_path)]) == 2
+    assert "no metrics.csv" in capsys.readouterr().err

@@ -1,0 +1,103 @@
+"""Sizes of models and runs before they exist, and the tables made of them."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from raretok.__main__ import main
+from raretok.core.config_files import read_yaml
+from raretok.core.files import read_json
+from raretok.experiments.run_size import size_of, snapshots_of, training_of, types_at_most
+from raretok.models import build_model
+from raretok.planning.cost_estimate import costs_of, data_bytes
+from raretok.rule_inputs import job_inputs
+from raretok.rule_inputs.required_files import needed_files
+
+ROOT = Path(__file__).parents[2]
+
+
+def table_of(scale, **choices):
+    return job_inputs.load(read_yaml(ROOT / "config/config.yaml") | {"scale": scale} | choices, ROOT)
+
+
+@pytest.fixture(scope="module")
+def paper():
+    return table_of("paper", seeds=1)
+
+
+@pytest.mark.parametrize("scale", ["smoke", "small", "paper"])
+def test_sizes_are_those_of_the_models(scale):
+    seen = set()
+    for run in table_of(scale, seeds=1).runs.values():
+        settings, size = run.settings, size_of(run.settings)
+        small = settings["model"]["width"] < 512
+        if str(settings["model"]) in seen or not small:
+            continue
+        seen.add(str(settings["model"]))
+        built = build_model(settings["model"], types_at_most(settings), seed=1)
+        parameters = sum(parameter.numel() for parameter in built.parameters())
+        assert size.parameters == pytest.approx(parameters, rel=0.05)  # biases and norms are left out
+        assert size.flops >= 6 * (parameters - 2 * size.types * size.width)
+    assert seen
+
+
+def test_lengths_of_training(paper):
+    training = training_of(paper.run("language_model", "agg", 1).settings)
+    assert (training.steps, training.passes, training.tokens) == (50_000, 8, 4_096)
+    training = training_of(paper.run("wmt14_de-en", "zero", 1).settings)
+    assert training.total == 50_000 * 32_768
+
+
+def test_snapshots_are_counted(paper):
+    assert snapshots_of(paper.run("empirical", "mle", 1).settings) == 4
+    assert snapshots_of(paper.run("empirical", "freeze_until_7k", 1).settings) == 40
+    assert snapshots_of(paper.run("language_model", "agg", 1).settings) == 0
+
+
+def test_recorded_trainings_are_as_large_as_estimated():
+    """Files of recorded runs are not kept, but the number of parameters that they had is, in some."""
+    for path in (ROOT / "results/recorded/small").glob("runs/*/*/*/metrics.json"):
+        run = read_json(path)["training"]
+        if "parameters" in run:
+            assert size_of(run["settings"]).parameters == pytest.approx(run["parameters"], rel=0.05)
+
+
+def test_disk_of_runs_and_texts(paper):
+    costs = {cost.run.name: cost for cost in costs_of(paper)}
+    mle = costs["empirical/mle/seed1"]
+    assert mle.bytes == pytest.approx(2 * 4 * 44.6e6 + 4 * 50_264 * 512 * 2, rel=0.05)
+    assert costs["empirical/freeze_until_7k/seed1"].bytes > mle.bytes + 35 * 50_264 * 512 * 2
+    # The archives of WMT14 alone are 1.7 GB
+    assert 2e9 < data_bytes(needed_files(paper)) < 60e9
+    assert data_bytes([]) == 0
+
+
+def test_the_cost_table_of_the_documentation_is_up_to_date(capsys):
+    assert main(["plan", "--root", str(ROOT), "--scale", "paper", "--seeds", "5", "--markdown"]) == 0
+    printed = capsys.readouterr().out.strip()
+    part = (ROOT / "docs/cluster.md").read_text(encoding="utf-8")
+    (written,) = re.findall(r"<!-- plan:begin -->\n(.*?)\n<!-- plan:end -->", part, flags=re.DOTALL)
+    assert written == printed, "write it anew: python -m raretok plan --scale paper --seeds 5 --markdown"
+
+
+def test_every_table_says_what_was_not_measured(capsys):
+    for options in (["--markdown"], []):
+        assert main(["plan", "--root", str(ROOT), "--scale", "paper", "--papers", "agg", *options]) == 0
+        printed = capsys.readouterr().out
+        assert "A40: not measured; H200's figures by the peaks of the data sheets" in printed
+        assert "A100: not measured" in printed
+        assert "H200: measured" in printed
+
+
+def test_runs_and_rows_can_be_printed(capsys):
+    options = ["--root", str(ROOT), "--scale", "small", "--papers", "stop_jostling"]
+    assert main(["plan", *options, "--device", "cpu", "--runs"]) == 0
+    printed = capsys.readouterr().out
+    assert "64 of 64 models" in printed
+    assert len(re.findall(r"^shakespeare/\S+/seed1 ", printed, flags=re.MULTILINE)) == 49
+    recorded = ROOT / "results" / "recorded" / "small"
+    assert main(["plan", "--measured", str(recorded)]) == 0
+    assert capsys.readouterr().out.count("machine: cpu") == len(list(recorded.glob("runs/*/*/*/metrics.json")))
+    assert main(["plan", *options, "--device", "B200"]) == 2
+    assert "knows no machine 'B200'" in capsys.readouterr().err

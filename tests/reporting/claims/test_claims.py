@@ -1,0 +1,439 @@
+"""Verdicts: intervals against known quantiles, pairing by seed, missing runs."""
+
+import json
+import math
+import shutil
+import statistics
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from fake_results import PUBLISHED, read_csv
+from fake_table import definition_of, results_of, write_published
+
+from raretok.__main__ import main
+from raretok.reporting.claims.claim_parts import Bound, Part, bounds_of, holds, is_ratio
+from raretok.reporting.claims.claims_command import COLUMNS, family, is_testable, judge_paper
+from raretok.reporting.claims.evidence import Evidence
+from raretok.reporting.claims.table_claims import compared, has_seeds, printed_quantities
+from raretok.reporting.claims.verdicts import Measured, corrected, judge
+from raretok.reporting.definition import parse_definition
+from raretok.reporting.page import page_claims
+from raretok.reporting.results import printed_numbers, read_published, read_results
+from raretok.reporting.statistics.intervals import t_interval
+from raretok.reporting.statistics.moderated_t import estimate
+
+# Two-sided 95% points of Student's t, from printed tables.
+QUANTILES = {1: 12.7062, 2: 4.3027, 3: 3.1824, 4: 2.7764, 5: 2.5706, 9: 2.2622, 10: 2.2281, 30: 2.0423, 120: 1.9799}
+
+
+@pytest.mark.parametrize("freedom", QUANTILES)
+def test_t_interval_has_the_quantiles_of_printed_tables(freedom):
+    values = [float(k * k) for k in range(freedom + 1)]
+    mean, lower, upper = t_interval(values)
+    half = QUANTILES[freedom] * statistics.stdev(values) / math.sqrt(len(values))
+    assert (lower, upper) == pytest.approx((mean - half, mean + half), abs=1e-4 * half)
+
+
+def test_t_interval_by_hand():
+    # mean 2, standard deviation 1, half width 4.3027 / sqrt(3)
+    assert t_interval([1.0, 2.0, 3.0]) == pytest.approx((2, 2 - 2.4841, 2 + 2.4841), abs=1e-4)
+    assert t_interval([5.0]) == (5.0, None, None)
+    assert t_interval([4.0, 4.0]) == (4.0, None, None)
+    assert t_interval([math.inf, 4.0]) == (math.inf, None, None)
+
+
+ALL = [
+    claim
+    for paper in ("agg", "agps", "stop_jostling", "natural_bias")
+    for claim in read_published(PUBLISHED, "claims", paper).itertuples()
+]
+ABOVE = (Bound(1, 0.0),)
+
+
+def part(*values, bounds=ABOVE, printed=None):
+    return Part("", estimate(dict(enumerate(values))), bounds, printed)
+
+
+def measured(*parts, **more):
+    return Measured(parts, comparable=True, **more)
+
+
+@pytest.mark.parametrize(
+    ("values", "verdict", "lean"),
+    [
+        ([1.0, 1.1, 0.9], "reproduced", "the paper's way"),
+        ([-1.0, -1.1, -0.9], "not reproduced", "against it"),
+        ([1.0, -1.1], "inconclusive", "against it"),
+        ([1.0], "inconclusive", "the paper's way"),
+        ([-1.0], "inconclusive", "against it"),
+        ([0.0], "inconclusive", ""),
+        ([math.inf, 1.0], "inconclusive", "the paper's way"),
+        # Seeds that agree, as coarse numbers can: in a tie, far from one, beyond all bounds, and but for rounding.
+        ([0.0, 0.0], "inconclusive", ""),
+        ([0.01, 0.01], "inconclusive", "the paper's way"),
+        ([math.inf, math.inf], "inconclusive", "the paper's way"),
+        ([0.3, 0.1 + 0.2], "inconclusive", "the paper's way"),
+    ],
+)
+def test_verdicts(values, verdict, lean):
+    found = judge(measured(part(*values)))
+    assert (found.verdict, found.lean) == (verdict, lean)
+    assert judge(measured(part(*values), partial=True)).verdict == "inconclusive"
+
+
+def test_what_holds_alone_is_inconclusive_after_the_correction():
+    """p is 0.0082 and twice 0.0346; by Holm it is tripled and doubled."""
+    found = [judge(measured(part(*of))) for of in ((1.0, 1.1, 0.8), (1.0, 1.3, 0.65), (-1.0, -1.3, -0.65))]
+    assert [finding.verdict for finding in found] == ["reproduced", "reproduced", "not reproduced"]
+    after = corrected(found, 3)
+    assert [finding.p for finding in after] == pytest.approx([0.008221, 0.034601, 0.034601], rel=1e-3)
+    assert [finding.p_holm for finding in after] == pytest.approx([0.024663, 0.069203, 0.069203], rel=1e-3)
+    assert [finding.verdict for finding in after] == ["reproduced", "inconclusive", "inconclusive"]
+    assert [finding.direction for finding in after] == ["the paper's way", "undecided", "undecided"]
+    assert [finding.lean for finding in after] == ["", "the paper's way", "against it"]
+    why = "not after Holm's correction for 3 tests"
+    assert [finding.note for finding in after] == [
+        "",
+        f"alone it would be reproduced, but {why}",
+        f"alone it would be not reproduced, but {why}",
+    ]
+    # What has no p stays, and the family is what it is.
+    untested = judge(measured(part(1.0)))
+    assert corrected([untested, found[0]], 5)[0] == untested
+    assert corrected([untested, found[0]], 5)[1].p_holm == pytest.approx(5 * found[0].p)
+
+
+def test_a_conjunction_needs_every_comparison():
+    """By hand: the largest p where all hold; of two that fail the smaller p, three times for three comparisons."""
+    strong, weak, against = part(1.0, 1.1, 0.8), part(1.0, 1.3, 0.65), part(-1.0, -1.1, -0.8)
+    found = judge(measured(strong, weak))
+    assert (found.verdict, found.p, found.binding) == ("reproduced", weak.estimate.p(), weak)
+    found = judge(measured(strong, part(-1.0, -1.3, -0.65), against))
+    assert (found.verdict, found.binding) == ("not reproduced", against)
+    assert found.p == pytest.approx(3 * against.estimate.p())
+    # Seeds that agree to the last digit are judged by their signs: of n seeds, 2^(1-n).
+    assert [judge(measured(strong, part(*[2.0] * n))).p for n in (3, 6)] == [0.25, 0.03125]
+    assert judge(measured(part(0.0, 0.0, 0.0))).p == 1
+    # One that has no p leaves the conjunction none, but not its refutation.
+    assert judge(measured(strong, part(2.0, math.inf))).p is None
+    assert judge(measured(part(2.0, math.inf), against)).p == pytest.approx(2 * against.estimate.p())
+    # All hold, one for certain and one by chance: the one that decides is shown.
+    assert judge(measured(strong, part(0.1, 0.9, -0.5))).verdict == "inconclusive"
+
+
+def test_no_harm_is_within_a_margin():
+    """A ratio of 1.000 to 1.008 is within 1%, which by its sign alone nothing could say."""
+    claim = SimpleNamespace(id="c", direction="=", margin="0.01", null="1", unit="x")
+    bounds = bounds_of(claim, 0)
+    assert [bound.value for bound in bounds] == pytest.approx([-math.log(1.01), math.log(1.01)])
+    logs = [math.log(ratio) for ratio in (1.0, 1.003, 1.001, 1.004)]
+    assert judge(measured(part(*logs, bounds=bounds))).verdict == "reproduced"
+    assert judge(measured(part(*(10 * log for log in logs), bounds=bounds))).verdict == "inconclusive"
+    assert judge(measured(part(*(log + 0.05 for log in logs), bounds=bounds))).verdict == "not reproduced"
+    # One-sided: better than before is no harm.
+    (bound,) = bounds_of(SimpleNamespace(id="c", direction="<", margin="0.01", null="1", unit="x"), 0)
+    assert judge(measured(part(*(log - 0.5 for log in logs), bounds=(bound,)))).verdict == "reproduced"
+    # A margin for each comparison.
+    claim = SimpleNamespace(id="c", direction=">", margin="0.5; 0", null="0", unit="BLEU")
+    assert [bounds_of(claim, place)[0].value for place in (0, 1)] == [-0.5, 0.0]
+
+
+def test_a_stated_size_must_lie_in_the_prediction_interval():
+    """Mean 1, standard deviation 0.1: a fourth run lies within 4.3027 * 0.1 * sqrt(4 / 3), 0.497, of it."""
+    near, far = (part(0.9, 1.0, 1.1, printed=printed) for printed in (1.49, 1.51))
+    assert near.estimate.prediction()[1] == pytest.approx(1.4968, abs=1e-3)
+    found = [judge(measured(one, states_size=stated)) for one in (near, far) for stated in (True, False)]
+    assert [one.size for one in found] == ["yes", "yes", "no", "no"]
+    assert [one.verdict for one in found] == ["reproduced", "reproduced", "not reproduced", "reproduced"]
+    assert all(one.direction == "the paper's way" for one in found)
+    # The size is a test like any other: of two it is not beyond chance.
+    assert corrected([found[2]], 3)[0].verdict == "inconclusive"
+    assert (
+        corrected([judge(measured(part(0.9, 1.0, 1.1, printed=3.0), states_size=True))], 2)[0].verdict != "reproduced"
+    )
+    # Scaled numbers are not compared with printed ones, and one seed is never decided.
+    assert judge(Measured((far,), states_size=True)).size == "unknown"
+    assert judge(measured(part(1.0, printed=3.0), states_size=True)).size == "unknown"
+
+
+def test_a_tie_without_seeds_reproduces_only_what_is_not_strict():
+    strict, margin = (SimpleNamespace(id="c", direction=">", margin=of, null="1", unit="") for of in ("", "0.05"))
+    assert not holds(strict, [1.0])
+    assert holds(margin, [0.95])  # within 0.05 of 1, though not in floating point
+
+
+@pytest.mark.parametrize("claim", ALL, ids=lambda claim: claim.id)
+def test_a_claim_says_what_it_means(claim):
+    """One plain sentence, a kind, a bound; and the printed quantity holds where the predicate does."""
+    assert 10 < len(claim.sentence) <= 120
+    assert claim.sentence[-1] not in ".;:"
+    assert "v(" not in claim.sentence
+    assert claim.kind in ("experiment", "mathematics", "printed_arithmetic")
+    assert "re-state" not in claim.note
+    if claim.margin:
+        assert claim.ours == "margin"  # the papers print none
+    assert claim.direction or claim.id == "natural_bias.f12.ood"
+    if claim.measured_by != "table":
+        return
+    values = printed_quantities(claim.quantity, is_ratio(claim), printed_numbers(PUBLISHED, claim.paper))
+    assert holds(claim, values) == (claim.holds_on_printed_numbers == "yes")
+    if claim.kind == "experiment":
+        # No bound is the printed value: a replication that prints the same would be on it.
+        assert all(abs(bound.slack(value)) > 1e-4 for k, value in enumerate(values) for bound in bounds_of(claim, k))
+
+
+def test_there_are_133_claims_of_three_kinds():
+    assert len({claim.id for claim in ALL}) == len({claim.sentence for claim in ALL}) == len(ALL) == 133
+    others = {claim.id: claim.kind for claim in ALL if claim.kind != "experiment"}
+    assert others == {
+        "agg.t3.human_sum": "printed_arithmetic",
+        "stop_jostling.lemma3": "mathematics",
+        "stop_jostling.min_p": "mathematics",
+    }
+
+
+def judged(folder, quantity, numbers=(), **scores):
+    """The row of claims.csv of one claim about table1, from scores by seed of `base`, `other` and more."""
+    labels = {name: name.capitalize() for name in scores} | {"base": "Base", "other": "Other"}
+    claim = {"quantity": quantity, "predicate": "1 > 0", "sentence": "Base is larger"} | dict(numbers)
+    write_published(folder, {("Base", ""): "2", ("Other", ""): "1", ("Third", ""): "1"}, [claim])
+    (row,) = judge_paper(definition_of(labels), results_of(folder, scores), folder)
+    return row
+
+
+BASE, OTHER = (f"v('table1','{name}','Score')" for name in ("Base", "Other"))
+
+
+def test_a_ratio_is_tested_as_a_logarithm_seed_by_seed(tmp_path):
+    """By hand: ratios 2, 8 and 4 have a mean logarithm of log 4, with a standard error of log 2 / sqrt(3)."""
+    row = judged(tmp_path, f"{BASE} / {OTHER}", base=[4.0, 8.0, 12.0], other=[2.0, 1.0, 3.0])
+    half = 4.3027 / math.sqrt(3)
+    assert (row["printed"], row["ours"], row["seeds"]) == ("2", "4", 3)
+    assert [float(row[name]) for name in ("lower", "upper")] == pytest.approx([4 * 2**-half, 4 * 2**half], rel=1e-4)
+    assert row["says"] == "Base is larger: printed x2, ours x4 (0.715 to 22.4), 3 seeds"
+    assert row["size"] == "yes"
+    row = judged(tmp_path, f"{BASE} - {OTHER}", {"unit": "BLEU", "null": "0"}, base=[4.0, 8.5], other=[2.0, 1.0])
+    assert (row["ours"], row["says"][:50]) == ("4.75", "Base is larger: printed 1 BLEU, ours 4.75 BLEU (-3")
+
+
+def test_one_seed_points_somewhere(tmp_path):
+    row = judged(tmp_path, f"{BASE} / {OTHER}", base=[4.0], other=[2.0])
+    assert (row["verdict"], row["lean"], row["size"], row["lower"]) == (
+        "inconclusive",
+        "the paper's way",
+        "unknown",
+        "",
+    )
+    assert row["says"] == "Base is larger: printed x2, ours x2, 1 seed"
+
+
+def test_what_was_run_and_has_no_quantity_is_inconclusive(tmp_path):
+    """One seed that diverged has an infinite ratio; a ratio of two that did has none, nor has one of 0."""
+    row = judged(tmp_path, f"{BASE} / {OTHER}", base=[1.0, 1.1, math.inf], other=[2.0, 2.1, 2.3])
+    assert (row["verdict"], row["ours"], row["lower"], row["p"]) == ("inconclusive", "inf", "", "")
+    assert row["note"] == "infinite in some seeds: no interval"
+    row = judged(tmp_path, f"{BASE} / {OTHER}", base=[1.0, math.inf], other=[2.0, math.inf])
+    assert (row["verdict"], row["note"]) == (
+        "inconclusive",
+        "a number is not defined, such as a ratio of infinite ones",
+    )
+    row = judged(tmp_path, f"{BASE} / {OTHER}", base=[0.0, 1.0], other=[2.0, 2.0])
+    assert (row["verdict"], row["note"]) == ("inconclusive", "a ratio that is not above 0")
+    row = judged(tmp_path, f"{BASE} / {OTHER}", base=[1.0])
+    assert (row["verdict"], row["says"]) == ("not run", "Base is larger: printed x2, not run")
+
+
+def test_seeds_that_are_not_there_are_said(tmp_path):
+    """A training that diverged has no numbers; the others alone are more hopeful than all would be."""
+    quantity = f"{BASE} / {OTHER}"
+    row = judged(tmp_path, quantity, base=[2.0, 2.2, math.nan], other=[1.0, 1.1001, 2.3])
+    assert (row["alone"], row["seeds"], row["note"]) == ("reproduced", 2, "2 of 3 seeds")
+    assert judged(tmp_path, quantity, base=[2.0, 2.3, 2.4], other=[1.0, 1.1, 1.3])["note"] == ""
+    # Seeds that are not of the same batches are not compared.
+    row = judged(tmp_path, quantity, base=[1.0, math.nan, math.nan], other=[math.nan, 2.2, 2.3])
+    assert (row["verdict"], row["note"]) == ("not run", "no seed was run for all the methods compared")
+
+
+def test_seeds_of_other_rows_are_pooled(tmp_path):
+    """The same comparison of every other method of the experiment that has several seeds."""
+    scores = {"base": [4.0, 8.0, 12.0], "other": [2.0, 1.0, 3.0], "third": [2.0, 2.0, 1.0], "single": [5.0]}
+    definition = definition_of({name: name.capitalize() for name in scores})
+    (found,) = compared(f"{BASE} / {OTHER}", True, definition, results_of(tmp_path, scores))
+    assert found.values == pytest.approx({1: math.log(2), 2: math.log(8), 3: math.log(4)})
+    assert found.pool[1] == pytest.approx({1: 0.0, 2: math.log(2), 3: -math.log(3)})
+    assert (len(found.pool), found.paired, found.methods) == (2, True, (("e1", "base"), ("e1", "other")))
+    (level,) = compared(BASE, False, definition, results_of(tmp_path, scores))
+    assert (len(level.pool), level.paired) == (3, False)
+    # Three rows in one number have no pool.
+    three = f"{BASE} / max({OTHER}, v('table1','Third','Score'))"
+    assert not compared(three, True, definition, results_of(tmp_path, scores))[0].pool
+
+
+def test_synthetic_text_is_not_judged(scale):
+    raw = json.loads(scale.text)
+    for settings in raw["settings"].values():
+        settings["corpus"] = {"name": "synthetic_characters"}
+    rows = judge_paper(parse_definition(json.dumps(raw | {"comparable": False})), read_results(scale.folder), PUBLISHED)
+    assert {row["verdict"] for row in rows if row["kind"] == "experiment"} == {"not judged", "not run"}
+    seen = {row["id"]: row for row in rows}["stop_jostling.t1.mono_worse"]
+    assert (seen["p"], seen["size"], seen["lean"]) == ("", "unknown", "")
+    assert float(seen["ours"]) < 1
+    assert "not judged on synthetic text" in seen["note"]
+    assert not page_claims.verdicts(rows)["reproduced"]
+    assert page_claims.apart(rows).endswith(
+        f"experiments: {sum(row['verdict'] == 'not judged' for row in rows)} not judged."
+    )
+
+
+def test_kinds_are_counted_apart(scale):
+    rows = judge_paper(parse_definition(scale.text), read_results(scale.folder), PUBLISHED)
+    counts = page_claims.verdicts(rows)
+    assert sum(counts.values()) == 42 == len(rows) - 2
+    assert set(counts) <= set(page_claims.VERDICTS)
+    assert page_claims.apart(rows) == "Not counted above: mathematics: 1 holds, 1 holds corrected."
+    assert page_claims.leans(rows).startswith("Of the inconclusive ones ")
+
+
+def test_printed_sums_are_judged_on_the_printed_numbers(tmp_path):
+    claim = {
+        "kind": "printed_arithmetic",
+        "direction": "=",
+        "null": "0",
+        "unit": "",
+        "predicate": f"{BASE} == 2 * {OTHER}",
+    }
+    row = judged(tmp_path, f"{BASE} - 2 * {OTHER}", claim, base=[5.0, 5.1], other=[9.0, 1.0])
+    assert (row["verdict"], row["ours"], row["says"]) == ("holds", "", "Base is larger: holds")
+    row = judged(tmp_path, f"{BASE} - 3 * {OTHER}", claim | {"predicate": f"{BASE} == 3 * {OTHER}"}, base=[5.0])
+    assert row["verdict"] == "fails"
+
+
+def test_the_family_is_the_same_however_much_was_run(scale, tmp_path):
+    """All tests that training seeds can decide: neither the two proofs nor the claim on pre-trained weights."""
+    definition = parse_definition(scale.text)
+    (tmp_path / "metrics.csv").write_text((scale.folder / "metrics.csv").read_text(encoding="utf-8").splitlines()[0])
+    nothing = judge_paper(definition, read_results(tmp_path), PUBLISHED)
+    assert {row["verdict"] for row in nothing} == {"not run", "holds", "holds corrected"}  # the proofs
+    claims = list(read_published(PUBLISHED, "claims", "stop_jostling").itertuples())
+    fixed = {claim.id for claim in claims if not is_testable(claim, definition)}
+    assert fixed == {f"stop_jostling.{name}" for name in ("lemma3", "min_p", "t3.pt_increases")}
+    stated = sum(claim.size == "stated" for claim in claims)
+    assert family(claims, definition) == len(claims) - 3 + stated == 41 + 9
+    assert not has_seeds("v('table3','GPT-2 Small','margin_PT')", definition)
+    notes = [row["note"] for row in judge_paper(definition, read_results(scale.folder), PUBLISHED)]
+    assert any(f"for {41 + 9} tests" in note for note in notes)
+
+
+def test_claims_that_are_joined_are_so_on_means(tmp_path):
+    """By hand: means are 0.5 apart; seed by seed one of both claims fails each time."""
+    definition = definition_of({"base": "Base", "other": "Other"})
+    predicates = {"low": f"{BASE} < {OTHER}", "near": f"{OTHER} < {BASE} + 1"}
+    results = results_of(tmp_path, {"base": [1.0, 3.0], "other": [3.0, 2.0]})
+    truths = Evidence(definition, results, {}, predicates).tables("low", "near")
+    assert all(truth.holds for truth in truths.values())
+    assert statistics.fmean(truth.slack for truth in truths.values()) == pytest.approx(0.5)
+
+
+def test_formulas_that_fail_have_no_p(scale, monkeypatch):
+    """Their random cases have seeds, which are no training seeds."""
+    monkeypatch.setattr("raretok.metrics.sampler_margins.check_lemma3", lambda seed, cases: seed)
+    rows = {row["id"]: row for row in judge_paper(parse_definition(scale.text), read_results(scale.folder), PUBLISHED)}
+    row = rows["stop_jostling.lemma3"]
+    assert (row["verdict"], row["p"], row["seeds"]) == ("fails", "", 0)
+
+
+def test_claims_csv(scale):
+    output = scale.folder / "claims.csv"
+    common = [f"--definitions={scale.text}", f"--results={scale.folder}", f"--published={PUBLISHED}"]
+    assert main(["claims", *common, f"--output={output}"]) == 0
+    table = read_csv(output).set_index("id")
+    assert list(read_csv(output).columns) == COLUMNS
+    assert len(table) == 44
+    row = table.loc["stop_jostling.t1.mono_worse"]
+    assert (row["alone"], row["printed"], row["unit"]) == ("reproduced", "0.905942", "x")
+    assert table.loc["stop_jostling.t3.pt_increases", "alone"] == "not run"
+    assert "GPT-2 Medium" in table.loc["stop_jostling.t3.pt_increases", "note"]
+    assert table.loc["stop_jostling.t3.init_linear", ["lean", "seeds"]].tolist() == ["the paper's way", "2"]
+    for claim in ("f3.roa14", "f3.aor_all", "f3.aor_gain", "f3.roa_gain", "t2.related", "f6.pca"):
+        assert table.loc[f"stop_jostling.{claim}", "lean"] != "against it", claim
+    assert table.loc["stop_jostling.lemma3", "verdict"] == "holds"
+    assert table.loc["stop_jostling.min_p", "verdict"] == "holds corrected"
+    tested = table[table["p"] != ""]
+    assert len(tested) > 30
+    assert (tested["p_holm"].astype(float) >= tested["p"].astype(float)).all()
+    changed = tested[tested["verdict"] != tested["alone"]]
+    assert len(changed)
+    assert set(changed["verdict"]) == {"inconclusive"}
+    assert changed["note"].str.contains("but not after Holm's correction for 50 tests").all()
+    # Temperatures are on a grid, and the same in both seeds.
+    minima = table.loc["stop_jostling.f7_8.min"]
+    assert (minima["alone"], minima["lower"], minima["p"]) == ("inconclusive", "", "0.5")
+    assert "no spread over seeds" in minima["note"]
+
+
+def test_pretrained_weights_are_the_same_for_every_seed(scale, tmp_path):
+    """A claim that holds them against random initialisations is judged seed by seed; one on them alone has none."""
+    shutil.copy(scale.folder / "metrics.csv", tmp_path)
+    shutil.copytree(scale.folder / "gpt2", tmp_path / "gpt2")
+    for path in (tmp_path / "gpt2").iterdir():
+        found = json.loads(path.read_text())
+        size = found["width"] / 16
+        found["pretrained"] = {"margin": size, "margin_sigma": 1.0, "alpha": 0.5, "alpha_sigma": 0.1}
+        path.write_text(json.dumps(found))
+    rows = {row["id"]: row for row in judge_paper(parse_definition(scale.text), read_results(tmp_path), PUBLISHED)}
+    seeded, fixed = rows["stop_jostling.t3.alpha_pt_lower"], rows["stop_jostling.t3.pt_increases"]
+    assert (seeded["alone"], seeded["seeds"]) == ("reproduced", 2)
+    assert (fixed["verdict"], fixed["seeds"], fixed["lower"]) == ("reproduced", 0, "")
+
+
+def test_embeddings_that_shrink_bring_no_translations_together(scale, tmp_path):
+    metrics = read_results(scale.folder).metrics.copy()
+    separated = metrics["method"] == "threshold_m0.6_se"
+    # A tenth of the distances of every pair alike, which says nothing of translations.
+    metrics.loc[separated & (metrics["metric"] == "pca_distance"), "value"] = 0.001
+    metrics.loc[separated & (metrics["metric"] == "pca_distance_relative"), "value"] = 1.5
+    metrics.to_csv(tmp_path / "metrics.csv", index=False)
+    (tmp_path / "runs").symlink_to(scale.folder / "runs")
+    rows = {row["id"]: row for row in judge_paper(parse_definition(scale.text), read_results(tmp_path), PUBLISHED)}
+    assert float(rows["stop_jostling.f6.pca"]["ours"]) < 0
+    assert "1.500; not divided" in rows["stop_jostling.f6.pca"]["note"]
+
+
+def test_both_rules_for_steps_without_a_marginal_gradient_stand_beside_the_printed_number(scale):
+    results, definition = read_results(scale.folder), parse_definition(scale.text)
+    rows = {row["id"]: row for row in judge_paper(definition, results, PUBLISHED)}
+    means = []
+    for rule in ("average_of_ratio", "average_of_ratio_dropped"):
+        by_seed = []
+        for seed in (1, 2):
+            both = [
+                dict(results.seeds_with_arrays(definition.methods[name]))[seed][f"gradients.{rule}"][65:]
+                for name in ("threshold_m2", "baseline")
+            ]
+            by_seed.append(np.mean(both[0] / both[1]))
+        means.append(np.mean(by_seed))
+    shown = f"by the text's rule {means[0]:.3f}, by the notebook's {means[1]:.3f}, printed 1.45; "
+    assert rows["stop_jostling.f3.aor_gain"]["note"].startswith(shown)
+
+
+def test_what_the_printed_numbers_refute_is_said_once(scale):
+    rows = judge_paper(parse_definition(scale.text), read_results(scale.folder), PUBLISHED)
+    notes = {row["id"].removeprefix("stop_jostling."): row["note"] for row in rows}
+    assert notes["t6.ppl_best"].startswith("fails on the printed numbers")
+    assert sum("fails on the printed numbers" in note for note in notes.values()) == 7
+    assert all(note.count("fails") <= 1 for note in notes.values())
+
+
+def test_a_missing_method_is_named_and_the_scale_is_said(scale, tmp_path):
+    metrics = read_csv(scale.folder / "metrics.csv")
+    metrics[metrics["method"] != "monolingual"].to_csv(tmp_path / "metrics.csv", index=False)
+    shutil.copytree(scale.folder / "gpt2", tmp_path / "gpt2")
+    definition = parse_definition(json.dumps(scale.definition | {"comparable": False}))
+    rows = {row["id"]: row for row in judge_paper(definition, read_results(tmp_path), PUBLISHED)}
+    row = rows["stop_jostling.t1.mono_worse"]
+    assert row["verdict"] == "not run"
+    assert "monolingual was not run" in row["note"]
+    assert "not comparable" in row["note"]
+    assert rows["stop_jostling.f3.roa14"]["verdict"] == "not run"  # no arrays here
+    assert rows["stop_jostling.t5.alpha_lr"]["verdict"] != "not run"

@@ -1,0 +1,135 @@
+"""What would decide a claim: seeds by power, the cheapest runs for them, words and costs."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from fake_results import definition_of
+
+from raretok.reporting.claims import deciding
+from raretok.reporting.claims.claim_parts import Bound, Part
+from raretok.reporting.claims.claim_runs import Price
+from raretok.reporting.claims.deciding import cheapest, in_words, more_seeds, power_of, seeds_to_decide
+from raretok.reporting.claims.table_claims import compared
+from raretok.reporting.claims.verdicts import NOT_RUN, Finding
+from raretok.reporting.definition import parse_definition
+from raretok.reporting.results import COLUMNS, Results
+from raretok.reporting.statistics.moderated_t import Estimate, Prior, estimate
+
+
+def part(mean, sd=1.0, seeds=3, sign=1, value=0.0, prior=None):
+    return Part("", Estimate(mean, sd, seeds - 1.0, seeds, prior), (Bound(sign, value),))
+
+
+@pytest.mark.parametrize(("effect", "seeds"), [(0.5, 34), (0.8, 15), (1.0, 10)])
+def test_seeds_of_textbook_power(effect, seeds):
+    """Cohen's tables: a two-sided one-sample t test at 5% has power 0.8 from so many on."""
+    assert power_of(effect, seeds, seeds - 1, 0.05) >= 0.8 > power_of(effect, seeds - 1, seeds - 2, 0.05)
+    assert more_seeds(Estimate(effect, 1.0, 4.0, 5), Bound(1, 0.0), 0.05) == seeds - 5
+    # from the bound, not from 0, and of either sign
+    assert more_seeds(Estimate(7 - effect, 1.0, 4.0, 5), Bound(1, 7.0), 0.05) == seeds - 5
+
+
+def test_power_far_out():
+    assert power_of(1e6, 3, 2, 0.001) == 1
+    assert power_of(20, 3, 2, 1e-12) == 0
+
+
+def test_known_spread_needs_fewer_seeds():
+    alone = more_seeds(Estimate(4.0, 1.0, 1.0, 2), Bound(1, 0.0), 0.00125)
+    pooled = more_seeds(Estimate(4.0, 1.0, 3.0, 2, Prior(1.0, 2.0)), Bound(1, 0.0), 0.00125)
+    assert pooled < alone
+
+
+def test_no_number_of_seeds():
+    assert more_seeds(Estimate(0.0, 1.0, 4.0, 5), Bound(1, 0.0), 0.05) is None
+    assert more_seeds(Estimate(0.01, 1.0, 4.0, 5), Bound(1, 0.0), 0.05) is None
+    assert more_seeds(Estimate(3.0, None, 0.0, 1), Bound(1, 0.0), 0.05) is None
+    # at least one more, however clear it is
+    assert more_seeds(Estimate(100.0, 1.0, 4.0, 5), Bound(1, 0.0), 0.05) == 1
+
+
+def test_seeds_that_agree_are_judged_by_their_signs():
+    """p = 2^(1-n) is below 0.01 from 8 seeds on."""
+    assert more_seeds(Estimate(3.0, None, 0.0, 2), Bound(1, 0.0), 0.01) == 6
+    assert 2.0**-7 < 0.01 < 2.0**-6
+
+
+def test_a_conjunction_waits_for_its_weakest_part_or_falls_with_one():
+    strong, weak, failing = part(5.0), part(1.0), part(-2.0)
+    alone = seeds_to_decide((weak,), 0.01)
+    assert seeds_to_decide((strong, weak), 0.01) > alone
+    assert seeds_to_decide((strong, part(0.0001)), 0.01) is None
+    # one part that fails decides it, at the level divided by their number
+    assert seeds_to_decide((weak, failing), 0.01) == seeds_to_decide((failing,), 0.005)
+
+
+PRICES = {"a": Price(10), "b": Price(30), "c": None}
+
+
+def test_seeds_that_some_have_already_come_first():
+    seeds = {("x", "a"): {1, 2, 3}, ("x", "b"): {1, 5}}
+    runs = cheapest([("x", "a"), ("x", "b")], 2, seeds, lambda _, method: PRICES[method])
+    # of seed 5 only the cheap one is missing; then one of those that `a` has
+    assert runs == (("x", "b", 2), ("x", "a", 5))
+
+
+def test_first_runs_take_the_seed_of_the_others():
+    runs = cheapest([("x", "a"), ("x", "c")], 1, {("x", "a"): {4}}, lambda _, method: PRICES[method])
+    assert runs == (("x", "c", 4),)
+
+
+def test_a_claim_that_no_run_decides_says_so(monkeypatch):
+    monkeypatch.setattr(deciding, "trainings_of", lambda *_: ())
+    claims = [SimpleNamespace(id=kind, kind=kind, direction=">") for kind in ("experiment", "mathematics")]
+    found = [(claim, Finding(NOT_RUN)) for claim in claims]
+    results = Results(Path(), pd.DataFrame(columns=COLUMNS), {})
+    experiment, mathematics = deciding.decisions(found, 1, None, results, lambda *_: None)
+    assert experiment.columns()["decides"] == "no run of this scale: the note says why"
+    assert not mathematics.columns()["decides"]
+
+
+def test_costs_in_words():
+    assert in_words(0.2) == "1 core-minute"
+    assert in_words(25.4) == "25 core-minutes"
+    assert in_words(200, "GPU") == "3.3 GPU-hours"
+    assert in_words(6000) == "100 core-hours"
+
+
+def results_of(seeds):
+    """Results with accuracies of two groups, by method of stop_jostling and seeds."""
+    generator = np.random.default_rng(0)
+    values = {
+        ("shakespeare", method, "accuracy", group, "valid@best"): {
+            seed: 0.4 + 0.01 * generator.normal() for seed in own
+        }
+        for method, own in seeds.items()
+        for group in ("HR", "LR")
+    }
+    return Results(Path(), pd.DataFrame(columns=COLUMNS), values)
+
+
+QUANTITY = "v('table1','Monolingual','Accuracy','LR') / v('table1','Baseline','Accuracy','LR')"
+OTHERS = dict.fromkeys(("threshold_m1", "threshold_m2", "threshold_m4", "threshold_m8"), (1, 2, 3))
+
+
+def test_the_spread_of_others_tells_of_one_seed():
+    """Where the baseline has one seed, nothing has a second difference to it; differences to another spread alike."""
+    definition = parse_definition(json.dumps(definition_of("small")))
+    one = {"baseline": (1,), "monolingual": (1,)}
+    (alone,) = compared(QUANTITY, True, definition, results_of(one))
+    assert alone.pool == []
+    (found,) = compared(QUANTITY, True, definition, results_of(one | OTHERS))
+    assert len(found.values) == 1
+    assert [len(row) for row in found.pool] == [3, 3, 3]
+    result = estimate(found.values, found.pool, found.paired)
+    assert result.p() is None
+    assert 0.005 < result.sd < 0.1
+    # with two seeds of its own, the baseline is what all are compared with
+    two = {"baseline": (1, 2), "monolingual": (1, 2)}
+    (found,) = compared(QUANTITY, True, definition, results_of(two | OTHERS))
+    assert [len(row) for row in found.pool] == [2] * 5
+    assert found.values in found.pool  # noqa: PD011  (a dictionary by seed)

@@ -1,0 +1,110 @@
+"""Figures: files, determinism, what they say."""
+
+import re
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from fake_results import ROOT, item_of
+
+from raretok.__main__ import main
+from raretok.data.characters.expected_counts import expected_counts
+from raretok.papers.stop_jostling.figures import _example, figure2
+from raretok.reporting.definition import parse_definition
+from raretok.reporting.figures.shown import means_note
+from raretok.reporting.results import read_results
+
+ITEMS = [f"figure{k}" for k in range(1, 9)]
+
+
+@pytest.mark.parametrize("item", ITEMS)
+def test_every_format_is_written_and_names_the_scale(figures, item):
+    assert (figures / f"{item}.png").read_bytes().startswith(b"\x89PNG")
+    assert (figures / f"{item}.pdf").read_bytes().startswith(b"%PDF")
+    svg = (figures / f"{item}.svg").read_text()
+    title = re.search(r"<dc:title>(.*?)</dc:title>", svg)[1]
+    assert title.startswith(f"Stop Jostling (Turumtaev 2025): Figure {item[-1]}. ")
+    assert "small scale, real data" in title
+
+
+def test_the_same_bytes_again(scale, figures, tmp_path):
+    assert scale.figure("figure8", tmp_path / "figure8") == 0
+    for suffix in ("svg", "png", "pdf"):
+        assert (tmp_path / f"figure8.{suffix}").read_bytes() == (figures / f"figure8.{suffix}").read_bytes()
+
+
+def test_figure4_says_which_position_it_shows(figures):
+    assert "position 3 of 16: the first at which both models rank" in (figures / "figure4.svg").read_text()
+
+
+def test_figure2_shows_the_expected_counts(scale):
+    """Of raretok.data, the same numbers that the corpus is checked by."""
+    text = item_of(scale.definition, "figure2")
+    results = read_results(scale.folder)
+    figure, _ = figure2(parse_definition(text), "figure2", results)
+    counts = results.arrays(parse_definition(text).method("baseline"), 1)["counts"]
+    order = np.argsort(-counts, kind="stable")
+    heights = [bar.get_height() for bar in figure.axes[0].patches]
+    assert np.array_equal(heights, expected_counts(counts, 0.02).reshape(2, 65)[:, order].ravel())
+
+
+def test_reporting_needs_no_torch():
+    names = (
+        "tables figure claims page collect record figures.stop_jostling figures.agg figures.agps figures.natural_bias "
+        "figures.cross"
+    )
+    imports = ", ".join(f"raretok.reporting.{name}" for name in names.split())
+    command = [sys.executable, "-c", f"import sys, {imports}; sys.exit('torch' in sys.modules)"]
+    assert subprocess.run(command, cwd=ROOT / "workflow").returncode == 0
+
+
+def test_rule_of_the_position():
+    def run(*likeliest):
+        return {
+            "symbols": np.arange(3),
+            "best.example_targets.HR": np.zeros(3, int),
+            "best.examples.HR": np.eye(6)[list(likeliest)],
+        }
+
+    assert _example(run(1, 1, 0), run(1, 0, 0))[0] == 2
+    assert _example(run(1, 1, 1), run(1, 0, 0))[0] == 1
+    position, rule = _example(run(0, 0, 0), run(1, 1, 1))
+    assert position == 0
+    assert "no target" in rule
+
+
+@pytest.mark.parametrize("item", ["figure2", "figure4", "figure5"])
+def test_missing_runs_are_said(scale, item, tmp_path):
+    shutil.copy(scale.folder / "metrics.csv", tmp_path)
+    assert scale.figure(item, tmp_path / item, tmp_path) == 0
+    assert "Not run." in (tmp_path / f"{item}.svg").read_text()
+
+
+def test_partly_missing_runs_draw_the_rest(scale, tmp_path):
+    shutil.copy(scale.folder / "metrics.csv", tmp_path)
+    runs = scale.folder / "runs" / "shakespeare"
+    shutil.copytree(runs / "baseline", tmp_path / "runs" / "shakespeare" / "baseline")
+    for item in ("figure3", "figure6", "figure7"):
+        assert scale.figure(item, tmp_path / item, tmp_path) == 0
+
+
+def test_an_undrawn_figure_is_one_sentence(scale, tmp_path, capsys):
+    text = item_of(scale.definition, "figure1").replace('"figure1"', '"figure99"')
+    arguments = ["--item=figure99", f"--definition={text}", f"--results={scale.folder}", f"--output-stem={tmp_path}/x"]
+    assert main(["figure", *arguments]) == 2
+    assert "no function figure99" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("counts", "note"),
+    [
+        ([1, 0, 1], "One seed."),
+        ([], "One seed."),
+        ([3, 0, 3], "Mean over 3 seeds; the bar."),
+        ([4, 1, 0], "Mean over the seeds of each method, 4 at most; the bar."),
+    ],
+)
+def test_a_caption_says_over_how_many_seeds_means_are(counts, note):
+    assert means_note(counts, "the bar") == note

@@ -1,0 +1,225 @@
+"""The pages of the report: need no network, escape what they show, link to their files, say what they rest on."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+from fake_page import HOSTILE
+from fake_results import definition_of
+
+from raretok.reporting.definition import parse_definition
+from raretok.reporting.page.page_claims import own_claims
+from raretok.reporting.page.page_words import first_screen
+
+PAPERS = ("stop_jostling", "agg")
+
+
+class Reader(HTMLParser):
+    """Collects tags, and checks that they close in order."""
+
+    VOID = ("meta", "img", "input", "br", "link", "hr")
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.tags = [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+@pytest.fixture(scope="module")
+def tags(page):
+    """The tags of every page."""
+    found = {}
+    for name, text in page.pages.items():
+        reader = Reader()
+        reader.feed(text)
+        assert reader.open == []
+        found[name] = reader.tags
+    return found
+
+
+def between(text, start, end="</section>"):
+    (found,) = re.findall(f"{re.escape(start)}(.*?){end}", text, re.DOTALL)
+    return found
+
+
+def test_a_page_for_each_paper_and_what_concerns_them_all(page):
+    assert set(page.pages) == {"index", *PAPERS, "method", "cost", "provenance"}
+    for name, text in page.pages.items():
+        assert f'href="{name}.html" aria-current="page"' in text
+
+
+def test_nothing_is_fetched(page, tags):
+    for name, found in tags.items():
+        assert not {tag for tag, _ in found} & {"link", "iframe", "object"}
+        sources = [attributes["src"] for _, attributes in found if "src" in attributes]
+        assert len(sources) == {"stop_jostling": 2, "agg": 1}.get(name, 0)
+        assert all(source.startswith("data:image/svg+xml,") for source in sources)
+        style = between(page.pages[name], "<style>", "</style>")
+        assert "url(" not in style
+        assert "@import" not in style
+        policy = dict(found)["meta"]  # the last one
+        assert policy["content"].startswith("default-src 'none'; img-src data:;")
+
+
+def test_links_lead_to_files_and_places(page, tags):
+    places = {}
+    for name, found in tags.items():
+        ids = [attributes["id"] for _, attributes in found if "id" in attributes]
+        assert len(ids) == len(set(ids))
+        places[f"{name}.html"] = ids
+    links = [(name, attributes["href"]) for name, found in tags.items() for tag, attributes in found if tag == "a"]
+    assert len(links) > 300
+    for name, link in links:
+        file, _, place = link.partition("#")
+        if file in places or not file:
+            assert not place or place in places[file or f"{name}.html"], link
+        elif "://" not in link and "/results/recorded/" not in link:
+            assert (page.path.parent / file).exists(), link
+
+
+def test_text_is_escaped(page, tags):
+    agg, stop = page.pages["agg"], page.pages["stop_jostling"]
+    assert "made up <b>" not in agg + stop
+    assert "made up &lt;b&gt;&amp;" in page.pages["provenance"] + agg + stop
+    assert "&lt; v(&#39;table1&#39;" in stop
+    assert "&lt;/td&gt;&lt;script&gt;window.hostile=1" in agg
+    assert HOSTILE not in agg
+    assert "{{ 7*7 }}" in agg
+    for found in tags.values():
+        assert [tag for tag, _ in found].count("script") == 1
+        assert not [attributes for _, attributes in found if any(name.startswith("on") for name in attributes)]
+
+
+def test_the_first_page_says_what_was_found_and_shows_every_claim(page):
+    index = page.pages["index"]
+    assert "<h1>Two papers on rare tokens: what holds up</h1>" in index
+    lead = between(index, '<div class="lead">', "</div>")
+    assert lead.count("<p>") == 3
+    assert "claims that an experiment can test" in lead
+    for paper in PAPERS:
+        own = set(re.findall(r'<tr role="row" id="claim-([^"]+)"', page.pages[paper]))
+        linked = set(re.findall(rf'href="{paper}.html#claim-([^"]+)"', index))
+        assert own == linked
+        assert len(own) == {"stop_jostling": 44, "agg": 53}[paper]
+
+
+def test_the_scale_stands_once_a_page(page):
+    text = page.pages["stop_jostling"]
+    assert len(re.findall("small scale, real data", re.sub(r"<details.*?</details>", "", text, flags=re.DOTALL))) <= 3
+    assert not re.search(r"<h[1-4][^>]*>[^<]*small scale", text)
+
+
+def test_cost_of_training_stands_on_its_page(page):
+    # 49 methods and two seeds, a minute each; every second seed was resumed once
+    row = "<td>98</td><td>1.63 GPU hours</td><td>1.50</td><td>102,400 (102,400 to 102,400)</td><td>49</td>"
+    assert row in page.pages["cost"]
+
+
+def test_every_item_says_what_makes_it_and_which_runs_it_rests_on(page):
+    table = between(page.pages["agg"], '<h3 id="agg-table3">')
+    command = "snakemake --cores all --config scale=small"
+    assert f"<pre>{command} {page.folder}/tables/agg/table3.csv</pre>" in table
+    assert "3 of 6 runs" in table
+    assert re.search(
+        r'MLE</a> \(language_model\): seed 1 <a href="[^"]*/metrics.json"><code>\w{16}</code></a></li>', table
+    )
+    assert "Not run: every method (seed 2)." in table
+    assert "Not run" not in between(page.pages["stop_jostling"], '<h3 id="stop_jostling-table1">')
+    # the settings of a method, once
+    runs = between(page.pages["provenance"], '<tr id="runs-language_model-agg">', "</tr>")
+    assert "&#34;name&#34;: &#34;agg&#34;" in runs
+
+
+def test_groups_of_tokens_are_columns_as_in_the_paper(page):
+    table = between(page.pages["agg"], '<h3 id="agg-table3">')
+    assert '<th scope="colgroup" colspan="4" class="over">PPL ↓</th>' in table
+    assert table.index(">freq</th>") < table.index(">med</th>") < table.index(">rare</th>")
+
+
+def test_pictures_are_told_to_who_does_not_see_them(tags):
+    images = [attributes for found in tags.values() for name, attributes in found if name == "img"]
+    assert all(re.match(r"Figure \d\. .{20}", one["alt"]) for one in images)
+    assert all(int(one["width"]) > int(one["height"]) > 100 for one in images)
+
+
+def test_every_table_has_a_caption_and_every_head_a_scope(page):
+    for text in page.pages.values():
+        for table in re.findall(r"<table.*?</table>", text, re.DOTALL):
+            assert re.search(r"<table[^>]*>\n<caption", table)
+            assert not re.search(r"<th(?![^>]*scope=)[ >]", table)
+
+
+def test_deviations_are_linked_from_what_they_affect(page):
+    text = page.pages["stop_jostling"]
+    table = between(text, '<h3 id="stop_jostling-table7">')
+    assert ">S7</a>" in table
+    assert ">S9</a>" not in table
+    claim = between(text, 'id="claim-stop_jostling.min_p"', "</tr>")
+    assert '<a href="#deviation-stop-jostling-s2">S2</a>' in claim
+    assert '<li id="deviation-stop-jostling-s2">' in text
+
+
+def test_a_claim_leads_to_its_runs_their_settings_and_outputs(page):
+    claim = between(page.pages["agg"], 'id="claim-agg.t3.rare_ppl"', "</tr>")
+    assert 'href="provenance.html#runs-language_model-agg"' in claim
+    assert "raretok verify agg.t3.rare_ppl" in claim
+    assert 'href="#agg-table5"' in claim  # what the models wrote
+
+
+def test_contradictions_have_their_question_and_answer(page):
+    text = page.pages["stop_jostling"]
+    contradictions = between(text, '<h2 id="contradictions">', "<h2 ")
+    assert "Does choosing the checkpoint by plain cross-entropy" in contradictions
+    assert re.search(r'<p class="said">\S', contradictions)
+    assert "readings-S6" not in between(text, '<h2 id="tables">', "<h2 ")
+
+
+def test_statistics_over_seeds_are_told_from_tests_over_sentences(page):
+    statistics = between(page.pages["stop_jostling"], '<h2 id="statistics">')
+    assert "over seeds" in statistics
+    row = r"<td>Proposed \(margin=1, T=0.46\)</td><td>Baseline</td><td>PPL</td><td>LR</td><td>lower</td><td>2</td>"
+    assert re.search(row + r"<td>[-.\de]+ \[[-.\de]+, [-.\de]+\]</td>", statistics)
+    claim = between(page.pages["stop_jostling"], 'id="claim-stop_jostling.t1.isotropy_lr"', "</tr>")
+    assert re.search(r"<dt>p</dt><dd>[.\de-]+, after Holm's correction [.\de-]+", claim)
+
+
+def test_the_page_alone_says_the_scale_of_its_claims():
+    definition = parse_definition(json.dumps(definition_of("smoke", comparable=False)))
+    scale = "smoke scale, synthetic data; not comparable with the paper"
+    claims = [
+        {"paper": "stop_jostling", "note": scale},
+        {"paper": "stop_jostling", "note": f"by margin 2; {scale}"},
+        {"paper": "stop_jostling", "note": ""},
+        {"paper": "agg", "note": scale},
+    ]
+    assert [claim["note"] for claim in own_claims(definition, claims)] == ["", "by margin 2", ""]
+
+
+def test_the_first_screen_counts_experiments_alone():
+    made = {"kind": "experiment", "verdict": "reproduced", "lean": "", "seeds": "5", "sentence": "A", "our_value": "x2"}
+    claims = [
+        made,
+        made | {"verdict": "not reproduced", "sentence": "B"},
+        made | {"verdict": "inconclusive", "lean": "against it", "seeds": "1"},
+        made | {"verdict": "not run"},
+        made | {"kind": "mathematics", "verdict": "holds"},
+    ]
+    first, second, third = first_screen([{"claims": claims}])
+    assert "4 claims" in first
+    assert "3 of them are tested" in first
+    assert second == (
+        "So far 1 is reproduced, 1 is not reproduced and 1 is inconclusive; of the inconclusive ones 0 point the "
+        "paper's way, 1 against it, and 1 rest on one seed, which never decides."
+    )
+    assert third == "Reproduced: A (ours x2). Not reproduced: B (ours x2)."

@@ -1,0 +1,74 @@
+"""Paired tests as the page shows them, from files that `raretok compare` wrote."""
+
+import json
+
+import pytest
+from fake_results import PUBLISHED, write_cost
+from fake_translation import definition_of
+
+from raretok.__main__ import main
+from raretok.reporting.definition import parse_definition
+from raretok.reporting.page.paired_tests import paired_tests
+from raretok.reporting.results import COLUMNS
+
+REFERENCES = [
+    "a dog runs through the deep snow",
+    "two men sit on a bench",
+    "a girl is reading a book",
+    "cats sleep all day",
+]
+
+
+@pytest.fixture
+def results(tmp_path):
+    """Results with the comparison of one seed of one experiment: the second system is right, the first is not."""
+    (tmp_path / "references.txt").write_text("".join(f"{line}\n" for line in REFERENCES))
+    wrong = [" ".join(line.split()[::-1]) for line in REFERENCES]
+    for name, lines in (("none", wrong), ("unigram", REFERENCES), ("left_out", wrong)):
+        (tmp_path / f"{name}.json").write_text(json.dumps({"test": lines}))
+    systems = [f"{name}={tmp_path / name}.json" for name in ("none", "unigram", "left_out")]
+    output = tmp_path / "comparisons" / "iwslt14_de-en" / "seed2.json"
+    arguments = ["compare", f"--references={tmp_path / 'references.txt'}", "--hypotheses", *systems]
+    assert main([*arguments, "--samples=100", f"--output={output}"]) == 0
+    return tmp_path
+
+
+def test_every_metric_of_every_known_system(results):
+    definition = parse_definition(json.dumps(definition_of()))
+    bleu, chrf = paired_tests(definition, results)
+    assert (bleu.metric, chrf.metric) == ("BLEU", "chrF")
+    assert (bleu.seed, bleu.corpus, bleu.system, bleu.baseline) == (2, "Multi30k De-En", "Log-unigram bias", "No bias")
+    assert bleu.value == pytest.approx(100)
+    assert bleu.difference == pytest.approx(100 - bleu.baseline_value)
+    assert bleu.difference > 50
+    assert set(bleu.p) == {"bootstrap", "randomisation"}
+
+
+def test_of_candidates_none_are_shown(results):
+    """An earlier run may have left files of them."""
+    definition = definition_of()
+    item = next(iter(definition["tables"]))
+    definition["tables"][item] = definition["tables"][item] | {"candidates": {}}
+    assert paired_tests(parse_definition(json.dumps(definition)), results) == []
+
+
+def test_without_files_there_are_none(tmp_path):
+    assert paired_tests(parse_definition(json.dumps(definition_of())), tmp_path) == []
+
+
+def test_the_page_shows_them_and_only_where_there_are_any(results, tmp_path):
+    bare = json.dumps(definition_of() | {"tables": {}, "figures": {}})
+    (results / "metrics.csv").write_text(",".join(COLUMNS) + "\n")
+    write_cost(results)
+    output = results / "report" / "index.html"
+    common = ["--definitions", bare, f"--results={results}", f"--published={PUBLISHED}"]
+    for command in ("claims", "agreement", "improvement"):
+        assert main([command, *common, f"--output={results / f'{command}.csv'}"]) == 0
+    assert main(["page", *common, f"--output={output}"]) == 0
+    page = output.with_name("natural_bias.html")
+    shown = page.read_text(encoding="utf-8")
+    assert "Paired tests of translations, over test sentences: 2</summary>" in shown
+    assert "<td>Log-unigram bias</td>" in shown
+    (results / "comparisons" / "iwslt14_de-en" / "seed2.json").unlink()
+    assert main(["page", *common, f"--output={output}"]) == 0
+    assert "Paired tests" not in page.read_text(encoding="utf-8")

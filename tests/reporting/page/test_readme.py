@@ -1,0 +1,86 @@
+"""The README's code does what it says."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from raretok.core.errors import UserError
+from raretok.reporting.definition import parse_definition
+from raretok.reporting.page.readme_command import inserted, shown
+from raretok.reporting.record import provenance
+from raretok.rule_inputs import job_inputs
+
+ROOT = Path(__file__).parents[3]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_losses_alone():
+    (code,) = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    names = {}
+    exec(code, names)
+    assert names["weight"].grad.isfinite().all()
+    assert names["hidden"].grad.abs().sum() > 0
+
+
+def test_numbers_and_pictures_are_those_of_the_recorded_results():
+    """Where this fails, results, config or reporting changed: delete readme.md in the folder, and `make recorded`."""
+    config = yaml.safe_load((ROOT / "config" / "config.yaml").read_text(encoding="utf-8"))
+    table = job_inputs.load(config | {"scale": "small", "recorded": True}, ROOT)
+    folder = ROOT / table.results
+    definitions = [parse_definition(text) for text in table.definitions_of(None)]
+    text = shown(definitions, folder, ROOT)
+    assert (folder / "readme.md").read_text(encoding="utf-8") == text
+    assert inserted(README, text, "small") == README
+    assert "recorded small: begin" in README
+
+
+def test_where_recorded_results_come_from_names_every_run():
+    for page in ROOT.glob("results/recorded/*/README.md"):
+        folders = sorted(path.parent for path in page.parent.glob("runs/*/*/*/metrics.json"))
+        assert folders
+        assert page.read_text(encoding="utf-8") == provenance(folders)
+
+
+def test_links_and_pictures_are_there():
+    targets = [target for target in re.findall(r"\]\(([^)#\s]+)", README) if "://" not in target]
+    assert len(targets) > 10
+    assert [target for target in targets if not os.path.exists(ROOT / target)] == []
+
+
+def test_the_rule_graph_names_the_rules_there_are():
+    (graph,) = re.findall(r"```mermaid\n(.*?)```", README, flags=re.DOTALL)
+    shown = set(re.findall(r"[a-z_0-9]+", graph)) - {"flowchart", "subgraph", "data", "end"}
+    rules = {
+        name
+        for path in ROOT.glob("workflow/rules/*.smk")
+        for name in re.findall(r"^rule (\w+):$", path.read_text(), re.M)
+    }
+    # Not drawn: the check before a start, this README, and made-up text, which is as `synthesise`.
+    assert shown == {name for name in rules if name not in ("preflight", "readme") and "synthesise_" not in name}
+
+
+def test_the_recorded_report_is_small_enough_for_git():
+    for folder in ROOT.glob("results/recorded/*/report"):
+        assert 0 < sum(path.stat().st_size for path in folder.iterdir()) <= 3_000_000
+
+
+def test_papers_have_the_titles_by_which_they_are_cited():
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))["references"]
+    papers = [yaml.safe_load(path.read_text(encoding="utf-8")) for path in ROOT.glob("config/papers/*/paper.yaml")]
+    named = {paper["source"]["title"]: paper["source"]["authors"] for paper in papers if "source" in paper}
+    assert named == {
+        one["title"]: ", ".join(f"{author['given-names']} {author['family-names']}" for author in one["authors"])
+        for one in cited
+    }
+
+
+def test_only_what_stands_between_the_marks_of_a_scale_is_replaced():
+    readme = "a\n<!-- recorded small: begin -->\nold\n<!-- recorded small: end -->\nb\n"
+    new = "a\n<!-- recorded small: begin -->\nnew\n<!-- recorded small: end -->\nb\n"
+    assert inserted(readme, "new\n", "small") == new == inserted(new, "new\n", "small")
+    assert inserted(readme, "new\n", "paper") == readme
+    with pytest.raises(UserError, match="once after it"):
+        inserted(readme + "<!-- recorded small: begin -->", "new\n", "small")

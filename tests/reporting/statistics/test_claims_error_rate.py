@@ -1,0 +1,49 @@
+"""The error rate of a paper's verdicts: the bar that docs/statistics.md publishes, with fewer projects."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from raretok.reporting.statistics.moderated_t import estimate
+from raretok.reporting.statistics.significance import two_sided_p
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
+
+import claims_error_rate as rates
+
+PROJECTS = 2000
+# 5% and what chance adds to that in so many projects, at three standard errors
+BAR = 0.05 + 3 * (0.05 * 0.95 / PROJECTS) ** 0.5
+
+
+@pytest.mark.parametrize("seeds", [2, 3, 5])
+@pytest.mark.parametrize("spread", rates.VARIANCES)
+def test_a_paper_with_no_true_claim_claims_one_in_five_percent(seeds, spread):
+    family = rates.FAMILIES["stop_jostling"]
+    found = rates.error_rate(family, seeds, rates.VARIANCES[spread], "ours", PROJECTS, seed=1)
+    assert found <= BAR
+
+
+def test_the_simulation_can_fail():
+    """limma's own d0, which knows thousands of rows, breaks the bar with those that papers have."""
+    assert rates.error_rate(rates.FAMILIES["agps"], 3, rates.equal, rates.LIMMA, PROJECTS) > BAR
+
+
+@pytest.mark.parametrize("rows", [3, 5, 14])
+def test_the_simulation_computes_what_claims_do(rows):
+    family = rates.Family(2, rows, min(4, rows - 1))
+    values = rates.contrasts(family, 3, 5, rates.drawn, np.random.default_rng(0))
+    simulated = rates.p_values(values, family.tested, "ours")
+    plain, level = (rates.p_values(values, family.tested, method) for method in ("t", "levels"))
+    for project, pool in np.ndindex(5, 2):
+        table = values[project, pool]
+        differences = [dict(enumerate(row, 1)) for row in table[1:] - table[0]]
+        for place in range(family.tested):
+            row = differences[place]
+            assert estimate(row, differences).p() == pytest.approx(simulated[project, pool, place], rel=1e-4)
+            assert two_sided_p(list(row.values())) == pytest.approx(plain[project, pool, place])
+            levels = [dict(enumerate(row, 1)) for row in table[1:]]
+            moderated = estimate(levels[place], levels, compared=False).p()
+            assert moderated == pytest.approx(level[project, pool, place], rel=1e-4)

@@ -1,0 +1,454 @@
+"""The comparison of all methods: what is chosen, what is changed, what is said, what is drawn."""
+
+import itertools
+import math
+import re
+from dataclasses import replace
+
+import fake_comparison as fake
+import pytest
+from fake_results import read_csv
+from matplotlib.text import Text
+
+from raretok.__main__ import main
+from raretok.papers.cross.figures import figure1
+from raretok.reporting.claims.improvement import improvements
+from raretok.reporting.figures.style import house_style
+from raretok.reporting.results import COLUMNS, read_results
+from raretok.reporting.tables.advice import Case, advice, listed, of_judged
+from raretok.reporting.tables.comparison_table import comparison_cells
+from raretok.reporting.tables.method_comparison import Change, change, choose, points, seconds_against
+from raretok.reporting.tables.table_command import cells_of, sentences_of
+
+TABLE = fake.workflow()
+FAMILIES = TABLE.papers["cross"]["tables"]["table1"]["candidates"]
+BEST = "agg_alpha0.5"
+EFFECTS = {
+    "agg": (0.0, -20.0),  # gains, costs nothing
+    "threshold": (6.0, -40.0),  # gains more, at a price
+    "cosreg": (8.0, -30.0),  # beaten by the threshold in both
+    "freeze": (1.0, 150.0),  # harms
+}
+
+
+def family_of(method):
+    return max((name for name in FAMILIES if method.startswith(f"{name}_")), key=len)
+
+
+def truth(experiment, method):
+    """The candidate that the validation text likes best is the one that the test text likes least."""
+    family = family_of(method)
+    frequent, rare = EFFECTS.get(family, (0.0, 0.0))
+    if family == "agg":
+        return (frequent, rare, 40.0) if method == BEST else (frequent, -90.0, 50.0)
+    first = next(iter(FAMILIES[family]["methods"]))
+    return frequent, rare, 40.0 if method == first else 45.0
+
+
+def made(tmp_path, table=TABLE, **options):
+    """Definitions of table and figure, and the results, of made-up runs."""
+    folder = tmp_path / "results"
+    folder.mkdir()
+    fake.write(folder, table, options.pop("truth", truth), **options)
+    definition = fake.definition(table)
+    return definition, fake.results_of(folder, definition)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    return made(tmp_path_factory.mktemp("comparison"))
+
+
+def cells_by(cells, task):
+    return {(cell.row.removesuffix(f" [{task}]"), cell.column): cell for cell in cells if cell.reading == task}
+
+
+def test_the_validation_text_chooses(finished):
+    definition, results = finished
+    found = choose(definition, results, FAMILIES["agg"], "cross_bpe")
+    assert (found.method.name, found.words) == (BEST, "alpha=0.5")
+    assert (found.finished, found.tried, found.seeds) == (3, 3, (1, 2, 3))
+    assert found.criterion == pytest.approx(40, rel=0.01)
+    # Had the test text chosen, it were another one.
+    rare = {
+        name: results.per_seed(
+            definition.method(name).within("cross_bpe"), "fitted_perplexity", "rare", split="test@best"
+        )
+        for name in FAMILIES["agg"]["methods"]
+    }
+    assert min(rare, key=lambda name: sum(rare[name].values())) != BEST
+
+
+def criterion_of(results, method, experiment="cross_bpe"):
+    """The perplexities of the validation text by seed, to change them."""
+    return results.values[(experiment, method, "fitted_perplexity", "total", "valid@best")]
+
+
+def test_candidates_are_held_against_each_other_on_seeds_that_all_have(tmp_path):
+    """Seed 3 of the second candidate alone would make it the best."""
+    first, second, third = FAMILIES["cosreg"]["methods"]
+
+    definition, results = made(
+        tmp_path,
+        left_out=lambda run: run.method == third or (run.method == second and run.seed != 3),
+    )
+    criterion_of(results, second)[3] = 41.0
+    criterion_of(results, first).update({1: 10.0, 2: 10.0, 3: 42.0})
+    found = choose(definition, results, FAMILIES["cosreg"], "cross_bpe")
+    assert (found.method.name, found.seeds, found.finished) == (second, (3,), 2)
+    assert found.caveats == ["the choice is provisional: 5 of 9 runs missing"]
+    criterion_of(results, first)[3] = 40.5
+    assert choose(definition, results, FAMILIES["cosreg"], "cross_bpe").method.name == first
+    # Without a common seed nothing says which is better: it is the first, however bad on a seed of its own.
+    criterion_of(results, first).update({1: 90.0, 2: 90.0})
+    del criterion_of(results, first)[3]
+    found = choose(definition, results, FAMILIES["cosreg"], "cross_bpe")
+    assert (found.method.name, found.seeds, found.missing) == (first, (), 6)
+
+
+def test_a_candidate_that_diverged_in_a_seed_is_the_worst(tmp_path):
+    """However good it is in the others; of candidates that all diverged it is the one that did in the fewest seeds."""
+    first, second, third = FAMILIES["cosreg"]["methods"]
+    definition, results = made(tmp_path)
+    criterion_of(results, first).update({1: 10.0, 2: 10.0, 3: math.inf})
+    found = choose(definition, results, FAMILIES["cosreg"], "cross_bpe")
+    assert found.method.name in (second, third)
+    assert (found.seeds, found.diverged, found.caveats) == ((1, 2, 3), 0, [])
+    criterion_of(results, first)[2] = math.inf
+    criterion_of(results, second)[1] = math.inf
+    criterion_of(results, third).update({1: math.inf, 2: math.inf, 3: 1.0})
+    found = choose(definition, results, FAMILIES["cosreg"], "cross_bpe")
+    assert (found.method.name, found.criterion) == (second, math.inf)
+    said = "the chosen one diverged in 1 of 3 seeds, as did every candidate in as many or more"
+    assert found.caveats == [said]
+    cells = cells_by(comparison_cells(definition, "table1", results, tmp_path), "BPE tokens")
+    assert cells["CosReg", "chosen"].remarks == (said,)
+    said = advice(definition, "table1", comparison_cells(definition, "table1", results, tmp_path))
+    assert said[1].endswith(" Of infinite perplexity in some seed, and not to be used: CosReg.")
+    drawn = points(definition, results, fake.definition(TABLE, "figure1").figures["figure1"], "cross_bpe")
+    assert [point.label for point in drawn if not point.is_drawn] == ["CosReg"]
+    # Of the first method, nothing is said in this task.
+    for name in FAMILIES["mle"]["methods"]:
+        criterion_of(results, name)[2] = math.inf
+    said = advice(definition, "table1", comparison_cells(definition, "table1", results, tmp_path))
+    assert said[1] == (
+        "BPE tokens: of MLE, the chosen one diverged in 1 of 3 seeds, as did every candidate in as many or more, so "
+        "that nothing can be said."
+    )
+
+
+def test_a_perplexity_that_is_not_a_number_is_infinite_but_not_that_of_no_token(tmp_path):
+    rows = [("fitted_perplexity", "some", 5), ("fitted_perplexity", "none", 0), ("bleu", "", 5)]
+    lines = [f"cross,e,m,1,{metric},{group},test@best,nan,{n},made:up,0" for metric, group, n in rows]
+    (tmp_path / "metrics.csv").write_text("\n".join([",".join(COLUMNS), *lines, ""]))
+    found = read_results(tmp_path)
+    assert found.values == {("e", "m", "fitted_perplexity", "some", "test@best"): {1: math.inf}}
+
+
+def test_a_temperature_at_the_end_of_the_search_is_a_remark(tmp_path):
+    """Runs that do not say where theirs is have none."""
+    definition, results = made(tmp_path)
+    results.values[("cross_bpe", BEST, "temperature_at_bound", "", "valid@best")] = {1: 0.0, 2: 1.0, 3: 1.0}
+    found = cells_by(comparison_cells(definition, "table1", results, tmp_path), "BPE tokens")
+    remark = "in 2 of 3 seeds the temperature is at the end of where it was looked for, and may not be the best"
+    assert found["AGG", "chosen"].remarks == (remark,)
+    assert found["AGG", "chosen"].note.endswith(remark)
+    assert found["Threshold", "chosen"].remarks == ()
+
+
+def test_a_change_without_an_interval_says_why(tmp_path):
+    definition, results = made(tmp_path, noise=0)
+
+    def note(results):
+        cells = cells_by(comparison_cells(definition, "table1", results, tmp_path), "BPE tokens")
+        return cells["Threshold", "rare - MLE, %"].note
+
+    assert note(results) == "seeds that agree to the digit: no interval"
+    first = {key: {1: seeds[1]} for key, seeds in results.values.items()}
+    assert note(replace(results, values=first)) == "one seed: no interval"
+
+
+def test_a_method_that_is_infinite_in_a_seed_is_judged_by_no_other(tmp_path):
+    """The threshold would be the best for rare tokens by its other two seeds."""
+    definition, results = made(tmp_path)
+    name = next(iter(FAMILIES["threshold"]["methods"]))
+    results.values[("cross_bpe", name, "fitted_perplexity", "rare", "test@best")][2] = math.inf
+    cells = comparison_cells(definition, "table1", results, tmp_path)
+    found = cells_by(cells, "BPE tokens")
+    change_of = found["Threshold", "rare - MLE, %"]
+    assert (change_of.value, change_of.interval, change_of.seeds) == (math.inf, None, 3)
+    assert change_of.note == "not finite in every seed"
+    said = advice(definition, "table1", cells)
+    assert said[1].startswith("BPE tokens: use AGG (")
+    assert said[1].endswith(" Of infinite perplexity in some seed, and not to be used: Threshold.")
+    assert said[1].count("Threshold") == 1
+    assert "Threshold (" in said[0]
+    with house_style():
+        figure, _ = figure1(fake.definition(TABLE, "figure1"), "figure1", results)
+    assert figure.axes[1].get_title(loc="right") == "infinite in some seed: 1 of 19 methods"
+    assert not any(text.get_text().startswith("Threshold  ") for text in figure.axes[1].texts)
+
+
+def test_changes_are_paired_by_seed():
+    # Seeds differ by a factor of ten, ratios hardly.
+    found = change({1: 11.0, 2: 110.0, 3: 1110.0, 9: 5.0}, {1: 10.0, 2: 100.0, 3: 1000.0})
+    assert found.mean == pytest.approx(100 * (0.1 + 0.1 + 0.11) / 3)
+    assert found.seeds == 3
+    # t for two degrees of freedom, 4.3027, times 0.5774 / sqrt(3)
+    assert found.upper - found.mean == pytest.approx(4.3027 * 100 * 0.0057735 / math.sqrt(3), rel=1e-3)
+    assert found.is_more
+    assert not found.is_less
+    assert change({1: 9.0}, {1: 10.0}) == Change(pytest.approx(-10.0), None, None, 1)
+    # One seed that is not finite is not left out.
+    assert change({1: math.inf, 2: 9.0}, {1: 10.0, 2: 10.0}) == Change(math.inf, None, None, 2)
+    assert change({1: 9.0}, {2: 9.0}) is None
+    # Nothing is 100% better than what is not finite.
+    assert change({1: 9.0}, {1: math.inf}) is None
+    assert change({1: 9.0, 2: 9.0}, {1: math.inf, 2: 10.0}) is None
+
+
+def test_times_are_compared_where_they_can_be():
+    def training(seconds, **more):
+        return {1: {"seconds": seconds, "device": "one"} | more}
+
+    assert seconds_against(training(30.0), training(20.0)) == ({1: 1.5}, "")
+    shared = seconds_against(training(30.0, together=8), training(20.0, together=8))
+    assert shared == ({}, "trained together with others: no time of its own")
+    other = seconds_against(training(30.0, device="another"), training(20.0))
+    assert other == ({}, "trained on another kind of machine than the first method")
+
+
+def test_the_table_has_a_grid_for_each_task(finished, tmp_path):
+    definition, results = finished
+    cells = comparison_cells(definition, "table1", results, tmp_path)
+    for task in ("characters", "BPE tokens", "translation"):
+        found = cells_by(cells, task)
+        assert found["AGG", "chosen"].value == "alpha=0.5"
+        assert found["AGG", "frequent"].seeds == 3
+        assert found["AGG", "rare - MLE, %"].value == pytest.approx(-20, abs=0.5)
+        lower, upper = found["AGG", "rare - MLE, %"].interval
+        assert lower < -20 + 0.5
+        assert lower < found["AGG", "rare - MLE, %"].value < upper < 0
+        assert found["AGG", "time / MLE's"].value == 1.25
+        assert found["MLE", "rare - MLE, %"].value is None
+        assert not found["AGG", "rare"].best
+        assert (("AGG", "BLEU") in found) == (task == "translation")
+        assert (("AGG", "medium") in found) == (task != "characters")
+    assert len({(cell.row, cell.column) for cell in cells}) == len(cells)
+
+
+def test_it_renders_as_csv_markdown_and_latex(finished, tmp_path):
+    _, results = finished
+    text = TABLE.definition("cross", "table1")
+    stem = tmp_path / "table1"
+    assert (
+        main(
+            [
+                "table",
+                "--item=table1",
+                f"--definition={text}",
+                f"--results={results.folder}",
+                f"--published={fake.ROOT / 'config' / 'published'}",
+                f"--output-stem={stem}",
+            ]
+        )
+        == 0
+    )
+    csv = read_csv(stem.with_suffix(".csv"))
+    (row,) = csv[(csv["row"] == "AGG [BPE tokens]") & (csv["column"] == "rare - MLE, %")].to_dict("records")
+    assert float(row["value"]) == pytest.approx(-20, abs=0.5)
+    assert re.fullmatch(r"95% interval -\d+\.\d+ to -\d+\.\d+", row["note"])
+    markdown = stem.with_suffix(".md").read_text(encoding="utf-8")
+    assert "not comparable" not in markdown
+    assert "compared with the paper" not in markdown
+    assert markdown.index("Characters: use AGG (-") < markdown.index("#### Characters")
+    latex = stem.with_suffix(".tex").read_text(encoding="utf-8")
+    for heading in ("Characters", "BPE tokens", "Translation"):
+        assert f"{{l}}{{\\emph{{{heading}}}}}" in latex
+    assert latex.count("\nAGG & alpha=0.5 & ") == 3
+    # One header for all: a cell that a task does not measure is empty.
+    heads = next(line for line in latex.splitlines() if line.startswith(" & ")).split(" & ")
+    assert [head.split(" ")[0] for head in heads[1:5]] == ["chosen", "frequent", "medium", "rare"]
+
+
+def test_the_paragraph_says_which_to_use(finished):
+    definition, results = finished
+    cells = cells_of(definition, "table1", results, fake.ROOT / "config" / "papers")
+    said = sentences_of(definition, "table1", cells)
+    assert len(said) == 3 + 1 + 1
+    for sentence in said[:3]:
+        assert re.search(
+            r": use AGG \(-(19|20)\.\d% rare, [+-]0\.\d% frequent\), which costs frequent tokens", sentence
+        )
+        assert re.search(r"where rare tokens matter more, Threshold \(-(39|40)\.\d% rare, \+[56]\.\d% freq", sentence)
+        assert "CosReg" not in sentence  # the threshold is better in both
+        assert "worse than MLE for rare tokens: Freeze" in sentence
+    assert said[3] == "In all 3 tasks: AGG gained on rare tokens without a loss on frequent ones."
+    assert "not corrected for the number of methods" in said[4]
+
+
+def test_one_seed_recommends_nothing(tmp_path):
+    table = fake.workflow(seeds=1)
+    definition, results = made(tmp_path, table)
+    said = advice(definition, "table1", comparison_cells(definition, "table1", results, tmp_path))
+    assert said[0] == "Characters: one seed of all: inconclusive, nothing is recommended."
+    assert len(said) == 3
+
+
+def test_missing_runs_are_named_and_nothing_waits_for_them(tmp_path):
+    """Characters: MLE alone. BPE: MLE, AGG, CosReg, and a candidate of the threshold. Translation: MLE of two seeds."""
+    threshold = next(iter(FAMILIES["threshold"]["methods"]))
+
+    def left_out(run):
+        if run.experiment == "cross_bpe":
+            return run.method != threshold and family_of(run.method) not in ("mle", "agg", "cosreg")
+        return family_of(run.method) != "mle" if run.experiment == "cross_character" else run.seed == 3
+
+    definition, results = made(tmp_path, left_out=left_out)
+    cells = comparison_cells(definition, "table1", results, tmp_path)
+    said = advice(definition, "table1", cells)
+    assert said[0] == "Characters: nothing but MLE was run, so that nothing can be said."
+    # By its one candidate the threshold would be the better choice than CosReg.
+    assert re.fullmatch(
+        r"BPE tokens: of what is finished, use AGG \(.*\), which costs frequent tokens nothing that the seeds show; "
+        r"where rare tokens matter more, CosReg \(.*\)\. Not judged, since the choice is provisional: Threshold \(6 of "
+        r"9 runs missing\)\. 16 of 20 methods were not run\.",
+        said[1],
+    )
+    assert said[2] == (
+        "Translation: of MLE, the choice is provisional: 3 of 9 runs missing, so that nothing can be said."
+    )
+    assert len(said) == 4  # nothing is said of all tasks
+    found = cells_by(cells, "BPE tokens")
+    assert found["AGG", "chosen"].remarks == ()
+    assert found["Threshold", "chosen"].remarks == ("the choice is provisional: 6 of 9 runs missing",)
+    assert found["Freeze", "chosen"].note == "not run"
+    # Bold is the best of what is final, where seeds tell it from the others.
+    assert {label for (label, column), cell in found.items() if column == "rare" and cell.best} <= {"CosReg"}
+    found = cells_by(cells, "translation")
+    assert found["AGG", "rare"].note == "2 of 3 seeds"
+    rows = improvements(definition, results, fake.ROOT / "config" / "papers")
+    assert {row["row"] for row in rows} == {"AGG", "CosReg"}
+    assert {row["group"] for row in rows} == {"BPE tokens"}
+    with house_style():
+        figure, text = figure1(fake.definition(TABLE, "figure1"), "figure1", results)
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["BPE tokens", "Translation"]
+    assert figure.axes[0].get_title(loc="right") == "not run: 16 of 19 methods"
+    assert "95% t interval over at most 3 seeds" in text
+    # Hollow points are provisional: one of three, and all where the first method is.
+    for axes, hollow, full in ((figure.axes[0], 1, 2), (figure.axes[1], 19, 0)):
+        faces = [bars[0].get_markerfacecolor() for bars in axes.containers]
+        assert (faces.count("white"), len(faces) - faces.count("white")) == (hollow, full)
+        assert "provisional: runs are missing" in [text.get_text() for text in axes.get_legend().get_texts()]
+
+
+def test_nothing_is_said_of_all_tasks_where_a_task_lacks_methods(tmp_path):
+    """AGG gains without a loss in two tasks; in the third its choice is not final, and no other method gains."""
+    lacking = next(iter(FAMILIES["agg"]["methods"]))
+    definition, results = made(
+        tmp_path,
+        left_out=lambda run: (run.experiment, run.method, run.seed) == ("cross_translation", lacking, 2),
+    )
+    said = advice(definition, "table1", comparison_cells(definition, "table1", results, tmp_path))
+    assert said[2].startswith("Translation: of what is finished, what helps rare tokens costs frequent ones;")
+    assert said[2].endswith(" Not judged, since the choice is provisional: AGG (1 of 9 runs missing).")
+    assert said[3] == (
+        "No method that is finished gained on rare tokens without a loss on frequent ones in all 3 tasks."
+    )
+
+
+def test_seeds_that_not_all_candidates_are_to_have_change_no_choice(tmp_path):
+    """As where more seeds are on their way: the report knows of those that are there."""
+    first = next(iter(FAMILIES["cosreg"]["methods"]))
+    definition, results = made(tmp_path)
+    more = replace(definition.methods[first], seeds=(1, 2, 3, 4))
+    definition = replace(definition, methods=definition.methods | {first: more})
+    before = choose(definition, results, FAMILIES["cosreg"], "cross_bpe")
+    criterion_of(results, first)[4] = 1e6
+    found = choose(definition, results, FAMILIES["cosreg"], "cross_bpe")
+    assert found == before
+    assert (found.method.name, found.method.seeds, found.caveats) == (first, (1, 2, 3), [])
+
+
+def test_the_figure_says_where_methods_have_different_seeds(tmp_path):
+    def left_out(run):
+        return run.seed == 3 or (run.seed == 2 and run.method.startswith("freeze"))
+
+    _, results = made(tmp_path, left_out=left_out)
+    with house_style():
+        _, text = figure1(fake.definition(TABLE, "figure1"), "figure1", results)
+    assert "95% t interval over at most 2 seeds" in text
+
+
+def test_what_a_text_has_no_token_of_is_not_called_not_run(tmp_path):
+    definition, results = made(tmp_path)
+    for key in [key for key in results.values if key[0] == "cross_translation" and key[3] == "rare"]:
+        del results.values[key]
+    said = advice(definition, "table1", comparison_cells(definition, "table1", results, tmp_path))
+    assert said[2] == "Translation: frequent or rare tokens were not measured, so that nothing can be said."
+
+
+def case(label, frequent, rare, half=0.5):
+    return Case(label, *(Change(mean, mean - half, mean + half, 3) for mean in (frequent, rare)))
+
+
+def test_rules_of_the_paragraph():
+    assert of_judged([case("A", 0, -0.3), case("B", -3, 0.2)], "MLE") == (
+        "no method is better than MLE for rare tokens by more than its seeds differ; use MLE."
+    )
+    costly = of_judged([case("A", 2, -5), case("B", 4, -9), case("C", 3, -4)], "MLE")
+    assert costly == (
+        "what helps rare tokens costs frequent ones; at that price use B (-9.0% rare, +4.0% frequent) and "
+        "A (-5.0% rare, +2.0% frequent)."
+    )
+    assert not case("A", 0, -5).is_beaten_by(case("B", 0, -5))
+    assert case("A", 0, -5).is_beaten_by(case("B", 0, -6))
+    assert listed(["a", "b", "c"]) == "a, b and c"
+
+
+def test_the_figure_shows_every_method_with_its_interval(finished, tmp_path):
+    _, results = finished
+    definition = fake.definition(TABLE, "figure1")
+    with house_style():
+        figure, text = figure1(definition, "figure1", results)
+        figure.draw_without_rendering()
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["Characters", "BPE tokens", "Translation"]
+    for axes, experiment in zip(figure.axes, fake.EXPERIMENTS, strict=True):
+        found = points(definition, results, definition.figures["figure1"], experiment)
+        assert len(found) == 19
+        names = [text for text in axes.texts if "  " in text.get_text()]
+        assert [name.get_text().split("  ")[1] for name in names] == [
+            point.label for point in sorted(found, key=lambda point: point.rare.mean)
+        ]
+        assert len(axes.texts) == 2 * len(names)  # and a number beside every point
+        # Names keep apart from each other.
+        boxes = [Text.get_window_extent(name) for name in names]
+        assert all(upper.y0 > lower.y1 for upper, lower in itertools.pairwise(boxes))
+    agg = next(text.get_text().split("  ")[0] for text in figure.axes[0].texts if "  AGG  " in text.get_text())
+    number = next(text for text in figure.axes[0].texts if text.get_text() == agg)
+    assert number.xy[1] == pytest.approx(20, abs=0.5)
+    assert "over 3 seeds" in text
+    stem = tmp_path / "figure1"
+    arguments = [f"--definition={TABLE.definition('cross', 'figure1')}", f"--results={results.folder}"]
+    assert main(["figure", "--item=figure1", *arguments, f"--output-stem={stem}"]) == 0
+    assert stem.with_suffix(".svg").exists()
+
+
+def test_everything_renders_without_a_single_run(tmp_path):
+    definition, results = made(tmp_path, left_out=lambda run: True)
+    cells = comparison_cells(definition, "table1", results, tmp_path)
+    assert all(cell.value is None for cell in cells)
+    assert advice(definition, "table1", cells)[0] == "Characters: MLE was not run, so that nothing can be said."
+    with house_style():
+        figure, text = figure1(fake.definition(TABLE, "figure1"), "figure1", results)
+    assert (figure.axes, text) == ([], "Not run.")
+
+
+def test_methods_without_a_grid_stand_for_themselves(finished, tmp_path):
+    definition, results = finished
+    entry = definition.tables["table1"]
+    plain = {key: value for key, value in entry.items() if key != "candidates"} | {"methods": ["mle_rate1", BEST]}
+    definition = replace(definition, tables={"table1": plain})
+    found = cells_by(comparison_cells(definition, "table1", results, tmp_path), "characters")
+    assert found["AGG (alpha=0.5)", "chosen"].value == "as it is"
+    assert found["AGG (alpha=0.5)", "rare - MLE (learning rate x1), %"].value == pytest.approx(-20, abs=0.5)

@@ -1,0 +1,36 @@
+"""Which files of printed numbers a table waits for."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import yaml
+
+from raretok.rule_inputs import job_inputs
+
+ROOT = Path(__file__).parents[2]
+CONFIG = yaml.safe_load((ROOT / "config" / "config.yaml").read_text(encoding="utf-8"))
+TABLE = job_inputs.load(CONFIG | {"scale": "paper", "seeds": 1}, ROOT)
+
+
+@pytest.mark.parametrize("kind", ["neighbours", "hyperparameters"])
+def test_a_table_has_the_printed_file_of_its_own_kind_and_no_other(kind):
+    files = f"config/published/{kind}.csv"
+    assert (ROOT / files).exists()
+    waiting = {
+        (paper, item)
+        for paper, settings in TABLE.papers.items()
+        for item in settings["tables"]
+        if files in TABLE.published_of(SimpleNamespace(paper=paper, item=item))
+    }
+    of_kind = {
+        (paper, item)
+        for paper, settings in TABLE.papers.items()
+        for item, entry in settings["tables"].items()
+        if entry["kind"] == kind
+    }
+    assert waiting == of_kind != set()
+
+
+def test_a_table_of_metrics_has_none():
+    assert TABLE.published_of(SimpleNamespace(paper="stop_jostling", item="table1")) == []

@@ -1,0 +1,45 @@
+"""Data made without Snakemake: each file once, and taken as it is where it is there."""
+
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+
+from raretok.data.prepared_corpus import load_manifest
+from raretok.work.job_data import provide_for_evaluation, provide_for_training
+from raretok.work.work_command import table_of
+
+
+@pytest.fixture
+def table(project, monkeypatch):
+    monkeypatch.chdir(project)
+    papers = ["stop_jostling", "agg", "natural_bias"]
+    return table_of(Namespace(root=Path(), config=[], scale="smoke", seeds=1, papers=papers), None)
+
+
+def files(folder):
+    return {path: path.stat().st_mtime_ns for path in Path(folder).rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("experiment", "method", "made"),
+    [
+        ("shakespeare", "baseline", []),
+        ("language_model", "mle", ["resources/synthetic/synthetic_language/similarity.tsv"]),
+        ("iwslt14_en-de", "none", ["results/smoke/data/synthetic_translation/manifest.json"]),
+        ("iwslt14_de-en", "c4", ["results/smoke/counts/synthetic_translation/synthetic_documents.npy"]),
+    ],
+)
+def test_a_run_has_what_it_reads(table, experiment, method, made):
+    run = table.run(experiment, method, 1)
+    provide_for_training(table, run)
+    provide_for_evaluation(table, run)
+    corpus = load_manifest(Path(table.results, "data", run.settings["corpus"]["name"], "manifest.json"))
+    assert corpus.splits["train"] > 1000
+    assert all(Path(path).exists() for path in made)
+    before = files("results/smoke/data") | files("resources")
+    provide_for_training(table, run)
+    provide_for_evaluation(table, run)
+    assert files("results/smoke/data") | files("resources") == before
+    # Locks lie elsewhere: what reads these folders finds data alone.
+    assert not [path for path in before if path.suffix == ".lock"]

@@ -1,0 +1,62 @@
+"""Which runs come first."""
+
+import json
+
+import pytest
+
+from raretok.core.errors import UserError
+from raretok.experiments.config_options import config_of
+from raretok.rule_inputs import job_inputs
+from raretok.work.run_order import named_seeds, ordered, read_order
+
+
+@pytest.fixture
+def table(project):
+    from argparse import Namespace
+
+    chosen = Namespace(root=project, config=[], scale="smoke", seeds=2, papers=["stop_jostling", "agps"])
+    return job_inputs.load(config_of(chosen), project)
+
+
+def test_baselines_and_headlines_then_the_rest_then_further_seeds(table):
+    names = [run.name for run in ordered(table)]
+    assert sorted(names) == sorted(run.name for run in table.runs.values())
+    assert names[0] == "shakespeare/baseline/seed1"
+    headline = {"baseline", "threshold_m2", "threshold_m1", "threshold_m1_se", "cosreg", "agps"}
+    first = [name for name in names if name.split("/")[1] in headline and name.endswith("seed1")]
+    # cosreg is a headline of agps, and of stop_jostling it is not.
+    assert set(names[: len(first) - 1]) == set(first) - {"shakespeare/cosreg/seed1"}
+    seeds = [name.rpartition("/")[2] for name in names]
+    assert seeds == ["seed1"] * (len(names) // 2) + ["seed2"] * (len(names) // 2)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# a comment\na/m/seed2  decides claim 3\n\nb/m/seed1\na/m/seed2\n",
+        '["a/m/seed2", "b/m/seed1"]',
+        '[{"run": "a/m/seed2", "claims": 3}, {"name": "b/m/seed1"}]',
+        '{"runs": [{"experiment": "a", "method": "m", "seed": 2}, "b/m/seed1"]}',
+        '{"experiment": "a", "method": "m", "seed": 2, "settings": {}}\n{"run": "b/m/seed1"}\n',
+    ],
+)
+def test_an_order_is_lines_or_json(tmp_path, text):
+    path = tmp_path / "order"
+    path.write_text(text)
+    assert read_order(path) == ["a/m/seed2", "b/m/seed1"]
+    assert named_seeds(read_order(path)) == [1, 2]
+
+
+@pytest.mark.parametrize("text", ["", "a/m\n", "a/m/seedx\n", "[1]", json.dumps({"method": "m"}), "{broken\n"])
+def test_what_names_no_run_is_refused_with_the_file(tmp_path, text):
+    path = tmp_path / "order"
+    path.write_text(text)
+    with pytest.raises(UserError, match=str(path)):
+        read_order(path)
+
+
+def test_an_order_trains_what_it_names_and_nothing_else(table):
+    names = ["agps_language_model/agps/seed2", "shakespeare/baseline/seed1"]
+    assert [run.name for run in ordered(table, names)] == names
+    with pytest.raises(UserError, match="shakespeare/baseline/seed7"):
+        ordered(table, ["shakespeare/baseline/seed7"])

@@ -1,0 +1,4 @@
+"""Errors, files, config files, code digests.
+
+May import no other room.
+"""

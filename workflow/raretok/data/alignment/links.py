@@ -1,0 +1,63 @@
+"""Word links in Pharaoh's format: a line a pair, `0-0 1-2` for source token 0 with target token 0 and 1 with 2."""
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from raretok.core.errors import UserError
+from raretok.core.files import atomic_path
+
+# Lines read at a time.
+LINES = 50_000
+
+
+def write_links(path: Path, links: Iterable[list[tuple[int, int]]]) -> tuple[int, int]:
+    """Write the links of all pairs to `path`, whole or not at all; returns how many pairs and links there are."""
+    pairs = number = 0
+    with atomic_path(path) as temporary, open(temporary, "w", encoding="ascii", newline="\n") as file:
+        for found in links:
+            file.write(" ".join(f"{i}-{j}" for i, j in found) + "\n")
+            pairs, number = pairs + 1, number + len(found)
+    return pairs, number
+
+
+def read_links(path: Path) -> Iterator[list[tuple[int, int]]]:
+    """The links of each pair; UserError for a line that is no list of links."""
+    for _, numbers, places in _chunks(path):
+        for found in np.split(places, np.cumsum(numbers)[:-1]):
+            yield [tuple(link) for link in found.tolist()]
+
+
+def link_arrays(path: Path) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Links of many pairs at a time: each link's pair (L, counted through the file) and places in it (L x 2), int64."""
+    for first, numbers, places in _chunks(path):
+        yield first + np.repeat(np.arange(len(numbers)), numbers), places
+
+
+def count_lines(path: Path) -> int:
+    """How many pairs the file has."""
+    with open(path, "rb") as file:
+        return sum(1 for _ in file)
+
+
+def _chunks(path: Path) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """First pair, links of each pair (n,) and their places (L x 2) of `LINES` pairs at a time."""
+    first = 0
+    try:
+        with open(path, encoding="ascii") as file:
+            while lines := list(islice(file, LINES)):
+                numbers = np.array([line.count("-") for line in lines], dtype=np.int64)
+                places = np.array("".join(lines).replace("-", " ").split(), dtype=np.int64)
+                if len(places) != 2 * numbers.sum():
+                    raise ValueError("a link is not two numbers")
+                yield first, numbers, places.reshape(-1, 2)
+                first += len(lines)
+    except FileNotFoundError:
+        raise UserError(f"{path} does not exist; align the corpus first (rule align)") from None
+    except ValueError as error:
+        raise UserError(
+            f"{path}, lines {first + 1:,} to {first + LINES:,}, holds what is no links ({error}); delete it and align "
+            "the corpus again"
+        ) from None

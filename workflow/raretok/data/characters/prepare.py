@@ -1,0 +1,98 @@
+"""The command `prepare`: a text becomes character ids, counts and a manifest; `load_manifest` opens any corpus.
+
+A prepared corpus is a folder of `train.npy`, `valid.npy` (unsigned integers, one dimension), `manifest.json`; one of
+kind `language` (module `encode`) has `test.npy`, `counts.npy`, `vocabulary.json` and `tokenizer.json`, too.
+"""
+
+import argparse
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from raretok.core.errors import UserError
+from raretok.core.files import atomic_path, write_json
+from raretok.data.catalogue import find_corpus, load_corpora
+from raretok.data.prepared_corpus import digest
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--corpora", required=True, type=Path, help="the list of corpora, config/corpora.yaml")
+    parser.add_argument("--corpus", required=True, help="a corpus of that list")
+    parser.add_argument("--text", required=True, type=Path, help="the corpus's text (UTF-8)")
+    parser.add_argument("--output", required=True, type=Path, help="folder for train.npy, valid.npy, manifest.json")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    corpus = find_corpus(load_corpora(arguments.corpora), arguments.corpus)
+    if corpus["kind"] != "characters":
+        raise UserError(f"corpus {arguments.corpus} of {arguments.corpora} has kind {corpus['kind']}; use encode")
+    prepare(arguments.corpus, corpus, arguments.text, arguments.output)
+
+
+def prepare(name: str, corpus: Mapping, text_path: Path, folder: Path) -> None:
+    """Write the prepared form of `corpus` (its entry in config/corpora.yaml) to `folder`, the manifest last.
+
+    Ids are stored in the smallest unsigned type that holds those of both languages, 2 x types of them.
+
+    Raises UserError if the text is empty, not UTF-8, too short to split, or has another number of symbols
+    than the entry says.
+    """
+    text = _read(text_path)
+    symbols = sorted(set(text))
+    if len(symbols) != corpus.get("symbols", len(symbols)):
+        raise UserError(
+            f"{text_path} has {len(symbols)} different characters, but corpus {name} of config/corpora.yaml "
+            f"says symbols: {corpus['symbols']}; correct that number if the text is right"
+        )
+    code_points = np.frombuffer(text.encode("utf-32-le"), dtype="<u4")
+    # Symbols are all the code points, sorted: a code point's place among them is its id.
+    ids = np.searchsorted(np.array([ord(symbol) for symbol in symbols], dtype="<u4"), code_points)
+    ids = ids.astype(np.min_scalar_type(2 * len(symbols) - 1).newbyteorder("<"))
+    arrays = split(ids, corpus["splits"])
+    for part, array in arrays.items():
+        if len(array) < 2:
+            raise UserError(
+                f"{text_path} has only {len(text)} characters, too few for the {part} split of corpus "
+                f"{name}; take a longer text or another share in config/corpora.yaml"
+            )
+    splits = {}
+    for part, array in arrays.items():
+        with atomic_path(folder / f"{part}.npy") as temporary:
+            np.save(temporary, array, allow_pickle=False)
+        splits[part] = {"tokens": len(array), "sha256": hashlib.sha256(array.tobytes()).hexdigest()}
+    manifest = {
+        "corpus": name,
+        "kind": corpus["kind"],
+        "symbols": symbols,
+        "types": len(symbols),
+        "counts": np.bincount(arrays["train"], minlength=len(symbols)).tolist(),
+        "splits": splits,
+    }
+    write_json(folder / "manifest.json", manifest | {"sha256": digest(manifest)})
+
+
+def split(ids: np.ndarray, shares: Mapping[str, float]) -> dict[str, np.ndarray]:
+    """Cut `ids` (tokens,) in order into `shares` that add up to 1: the first takes int(share * tokens).
+
+    The last takes what rounding leaves.
+    """
+    ends, total = [], 0.0
+    for share in list(shares.values())[:-1]:
+        total += share
+        ends.append(int(total * len(ids)))
+    return dict(zip(shares, np.split(ids, ends), strict=True))
+
+
+def _read(path: Path) -> str:
+    try:
+        # Bytes, not text mode: the ends of lines are characters like others.
+        text = path.read_bytes().decode("utf-8")
+    except FileNotFoundError as error:
+        raise UserError(f"{path} does not exist; download or synthesise it first") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is not UTF-8: {error.reason} at byte {error.start}; convert or replace it") from error
+    if not text:
+        raise UserError(f"{path} is empty; get it again")
+    return text

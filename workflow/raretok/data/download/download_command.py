@@ -1,0 +1,189 @@
+"""The command `download`: one file of a data set, from its URLs or a data mirror, whole and checked."""
+
+import argparse
+import errno
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from filelock import FileLock
+
+from raretok.core.errors import UserError
+from raretok.core.files import atomic_path
+from raretok.data.catalogue import Member, Published, Wanted, find_file, load_datasets
+from raretok.data.download.file_check import difference
+from raretok.data.download.http_transfer import download
+from raretok.data.download.unpack import unpack
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--datasets", required=True, type=Path, help="the catalogue, config/datasets.yaml")
+    parser.add_argument("--dataset", required=True, help="a data set of the catalogue")
+    parser.add_argument("--file", required=True, help="a file of the data set, or a member of one of its archives")
+    parser.add_argument("--output", required=True, type=Path, help="where to put it")
+    parser.add_argument(
+        "--cache",
+        type=Path,
+        default=Path("resources/cache"),
+        help="folder for archives and unfinished downloads (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--mirror",
+        nargs="?",
+        help="a folder that holds the data: nothing is downloaded then (nothing given: no mirror)",
+    )
+
+
+def main(arguments: argparse.Namespace) -> None:
+    wanted = find_file(load_datasets(arguments.datasets), arguments.dataset, arguments.file)
+    mirror = Path(arguments.mirror) if arguments.mirror else None
+    try:
+        fetch(wanted, arguments.output, arguments.cache, mirror)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise UserError(
+            f"the disk is full: {wanted.name} of {wanted.dataset} does not fit into "
+            f"{arguments.output.parent} or {arguments.cache}; make room and start again, "
+            "what has arrived is kept"
+        ) from error
+
+
+def fetch(wanted: Wanted, output: Path, cache: Path, mirror: Path | None = None, wait: float = 1.0) -> None:
+    """Put the `wanted` file at `output`, checked; `output` appears whole or not at all.
+
+    With a `mirror` everything is taken from that folder and nothing from the network. Otherwise the published
+    file is downloaded to `cache`/<data set>/; archives stay there, so that all their members come from one
+    download. A lock keeps jobs apart that want members of the same archive. `wait`: see `transfer.download`.
+
+    Raises UserError where the file is not to be had, or is not the published one.
+    """
+    if mirror is not None:
+        _from_mirror(wanted, output, mirror)
+        return
+    cached = published_path(wanted, cache)
+    with _lock(cached):
+        _ensure(wanted, cached, wait)
+        if wanted.member is None:
+            with atomic_path(output) as temporary:
+                shutil.move(cached, temporary)
+    if wanted.member is not None:
+        _unpack(wanted, cached, output)
+
+
+def keep(group: list[Wanted], folder: Path, wait: float = 1.0) -> None:
+    """Have one published file in `folder`, as a data mirror holds it: an archive as a whole.
+
+    group: what is wanted of it, the file or some members. Raises UserError where the file is not to be had, and where
+    an archive that no checksum is published of lacks a member or is damaged. `wait`: see `transfer.download`.
+    """
+    first = group[0]
+    kept = published_path(first, folder)
+    with _lock(kept) as lock:
+        _ensure(first, kept, wait)
+        if first.file.archive and first.file.checksum is None:
+            for wanted in group:
+                unpack(kept, first.file.archive, wanted.member.path, Path(os.devnull))
+    Path(lock.lock_file).unlink(missing_ok=True)
+
+
+def published_path(wanted: Wanted, folder: Path) -> Path:
+    """Where the published file lies in `folder`, which is a cache or a data mirror."""
+    return folder / wanted.dataset / wanted.file.path
+
+
+def _lock(path: Path) -> FileLock:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return FileLock(f"{path}.lock")
+
+
+def _ensure(wanted: Wanted, cached: Path, wait: float) -> None:
+    """Have the published file at `cached`, downloading it unless it lies there already."""
+    if cached.exists():
+        wrong = difference(cached, wanted.file)
+        if wrong is None:
+            return
+        print(f"{cached} is not the file of config/datasets.yaml ({wrong}): getting it anew", file=sys.stderr)
+        cached.unlink()
+    by_hand = (
+        f"put the file at {cached}, or into a folder as {wanted.mirror}/{wanted.file.path} "
+        "and name that folder as data_mirror in config/config.yaml"
+    )
+    if not wanted.file.urls:
+        raise UserError(
+            f"{wanted.file.path} of {wanted.dataset} cannot be downloaded: {wanted.file.manual}; then {by_hand}"
+        )
+    try:
+        download(wanted.file, cached, wait)
+    except UserError as error:
+        raise UserError(f"{error}; check the network and start again, or {by_hand}") from error
+    _warn_unchecked(cached, wanted.file)
+
+
+def _from_mirror(wanted: Wanted, output: Path, mirror: Path) -> None:
+    """Copy the file, or unpack it from its archive, out of the folder `mirror`."""
+    if not mirror.is_dir():
+        raise UserError(f"there is no folder {mirror}; correct data_mirror in config/config.yaml")
+    source, held = in_mirror(wanted, mirror)
+    if source is None:
+        names = " or ".join(dict.fromkeys((wanted.name, wanted.file.path)))
+        otherwise = wanted.file.manual or "or set data_mirror in config/config.yaml to null to download it"
+        raise UserError(
+            f"the data mirror {mirror} lacks {names} of {wanted.dataset}; put it there as "
+            f"{wanted.mirror}/{wanted.name}, {otherwise}"
+        )
+    if wanted.member is None or held is wanted.member:
+        _copy(source, held, output)
+        return
+    wrong = difference(source, held)
+    if wrong:
+        raise UserError(f"{source} is not the published file ({wrong}); replace it")
+    _warn_unchecked(source, held)
+    _unpack(wanted, source, output)
+
+
+def in_mirror(wanted: Wanted, mirror: Path) -> tuple[Path | None, Published | Member]:
+    """What a data mirror holds of a file, unchecked: its path (None: nothing), and as what it was published.
+
+    A member comes from its archive, or lies there by itself.
+    """
+    folders = [mirror / wanted.mirror, mirror / wanted.dataset, mirror]
+    archive = _first_file(folders, wanted.file.path)
+    if wanted.member is not None:
+        loose = _first_file(folders, wanted.member.path)
+        # An archive with a checksum says more of a member than the bare member without one.
+        if loose and (wanted.member.checksum or not archive):
+            return loose, wanted.member
+    return archive, wanted.file
+
+
+def _first_file(folders: list[Path], name: str) -> Path | None:
+    """The first existing `<folder>/<name>`, then the first existing `<folder>/<last part of name>`."""
+    candidates = [folder / path for path in (name, Path(name).name) for folder in folders]
+    return next((path for path in candidates if path.is_file()), None)
+
+
+def _copy(source: Path, published: Published | Member, output: Path) -> None:
+    with atomic_path(output) as temporary:
+        shutil.copyfile(source, temporary)
+        wrong = difference(temporary, published)
+        if wrong:
+            raise UserError(f"{source} is not the published file ({wrong}); replace it")
+    _warn_unchecked(source, published)
+
+
+def _unpack(wanted: Wanted, archive: Path, output: Path) -> None:
+    with atomic_path(output) as temporary:
+        unpack(archive, wanted.file.archive, wanted.member.path, temporary)
+        wrong = difference(temporary, wanted.member)
+        if wrong:
+            raise UserError(
+                f"{wanted.member.path} in {archive} is not the published file ({wrong}); "
+                "correct config/datasets.yaml or get the archive again"
+            )
+
+
+def _warn_unchecked(path: Path, published: Published | Member) -> None:
+    if published.checksum is None:
+        print(f"{path}: taken unchecked, no checksum of it is published", file=sys.stderr)

@@ -1,0 +1,122 @@
+"""Files over HTTP: URLs in order, retries, and partial files continued where they broke off."""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import pooch
+import requests
+from tqdm import tqdm
+
+from raretok import __version__
+from raretok.core.errors import UserError
+from raretok.data.catalogue import Published
+from raretok.data.download.file_check import difference
+
+# Some hosts of public corpora answer 403 to the default agents of Python's libraries.
+USER_AGENT = f"Mozilla/5.0 (compatible; raretok/{__version__})"
+ATTEMPTS = 3
+TIMEOUT = 30  # seconds without a byte
+CHUNK = 2**16
+# Request timeout and too many requests: as passing as a server's own faults (5xx).
+PASSING = (408, 429)
+RANGE_NOT_SATISFIABLE = 416
+
+
+def download(published: Published, target: Path, wait: float = 1.0) -> None:
+    """Put the file at `target`, from the first of its URLs that serves the right bytes.
+
+    What has arrived lies beside it as `<target>.part`; a later call goes on from there. `wait` is the pause
+    before the second attempt at a URL, in seconds, doubled before each further one.
+
+    Raises UserError if no URL served the file; it names each with its reason.
+    """
+    part = target.with_name(f"{target.name}.part")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    reasons = []
+    for url in published.urls:
+        if not published.checksum and reasons:
+            # Without a checksum nothing would tell that two hosts' halves do not fit together.
+            part.unlink(missing_ok=True)
+        reason = _try_url(url, published, part, wait)
+        if reason is None:
+            os.replace(part, target)
+            return
+        reasons.append(f"{url} ({reason})")
+    raise UserError(f"cannot download {target.name}, tried {', '.join(reasons)}")
+
+
+def _try_url(url: str, published: Published, part: Path, wait: float) -> str | None:
+    """Download `url` to `part`; return why it failed, None if the bytes are right."""
+    reason = None
+    for attempt in range(ATTEMPTS):
+        if attempt:
+            time.sleep(wait * 2 ** (attempt - 1))
+        began_at = part.stat().st_size if part.exists() else 0
+        try:
+            if not began_at or began_at != published.size:
+                _transfer(url, part, began_at)
+        except requests.HTTPError as error:
+            status = error.response.status_code
+            reason = f"HTTP status {status}"
+            if status == RANGE_NOT_SATISFIABLE and published.checksum and not difference(part, published):
+                return None  # it was whole already: killed between the last byte and the rename
+            if status == RANGE_NOT_SATISFIABLE:
+                part.unlink()
+            elif status < 500 and status not in PASSING:
+                return reason
+            continue
+        except requests.RequestException as error:
+            reason = _describe(error)
+            continue
+        reason = difference(part, published)
+        if reason is None:
+            return None
+        part.unlink()
+        if not began_at:
+            return reason
+        # Continued from an older part, which may be to blame: once more from the first byte.
+    return reason
+
+
+def _transfer(url: str, part: Path, began_at: int) -> None:
+    """Append to `part` what follows its first `began_at` bytes, or write all if the server ignores ranges."""
+    # A compressed transfer would make byte positions of the file and of the stream differ.
+    headers = {"User-Agent": USER_AGENT, "Accept-Encoding": "identity"}
+    if began_at:
+        headers["Range"] = f"bytes={began_at}-"
+    # In a log file a bar that moves ten times a second is noise.
+    pause = 0.1 if sys.stderr.isatty() else 10
+    # pooch sets the total; until then tqdm needs one to be true in an `if`.
+    bar = tqdm(desc=part.stem, total=1, unit="B", unit_scale=True, mininterval=pause, delay=pause)
+    with part.open("ab") as stream:
+
+        def restart_if_whole(response: requests.Response, **_) -> None:
+            if began_at and response.status_code == requests.codes.ok:
+                stream.truncate(0)
+
+        fetch = pooch.HTTPDownloader(
+            progressbar=bar,
+            chunk_size=CHUNK,
+            headers=headers,
+            timeout=TIMEOUT,
+            hooks={"response": restart_if_whole},
+        )
+        try:
+            fetch(url, stream, pooch=None)
+        finally:
+            bar.close()
+
+
+def _describe(error: requests.RequestException) -> str:
+    """A few words for the user; the library's own text runs over several lines."""
+    if isinstance(error, requests.Timeout):
+        return "timed out"
+    if isinstance(error, requests.exceptions.ChunkedEncodingError):
+        return "the connection broke off"
+    if isinstance(error, requests.exceptions.SSLError):
+        return "the host's certificate was refused"
+    if isinstance(error, requests.ConnectionError):
+        return "no connection"
+    return type(error).__name__

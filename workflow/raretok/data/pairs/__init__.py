@@ -1,0 +1,1 @@
+"""Parallel corpora: cleaning, joint tokenizers, token ids, batches."""

@@ -1,0 +1,73 @@
+"""The command `count-unigrams`: how often the types of a translation corpus occur in one shard of another text.
+
+A shard is JSON lines with `text` (`.json`), as C4's, or plain lines, in either form compressed (`.gz`). It is read a
+line at a time and counted in batches, so memory does not grow with it. Every line of a document that is not blank
+counts as one sentence: its pieces, prepared as the corpus's target side is, and one END.
+"""
+
+import argparse
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from raretok.core.errors import UserError
+from raretok.core.files import atomic_path
+from raretok.data.pairs.pair_codec import codec_of
+from raretok.data.pairs.parallel_text import numbered_lines
+from raretok.data.prepared_corpus import load_manifest
+from raretok.data.text.tokenizers import END
+
+# Characters of text that are counted together.
+BATCH = 2**20
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--tokenizer-of", required=True, type=Path, metavar="MANIFEST", help="manifest.json of a translation corpus"
+    )
+    parser.add_argument("--shard", required=True, type=Path, help="JSON lines with `text` (.json), or plain lines; .gz")
+    parser.add_argument("--output", required=True, type=Path, help="counts by id, .npy")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    corpus = load_manifest(arguments.tokenizer_of)
+    if corpus.kind != "translation":
+        raise UserError(f"{arguments.tokenizer_of} has kind {corpus.kind}; counting is for corpora of kind translation")
+    counts = count_shard(codec_of(corpus), corpus.types, arguments.shard)
+    with atomic_path(arguments.output) as temporary:
+        np.save(temporary, counts, allow_pickle=False)
+
+
+def count_shard(codec, types: int, shard: Path) -> np.ndarray:
+    """How often each of `types` types occurs in the documents of `shard`, (types,) int64.
+
+    Raises UserError if the shard is missing, damaged, not UTF-8, has a line that is no document, or no text at all.
+    """
+    counts = np.zeros(types, dtype=np.int64)
+    for lines in _batches(shard):
+        ids = [number for line in codec.encode(lines, "target") for number in line]
+        counts += np.bincount(np.array(ids, dtype=np.int64), minlength=types)
+        counts[END] += len(lines)
+    if not counts.any():
+        raise UserError(f"{shard} has no text; get it again")
+    return counts
+
+
+def _batches(shard: Path) -> Iterator[list[str]]:
+    """Lines of the documents that are not blank, of about BATCH characters together."""
+    is_json = shard.name.removesuffix(".gz").endswith(".json")
+    batch, size = [], 0
+    for number, line in numbered_lines(shard):
+        try:
+            text = json.loads(line)["text"] if is_json else line
+            batch += [part for part in text.split("\n") if part.strip()]
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise UserError(f"{shard}, line {number} is no JSON object with `text`; get the shard again") from error
+        size += len(text)
+        if size >= BATCH:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch

@@ -1,0 +1,224 @@
+"""The command `encode-pairs`: a parallel text becomes ids of both sides, counts, a joint vocabulary and a manifest.
+
+Three passes, none of which holds the text. The first cleans and prepares lines (`preparation`) into a file beside the
+output, and keeps a digest of every training pair to hold pairs out by. Then the tokenizer is learnt on the training
+pairs; the second pass writes raw ids, and the third puts them in the order of target-side training frequency.
+"""
+
+import argparse
+import contextlib
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from raretok.core.errors import UserError
+from raretok.data.catalogue import SPLITS, PairFiles, find_corpus, load_corpora, pair_files, tokenizer_file
+from raretok.data.pairs import held_out, pieces
+from raretok.data.pairs.pair_folder import SIDES, write_final, write_manifest, write_raw
+from raretok.data.pairs.parallel_text import read_pairs
+from raretok.data.pairs.preparation import Preparation, described, reason_to_drop
+from raretok.data.text.encode_text import LEARNT_BYTES, order_by_frequency
+from raretok.data.text.tokenizers import SPECIAL
+
+# Pairs that are made into pieces together.
+BATCH = 10_000
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--corpora", required=True, type=Path, help="the list of corpora, config/corpora.yaml")
+    parser.add_argument("--corpus", required=True, help="a corpus of that list, kind translation")
+    parser.add_argument("--root", type=Path, default=Path("."), help="folder that holds resources/ (default: this one)")
+    parser.add_argument("--output", required=True, type=Path, help="folder for ids, texts, counts and manifest")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    corpora = load_corpora(arguments.corpora)
+    files = pair_files(corpora, arguments.corpus, arguments.root)
+    if not files:
+        raise UserError(f"corpus {arguments.corpus} of {arguments.corpora} is another one's reverse; use reverse-pairs")
+    model = [arguments.root / path for path in tokenizer_file(corpora, arguments.corpus)]
+    encode_pairs(arguments.corpus, find_corpus(corpora, arguments.corpus), files, arguments.output, *model)
+
+
+@dataclass
+class Prepared:
+    """Pairs in a temporary file: prepared and plain lines of both sides between tabs, one pair a line.
+
+    digests: of the pairs, one after another, where any are held out. dropped: pairs that were left out, by reason.
+    """
+
+    stream: object
+    digests: bytearray = field(default_factory=bytearray)
+    dropped: Counter = field(default_factory=Counter)
+
+    def batches(self, chosen: np.ndarray | None = None) -> Iterator[list[list[str]]]:
+        """Four lists of lines at a time: prepared source and target, plain source and target.
+
+        chosen: which pairs, by place, (pairs,) bool; all without.
+        """
+        self.stream.seek(0)
+        batch = []
+        for place, line in enumerate(self.stream):
+            if chosen is None or chosen[place]:
+                batch.append(line.decode().rstrip("\n").split("\t"))
+            if len(batch) == BATCH:
+                yield [list(column) for column in zip(*batch, strict=True)]
+                batch = []
+        if batch:
+            yield [list(column) for column in zip(*batch, strict=True)]
+
+
+# A split's file and which of its pairs are in the split.
+Split = tuple[Prepared, np.ndarray | None]
+
+
+def encode_pairs(
+    name: str, corpus: Mapping, files: Mapping[str, list[PairFiles]], folder: Path, model: Path | None = None
+) -> None:
+    """Write the prepared form of `corpus` (its entry in config/corpora.yaml) to `folder`, the manifest last.
+
+    files: texts of each split, joined in their order; `domain.<name>` are further test sets. A split without files is
+    held out of the training text. model: where the entry's tokenizer is a published one.
+
+    Raises UserError for what `read_pairs`, `held_out.assign` and `pieces.learn` refuse, and where no pair of a split is
+    left.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    entry = corpus["preparation"]
+    with contextlib.ExitStack() as stack:
+
+        def temporary():
+            # Beside the output, where there is room for it; gone when this ends, however it ends.
+            return stack.enter_context(tempfile.TemporaryFile(dir=folder))
+
+        texts = {split: _prepare(parts, corpus, split, temporary()) for split, parts in files.items()}
+        splits = _splits(name, corpus, texts)
+        tokenizer = _tokenizer(name, corpus["tokenizer"], splits["train"], model)
+        numbers = {piece: number for number, piece in enumerate(SPECIAL)}
+        raw = {}
+        for split, (text, chosen) in splits.items():
+            cleaning = entry if split == "train" and entry.get("measure") == "pieces" else {}
+            streams = {side: temporary() for side in SIDES}
+            raw[split] = write_raw(folder / split, text.batches(chosen), tokenizer, numbers, streams, cleaning)
+            if not raw[split].pairs:
+                raise _nothing_left(name, split)
+        counted = raw["train"].counts
+        final_ids, symbols, counts = order_by_frequency(list(numbers), counted["target"], counted["source"])
+        source_counts = np.zeros(len(symbols), dtype=np.int64)
+        np.add.at(source_counts, final_ids[: len(counted["source"])], counted["source"])
+        final_ids = final_ids.astype(id_type(symbols))
+        written = {split: write_final(folder / split, of, final_ids, symbols) for split, of in raw.items()}
+    tokenizer.save(folder)
+    manifest = {
+        "corpus": name,
+        "kind": corpus["kind"],
+        "languages": dict(corpus["languages"]),
+        "preparation": described(entry),
+        "tokenizer": tokenizer.described,
+        "splits": written,
+        "dropped": _all_dropped(texts) | dict(texts["train"].dropped + raw["train"].dropped),
+    }
+    write_manifest(folder, manifest, symbols, counts, source_counts)
+
+
+def id_type(symbols: list[str]) -> np.dtype:
+    """The smallest unsigned integers that hold the ids of a vocabulary, at least of two bytes."""
+    return np.dtype("<u2" if len(symbols) <= 2**16 else "<u4")
+
+
+def _prepare(parts: list[PairFiles], corpus: Mapping, split: str, stream) -> Prepared:
+    """First pass: read and prepare a split, clean the training text by tokens.
+
+    Where a text is to have no pair twice, a digest of every different pair is kept, about 100 bytes.
+    """
+    entry, text = corpus["preparation"], Prepared(stream)
+    sides = [Preparation(entry, corpus["languages"][side]) for side in SIDES]
+    cleans = (
+        split == "train" and entry.get("measure", "tokens") == "tokens" and entry.keys() & {"max_length", "max_ratio"}
+    )
+    keyed = bool(corpus.get("held_out") or entry.get("deduplicate")) and not split.startswith("domain.")
+    once, seen = split == "train" and entry.get("deduplicate", False), set()
+    for files in parts:
+        for pair in read_pairs(files, entry.get("empty", "error"), text.dropped):
+            digest = held_out.digest(*pair) if keyed else b""
+            if once and digest in seen:
+                text.dropped["repeated"] += 1
+                continue
+            seen.update([digest] if once else [])
+            prepared = [side.apply(line) for side, line in zip(sides, pair, strict=True)]
+            reason = None
+            if not all(prepared):
+                reason = "empty"  # nothing but characters that print nothing
+            elif cleans:
+                lengths = (side.length(line) for side, line in zip(sides, prepared, strict=True))
+                reason = reason_to_drop(*lengths, entry)
+            if reason:
+                text.dropped[reason] += 1
+                continue
+            stream.write(("\t".join((*prepared, *pair)) + "\n").encode())
+            text.digests += digest
+    return text
+
+
+def _splits(name: str, corpus: Mapping, texts: Mapping[str, Prepared]) -> dict[str, Split]:
+    """Every split: `train`, `valid`, `test`, then domains."""
+    train, chosen = texts["train"], {}
+    if train.digests:
+        size = held_out.DIGEST
+        others = [bytes(texts[split].digests) for split in ("valid", "test") if split in texts]
+        elsewhere = {digests[at : at + size] for digests in others for at in range(0, len(digests), size)}
+        pairs = np.frombuffer(bytes(train.digests), dtype=f"V{size}")
+        part = held_out.assign(pairs, corpus.get("held_out"), elsewhere)
+        train.dropped["in another split"] += int((part == held_out.DROPPED).sum())
+        chosen = {split: part == number for number, split in enumerate(SPLITS)}
+    splits = {"train": (train, chosen.get("train"))}
+    for split in ("valid", "test"):
+        if split not in texts and split not in chosen:
+            raise UserError(f"corpus {name} of config/corpora.yaml has no {split} split; give it `files` or `held_out`")
+        splits[split] = (texts[split], None) if split in texts else (train, chosen[split])
+    return splits | {split: (text, None) for split, text in texts.items() if split not in SPLITS}
+
+
+def _tokenizer(name: str, entry: Mapping, train: Split, model: Path | None):
+    """The corpus's tokenizer: published, or learnt on both sides of the training text."""
+    if "model" in entry:
+        if model is None:
+            raise UserError(f"corpus {name} of config/corpora.yaml takes a published model; give its file")
+        return pieces.published(model)
+    text, chosen = train
+    size = text.stream.seek(0, 2)
+    if not size or (chosen is not None and not chosen.any()):
+        raise _nothing_left(name, "train")
+    # Half of what lies there, the prepared lines, is learnt on.
+    every = -(-size // (2 * LEARNT_BYTES))
+    return pieces.learn(name, entry, _learnt_lines(text, chosen, every), learnt_on_every=every)
+
+
+def _all_dropped(texts: Mapping[str, Prepared]) -> dict[str, int]:
+    """What splits other than `train` lost, whose scores are not those of the whole published text."""
+    return {
+        f"{reason} in {split}": number
+        for split, text in texts.items()
+        if split != "train"
+        for reason, number in text.dropped.items()
+    }
+
+
+def _nothing_left(name: str, split: str) -> UserError:
+    return UserError(
+        f"corpus {name} has no pair left in its {split} split; see `preparation` and `held_out` in config/corpora.yaml"
+    )
+
+
+def _learnt_lines(text: Prepared, chosen: np.ndarray | None, every: int) -> Iterator[str]:
+    """Both prepared lines of every `every`-th training pair."""
+    position = 0
+    for source, target, _, _ in text.batches(chosen):
+        for place in range(-position % every, len(source), every):
+            yield source[place]
+            yield target[place]
+        position += len(source)

@@ -1,0 +1,159 @@
+"""The files of a prepared corpus of kind `translation`: ids, texts and pieces of each split, and the manifest."""
+
+import contextlib
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from raretok.core.files import atomic_path, write_json
+from raretok.data.checksums import checksum_of
+from raretok.data.pairs.preparation import reason_to_drop
+from raretok.data.prepared_corpus import COUNTS, SIDES, SOURCE_COUNTS, VOCABULARY, digest
+from raretok.data.text.encode_text import add_counts, write_ids
+from raretok.data.text.tokenizers import END, SPECIAL
+
+# Ids, or bytes, of one step through a file.
+CHUNK = 2**20
+
+
+@dataclass
+class Raw:
+    """A split whose final ids are not known yet.
+
+    streams: raw ids, uint32, a temporary file a side. pairs; tokens by side, with END; counts by side and raw id, as
+    long as they need to be. dropped: pairs that were left out, by reason.
+    """
+
+    streams: Mapping[str, object]
+    pairs: int = 0
+    tokens: Counter = field(default_factory=Counter)
+    counts: dict[str, np.ndarray] = field(default_factory=lambda: {side: np.zeros(0, np.int64) for side in SIDES})
+    dropped: Counter = field(default_factory=Counter)
+
+
+def write_raw(
+    base: Path,
+    batches: Iterable[list[list[str]]],
+    tokenizer,
+    numbers: dict[str, int],
+    streams: Mapping[str, object],
+    cleaning: Mapping,
+) -> Raw:
+    """Raw ids of a split into `streams`, its plain text into `<base>.source.txt` and `<base>.target.txt`.
+
+    batches: prepared source and target, plain source and target, four lists of lines at a time. numbers: raw id of
+    each piece, which grows with new ones. cleaning: max_length and max_ratio in pieces, if any.
+    """
+    raw = Raw(streams)
+    with contextlib.ExitStack() as stack:
+        texts = [
+            stack.enter_context(
+                stack.enter_context(atomic_path(text_path(base, side))).open("w", encoding="utf-8", newline="\n")
+            )
+            for side in SIDES
+        ]
+        for *prepared, source, target in batches:
+            both = [tokenizer.split(lines) for lines in prepared]
+            kept = []
+            for place, (one, other) in enumerate(zip(*both, strict=True)):
+                reason = reason_to_drop(len(one), len(other), cleaning)
+                if reason:
+                    raw.dropped[reason] += 1
+                else:
+                    kept.append(place)
+            raw.pairs += len(kept)
+            for side, lines, split, text in zip(SIDES, (source, target), both, texts, strict=True):
+                ids = _number([split[place] for place in kept], numbers)
+                raw.streams[side].write(ids.tobytes())
+                raw.tokens[side] += len(ids)
+                raw.counts[side] = add_counts(raw.counts[side], np.bincount(ids))
+                text.writelines(f"{lines[place]}\n" for place in kept)
+    return raw
+
+
+def write_final(base: Path, raw: Raw, final_ids: np.ndarray, symbols: list[str]) -> dict:
+    """Final ids of a split, `<base>.<side>.npy`, and its pieces, `<base>.<side>.tok.txt`; what the manifest says of it.
+
+    final_ids: of every raw id. symbols: the vocabulary.
+    """
+    for side in SIDES:
+        write_ids(ids_path(base, side), raw.streams[side], final_ids, raw.tokens[side])
+        write_pieces(base, side, symbols)
+    return describe_split(base, raw.pairs)
+
+
+def write_pieces(base: Path, side: str, symbols: list[str]) -> None:
+    """A line of pieces between blanks for each line of ids, END left out: `<base>.<side>.tok.txt`."""
+    ids = np.load(ids_path(base, side), mmap_mode="r", allow_pickle=False)
+    shown = np.array([f" {symbol}" for symbol in symbols], dtype=object)
+    shown[END] = "\n"
+    with (
+        atomic_path(pieces_path(base, side)) as temporary,
+        temporary.open("w", encoding="utf-8", newline="\n") as stream,
+    ):
+        begins = True
+        for at in range(0, len(ids), CHUNK):
+            text = "".join(shown[ids[at : at + CHUNK]])
+            stream.write((text.removeprefix(" ") if begins else text).replace("\n ", "\n"))
+            begins = text.endswith("\n")
+
+
+def describe_split(base: Path, pairs: int) -> dict:
+    """What the manifest says of a split whose files are written; its checksum is over ids and texts of both sides."""
+    ids = {side: np.load(ids_path(base, side), mmap_mode="r", allow_pickle=False) for side in SIDES}
+    return {
+        "pairs": pairs,
+        "tokens": len(ids["target"]),
+        "source_tokens": len(ids["source"]),
+        "sha256": checksum_of(part for side in SIDES for part in (ids[side], text_path(base, side))),
+    }
+
+
+def write_manifest(
+    folder: Path, described: Mapping, symbols: list[str], counts: np.ndarray, source_counts: np.ndarray
+) -> None:
+    """Write vocabulary, both counts and, last, the manifest: `described` and their checksums."""
+    write_json(folder / VOCABULARY, symbols)
+    for file, array in ((COUNTS, counts), (SOURCE_COUNTS, source_counts)):
+        with atomic_path(folder / file) as path:
+            np.save(path, array, allow_pickle=False)
+    manifest = dict(described) | {
+        "types": len(symbols),
+        "special": list(range(len(SPECIAL))),
+        "vocabulary": hashlib.sha256((folder / VOCABULARY).read_bytes()).hexdigest(),
+        "counts": hashlib.sha256(counts.tobytes()).hexdigest(),
+        "source_counts": hashlib.sha256(source_counts.tobytes()).hexdigest(),
+    }
+    write_json(folder / "manifest.json", manifest | {"sha256": digest(json.loads(json.dumps(manifest)))})
+
+
+def ids_path(base: Path, side: str) -> Path:
+    """Where the ids of one side lie; base: folder and split."""
+    return base.with_name(f"{base.name}.{side}.npy")
+
+
+def text_path(base: Path, side: str) -> Path:
+    """Where the plain lines of one side lie."""
+    return base.with_name(f"{base.name}.{side}.txt")
+
+
+def pieces_path(base: Path, side: str) -> Path:
+    """Where the pieces of one side lie."""
+    return base.with_name(f"{base.name}.{side}.tok.txt")
+
+
+def _number(lines: list[list[str]], numbers: dict[str, int]) -> np.ndarray:
+    """Raw ids of lines of pieces, each closed by END, (tokens,) uint32; a new piece gets the next id."""
+    flat = []
+    for line in lines:
+        for piece in line:
+            if piece not in numbers:
+                numbers[piece] = len(numbers)
+        flat += map(numbers.__getitem__, line)
+        flat.append(END)
+    return np.array(flat, dtype=np.uint32)

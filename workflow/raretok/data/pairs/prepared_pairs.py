@@ -1,0 +1,87 @@
+"""Prepared pairs of lines: ids of both sides left on disk, their lines' places, and their texts."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from raretok.core.errors import UserError
+from raretok.data.prepared_corpus import Corpus
+from raretok.data.text.tokenizers import END, PAD, START, UNKNOWN
+
+__all__ = ["END", "PAD", "START", "UNKNOWN", "Pairs", "load_pairs"]
+
+# Ids of one step of the search for the ends of lines.
+CHUNK = 2**24
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """One split of a prepared corpus of kind `translation`.
+
+    source, target: ids of all lines one after another, each closed by END, (tokens,) unsigned integers, memory maps.
+    source_offsets, target_offsets: (pairs + 1,) int64; line i is ids[offsets[i] : offsets[i + 1]].
+    """
+
+    folder: Path
+    split: str
+    source: np.ndarray
+    target: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.target_offsets) - 1
+
+    @cached_property
+    def source_offsets(self) -> np.ndarray:
+        """Where each line of the source begins, and the end of the last."""
+        return _offsets(self.source)
+
+    @cached_property
+    def target_offsets(self) -> np.ndarray:
+        """Where each line of the target begins, and the end of the last."""
+        return _offsets(self.target)
+
+    def texts(self, side: str) -> list[str]:
+        """The plain, detokenised lines of `source` or `target`."""
+        return self._lines(f"{side}.txt")
+
+    def pieces(self, side: str) -> list[str]:
+        """The lines of `source` or `target` as pieces between blanks."""
+        return self._lines(f"{side}.tok.txt")
+
+    def _lines(self, suffix: str) -> list[str]:
+        path = self.folder / f"{self.split}.{suffix}"
+        try:
+            lines = path.read_text(encoding="utf-8").split("\n")[:-1]
+        except OSError as error:
+            raise UserError(f"{path} is missing; delete {self.folder} and run the workflow again") from error
+        if len(lines) != len(self):
+            raise UserError(
+                f"{path} has {len(lines):,} lines for {len(self):,} pairs; delete {self.folder} and run again"
+            )
+        return lines
+
+
+def load_pairs(corpus: Corpus, split: str) -> Pairs:
+    """The pairs of a split: train, valid, test, or `domain.<name>`.
+
+    Raises UserError if the corpus is no translation, has no such split, or its two sides have different numbers of
+    lines.
+    """
+    if corpus.kind != "translation":
+        raise UserError(f"corpus {corpus.name} has kind {corpus.kind}; pairs need translation")
+    if split not in corpus.splits:
+        known = ", ".join(corpus.splits)
+        raise UserError(f"corpus {corpus.name} of config/corpora.yaml has no split {split}; it has {known}")
+    pairs = Pairs(corpus.folder, split, *(corpus.ids(split, side) for side in ("source", "target")))
+    if len(pairs.source_offsets) != len(pairs.target_offsets):
+        raise UserError(
+            f"the sides of {corpus.folder / split} have different numbers of lines; delete that folder and run again"
+        )
+    return pairs
+
+
+def _offsets(ids: np.ndarray) -> np.ndarray:
+    ends = [np.flatnonzero(ids[at : at + CHUNK] == END) + at + 1 for at in range(0, len(ids), CHUNK)]
+    return np.concatenate([np.zeros(1, dtype=np.int64), *ends])

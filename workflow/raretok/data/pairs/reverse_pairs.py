@@ -1,0 +1,86 @@
+"""The command `reverse-pairs`: a prepared translation corpus with its sides exchanged.
+
+Texts, pieces and the joint tokenizer stay the same; ids are in the order of what was the source side's counts.
+"""
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+from raretok.core.errors import UserError
+from raretok.core.files import atomic_path, copy_file, read_json
+from raretok.data.catalogue import find_corpus, load_corpora
+from raretok.data.pairs import pieces
+from raretok.data.pairs.encode_pairs import id_type
+from raretok.data.pairs.pair_folder import (
+    CHUNK,
+    SIDES,
+    describe_split,
+    ids_path,
+    text_path,
+    write_manifest,
+    write_pieces,
+)
+from raretok.data.prepared_corpus import Corpus, load_manifest
+from raretok.data.text.encode_text import order_by_frequency
+from raretok.data.text.tokenizers import SPECIAL, TOKENIZER
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--corpora", required=True, type=Path, help="the list of corpora, config/corpora.yaml")
+    parser.add_argument("--corpus", required=True, help="a corpus of that list with `reverse_of`")
+    parser.add_argument("--manifest", required=True, type=Path, help="manifest.json of the corpus that it reverses")
+    parser.add_argument("--output", required=True, type=Path, help="folder for ids, texts, counts and manifest")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    entry = find_corpus(load_corpora(arguments.corpora), arguments.corpus)
+    forward = load_manifest(arguments.manifest)
+    if entry.get("reverse_of") != forward.name:
+        raise UserError(f"corpus {arguments.corpus} of {arguments.corpora} is not the reverse of {forward.name}")
+    reverse_pairs(arguments.corpus, forward, arguments.output)
+
+
+def reverse_pairs(name: str, forward: Corpus, folder: Path) -> None:
+    """Write the reverse of a prepared corpus to `folder` under the name `name`, the manifest last."""
+    folder.mkdir(parents=True, exist_ok=True)
+    manifest = read_json(forward.folder / "manifest.json")
+    symbols = [symbol for number, symbol in enumerate(forward.symbols) if _occurs(forward, number)]
+    kept = len(symbols)
+    # The reverse's target side is what was the source; types that fill the vocabulary up are made anew.
+    final_ids, symbols, counts = order_by_frequency(symbols, forward.source_counts[:kept], forward.counts[:kept])
+    source_counts = np.zeros(len(symbols), dtype=np.int64)
+    source_counts[final_ids] = forward.counts[:kept]
+    final_ids = final_ids.astype(id_type(symbols))
+    splits = {}
+    for split, of in manifest["splits"].items():
+        for side, other in zip(SIDES, reversed(SIDES), strict=True):
+            _exchange(forward.folder / split, folder / split, side, other, final_ids)
+            write_pieces(folder / split, side, symbols)
+        splits[split] = describe_split(folder / split, of["pairs"])
+    for file in (TOKENIZER, pieces.MODEL, pieces.CODES):
+        if (forward.folder / file).exists():
+            copy_file(forward.folder / file, folder / file)
+    described = {key: manifest[key] for key in ("kind", "preparation", "tokenizer", "dropped")} | {
+        "corpus": name,
+        "languages": dict(zip(SIDES, (manifest["languages"][side] for side in reversed(SIDES)), strict=True)),
+        "splits": splits,
+    }
+    write_manifest(folder, described, symbols, counts, source_counts)
+
+
+def _occurs(forward: Corpus, number: int) -> bool:
+    return number < len(SPECIAL) or forward.counts[number] + forward.source_counts[number] > 0
+
+
+def _exchange(source: Path, target: Path, side: str, other: str, final_ids: np.ndarray) -> None:
+    """Write one side's ids and text from the other side of the corpus that is reversed."""
+    copy_file(text_path(source, other), text_path(target, side))
+    ids = np.load(ids_path(source, other), mmap_mode="r", allow_pickle=False)
+    with atomic_path(ids_path(target, side)) as temporary:
+        out = np.lib.format.open_memmap(temporary, "w+", dtype=final_ids.dtype, shape=ids.shape)
+        for at in range(0, len(ids), CHUNK):
+            out[at : at + CHUNK] = final_ids[ids[at : at + CHUNK]]
+        out.flush()
+        del out

@@ -1,0 +1,1 @@
+"""Seeded texts in invented languages."""

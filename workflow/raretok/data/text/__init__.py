@@ -1,0 +1,1 @@
+"""Corpora of one language: tokenizers, token ids, frequency groups, blocks."""

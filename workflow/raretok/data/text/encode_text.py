@@ -1,0 +1,226 @@
+"""The command `encode`: the splits of a language corpus become token ids, counts, a vocabulary and a manifest.
+
+A text is read in batches of lines and its raw ids go to a file, so memory does not grow with the text; once the counts
+of the training split are known, a second pass over the raw ids puts them in the order of frequency. Lines are stripped;
+each is its tokens and </s>, an empty line </s> alone.
+"""
+
+import argparse
+import contextlib
+import hashlib
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from raretok.core.errors import UserError
+from raretok.core.files import atomic_path, write_json
+from raretok.data.catalogue import SPLITS, find_corpus, load_corpora
+from raretok.data.prepared_corpus import COUNTS, VOCABULARY, digest
+from raretok.data.text.tokenizers import BPE, SPECIAL, TOKENIZER, UNKNOWN, Words, read_merges, train_merges
+
+# Bytes of text in a batch, and of the longest line that is taken: a line is tokenised as one, in memory.
+BATCH, LONGEST_LINE = 2**20, 2**22
+# Text that merges are learnt on at most: the library keeps its different words in memory. Of a larger one, where a part
+# of the lines shows the commonest pairs as well, every k-th line is taken.
+LEARNT_BYTES = 2**28
+# Raw ids of one step of the second pass.
+CHUNK = 2**20
+# The vocabulary is filled up to a multiple of this, as fairseq does.
+MULTIPLE = 8
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--corpora", required=True, type=Path, help="the list of corpora, config/corpora.yaml")
+    parser.add_argument("--corpus", required=True, help="a corpus of that list, kind language")
+    for split in SPLITS:
+        parser.add_argument(f"--{split}", required=True, type=Path, help=f"the {split} split, one text a line (UTF-8)")
+    parser.add_argument("--merges", nargs="*", type=Path, default=[], help="published BPE merges, where the corpus has")
+    parser.add_argument("--output", required=True, type=Path, help="folder for ids, counts, vocabulary and manifest")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    corpus = find_corpus(load_corpora(arguments.corpora), arguments.corpus)
+    if corpus["kind"] != "language":
+        raise UserError(f"corpus {arguments.corpus} of {arguments.corpora} has kind {corpus['kind']}; use prepare")
+    texts = {split: getattr(arguments, split) for split in SPLITS}
+    encode(arguments.corpus, corpus, texts, arguments.output, *arguments.merges)
+
+
+def encode(name: str, corpus: Mapping, texts: Mapping[str, Path], folder: Path, merges: Path | None = None) -> None:
+    """Write the prepared form of `corpus` (its entry in config/corpora.yaml) to `folder`, the manifest last.
+
+    texts: the file of each split. merges: where the entry's tokenizer takes published ones.
+
+    Raises UserError if a text is missing, empty, not UTF-8 or has an endless line, if merges are needed and not given,
+    or if the training text gives fewer BPE types than the entry asks for.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    tokenizer = _build_tokenizer(name, corpus["tokenizer"], texts["train"], merges)
+    with contextlib.ExitStack() as stack:
+        # Beside the output, where there is room for it; gone when this ends, however it ends.
+        raw = {split: stack.enter_context(tempfile.TemporaryFile(dir=folder)) for split in SPLITS}
+        counts, tokens = np.zeros(0, dtype=np.int64), {}
+        for split in SPLITS:
+            tokens[split] = 0
+            for lines in read_lines(texts[split]):
+                ids = tokenizer.encode(lines)
+                raw[split].write(ids.tobytes())
+                tokens[split] += len(ids)
+                if split == "train":
+                    counts = add_counts(counts, np.bincount(ids))
+        # BPE's number of types is that of its merges.
+        types = corpus["tokenizer"].get("types") if corpus["tokenizer"]["name"] == "words" else None
+        final_ids, symbols, counts = order_by_frequency(tokenizer.symbols, counts, types=types)
+        dtype = np.dtype("<u2" if len(symbols) <= 2**16 else "<u4")
+        splits = {
+            split: {
+                "tokens": tokens[split],
+                "sha256": write_ids(folder / f"{split}.npy", raw[split], final_ids.astype(dtype), tokens[split]),
+            }
+            for split in SPLITS
+        }
+    with atomic_path(folder / COUNTS) as temporary:
+        np.save(temporary, counts, allow_pickle=False)
+    write_json(folder / VOCABULARY, symbols)
+    write_json(folder / TOKENIZER, tokenizer.saved)
+    manifest = {
+        "corpus": name,
+        "kind": corpus["kind"],
+        "types": len(symbols),
+        "tokenizer": tokenizer.described,
+        "special": list(range(len(SPECIAL))),
+        "splits": splits,
+        "vocabulary": hashlib.sha256((folder / VOCABULARY).read_bytes()).hexdigest(),
+        "counts": hashlib.sha256(counts.tobytes()).hexdigest(),
+    }
+    write_json(folder / "manifest.json", manifest | {"sha256": digest(manifest)})
+
+
+def read_lines(path: Path) -> Iterator[list[str]]:
+    """The stripped lines of a text, in batches of about BATCH bytes.
+
+    Raises UserError if the file is missing, empty, not UTF-8 (the line is named) or has a line beyond LONGEST_LINE.
+    """
+    before = 0  # lines of earlier batches
+    try:
+        with path.open("rb") as stream:
+            while block := stream.read(BATCH):
+                rest = stream.readline(LONGEST_LINE)
+                block += rest
+                if len(rest) == LONGEST_LINE and not rest.endswith(b"\n"):
+                    line = before + block.count(b"\n") + 1
+                    raise UserError(
+                        f"{path}, line {line} is longer than {LONGEST_LINE // 2**20} MB; break the text into lines"
+                    )
+                lines = _decode(block, path, before).split("\n")
+                if not lines[-1]:
+                    lines.pop()  # what follows the last end of line is no line
+                yield [line.strip() for line in lines]
+                before += len(lines)
+    except FileNotFoundError as error:
+        raise _missing(path) from error
+    if not before:
+        raise _empty(path)
+
+
+def order_by_frequency(
+    symbols: list[str], counts: np.ndarray, more: np.ndarray | None = None, types: int | None = None
+) -> tuple[np.ndarray, list[str], np.ndarray]:
+    """From raw ids to ids in the order of falling training frequency, equal ones in the order of their text.
+
+    symbols: text of every raw id. counts: of the training split, (at most raw ids,). more: of its other side, where
+    there is one; these do not change the order. types: keep only so many, special ones among them, the most frequent.
+    Types that occur in neither, or are not kept, become UNKNOWN; the vocabulary is filled up to a multiple of MULTIPLE.
+
+    Returns the final id of every raw id, (raw ids,) int64; the vocabulary; its training counts, (types,) int64.
+    """
+    counts = add_counts(np.zeros(len(symbols), dtype=np.int64), counts)
+    occurs = counts if more is None else add_counts(counts, more)
+    occurring = [raw for raw in range(len(SPECIAL), len(symbols)) if occurs[raw]]
+    order = [*range(len(SPECIAL)), *sorted(occurring, key=lambda raw: (-counts[raw], symbols[raw]))]
+    left_out, order = ([], order) if types is None else (order[types:], order[:types])
+    counts[UNKNOWN] += counts[left_out].sum()
+    final_ids = np.full(len(symbols), UNKNOWN, dtype=np.int64)
+    final_ids[order] = np.arange(len(order))
+    unused = [f"<unused {k}>" for k in range(-len(order) % MULTIPLE)]
+    vocabulary = [symbols[raw] for raw in order] + unused
+    return final_ids, vocabulary, np.concatenate([counts[order], np.zeros(len(unused), dtype=np.int64)])
+
+
+def _build_tokenizer(name: str, entry: Mapping, text: Path, merges: Path | None) -> Words | BPE:
+    """The tokenizer of a corpus entry's `tokenizer`; BPE is trained on `text` unless merges are published."""
+    if entry["name"] == "words":
+        return Words()
+    if "merges" in entry:
+        if merges is None:
+            raise UserError(f"corpus {name} of config/corpora.yaml takes published merges; give their file by --merges")
+        return BPE(read_merges(merges), "published")
+    every = -(-_size(text) // LEARNT_BYTES)
+    merges = train_merges(_every_line(text, every), entry["types"] - len(SPECIAL))
+    tokenizer = BPE(merges, "trained", learnt_on_every=every)
+    found = len(tokenizer.symbols)
+    if found < entry["types"]:
+        raise UserError(
+            f"{text} gives only {found:,} BPE types, but corpus {name} of config/corpora.yaml asks for "
+            f"{entry['types']:,}; lower tokenizer.types or take a longer text"
+        )
+    return tokenizer
+
+
+def _every_line(path: Path, every: int) -> Iterator[list[str]]:
+    """Every `every`-th line of a text, in batches, the first among them."""
+    position = 0
+    for lines in read_lines(path):
+        yield lines[-position % every :: every]
+        position += len(lines)
+
+
+def write_ids(target: Path, raw, final_ids: np.ndarray, tokens: int) -> str:
+    """Write the final ids of the raw ones in the file `raw` (uint32) as a flat npy; return the sha256 of the ids."""
+    checksum = hashlib.sha256()
+    header = {"descr": final_ids.dtype.str, "fortran_order": False, "shape": (tokens,)}
+    raw.seek(0)
+    with atomic_path(target) as temporary, temporary.open("wb") as stream:
+        np.lib.format.write_array_header_1_0(stream, header)
+        while chunk := raw.read(CHUNK * 4):
+            ids = final_ids[np.frombuffer(chunk, dtype=np.uint32)].tobytes()
+            checksum.update(ids)
+            stream.write(ids)
+    return checksum.hexdigest()
+
+
+def _size(path: Path) -> int:
+    """Bytes of a text; UserError if it is missing or empty."""
+    try:
+        size = path.stat().st_size
+    except FileNotFoundError as error:
+        raise _missing(path) from error
+    if not size:
+        raise _empty(path)
+    return size
+
+
+def _missing(path: Path) -> UserError:
+    return UserError(f"{path} does not exist; download or synthesise it first")
+
+
+def _empty(path: Path) -> UserError:
+    return UserError(f"{path} is empty; get it again")
+
+
+def _decode(block: bytes, path: Path, before: int) -> str:
+    try:
+        return block.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = before + block.count(b"\n", 0, error.start) + 1
+        raise UserError(f"{path} is not UTF-8: {error.reason} in line {line}; convert or replace it") from error
+
+
+def add_counts(counts: np.ndarray, more: np.ndarray) -> np.ndarray:
+    """The sum of two arrays of counts, as long as the longer one."""
+    total = np.zeros(max(len(counts), len(more)), dtype=np.int64)
+    total[: len(counts)] += counts
+    total[: len(more)] += more
+    return total

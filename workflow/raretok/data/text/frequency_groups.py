@@ -1,0 +1,69 @@
+"""Frequency groups of token types: where they end, and how much text they make up.
+
+Ids of a language corpus are in the order of falling training frequency, so three groups are two bounds: ids below the
+first are frequent, ids from the second on are rare.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from raretok.core.errors import UserError
+
+
+def bounds(rule: Mapping, counts: np.ndarray) -> tuple[int, int]:
+    """First id of the second and of the third group.
+
+    counts: training counts of all types in the order of ids, (types,). rule has one of
+      shares: the groups' shares of types, such as [0.3, 0.5, 0.2] (agg, section 3; bounds are rounded);
+      bounds: the two ids themselves (the evaluation code of agg: [13000, 36000]);
+      frequency and index: the first group are types of at least this relative training frequency, the third are ids
+        from `index` on (agps, section 2 and Algorithm 1);
+      masses: the groups' shares of training tokens; the smallest bounds that reach the first one's, and both the
+        first ones' (inventory 3.3).
+
+    Raises UserError if a group would be empty or begin beyond the vocabulary, or the rule is none of these.
+    """
+    counts = np.asarray(counts)
+    types, total = len(counts), int(counts.sum())
+    if "shares" in rule:
+        first, second, _ = rule["shares"]
+        second_begins, third_begins = round(first * types), round((first + second) * types)
+    elif "bounds" in rule:
+        second_begins, third_begins = rule["bounds"]
+    elif "frequency" in rule and "index" in rule:
+        often = np.flatnonzero(counts >= rule["frequency"] * total)
+        second_begins, third_begins = int(often[-1]) + 1 if len(often) else 0, rule["index"]
+    elif "masses" in rule:
+        reached = np.cumsum(counts, dtype=np.int64)
+        # A part in 10^9 is for sums of shares, such as 0.858 + 0.094, that are no binary fractions.
+        wanted = np.cumsum(rule["masses"])[:2] * total * (1 - 1e-9)
+        second_begins, third_begins = (int(place) + 1 for place in np.searchsorted(reached, wanted))
+    else:
+        raise UserError(
+            f"groups need `shares`, `bounds`, `frequency` and `index`, or `masses`, but have {', '.join(rule)}"
+        )
+    if not 0 < second_begins < third_begins < types:
+        raise UserError(
+            f"the groups {_describe(rule)} begin at ids 0, {second_begins:,} and {third_begins:,} of {types:,} types, "
+            "so that one of them is empty; choose other bounds in the evaluation's `groups` or a larger vocabulary"
+        )
+    return second_begins, third_begins
+
+
+def group_of(limits: tuple[int, int], ids: np.ndarray) -> np.ndarray:
+    """Group of each id, 0, 1 or 2, in the shape of ids."""
+    return np.searchsorted(limits, ids, side="right")
+
+
+def masses(limits: tuple[int, int], counts: np.ndarray) -> np.ndarray:
+    """The groups' shares of the tokens that are counted, (3,) float64. counts: (types,), of any split."""
+    sums = np.add.reduceat(np.asarray(counts, dtype=np.int64), [0, *limits])
+    return sums / sums.sum()
+
+
+def _describe(rule: Mapping) -> str:
+    return ", ".join(f"{key} {value}" for key, value in rule.items() if key in _KEYS)
+
+
+_KEYS = ("shares", "bounds", "frequency", "index", "masses")

@@ -1,0 +1,39 @@
+"""Pairs of words with the similarity that people, or our own synthetic text, give them."""
+
+from pathlib import Path
+
+from raretok.core.errors import UserError
+
+
+def read_pairs(path: Path | str) -> list[tuple[str, str, float]]:
+    """The pairs in the file at `path`, in its order.
+
+    A line has two words and a score, between tabs or blanks; what follows is ignored. So MEN (natural form), the
+    combined WordSim-353, RG65, RW and our own similarity.tsv are read alike. A first line whose third field has no
+    digit is a header.
+
+    Raises UserError if the file is missing, is not UTF-8, has no pairs, or has another line without a score.
+    """
+    path = Path(path)
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except FileNotFoundError as error:
+        raise UserError(
+            f"{path} does not exist; download it or drop it from the evaluation's word_similarity"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is not UTF-8: {error.reason} at byte {error.start}; get it again") from error
+    pairs = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        fields = line.split("\t") if "\t" in line else line.split()
+        try:
+            pairs.append((fields[0].strip(), fields[1].strip(), float(fields[2])))
+        except (IndexError, ValueError) as error:
+            if number == 1 and len(fields) > 2 and not any(character.isdigit() for character in fields[2]):
+                continue
+            raise UserError(f"{path}, line {number} is no pair of words with a score: {line[:80]!r}") from error
+    if not pairs:
+        raise UserError(f"{path} has no pairs of words; get it again")
+    return pairs

@@ -1,0 +1,141 @@
+"""The command `evaluate`: metrics and arrays of one trained run, from its files alone."""
+
+import argparse
+import importlib
+import json
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from raretok.core.errors import UserError
+from raretok.core.files import atomic_path, read_json, write_json
+from raretok.data.prepared_corpus import load_manifest
+from raretok.evaluation.measurable import save_arrays
+from raretok.experiments.run_code import MEASURES, evaluation_code
+from raretok.machine import gpu_locks
+from raretok.machine.device import choose_device
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `evaluate`."""
+    parser.add_argument("--run-folder", type=Path, required=True, help="folder that `train` wrote")
+    parser.add_argument("--manifest", type=Path, required=True, help="manifest.json of the prepared corpus")
+    parser.add_argument("--settings", required=True, help="the experiment's `evaluation`, as JSON")
+    parser.add_argument(
+        "--word-similarity",
+        nargs="*",
+        default=[],
+        metavar="NAME=PATH",
+        help="files of word pairs with human scores, for a language (default: none)",
+    )
+    parser.add_argument(
+        "--links",
+        type=Path,
+        nargs="?",
+        help="word links of a translation's training split, where evaluation.alignment is true (default: none)",
+    )
+    gpu_locks.add_arguments(parser)
+    parser.add_argument("--threads", type=int, default=1, help="CPU threads (default: %(default)s)")
+    parser.add_argument("--metrics", type=Path, required=True, help="metrics.json to write")
+    parser.add_argument("--arrays", type=Path, required=True, help="arrays.npz to write")
+    parser.add_argument(
+        "--hypotheses",
+        type=Path,
+        help="JSON of translations by split to write, {} of other runs (default: of a translation hypotheses.json "
+        "beside the metrics)",
+    )
+    parser.add_argument(
+        "--measurable",
+        type=Path,
+        help="what later metrics need, to write (default: measurable.npz beside the metrics)",
+    )
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Evaluate both checkpoints of a run on its corpus's held-out text, and what training observed."""
+    torch.set_num_threads(arguments.threads)
+    settings = read_settings(arguments.settings)
+    device = choose_device(arguments.device, arguments.runs_per_gpu)
+    training = read_training(arguments.run_folder / "training.json")
+    corpus = load_manifest(arguments.manifest)
+    if training.get("data", corpus.sha256) != corpus.sha256:
+        raise UserError(f"{arguments.run_folder} was trained on other data than {arguments.manifest} describes")
+    model = training["settings"]["model"]
+    # Only what this run needs: the others take seconds to import.
+    measure = importlib.import_module(MEASURES[corpus.kind])
+    if corpus.kind == "translation":
+        found = measure.evaluate_run(
+            arguments.run_folder, model, corpus, measure.parse(settings), arguments.links, device
+        )
+        save = np.savez_compressed
+    elif corpus.kind == "language":
+        files = similarity_files(arguments.word_similarity)
+        found = measure.evaluate_run(arguments.run_folder, model, corpus, measure.parse(settings), files, device)
+        # Texts and their padding shrink to a few per cent.
+        save = np.savez_compressed
+    else:
+        found = measure.evaluate_run(
+            arguments.run_folder,
+            model,
+            corpus,
+            measure.parse(settings),
+            device,
+            training["settings"].get("corpus", {}).get("low_resource_probability"),
+        )
+        save = np.savez
+    name_average(found.rows, training)
+    # The other files first: metrics.json is the sign that a run is evaluated.
+    if found.hypotheses or arguments.hypotheses:
+        write_json(arguments.hypotheses or arguments.metrics.with_name("hypotheses.json"), found.hypotheses)
+    with atomic_path(arguments.measurable or arguments.metrics.with_name("measurable.npz")) as temporary:
+        save_arrays(temporary, found.measurable)
+    with atomic_path(arguments.arrays) as temporary:
+        save(temporary, **found.arrays)
+    made = {"settings": settings, "sources": evaluation_code(training["settings"], corpus.kind)}
+    write_json(arguments.metrics, {"training": training, "evaluation": made, "metrics": found.rows})
+
+
+def name_average(rows: list[dict], training: dict) -> None:
+    """Say in the rows' signatures where what stands for the best checkpoint is the mean of several."""
+    averaged = training.get("averaged_steps")
+    if averaged:
+        for one in rows:
+            one["signature"] = one["signature"].replace("checkpoint:best", f"checkpoint:mean_of_{len(averaged)}")
+
+
+def read_settings(text: str) -> dict:
+    """The JSON object in `text`; UserError for anything else."""
+    try:
+        settings = json.loads(text)
+    except ValueError as error:
+        raise UserError(f"--settings is not an experiment's evaluation: {error}") from None
+    if not isinstance(settings, dict):
+        raise UserError(f"--settings is not an experiment's evaluation: {text} is no JSON object")
+    return settings
+
+
+def similarity_files(pairs: list[str]) -> dict[str, Path]:
+    """Files of word pairs by the name of their set, of arguments NAME=PATH; UserError where a file is missing."""
+    files = {}
+    for pair in pairs:
+        name, equals, path = pair.partition("=")
+        if not (name and equals and path):
+            raise UserError(f"--word-similarity is {pair!r}; it must be NAME=PATH, as MEN=resources/men/pairs.txt")
+        if not Path(path).is_file():
+            raise UserError(
+                f"{path}, the word pairs of {name}, does not exist; download it (config/datasets.yaml) or take {name} "
+                "out of evaluation.word_similarity"
+            )
+        files[name] = Path(path)
+    return files
+
+
+def read_training(path: Path) -> dict:
+    """The record of a run's training; UserError when it is missing or broken."""
+    try:
+        training = read_json(path)
+        training["settings"]["model"]["context"]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise UserError(f"{path} is not the record of a trained run; train the run first") from None
+    return training

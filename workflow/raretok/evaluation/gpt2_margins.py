@@ -1,0 +1,116 @@
+"""Effective margin and alpha of GPT-2 (stop_jostling, Appendix B and table 3), without training.
+
+margin_i is the 5th percentile over all tokens t of <h_t, w_t - w_i>, h_t = LayerNorm(gamma * w_t), where
+LayerNorm and gamma are the model's final layer norm and its weight; alpha_i is the same of
+<h_t, w_t - w_i> / (||h_t|| ||w_t||). Table 3 prints mean and standard deviation over i.
+"""
+
+import argparse
+from dataclasses import asdict, dataclass
+
+import torch
+
+from raretok.core.code_digest import code_of
+from raretok.core.errors import UserError
+from raretok.core.files import write_json
+from raretok.evaluation.signature import signature
+from raretok.machine import gpu_locks
+from raretok.machine.device import choose_device
+from raretok.models.gpt2 import FinalLayers, initialise, load_final_layers
+
+# Rows of scores held at a time: 256 x 50,257 floats are 51 MB, and a few copies of that.
+BLOCK = 256
+
+
+@dataclass(frozen=True)
+class EffectiveMargin:
+    """Mean and standard deviation over tokens i; margin in logits, alpha without unit."""
+
+    margin: float
+    margin_sigma: float
+    alpha: float
+    alpha_sigma: float
+
+
+def effective_margin(layers: FinalLayers, percentile_index: int, block: int = BLOCK) -> EffectiveMargin:
+    """Mean and spread of margin_i and alpha_i over the N rows of the embedding matrix.
+
+    percentile_index: the percentile is the k-th smallest of the N values of t, t = i included, 1 <= k <= N
+    (the author's 2,500 of 50,257). Computed `block` tokens i at a time: N x N is never held.
+    """
+    margins, alphas = per_token_margins(layers, percentile_index, block)
+    return EffectiveMargin(
+        margins.mean().item(),
+        margins.std(correction=0).item(),
+        alphas.mean().item(),
+        alphas.std(correction=0).item(),
+    )
+
+
+def per_token_margins(
+    layers: FinalLayers, percentile_index: int, block: int = BLOCK
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """margin_i and alpha_i of every token, N each, float64."""
+    w = layers.embeddings
+    if not 1 <= percentile_index <= len(w):
+        raise UserError(f"percentile_index is {percentile_index}, outside 1 to the vocabulary's {len(w)}")
+    h = layers.normalise(layers.norm_weight * w)
+    own = (h * w).sum(1)
+    scale = h.norm(dim=1) * w.norm(dim=1)
+    margins, alphas = [], []
+    for rows in w.split(block):
+        differences = own - rows @ h.T  # block x N: token i by context t
+        margins.append(differences.kthvalue(percentile_index, dim=1).values)
+        alphas.append((differences / scale).kthvalue(percentile_index, dim=1).values)
+    return torch.cat(margins).double().cpu(), torch.cat(alphas).double().cpu()
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `measure-gpt2`."""
+    parser.add_argument("--name", required=True, help="the model's name in the table, such as GPT-2 Small")
+    parser.add_argument("--width", type=int, required=True, help="embedding width d")
+    parser.add_argument("--vocabulary", type=int, required=True, help="vocabulary size N")
+    parser.add_argument("--percentile-index", type=int, required=True, help="k: the k-th smallest of N values")
+    parser.add_argument(
+        "--checkpoint",
+        nargs="?",
+        help="model.safetensors or its folder; nothing: random initialisation alone",
+    )
+    parser.add_argument(
+        "--seeds", type=int, nargs="+", default=[1], help="of the random initialisations (default: %(default)s)"
+    )
+    gpu_locks.add_arguments(parser)
+    parser.add_argument("--threads", type=int, default=1, help="CPU threads (default: %(default)s)")
+    parser.add_argument("--output", required=True, help="the JSON file to write")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Measure one model at the random initialisation of every seed and, given its checkpoint, pre-trained."""
+    torch.set_num_threads(arguments.threads)
+    device = choose_device(arguments.device, arguments.runs_per_gpu)
+    sizes = arguments.vocabulary, arguments.width
+    # The checkpoint first: a wrong path should not cost minutes.
+    layers = load_final_layers(arguments.checkpoint, *sizes) if arguments.checkpoint else None
+    percentile_index = arguments.percentile_index
+    result = {
+        "name": arguments.name,
+        "width": arguments.width,
+        "vocabulary": arguments.vocabulary,
+        "percentile_index": percentile_index,
+        "signature": signature(
+            "effective_margin",
+            percentile=f"{percentile_index}/{arguments.vocabulary}",
+            sigma="population",
+        ),
+        "random_init": [
+            {"seed": seed, **asdict(effective_margin(initialise(*sizes, seed).to(device), percentile_index))}
+            for seed in arguments.seeds
+        ],
+        "pretrained": None,
+        "sources": code_of("raretok.evaluation.gpt2_margins"),
+    }
+    if layers is None:
+        result["reason"] = "no checkpoint: gpt2_weights is skip"
+    else:
+        result["pretrained"] = asdict(effective_margin(layers.to(device), percentile_index))
+    write_json(arguments.output, result)

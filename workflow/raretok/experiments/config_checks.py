@@ -1,0 +1,95 @@
+"""What a paper's config names must be there, and be of the kind that it is used as; `run_table.py` asks before any run."""
+
+from pathlib import Path
+
+from raretok.core.errors import UserError
+from raretok.data.catalogue import find_corpus
+
+
+def check_overrides(changes: dict, paper: dict, where: str) -> None:
+    """A scale can change and leave out experiments and methods of a paper, not add any; UserError where it tries."""
+    for section in ("experiments", "methods"):
+        for name in changes.get(section, {}):
+            if name not in paper[section]:
+                known = ", ".join(paper[section])
+                raise UserError(f"{where}.{section}.{name} changes what the paper does not have; it has {known}")
+    for name, entry in changes.get("methods", {}).items():
+        if "grid" in (entry or {}):
+            raise UserError(f"{where}.methods.{name}.grid changes candidates; `candidates: n` takes the first n of all")
+
+
+def check_references(paper: dict, path: Path) -> None:
+    """Every method a table or figure names must exist, and labels must be unique; UserError otherwise."""
+    methods, experiments = paper["methods"], paper["experiments"]
+    for section in ("tables", "figures"):
+        for item, entry in paper[section].items():
+            for method in entry.get("methods", []):
+                if method not in methods:
+                    raise UserError(f"{path}: {section}.{item}.methods names {method!r}, which methods lacks")
+    for item, entry in paper["tables"].items():
+        if entry["kind"] == "readings":
+            check_readings(entry, f"{path}: tables.{item}")
+    headline = paper.get("headline", {})
+    known = {"table": paper["tables"], "methods": methods}
+    for key, among in known.items():
+        names = headline.get(key, [])
+        for name in [names] if isinstance(names, str) else names:
+            if name not in among:
+                raise UserError(f"{path}: headline.{key} names {name!r}, which is not there")
+    for name, method in methods.items():
+        for experiment in method.get("experiments", []):
+            if experiment not in experiments:
+                raise UserError(f"{path}: methods.{name}.experiments names {experiment!r}, which does not exist")
+    labels = [method["label"] for method in methods.values()]
+    for label in labels:
+        if labels.count(label) > 1:
+            raise UserError(f"{path}: two methods have the label {label!r}; tables could not tell them apart")
+
+
+def check_readings(entry: dict, where: str) -> None:
+    """A table of readings has a method for each of them, and the number that its answer rests on; UserError if not."""
+    readings, methods = entry["readings"], entry["methods"]
+    if isinstance(readings, list) and len(methods) % len(readings):
+        raise UserError(
+            f"{where}.methods has {len(methods)} methods for {len(readings)} readings; name one for each reading"
+        )
+    decides, groups = entry["decides"], entry.get("groups", [""])
+    column, group = decides["column"], decides.get("group", "")
+    if column not in entry["columns"]:
+        raise UserError(f"{where}.decides.column is {column!r}; it can be {', '.join(entry['columns'])}")
+    shown = [name for name in groups if name in entry["columns"][column].get("groups", groups)]
+    if group not in shown:
+        raise UserError(f"{where}.decides.group is {group!r}; {column} is shown for {', '.join(map(repr, shown))}")
+
+
+def check_model(model: dict, where: str) -> None:
+    """Heads share out a model's width; UserError where they do not divide it, before any job finds out."""
+    width, heads = model["width"], model["heads"]
+    if width % heads:
+        raise UserError(f"{where}: model.width is {width}, which {heads} heads (model.heads) do not divide")
+
+
+# Keys by which the `evaluation` of each kind of corpus is known, and what the kinds are called.
+EVALUATIONS = {"characters": "examples", "language": "word_similarity", "translation": "beam"}
+KINDS_IN_WORDS = {"characters": "of characters", "language": "a language", "translation": "of pairs to translate"}
+
+
+def check_corpus(experiment: dict, corpora: dict, where: str) -> None:
+    """What an experiment says must be of the kind of its corpus; UserError otherwise."""
+    name = experiment["corpus"]["name"]
+    kind = find_corpus(corpora, name)["kind"]
+    if kind == "characters" and "low_resource_probability" not in experiment["corpus"]:
+        raise UserError(f"{where}.corpus lacks low_resource_probability, which {name} needs: it is of characters")
+    if EVALUATIONS[kind] not in experiment["evaluation"]:
+        raise UserError(
+            f"{where}.evaluation is not for corpus {name}, which is {KINDS_IN_WORDS[kind]}; see config/README.md"
+        )
+    translates = kind == "translation"
+    if translates != (experiment["model"]["name"] == "encoder_decoder"):
+        raise UserError(
+            f"{where}.model.name is {experiment['model']['name']}, but corpus {name} is {KINDS_IN_WORDS[kind]}; "
+            f"it needs {'encoder_decoder' if translates else 'decoder'}"
+        )
+    needed = "batch_tokens" if translates else "batch_size"
+    if needed not in experiment["training"]:
+        raise UserError(f"{where}.training.{needed} is missing, which corpus {name} needs")

@@ -1,0 +1,31 @@
+"""The choices of config/config.yaml as options of a command, for commands that a user types without Snakemake."""
+
+import argparse
+from pathlib import Path
+
+from raretok.core.config_files import read_config
+from raretok.core.errors import UserError
+
+# Options that are keys of config.yaml by the same name.
+KEYS = ("scale", "seeds", "papers")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options that `config_of` reads."""
+    parser.add_argument("--scale", help="a file of config/scales, such as small (default: what config.yaml says)")
+    parser.add_argument("--seeds", type=int, help="number of seeds (default: what the config says)")
+    parser.add_argument("--papers", nargs="+", help="which papers (default: what the config says)")
+    parser.add_argument("--config", nargs="*", default=[], metavar="KEY=VALUE", help="as Snakemake takes them")
+    parser.add_argument("--root", type=Path, default=Path(), help="the project's folder (default: here)")
+
+
+def config_of(arguments: argparse.Namespace) -> dict:
+    """The values of config.yaml with the options laid over them; UserError for a mistake in either."""
+    folder = arguments.root / "config"
+    config = read_config(folder / "config.yaml", folder / "schemas" / "config.schema.yaml")
+    for choice in arguments.config:
+        key, given, value = choice.partition("=")
+        if not given:
+            raise UserError(f"--config takes KEY=VALUE, not {choice!r}")
+        config[key] = value
+    return config | {key: getattr(arguments, key) for key in KEYS if getattr(arguments, key) is not None}

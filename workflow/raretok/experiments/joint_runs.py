@@ -1,0 +1,113 @@
+"""Which runs can be trained together in one job, and which are.
+
+This module and what it imports stay free of torch: Snakemake loads it on every dry run.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from raretok.core.config_files import canonical_json
+from raretok.core.errors import UserError
+from raretok.experiments.run_table import HASH_DIGITS, Run
+from raretok.methods import build_method
+
+# What runs of one stack may differ in; everything else of their settings is the same.
+OWN = ("method", "seed")
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Runs that are trained together: their settings differ in seed and method alone."""
+
+    runs: tuple[Run, ...]
+
+    @property
+    def hash(self) -> str:
+        """What names the stack: its runs, in their order."""
+        return hashlib.sha256(" ".join(run.hash for run in self.runs).encode()).hexdigest()[:HASH_DIGITS]
+
+    def json(self) -> str:
+        """The stack as `raretok train-together --runs` takes it, what runs share said once."""
+        shared = {key: value for key, value in self.runs[0].settings.items() if key not in OWN}
+        own = [vars(run) | {"settings": {key: run.settings[key] for key in OWN}} for run in self.runs]
+        return canonical_json({"settings": shared, "runs": own})
+
+
+def refusal(settings: dict) -> str | None:
+    """Why a run with these settings cannot be trained together with others; None where it can."""
+    model, training = settings["model"], settings["training"]
+    if "low_resource_probability" not in settings["corpus"]:
+        return "its corpus is not of characters"
+    if model["name"] != "decoder":
+        return "its model is no decoder"
+    if model.get("dropout") or model.get("attention_dropout"):
+        return "its model has dropout"
+    if model.get("output_bias"):
+        return "its output layer has a bias (model.output_bias)"
+    if training.get("accumulation", 1) != 1:
+        return "its updates have several micro-batches (training.accumulation)"
+    if training.get("precision", "float32") != "float32":
+        return "it computes in bfloat16 (training.precision)"
+    if training.get("activation_checkpointing"):
+        return "it computes activations twice (training.activation_checkpointing)"
+    if hasattr(build_method(settings["method"]).penalty, "parametrise"):
+        return "its penalty makes the output matrix from factors"
+    return None
+
+
+def shape_of(settings: dict) -> str:
+    """What all runs of a stack have the same, as canonical JSON."""
+    return canonical_json({key: value for key, value in settings.items() if key not in OWN})
+
+
+def plan(runs: Iterable[Run], together: int) -> list[Stack]:
+    """The stacks of so many runs at most: seed by seed, so that further seeds leave full stacks as they are.
+
+    A run that has no other to be trained with is in none.
+    """
+    shapes: dict[str, list[Run]] = {}
+    for run in sorted(runs, key=lambda run: run.seed):
+        if refusal(run.settings) is None:
+            shapes.setdefault(run.experiment + shape_of(run.settings), []).append(run)
+    parts = [found[k : k + together] for found in shapes.values() for k in range(0, len(found), together)]
+    return [Stack(tuple(part)) for part in parts if len(part) > 1]
+
+
+def read_stack(text: str) -> Stack:
+    """The runs that `train-together --runs` names: `Stack.json`, or @FILE with lines of `raretok runs --json`.
+
+    Raises UserError for other JSON, for runs of different shapes and for one that cannot be trained with others.
+    """
+    try:
+        if text.startswith("@"):
+            runs = [
+                json.loads(line) for line in Path(text[1:]).read_text(encoding="utf-8").splitlines() if line.strip()
+            ]
+        else:
+            described = json.loads(text)
+            runs = [run | {"settings": described["settings"] | run["settings"]} for run in described["runs"]]
+        stack = Stack(tuple(Run(**run) for run in runs))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"--runs is not lines of `raretok runs --json`: {error}") from None
+    check_stack(stack.runs)
+    return stack
+
+
+def check_stack(runs: Sequence[Run]) -> None:
+    """UserError where these runs cannot be trained together."""
+    if not runs:
+        raise UserError("--runs names no run")
+    for run in runs:
+        reason = refusal(run.settings)
+        if reason:
+            raise UserError(f"{run.name} cannot be trained together with others: {reason}")
+        if shape_of(run.settings) != shape_of(runs[0].settings):
+            raise UserError(
+                f"{run.name} and {runs[0].name} cannot be trained together: their settings differ in more than seed "
+                "and method"
+            )
+    if len({run.hash for run in runs}) < len(runs):
+        raise UserError("--runs names a run twice")

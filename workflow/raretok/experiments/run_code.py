@@ -1,0 +1,29 @@
+"""The code that trains a run, and the code that measures it, as digests."""
+
+from raretok.core.code_digest import code_of, model_module
+
+# By the kind of corpus: what trains on it, and what measures a run.
+TASKS = {
+    "characters": "raretok.training.tasks",
+    "language": "raretok.training.tasks",
+    "translation": "raretok.training.translation_task",
+}
+MEASURES = {
+    "characters": "raretok.evaluation.character_run",
+    "language": "raretok.evaluation.language_run",
+    "translation": "raretok.evaluation.translation_run",
+}
+
+
+def training_code(settings: dict, kind: str) -> str:
+    """Digest of the code that trains a run with these settings on a corpus of this kind."""
+    # Here, since this module is imported by everything.
+    from raretok.methods import part_names
+
+    methods = (f"raretok.methods.{name}" for name in part_names(settings["method"]))
+    return code_of("raretok.training.loop", TASKS[kind], model_module(settings["model"]["name"]), *methods)
+
+
+def evaluation_code(settings: dict, kind: str) -> str:
+    """Digest of the code that measures a run with these settings (of its training), on a corpus of this kind."""
+    return code_of("raretok.evaluation.evaluate_command", MEASURES[kind], model_module(settings["model"]["name"]))

@@ -1,0 +1,268 @@
+"""From config to the run table: every model to train, with all that determines it and a hash of that.
+
+This module and what it imports stay free of torch: Snakemake loads it on every dry run.
+"""
+
+import argparse
+import dataclasses
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import yaml
+
+from raretok.core.config_files import canonical_json, merge, read_config, validate
+from raretok.core.errors import UserError
+from raretok.data.catalogue import corpus_definition, load_corpora, load_datasets
+from raretok.experiments import config_options
+from raretok.experiments.config_checks import check_corpus, check_model, check_overrides, check_references
+from raretok.experiments.grids import expand, with_rate
+from raretok.experiments.scaling import resolve_parts, scale_evaluation, scale_factors
+from raretok.methods import build_method
+
+# Digits of the sha256 that name a run.
+HASH_DIGITS = 16
+# How a run is named in paths, with the wildcards of the rules, and where its final files lie below the results.
+RUN_NAME = "{experiment}/{method}/seed{seed}"
+RUN_FOLDER = f"runs/{RUN_NAME}"
+# Where the state of a run's unfinished training lies.
+STATE_FOLDER = f"state/{RUN_NAME}/{{hash}}"
+# Keys of a method that are no part of its mathematics: its name for people, and overrides of the experiment.
+OVERRIDES = ("model", "training", "corpus")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One model to train. `settings` hold everything that determines the result, `hash` names them."""
+
+    paper: str
+    experiment: str
+    method: str
+    seed: int
+    settings: dict
+    hash: str
+
+    @property
+    def name(self) -> str:
+        """The run as paths name it."""
+        return RUN_NAME.format(experiment=self.experiment, method=self.method, seed=self.seed)
+
+    def json(self) -> str:
+        """The run as `raretok train --run` takes it."""
+        return canonical_json(dataclasses.asdict(self))
+
+
+class RunTable:
+    """All runs of one configuration, and what rules ask about them.
+
+    config: checked values of config.yaml. scale: checked values of the scale's file. papers: paper id to the
+    checked values of its file, with the scale's sizes laid over them.
+    """
+
+    def __init__(self, config: dict, root: Path):
+        self.config = config
+        self.scale = config["scale"]
+        schemas = root / "config" / "schemas"
+        scale_path = root / "config" / "scales" / f"{self.scale}.yaml"
+        _check_name("scale", self.scale, scale_path.parent)
+        if config["recorded"] and config["finished"]:
+            raise UserError("config: recorded and finished are both true; choose which of the two reports to render")
+        self.scale_settings = read_config(scale_path, schemas / "scale.schema.yaml")
+        self.recorded = config["recorded"]
+        self.results = f"results/recorded/{self.scale}" if self.recorded else f"results/{self.scale}"
+        self.logs = f"logs/{self.scale}"
+        self.root = root
+        # Only what is there is shown; no rule trains, measures or downloads.
+        self.render_only = config["recorded"] or config["finished"]
+        if self.render_only and not any((self.root / self.results).glob("runs/*/*/seed*/metrics.json")):
+            what = (
+                "keep finished runs there with `make record`" if self.recorded else "leave out finished=true to train"
+            )
+            raise UserError(f"no finished run lies in {self.results}; {what}")
+        self.published: dict[str, dict] = {}
+        self.papers: dict[str, dict] = {}
+        for paper in config["papers"]:
+            path = root / "config" / "papers" / paper / "paper.yaml"
+            _check_name("papers", paper, path.parent)
+            published = read_config(path, schemas / "paper.schema.yaml")
+            changes = self.scale_settings["papers"].get(paper, {})
+            check_overrides(changes, published, f"{scale_path}: papers.{paper}")
+            check_references(published, path)
+            scaled = without_left_out(merge(published, changes))
+            validate(scaled, schemas / "paper.schema.yaml", f"{scale_path} (over {path})")
+            self.published[paper] = expand(published, str(path))
+            self.papers[paper] = expand(scaled, f"{scale_path} (over {path})")
+        self.corpora = load_corpora(root / "config" / "corpora.yaml")
+        self.datasets = load_datasets(root / "config" / "datasets.yaml")
+        for paper, settings in self.papers.items():
+            for name, experiment in settings["experiments"].items():
+                check_corpus(experiment, self.corpora, f"config/papers/{paper}/paper.yaml: experiments.{name}")
+        mirror = config["data_mirror"]
+        if mirror and not Path(mirror).is_dir():
+            raise UserError(f"config: data_mirror is {mirror}, which is no folder; name one, or null for downloads")
+        experiments = [name for paper in self.papers.values() for name in paper["experiments"]]
+        for name in experiments:
+            if experiments.count(name) > 1:
+                raise UserError(f"config/papers: experiment {name!r} stands in two papers; rename one")
+
+    @cached_property
+    def runs(self) -> dict[tuple[str, str, int], Run]:
+        """(experiment, method, seed) to run, in the order of the config."""
+        return {
+            (experiment, method, seed): self._run(paper, experiment, method, seed)
+            for paper, settings in self.papers.items()
+            for experiment in settings["experiments"]
+            for method in settings["methods"]
+            if experiment in self.experiments_of(paper, method)
+            for seed in self.seeds_of(paper, method)
+        }
+
+    @cached_property
+    def seeds(self) -> list[int]:
+        """Every seed that a run has."""
+        return sorted({seed for *_, seed in self.runs})
+
+    def seeds_of(self, paper: str, method: str) -> list[int]:
+        """The seeds of a method: those that the user names, or the method, or its paper, or the scale.
+
+        Where only what is there is shown, and the user names none, also those of which there is a run.
+        """
+        if self.config["seeds"]:
+            return self.usual_seeds
+        own = self.papers[paper]["methods"].get(method) or {}
+        planned = seed_list(own.get("seeds") or self.papers[paper].get("seeds") or self.scale_settings["seeds"])
+        return sorted({*planned, *(self._finished_seeds(paper, method) if self.render_only else [])})
+
+    @property
+    def usual_seeds(self) -> list[int]:
+        """Those that the user names, or the scale, where neither a method nor its paper says anything."""
+        return seed_list(self.config["seeds"] or self.scale_settings["seeds"])
+
+    def _finished_seeds(self, paper: str, method: str) -> list[int]:
+        """Of the paper's own experiments: another paper may have a method of the same name."""
+        runs = self.root / self.results / "runs"
+        return [
+            int(path.parent.name.removeprefix("seed"))
+            for experiment in self.experiments_of(paper, method)
+            for path in runs.glob(f"{experiment}/{method}/seed*/metrics.json")
+            if path.parent.name.removeprefix("seed").isdecimal()
+        ]
+
+    def experiments_of(self, paper: str, method: str) -> list[str]:
+        """The experiments in which a method is trained: those it names, or all of its paper; none where left out."""
+        settings = self.papers[paper]
+        if method not in settings["methods"]:
+            return []
+        named = settings["methods"][method].get("experiments", settings["experiments"])
+        return [experiment for experiment in named if experiment in settings["experiments"]]
+
+    def _run(self, paper: str, experiment: str, method: str, seed: int) -> Run:
+        settings = self.papers[paper]
+        base, entry = settings["experiments"][experiment], settings["methods"][method]
+        sections = {name: merge(base[name], entry.get(name, {})) for name in OVERRIDES}
+        where = f"config/papers/{paper}/paper.yaml: methods.{method}"
+        check_model(sections["model"], f"{where} in {experiment}")
+        sections["corpus"]["definition"] = corpus_definition(
+            self.corpora, self.datasets, sections["corpus"]["name"], sections["model"].get("output_bias")
+        )
+        sections["training"] = with_rate(sections["training"], entry.get("rate", 1))
+        published = self.published[paper]["experiments"][experiment]
+        parts = resolve_parts(entry, scale_factors(base, published), where)
+        build_method(parts, where)
+        everything = sections | {"method": parts, "seed": seed}
+        digest = hashlib.sha256(canonical_json(everything).encode()).hexdigest()[:HASH_DIGITS]
+        return Run(paper, experiment, method, seed, everything, digest)
+
+    def run(self, experiment: str, method: str, seed: int | str) -> Run:
+        """One run of the table; UserError when it is not in it."""
+        try:
+            return self.runs[experiment, method, int(seed)]
+        except KeyError:
+            raise UserError(
+                f"there is no run {experiment}/{method}/seed{seed} at scale {self.scale} with seeds {self.seeds}"
+            ) from None
+
+    def folder(self, run: Run) -> str:
+        """Where a run's final files lie."""
+        return f"{self.results}/runs/{run.name}"
+
+    def evaluation(self, experiment: str) -> str:
+        """Canonical JSON of how an experiment's runs are evaluated."""
+        for name, paper in self.papers.items():
+            if experiment in paper["experiments"]:
+                settings = paper["experiments"][experiment]
+                factor = scale_factors(settings, self.published[name]["experiments"][experiment])["steps"]
+                return canonical_json(scale_evaluation(settings["evaluation"], factor))
+        raise UserError(f"there is no experiment {experiment!r} in {', '.join(self.papers)}")
+
+
+def training_key(settings: dict) -> str:
+    """What decides a run's weights, as canonical JSON: not what is observed, nor what counts as rare without a gate."""
+    method = {key: value for key, value in settings["method"].items() if key != "observe"}
+    unused = () if "gate" in method else ("rare",)
+    training = {key: value for key, value in settings["training"].items() if key not in unused}
+    return canonical_json(settings | {"method": method, "training": training})
+
+
+def observed(settings: dict) -> frozenset[str]:
+    """What is observed along a run's training."""
+    return frozenset(map(canonical_json, settings["method"].get("observe", [])))
+
+
+def load(config: dict, root: Path | str = ".", table: type[RunTable] = RunTable) -> RunTable:
+    """The run table (a `table`) of `config` (values of config.yaml) and the files under `root`/config.
+
+    Raises UserError naming file and key for an unknown key, a wrong value or a name that does not exist.
+    """
+    root = Path(root)
+    config = {key: as_yaml(value) for key, value in config.items()}
+    validate(config, root / "config" / "schemas" / "config.schema.yaml", "config/config.yaml or --config")
+    return table(config, root)
+
+
+def as_yaml(value):
+    """A string from the command line as YAML reads it (true, null, 3), also inside a list; the rest as it is."""
+    if isinstance(value, list):
+        return [as_yaml(entry) for entry in value]
+    if not isinstance(value, str):
+        return value
+    try:
+        return yaml.safe_load(value)
+    except yaml.YAMLError:
+        return value
+
+
+def _check_name(key: str, name: str, folder: Path) -> None:
+    """UserError where `name` is no file of `folder`: a path that leaves it is none."""
+    known = sorted(path.stem for path in folder.glob("*.yaml"))
+    if name not in known:
+        verb = "names" if key == "papers" else "is"
+        raise UserError(f"config: {key} {verb} {name!r}; it can be {', '.join(known)}")
+
+
+def seed_list(seeds: int | list[int]) -> list[int]:
+    """[1, ..., n] for a number n; a list as it is."""
+    return list(range(1, seeds + 1)) if isinstance(seeds, int) else list(seeds)
+
+
+def without_left_out(paper: dict) -> dict:
+    """A paper without the experiments and methods that its scale leaves out (null)."""
+    kept = {
+        section: {name: entry for name, entry in paper[section].items() if entry is not None}
+        for section in ("experiments", "methods")
+    }
+    return paper | kept
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    config_options.add_arguments(parser)
+    parser.add_argument("--json", action="store_true", help="each run as the JSON that `train --run` takes")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Print the run table."""
+    table = load(config_options.config_of(arguments), arguments.root)
+    for run in table.runs.values():
+        print(run.json() if arguments.json else f"{run.hash}  {table.folder(run)}")

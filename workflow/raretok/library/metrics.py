@@ -1,0 +1,224 @@
+"""Metrics of language models with rare tokens in mind, for tensors or arrays of any model.
+
+Of text: `token_nll` of hidden vectors, then `perplexity` (and `raretok.FrequencyGroups` by frequency); ranks of targets
+and what is made of them; the best temperature; the mass of the unreliable tail. Of an embedding matrix: isotropy, mean
+cosine, agreement with word alignment.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+import torch
+
+from raretok.library.frequency import to_numpy
+from raretok.metrics import align_similarity as _alignment
+from raretok.metrics import isotropy as _isotropy
+from raretok.metrics import mean_similarity, ranking, sampler_margins
+from raretok.metrics import perplexity as _perplexity
+from raretok.metrics import tail_mass as tail
+from raretok.metrics.co_occurrences import CoOccurrences
+
+__all__ = [
+    "accuracy",
+    "align_similarity",
+    "best_temperature",
+    "isotropy",
+    "mean_cosine",
+    "mean_reciprocal_rank",
+    "min_p_margin",
+    "nucleus_margin",
+    "perplexity",
+    "recall",
+    "tail_mass",
+    "target_ranks",
+    "token_nll",
+]
+
+# Logits that are held at a time.
+CELLS = 2**24
+
+
+@torch.no_grad()
+def token_nll(
+    hidden: torch.Tensor, weight: torch.Tensor, targets: torch.Tensor, bias: torch.Tensor | None = None
+) -> torch.Tensor:
+    """-ln softmax(h W^T + b)[y] of each position, in nats; all logits together are never held.
+
+    Args:
+        hidden: what the output layer reads, B x T x d or N x d.
+        weight: the output embedding, V x d.
+        targets: ids, B x T or N. Leave positions out that have none.
+        bias: of the output layer, V, or None.
+
+    Returns float64 in the shape of targets.
+    """
+    flat, goals = hidden.flatten(0, -2), targets.flatten()
+    rows = max(1, CELLS // len(weight))
+    parts = []
+    for h, y in zip(flat.split(rows), goals.split(rows), strict=True):
+        logits = torch.nn.functional.linear(h.to(weight.dtype), weight, bias)
+        parts.append(_perplexity.negative_log_likelihood(logits, y))
+    return torch.cat(parts).view(targets.shape)
+
+
+def perplexity(nll) -> float:
+    """exp of the mean; inf where that overflows, NaN of none or of a NaN.
+
+    Args:
+        nll: negative log likelihoods in nats, any shape.
+    """
+    return _perplexity.perplexity(to_numpy(nll).astype(np.float64).ravel())
+
+
+def best_temperature(logits: torch.Tensor | Iterable[torch.Tensor], targets) -> tuple[float, float]:
+    """The lowest perplexity over the temperatures 0.01, 0.02, ..., 2.00, and that temperature (stop_jostling, 4.3).
+
+    Thresholded models are badly calibrated at 1: fit the temperature on validation text, report at it.
+
+    Args:
+        logits: N x V, or several such parts, one after the other, of a text whose logits are too many to hold.
+        targets: ids, N, or the targets of each part.
+
+    NaN, both, of no targets. Raises ValueError for other shapes.
+    """
+    if isinstance(logits, torch.Tensor | np.ndarray):
+        logits, targets = [logits], [targets]
+    total, number = np.zeros(_perplexity.GRID), 0
+    for part, goals in zip(logits, targets, strict=True):
+        part, goals = _positions(part, goals)
+        total += _perplexity.sweep(part, goals)
+        number += len(goals)
+    return _perplexity.best_temperature(_perplexity.from_mean(total / number)) if number else (np.nan, np.nan)
+
+
+def target_ranks(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """Rank of each target among all types, 1 the best, N; ties go to the lower id, NaN counts against the target.
+
+    Args:
+        logits: N x V.
+        targets: ids, N.
+
+    Raises ValueError for other shapes.
+    """
+    return ranking.target_ranks(*_positions(logits, targets))
+
+
+def accuracy(ranks) -> float:
+    """Share of positions whose target ranks first; NaN of none.
+
+    Args:
+        ranks: of targets, N (`target_ranks`).
+    """
+    return ranking.accuracy(to_numpy(ranks))
+
+
+def recall(ranks, k: int) -> float:
+    """Share of positions whose target is among the k likeliest types; NaN of none.
+
+    Args:
+        ranks: of targets, N (`target_ranks`).
+        k: how many types.
+    """
+    return ranking.recall(to_numpy(ranks), k)
+
+
+def mean_reciprocal_rank(ranks) -> float:
+    """Mean of 1 / rank; NaN of none.
+
+    Args:
+        ranks: of targets, N (`target_ranks`).
+    """
+    return ranking.mean_reciprocal_rank(to_numpy(ranks))
+
+
+def tail_mass(logits: torch.Tensor, likeliest: int = tail.LIKELIEST) -> torch.Tensor:
+    """Probability outside the likeliest types at each position, float64, N (stop_jostling, 4.4).
+
+    Args:
+        logits: N x V.
+        likeliest: how many types are no tail.
+    """
+    return tail.tail_mass(torch.as_tensor(logits), likeliest)
+
+
+def isotropy(embeddings) -> float:
+    """I(W) = min_a Z(a) / max_a Z(a), Z(a) = sum_i exp <w_i, a>, a over the unit eigenvectors of W^T W; in [0, 1].
+
+    1 is the same in every direction (agg, Eq. 3, after Mu and Viswanath 2018). NaN where W is not finite.
+    Both a and -a count. Code that takes eigenvectors as a library returns them, one sign of each, gives a higher
+    number, which differs from library to library.
+
+    Args:
+        embeddings: W, N x d; for a group of types its rows (`raretok.FrequencyGroups.members`).
+    """
+    return _isotropy.isotropy(to_numpy(embeddings))
+
+
+def mean_cosine(embeddings) -> float:
+    """(1 / N^2) sum over i and j != i of cos(w_i, w_j) (agps, Eq. 9): near 1, embeddings lie in a narrow cone.
+
+    Args:
+        embeddings: W, N x d.
+    """
+    return mean_similarity.mean_cosine(to_numpy(embeddings))
+
+
+def align_similarity(embeddings, first, second, counts, tau: float = _alignment.TAU, device: str = "cpu") -> np.ndarray:
+    """AlignSim of each type: whether types that word alignment links are alike in the model (agps, Eqs. 16 and 17).
+
+    Args:
+        embeddings: W of a joint vocabulary, N x d.
+        first, second: ids of source and target types that are linked somewhere, P each; a pair that stands there
+            more than once adds up.
+        counts: how often a word of type `first` is linked with one of type `second`, P whole numbers.
+        tau: of the softmax over cosines.
+        device: where products are computed.
+
+    Returns N numbers, float64, in [0, 1]; NaN of types without a link.
+    """
+    matrix = to_numpy(embeddings)
+    low, high = np.minimum(to_numpy(first), to_numpy(second)), np.maximum(to_numpy(first), to_numpy(second))
+    keys, places = np.unique(low.astype(np.int64) * len(matrix) + high, return_inverse=True)
+    sums = np.bincount(places, weights=to_numpy(counts), minlength=len(keys)).astype(np.int64)
+    low, high = keys // len(matrix), keys % len(matrix)
+    # Links count in both directions, also those of a type with itself.
+    gold = CoOccurrences(len(matrix), low, high, sums * np.where(low == high, 2, 1))
+    return _alignment.align_similarity(matrix, gold, tau, device)
+
+
+def nucleus_margin(vocabulary: int, top_p: float, temperature: float = 1.0) -> float:
+    """The least margin in logits that nucleus sampling cannot feel (stop_jostling, Lemma 3): T ln((N - 1) p / (1 - p)).
+
+    A type thresholded with this margin in training could not have been sampled.
+
+    Args:
+        vocabulary: N, at least 2.
+        top_p: p, from 1 / N to below 1.
+        temperature: T of sampling, above 0.
+
+    Raises ValueError for other values.
+    """
+    return sampler_margins.nucleus_margin(vocabulary, top_p, temperature)
+
+
+def min_p_margin(p_base: float, temperature: float = 1.0) -> float:
+    """The least margin in logits that min-p sampling cannot feel (stop_jostling, 3.2): -T ln(p_base).
+
+    Args:
+        p_base: least share of the largest probability, above 0 and at most 1.
+        temperature: T of sampling, above 0.
+
+    Raises ValueError for other values.
+    """
+    return sampler_margins.min_p_margin(p_base, temperature)
+
+
+def _positions(logits, targets) -> tuple[torch.Tensor, torch.Tensor]:
+    """Logits N x V and targets N as tensors of one device, which other shapes would silently mix up."""
+    logits = torch.as_tensor(logits)
+    targets = torch.as_tensor(targets, device=logits.device)
+    if logits.dim() != 2 or targets.shape != logits.shape[:1]:
+        raise ValueError(
+            f"logits have shape {tuple(logits.shape)} and targets {tuple(targets.shape)}; they must be N x V and N"
+        )
+    return logits, targets

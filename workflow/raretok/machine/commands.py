@@ -1,0 +1,112 @@
+"""The commands the rules call: `python -m raretok COMMAND --help`.
+
+Each command is a module with `add_arguments(parser)` and `main(arguments)`. Modules are imported only when
+their command is asked for, so that a table never waits for torch.
+"""
+
+import argparse
+import errno
+import importlib
+import signal
+import sys
+
+from raretok import __version__
+from raretok.core.errors import EXIT_INTERRUPTED, EXIT_USER_ERROR, Interrupted, UserError
+from raretok.machine.slurm import queue_again
+
+# command: (module, what it does)
+COMMANDS = {
+    "runs": ("raretok.experiments.run_table", "print the run table of the config, one run a line"),
+    "accept": (
+        "raretok.rule_inputs.accept",
+        "let finished results from another machine count, where nothing has changed",
+    ),
+    "fetch": ("raretok.planning.fetch", "fill a data mirror with what the runs of the config need"),
+    "download": (
+        "raretok.data.download.download_command",
+        "fetch one file of a data set, from its URLs or a mirror, and check it",
+    ),
+    "synthesise": ("raretok.data.synthetic.synthesise_command", "make a seeded smoke corpus"),
+    "prepare": ("raretok.data.characters.prepare", "turn a corpus of characters into ids, counts and a manifest"),
+    "encode": ("raretok.data.text.encode_text", "turn the splits of a language into token ids, counts and a manifest"),
+    "encode-pairs": (
+        "raretok.data.pairs.encode_pairs",
+        "turn a parallel text into ids of both sides, counts and a manifest",
+    ),
+    "reverse-pairs": ("raretok.data.pairs.reverse_pairs", "turn a prepared translation corpus round"),
+    "count-unigrams": ("raretok.data.pairs.count_unigrams", "count the types of a corpus in one shard of another text"),
+    "merge-counts": ("raretok.data.pairs.merge_counts", "add up counts of shards"),
+    "align": ("raretok.data.alignment.align_command", "link the words of both sides of a parallel text"),
+    "plan": ("raretok.planning.plan_command", "say what the runs of the config will cost: hours, memory, storage"),
+    "preflight": (
+        "raretok.planning.preflight",
+        "check devices, disk and data before anything long, and print the plan",
+    ),
+    "verify": ("raretok.planning.verify", "retrain what one claim needs, and compare with the recorded result"),
+    "train": ("raretok.training.train_command", "train one run, continuing where an interrupted one stopped"),
+    "work": (
+        "raretok.work.work_command",
+        "train and evaluate as many runs as fit, most deciding first, without Snakemake",
+    ),
+    "train-together": ("raretok.training.train_together_command", "train several runs of one shape in one job"),
+    "evaluate": ("raretok.evaluation.evaluate_command", "measure one trained run"),
+    "remeasure": ("raretok.evaluation.remeasure", "measure recorded runs again, from what was kept of them"),
+    "compare": ("raretok.evaluation.compare_command", "test whether translations of two systems differ by chance"),
+    "measure-gpt2": ("raretok.evaluation.gpt2_margins", "effective margin and alpha of a GPT-2 checkpoint"),
+    "collect": ("raretok.reporting.collect", "gather the metrics of all runs into one csv"),
+    "cost": ("raretok.reporting.cost", "gather what the training of every run took into one csv"),
+    "table": ("raretok.reporting.tables.table_command", "render one table of a paper, published beside reproduced"),
+    "figure": ("raretok.reporting.figures.figure_command", "render one figure of a paper"),
+    "claims": ("raretok.reporting.claims.claims_command", "give a verdict on every claim of a paper"),
+    "agreement": ("raretok.reporting.claims.agreement", "say how far our numbers agree with the printed ones"),
+    "improvement": ("raretok.reporting.claims.improvement", "hold every method against the first one of its table"),
+    "record": ("raretok.reporting.record", "keep what a scale's report is made of under results/recorded"),
+    "readme": (
+        "raretok.reporting.page.readme_command",
+        "put the most telling numbers of recorded results into the README",
+    ),
+    "page": ("raretok.reporting.page.page_command", "render the report: pages that need no network"),
+    "site": ("raretok.reporting.site", "build a folder for a static host: the recorded report and the documentation"),
+}
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command; return its exit status."""
+    argv = sys.argv[1:] if argv is None else argv
+    overview = "\n".join(f"  {name:16}{summary}" for name, (_, summary) in COMMANDS.items())
+    parser = argparse.ArgumentParser(
+        prog="raretok",
+        description=__doc__.splitlines()[0],
+        epilog=f"commands:\n{overview}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=__version__)
+    parser.add_argument("command", choices=COMMANDS, metavar="COMMAND")
+    name = parser.parse_args(argv[:1]).command
+    module_name, summary = COMMANDS[name]
+    module = importlib.import_module(module_name)
+    command_parser = argparse.ArgumentParser(prog=f"raretok {name}", description=summary)
+    module.add_arguments(command_parser)
+    arguments = command_parser.parse_args(argv[1:])
+    try:
+        module.main(arguments)
+    except UserError as error:
+        print(f"raretok {name}: error: {error}", file=sys.stderr)
+        return EXIT_USER_ERROR
+    except BrokenPipeError:  # `raretok runs | head`
+        sys.stderr.close()
+        return 0
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        print(f"raretok {name}: error: the disk is full ({error.filename}); make room and start again", file=sys.stderr)
+        return EXIT_USER_ERROR
+    except Interrupted as stop:
+        print(f"raretok {name}: {stop}", file=sys.stderr)
+        if queue_again():
+            print(f"raretok {name}: the time limit is near; SLURM will start this job again", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except KeyboardInterrupt:
+        print(f"raretok {name}: stopped by Ctrl-C", file=sys.stderr)
+        return 128 + signal.SIGINT
+    return 0

@@ -1,0 +1,141 @@
+"""Where to train, and what that machine is."""
+
+import ctypes
+import os
+import platform
+import resource
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import torch
+
+from raretok import __version__
+from raretok.core.errors import UserError
+from raretok.machine import processes
+from raretok.machine.gpu_locks import take_place, take_places
+
+# What Linux calls the instructions for products of bfloat16: AVX512-BF16 and AMX.
+BFLOAT16_FLAGS = {"avx512_bf16", "amx_bf16"}
+# Parameters of glibc's `mallopt` (malloc.h), and the most that the first may be.
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, LARGEST_BLOCK = -1, -3, 32 * 2**20
+
+
+def choose_device(name: str, runs_per_gpu: int = 1) -> str:
+    """`cpu` or `cuda`, from `auto`, `cpu` or `cuda`; of several GPUs one with a free place becomes the current one.
+
+    runs_per_gpu: how many processes may share a GPU; waits while all places are taken (`take_place`). One of several
+    processes of a run takes the GPU of its number, which whoever started them holds for it. Raises UserError for a GPU
+    that is not there.
+    """
+    if not is_gpu(name):
+        return "cpu"
+    if processes.launched():
+        index = processes.own_gpu(torch.cuda.device_count())
+    else:
+        index = take_place(gpu_names(), runs_per_gpu)
+    torch.cuda.set_device(index)
+    return "cuda"
+
+
+def hold_devices(name: str, processes: int, runs_per_gpu: int = 1) -> None:
+    """Hold a GPU for each of so many processes that this one will start, which see these alone; on a CPU do nothing.
+
+    Arguments, waiting and errors as `choose_device`.
+    """
+    if not is_gpu(name):
+        return
+    gpus = gpu_names()
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES") or ",".join(map(str, range(len(gpus))))
+    chosen = take_places(gpus, runs_per_gpu, processes)
+    os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(visible.split(",")[index] for index in chosen)
+
+
+def is_gpu(name: str) -> bool:
+    """Whether `auto`, `cpu` or `cuda` means a GPU here; UserError for a GPU that is not there, or another name."""
+    if name not in ("auto", "cpu", "cuda"):
+        raise UserError(f"device is {name!r}; it can be auto, cpu or cuda")
+    if name == "cpu" or (name == "auto" and not torch.cuda.is_available()):
+        return False
+    if not torch.cuda.is_available():
+        raise UserError("device is cuda, but torch sees no GPU here; use device=auto or device=cpu")
+    return True
+
+
+def has_bfloat16(device: str) -> bool:
+    """Whether `cpu` or `cuda` multiplies in bfloat16 faster than in float32."""
+    return device == "cuda" or not BFLOAT16_FLAGS.isdisjoint(_cpu_flags())
+
+
+def keep_freed_memory() -> None:
+    """Let this process keep the memory it frees for its next tensors; where the C library is not glibc do nothing.
+
+    Glibc returns large blocks to the kernel at once, which clears every page anew when the next step asks for them:
+    a fifteenth of a step.
+    """
+    if platform.libc_ver()[0] == "glibc":
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(M_MMAP_THRESHOLD, LARGEST_BLOCK)
+        mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
+
+
+def gpu_names() -> list[str]:
+    """What names each GPU that torch sees on this machine."""
+    return [str(torch.cuda.get_device_properties(index).uuid) for index in range(torch.cuda.device_count())]
+
+
+def describe_device(device: str) -> str:
+    """The device in words, for the record of a run."""
+    if device == "cuda":
+        return torch.cuda.get_device_name()
+    return f"CPU, {_cpuinfo('model name') or platform.machine()}, {torch.get_num_threads()} thread(s)"
+
+
+def peak_memory_gib(device: str) -> float:
+    """Highest memory so far in GiB: of the GPU when there is one, else resident memory of this process."""
+    if device == "cuda":
+        return torch.cuda.max_memory_allocated() / 2**30
+    # Linux counts in KiB, macOS in bytes.
+    unit = 1 if platform.system() == "Darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**30
+
+
+def versions() -> dict[str, str]:
+    """Versions of what computed a result."""
+    return {"raretok": __version__, "python": platform.python_version(), "torch": torch.__version__}
+
+
+@cache
+def source_commit() -> str:
+    """Commit of the checkout this package lies in, with `+` when its sources were changed since; may be empty."""
+    package = Path(__file__).resolve().parents[1]
+    try:
+        commit = _git(package, "rev-parse", "--short=12", "HEAD")
+        return commit + ("+" if _git(package, "status", "--porcelain", "--", ".") else "")
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
+def _cpu_flags() -> set[str]:
+    """The instruction sets of this machine's CPU, as Linux names them; none elsewhere."""
+    return set(_cpuinfo("flags").split())
+
+
+def _cpuinfo(key: str) -> str:
+    """What Linux says under `key` of the first core; nothing elsewhere."""
+    for line in _read(Path("/proc/cpuinfo")).splitlines():
+        if line.startswith(key):
+            return line.split(":", 1)[1].strip()
+    return ""
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    command = ["git", "-C", str(folder), *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""

@@ -1,0 +1,316 @@
+"""Processes that have imported slow libraries and are copied (fork) for every short job, which then need not.
+
+A job of scale smoke computes for a second, and its start (torch, pandas, seaborn) takes two or three. So the Snakefile
+starts one server for each kind of job of which there are some (`start`). `python -m raretok train ...` asks it for a
+copy of itself that does the job, lends that its files, arguments, folder and environment, passes signals on to it and
+ends as it ends (`run_elsewhere`). A server computes nothing, so a job in a copy of it is as if alone, bit for bit. It
+imports libraries of others only: every job reads the code of this project anew.
+
+A job starts by itself where no server answers, as on a cluster, or one that was started otherwise (another Python,
+another number of threads). When the process that asked is killed, so is its copy. When Snakemake ends, in whatever way,
+servers end after their last copy.
+"""
+
+import array
+import contextlib
+import ctypes
+import gc
+import importlib
+import json
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+# Where the sockets of this workflow's servers are.
+VARIABLE = "RARETOK_SERVERS"
+# By the kind of job: its commands, and what a server imports for them.
+COMMANDS = {
+    "train": ("train",),
+    "evaluate": ("evaluate", "compare", "measure-gpt2"),
+    "report": ("collect", "cost", "table", "figure", "claims", "agreement", "improvement", "page", "readme"),
+}
+LIBRARIES = {
+    "train": ("torch", "safetensors.torch", "jsonschema", "yaml", "filelock"),
+    "evaluate": ("torch", "safetensors.torch", "jsonschema", "yaml", "filelock", "scipy.optimize", "sacrebleu"),
+    "report": (
+        "matplotlib.backends.backend_svg",
+        "matplotlib.backends.backend_pdf",
+        "seaborn",
+        "scipy.stats",
+        "jinja2",
+    ),
+}
+# A start by itself is no slower than a server for fewer jobs.
+FEWEST = 3
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
+# What differs between two jobs without a say in what they compute.
+OWN = frozenset({"_", "OLDPWD", "PWD", "SHLVL", "TEMP", "TEMPDIR", "TMP", "TMPDIR"})
+# What Snakemake gives a job of one thread.
+THREADS = ("OMP", "GOTO", "OPENBLAS", "MKL", "NUMEXPR")
+ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in THREADS} | {"VECLIB_MAXIMUM_THREADS": "1"}
+# prctl: a signal for this process when its parent ends.
+PR_SET_PDEATHSIG = 1
+
+
+def start(rules: list[str]) -> None:
+    """Start servers for the jobs of a workflow, given by their rules, where there are enough; at most once a process.
+
+    They end with this process. Elsewhere than on Linux there are none.
+    """
+    commands = [rule.replace("_", "-") for rule in rules]
+    kinds = [kind for kind, own in COMMANDS.items() if sum(command in own for command in commands) >= FEWEST]
+    if not kinds or not hasattr(os, "pidfd_open") or VARIABLE in os.environ:
+        return
+    folder = tempfile.mkdtemp(prefix="raretok-")
+    os.environ[VARIABLE] = folder
+    # The other end closes with this process, however that ends.
+    lifeline, _ = os.pipe()
+    for kind in kinds:
+        subprocess.Popen(
+            [sys.executable, "-m", "raretok.machine.fork_server", kind, str(lifeline)],
+            env=os.environ | ONE_THREAD,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            pass_fds=[lifeline],
+            # Ctrl-C reaches those that asked, and through them their copies.
+            start_new_session=True,
+        )
+    os.close(lifeline)
+
+
+# What asks.
+
+
+def run_elsewhere(arguments: list[str]) -> int | None:
+    """Run `python -m raretok` with these arguments in a copy of a server; its exit status, or None where none can."""
+    folder, kind = os.environ.get(VARIABLE), kind_of(arguments)
+    if folder is None or kind is None:
+        return None
+    with socket.socket(socket.AF_UNIX) as connection:
+        # A signal waits until there is a copy to pass it on to.
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        try:
+            connection.connect(f"{folder}/{kind}.sock")
+            answer = ask(connection, arguments)
+            if not answer:
+                return None
+            for number in set(SIGNALS) - set(ignored()):
+                signal.signal(number, lambda number, frame: signal_copy(int(answer), number))
+        except OSError:
+            return None
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+        status = connection.recv(16)
+    # A server that ends takes its copies with it.
+    return int(status) if status else 128 + signal.SIGKILL
+
+
+def kind_of(arguments: list[str]) -> str | None:
+    """The kind of job that a command line is; None for one of which there is no server."""
+    return next((kind for kind, commands in COMMANDS.items() if arguments[:1] and arguments[0] in commands), None)
+
+
+def ask(connection: socket.socket, arguments: list[str]) -> bytes:
+    """Ask for a copy; its process id, or nothing where the server was started otherwise than this process."""
+    job = {
+        "arguments": arguments,
+        "folder": os.getcwd(),
+        "environment": dict(os.environ),
+        "prefix": sys.prefix,
+        "ignored": ignored(),
+    }
+    message = json.dumps(job).encode()
+    files = array.array("i", [0, 1, 2])
+    header = len(message).to_bytes(8, "big")
+    connection.sendmsg([header], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, files)])
+    connection.sendall(message)
+    return connection.recv(16)
+
+
+def ignored() -> list[int]:
+    """Signals that this process was started to ignore, as under nohup."""
+    return [int(number) for number in SIGNALS if signal.getsignal(number) == signal.SIG_IGN]
+
+
+def signal_copy(pid: int, number: int) -> None:
+    """Pass a signal on."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
+# What answers.
+
+
+class Copies:
+    """The loop of a server: requests become copies, ends of copies become answers.
+
+    lifeline: a file descriptor that has an end when the workflow does.
+    """
+
+    def __init__(self, listener: socket.socket, lifeline: int):
+        self.listener = listener
+        self.events = selectors.DefaultSelector()
+        self.events.register(listener, selectors.EVENT_READ, self.accept)
+        self.events.register(lifeline, selectors.EVENT_READ, self.close)
+        # By the file descriptor of a copy (pidfd): its process id and who asked for it.
+        self.working: dict[int, tuple[int, socket.socket]] = {}
+        self.is_open = True
+
+    def serve(self) -> dict | None:
+        """Answer until the workflow is over and the last copy has ended: None. In a copy: the job to do."""
+        while self.is_open or self.working:
+            for key, _ in self.events.select():
+                # An event before this one may have closed its file.
+                if key.fd in self.events.get_map():
+                    job = key.data(key.fileobj)
+                    if job is not None:
+                        return job
+        return None
+
+    def close(self, lifeline: int) -> None:
+        """Take no more requests."""
+        self.events.unregister(lifeline)
+        self.events.unregister(self.listener)
+        self.listener.close()
+        self.is_open = False
+
+    def accept(self, listener: socket.socket) -> dict | None:
+        """Make a copy for one request; in that, the job."""
+        connection, _ = listener.accept()
+        try:
+            job, files = receive(connection)
+        except (OSError, ValueError):
+            connection.close()
+            return None
+        if not is_alike(job):
+            close_all(files)
+            connection.close()
+            return None
+        # A signal for the copy waits until that is ready for it.
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        pid = os.fork()
+        if pid == 0:
+            return job | {"files": files, "server": self, "connection": connection}
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+        close_all(files)
+        copy = os.pidfd_open(pid)
+        self.working[copy] = pid, connection
+        self.events.register(copy, selectors.EVENT_READ, self.end)
+        self.events.register(connection, selectors.EVENT_READ, lambda _: self.hear(copy))
+        with contextlib.suppress(OSError):
+            connection.sendall(str(pid).encode())
+        return None
+
+    def hear(self, copy: int) -> None:
+        """Who asked says nothing more, so this is its end: end its copy as if it were killed itself."""
+        pid, connection = self.working[copy]
+        self.events.unregister(connection)
+        os.kill(pid, signal.SIGKILL)
+
+    def end(self, copy: int) -> None:
+        """Tell who asked how its copy ended."""
+        pid, connection = self.working.pop(copy)
+        self.events.unregister(copy)
+        os.close(copy)
+        _, status = os.waitpid(pid, 0)
+        code = os.waitstatus_to_exitcode(status)
+        if connection in self.events.get_map():
+            self.events.unregister(connection)
+        with contextlib.suppress(OSError):
+            connection.sendall(str(code if code >= 0 else 128 - code).encode())
+        connection.close()
+
+    def forget(self) -> None:
+        """In a copy: close what is the server's."""
+        self.events.close()
+        if self.is_open:
+            self.listener.close()
+        for copy, (_, connection) in self.working.items():
+            os.close(copy)
+            connection.close()
+
+
+def receive(connection: socket.socket) -> tuple[dict, list[int]]:
+    """A request and its files: standard input, output and errors. ValueError for half a request."""
+    connection.settimeout(10)
+    header, files, *_ = socket.recv_fds(connection, 8, 3)
+    message, length = b"", int.from_bytes(header, "big")
+    while len(message) < length:
+        part = connection.recv(length - len(message))
+        if not part:
+            close_all(files)
+            raise ValueError("a request ended early")
+        message += part
+    connection.settimeout(None)
+    if len(files) != 3:
+        close_all(files)
+        raise ValueError("a request came without its files")
+    return json.loads(message), files
+
+
+def is_alike(job: dict) -> bool:
+    """Whether a job would start as this server did: with the same Python and environment."""
+    own, its = ({k: v for k, v in one.items() if k not in OWN} for one in (os.environ, job["environment"]))
+    return job["prefix"] == sys.prefix and own == its
+
+
+def close_all(files: list[int]) -> None:
+    """Close file descriptors."""
+    for file in files:
+        os.close(file)
+
+
+def become(job: dict, server: int) -> int:
+    """Do a job in this copy of the process `server`; the exit status."""
+    # As the server goes, so does its copy.
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != server:
+        return 128 + signal.SIGKILL
+    job["server"].forget()
+    job["connection"].close()
+    for number, file in enumerate(job["files"]):
+        os.dup2(file, number)
+        os.close(file)
+    for number in SIGNALS:
+        usual = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+        signal.signal(number, signal.SIG_IGN if number in job["ignored"] else usual)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+    os.environ.clear()
+    os.environ.update(job["environment"])
+    os.chdir(job["folder"])
+    command = importlib.import_module("raretok.__main__")
+    sys.argv = [command.__file__, *job["arguments"]]
+    return command.main(job["arguments"])
+
+
+def main() -> int:
+    """Import what jobs of one kind need, then serve: `python -m raretok.machine.fork_server KIND LIFELINE`."""
+    kind, lifeline = sys.argv[1], int(sys.argv[2])
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+    path = Path(os.environ[VARIABLE]) / f"{kind}.sock"
+    with socket.socket(socket.AF_UNIX) as listener:
+        # Jobs that come meanwhile wait in the queue, which is shorter than their own start.
+        listener.bind(str(path))
+        listener.listen(128)
+        for library in LIBRARIES[kind]:
+            importlib.import_module(library)
+        # Pages that nothing writes to stay shared with copies.
+        gc.freeze()
+        server = os.getpid()
+        job = Copies(listener, lifeline).serve()
+    if job is not None:
+        return become(job, server)
+    path.unlink()
+    with contextlib.suppress(OSError):
+        path.parent.rmdir()  # the last one
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

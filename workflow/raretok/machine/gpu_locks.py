@@ -1,0 +1,76 @@
+"""GPUs, lent to one job at a time: two jobs of one user on one machine share none unless they were told to.
+
+A GPU has as many places as jobs may share it, each a lock file that the system gives back when its process ends,
+however it ends. Schedulers of clusters give every job GPUs of its own; there the places are free.
+"""
+
+import argparse
+import os
+import tempfile
+import time
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from raretok.core.errors import UserError
+from raretok.machine.clock import log
+
+# Seconds between two looks at whether a place is free.
+PATIENCE = 1.0
+# Places of this process, until it ends: a lock that is forgotten is given back.
+_held: list[FileLock] = []
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Where a command computes: for `choose_device`."""
+    parser.add_argument("--device", default="auto", help="auto, cpu or cuda (default: %(default)s)")
+    parser.add_argument(
+        "--runs-per-gpu",
+        type=int,
+        default=1,
+        help="how many jobs may share a GPU; wait for a place while all are taken (default: %(default)s)",
+    )
+
+
+def take_place(gpus: list[str], places: int, folder: Path | None = None) -> int:
+    """Hold a place on one of the `gpus` until this process ends; which one, an index. Waits while all are taken.
+
+    gpus: what names each on this machine (its UUID). places: of each GPU; empty GPUs are taken first. folder: of the
+    lock files (default: one for this user in the machine's folder for temporary files). Raises UserError unless
+    places is at least 1.
+    """
+    return take_places(gpus, places, 1, folder)[0]
+
+
+def take_places(gpus: list[str], places: int, number: int, folder: Path | None = None) -> list[int]:
+    """As `take_place`, on `number` different GPUs; none is held while there are fewer, or two jobs that each hold one
+    and wait for another would wait forever. UserError where there are fewer GPUs."""
+    if places < 1:
+        raise UserError(f"runs_per_gpu is {places}; it must be at least 1")
+    if number > len(gpus):
+        raise UserError(f"{number} processes need a GPU each, but torch sees {len(gpus)} here; lower `processes`")
+    folder = folder or Path(tempfile.gettempdir()) / f"raretok-{os.getuid()}"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    waiting = False
+    while True:
+        taken: dict[int, FileLock] = {}
+        for place in range(places):
+            for index, gpu in enumerate(gpus):
+                lock = FileLock(folder / f"{gpu}.{place}.lock", timeout=0)
+                if index in taken or len(taken) == number:
+                    continue
+                try:
+                    taken[index] = lock.acquire().lock
+                except Timeout:
+                    continue
+        if len(taken) == number:
+            _held.extend(taken.values())
+            return sorted(taken)
+        for lock in taken.values():
+            lock.release()
+        if not waiting:
+            wanted = "one" if number == 1 else number
+            lack = f"all {len(gpus) * places} places are" if not taken else f"places on all but {len(taken)} are"
+            log(f"waiting for {wanted} of {len(gpus)} GPU(s): {lack} taken by other jobs")
+            waiting = True
+        time.sleep(PATIENCE)

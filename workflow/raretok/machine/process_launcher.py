@@ -1,0 +1,76 @@
+"""Several processes of one command on this machine, started and watched over by torch's own launcher (torchrun)."""
+
+import logging
+import os
+import signal
+import sys
+
+from raretok.core.errors import EXIT_INTERRUPTED, EXIT_USER_ERROR
+from raretok.machine.signals import SIGNALS
+
+# How long processes that were asked to stop may take to save their state before they are killed.
+SAVE_SECONDS = 600
+
+
+def launch(processes: int, arguments: list[str]) -> int:
+    """`python -m raretok` with these arguments in so many processes; the exit status of the command as a whole.
+
+    A signal is passed on to all of them, and waits for their end. When one dies the others are stopped.
+    """
+    from torch.distributed.elastic.multiprocessing import SignalException
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+    def stop(number, frame) -> None:
+        # Schedulers send signals more than once; torch's own handlers would let go of processes that are saving.
+        for further in SIGNALS:
+            signal.signal(further, signal.SIG_IGN)
+        raise SignalException("asked to stop", signal.Signals(number))
+
+    for number in SIGNALS:
+        signal.signal(number, stop)
+    # The processes say themselves what is wrong; torch's account of it is long.
+    for name in ("agent.server", "agent.server.api", "multiprocessing.api", "rendezvous.dynamic_rendezvous"):
+        logging.getLogger(f"torch.distributed.elastic.{name}").setLevel(logging.CRITICAL)
+    if sys.platform == "linux":
+        # All of them are here, whatever this machine's name stands for.
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    config = LaunchConfig(
+        min_nodes=1,
+        max_nodes=1,
+        nproc_per_node=processes,
+        run_id=f"raretok-{os.getpid()}",
+        rdzv_backend="c10d",
+        rdzv_endpoint="localhost:0",
+        local_addr="localhost",
+        max_restarts=0,
+        signals_to_handle="",
+        shutdown_timeout=SAVE_SECONDS,
+    )
+    try:
+        elastic_launch(config, sys.executable)("-m", "raretok", *arguments)
+    except SignalException:
+        return EXIT_INTERRUPTED
+    except ChildFailedError as error:
+        number, status = cause(error.failures)
+        if status in (EXIT_USER_ERROR, EXIT_INTERRUPTED):
+            return status
+        how = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+        print(
+            f"raretok {arguments[0]}: error: process {number} of {processes} {how}, and the others were stopped; start "
+            "the same command again to continue from the last saved state",
+            file=sys.stderr,
+        )
+        return 1
+    return 0
+
+
+def cause(failures: dict) -> tuple[int, int]:
+    """Number and exit status of the process that failed first of several (torch's records by number).
+
+    One that says itself what was wrong, or was stopped, failed after one that does not, which it may have lost: both
+    may be seen at once.
+    """
+    after = (EXIT_USER_ERROR, EXIT_INTERRUPTED, -signal.SIGTERM)
+    number = min(failures, key=lambda number: (failures[number].exitcode in after, failures[number].timestamp))
+    return number, failures[number].exitcode

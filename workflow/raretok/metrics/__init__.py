@@ -1,0 +1,4 @@
+"""Metrics: pure functions of arrays and tensors.
+
+May import core, data and methods.
+"""

@@ -1,0 +1,26 @@
+"""Whether a word's neighbours go by their frequency: cosines against frequency rank (agps, figures 5-7)."""
+
+import numpy as np
+
+from raretok.metrics.mean_similarity import unit_rows
+from raretok.metrics.rank_correlation import spearman
+
+
+def query_cosines(embeddings: np.ndarray, queries: np.ndarray) -> np.ndarray:
+    """Cosine of each of q types with every type, (q, V) float64; embeddings V x d, queries ids."""
+    unit = unit_rows(embeddings)
+    return unit[queries] @ unit.T
+
+
+def rank_correlations(cosines: np.ndarray, queries: np.ndarray, known: np.ndarray) -> list[float]:
+    """Spearman's correlation of a type's index with its cosine with the query, for each query.
+
+    cosines: (q, V). Ids are indices in falling target-side frequency. known: types that count (V booleans); the query
+    itself does not. Above 0: rare types are nearer than frequent ones.
+    """
+    found = []
+    for query, row in zip(queries, cosines, strict=True):
+        others = np.flatnonzero(known)
+        others = others[others != query]
+        found.append(spearman(others, row[others]))
+    return found

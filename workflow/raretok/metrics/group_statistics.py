@@ -1,0 +1,77 @@
+"""Groups of token types by training frequency, and per-item statistics aggregated over them.
+
+Ids are in order of frequency, so three groups are two ids: the first of the second group and of the third.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from raretok.data.text.frequency_groups import group_of
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Three groups of the V `types`, frequent to rare.
+
+    names: of the groups. bounds: first id of the second and of the third. suffix: what distinguishes this set's
+    rows from those of another set. rule: how the bounds were found, for signatures.
+    """
+
+    names: tuple[str, str, str]
+    bounds: tuple[int, int]
+    types: int
+    suffix: str = ""
+    rule: str = ""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names with the suffix, as rows show them."""
+        return tuple(name + self.suffix for name in self.names)
+
+    @property
+    def parts(self) -> tuple[slice, ...]:
+        """The ids of each group."""
+        first, second = self.bounds
+        return slice(0, first), slice(first, second), slice(second, self.types)
+
+    def of(self, ids: np.ndarray) -> np.ndarray:
+        """Group (0, 1 or 2) of each id."""
+        return group_of(self.bounds, ids)
+
+    def occurrences(self, ids: np.ndarray) -> np.ndarray:
+        """How many of `ids` lie in each group, (3,) int64."""
+        return np.bincount(self.of(ids), minlength=3)
+
+
+def group_perplexities(nll: np.ndarray, targets: np.ndarray, groups: Groups) -> tuple[np.ndarray, np.ndarray]:
+    """Perplexity of the targets in each group and of all, and their numbers; (4,) both (inventory 1.3).
+
+    nll: negative log likelihood of each of N targets. targets: their ids. The total is exp of the sum of the groups'
+    sums over the sum of their numbers: exactly the combination of the groups weighted by their masses. A group
+    without targets has NaN.
+    """
+    members = groups.of(targets)
+    sums = np.bincount(members, weights=nll, minlength=3)
+    numbers = np.bincount(members, minlength=3)
+    sums, numbers = np.append(sums, sums.sum()), np.append(numbers, numbers.sum())
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.exp(sums / numbers), numbers
+
+
+def nonrare_perplexity(nll: np.ndarray, targets: np.ndarray, groups: Groups) -> tuple[float, int]:
+    """Perplexity of the targets in the first and second group together, and their number (agg figure 5; A23)."""
+    frequent = np.asarray(targets) < groups.bounds[1]
+    number = int(frequent.sum())
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float(np.exp(np.divide(nll[frequent].sum(), number))), number
+
+
+def distinct(ids: np.ndarray, groups: Groups) -> np.ndarray:
+    """Uniq: how many different ids lie in each group, and in all; (4,) int64 (agg, section 5.1).
+
+    Of the likeliest types of all positions it is the models' Uniq, of the targets the Human row. Groups add up to
+    the total.
+    """
+    found = groups.occurrences(np.unique(ids))
+    return np.append(found, found.sum())

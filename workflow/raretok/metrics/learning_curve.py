@@ -1,0 +1,45 @@
+"""Validation BLEU and chrF along training, and the area under their curves (natural_bias, 4.1: ALC)."""
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from raretok.core.errors import UserError
+
+# Metric of a curve: the split under which the history has it, its value in the column `loss`.
+CURVES = {"bleu": "valid_bleu", "chrf": "valid_chrf"}
+
+
+def read_curve(history: Path, split: str) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of updates (k,) and values (k,) of the rows of `split` in a run's history.csv, in order of updates.
+
+    None of them gives two empty arrays; UserError when the file cannot be read.
+    """
+    try:
+        with open(history, encoding="utf-8", newline="") as file:
+            rows = [(int(row["step"]), float(row["loss"])) for row in csv.DictReader(file) if row["split"] == split]
+    except (OSError, KeyError, ValueError) as error:
+        raise UserError(f"{history} is not the history of a training ({error}); train the run again") from None
+    rows.sort()
+    steps, values = (np.array(column) for column in zip(*rows, strict=True)) if rows else (np.empty(0), np.empty(0))
+    return steps.astype(np.int64), values.astype(np.float64)
+
+
+def area(steps: Sequence[int], values: Sequence[float], end: int | None = None) -> tuple[float, int]:
+    """Mean height of a curve over updates 0 to `end` by the composite trapezoidal rule, and the end itself.
+
+    The area divided by the interval, so in the values' unit. Before the first measurement stands 0 at update 0: a
+    model that has seen nothing translates nothing. An end between two measurements cuts the line between them; without
+    an end, or where it lies beyond the last measurement, the interval ends there. NaN of no measurement after 0.
+    """
+    steps, values = np.asarray(steps, dtype=np.float64), np.asarray(values, dtype=np.float64)
+    if not len(steps) or steps[-1] <= 0:
+        return float("nan"), 0
+    if steps[0] > 0:
+        steps, values = np.append(0.0, steps), np.append(0.0, values)
+    last = int(steps[-1]) if end is None else min(end, int(steps[-1]))
+    inside = steps < last
+    steps, values = np.append(steps[inside], last), np.append(values[inside], np.interp(last, steps, values))
+    return float(np.trapezoid(values, steps) / last), last

@@ -1,0 +1,345 @@
+"""The output layer: hidden vectors and the output embedding matrix to one training loss.
+
+Every method in the four papers either changes the loss of given logits, or the gradient that the output
+embedding W receives. The logits' values are the same for all, so one pass is enough and is exact.
+
+Shapes: N positions, d width, V types. z = h W^T + b are the logits, y the targets, D = dL/dz. With a class c(t) of
+every position, 0 or 1, and one gate vector g_c (V) per class:
+
+    dL/dh = D W
+    dL/dW = diag(g_0) D^T h + E^T h
+    E[t, k] = (g_{c(t)}[k] - g_0[k]) D[t, k], but (1 - g_0[y_t]) D[t, y_t] at the position's own target
+
+This is the papers' form of three logits (agg, Eqs. 9 and 10) without the second and third of them. E is 0 but for the
+gated columns of positions whose target is rare, and those are few: the gate costs one small product. A bias is not
+gated.
+
+N x V is never held: the logits of some positions are computed, turned into D in place, and used up for all three
+gradients before the next positions' turn, as Liger Kernel's fused linear cross-entropy does.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch.nn import functional as F
+
+from raretok.models.softmax_gradient import cross_entropy_gradient, fused_gradient
+from raretok.models.target_places import Places
+
+# Bytes of logits that are held at once: what a CPU's cache holds, what a GPU fills its cores with.
+CHUNK_BYTES = {"cpu": 8 * 2**20, "cuda": 352 * 2**20}
+# Positions of a chunk at least: every chunk reads and writes all of dL/dW once.
+LEAST_POSITIONS = 256
+# A GPU's matrix products work in tiles of so many rows; what does not fill one is wasted.
+TILE = 128
+# Where D of cross-entropy is made by a compiled kernel.
+FUSED_DEVICES = ("cuda",)
+
+
+@dataclass
+class Outputs:
+    """What a loss, penalty or perturbation may look at: n positions of a micro-batch, or all of it.
+
+    logits: n x V; None for a penalty on parameters. hidden: n x d. weight: V x d. targets: n.
+    batch: targets of the whole micro-batch, padding left out; None for a penalty on parameters. inputs: B x T, the
+    sequences that the positions are from, and positions: n, each one's index in them, row by row. padding: the id that
+    is no token, or None.
+    """
+
+    logits: torch.Tensor | None
+    hidden: torch.Tensor
+    weight: torch.Tensor
+    targets: torch.Tensor
+    batch: torch.Tensor | None = None
+    inputs: torch.Tensor | None = None
+    positions: torch.Tensor | None = None
+    padding: int | None = None
+
+    def target_logits(self) -> torch.Tensor:
+        """Logits of the targets, n x 1."""
+        return self.logits.gather(1, self.targets[:, None])
+
+    def cross_entropy(self, logits: torch.Tensor | None = None, label_smoothing: float = 0.0) -> torch.Tensor:
+        """-log softmax(logits)[y] of each position, n; of the plain logits where none are given."""
+        logits = self.logits if logits is None else logits
+        return F.cross_entropy(logits, self.targets, reduction="none", label_smoothing=label_smoothing)
+
+
+@dataclass
+class Result:
+    """The training loss of a micro-batch.
+
+    loss: scalar with gradient. nll: summed plain NLL of its positions, detached, in float64. logits: N x V plain
+    logits, whose `grad` is set by the backward pass, where they were asked for; rows of padding are 0.
+    """
+
+    loss: torch.Tensor
+    nll: torch.Tensor
+    logits: torch.Tensor | None = None
+
+
+def output_loss(
+    method,
+    gate_state,
+    hidden: torch.Tensor,
+    weight: torch.Tensor,
+    targets: torch.Tensor,
+    *,
+    inputs: torch.Tensor | None = None,
+    bias: torch.Tensor | None = None,
+    padding: int | None = None,
+    normaliser: float | torch.Tensor | None = None,
+    share: float = 1.0,
+    batch: torch.Tensor | None = None,
+    need_logits: bool = False,
+    places: Places | None = None,
+) -> Result:
+    """The training loss of a method over a micro-batch, and its gradients.
+
+    method: a `raretok.methods.Method`. gate_state: what its gate's `start` returned, or None; it has counted the
+    targets of the whole update already and is only read here. hidden: B x T x d, or N x d. weight: V x d. bias: V.
+    targets: B x T, or N. inputs: B x T, the sequences; only penalties on tokens need them. padding: positions with
+    this target do not count. normaliser: the number of targets that the sum of losses is divided by, those of the
+    whole update where it has several micro-batches (default: those of this one). share: the micro-batch's share of
+    the update, by which penalties on parameters count. batch: targets of the whole micro-batch, any shape, where
+    several processes share it out and these are some of its rows. need_logits: keep the logits, N x V. places: of these
+    targets, where they were made before the forward pass, so that the host does not wait for it.
+
+    The gradients are computed here, not in the backward pass, which may run once. Raises ValueError for a penalty on
+    tokens without sequences.
+    """
+    hidden = hidden.flatten(0, -2)
+    penalty = method.penalty
+    on_tokens = is_on_tokens(penalty)
+    if on_tokens and (inputs is None or inputs.dim() != 2 or inputs.numel() != targets.numel()):
+        raise ValueError("a penalty on tokens needs `inputs`, B x T, one for each target")
+    places = Places(gate_state, targets, padding) if places is None else places
+    others = None if batch is None or batch is targets else Places(None, batch, padding)
+    job = _Job(method, on_tokens, places, others or places, inputs, padding, torch.is_grad_enabled())
+    logits = None
+    if need_logits:
+        logits = hidden.new_zeros(len(hidden), len(weight)).requires_grad_(job.with_gradient)
+    scale = 1 / (max(1, job.batch.number) if normaliser is None else normaliser)
+    loss, nll = _ChunkedLoss.apply(hidden, weight, bias, logits, scale, job)
+    if penalty is not None and not on_tokens:
+        with torch.autocast(hidden.device.type, enabled=False):
+            loss = loss + share * penalty(
+                Outputs(None, hidden, weight, places.all_targets, None, inputs, None, padding)
+            )
+    return Result(loss, nll, logits)
+
+
+def is_on_tokens(penalty) -> bool:
+    """Whether a method's penalty is one of each position, and not of parameters; False where there is none."""
+    return hasattr(penalty, "token_loss")
+
+
+def token_losses(method, outputs: Outputs) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """A method's loss, and its penalty on tokens where it has one, summed over positions, with their gradients.
+
+    The penalty is of the plain logits; the method's perturbation and temperature change them for its loss.
+    """
+    penalty = method.penalty.token_loss(outputs).sum() if is_on_tokens(method.penalty) else None
+    if method.perturbation is not None:
+        outputs.logits = method.perturbation(outputs)
+    temperature = method.training_temperature
+    # A tensor where methods that differ in it are computed together.
+    if isinstance(temperature, torch.Tensor) or temperature != 1.0:
+        outputs.logits = outputs.logits * temperature
+    return method.loss(outputs).sum(), penalty
+
+
+@dataclass
+class _Job:
+    """What one call of the layer works through; see `output_loss`."""
+
+    method: object
+    on_tokens: bool
+    places: Places
+    batch: Places
+    inputs: torch.Tensor | None
+    padding: int | None
+    with_gradient: bool
+
+    @property
+    def is_cross_entropy(self) -> bool:
+        """Whether D has the closed form, softmax minus target, from plain logits."""
+        method = self.method
+        is_plain = method.perturbation is None and method.training_temperature == 1.0 and not self.on_tokens
+        return is_plain and getattr(method.loss, "is_cross_entropy", False)
+
+    def chunk_loss(self, z, part, hidden, weight):
+        """Loss and gradients of one chunk.
+
+        z: n x V, may be overwritten. part: which of the kept positions. Returns the summed loss, the summed plain NLL,
+        D of the loss, D of a penalty on tokens (or None), and gradients that went past the logits, of hidden and
+        weight (or None).
+        """
+        method, targets = self.method, self.places.targets[part]
+        if self.is_cross_entropy:
+            return *cross_entropy_gradient(z, targets, method.loss.label_smoothing), None, None, None
+        with torch.set_grad_enabled(self.with_gradient):
+            leaves = [leaf.detach().requires_grad_(self.with_gradient) for leaf in (z, hidden, weight)]
+            positions = self.places.positions(part) if self.on_tokens else None
+            outputs = Outputs(*leaves, targets, self.batch.targets, self.inputs, positions, self.padding)
+            nll = F.cross_entropy(z, targets, reduction="sum")
+            loss, penalty = token_losses(method, outputs)
+            gradients, penalty_gradient = (None, None, None), None
+            if self.with_gradient:
+                gradients = torch.autograd.grad(loss, leaves, allow_unused=True)
+            if penalty is not None:
+                if self.with_gradient:
+                    (penalty_gradient,) = torch.autograd.grad(penalty, leaves[:1])
+                loss = loss + penalty
+        return loss.detach(), nll, gradients[0], penalty_gradient, *gradients[1:]
+
+
+class _ChunkedLoss(torch.autograd.Function):
+    """The summed loss times `scale`, and the summed plain NLL, with gradients of hidden, weight, bias and logits."""
+
+    @staticmethod
+    def forward(ctx, hidden, weight, bias, logits, scale, job):
+        device = hidden.device.type
+        low = weight.dtype
+        if torch.is_autocast_enabled(device) and low == torch.float32:
+            low = torch.get_autocast_dtype(device)
+        # Statistics and sums are never of lower precision than float32.
+        high = torch.promote_types(low, torch.float32)
+        with torch.autocast(device, enabled=False):
+            low_weight, low_bias = weight.to(low), None if bias is None else bias.to(low)
+            places = job.places
+            kept = hidden if places.kept is None else hidden[places.kept]
+            total = torch.zeros(2, dtype=torch.float64, device=hidden.device)
+            hidden_gradient = torch.empty_like(kept)
+            # A matrix that is not trained needs none, nor any gate.
+            weight_gradient = torch.zeros_like(weight, dtype=high) if ctx.needs_input_grad[1] else None
+            bias_gradient = None if bias is None else torch.zeros_like(bias, dtype=high)
+            logits_gradient = None if logits is None else torch.zeros_like(logits)
+            gates = None if places.gates is None or weight_gradient is None else places.gates.to(high)
+            gating = None if gates is None or job.on_tokens else _Gating(gates, places, weight_gradient)
+            past, fuses = None, job.is_cross_entropy and device in FUSED_DEVICES
+            size = chunk_size(places.number, chunk_positions(len(weight), low.itemsize, device))
+            buffer = low_weight.new_empty(size, len(weight))
+            for start in range(0, places.number, size):
+                part = slice(start, min(start + size, places.number))
+                h, y = kept[part], places.targets[part]
+                low_h = h.to(low)
+                z = linear(low_h, low_weight, low_bias, buffer[: len(y)])
+                if logits is not None:
+                    logits.data[places.positions(part)] = z.to(logits.dtype)
+                if fuses:
+                    loss, nll, d = fused_gradient(z, y, job.method.loss.label_smoothing)
+                    extra = past_h = past_w = None
+                else:
+                    loss, nll, d, extra, past_h, past_w = job.chunk_loss(z.to(high), part, h.to(high), weight)
+                total += torch.stack([loss, nll])
+                if not job.with_gradient:
+                    continue
+                both = d if extra is None else d + extra
+                low_d = both.to(low)
+                hidden_part = (low_d @ low_weight).to(hidden.dtype)
+                hidden_gradient[part] = hidden_part if past_h is None else hidden_part + past_h
+                if logits is not None:
+                    logits_gradient[places.positions(part)] = both.to(logits.dtype)
+                if bias is not None:
+                    bias_gradient += both.sum(dim=0, dtype=high)
+                if weight_gradient is None:
+                    continue
+                if gating is not None:
+                    gating.add(d, low_h, part)
+                elif gates is not None:
+                    # The penalty's part of D is not gated, in any column.
+                    gated = gate_entries(d, gates[places.classes[part]], y)
+                    low_d = (gated if extra is None else gated + extra).to(low)
+                accumulate(weight_gradient, low_d, low_h)
+                if past_w is not None:
+                    past = past_w if past is None else past + past_w
+            if gating is not None:
+                gating.close(weight_gradient)
+            if past is not None:
+                weight_gradient += past
+            if places.kept is not None:
+                hidden_gradient = torch.zeros_like(hidden).index_copy_(0, places.kept, hidden_gradient)
+        ctx.scale = scale
+        ctx.dtypes = [None if tensor is None else tensor.dtype for tensor in (hidden, weight, bias, logits)]
+        ctx.gradients = [hidden_gradient, weight_gradient, bias_gradient, logits_gradient]
+        loss, nll = (total[0] * scale).to(high), total[1]
+        ctx.mark_non_differentiable(nll)
+        return loss, nll
+
+    @staticmethod
+    def backward(ctx, loss_gradient, _):
+        if ctx.gradients is None:
+            raise RuntimeError("the output layer's gradients were used already; its backward pass runs once")
+        gradients, ctx.gradients = ctx.gradients, None
+        scale = loss_gradient * ctx.scale
+        # In place, each in its input's precision.
+        scaled = [None if g is None else g.mul_(scale).to(low) for g, low in zip(gradients, ctx.dtypes, strict=True)]
+        return *scaled, None, None
+
+
+class _Gating:
+    """E^T h of the gated columns (see the top), summed over chunks.
+
+    gates: 2 x V. weight_gradient: V x d, for its precision and device.
+    """
+
+    def __init__(self, gates, places: Places, weight_gradient):
+        self.places, columns = places, places.columns
+        self.first = gates[0]
+        self.difference = gates[:, columns] - gates[0, columns]
+        # Where among the columns a type is, or -1.
+        self.place = columns.new_full(gates.shape[1:], -1)
+        self.place[columns] = torch.arange(len(columns), device=columns.device)
+        self.sum = weight_gradient.new_zeros(len(columns), weight_gradient.shape[1])
+
+    def add(self, d, h, part: slice) -> None:
+        """Take a chunk's D, n x V, and hidden vectors, n x d."""
+        chosen = self.places.chosen(part)
+        if not len(chosen) or not len(self.sum):
+            return
+        targets, classes = self.places.targets[part][chosen], self.places.classes[part][chosen]
+        factor, place = self.difference[classes], self.place[targets]
+        own = torch.where(place < 0, factor[:, 0], 1 - self.first[targets])
+        factor.scatter_(1, place.clamp_min(0)[:, None], own[:, None])
+        entries = d[chosen[:, None], self.places.columns] * factor
+        accumulate(self.sum, entries.to(h.dtype), h[chosen])
+
+    def close(self, weight_gradient) -> None:
+        """Make D^T h the gated gradient."""
+        columns = self.places.columns
+        gated = weight_gradient[columns] * self.first[columns, None] + self.sum
+        weight_gradient.index_copy_(0, columns, gated)
+
+
+def linear(h, weight, bias, out):
+    """h W^T + b into `out`: n x d, V x d, V or None -> n x V."""
+    return torch.mm(h, weight.T, out=out) if bias is None else torch.addmm(bias, h, weight.T, out=out)
+
+
+def gate_entries(d, gate, targets):
+    """D, n x V, times the gate (V), but for each position's own target."""
+    own = d.gather(1, targets[:, None])
+    return (d * gate).scatter_(1, targets[:, None], own)
+
+
+def accumulate(weight_gradient, d, h) -> None:
+    """Add D^T h to V x d, which may be of higher precision: then summed in it, where the device can."""
+    if weight_gradient.dtype == d.dtype:
+        weight_gradient.addmm_(d.T, h)
+    elif d.is_cuda and hasattr(torch.ops.aten.addmm, "dtype_out"):
+        torch.addmm(weight_gradient, d.T, h, out_dtype=weight_gradient.dtype, out=weight_gradient)
+    else:
+        weight_gradient += d.T @ h
+
+
+def chunk_positions(types: int, size: int, device: str) -> int:
+    """Positions whose logits are held at once at most, for so many types of `size` bytes each."""
+    fitting = CHUNK_BYTES.get(device, CHUNK_BYTES["cuda"]) // (types * size)
+    return max(LEAST_POSITIONS, fitting // TILE * TILE)
+
+
+def chunk_size(positions: int, most: int) -> int:
+    """Positions of a chunk, such that chunks are as few as `most` allows, nearly equal and whole tiles."""
+    chunks = max(1, -(-positions // most))
+    return min(most, max(1, -(-positions // (chunks * TILE))) * TILE)

@@ -1,0 +1,1 @@
+"""Yu et al. 2022, Rare Tokens Degenerate All Tokens."""

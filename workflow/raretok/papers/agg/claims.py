@@ -1,0 +1,269 @@
+"""Claims of agg about figures, one function each; what they return: `reporting/claims/evidence.py`.
+
+Thresholds marked as ours are tolerances that the paper does not state.
+"""
+
+import numpy as np
+
+from raretok.reporting.claims.evidence import Evidence, Found
+from raretok.reporting.claims.figure_claims import LEFT, at, beside_cited, rare_first, rises, until
+from raretok.reporting.claims.jackknife import mean_of
+from raretok.reporting.claims.other_language import of_other_language
+from raretok.reporting.claims.predicates import Missing, Truth, all_of, at_least, greater
+from raretok.reporting.claims.table_claims import common_seeds
+
+# Figure 5: a method's alpha as printed; a scaled run derives its own from it.
+ALPHAS = {"agg_a0.01": 0.01, "agg_a0.02": 0.02, "agg": 0.03, "agg_a0.04": 0.04, "agg_a0.05": 0.05}
+SELECTED = "agg"
+# Figure 2: a method and the update, as printed, until which it freezes rare rows.
+FREEZE_UNTIL = {"freeze_until_7k": 7000, "freeze_until_18k": 18000, "freeze_until_29k": 29000}
+WINDOW = 2000  # updates after the freeze, at the printed length of training (inventory, agg.f2)
+DROP = 0.7  # ours: what is left of I(W_rare) by then, at most
+STARTS = 0.95  # ours: a drop has started below this share of the value at the end of the freeze
+FREQUENT, RARE = 0, 2  # columns of the groups
+NEAR_PERFECT, CLEARLY = 0.95, 0.1  # ours: accuracy for MLE; how much worse for AGG
+INITIAL = 5  # figure 4: the first fifth of the updates (200 of 1,000) against the last
+
+
+def rare_first_along_training(evidence: Evidence) -> Found:
+    """f1.rare_first: of the three groups, the rare one is the first to leave the bulk in the SVD projection."""
+    evidence = evidence.of("figure1")
+    truths = evidence.per_seed(rare_first, evidence.array("mle", "snapshots.svd"), evidence.array("mle", "bounds"))
+    return (
+        truths,
+        None,
+        f"left the bulk: centroid {LEFT:g} x the global spread from the centre",
+    )
+
+
+def rare_isotropy_drops(evidence: Evidence) -> Found:
+    """f2.rare_I_drop: I(W_rare) falls steeply once rare rows are trained."""
+
+    def judge(steps, isotropy, freeze, scale):
+        later = at(steps, isotropy[:, RARE], freeze + WINDOW * scale, after=True)
+        return greater(DROP * at(steps, isotropy[:, RARE], freeze), later)
+
+    return (
+        _along_freezes(evidence, "snapshots.isotropy_sign_free", judge),
+        None,
+        f"{WINDOW:,} steps, scaled",
+    )
+
+
+def frequent_isotropy_follows(evidence: Evidence) -> Found:
+    """f2.freq_I_follows: I(W_freq) falls after the freeze too, and starts no earlier than I(W_rare)."""
+
+    def judge(steps, isotropy, freeze, scale):
+        starts = [_start_of_drop(steps, isotropy[:, group], freeze) for group in (FREQUENT, RARE)]
+        if starts[0] < starts[1]:
+            return Truth(False, (starts[0] - starts[1]) / len(steps))
+        return greater(at(steps, isotropy[:, FREQUENT], freeze), float(isotropy[-1, FREQUENT]))
+
+    return _along_freezes(evidence, "snapshots.isotropy_sign_free", judge), None, ""
+
+
+def similarity_rises(evidence: Evidence) -> Found:
+    """f2.sim_rises: the mean cosine of rare and frequent embeddings is higher at the end than at the freeze's end."""
+
+    def judge(steps, cosine, freeze, scale):
+        return greater(float(cosine[-1]), at(steps, cosine, freeze))
+
+    return _along_freezes(evidence, "snapshots.cosine_rare_frequent", judge), None, ""
+
+
+def _along_freezes(evidence: Evidence, key: str, judge) -> dict[int, Truth]:
+    """`judge(steps, values, freeze, scale)` of all three methods of figure 2, by seed; scale: of their updates."""
+    evidence = evidence.of("figure2")
+    freezes = {method: until(evidence, method) for method in FREEZE_UNTIL}
+    names = ("snapshots.steps", key)
+    series = [evidence.array(method, name) for method in FREEZE_UNTIL for name in names]
+
+    def judge_seed(*values):
+        pairs = zip(freezes.items(), values[::2], values[1::2], strict=True)
+        return all_of(
+            judge(steps, found, freeze, freeze / FREEZE_UNTIL[method]) for (method, freeze), steps, found in pairs
+        )
+
+    return evidence.per_seed(judge_seed, *series)
+
+
+def _start_of_drop(steps: np.ndarray, values: np.ndarray, freeze: int) -> int:
+    """The first snapshot after the freeze at which the drop has started; their number where it never does."""
+    fallen = (steps > freeze) & (values < STARTS * at(steps, values, freeze))
+    return int(np.argmax(fallen)) if fallen.any() else len(steps)
+
+
+def disjoint(evidence: Evidence) -> Found:
+    """f3.disjoint: rare and frequent tokens are separable in the SVD plane for MLE, clearly less for AGG."""
+    evidence = evidence.of("figure3")
+    mle, agg = (evidence.metric(method, "separability", "svd") for method in ("mle", "agg"))
+
+    def judge(baseline, ours):
+        return all_of([at_least(baseline, NEAR_PERFECT), at_least(baseline - ours, CLEARLY)])
+
+    note = f"balanced accuracy: near perfect from {NEAR_PERFECT}, clearly worse from {CLEARLY} less (ours)"
+    return evidence.of_means(judge, mle, agg), None, note
+
+
+def singular_values(evidence: Evidence) -> Found:
+    """f3.singular: the singular values of AGG decay more slowly; their sum over the largest is greater."""
+    evidence = evidence.of("figure3")
+    agg, mle = (evidence.metric(method, "singular_sum", "total") for method in ("agg", "mle"))
+    return evidence.of_means(greater, agg, mle), None, ""
+
+
+def fluctuates(evidence: Evidence) -> Found:
+    """f4.fluctuates: the size of the rare group varies more in the first steps than in the last, and not one way."""
+    evidence = evidence.of("figure4")
+
+    def judge(sizes):
+        sizes = np.asarray(sizes, dtype=float)
+        part = len(sizes) // INITIAL
+        if part < 2:
+            raise Missing("the sizes of the rare group are of too few updates")
+        first, last = _variation(sizes[:part]), _variation(sizes[-part:])
+        moves = np.diff(sizes)
+        moves = moves[moves != 0]
+        against = min((moves > 0).mean(), (moves < 0).mean()) if len(moves) else 0.0
+        return all_of([greater(first, last), greater(float(against), 0)])
+
+    truths = evidence.per_seed(judge, evidence.array("agg", "rare_types.sizes"))
+    return truths, None, ""
+
+
+def _variation(values: np.ndarray) -> float:
+    return float(values.std() / values.mean()) if values.mean() else 0.0
+
+
+def rare_joint(evidence: Evidence) -> Found:
+    """f5.rare_joint: over alpha, rare Uniq and rare I(W) rise together up to some alpha*, then fall together."""
+    evidence = evidence.of("figure5")
+    curves = [evidence.metric(method, name, "rare") for name in ("uniq", "isotropy_sign_free") for method in ALPHAS]
+    seeds = common_seeds(curves)
+    means = np.array([[mean_of(curve, seeds) for curve in curves[k : k + len(ALPHAS)]] for k in (0, len(ALPHAS))])
+    # Both curves in units of their own means. An alpha at an end of the grid has no rise, or no fall.
+    inner = (means / means.mean(1, keepdims=True)).sum(0)[1:-1]
+    peak = 1 + int(inner.argmax())
+
+    def judge(*values):
+        pair = values[: len(ALPHAS)], values[len(ALPHAS) :]
+        return all_of(greater(curve[peak], curve[end]) for curve in pair for end in (0, -1))
+
+    note = f"alpha* is {list(ALPHAS.values())[peak]}, where the sum of both mean curves is highest (ours)"
+    return evidence.of_means(judge, *curves), None, note
+
+
+def nonrare_tradeoff(evidence: Evidence) -> Found:
+    """f5.nonrare_tradeoff: beyond the alpha of most rare Uniq, total Uniq and PPL rise, total I(W) falls.
+
+    The panels show all tokens, the text speaks of the non-rare ones (inventory, A23): judged on all, the others said.
+    """
+    evidence = evidence.of("figure5")
+    truths = _tradeoff(evidence, "total")
+    note = (
+        "alpha* is that of the highest rare Uniq; Spearman of alpha with total Uniq, I(W) (reversed) and PPL from "
+        "there on, the least of them; 0 where alpha* is the largest alpha"
+    )
+    try:
+        others = _tradeoff(evidence, "nonrare")
+    except Missing:
+        return truths, None, note
+    held = sum(truth.holds for truth in others.values())
+    return truths, None, f"{note}; of the non-rare tokens it holds for {held} of {len(others)} seeds"
+
+
+def _tradeoff(evidence: Evidence, group: str) -> dict[int, Truth]:
+    asked = (("uniq", "rare"), ("uniq", group), ("isotropy_sign_free", group), ("perplexity", group))
+    curves = [evidence.metric(method, *name) for name in asked for method in ALPHAS]
+    none_beyond = []
+
+    def judge(*values):
+        rare, uniq, isotropy, perplexity = np.array(values).reshape(len(asked), len(ALPHAS))
+        best = int(rare.argmax())
+        if best == len(ALPHAS) - 1:
+            none_beyond.append(best)
+            return Truth(False, 0.0)
+        alphas = list(ALPHAS.values())[best:]
+        signs = ((uniq, 1), (isotropy, -1), (perplexity, 1))
+        return all_of(rises(alphas, sign * curve[best:]) for curve, sign in signs)
+
+    truths = evidence.per_seed(judge, *curves)
+    if len(none_beyond) == len(truths):
+        raise Missing("rare Uniq is highest at the largest alpha: no alpha beyond it was run")
+    return truths
+
+
+def alpha_choice(evidence: Evidence) -> Found:
+    """f5.alpha_choice: of the five alphas, 0.03 has the lowest perplexity on the validation text."""
+    evidence = evidence.of("figure5")
+    others = [method for method in ALPHAS if method != SELECTED]
+    curves = [evidence.metric(method, "perplexity_plain", "total", "valid@best") for method in [SELECTED, *others]]
+
+    def judge(selected, *rest):
+        return at_least(min(rest), selected)
+
+    note = "by total perplexity of the validation text (ours: the paper does not say by what it was selected)"
+    return evidence.of_means(judge, *curves), None, note
+
+
+def frequency_bias(evidence: Evidence) -> Found:
+    """t13.frequency_bias: fewer of the nearest neighbours of rare tokens are rare for AGG."""
+    evidence = evidence.of("table13")
+    mle, agg = (evidence.metric(method, "rare_neighbours", "rare") for method in ("mle", "agg"))
+    return evidence.of_means(greater, mle, agg), None, ""
+
+
+def mean_of_prefixes(evidence: Evidence) -> str:
+    """t15.uniq, beside its four examples: distinct tokens of a continuation, mean over all test prefixes."""
+    evidence = evidence.of("table15")
+    means = {name: evidence.metric(name, "generated_uniq", "mean") for name in ("agg", "mle")}
+    texts = [f"{evidence.definition.method(name).label} {np.mean(list(of.values())):.1f}" for name, of in means.items()]
+    return f"mean over all test prefixes: {', '.join(texts)}"
+
+
+def cross_lingual(evidence: Evidence) -> Found:
+    """t14.cross_lingual: with AGG every query has a neighbour of the other language, with MLE none has."""
+    evidence = evidence.of("table14")
+    mle, agg = (of_other_language(evidence, method) for method in ("transformer", "agg_translation"))
+
+    def judge(baseline, ours):
+        return all_of([at_least(float(ours.min()), 1), at_least(0, float(baseline.max()))])
+
+    note = "a type is of the language whose side of the training text has the larger share of it"
+    return evidence.per_seed(judge, mle, agg), None, note
+
+
+def all_tasks(evidence: Evidence) -> Found:
+    """abs.all_tasks: Uniq, I(W), word similarity and BLEU are all better with AGG."""
+    names = ("t3.uniq_total", "t3.I_W", "t6.all", "t7.best")
+    truths = evidence.tables(*(f"agg.{name}" for name in names))
+    return truths, None, f"together: {', '.join(names)}"
+
+
+def gain_base(evidence: Evidence) -> str:
+    """t7.gain_base, beside the difference in ours: that from the cited baseline, and whether AGG is better at all."""
+    return beside_cited(evidence, "table7", "base", "agg_translation", "transformer")
+
+
+def gain_big(evidence: Evidence) -> str:
+    """t7.gain_big, likewise."""
+    return beside_cited(evidence, "table7", "big", "agg_translation", "transformer")
+
+
+# What is said beside the verdict on a claim about numbers of tables.
+BESIDE = {"agg.t15.uniq": mean_of_prefixes, "agg.t7.gain_base": gain_base, "agg.t7.gain_big": gain_big}
+CLAIMS = {
+    "agg.f1.rare_first": rare_first_along_training,
+    "agg.f2.rare_I_drop": rare_isotropy_drops,
+    "agg.f2.freq_I_follows": frequent_isotropy_follows,
+    "agg.f2.sim_rises": similarity_rises,
+    "agg.f3.disjoint": disjoint,
+    "agg.f3.singular": singular_values,
+    "agg.f4.fluctuates": fluctuates,
+    "agg.f5.rare_joint": rare_joint,
+    "agg.f5.nonrare_tradeoff": nonrare_tradeoff,
+    "agg.f5.alpha_choice": alpha_choice,
+    "agg.t13.frequency_bias": frequency_bias,
+    "agg.t14.cross_lingual": cross_lingual,
+    "agg.abs.all_tasks": all_tasks,
+}

@@ -1,0 +1,247 @@
+"""The figures of agg (Yu et al. 2022), one function each, giving the figure and its caption.
+
+Only metrics.json and arrays.npz are read. A picture of a single model shows the first seed.
+"""
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from raretok.papers.agg.claims import ALPHAS
+from raretok.reporting.definition import Definition, Method
+from raretok.reporting.figures.language_panels import (
+    LOOKS,
+    draw_legend,
+    end_of_freeze,
+    freeze_line,
+    group_handles,
+    panels_over_legend,
+    planes_along_training,
+    scatter_groups,
+    stacked,
+)
+from raretok.reporting.figures.panels import mean_and_band
+from raretok.reporting.figures.shown import Drawn, first_run, means_note, seeds_note, shown_methods, with_arrays
+from raretok.reporting.figures.style import BASE, BLACK, GREY, METHODS, look_of, not_run, sheet
+from raretok.reporting.results import Results
+from raretok.reporting.tables.cells import derived_remark
+
+GROUPS = ("frequent", "medium", "rare")
+COSINE = "mean cosine of rare and frequent (right axis)"
+PROJECTION = (
+    "Rows of the embedding matrix on its first two right singular vectors, not centred; every point is a token. "
+    "The outermost 0.1% on each side are cut off."
+)
+
+
+def figure1(definition: Definition, item: str, results: Results) -> Drawn:
+    """Embeddings of MLE in the SVD plane at four steps of training."""
+    figure = sheet(2.9)
+    method = shown_methods(definition, item)[0]
+    arrays = first_run(results, method)
+    if not planes_along_training(figure, arrays, "snapshots.svd", method.label, "SVD component", GROUPS):
+        return figure, "Not run."
+    same = "" if definition.comparable else " The steps are the paper's share of training."
+    return figure, f"{method.label}, the first seed. {PROJECTION}{same}"
+
+
+def figure2(definition: Definition, item: str, results: Results) -> Drawn:
+    """I(W) of rare and frequent tokens and their mean cosine when rare tokens are frozen until a step."""
+    figure = sheet(3.6)
+    methods = with_arrays(results, shown_methods(definition, item), "snapshots.isotropy_sign_free")
+    panels, strip = panels_over_legend(figure, 1, max(1, len(methods)), sharey=True)
+    panels = panels[0]
+    drawn = []
+    for letter, axes, method in zip("abc", panels, methods, strict=False):
+        runs = results.seeds_with_arrays(method)
+        isotropy = stacked(runs, "snapshots.isotropy_sign_free")
+        cosine = stacked(runs, "snapshots.cosine_rare_frequent")
+        if isotropy is None or cosine is None:
+            not_run(axes, method.label)
+            axes.set_title(f"({letter}) {method.label}", loc="left")
+            continue
+        steps = next(arrays["snapshots.steps"] for _, arrays in runs if "snapshots.steps" in arrays)
+        steps = steps[: isotropy.shape[1]]
+        for group in (2, 0):
+            mean_and_band(axes, steps, isotropy[:, :, group], f"I(W), {GROUPS[group]}", LOOKS[group] | {"marker": None})
+        step = end_of_freeze(results, method)
+        until = "" if step is None else f" until step {step:,}"
+        axes.set_title(f"({letter}) rare tokens frozen{until}", loc="left")
+        axes.set(xlabel="training step", ylim=(0, 1.02), xlim=(0, None))
+        right = axes.twinx()
+        mean_and_band(right, steps, cosine[:, : len(steps)], COSINE, {"color": BLACK, "linestyle": ":"})
+        right.grid(False)
+        if step is not None:
+            freeze_line(axes, step)
+        drawn.append((axes, right))
+    panels[0].set_ylabel("I(W)")
+    if not drawn:
+        return figure, "Not run."
+    limits = np.array([right.get_ylim() for _, right in drawn])
+    for _, right in drawn:
+        right.set_ylim(limits.min(), limits.max())
+        right.tick_params(right=False, labelright=False)
+    last = drawn[-1][1]
+    last.tick_params(right=True, labelright=True)
+    last.spines["right"].set_visible(True)
+    last.set_ylabel("mean cosine")
+    draw_legend(strip, [handle for axes in drawn[0] for handle in axes.get_legend_handles_labels()[0]])
+    return figure, (
+        "I(W) on the left axis (1 is isotropic), the mean cosine of all pairs of a rare and a frequent embedding on "
+        f"the right one. {seeds_note(results, methods)}"
+    )
+
+
+def figure3(definition: Definition, item: str, results: Results) -> Drawn:
+    """Embeddings of MLE and AGG in the SVD plane, and their singular values."""
+    figure = sheet(3.6)
+    methods = with_arrays(results, shown_methods(definition, item), "best.svd")
+    panels, strip = panels_over_legend(figure, 1, len(methods) + 1)
+    panels = panels[0]
+    drawn = False
+    for letter, axes, method in zip("ab", panels, methods, strict=False):
+        arrays = first_run(results, method)
+        if arrays is None or "best.svd" not in arrays:
+            not_run(axes, method.label)
+            continue
+        drawn = True
+        scatter_groups(axes, arrays["best.svd"], arrays["bounds"])
+        accuracy = results.per_seed(method, "separability", "svd")
+        said = f", separable {np.mean(list(accuracy.values())):.2f}" if accuracy else ""
+        axes.set_title(f"({letter}) {method.label}{said}", loc="left")
+        axes.set(xlabel="SVD component 1", ylabel="SVD component 2" if letter == "a" else None)
+    curves = panels[-1]
+    for method in methods:
+        values = stacked(results.seeds_with_arrays(method), "best.singular_values")
+        if values is None:
+            continue
+        values = values / values[:, :1]
+        look = look_of(method) | {"marker": None}
+        mean_and_band(curves, np.arange(1, values.shape[1] + 1), values, method.label, look)
+    curves.set_title("(c) singular values", loc="left")
+    curves.set(xlabel="index", ylabel="singular value / largest", ylim=(0, 1.02))
+    curves.legend(frameon=False, loc="upper right")
+    if not drawn:
+        return figure, "Not run."
+    draw_legend(strip, group_handles(GROUPS))
+    return figure, (
+        f"{PROJECTION} Separable: balanced accuracy of a linear classifier of rare against frequent tokens in the "
+        "plane at its best border, mean over seeds; 0.5 is chance. Points are the first seed's. (c): "
+        + seeds_note(results, methods).replace("Mean", "mean").replace("One", "one")
+        + _derived(definition, results, methods)
+    )
+
+
+def figure4(definition: Definition, item: str, results: Results) -> Drawn:
+    """The size of the rare group at each of the first steps."""
+    figure = sheet(3.4)
+    axes = figure.subplots()
+    methods = shown_methods(definition, item)
+    method = methods[0]
+    runs = results.seeds_with_arrays(method)
+    sizes = stacked(runs, "rare_types.sizes")
+    if sizes is None:
+        not_run(axes, method.label)
+        return figure, "Not run."
+    look = {"color": METHODS["agg"]["color"], "linestyle": "-"}
+    mean = mean_and_band(axes, np.arange(1, sizes.shape[1] + 1), sizes, None, look)
+    types = len(next(arrays["counts"] for _, arrays in runs if "counts" in arrays))
+    axes.set(xlabel="training step", ylabel="tokens in the rare group", ylim=(0, None), xlim=(0, sizes.shape[1]))
+    axes.annotate(
+        f"{mean[-1]:,.0f} of {types:,}",
+        (sizes.shape[1], mean[-1]),
+        (-6, 22),
+        textcoords="offset points",
+        ha="right",
+    )
+    share = axes.secondary_yaxis("right", functions=(lambda y: 100 * y / types, lambda y: y * types / 100))
+    share.set_ylabel("% of the vocabulary")
+    return figure, (
+        f"{method.label}: tokens of which fewer than alpha occurred in a step, on average over the last K steps (over "
+        "all of them before there are K). "
+        f"{seeds_note(results, methods)}{_derived(definition, results, methods)}"
+    )
+
+
+def figure5(definition: Definition, item: str, results: Results) -> Drawn:
+    """Perplexity, Uniq and I(W) of rare, of non-rare and of all tokens against alpha (inventory, A23)."""
+    figure = sheet(7.4)
+    panels, strip = panels_over_legend(figure, 3, 3, sharex=True)
+    methods = shown_methods(definition, item)
+    swept = [method for method in methods if method.name in ALPHAS]
+    if sum(bool(results.per_seed(method, "perplexity", "total")) for method in swept) < 2:
+        return figure, "Not run: a curve needs two values of alpha."
+    reference = next((method for method in methods if method.name not in ALPHAS), None)
+    columns = (("perplexity", "perplexity"), ("uniq", "Uniq"), ("isotropy_sign_free", "I(W)"))
+    drawn = False
+    rows = (
+        ("rare", "rare tokens", LOOKS[2] | {"linestyle": "-"}),
+        ("nonrare", "non-rare tokens", {"color": GREY, "linestyle": "--", "marker": "s"}),
+        ("total", "all tokens", BASE),
+    )
+    for row, (group, name, look) in zip(panels, rows, strict=True):
+        for letter, axes, (metric, title) in zip("abc", row, columns, strict=True):
+            drawn |= _against_alpha(axes, results, swept, reference, metric, group, name, look)
+            if group == "rare":
+                axes.set_title(f"({letter}) {title}", loc="left")
+            axes.set_ylabel(f"{title}, {name}")
+    for axes in panels[-1]:
+        axes.set_xlabel("alpha, as printed")
+        axes.set_xticks(list(ALPHAS.values()))
+    if not drawn:
+        return figure, "Not run."
+    draw_legend(strip, [axes for row in panels[:, :1] for axes in row[0].get_legend_handles_labels()[0]])
+    derived = [
+        f"{training['derived']['alpha']:.3g} for {ALPHAS[method.name]:g}"
+        for method in swept
+        if (training := results.training(method)) and (training.get("derived") or {}).get("alpha")
+    ]
+    scaled = "" if definition.comparable or not derived else f" Alphas of this scale: {', '.join(derived)}."
+    return figure, (
+        "Rare tokens, the others (frequent and medium), and all, each on its own scale; (a) and (b) of the test text. "
+        "The paper's panels show rare and all tokens, its text speaks of the non-rare ones. Bars: one sample standard "
+        f"deviation over seeds. {_seeds(results, methods)}{scaled}"
+    )
+
+
+def _against_alpha(
+    axes: Axes,
+    results: Results,
+    swept: list[Method],
+    reference: Method | None,
+    metric: str,
+    group: str,
+    tokens: str,
+    look: dict,
+) -> bool:
+    """One panel; `tokens`: the group's name in the legend. Whether anything was drawn."""
+    points = {ALPHAS[method.name]: list(results.per_seed(method, metric, group).values()) for method in swept}
+    points = {alpha: values for alpha, values in points.items() if values}
+    line = list(results.per_seed(reference, metric, group).values()) if reference else []
+    if line:
+        label = reference.label if group == "total" else None
+        axes.axhline(np.mean(line), color="#555555", linestyle=(0, (5, 2)), linewidth=1.4, label=label)
+    if not points:
+        not_run(axes, "AGG")
+        return bool(line)
+    alphas = sorted(points)
+    axes.errorbar(
+        alphas,
+        [np.mean(points[alpha]) for alpha in alphas],
+        [np.std(points[alpha], ddof=1) if len(points[alpha]) > 1 else 0 for alpha in alphas],
+        capsize=3,
+        linewidth=1.8,
+        label=f"AGG, {tokens}",
+        **look,
+    )
+    axes.margins(x=0.08, y=0.15)
+    return True
+
+
+def _seeds(results: Results, methods: list[Method]) -> str:
+    counts = [len(results.per_seed(method, "perplexity", "total")) for method in methods]
+    return means_note(counts)
+
+
+def _derived(definition: Definition, results: Results, methods: list[Method]) -> str:
+    found = [(method.label, derived_remark(definition, results.training(method))) for method in methods]
+    return "".join(f" {label}: {remark}." for label, remark in found if remark)

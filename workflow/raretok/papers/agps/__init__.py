@@ -1,0 +1,1 @@
+"""Yu et al., Rare Words Degenerate All Words."""

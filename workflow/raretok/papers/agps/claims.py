@@ -1,0 +1,214 @@
+"""Claims of agps about figures and derivations; what they return: `reporting/claims/evidence.py`.
+
+The paper's own figures are of translation models. Where those were not run, what the language model can answer is
+answered on it, and the note says so. Thresholds marked as ours are tolerances that the paper does not state.
+"""
+
+from collections.abc import Callable
+from functools import partial, wraps
+
+import numpy as np
+
+from raretok.reporting import translation_metrics
+from raretok.reporting.claims.evidence import Evidence, Found
+from raretok.reporting.claims.figure_claims import LEFT, beside_cited, rare_first, rises, until
+from raretok.reporting.claims.other_language import of_one_stem, of_other_language
+from raretok.reporting.claims.predicates import Missing, Truth, all_of, at_least, greater
+
+# Methods of translation, and those of the language model that stand in for them.
+BASELINE, COSREG, AGPS = "translator", "cosreg_translation", "agps_translation"
+FREEZE, FREEZE_UNTIL = "freeze_translation", "freeze_until_8k_translation"
+LANGUAGE_MODEL = {BASELINE: "baseline", COSREG: "cosreg", AGPS: "agps", FREEZE_UNTIL: "freeze_until_8k"}
+CLOSE = 0.1  # ours: how near to 0 a correlation is close to it
+HIGH, MID, LOW = 0, 1, 2  # columns of the groups
+ALMOST_ALL = 0.9  # ours: the share of negative w_r . h
+SOON = 0.1  # ours: of the updates after rare rows start training, this part
+SEPARABLE, MIXED = 0.9, 0.75  # ours: balanced accuracy from which groups are separable; up to which they are not
+COUNTERPART = "on the language model; the paper shows a translation model"
+
+
+def either(judge: Callable[..., Found]) -> Callable[[Evidence], Found]:
+    """`judge(evidence, names)` on translation; where that was not run, on the language model, which the note says.
+
+    names: what each method of translation is called where it is judged.
+    """
+
+    @wraps(judge)
+    def judged(evidence: Evidence) -> Found:
+        try:
+            return judge(evidence, dict(zip(LANGUAGE_MODEL, LANGUAGE_MODEL, strict=True)))
+        except Missing as missing:
+            try:
+                truths, published, note = judge(evidence, LANGUAGE_MODEL)
+            except Missing:
+                raise missing from None
+            return truths, published, f"{COUNTERPART}; {note}"
+
+    return judged
+
+
+@either
+def low_first(evidence: Evidence, names: dict[str, str]) -> Found:
+    """f1.low_first: the low-frequent group is the first to leave the bulk in the PCA projection."""
+    name = names[BASELINE]
+    planes, bounds = evidence.array(name, "snapshots.pca"), evidence.array(name, "bounds")
+    truths = evidence.per_seed(partial(rare_first, balanced=True), planes, bounds)
+    note = (
+        f"left the bulk: centroid {LEFT:g} x the spread from the centre, every group counting alike, since most types "
+        "are rare"
+    )
+    return truths, None, note
+
+
+@either
+def others_follow(evidence: Evidence, names: dict[str, str]) -> Found:
+    """f2.follow: inner products within the high and mid groups rise faster once rare rows are trained."""
+    name = names[FREEZE_UNTIL]
+    freeze = until(evidence, name)
+
+    def judge(steps, products):
+        before, after = steps <= freeze, steps >= freeze
+        if before.sum() < 2 or after.sum() < 2:
+            raise Missing("fewer than two snapshots on one side of the freeze's end")
+        return all_of(
+            greater(*(_slope(steps[side], products[side, group]) for side in (after, before))) for group in (HIGH, MID)
+        )
+
+    steps, products = (evidence.array(name, f"snapshots.{key}") for key in ("steps", "inner_product"))
+    return evidence.per_seed(judge, steps, products), None, "least-squares slopes"
+
+
+def _slope(steps: np.ndarray, values: np.ndarray) -> float:
+    return float(np.polyfit(steps / 1000, values.astype(float), 1)[0])
+
+
+@either
+def negative_alignment(evidence: Evidence, names: dict[str, str]) -> Found:
+    """eq8.sign: soon after rare words start training, w_r . h is negative for almost all positions."""
+    name = names[FREEZE_UNTIL]
+    freeze = until(evidence, name)
+
+    def judge(steps, share, mean):
+        # No look falls into so short a time where a scaled run looks rarely: then the first one after the freeze.
+        after = steps > freeze
+        if not after.any():
+            raise Missing("nothing was observed after the freeze")
+        soon = after & (steps <= max(freeze + SOON * (steps[-1] - freeze), steps[after][0]))
+        return all_of([greater(float(share[soon].mean()), ALMOST_ALL), greater(0, float(mean[soon].mean()))])
+
+    keys = ("steps", "negative_share", "mean")
+    values = [evidence.array(name, f"rare_alignment.{key}") for key in keys]
+    note = f"over the first {SOON:.0%} of the steps after the freeze"
+    return evidence.per_seed(judge, *values), None, note
+
+
+@either
+def rare_pairs(evidence: Evidence, names: dict[str, str]) -> Found:
+    """eq7.pairs: from some step on, the mean inner product of pairs of rare embeddings increases."""
+    name = names[FREEZE_UNTIL]
+
+    def judge(steps, products):
+        rare = products[:, LOW].astype(float)
+        start = int(rare.argmin())
+        if start > len(rare) - 3:  # falls to the end
+            return Truth(False, -1.0)
+        return rises(steps[start:], rare[start:])
+
+    steps, products = (evidence.array(name, f"snapshots.{key}") for key in ("steps", "inner_product"))
+    note = "-1 where the inner product falls to the end"
+    return evidence.per_seed(judge, steps, products), None, note
+
+
+@either
+def frequency_agnostic(evidence: Evidence, names: dict[str, str]) -> Found:
+    """f4.frequency_agnostic: groups are separable in the PCA plane for the baseline and CosReg, not for AGPS."""
+    methods = (names[method] for method in (BASELINE, COSREG, AGPS))
+    baseline, cosreg, agps = (evidence.metric(name, "separability", "pca") for name in methods)
+
+    def judge(*accuracies):
+        return all_of([*(at_least(a, SEPARABLE) for a in accuracies[:2]), at_least(MIXED, accuracies[2])])
+
+    note = f"balanced accuracy, separable from {SEPARABLE}, not up to {MIXED} (ours)"
+    return evidence.of_means(judge, baseline, cosreg, agps), None, note
+
+
+def spread(evidence: Evidence) -> Found:
+    """f3.spread: with rare words frozen, S(w) is lower and the PCA projection wider."""
+    evidence = evidence.of("figure3")
+    cosines = [evidence.metric(name, "mean_cosine", "total") for name in (BASELINE, FREEZE)]
+    planes = [evidence.array(name, "best.pca") for name in (BASELINE, FREEZE)]
+
+    def judge(baseline, frozen, *planes):
+        widths = [float(np.sqrt(plane.astype(float).var(axis=0).sum())) for plane in planes]
+        return all_of([greater(baseline, frozen), greater(widths[1] / widths[0], 1)])
+
+    note = "width: root mean square distance of the points from their centre"
+    return evidence.per_seed(judge, *cosines, *planes), None, note
+
+
+def related(evidence: Evidence) -> Found:
+    """t10_12.related: AGPS has neighbours in the other language; CosReg's are related words; the baseline's are not."""
+    methods = (BASELINE, COSREG, AGPS)
+    counted = [of_other_language(evidence, name) for name in methods]
+    alike = [of_one_stem(evidence, name) for name in (BASELINE, COSREG)]
+
+    def judge(baseline, cosreg, agps, alike_baseline, alike_cosreg):
+        return all_of(
+            [
+                at_least(float(agps.min()), 1),
+                *(greater(float(agps.sum()), float(others.sum())) for others in (baseline, cosreg)),
+                greater(alike_cosreg, alike_baseline),
+            ]
+        )
+
+    note = (
+        "other language: the side of the training text with the larger share; related: the same first four letters "
+        "(both ours); with AGPS every query has one of the other language, and all together more than CosReg and the "
+        "baseline; CosReg has more related ones than the baseline"
+    )
+    return evidence.per_seed(judge, *counted, *alike), None, note
+
+
+def frequency_bias(evidence: Evidence) -> Found:
+    """f5_7.bias: rarer words are nearer to each query for the baseline and CosReg; frequency plays no part for AGPS."""
+    biased = [*rank_correlations(evidence, BASELINE), *rank_correlations(evidence, COSREG)]
+    values = [*biased, *rank_correlations(evidence, AGPS)]
+
+    def judge(*means):
+        falling, level = means[: len(biased)], means[len(biased) :]
+        return all_of([*(greater(rho, 0) for rho in falling), *(at_least(CLOSE, abs(rho)) for rho in level)])
+
+    note = f"Spearman over the types that occur, of every query; close to 0: at most {CLOSE} away (ours)"
+    return evidence.of_means(judge, *values), None, note
+
+
+def rank_correlations(evidence: Evidence, method: str) -> list[dict[int, float]]:
+    """Spearman's correlation of index and cosine by seed, of each query; raises Missing."""
+    queries = translation_metrics.rank_correlations(evidence.results, evidence.definition.method(method))
+    if not queries:
+        raise Missing(f"{method} was not run (cosines of queries)")
+    return list(queries.values())
+
+
+def gain_base(evidence: Evidence) -> str:
+    """t2.gain_base, beside the difference in ours: that from the cited baseline, and whether AGPS is better at all."""
+    return beside_cited(evidence, "table2", "base", AGPS, BASELINE)
+
+
+def gain_big(evidence: Evidence) -> str:
+    """t2.gain_big, likewise."""
+    return beside_cited(evidence, "table2", "big", AGPS, BASELINE)
+
+
+# What is said beside the verdict on a claim about numbers of tables.
+BESIDE = {"agps.t2.gain_base": gain_base, "agps.t2.gain_big": gain_big}
+CLAIMS = {
+    "agps.f1.low_first": low_first,
+    "agps.f2.follow": others_follow,
+    "agps.eq8.sign": negative_alignment,
+    "agps.eq7.pairs": rare_pairs,
+    "agps.f3.spread": spread,
+    "agps.f4.frequency_agnostic": frequency_agnostic,
+    "agps.t10_12.related": related,
+    "agps.f5_7.bias": frequency_bias,
+}

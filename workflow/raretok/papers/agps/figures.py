@@ -1,0 +1,211 @@
+"""The figures of agps (Yu et al.), one function each, giving the figure and its caption.
+
+Those named `_lm` are counterparts, on its language model, of what the paper has for translation. Only metrics.json and
+arrays.npz are read. A picture of a single model shows the first seed.
+"""
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from raretok.reporting import translation_metrics
+from raretok.reporting.claims.figure_claims import group_slices
+from raretok.reporting.corpus_names import corpus_title
+from raretok.reporting.definition import Definition, Method
+from raretok.reporting.figures.language_panels import (
+    LOOKS,
+    draw_legend,
+    end_of_freeze,
+    freeze_line,
+    group_handles,
+    panels_over_legend,
+    planes_along_training,
+    scatter_groups,
+    stacked,
+)
+from raretok.reporting.figures.panels import mean_and_band
+from raretok.reporting.figures.shown import Drawn, first_run, seeds_note, shown_methods, with_arrays
+from raretok.reporting.figures.style import not_run, sheet
+from raretok.reporting.results import Results
+from raretok.reporting.tables.neighbour_table import visible
+
+GROUPS = ("high-frequent", "mid-frequent", "low-frequent")
+COUNTERPART = "The paper's figure is of a translation model; this is its counterpart for the language model."
+PLANE = (
+    "Centred rows of the embedding matrix on their first two principal components; every point is a type. The "
+    "outermost 0.1% on each side are cut off."
+)
+NOT_RUN = "Not run."
+# Figures 5 to 7: share of the types in a window of the running mean; ids of special types, which are no words.
+WINDOW, SPECIAL = 0.05, 4
+
+
+def figure1(definition: Definition, item: str, results: Results) -> Drawn:
+    """Embeddings of the translation baseline in the PCA plane at four steps of training."""
+    figure = sheet(2.9)
+    method = shown_methods(definition, item)[0]
+    arrays = first_run(results, method)
+    if not planes_along_training(figure, arrays, "snapshots.pca", method.label, "PCA component", GROUPS):
+        return figure, NOT_RUN
+    return figure, f"{_corpus(definition, method)}, {method.label}, the first seed. {PLANE}"
+
+
+def figure2(definition: Definition, item: str, results: Results) -> Drawn:
+    """Mean inner products within groups along training of the translation model, rare rows frozen until a step."""
+    method = shown_methods(definition, item)[0]
+    figure, text = _inner_products(definition, item, results)
+    return figure, text if text == NOT_RUN else f"{_corpus(definition, method)}. {text}"
+
+
+def figure3(definition: Definition, item: str, results: Results) -> Drawn:
+    """Embeddings of the baseline and of the model whose rare rows are frozen."""
+    return _planes(definition, item, results)
+
+
+def figure4(definition: Definition, item: str, results: Results) -> Drawn:
+    """Embeddings of the baseline, CosReg and AGPS."""
+    return _planes(definition, item, results)
+
+
+def figure5(definition: Definition, item: str, results: Results) -> Drawn:
+    """Cosine with the first query (optimum) against frequency rank."""
+    return _cosines(definition, item, results, 0)
+
+
+def figure6(definition: Definition, item: str, results: Results) -> Drawn:
+    """Cosine with the second query (criminal) against frequency rank."""
+    return _cosines(definition, item, results, 1)
+
+
+def figure7(definition: Definition, item: str, results: Results) -> Drawn:
+    """Cosine with the third query (happiness) against frequency rank."""
+    return _cosines(definition, item, results, 2)
+
+
+def _corpus(definition: Definition, method: Method) -> str:
+    return corpus_title(definition.corpus(method.experiment))
+
+
+def _planes(definition: Definition, item: str, results: Results) -> Drawn:
+    """A panel for each method with its S(w), all on the same axes, so that widths can be compared."""
+    methods = with_arrays(results, shown_methods(definition, item), "best.pca")
+    figure = sheet(3.8)
+    panels, strip = panels_over_legend(figure, 1, max(1, len(methods)))
+    low, high, drawn = np.full(2, np.inf), np.full(2, -np.inf), []
+    for letter, axes, method in zip("abc", panels[0], methods, strict=False):
+        arrays = first_run(results, method)
+        scatter_groups(axes, arrays["best.pca"], arrays["bounds"])
+        cosine = list(results.per_seed(method, "mean_cosine", "total").values())
+        said = f", S(w) {np.mean(cosine):.3f}" if cosine else ""
+        axes.set_title(f"({letter}) {method.label}{said}", loc="left")
+        axes.set_xlabel("PCA component 1")
+        limits = np.array([axes.get_xlim(), axes.get_ylim()])
+        low, high = np.minimum(low, limits[:, 0]), np.maximum(high, limits[:, 1])
+        drawn.append(axes)
+    if not drawn:
+        return figure, NOT_RUN
+    for axes in drawn:
+        axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
+    drawn[0].set_ylabel("PCA component 2")
+    draw_legend(strip, group_handles(GROUPS))
+    return figure, (
+        f"{_corpus(definition, methods[0])}. {PLANE} All panels have the same limits. Points are the first seed's; "
+        "S(w), the mean cosine of all pairs, is a mean over seeds."
+    )
+
+
+def _cosines(definition: Definition, item: str, results: Results, query: int) -> Drawn:
+    """A panel for each method: cosine of every type with one query, by frequency rank."""
+    methods = with_arrays(results, shown_methods(definition, item), "best.query_cosines")
+    figure = sheet(3.5)
+    panels, strip = panels_over_legend(figure, 1, max(1, len(methods)), sharex=True, sharey=True)
+    word = ""
+    for letter, axes, method in zip("abc", panels[0], methods, strict=False):
+        arrays = first_run(results, method)
+        if len(arrays["best.query_cosines"]) <= query:
+            continue
+        word = visible(str(arrays["vocabulary"][int(arrays["best.neighbour_queries"][query])]))
+        rho = list(_of_query(results, method, arrays, query).values())
+        said = f", Spearman {np.mean(rho):+.2f}" if rho else ""
+        axes.set_title(f"({letter}) {method.label}{said}", loc="left")
+        _draw_cosines(axes, arrays, query)
+        axes.set_xlabel("index by falling target-side frequency")
+    if not word:
+        return figure, NOT_RUN
+    word = word.removeprefix("␣")
+    panels[0, 0].set_ylabel(f"cosine with “{word}”")
+    means = [axes.get_legend_handles_labels()[0] for axes in panels[0]]
+    handles = [*group_handles(GROUPS), *max(means, key=len)[:1]]
+    draw_legend(strip, handles)
+    return figure, (
+        f"{_corpus(definition, methods[0])}, query “{word}”; types that occur in training, the first seed's. Line: "
+        f"running mean over {WINDOW:.0%} of the types. Spearman's correlation of index and cosine, mean over seeds: "
+        "above 0, rare words are nearer."
+    )
+
+
+def _of_query(results: Results, method: Method, arrays: dict[str, np.ndarray], query: int) -> dict[int, float]:
+    """Spearman's correlation by seed of the query at a place among a run's queries."""
+    name = str(arrays["vocabulary"][int(arrays["best.neighbour_queries"][query])])
+    return translation_metrics.rank_correlations(results, method).get(name, {})
+
+
+def _draw_cosines(axes, arrays: dict[str, np.ndarray], query: int) -> None:
+    """The types that occur, but for the query itself, in their groups' colours, and a running mean."""
+    cosines = arrays["best.query_cosines"][query].astype(float)
+    occurs = arrays["counts"] + arrays["source_counts"] > 0
+    occurs[[*range(SPECIAL), int(arrays["best.neighbour_queries"][query])]] = False
+    colours = np.empty(len(cosines), dtype="U7")
+    for part, look in zip(group_slices(arrays["bounds"]), LOOKS, strict=True):
+        colours[part] = look["color"]
+    places = np.flatnonzero(occurs)
+    size = float(np.clip(24_000 / len(places), 1.2, 14))
+    axes.scatter(places, cosines[places], c=colours[places], s=size, alpha=0.45, linewidth=0, rasterized=True)
+    width = max(3, round(WINDOW * len(places)))
+    if len(places) >= width:
+        means = np.convolve(cosines[places], np.full(width, 1 / width), mode="valid")
+        first = width // 2
+        axes.plot(places[first : first + len(means)], means, color="#000000", linewidth=1.6, label="running mean")
+    axes.axhline(0, color="#999999", linewidth=0.7, zorder=0.5)
+    axes.grid(False)
+
+
+def figure1_lm(definition: Definition, item: str, results: Results) -> Drawn:
+    """Embeddings of the baseline in the PCA plane at four steps of training."""
+    figure = sheet(2.9)
+    method = shown_methods(definition, item)[0]
+    arrays = first_run(results, method)
+    if not planes_along_training(figure, arrays, "snapshots.pca", method.label, "PCA component", GROUPS):
+        return figure, f"Not run. {COUNTERPART}"
+    return figure, (
+        f"{COUNTERPART} {method.label}, the first seed. Centred rows of the embedding matrix on their first two "
+        "principal components; every point is a word. The outermost 0.1% on each side are cut off."
+    )
+
+
+def figure2_lm(definition: Definition, item: str, results: Results) -> Drawn:
+    """Mean inner products within groups along training, rare rows frozen until a step."""
+    figure, text = _inner_products(definition, item, results)
+    return figure, f"{NOT_RUN} {COUNTERPART}" if text == NOT_RUN else f"{COUNTERPART} {text}"
+
+
+def _inner_products(definition: Definition, item: str, results: Results) -> tuple[Figure, str]:
+    figure = sheet(3.6)
+    panels, strip = panels_over_legend(figure, 1, 1)
+    axes = panels[0, 0]
+    methods = shown_methods(definition, item)
+    method = methods[0]
+    runs = results.seeds_with_arrays(method)
+    products = stacked(runs, "snapshots.inner_product")
+    if products is None:
+        not_run(axes, method.label)
+        return figure, NOT_RUN
+    steps = next(arrays["snapshots.steps"] for _, arrays in runs if "snapshots.steps" in arrays)[: products.shape[1]]
+    for group in (2, 1, 0):
+        mean_and_band(axes, steps, products[:, :, group], GROUPS[group], LOOKS[group] | {"marker": None})
+    step = end_of_freeze(results, method)
+    if step is not None:
+        freeze_line(axes, step)
+    axes.set(xlabel="training step", ylabel="mean inner product within the group", xlim=(0, None))
+    draw_legend(strip, axes.get_legend_handles_labels()[0])
+    until = "" if step is None else f" until step {step:,}"
+    return figure, (f"Embeddings of rare words are frozen{until}. {seeds_note(results, methods)}")

@@ -1,0 +1,1 @@
+"""The comparison of all methods, of no paper."""

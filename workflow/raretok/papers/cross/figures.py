@@ -1,0 +1,111 @@
+"""Figures of the comparison of all methods (docs/comparison.md)."""
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from raretok.reporting.definition import Definition
+from raretok.reporting.figures.shown import Drawn
+from raretok.reporting.figures.style import BLACK, PURPLE, sheet
+from raretok.reporting.results import Results
+from raretok.reporting.tables.method_comparison import Point, families, points
+
+# Changes up to this size, in per cent, are drawn to a linear scale, larger ones to a logarithmic one.
+LINEAR = 2.0
+SINGLE = {"color": BLACK, "marker": "o"}
+COMBINED = {"color": PURPLE, "marker": "D"}
+# Of a panel's width: where the column of names begins.
+NAMES = 1.03
+MOST_NAMES = 16  # below each other without coming closer
+
+
+def figure1(definition: Definition, item: str, results: Results) -> Drawn:
+    """What every method gains on rare tokens against what it loses on frequent ones, a panel a task."""
+    entry = definition.entry("figures", item)
+    tasks = {task: name for task, name in entry["experiments"].items() if name in definition.settings}
+    first = families(definition, entry)[0]["label"]
+    known = {task: points(definition, results, entry, experiment) for task, experiment in tasks.items()}
+    known = {task: found for task, found in known.items() if any(point.is_drawn for point in found)}
+    if not known:
+        return sheet(1), "Not run."
+    figure = sheet(0.4 + 4.6 * len(known))
+    panels = np.atleast_1d(figure.subplots(len(known), 1))
+    numbers = set()
+    for axes, (task, found) in zip(panels, known.items(), strict=True):
+        shown = [point for point in found if point.is_drawn]
+        numbers |= {change.seeds for point in shown for change in (point.frequent, point.rare)}
+        axes.set_title(f"{task[0].upper()}{task[1:]}", loc="left", fontweight="bold")
+        draw_points(axes, shown)
+        write_missing(axes, found)
+    seeds = max(numbers, default=0)
+    over = {1: "one seed, so no intervals: inconclusive"}
+    most = "" if len(numbers) == 1 else "at most "
+    over = over.get(seeds, f"95% t interval over {most}{seeds} seeds")
+    text = (
+        f"Change of test perplexity against {first}, both tuned alike on the validation text, seed by seed; {over}. "
+        "Up: better for rare tokens. Right: worse for frequent ones. Shaded: a gain that costs nothing. "
+        f"Beyond {LINEAR:g}% the scales are logarithmic. Circles: one change; diamonds: combinations."
+    )
+    return figure, text
+
+
+def draw_points(axes: Axes, shown: list[Point]) -> None:
+    """Points with their intervals and numbers, and the names of the numbers in a column on the right."""
+    for point in shown:
+        loss, gain = point.frequent, point.rare
+        look = COMBINED if "+" in point.label else SINGLE
+        axes.errorbar(
+            loss.mean,
+            -gain.mean,
+            xerr=None if loss.lower is None else [[loss.mean - loss.lower], [loss.upper - loss.mean]],
+            yerr=None if gain.lower is None else [[gain.upper - gain.mean], [gain.mean - gain.lower]],
+            linestyle="none",
+            markersize=6,
+            elinewidth=1,
+            capsize=2,
+            markerfacecolor="white" if point.is_provisional else look["color"],
+            **look,
+        )
+    for scale in (axes.set_xscale, axes.set_yscale):
+        scale("symlog", linthresh=LINEAR, linscale=1.0)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(lambda value, _: f"{value:+g}%" if value else "0")
+    axes.set(xlabel="loss on frequent tokens", ylabel="gain on rare tokens")
+    widen(axes)
+    left, top = axes.get_xlim()[0], axes.get_ylim()[1]
+    axes.fill_between([left, 0], 0, top, color="#009E73", alpha=0.08, linewidth=0)
+    axes.axhline(0, color="#555555", linewidth=1)
+    axes.axvline(0, color="#555555", linewidth=1)
+    write_names(axes, sorted(shown, key=lambda point: point.rare.mean))
+    handles = [Line2D([], [], linestyle="none", **look) for look in (SINGLE, COMBINED)]
+    names = ["one change", "combination"]
+    if any(point.is_provisional for point in shown):
+        handles.append(Line2D([], [], linestyle="none", markerfacecolor="white", **(SINGLE | {"color": "#555555"})))
+        names.append("provisional: runs are missing")
+    axes.legend(handles, names, loc="lower left", framealpha=0.9)
+
+
+def write_missing(axes: Axes, found: list[Point]) -> None:
+    """How many methods have no point, and why, at the panel's upper right."""
+    infinite = sum(point.is_infinite for point in found)
+    counts = {"infinite in some seed": infinite, "not run": sum(not point.is_drawn for point in found) - infinite}
+    said = [f"{words}: {number} of {len(found)} methods" for words, number in counts.items() if number]
+    if said:
+        axes.set_title("; ".join(said), loc="right", fontsize=9, color="#555555")
+
+
+def widen(axes: Axes) -> None:
+    """Room around what is drawn, and both signs of both changes in sight."""
+    for limits, set_limits in ((axes.get_xlim(), axes.set_xlim), (axes.get_ylim(), axes.set_ylim)):
+        set_limits(min(1.15 * limits[0], -0.5 * LINEAR), max(1.15 * limits[1], 0.5 * LINEAR))
+
+
+def write_names(axes: Axes, ordered: list[Point]) -> None:
+    """A number beside each point, and below each other on the right what the numbers stand for."""
+    places = np.linspace(0.98, 0.02, max(len(ordered), MOST_NAMES))
+    for number, (place, point) in enumerate(zip(places, ordered, strict=False), 1):
+        look = {"color": (COMBINED if "+" in point.label else SINGLE)["color"], "fontsize": 9}
+        at = (point.frequent.mean, -point.rare.mean)
+        axes.annotate(str(number), at, (5, 3), textcoords="offset points", **look)
+        text = f"{number}  {point.label}  {-point.rare.mean:+.1f}%"
+        axes.text(NAMES, place, text, transform=axes.transAxes, va="center", **look)

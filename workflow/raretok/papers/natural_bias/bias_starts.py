@@ -1,0 +1,130 @@
+"""The starts of the output bias held against each other, data set by data set: what claims of natural_bias count.
+
+The paper counts data sets; a scale can have fewer than its six, and the same share of them, rounded up, must hold. The
+slack of `at least k of n` is that of the data set with the k-th largest of the n means over seeds. Where some data sets
+of the scale were not run, the effect is that of the others, the note names those without, and nothing is decided.
+
+What is best of several is so by its mean over seeds, as the predicates have it: the best of each seed would be luck,
+and of equal starts none would be as good as the better of two others.
+"""
+
+import math
+import statistics
+from collections.abc import Callable
+from typing import TypeVar
+
+from raretok.reporting import translation_metrics
+from raretok.reporting.claims.evidence import Evidence, Found, Partial
+from raretok.reporting.claims.jackknife import mean_of
+from raretok.reporting.claims.predicates import Missing, Truth, all_of, difference, greater
+from raretok.reporting.claims.table_claims import common_seeds
+from raretok.reporting.corpus_names import corpus_title
+from raretok.reporting.definition import Method
+from raretok.reporting.statistics import intervals
+
+NONE, ZERO, UNIGRAM, C4 = "none", "zero", "unigram", "c4"
+# The experiment of figures 4 and 11, the first of the two with a C4 start, and the one that has figures of its own.
+IWSLT14, WMT14 = "iwslt14_de-en", "wmt14_de-en"
+MOST = 5 / 6  # of the data sets
+
+Values = Callable[[Evidence, str], dict[int, float]]
+Judged = TypeVar("Judged")
+
+
+def data_sets(evidence: Evidence) -> list[str]:
+    """The experiments of the figures that count data sets: all of the scale but WMT14. Raises Missing for none."""
+    found = [experiment for experiment in evidence.definition.settings if experiment != WMT14]
+    if not found:
+        raise Missing("no data set of the paper's six is run at this scale")
+    return found
+
+
+def each(evidence: Evidence, experiments: list[str], judge: Callable[[Evidence], Judged]) -> tuple[list[Judged], str]:
+    """`judge` of the evidence of each experiment that was run, and a note that names the others, empty for none.
+
+    Raises Missing, as the first did, where none was run.
+    """
+    found, missing = [], {}
+    for experiment in experiments:
+        try:
+            found.append(judge(evidence.within(experiment)))
+        except Missing as reason:
+            missing[corpus_title(evidence.definition.corpus(experiment))] = reason
+    if not found:
+        raise next(iter(missing.values()), Missing("no data set of the paper is run at this scale"))
+    return found, f"; undecided without {', '.join(missing)}, not run" if missing else ""
+
+
+def bleu(metric: str) -> Values:
+    """BLEU or chrF of the test text."""
+    return lambda here, name: measured(
+        here, name, lambda m: translation_metrics.in_domain(here.results, m, metric), metric
+    )
+
+
+def area(metric: str, *, whole: bool = False) -> Values:
+    """Area under the validation curve, over the first updates or over all."""
+
+    def values(here: Evidence, name: str) -> dict[int, float]:
+        what = translation_metrics.ALC[metric]
+        return measured(here, name, lambda m: translation_metrics.area(here.results, m, metric, whole=whole), what)
+
+    return values
+
+
+def measured(here: Evidence, name: str, values: Callable[[Method], dict[int, float]], what: str) -> dict[int, float]:
+    """What one method was measured at; raises Missing for nothing."""
+    method = here.definition.method(name)
+    found = values(method)
+    if not found:
+        raise Missing(f"{name} was not run in {method.experiment} ({what})")
+    return found
+
+
+def margin(here: Evidence, values: Values) -> dict[int, float]:
+    """By how much the log-unigram start is above the better of the others, by seed; see `above_best`."""
+    unigram, zero, none = (values(here, name) for name in (UNIGRAM, ZERO, NONE))
+    return above_best(unigram, [zero, none])
+
+
+def above_best(ours: dict[int, float], others: list[dict[int, float]]) -> dict[int, float]:
+    """By how much `ours` is above the one of `others` with the highest mean, by seed, of the seeds that all have.
+
+    How far below still counts as "comparable" is the claim's margin, not said here. Raises Missing where no seed is
+    shared.
+    """
+    seeds = common_seeds([ours, *others])
+    best = max(others, key=lambda of: mean_of(of, seeds))
+    return {seed: difference(ours[seed], best[seed]) for seed in seeds}
+
+
+def mean(values: dict[int, float]) -> float:
+    """Over seeds."""
+    return statistics.fmean(values.values())
+
+
+def standard_error(values: list[float]) -> float | None:
+    """Of the mean of `values`; None for fewer than two."""
+    return intervals.standard_error(values) if len(values) > 1 else None
+
+
+def most(evidence: Evidence, values: Values) -> Found:
+    """By how much the log-unigram start is above both others on five of six data sets."""
+    names = data_sets(evidence)
+    margins, without = each(evidence, names, lambda here: margin(here, values))
+    needed = math.ceil(MOST * len(margins))
+    ordered = sorted(margins, key=mean, reverse=True)
+    truths = {seed: greater(ordered[needed - 1][seed], 0) for seed in common_seeds(margins)}
+    truths = Partial(truths) if without else truths
+    above = sum(mean(one) > 0 for one in margins)
+    note = (
+        f"of {len(margins)} data set{'s' * (len(margins) > 1)} of this scale {needed} must hold; the log-unigram start "
+        f"is above both others in {above} of them, on means over seeds{without}"
+    )
+    return truths, None, note
+
+
+def conjunction(parts: list[dict[int, Truth]], without: str = "") -> dict[int, Truth]:
+    """All hold, by seed, of the seeds that all have; raises Missing where there is none. without: of `each`."""
+    truths = {seed: all_of(part[seed] for part in parts) for seed in common_seeds(parts)}
+    return Partial(truths) if without or any(isinstance(part, Partial) for part in parts) else truths

@@ -1,0 +1,283 @@
+"""Claims of natural_bias about figures, one function each; what they return: `reporting/claims/evidence.py`.
+
+How data sets are counted: `papers/natural_bias/bias_starts.py`. Thresholds marked as ours are tolerances that the paper
+does not state.
+"""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from raretok.papers.natural_bias.bias_starts import (
+    C4,
+    IWSLT14,
+    NONE,
+    UNIGRAM,
+    WMT14,
+    ZERO,
+    above_best,
+    area,
+    bleu,
+    conjunction,
+    data_sets,
+    each,
+    margin,
+    mean,
+    measured,
+    most,
+)
+from raretok.reporting import translation_metrics
+from raretok.reporting.claims.evidence import Evidence, Found
+from raretok.reporting.claims.predicates import Missing, Truth, all_of, at_least, greater
+from raretok.reporting.corpus_names import corpus_title, unigram_text
+
+REGULARISED = "regularised"  # how the names of the methods of figure 11 begin
+UPDATES = 50_000  # the length of training at which the paper prints numbers of updates (footnote 10)
+MATCHED_BY = 2000  # figure 1
+EARLY = 10_000  # ours: figure 5, the first fifth of training
+STAYS = 0.05  # ours: figures 13 and 14
+
+
+def unigram_early(evidence: Evidence) -> Found:
+    """f1.unigram_early: the model is nearest to the unigram distribution early, and nearer than to the other two."""
+
+    def judge(here: Evidence) -> dict[int, Truth]:
+        latest = translation_metrics.scaled(
+            here.definition, here.definition.method(ZERO).experiment, MATCHED_BY, UPDATES
+        )
+        names = ("steps", "unigram", "uniform", "empirical")
+        series = [here.array(ZERO, f"divergence.{name}") for name in names]
+        return here.per_seed(lambda *values: _matched(latest, *values), *series)
+
+    parts, without = each(evidence, list(evidence.definition.settings), judge)
+    return conjunction(parts, without), None, f"zero bias; {MATCHED_BY:,} of {UPDATES:,} steps, scaled{without}"
+
+
+def _matched(latest: float, steps, unigram, uniform, empirical) -> Truth:
+    place = int(np.nanargmin(unigram))
+    others = [greater(float(values[place]), float(unigram[place])) for values in (uniform, empirical)]
+    return all_of([at_least((latest - float(steps[place])) / latest, 0), *others])
+
+
+def bleu_of_most(evidence: Evidence) -> Found:
+    """f2.bleu_5of6: test BLEU of the log-unigram start is as good as the others', on five of six data sets."""
+    return most(evidence, bleu(translation_metrics.BLEU))
+
+
+def alc_of_most(evidence: Evidence) -> Found:
+    """f3.alc_5of6: the area under the early validation curve is larger, on five of six data sets."""
+    return most(evidence, area(translation_metrics.BLEU))
+
+
+def chrf(evidence: Evidence) -> Found:
+    """f9_10.chrf: figures 2 and 3 come out the same way by chrF."""
+    text, areas = most(evidence, bleu(translation_metrics.CHRF)), most(evidence, area(translation_metrics.CHRF))
+    note = f"figure 9: {text[2]}; figure 10: {areas[2]}"
+    return conjunction([text[0], areas[0]]), None, note
+
+
+def wmt(evidence: Evidence) -> Found:
+    """f7_8.wmt: figures 2 and 3 come out the same way on WMT14 De-En."""
+    here = evidence.within(WMT14)
+    text = margin(here, bleu(translation_metrics.BLEU))
+    areas = margin(here, area(translation_metrics.BLEU))
+    truths = conjunction([{seed: greater(value, 0) for seed, value in of.items()} for of in (text, areas)])
+    return truths, None, ""
+
+
+def full_slopes(evidence: Evidence) -> Found:
+    """f4a.slopes: the whole model gives frequent tokens more probability, from both starts."""
+    slopes, by_bin = _slopes(evidence, (ZERO, UNIGRAM), translation_metrics.WITH_BIAS)
+    truths = evidence.per_seed(lambda *values: all_of(greater(value, 0) for value in values), *slopes)
+    return truths, None, by_bin
+
+
+def zero_slope(evidence: Evidence) -> Found:
+    """f4b.zero_slope: without its bias, the model that started at zero still does."""
+    slopes, by_bin = _slopes(evidence, (ZERO,), translation_metrics.WITHOUT_BIAS)
+    return evidence.per_seed(lambda value: greater(value, 0), *slopes), None, by_bin
+
+
+def unigram_slope(evidence: Evidence) -> Found:
+    """f4b.unigram_slope: without its bias, the one that started at the unigram distribution does the opposite."""
+    slopes, by_bin = _slopes(evidence, (UNIGRAM,), translation_metrics.WITHOUT_BIAS)
+    return evidence.per_seed(lambda value: greater(0, value), *slopes), None, by_bin
+
+
+def _slopes(evidence: Evidence, methods: tuple[str, ...], group: str) -> tuple[list[dict[int, float]], str]:
+    """Slopes through all tokens by seed, of each method, and a note with both slopes.
+
+    Judged by token: of the line through the figure's bins, one of three tokens counts as much as one of thousands.
+    """
+    here, said = evidence.of("figure4"), []
+    by_token, by_bin = (
+        [here.metric(method, metric, group) for method in methods]
+        for metric in (translation_metrics.TOKEN_SLOPE, translation_metrics.BIN_SLOPE)
+    )
+    for method, tokens, bins in zip(methods, by_token, by_bin, strict=True):
+        said.append(f"{method} {mean(tokens):+.2f} by token, {mean(bins):+.2f} by bin")
+    return by_token, "; ".join(said)
+
+
+def early_curves(evidence: Evidence) -> Found:
+    """f5.curves: early in training, the log-unigram start's validation BLEU is above the others', on most data sets."""
+
+    def early(here: Evidence, name: str) -> dict[int, float]:
+        method = here.definition.method(name)
+        until = translation_metrics.scaled(here.definition, method.experiment, EARLY, UPDATES)
+        found = {}
+        for seed, arrays in here.results.seeds_with_arrays(method):
+            curve = translation_metrics.curve(arrays)
+            if curve is not None and (curve[0] <= until).any():
+                found[seed] = float(curve[1][curve[0] <= until].mean())
+        if not found:
+            raise Missing(f"{name} was not validated in the first updates of {method.experiment}")
+        return found
+
+    truths, _, note = most(evidence, early)
+    return truths, None, f"mean of the validations in the first {EARLY:,} of {UPDATES:,} updates, scaled (ours); {note}"
+
+
+def alc_full(evidence: Evidence) -> Found:
+    """f6.alc_full: over all of training, the area differs in the same direction as over the first updates."""
+
+    def judge(here: Evidence) -> dict[int, Truth]:
+        first, whole = (margin(here, area(translation_metrics.BLEU, whole=whole)) for whole in (False, True))
+        return here.per_seed(_same_sign, first, whole)
+
+    parts, without = each(evidence, data_sets(evidence), judge)
+    note = "log-unigram start minus the better of the others"
+    return conjunction(parts, without), None, f"{note}{without}"
+
+
+def _same_sign(first: float, second: float) -> Truth:
+    return greater(math.copysign(1.0, first * second) * min(abs(first), abs(second)), 0)
+
+
+def regularise(evidence: Evidence) -> Found:
+    """f11.regularise: no model that was kept from the unigram distribution at first ends with a higher BLEU."""
+    here = evidence.of("figure11")
+    names = [name for name in here.definition.figures["figure11"]["methods"] if name.startswith(REGULARISED)]
+    plain = here.metric(ZERO, translation_metrics.BLEU)
+    grids = {name: translation_metrics.in_domain(here.results, here.definition.method(name)) for name in names}
+    run = [values for values in grids.values() if values]
+    if not run:
+        raise Missing("no regularised model was run")
+    truths = {seed: at_least(value, 0) for seed, value in above_best(plain, run).items()}
+    return truths, None, f"{len(run)} of {len(names)} pairs of strength and steps were run"
+
+
+def out_of_domain(evidence: Evidence) -> Found:
+    """f12.ood: out-of-domain BLEU is reported for each start; the text says nothing on which is higher."""
+    said = []
+
+    def judge(here: Evidence) -> list[dict[int, Truth]]:
+        experiment, truths = here.definition.method(NONE).experiment, []
+        corpus = corpus_title(here.definition.corpus(experiment))
+        domains = translation_metrics.test_domains(here.results, experiment)
+        if not domains:
+            raise Missing("no other domain was translated")
+        for domain in domains:
+            values = [_ood(here, name, domain) for name in (NONE, ZERO, UNIGRAM)]
+            truths.append(here.per_seed(lambda *_: Truth(True, 0.0), *values))
+            means = ", ".join(f"{float(np.mean(list(of.values()))):.2f}" for of in values)
+            said.append(f"{corpus} on {domain} {means}")
+        return truths
+
+    parts, without = each(evidence, list(evidence.definition.settings), judge)
+    note = f"no bias, zero, log-unigram: {'; '.join(said)}{without}; nothing is claimed of their order"
+    return conjunction([truth for part in parts for truth in part], without), None, note
+
+
+def _ood(here: Evidence, name: str, domain: str) -> dict[int, float]:
+    return measured(
+        here, name, lambda m: translation_metrics.out_of_domain(here.results, m, domain), f"domain {domain}"
+    )
+
+
+def divergence_stays(evidence: Evidence) -> Found:
+    """f13.divergence: the bias's divergence from the unigram distribution changes little from where it starts.
+
+    That of the log-unigram start begins at 0: both are measured by that of a bias of zeros, KL(unigram || uniform).
+    """
+
+    def judge(zero: np.ndarray, unigram: np.ndarray) -> Truth:
+        moved = max(float(np.nanmax(np.abs(values - values[0]))) for values in (zero, unigram))
+        return greater(STAYS, moved / float(zero[0]))
+
+    note = f"largest change below {STAYS:.0%} (ours) of KL(unigram || uniform), of both starts"
+    return _of_biases(evidence, "divergence", judge, note)
+
+
+def norm_stays(evidence: Evidence) -> Found:
+    """f14.norm: the bias keeps its norm; that of the zero start stays small."""
+
+    def judge(zero: np.ndarray, unigram: np.ndarray) -> Truth:
+        start = float(unigram[0])
+        moved = float(np.nanmax(np.abs(unigram - start)))
+        return all_of(greater(STAYS, value / start) for value in (moved, float(np.nanmax(zero))))
+
+    note = f"below {STAYS:.0%} (ours) of the log-unigram bias's norm at the start"
+    return _of_biases(evidence, "norm", judge, note)
+
+
+def _of_biases(evidence: Evidence, key: str, judge: Callable[..., Truth], note: str) -> Found:
+    """`judge(zero, unigram)` of what was observed of both starts' bias along training, on all data sets."""
+    parts, without = each(
+        evidence,
+        list(evidence.definition.settings),
+        lambda here: here.per_seed(judge, *(here.array(name, f"output_bias.{key}") for name in (ZERO, UNIGRAM))),
+    )
+    return conjunction(parts, without), None, f"{note}{without}"
+
+
+def c4_out_of_domain(evidence: Evidence) -> Found:
+    """f16.c4_ood: started from C4's unigrams, the IWSLT14 model translates another domain better."""
+    here = evidence.within(IWSLT14)
+    found = translation_metrics.validation_domains(evidence.results, IWSLT14)
+    if not found:
+        raise Missing("no other domain was translated")
+    pairs = [[_ood(here, name, domain) for name in (C4, UNIGRAM)] for domain in found]
+    parts = [here.per_seed(greater, *pair) for pair in pairs]
+    text = unigram_text(evidence.definition.corpus(IWSLT14))
+    note = f"on {', '.join(found)} (the paper: WMT14's validation text); unigrams of {text}"
+    return conjunction(parts), None, note
+
+
+def efficiency(evidence: Evidence) -> Found:
+    """abs.efficiency: f3.alc_5of6 and f5.curves."""
+    return _both(alc_of_most(evidence), early_curves(evidence))
+
+
+def performance(evidence: Evidence) -> Found:
+    """abs.performance: f2.bleu_5of6 and f7_8.wmt."""
+    return _both(bleu_of_most(evidence), wmt(evidence))
+
+
+def _both(*claims: Found) -> Found:
+    return conjunction([truths for truths, _, _ in claims]), None, ""
+
+
+CLAIMS = {
+    "natural_bias.f1.unigram_early": unigram_early,
+    "natural_bias.f2.bleu_5of6": bleu_of_most,
+    "natural_bias.f3.alc_5of6": alc_of_most,
+    "natural_bias.f4a.slopes": full_slopes,
+    "natural_bias.f4b.zero_slope": zero_slope,
+    "natural_bias.f4b.unigram_slope": unigram_slope,
+    "natural_bias.f5.curves": early_curves,
+    "natural_bias.f6.alc_full": alc_full,
+    "natural_bias.f7_8.wmt": wmt,
+    "natural_bias.f9_10.chrf": chrf,
+    "natural_bias.f11.regularise": regularise,
+    "natural_bias.f12.ood": out_of_domain,
+    "natural_bias.f13.divergence": divergence_stays,
+    "natural_bias.f14.norm": norm_stays,
+    "natural_bias.f16.c4_ood": c4_out_of_domain,
+    "natural_bias.abs.efficiency": efficiency,
+    "natural_bias.abs.performance": performance,
+}
+FIXED = {"natural_bias.f12.ood"}
+# Trainings that a claim compares, where its figures show more.
+NEEDS = {"natural_bias.f16.c4_ood": ((IWSLT14, UNIGRAM), (IWSLT14, C4))}

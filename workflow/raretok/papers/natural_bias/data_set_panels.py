@@ -1,0 +1,120 @@
+"""Panels by data set: bars of the starts of the output bias side by side, curves along training."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from raretok.papers.natural_bias.bias_starts import C4, NONE, UNIGRAM, WMT14, ZERO, standard_error
+from raretok.reporting import translation_metrics
+from raretok.reporting.corpus_names import PUBLISHED_TEXT, corpus_title, data_set, unigram_text
+from raretok.reporting.definition import Definition, Method
+from raretok.reporting.figures.language_panels import panels_over_legend
+from raretok.reporting.figures.shown import first_run, over_seeds
+from raretok.reporting.figures.style import METHODS, sheet
+from raretok.reporting.results import Results
+
+COLUMNS = 3
+WIDTHS = {1: 5.5, 2: 7.5, 3: 9.0}  # inches, by the number of columns
+# A start keeps its colour in all figures, and differs in print by line and marker.
+LOOKS = {NONE: METHODS["none"], ZERO: METHODS["zero"], UNIGRAM: METHODS["unigram"], C4: METHODS["c4"]}
+SHORT = {NONE: "none", ZERO: "zero", UNIGRAM: "log-\nunigram"}
+# At least so much of BLEU or chrF is between the ends of a panel's axis, as in the paper.
+LEAST_SPAN = 0.5
+ENDS = ((min, -1), (max, 1))
+
+
+def panels_of(number: int, height: float = 2.5, **share) -> tuple[Figure, list[Axes]]:
+    """A sheet of as many panels, three a row; the places that are left over are empty."""
+    columns = min(COLUMNS, max(1, number))
+    rows = math.ceil(max(1, number) / columns)
+    figure = sheet(0.4 + height * rows, WIDTHS[columns])
+    return figure, _first(figure.subplots(rows, columns, squeeze=False, **share), number)
+
+
+def panels_with_strip(number: int) -> tuple[Figure, list[Axes], Axes]:
+    """The same over a strip for one legend (`language.draw_legend`)."""
+    columns = min(COLUMNS, max(1, number))
+    rows = math.ceil(max(1, number) / columns)
+    figure = sheet(0.75 + 2.5 * rows, WIDTHS[columns])
+    grid, strip = panels_over_legend(figure, rows, columns)
+    return figure, _first(grid, number), strip
+
+
+def _first(grid: np.ndarray, number: int) -> list[Axes]:
+    """The first panels of a grid; the others are left empty."""
+    for axes in grid.ravel()[max(1, number) :]:
+        axes.set_axis_off()
+    return list(grid.ravel()[: max(1, number)])
+
+
+def title_of(definition: Definition, experiment: str, more: str = "") -> str:
+    """The corpus that an experiment really has, and below it the paper's where that is another."""
+    return data_set(definition.corpus(experiment), experiment, more, "\n")
+
+
+def six(definition: Definition) -> list[str]:
+    """The experiments of figures on all data sets but WMT14, those that the scale has."""
+    return [experiment for experiment in definition.settings if experiment != WMT14]
+
+
+def measured_in(experiments: list[str], methods: list[Method], has: Callable[[Method], object]) -> list[str]:
+    """The experiments in which one of the methods was run: only they get a panel."""
+    return [one for one in experiments if any(has(method.within(one)) for method in methods)]
+
+
+def draw_points(
+    axes: Axes, methods: list[Method], values: Callable[[Method], dict[int, float]], unit: str, text: str
+) -> list[int]:
+    """A point for each method: mean of its values over seeds, standard error; returns how many seeds each is of.
+
+    text: what the bias of the start from other text's unigrams is of. The paper's axes do not begin at 0, where
+    differences would not be seen, so these are points and no bars; numbers stand beside them.
+    """
+    found = [(method, list(of.values())) for method in methods if (of := values(method))]
+    means = [float(np.mean(of)) for _, of in found]
+    errors = [standard_error(of) or 0.0 for _, of in found]
+    names = SHORT | {C4: f"{SHORT[UNIGRAM]},\n{text}"}
+    for place, ((method, _), mean, error) in enumerate(zip(found, means, errors, strict=True)):
+        look = LOOKS[method.name] | {"linestyle": "none"}
+        axes.errorbar(place, mean, error or None, capsize=4, linewidth=1.4, markersize=8, **look)
+        axes.annotate(f"{mean:.2f}", (place, mean), (9, 0), textcoords="offset points", va="center", fontsize=9)
+    low, high = (pick(mean + sign * error for mean, error in zip(means, errors, strict=True)) for pick, sign in ENDS)
+    span = max(LEAST_SPAN, 1.5 * (high - low))
+    axes.set_ylim((low + high - span) / 2, (low + high + span) / 2)
+    axes.set_xticks(range(len(found)), [names[method.name] for method, _ in found])
+    axes.set_xlim(-0.5, len(found) - 0.3)
+    axes.yaxis.set_major_locator(MaxNLocator(5, min_n_ticks=3))
+    axes.set_ylabel(unit if axes.get_subplotspec().is_first_col() else None)
+    axes.grid(False, axis="x")
+    return [len(of) for _, of in found]
+
+
+def points_note(seeds: list[int]) -> str:
+    """What points and the lines on them are."""
+    over = over_seeds(seeds)
+    spread = f"Mean and standard error over {over}" if over else "One seed"
+    return f"Points: where the output bias starts. {spread}; the vertical axes span at least {LEAST_SPAN}."
+
+
+def in_place_of_c4(definition: Definition, experiments: list[str]) -> str:
+    """A sentence for a scale at which the other text is not C4's."""
+    texts = dict.fromkeys(unigram_text(definition.corpus(experiment)) for experiment in experiments)
+    texts.pop(PUBLISHED_TEXT, None)
+    return f" In the place of C4's English text stands another, {' and '.join(texts)}." if texts else ""
+
+
+def training_pairs(definition: Definition, methods: list[Method], results: Results, experiments: list[str]) -> str:
+    """A sentence with the size of each experiment's training text; nothing of those that were not run."""
+    sizes = []
+    for experiment in experiments:
+        runs = (first_run(results, method.within(experiment)) for method in methods)
+        arrays = next((arrays for arrays in runs if arrays is not None), None)
+        if arrays is not None:
+            sizes.append(
+                f"{corpus_title(definition.corpus(experiment))} {translation_metrics.training_pairs(arrays):,}"
+            )
+    return f" Pairs of training: {', '.join(sizes)}." if sizes else ""

@@ -1,0 +1,303 @@
+"""The figures of natural_bias (Meister et al. 2023), one function each, giving the figure and its caption.
+
+A panel for each data set that the scale has, titled with the corpus that it really is. Only metrics.json and arrays.npz
+are read.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from itertools import cycle
+
+import numpy as np
+
+from raretok.papers.natural_bias.along_training import bias_curves, divergences, validation_curves
+from raretok.papers.natural_bias.bias_starts import IWSLT14, WMT14, ZERO, standard_error
+from raretok.papers.natural_bias.claims import REGULARISED, UPDATES
+from raretok.papers.natural_bias.data_set_panels import (
+    LOOKS,
+    draw_points,
+    in_place_of_c4,
+    measured_in,
+    panels_of,
+    points_note,
+    six,
+    title_of,
+    training_pairs,
+)
+from raretok.reporting import translation_metrics
+from raretok.reporting.corpus_names import corpus_title, unigram_text
+from raretok.reporting.definition import Definition, Method
+from raretok.reporting.figures.shown import Drawn, means_note, shown_methods
+from raretok.reporting.figures.style import PINK, SKY, YELLOW, sheet
+from raretok.reporting.results import Results
+
+NOT_RUN = "Not run."
+TEXT = "of the test text by sacrebleu, cased and detokenised"
+Values = Callable[[Method], dict[int, float]]
+# Figure 11: strengths, whose colours are no start's; neighbours are drawn at steps that differ by this factor.
+STRENGTHS = (
+    {"color": PINK, "linestyle": "-", "marker": "v"},
+    {"color": SKY, "linestyle": "-.", "marker": "X"},
+    {"color": YELLOW, "linestyle": (0, (8, 2)), "marker": "P"},
+)
+APART = 1.04
+# Of figure 4: metric, weight of its letters, and its name.
+SLOPES = ((translation_metrics.TOKEN_SLOPE, "bold", "by token"), (translation_metrics.BIN_SLOPE, "normal", "by bin"))
+
+
+def figure1(definition: Definition, item: str, results: Results) -> Drawn:
+    """Divergence of the model from three references along training."""
+    return divergences(definition, shown_methods(definition, item)[0], results)
+
+
+def figure2(definition: Definition, item: str, results: Results) -> Drawn:
+    """Test BLEU by start of the bias."""
+    drawn, text = _bars(definition, item, partial(translation_metrics.in_domain, results), "BLEU", f"BLEU {TEXT}.")
+    return drawn, text + training_pairs(definition, shown_methods(definition, item), results, six(definition))
+
+
+def figure3(definition: Definition, item: str, results: Results) -> Drawn:
+    """Area under the validation BLEU curve over the first updates."""
+    return _bars(definition, item, partial(translation_metrics.area, results), "ALC (BLEU)", _area_note("BLEU"))
+
+
+def figure4(definition: Definition, item: str, results: Results) -> Drawn:
+    """Log-probability of gold tokens by their unigram log-frequency, with the bias (a) and with it dropped (b)."""
+    methods = shown_methods(definition, item)
+    figure = sheet(7.4)
+    panels = figure.subplots(2, 2, sharex=True, sharey=True)
+    drawn = False
+    parts = ((translation_metrics.WITH_BIAS, "full model"), (translation_metrics.WITHOUT_BIAS, "bias dropped"))
+    for row, (letter, (part, name)) in zip(panels, zip("ab", parts, strict=True), strict=True):
+        for axes, method in zip(row, methods, strict=True):
+            axes.set_title(f"({letter}) {method.label}, {name}", loc="left")
+            drawn |= _calibration(axes, results, method, part)
+    for axes in panels[1]:
+        axes.set_xlabel("unigram log-probability in training")
+    for axes in panels[:, 0]:
+        axes.set_ylabel("mean log-probability of the gold token")
+    if not drawn:
+        return figure, NOT_RUN
+    corpus = corpus_title(definition.corpus(methods[0].experiment))
+    return figure, (
+        f"{corpus}, test text, in nats. Points: tokens of the first seed in bins of equal width of their type's "
+        "frequency, the larger the more tokens. Line: least squares through all tokens, which the claims rest on. "
+        "Dotted: through the points, where a bin of three tokens counts as much as one of thousands. "
+        "Slopes: means over seeds. "
+        "Dashed: where the model would give each token its unigram probability."
+    )
+
+
+def _calibration(axes, results: Results, method: Method, part: str) -> bool:
+    """One panel of figure 4; whether anything was drawn."""
+    names = [f"best.calibration.{name}" for name in ("places", part, "numbers")]
+    pairs = results.seeds_with_arrays(method)
+    seed, arrays = next((pair for pair in pairs if set(names) <= pair[1].keys()), (None, None))
+    if arrays is None:
+        axes.set_axis_off()
+        return False
+    places, heights, numbers = (arrays[name] for name in names)
+    some = numbers > 0
+    places, heights, numbers = places[some], heights[some], numbers[some]
+    look = LOOKS[method.name]
+    sizes = 14 + 120 * np.sqrt(numbers / numbers.max())
+    axes.scatter(places, heights, s=sizes, color=look["color"], marker=look["marker"], alpha=0.75, linewidth=0)
+    ends = np.array([places.min(), places.max()])
+    axes.plot(ends, ends, color="#888888", linestyle=(0, (4, 3)), linewidth=1)
+    if len(places) > 1:
+        # The line through all tokens needs its slope alone: it passes through their mean.
+        centre = [np.average(values, weights=numbers) for values in (places, heights)]
+        slope = results.per_seed(method, translation_metrics.TOKEN_SLOPE, part).get(seed)
+        if slope is not None:
+            axes.plot(ends, centre[1] + slope * (ends - centre[0]), color=look["color"], linewidth=1.6)
+        by_bin = np.polyval(np.polyfit(places, heights, 1), ends)
+        axes.plot(ends, by_bin, color=look["color"], linewidth=1.2, linestyle=":")
+    for height, (metric, weight, name) in zip((0.13, 0.06), SLOPES, strict=True):
+        slopes = list(results.per_seed(method, metric, part).values())
+        if slopes:
+            said = f"slope {name} {np.mean(slopes):+.2f}".replace("-", "\N{MINUS SIGN}")
+            axes.text(0.97, height, said, transform=axes.transAxes, ha="right", fontweight=weight)
+    return True
+
+
+def figure5(definition: Definition, item: str, results: Results) -> Drawn:
+    """Validation BLEU along training."""
+    return validation_curves(definition, shown_methods(definition, item), results)
+
+
+def figure6(definition: Definition, item: str, results: Results) -> Drawn:
+    """Area under the validation BLEU curve over all updates."""
+    values = partial(translation_metrics.area, results, whole=True)
+    return _bars(definition, item, values, "ALC (BLEU)", _area_note("BLEU", whole=True))
+
+
+def figure7(definition: Definition, item: str, results: Results) -> Drawn:
+    """Figure 2 for WMT14 De-En."""
+    values = partial(translation_metrics.in_domain, results)
+    drawn, text = _bars(definition, item, values, "BLEU", f"BLEU {TEXT}.", [WMT14])
+    return drawn, text + training_pairs(definition, shown_methods(definition, item), results, [WMT14])
+
+
+def figure8(definition: Definition, item: str, results: Results) -> Drawn:
+    """Figure 3 for WMT14 De-En."""
+    return _bars(
+        definition, item, partial(translation_metrics.area, results), "ALC (BLEU)", _area_note("BLEU"), [WMT14]
+    )
+
+
+def figure9(definition: Definition, item: str, results: Results) -> Drawn:
+    """Figure 2 with chrF."""
+    values = partial(translation_metrics.in_domain, results, metric=translation_metrics.CHRF)
+    return _bars(definition, item, values, "chrF", f"chrF {TEXT}.")
+
+
+def figure10(definition: Definition, item: str, results: Results) -> Drawn:
+    """Figure 3 with chrF."""
+    values = partial(translation_metrics.area, results, metric=translation_metrics.CHRF)
+    return _bars(definition, item, values, "ALC (chrF)", _area_note("chrF"))
+
+
+def figure11(definition: Definition, item: str, results: Results) -> Drawn:
+    """BLEU when training is kept from the unigram distribution at first, against when it no longer is."""
+    figure = sheet(4.2, 7.5)
+    axes = figure.subplots()
+    methods = shown_methods(definition, item)
+    base = next(method for method in methods if method.name == ZERO)
+    swept: dict[str, dict[float, list[float]]] = {}
+    missing = []
+    grid = (method for method in methods if method.name.startswith(REGULARISED))
+    for method in (method for method in grid if method.is_trained_in(method.experiment)):
+        _, strength, updates = method.name.split("_")
+        step = max(1, round(translation_metrics.scaled(definition, method.experiment, int(updates), UPDATES)))
+        if values := translation_metrics.in_domain(results, method):
+            swept.setdefault(strength, {})[step] = list(values.values())
+        else:
+            missing.append(f"{strength} until {step:,}")
+    plain = [value / 100 for value in translation_metrics.in_domain(results, base).values()]
+    if plain:
+        mean, error = float(np.mean(plain)), standard_error(plain)
+        look = {"color": LOOKS[ZERO]["color"], "linestyle": LOOKS[ZERO]["linestyle"]}
+        axes.axhline(mean, linewidth=1.5, label="not regularised (zero bias)", **look)
+        if error:
+            axes.axhspan(mean - error, mean + error, color=look["color"], alpha=0.12, linewidth=0)
+    for place, (look, (strength, points)) in enumerate(zip(cycle(STRENGTHS), sorted(swept.items()), strict=False)):
+        steps = sorted(points)
+        means = [np.mean(points[step]) / 100 for step in steps]
+        errors = [(standard_error(points[step]) or 0) / 100 for step in steps]
+        places = np.array(steps) * APART ** (place - (len(swept) - 1) / 2)
+        axes.errorbar(places, means, errors, capsize=3, linewidth=1.8, label=f"strength {strength}", **look)
+    if not swept:
+        return figure, NOT_RUN
+    known = sorted({step for points in swept.values() for step in points})
+    axes.set_xscale("log")
+    axes.set_xticks(known, [f"{step:,}" for step in known])
+    axes.minorticks_off()
+    axes.margins(x=0.1, y=0.2)
+    axes.set(xlabel="step at which the standard objective returns (log scale)", ylabel="test BLEU (0 to 1)")
+    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+    seeds = [len(plain), *(len(of) for points in swept.values() for of in points.values())]
+    corpus = corpus_title(definition.corpus(base.experiment))
+    return figure, (
+        f"{corpus}. Data set, strengths and numbers of updates are ours: the paper prints none. "
+        f"{means_note(seeds, 'bars and band: standard error')} The vertical axis does not begin at 0.{_absent(missing)}"
+    )
+
+
+def figure12(definition: Definition, item: str, results: Results) -> Drawn:
+    """Out-of-domain test BLEU."""
+    drawn, text = _other_domains(definition, item, results, list(definition.settings), translation_metrics.test_domains)
+    return drawn, text if text == NOT_RUN else f"{text} The paper has IWSLT14 and WMT14 alone, each on the other."
+
+
+def figure13(definition: Definition, item: str, results: Results) -> Drawn:
+    """Divergence of softmax(b) from the unigram distribution along training."""
+    text = "KL(unigram || softmax(b)) of the output bias b, in nats."
+    return bias_curves(definition, shown_methods(definition, item), results, "divergence", "KL divergence (nats)", text)
+
+
+def figure14(definition: Definition, item: str, results: Results) -> Drawn:
+    """Norm of the bias along training."""
+    text = "Euclidean norm of the output bias b (the paper does not say which norm)."
+    return bias_curves(definition, shown_methods(definition, item), results, "norm", "norm of the bias", text)
+
+
+def figure15(definition: Definition, item: str, results: Results) -> Drawn:
+    """Validation BLEU of the best checkpoint, with a start from C4's unigrams too."""
+    experiments = [experiment for experiment in (IWSLT14, WMT14) if experiment in definition.settings]
+    text = "BLEU of the validation text at the checkpoint where it is highest, as training measures it."
+    text += in_place_of_c4(definition, experiments)
+    return _bars(
+        definition, item, partial(translation_metrics.best_validation, results), "validation BLEU", text, experiments
+    )
+
+
+def figure16(definition: Definition, item: str, results: Results) -> Drawn:
+    """The models of figure 15 on the other domain."""
+    experiments = [experiment for experiment in (IWSLT14, WMT14) if experiment in definition.settings]
+    drawn, text = _other_domains(definition, item, results, experiments, translation_metrics.validation_domains)
+    if text == NOT_RUN:
+        return drawn, text
+    validation = f"{translation_metrics.VALIDATION_TEXT} is one, every other text here a test text"
+    paper = f"The paper has the other corpus's validation text; {validation}."
+    return drawn, f"{text}{in_place_of_c4(definition, experiments)} {paper}"
+
+
+def _absent(names: list[str]) -> str:
+    """A sentence that names what was not run, where there is anything."""
+    return f" Not run: {', '.join(names)}." if names else ""
+
+
+def _area_note(metric: str, *, whole: bool = False) -> str:
+    span = "all of training" if whole else "the first 40% of training"
+    return f"Mean height of the curve of validation {metric} over {span} (area by length); it begins at 0."
+
+
+def _bars(
+    definition: Definition, item: str, values: Values, unit: str, text: str, experiments: list[str] | None = None
+) -> Drawn:
+    """A panel of bars for each of the experiments; without, of those of all figures on six data sets."""
+    methods = shown_methods(definition, item)
+    experiments = measured_in(six(definition) if experiments is None else experiments, methods, values)
+    figure, panels = panels_of(len(experiments))
+    if not experiments:
+        return figure, NOT_RUN
+    seeds = []
+    for axes, experiment in zip(panels, experiments, strict=True):
+        axes.set_title(title_of(definition, experiment), loc="left")
+        text_of_c4 = unigram_text(definition.corpus(experiment))
+        here = [method.within(experiment) for method in methods]
+        seeds += draw_points(axes, here, values, unit, text_of_c4)
+    return figure, f"{text} {points_note(seeds)}"
+
+
+def _other_domains(
+    definition: Definition,
+    item: str,
+    results: Results,
+    experiments: list[str],
+    domains: Callable[[Results, str], list[str]],
+) -> Drawn:
+    """A panel of bars for each experiment and each of the `domains` that its runs translated."""
+    methods = shown_methods(definition, item)
+    places = [
+        (experiment, domain)
+        for experiment in experiments
+        for domain in domains(results, experiment)
+        if measured_in([experiment], methods, partial(translation_metrics.out_of_domain, results, domain=domain))
+    ]
+    figure, panels = panels_of(len(places))
+    if not places:
+        return figure, NOT_RUN
+    seeds = []
+    for axes, (experiment, domain) in zip(panels, places, strict=True):
+        axes.set_title(title_of(definition, experiment, f" on {domain}"), loc="left")
+        values = partial(translation_metrics.out_of_domain, results, domain=domain)
+        text_of_c4 = unigram_text(definition.corpus(experiment))
+        here = [method.within(experiment) for method in methods]
+        seeds += draw_points(axes, here, values, "BLEU", text_of_c4)
+    shown = [experiment for experiment, _ in places]
+    absent = [corpus_title(definition.corpus(experiment)) for experiment in experiments if experiment not in shown]
+    return figure, (
+        "Models trained on the first corpus translate the text of another domain, with their own vocabulary. "
+        f"{points_note(seeds)}{_absent(absent)}"
+    )

@@ -1,0 +1,1 @@
+"""Turumtaev 2025, Stop Jostling."""

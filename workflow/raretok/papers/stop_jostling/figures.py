@@ -1,0 +1,256 @@
+"""The figures of Stop Jostling (Turumtaev 2025), one function each, giving the figure and its caption.
+
+Only metrics.csv and arrays.npz are read. A picture of a single model shows the first seed.
+"""
+
+import numpy as np
+
+from raretok.data.characters.expected_counts import expected_counts
+from raretok.metrics.clusters import figure_order, mask
+from raretok.metrics.neighbours import cosines
+from raretok.papers.stop_jostling import schematic
+from raretok.reporting.definition import Definition
+from raretok.reporting.figures.panels import draw_mask, draw_plane, language_ticks, mean_and_band
+from raretok.reporting.figures.shown import Drawn, first_run, seeds_note, shown_methods
+from raretok.reporting.figures.style import HIGH, LOW, look_of, not_run, sheet, symbol_ticks
+from raretok.reporting.results import Results
+
+PPL_LIMIT = 15  # of the authors' notebook
+
+
+def figure1(definition: Definition, item: str, results: Results) -> Drawn:
+    """Three kinds of update of an embedding: a drawing."""
+    figure = sheet(3.6)
+    schematic.draw(list(figure.subplots(1, 3)))
+    return figure, (
+        "One training position moves embeddings in three ways; thick arrows are the updates. Cross-entropy "
+        "pushes all non-targets away from the hidden state, every time. Thresholding drops the logits far "
+        "below the target's (shaded), so that only rivals are pushed. A drawing; the same at every scale."
+    )
+
+
+def figure2(definition: Definition, item: str, results: Results) -> Drawn:
+    """Expected frequencies of the characters of both languages."""
+    figure = sheet(3.8)
+    axes = figure.subplots()
+    method = shown_methods(definition, item)[0]
+    run = first_run(results, method)
+    if run is None:
+        not_run(axes, method.label)
+        return figure, "Not run."
+    share = definition.settings[method.experiment]["corpus"]["low_resource_probability"]
+    order = np.argsort(-run["counts"], kind="stable")
+    places = np.arange(len(order))
+    high, low = np.split(expected_counts(run["counts"], share), 2)
+    ends = []
+    for shift, counts, part, name, look in (
+        (-0.22, high, 1 - share, "high-resource", {"color": HIGH}),
+        (0.22, low, share, "low-resource", {"color": LOW}),
+    ):
+        heights = counts[order]
+        axes.bar(places + shift, heights, 0.44, bottom=0, label=f"{name} ({part:.0%})", **look)
+        ends.append(f"{name} {heights[0]:,.1f} to {heights[-1]:,.2f}")
+    axes.set_yscale("log")
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.set(xlabel="character, sorted by frequency", ylabel="expected frequency in training text (log scale)")
+    symbol_ticks(axes, [chr(run["symbols"][k]) for k in order])
+    axes.legend(frameon=False, loc="upper right")
+    return figure, (
+        f"A block of text is in the low-resource language with probability {share:g}. From the most to the least "
+        f"frequent character: {'; '.join(ends)}. The paper prints 150,209.5 to 0.98 and 3,065.5 to 0.02."
+    )
+
+
+def figure3(definition: Definition, item: str, results: Results) -> Drawn:
+    """Ratio of Average and Average of Ratio of every low-resource character."""
+    figure = sheet(5.6)
+    panels = figure.subplots(2, 1, sharex=True)
+    methods = shown_methods(definition, item)
+    ticks = None
+    for axes, key, title in zip(
+        panels,
+        ("gradients.ratio_of_average", "gradients.average_of_ratio"),
+        ("Ratio of Average", "Average of Ratio"),
+        strict=True,
+    ):
+        axes.axhline(1, color="#555555", linewidth=1)
+        for method in methods:
+            look = look_of(method)
+            runs = [arrays for _, arrays in results.seeds_with_arrays(method) if key in arrays]
+            if not runs:
+                continue
+            order = np.argsort(-runs[0]["counts"], kind="stable")
+            ticks = [chr(runs[0]["symbols"][k]) for k in order]
+            values = np.stack([arrays[key][len(order) :][order] for arrays in runs])
+            mean_and_band(axes, np.arange(len(order)), values, method.label, look, markersize=4)
+        axes.set(ylabel="aligned / marginalising\ngradient norm")
+        axes.grid(False, axis="x")
+        axes.set_title(title, loc="left")
+        axes.set_ylim(bottom=0)
+    panels[0].legend(frameon=False, loc="upper right")
+    panels[1].set_xlabel("low-resource character, sorted by frequency")
+    if not ticks:
+        return figure, "Not run."
+    symbol_ticks(panels[1], ticks)
+    return figure, (
+        "Below the line at 1, pushes from positions with other targets outweigh what the character asks for. "
+        "Average of Ratio takes a step without push at the mean push (the paper's rule, a lower bound). "
+        + seeds_note(results, methods)
+    )
+
+
+def figure4(definition: Definition, item: str, results: Results) -> Drawn:
+    """The next-token distribution at one position, baseline and proposed."""
+    figure = sheet(3.8)
+    axes = figure.subplots()
+    methods = shown_methods(definition, item)
+    runs = [first_run(results, method) for method in methods]
+    if any(run is None for run in runs):
+        not_run(axes, ", ".join(m.label for m, run in zip(methods, runs, strict=True) if run is None))
+        return figure, "Not run."
+    position, rule = _example(*runs)
+    symbols = [chr(point) for point in runs[0]["symbols"]]
+    target = int(runs[0]["best.example_targets.HR"][position])
+    distributions = [run["best.examples.HR"][position][: len(symbols)] for run in runs]
+    distributions = [part / part.sum() for part in distributions]
+    order = np.argsort(-distributions[0], kind="stable")
+    places = np.arange(len(order))
+    for shift, method, values in zip((-0.22, 0.22), methods, distributions, strict=True):
+        axes.bar(places + shift, values[order], 0.44, label=method.label, color=look_of(method)["color"])
+    axes.set_yscale("log")
+    axes.yaxis.set_major_formatter("{x:g}")
+    lowest = min(values[values > 0].min() for values in distributions)
+    axes.set_ylim(max(lowest / 2, 1e-9), 3)
+    place = int(np.flatnonzero(order == target)[0])
+    highest = max(values[target] for values in distributions)
+    numbers = " and ".join(f"{values[target]:.2f}" for values in distributions)
+    axes.annotate(f"target: {numbers}", (place, highest), (0, 6), textcoords="offset points", ha="left")
+    symbol_ticks(axes, [symbols[k] for k in order])
+    axes.set(xlabel="character, sorted by the baseline's probability", ylabel="probability (log scale)")
+    axes.legend(frameon=False, loc="upper right")
+    return figure, (
+        f"Stored validation position {position + 1} of {len(runs[0]['best.example_targets.HR'])}: {rule}. "
+        "Renormalised over the high-resource language's characters, as in the authors' notebook. First seed."
+    )
+
+
+def _example(baseline: dict, proposed: dict) -> tuple[int, str]:
+    """The position to show, by a rule that knows nothing of how it looks, and the rule in words."""
+    targets = baseline["best.example_targets.HR"]
+    n = len(baseline["symbols"])
+    first = [run["best.examples.HR"][:, :n].argmax(1) == targets for run in (baseline, proposed)]
+    for hits, rule in (
+        (first[0] & first[1], "the first at which both models rank the target first"),
+        (first[1], "the first at which the proposed model ranks the target first (both never do)"),
+    ):
+        if hits.any():
+            return int(hits.argmax()), rule
+    return 0, "the first (the proposed model ranks no target first)"
+
+
+def figure5(definition: Definition, item: str, results: Results) -> Drawn:
+    """Expected clusters, and cosine similarities of the embeddings of two models."""
+    figure = sheet(4.2)
+    panels = figure.subplots(1, 3)
+    methods = shown_methods(definition, item)
+    runs = [first_run(results, method) for method in methods]
+    known = next((run for run in runs if run is not None), None)
+    if known is None:
+        for axes, name in zip(panels, ["Expected clusters", *(m.label for m in methods)], strict=True):
+            not_run(axes, name)
+        return figure, "Not run."
+    symbols = [chr(point) for point in known["symbols"]]
+    order = figure_order(symbols)
+    draw_mask(panels[0], mask(symbols)[np.ix_(order, order)])
+    matrices = [None if run is None else cosines(run["best.embeddings"])[np.ix_(order, order)] for run in runs]
+    lowest = min(matrix.min() for matrix in matrices if matrix is not None)
+    image = None
+    for axes, method, matrix in zip(panels[1:], methods, matrices, strict=True):
+        axes.set_title(method.label, loc="left")
+        if matrix is None:
+            not_run(axes, method.label)
+            continue
+        image = axes.imshow(matrix, cmap="cividis", vmin=lowest, vmax=1, interpolation="nearest")
+        language_ticks(axes, len(symbols))
+    figure.colorbar(image, ax=list(panels[1:]), shrink=0.75, label="cosine similarity")
+    return figure, (
+        "Characters by language, then NA (no letters), UC (upper case), LC (lower case), alphabetically. "
+        "ID: identity; T: the same character in the other language; C: the other case; T+C: both. "
+        "The two similarity panels share one scale. First seed."
+    )
+
+
+def figure6(definition: Definition, item: str, results: Results) -> Drawn:
+    """Embeddings in the plane of their first two principal components."""
+    figure = sheet(7.2)
+    panels = figure.subplots(2, 1, sharex=True, sharey=True)
+    methods = shown_methods(definition, item)
+    low, high, drawn = np.full(2, np.inf), np.full(2, -np.inf), None
+    for axes, method in zip(panels, methods, strict=True):
+        axes.set_title(method.label, loc="left")
+        run = first_run(results, method)
+        if run is None:
+            not_run(axes, method.label)
+            continue
+        draw_plane(axes, run["best.pca"], run["counts"])
+        axes.set(xlabel="first principal component" if axes is panels[1] else None, ylabel="second component")
+        axes.set_aspect("equal")
+        low, high = np.minimum(low, run["best.pca"].min(0)), np.maximum(high, run["best.pca"].max(0))
+        drawn = axes
+    if drawn is not None:
+        # The same for both, and one unit as long across as up, so that distances can be compared.
+        margin = 0.05 * (high - low).max()
+        drawn.set(xlim=(low[0] - margin, high[0] + margin), ylim=(low[1] - margin, high[1] + margin))
+        handles = drawn.get_legend_handles_labels()
+        panels[1].legend(*handles, loc="lower left", frameon=False)
+    return figure, (
+        "Crosses: the five rarest characters of each language. Both panels have the same limits. First seed."
+    )
+
+
+def figure7(definition: Definition, item: str, results: Results) -> Drawn:
+    """Perplexity against temperature, high-resource language."""
+    return _temperature(definition, item, results, "HR")
+
+
+def figure8(definition: Definition, item: str, results: Results) -> Drawn:
+    """Perplexity against temperature, low-resource language."""
+    return _temperature(definition, item, results, "LR")
+
+
+def _temperature(definition: Definition, item: str, results: Results, group: str) -> Drawn:
+    figure = sheet(4.2)
+    axes = figure.subplots()
+    methods = shown_methods(definition, item)
+    minima = []
+    for method in methods:
+        look = look_of(method)
+        runs = [arrays for _, arrays in results.seeds_with_arrays(method)]
+        curves = np.array([arrays[f"best.perplexity.{group}"] for arrays in runs])
+        if not len(runs) or not np.isfinite(curves).any():
+            continue
+        line = look | {"marker": ""}
+        mean = mean_and_band(axes, runs[0]["temperatures"], curves, None, line)
+        lowest = int(np.nanargmin(mean))
+        minima.append(mean[lowest])
+        place = runs[0]["temperatures"][lowest]
+        axes.plot(
+            place,
+            mean[lowest],
+            color=look["color"],
+            marker=look["marker"],
+            markersize=9,
+            markeredgecolor="white",
+            zorder=5,
+        )
+        axes.plot([], [], label=f"{method.label}: {mean[lowest]:.2f} at {place:.2f}", **look)
+    # The authors' limit, unless it would cut off a minimum.
+    limit = max(PPL_LIMIT, 1.25 * max(minima, default=0))
+    axes.set(xlim=(0, 2), ylim=(0.85 * min(minima, default=1), limit))
+    axes.set(xlabel="temperature T", ylabel="perplexity of softmax(z / T)")
+    figure.legend(title="lowest perplexity and its T", alignment="left", frameon=False, loc="outside right upper")
+    return (
+        figure,
+        f"Markers: the minimum of each curve. Perplexities above {limit:.0f} are cut off. "
+        + seeds_note(results, methods),
+    )

@@ -1,0 +1,205 @@
+"""Runs in the order in which they decide claims: a trainer's queue, for `plan --claims`."""
+
+import json
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from raretok.core.errors import UserError
+from raretok.experiments.run_table import RUN_NAME
+from raretok.planning.cost_estimate import costs_of
+from raretok.planning.plan_text import short
+from raretok.planning.throughput import CPU, Throughput
+from raretok.reporting.claims.claim_runs import Price, Prices, RunName, measured_prices
+from raretok.reporting.claims.claims_command import family, findings
+from raretok.reporting.claims.deciding import Decision, decisions, in_words
+from raretok.reporting.definition import parse_definition
+from raretok.reporting.results import Results
+from raretok.rule_inputs.job_inputs import Workflow
+
+# What a claim is worth that runs bring nearer, beside one that they decide: ours, to order a queue by.
+BEGUN = 0.1
+HEADS = ["step", "runs", "cost", "hours so far", "decided", "begun", "per hour", "claims"]
+NUMBERS = ("step", "hours so far", "decided", "begun", "per hour")
+
+
+@dataclass(frozen=True)
+class Step:
+    """Runs that are worth making together: the claims that they decide, and those that they bring nearer.
+
+    minutes: of these runs alone, what earlier steps made left out; None where unknown.
+    """
+
+    runs: tuple[RunName, ...]
+    decides: tuple[str, ...]
+    begins: tuple[str, ...]
+    minutes: float | None
+    unit: str
+
+    @property
+    def per_hour(self) -> float | None:
+        """Claims decided per hour of a core or GPU; a claim begun counts as BEGUN of one."""
+        worth = len(self.decides) + BEGUN * len(self.begins)
+        return None if self.minutes is None else worth * 60 / max(self.minutes, 1e-9)
+
+
+def results_folder(table: Workflow, named: Path | None) -> Path:
+    """Results to plan from: those named, else the scale's own, else recorded ones; UserError if there are none."""
+    folders = [named] if named else [table.root / table.results, table.root / f"results/recorded/{table.scale}"]
+    for folder in folders:
+        if (folder / "metrics.csv").exists():
+            return folder
+    raise UserError(f"no metrics.csv lies in {' or '.join(map(str, folders))}; --results names a folder of results")
+
+
+def prices_of(table: Workflow, results: Results, throughput: Throughput) -> Prices:
+    """What a run costs: as recorded ones took, else as `plan` estimates it for one core."""
+    measured, machine = measured_prices(results.folder), throughput.machine(CPU)
+    estimated = {(cost.run.experiment, cost.run.method): Price(cost.seconds(machine) / 60) for cost in costs_of(table)}
+
+    def price(experiment: str, method: str) -> Price | None:
+        return measured(experiment, method) or estimated.get((experiment, method))
+
+    return price
+
+
+def needed_by_claims(table: Workflow, results: Results, prices: Prices) -> dict[str, Decision]:
+    """What would decide each claim of the table's papers that is not decided, by the claim's id."""
+    needed = {}
+    for paper in table.papers:
+        definition = parse_definition(table.definition(paper))
+        if not definition.printed:
+            continue
+        found = findings(definition, results, table.root / "config" / "papers")
+        sizes = family([claim for claim, _ in found], definition)
+        for (claim, _), decision in zip(found, decisions(found, sizes, definition, results, prices), strict=True):
+            if decision.runs:
+                needed[claim.id] = decision
+    return needed
+
+
+def queue(needed: dict[str, Decision], prices: Prices) -> list[Step]:
+    """All runs that claims need, each once, by claims per hour.
+
+    At each step the missing runs of that claim are taken with which most claims per hour are decided, all counted that
+    need no others: greedy, since the best order of all is no easier than a knapsack.
+    """
+    steps, made, waiting = [], set(), {name: set(decision.runs) for name, decision in needed.items()}
+    while waiting:
+        options = [_step(runs - made, needed, waiting, made, prices) for runs in waiting.values()]
+        best = max(options, key=lambda step: (step.per_hour or 0.0, -len(step.runs)))
+        for name in (*best.decides, *best.begins):
+            del waiting[name]
+        made |= set(best.runs)
+        steps.append(best)
+    return steps
+
+
+def _step(runs: set[RunName], needed: dict[str, Decision], waiting: dict[str, set], made: set, prices: Prices) -> Step:
+    """The claims that `runs` complete, beside those that are made."""
+    complete = [name for name, wanted in waiting.items() if wanted <= runs | made]
+    decides = tuple(name for name in complete if needed[name].sure)
+    begins = tuple(name for name in complete if not needed[name].sure)
+    known = [prices(experiment, method) for experiment, method, _ in runs]
+    units = {price.unit for price in known if price}
+    whole = None not in known and len(units) == 1
+    minutes = sum(price.minutes for price in known) if whole else None
+    return Step(tuple(sorted(runs)), decides, begins, minutes, units.pop() if whole else "core")
+
+
+def lines_of(steps: list[Step], table: Workflow) -> list[str]:
+    """The queue for a terminal, and how to start with it."""
+    if not steps:
+        return ["No run would decide a claim: all are decided, or need what this scale leaves out."]
+    rows, spent = [], 0.0
+    for number, step in enumerate(steps, 1):
+        spent += step.minutes or 0.0
+        claims = step.decides + step.begins
+        cells = [
+            number,
+            _in_short(step.runs),
+            "?" if step.minutes is None else in_words(step.minutes, step.unit),
+            short(spent / 60),
+            len(step.decides),
+            len(step.begins),
+            "?" if step.per_hour is None else short(step.per_hour),
+            ", ".join(claims[:3]) + (f" and {len(claims) - 3} more" if len(claims) > 3 else ""),
+        ]
+        rows.append(list(map(str, cells)))
+    return [
+        *_aligned(HEADS, rows),
+        "",
+        "decided: claims that these runs decide with power 0.8, if effects and spreads are those observed so far.",
+        "begun: claims without a first run, and claims whose second seed must first show how far seeds differ.",
+        f"per hour: claims decided, and {BEGUN:g} for each begun.",
+        "",
+        f"Start with: {shlex.join(command(steps[0].runs, table))}",
+    ]
+
+
+def as_json(steps: list[Step], table: Workflow) -> str:
+    """The queue for a program: a list of runs in order, each with its Snakemake target and the claims of its step."""
+    entries = [
+        {
+            "step": number,
+            "experiment": experiment,
+            "method": method,
+            "seed": seed,
+            "target": _target((experiment, method, seed), table),
+            "decides": list(step.decides),
+            "begins": list(step.begins),
+            "step_minutes": step.minutes,
+            "unit": step.unit,
+        }
+        for number, step in enumerate(steps, 1)
+        for experiment, method, seed in step.runs
+    ]
+    return json.dumps(entries, indent=1)
+
+
+def command(
+    runs: Iterable[RunName], table: Workflow, config: Iterable[str] = (), cores: int | str = "all"
+) -> list[str]:
+    """What makes some runs, word by word: seeds beyond those of the scale are named. config: further KEY=VALUE."""
+    runs = list(runs)
+    seeds = ",".join(map(str, sorted({seed for *_, seed in runs})))
+    chosen = [*config, f"scale={table.scale}", f"seeds=[{seeds}]"]
+    return ["snakemake", "--cores", str(cores), "--config", *chosen, "--", *(_target(run, table) for run in runs)]
+
+
+def price_in_words(runs: Iterable[RunName], prices: Prices) -> str:
+    """What runs cost together, for people."""
+    known = [prices(experiment, method) for experiment, method, _ in runs]
+    units = {price.unit for price in known if price}
+    if None in known or len(units) != 1:
+        return "cost unknown"
+    return in_words(sum(price.minutes for price in known), units.pop())
+
+
+def _target(run: RunName, table: Workflow) -> str:
+    experiment, method, seed = run
+    name = RUN_NAME.format(experiment=experiment, method=method, seed=seed)
+    return f"results/{table.scale}/runs/{name}/metrics.json"
+
+
+def _in_short(runs: tuple[RunName, ...]) -> str:
+    """Runs by method, with their seeds: baseline 2-4."""
+    seeds: dict[tuple[str, str], list[int]] = {}
+    for experiment, method, seed in runs:
+        seeds.setdefault((experiment, method), []).append(seed)
+    words = [f"{experiment}/{method} {','.join(map(str, each))}" for (experiment, method), each in seeds.items()]
+    return "; ".join(words[:3]) + (f"; {len(words) - 3} more methods" if len(words) > 3 else "")
+
+
+def _aligned(heads: list[str], rows: list[list[str]]) -> list[str]:
+    """Aligned columns, numbers to the right and words to the left."""
+    lines = [heads, *rows]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(heads))]
+    return [
+        "  ".join(
+            cell.rjust(width) if heads[column] in NUMBERS else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    ]

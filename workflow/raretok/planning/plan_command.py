@@ -1,0 +1,80 @@
+"""The command `plan`: what the runs of a config will cost, before any of them."""
+
+import argparse
+from pathlib import Path
+
+from raretok.experiments import config_options
+from raretok.planning import throughput as speeds
+from raretok.planning.cost_estimate import costs_of
+from raretok.planning.plan_text import (
+    by_experiment,
+    by_paper,
+    default_machines,
+    details,
+    grid,
+    markdown,
+    notes,
+    summary,
+)
+from raretok.planning.throughput_rows import in_one_line, rows_of
+from raretok.rule_inputs import job_inputs
+from raretok.rule_inputs.required_files import needed_files
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    config_options.add_arguments(parser)
+    parser.add_argument("--device", nargs="+", help="machines of config/throughput.yaml (default: every GPU in it)")
+    parser.add_argument("--runs", action="store_true", help="a line for each run, too")
+    parser.add_argument("--markdown", action="store_true", help="the cost table of docs/cluster.md")
+    parser.add_argument(
+        "--measured", type=Path, metavar="FOLDER", help="rows for config/throughput.yaml from finished runs"
+    )
+    parser.add_argument("--claims", action="store_true", help="runs in the order of the claims that they decide")
+    parser.add_argument("--json", action="store_true", help="with --claims: as `raretok work --order` takes it")
+    parser.add_argument("--results", type=Path, metavar="FOLDER", help="with --claims: results to plan from")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Print the plan."""
+    if arguments.measured:
+        print("\n".join(in_one_line(row) for row in rows_of(arguments.measured)))
+        return
+    table = job_inputs.load(
+        config_options.config_of(arguments) | {"recorded": False, "finished": False}, arguments.root
+    )
+    throughput = speeds.load(arguments.root)
+    if arguments.claims:
+        print_queue(table, throughput, arguments.results, arguments.json)
+        return
+    machines = [throughput.machine(name) for name in arguments.device or ()] or default_machines(throughput)
+    costs = costs_of(table)
+    if arguments.markdown:
+        print("\n".join(cost_tables(costs, throughput, machines)))
+        return
+    lines = summary(table, costs, needed_files(table), machines)
+    lines += details(costs, throughput, machines) if arguments.runs else notes(throughput, machines)
+    print("\n".join(lines))
+
+
+def print_queue(table, throughput, folder: Path | None, as_json: bool) -> None:
+    """The runs that decide claims, best first."""
+    # Reporting reads tables with pandas, which the other plans need not load.
+    from raretok.planning import claim_queue
+    from raretok.reporting.results import read_results
+
+    results = read_results(claim_queue.results_folder(table, folder))
+    prices = claim_queue.prices_of(table, results, throughput)
+    steps = claim_queue.queue(claim_queue.needed_by_claims(table, results, prices), prices)
+    print(claim_queue.as_json(steps, table) if as_json else "\n".join(claim_queue.lines_of(steps, table)))
+
+
+def cost_tables(costs, throughput, machines) -> list[str]:
+    """Markdown: a table by paper, one by experiment, and the notes."""
+    return [
+        *markdown(*grid(by_paper(costs), machines)),
+        "",
+        *markdown(*grid(by_experiment(costs), machines)),
+        "",
+        *(f"- {note}" for note in notes(throughput, machines)),
+    ]

@@ -1,0 +1,176 @@
+"""The plan as text for a terminal, and as the cost table of docs/cluster.md."""
+
+from raretok.data.catalogue import Wanted
+from raretok.planning.cost_estimate import RunCost, data_bytes
+from raretok.planning.fetch import in_words
+from raretok.planning.throughput import CPU, Machine, Throughput
+from raretok.planning.throughput_rows import errors
+from raretok.rule_inputs.job_inputs import Workflow
+
+TOTAL = "all"
+
+
+def by_paper(costs: list[RunCost]) -> dict[str, list[RunCost]]:
+    """Costs by paper, and all of them last where there are several papers."""
+    papers: dict[str, list[RunCost]] = {}
+    for cost in costs:
+        papers.setdefault(cost.run.paper, []).append(cost)
+    return papers | ({TOTAL: costs} if len(papers) > 1 else {})
+
+
+def by_experiment(costs: list[RunCost]) -> dict[str, list[RunCost]]:
+    """Costs by paper and experiment."""
+    found: dict[str, list[RunCost]] = {}
+    for cost in costs:
+        found.setdefault(f"{cost.run.paper}: {cost.run.experiment}", []).append(cost)
+    return found
+
+
+def grid(groups: dict[str, list[RunCost]], machines: list[Machine]) -> tuple[list[str], list[list[str]]]:
+    """Heads and rows: what, models, largest model, targets, hours on each machine, peak memory, storage."""
+    # GPUs are alike in what a run takes of their memory.
+    first = machines[0]
+    heads = ["", "models", "parameters at most", "tokens", *(f"hours, {machine.name}" for machine in machines)]
+    heads += ["peak GiB", "storage, GB"]
+    rows = [
+        [
+            name,
+            str(len(costs)),
+            in_thousands(max(cost.parameters for cost in costs)),
+            in_thousands(sum(cost.tokens for cost in costs)),
+            *(hours(costs, machine) for machine in machines),
+            short(max(cost.gib(first) for cost in costs)),
+            short(sum(cost.bytes for cost in costs) / 1e9),
+        ]
+        for name, costs in groups.items()
+    ]
+    return heads, rows
+
+
+def hours(costs: list[RunCost], machine: Machine) -> str:
+    """Hours of training: with launching, and in parentheses without where that is less."""
+    upper, lower = (sum(cost.seconds(machine, launching) for cost in costs) / 3600 for launching in (True, False))
+    return (
+        short(upper) if machine.seconds_per_layer == 0 or lower > 0.995 * upper else f"{short(upper)} ({short(lower)})"
+    )
+
+
+def in_thousands(number: int) -> str:
+    """A count for people."""
+    for unit, size in (("B", 10**9), ("M", 10**6), ("k", 10**3)):
+        if number >= size:
+            return f"{number / size:,.1f} {unit}"
+    return str(number)
+
+
+def short(value: float) -> str:
+    """Two digits are more than an estimate has."""
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+
+
+def aligned(heads: list[str], rows: list[list[str]]) -> list[str]:
+    """A grid for the terminal."""
+    widths = [max(len(row[column]) for row in [heads, *rows]) for column in range(len(heads))]
+    return [
+        "  ".join(
+            cell.ljust(width) if not column else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in [heads, *rows]
+    ]
+
+
+def markdown(heads: list[str], rows: list[list[str]]) -> list[str]:
+    """A grid as a Markdown table."""
+    lines = [heads, ["---"] + ["---:"] * (len(heads) - 1), *rows]
+    return [f"| {' | '.join(line)} |" for line in lines]
+
+
+def where_from(throughput: Throughput, machines: list[Machine]) -> list[str]:
+    """Of each machine: measured or scaled, and how far the model is off what was measured."""
+    lines = []
+    for machine in machines:
+        if machine.scaled_from:
+            lines.append(
+                f"{machine.name}: not measured; {machine.scaled_from}'s figures by the peaks of the data sheets "
+                f"(bfloat16 arithmetic, memory bandwidth; {machine.source})."
+            )
+            continue
+        held = [entry for entry in errors(throughput) if entry[0].machine == machine.name]
+        fitted = [entry for entry in held if entry[0].fit]
+        others = [entry for entry in held if not entry[0].fit]
+        shapes = len({row.shape for row, *_ in fitted})
+        # Two constants for time and two for memory
+        exact = (
+            ", which as many constants fit exactly and so test nothing" if shapes <= 2 else f": off by {_off(fitted)}"
+        )
+        lines.append(f"{machine.name}: measured, {len(fitted)} rows of config/throughput.yaml{exact}.")
+        if others:
+            lines.append(
+                f"{machine.name}: {len(others)} rows of other implementations, not fitted to: off by {_off(others)}."
+            )
+    return lines
+
+
+def _off(entries: list) -> str:
+    """Smallest to largest relative errors of time and memory."""
+    return " and ".join(
+        f"{min(values):+.0%} to {max(values):+.0%} in {what}"
+        for what, values in (
+            ("time", [seconds for _, seconds, _ in entries]),
+            ("memory", [gib for *_, gib in entries]),
+        )
+    )
+
+
+def notes(throughput: Throughput, machines: list[Machine]) -> list[str]:
+    """What the hours are of, and what they leave out."""
+    launch = next((machine.seconds_per_layer for machine in machines if machine.seconds_per_layer), None)
+    lines = [
+        "Hours are of one device and of training alone: not of validation, of which nothing was timed on a GPU "
+        "(beam search along a translation's training is the largest), nor of evaluation.",
+    ]
+    if launch:
+        lines.append(
+            f"A model too small for a GPU waits for kernels: {launch * 1e3:.1f} ms a layer and pass "
+            f"({throughput.launch_source}). In parentheses the same without any waiting, which several runs on one GPU "
+            "come near, and larger micro-batches (batch_size up, accumulation down: the same update)."
+        )
+    return [*lines, *where_from(throughput, machines)]
+
+
+def summary(table: Workflow, costs: list[RunCost], files: list[Wanted], machines: list[Machine]) -> list[str]:
+    """The plan by paper, for a terminal. files: what has to be got."""
+    seeds = ", ".join(map(str, table.seeds))
+    lines = [
+        f"Scale {table.scale} ({table.scale_settings['title']}), seeds {seeds}: "
+        f"{len(costs)} of {len(table.runs)} models to train"
+    ]
+    if costs:
+        lines += ["", *aligned(*grid(by_paper(costs), machines)), ""]
+    state = max((cost.state for cost in costs), default=0)
+    return [
+        *lines,
+        f"Storage: {in_words(sum(cost.bytes for cost in costs))} of results, about {in_words(data_bytes(files))} of "
+        f"texts and tokens, and up to {in_words(state)} for each run while it is trained.",
+    ]
+
+
+def details(costs: list[RunCost], throughput: Throughput, machines: list[Machine]) -> list[str]:
+    """What each run takes, and where the figures are from."""
+    heads = ["run", *(f"hours, {machine.name}" for machine in machines), "GiB", "storage, MB"]
+    rows = [
+        [
+            cost.run.name,
+            *(short(cost.seconds(machine) / 3600) for machine in machines),
+            short(cost.gib(machines[0])),
+            short(cost.bytes / 1e6),
+        ]
+        for cost in costs
+    ]
+    return [*notes(throughput, machines), "", *(aligned(heads, rows) if rows else [])]
+
+
+def default_machines(throughput: Throughput) -> list[Machine]:
+    """Every GPU of the file."""
+    return [machine for name, machine in throughput.machines.items() if name != CPU]

@@ -1,0 +1,136 @@
+"""How far our numbers say the same as a paper's: of every column of its tables, and of its claims about tables.
+
+Signs and ranks are directions: they are compared at every scale. The coefficient of variation is of the numbers
+themselves, and is empty where a scale changes more than the number of seeds.
+"""
+
+import argparse
+import statistics
+from collections.abc import Iterable
+from pathlib import Path
+
+from raretok.reporting.claims.predicates import Missing
+from raretok.reporting.claims.table_claims import of_this_scale, printed_truth, truth_of_means
+from raretok.reporting.csv_rows import csv_number, write_rows
+from raretok.reporting.definition import Definition, parse_definition
+from raretok.reporting.report_options import add_report_arguments
+from raretok.reporting.results import Printed, Results, printed_numbers, read_published, read_results
+from raretok.reporting.statistics.concordance import concordance, order
+from raretok.reporting.statistics.variation import cv_star
+from raretok.reporting.tables.cells import measured_at, places_of
+
+COLUMNS = [
+    *("paper", "item", "column", "group", "rows", "seeds", "pairs", "sign_agreement", "kendall_tau", "spearman"),
+    *("cv_star", "note"),
+]
+CLAIMS = "claims"  # in the place of an item: the paper's claims about tables, each with its sign
+SCALED = "scaled: directions and ranks alone, no numbers"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    add_report_arguments(parser, "the csv to write")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Run the command `agreement`."""
+    results = read_results(arguments.results)
+    rows = [
+        row
+        for text in arguments.definitions
+        for row in agreements(parse_definition(text), results, arguments.published)
+    ]
+    write_rows(arguments.output, COLUMNS, rows)
+
+
+def agreements(definition: Definition, results: Results, published: Path) -> list[dict]:
+    """The rows of agreement.csv on one paper: its claims first, then every column and group of its tables of metrics.
+
+    What has nothing measured, or nothing printed, has no row.
+    """
+    printed = printed_numbers(published, definition.paper)
+    claims = read_published(published, "claims", definition.paper)
+    judged = (claims["measured_by"] == "table") & (claims["kind"] == "experiment")
+    rows = _of_claims(definition, results, printed, claims.loc[judged, "predicate"])
+    for item, entry in definition.tables.items():
+        if entry["kind"] == "metrics":
+            rows += _of_table(definition.of(item), item, results, printed)
+    return rows
+
+
+def _of_table(definition: Definition, item: str, results: Results, printed: dict[tuple, Printed]) -> list[dict]:
+    entry = definition.entry("tables", item)
+    rows = []
+    for group, column, how in places_of(entry, entry["columns"]):
+        theirs, ours, seeds = [], [], []
+        for method in map(definition.method, entry["methods"]):
+            number = printed.get((item, method.printed_label, column, group))
+            # A further reading of a printed row would count that row twice.
+            if number is None or method.reading or not method.is_measured_on(group):
+                continue
+            values = measured_at(results, entry, method, how, group)
+            if values:
+                theirs.append(number.meant)
+                ours.append(statistics.fmean(values.values()))
+                seeds.append(len(values))
+        if ours:
+            rows.append(_row(definition, item, column, group, theirs, ours, min(seeds)))
+    return rows
+
+
+def _row(
+    definition: Definition, item: str, column: str, group: str, theirs: list[float], ours: list[float], seeds: int
+) -> dict:
+    found = concordance(theirs, ours)
+    variations = [cv_star(pair) for pair in zip(theirs, ours, strict=True)] if definition.comparable else []
+    known = [value for value in variations if value is not None]
+    return {
+        "paper": definition.paper,
+        "item": item,
+        "column": column,
+        "group": group,
+        "rows": found.rows,
+        "seeds": seeds,
+        "pairs": found.pairs,
+        "sign_agreement": csv_number(found.signs),
+        "kendall_tau": csv_number(found.kendall),
+        "spearman": csv_number(found.spearman),
+        "cv_star": csv_number(statistics.median(known) if known else None),
+        "note": _note(definition),
+    }
+
+
+def _of_claims(
+    definition: Definition, results: Results, printed: dict[tuple, Printed], predicates: Iterable[str]
+) -> list[dict]:
+    """One row: the share of the claims about tables whose slack has its printed sign; none where none was run.
+
+    Both signs are of the groups that the scale has.
+    """
+    agree, seeds = [], []
+    for predicate in predicates:
+        try:
+            ours, number = truth_of_means(predicate, definition, results)
+        except Missing:
+            continue
+        theirs = printed_truth(of_this_scale(predicate, definition), printed).slack
+        agree.append(order(ours.slack, 0) == order(theirs, 0))
+        seeds += [number] if number else []
+    if not agree:
+        return []
+    return [
+        dict.fromkeys(COLUMNS, "")
+        | {
+            "paper": definition.paper,
+            "item": CLAIMS,
+            "rows": len(agree),
+            "seeds": min(seeds, default=0),
+            "pairs": len(agree),
+            "sign_agreement": csv_number(sum(agree) / len(agree)),
+            "note": _note(definition),
+        }
+    ]
+
+
+def _note(definition: Definition) -> str:
+    return "" if definition.comparable else SCALED

@@ -1,0 +1,117 @@
+"""The comparisons that a claim consists of: our estimate of a quantity, the bounds it must keep, the printed value.
+
+A claim with several comparisons is a conjunction: it holds if all do. Ratios are compared as logarithms, since the seed
+spread of a perplexity grows with its level and that of its logarithm does not.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from raretok.core.errors import UserError
+from raretok.reporting.claims.predicates import Truth, difference
+from raretok.reporting.claims.table_claims import in_logs
+from raretok.reporting.statistics.moderated_t import Estimate
+
+RATIO = "x"  # the unit of ratios
+
+
+class Bound(NamedTuple):
+    """What a quantity must keep: above `value` where `sign` is 1, below it where it is -1, or equal if not `strict`."""
+
+    sign: int
+    value: float
+    strict: bool = True
+
+    def slack(self, mean: float) -> float:
+        """By how much a mean keeps the bound; 0 for a difference that rounding alone can make."""
+        return self.sign * difference(mean, self.value)
+
+    def holds(self, mean: float) -> bool:
+        """Whether a number without seeds keeps the bound."""
+        slack = self.slack(mean)
+        return slack > 0 or (slack == 0 and not self.strict)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One comparison of a claim. estimate, bounds, printed: logarithms where `log`, else in the claim's unit.
+
+    label: what tells it from the claim's other comparisons. methods: (experiment, method) whose runs it rests on.
+    """
+
+    label: str
+    estimate: Estimate
+    bounds: tuple[Bound, ...]
+    printed: float | None = None
+    log: bool = False
+    methods: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def slack(self) -> float:
+        """By how much our mean keeps its bounds; below 0 where it does not."""
+        return min((bound.slack(self.estimate.mean) for bound in self.bounds), default=0.0)
+
+
+def in_unit(value: float | None, log: bool) -> float | None:
+    """A value of the scale of the test in the claim's unit; `log`: a logarithm is one of a ratio."""
+    if value is None or not log:
+        return value
+    try:
+        return math.exp(value)
+    except OverflowError:
+        return math.inf
+
+
+def is_ratio(claim) -> bool:
+    """Whether a claim's quantity is a ratio."""
+    return claim.unit == RATIO
+
+
+def bounds_of(claim, place: int) -> tuple[Bound, ...]:
+    """The bounds of a claim's comparison number `place`, none where it claims no direction.
+
+    `>`: above the null value, `<`: below it; with a margin, not below or above it by more than that ("no harm"). `=`:
+    within the margin of the null value. Of a ratio, a margin of 0.01 is a factor of 1.01.
+    """
+    if not claim.direction:
+        return ()
+    if claim.direction not in (">", "<", "="):
+        raise UserError(f"claims.csv: the direction of {claim.id} is '{claim.direction}', not >, < or =.")
+    margins = [float(text) for text in claim.margin.split(";")] if claim.margin else [0.0]
+    margin, null = margins[min(place, len(margins) - 1)], float(claim.null)
+    if is_ratio(claim):
+        margin, null = math.log1p(margin), in_logs(null)
+    above, below = Bound(1, null - margin, not margin), Bound(-1, null + margin, not margin)
+    if claim.direction == "=":
+        return above._replace(strict=False), below._replace(strict=False)
+    return (above if claim.direction == ">" else below,)
+
+
+def holds(claim, values: list[float]) -> bool:
+    """Whether numbers without seeds keep all bounds of a claim."""
+    return all(bound.holds(value) for place, value in enumerate(values) for bound in bounds_of(claim, place))
+
+
+def seen(claim, truths: dict[int, Truth]) -> list[tuple[str, dict[int, float]]]:
+    """The comparisons of a claim about what is seen in figures: label, and quantity by seed in the scale of the test.
+
+    A named function gives slacks from the null value, above it or, where the claim's direction is `<`, below it; where
+    its truths are conjunctions, one for each part.
+    """
+    parts = {seed: truth.parts or (truth,) for seed, truth in truths.items()}
+    number = min(map(len, parts.values()))
+    if number != max(map(len, parts.values())):  # some seed has no curve to take apart
+        parts, number = {seed: (truth,) for seed, truth in truths.items()}, 1
+    names = claim.quantity.split("; ")
+    null, sign = float(claim.null), -1 if claim.direction == "<" else 1
+    found = []
+    for place in range(number):
+        label = ""
+        if number > 1:
+            label = f"{place + 1} of {number}" if number % len(names) else names[place % len(names)]
+            # Of several data sets each has all parts.
+            label += f" ({place // len(names) + 1} of {number // len(names)})" if number > len(names) else ""
+        values = {seed: null + sign * of_seed[place].slack for seed, of_seed in parts.items()}
+        found.append((label, {seed: in_logs(value) for seed, value in values.items()} if is_ratio(claim) else values))
+    return found

@@ -1,0 +1,154 @@
+"""Which runs a claim rests on, which of them are finished, and what one more of each costs."""
+
+import re
+import statistics
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from raretok.papers.natural_bias.claims import NEEDS
+from raretok.reporting.claims.predicates import Missing, quantities
+from raretok.reporting.claims.table_claims import keys_of, left_out_groups, of_this_scale, place_of
+from raretok.reporting.cost import CPU, costs
+from raretok.reporting.definition import Definition, Method
+from raretok.reporting.deviations import items_of
+from raretok.reporting.results import Results
+
+Trained = tuple[str, str]  # experiment, method
+RunName = tuple[str, str, int]  # experiment, method, seed
+
+
+@dataclass(frozen=True)
+class Price:
+    """What one run costs: minutes of a core, or of a GPU."""
+
+    minutes: float
+    unit: str = "core"
+
+
+# Of (experiment, method); None where nothing is known.
+Prices = Callable[[str, str], Price | None]
+
+
+@dataclass(frozen=True)
+class Watched(Results):
+    """Results that note which trainings they were asked for, and which of these were there."""
+
+    asked: dict[Trained, None] = field(default_factory=dict)
+    found: dict[Trained, None] = field(default_factory=dict)
+
+    def per_seed(self, method: Method, *args, **kwargs) -> dict[int, float]:
+        """As of Results."""
+        return self._noted(method, super().per_seed(method, *args, **kwargs))
+
+    def seeds_with_arrays(self, method: Method) -> list:
+        """As of Results."""
+        return self._noted(method, super().seeds_with_arrays(method))
+
+    def training(self, method: Method) -> dict | None:
+        """As of Results; the record of a training is no measurement of it."""
+        self.asked[method.experiment, method.name] = None
+        return super().training(method)
+
+    def _noted(self, method: Method, values):
+        training = (method.experiment, method.name)
+        self.asked[training] = None
+        if values:
+            self.found[training] = None
+        return values
+
+
+def watched(results: Results) -> Watched:
+    """The same results, watched from now on."""
+    return Watched(results.folder, results.metrics, results.values)
+
+
+def rests_on(claim, claims: dict, asked: Iterable[Trained], definition: Definition) -> tuple[Trained, ...]:
+    """(experiment, method) that a claim needs to be measured; none where the scale leaves some out.
+
+    claims: those of the paper, by their ids: a conjunction of claims needs what these need. asked: what was looked up
+    for the claim until something was missing, of a claim without table or figure.
+    """
+    try:
+        of_items = (_of_table if claim.measured_by == "table" else _of_figures)(claim, definition)
+    except Missing:
+        return ()
+    found = dict.fromkeys(of_items or asked)
+    together = re.findall(r"[\w.]+", claim.predicate) if claim.predicate.startswith("conjunction of ") else []
+    for name in together:
+        other = claims.get(name) or claims.get(f"{claim.paper}.{name.rstrip('.')}")
+        if other is not None:
+            needed = rests_on(other, claims, (), definition)
+            if not needed:
+                return ()
+            found |= dict.fromkeys(needed)
+    possible = all(
+        experiment in definition.settings and definition.method(name).is_trained_in(experiment)
+        for experiment, name in found
+    )
+    return tuple(found) if possible else ()
+
+
+def _of_table(claim, definition: Definition) -> list[Trained]:
+    """Trainings of the rows that a claim's quantity names; raises Missing where the scale has no such row."""
+    left_out = [(table, group) for table, group, _ in left_out_groups(definition)]
+    keys = [key for part in quantities(of_this_scale(claim.quantity, definition)) for key in keys_of(part)]
+    found = []
+    for table, row, column, group in keys:
+        if (table, group) in left_out:
+            raise Missing(f"{group} is left out at this scale")
+        entry = definition.tables.get(table)
+        if entry is None:
+            raise Missing(f"{table} is not made")
+        place = None if row in entry.get("data", {}) else place_of(definition, table, row, column, group)
+        if place:
+            method = place[1]
+            found.append((entry.get("experiments", {}).get(group, method.experiment), method.name))
+    return found
+
+
+def _of_figures(claim, definition: Definition) -> list[Trained]:
+    """Those of the figures that a claim is about, in every experiment that these compare."""
+    if claim.id in NEEDS:
+        return list(NEEDS[claim.id])
+    found = []
+    for item in items_of(claim._asdict()):
+        if item not in definition.figures:
+            continue
+        view = definition.of(item)
+        for name in view.figures[item].get("methods", []):
+            method = view.method(name)
+            several = [other for other in view.compared(item) if method.is_trained_in(other)]
+            found += [(experiment, name) for experiment in several or [method.experiment]]
+    return found
+
+
+def finished_seeds(results: Results) -> dict[Trained, set[int]]:
+    """Seeds that were measured, by (experiment, method)."""
+    seeds = defaultdict(set)
+    names = (results.metrics[name] for name in ("experiment", "method", "seed"))
+    for experiment, method, seed in zip(*names, strict=True):
+        seeds[experiment, method].add(int(seed))
+    return dict(seeds)
+
+
+def measured_prices(folder: Path) -> Prices:
+    """Median cost of a method's recorded trainings in `folder`, else of all methods in its experiment."""
+    paths = sorted(folder.glob("runs/*/*/*/metrics.json"))
+    known = defaultdict(list)
+    for run in costs(paths).to_dict("records") if paths else []:
+        on_cpu = run["device"].startswith(CPU)
+        minutes = run["seconds"] * run["processes"] * (run["threads"] if on_cpu else 1) / 60
+        price = Price(minutes, "core" if on_cpu else "GPU")
+        known[run["experiment"], run["method"]].append(price)
+        known[run["experiment"]].append(price)
+
+    def price(experiment: str, method: str) -> Price | None:
+        found = known.get((experiment, method)) or known.get(experiment)
+        if not found:
+            return None
+        unit = statistics.mode(each.unit for each in found)
+        return Price(statistics.median(each.minutes for each in found if each.unit == unit), unit)
+
+    return price

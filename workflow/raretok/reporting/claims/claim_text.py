@@ -1,0 +1,45 @@
+"""One sentence on a claim: what the paper says, the printed quantity, ours with its interval, over how many seeds."""
+
+from raretok.reporting.claims.claim_parts import RATIO, in_unit
+from raretok.reporting.claims.verdicts import CORRECTED, FAILS, HOLDS, Finding
+
+
+def shown_numbers(finding: Finding) -> dict[str, float | None]:
+    """The numbers of a claim in its own unit: printed, ours, 95% interval of the mean, 95% prediction interval."""
+    part = finding.binding
+    if part is None:
+        return {"printed": finding.printed} | dict.fromkeys(("ours", "lower", "upper", *PREDICTED))
+    (lower, upper), (first, last) = part.estimate.interval(), part.estimate.prediction()
+    if not finding.seeds:  # of fixed weights, formulas: no seed could move them
+        lower = upper = first = last = None
+    if finding.seeds == 1:
+        first = last = None
+    values = {"printed": part.printed, "ours": part.estimate.mean, "lower": lower, "upper": upper}
+    values |= dict(zip(PREDICTED, (first, last), strict=True))
+    return {name: in_unit(value, part.log) for name, value in values.items()}
+
+
+PREDICTED = ("predict_lower", "predict_upper")
+
+
+def says(claim, finding: Finding, shown: dict[str, float | None]) -> str:
+    """The sentence, such as "SE raises LR accuracy, x1.22: printed x1.22, ours x0.99 (0.97 to 1.01), 4 seeds"."""
+    if finding.verdict in (HOLDS, CORRECTED, FAILS):
+        return f"{claim.sentence}: {finding.verdict}"
+    said = [f"printed {number(shown['printed'], claim.unit)}"] if shown["printed"] is not None else []
+    if shown["ours"] is None:
+        said.append(finding.verdict)
+    else:
+        said.append(f"ours {number(shown['ours'], claim.unit)}")
+        if shown["lower"] is not None:
+            said[-1] += f" ({number(shown['lower'], '')} to {number(shown['upper'], '')})"
+        if finding.seeds:
+            said.append(f"{finding.seeds} seed{'s' * (finding.seeds > 1)}")
+    which = f" ({finding.binding.label})" if finding.binding and finding.binding.label else ""
+    return f"{claim.sentence}{which}: {', '.join(said)}"
+
+
+def number(value: float, unit: str) -> str:
+    """A number of three digits with its unit: x1.22, 0.7 BLEU, 0.0123; what is near 1 has three decimals."""
+    text = f"{value:.3f}" if 0.9 < abs(value) < 1.1 and value != round(value) else f"{value:.3g}"
+    return f"x{text}" if unit == RATIO else f"{text} {unit}".strip()

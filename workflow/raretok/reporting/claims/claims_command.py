@@ -1,0 +1,285 @@
+"""A verdict on every claim of a paper: direction and size of its own quantities, over training seeds.
+
+A claim is one comparison or a conjunction of several (claim_parts.py). Each has a quantity by seed, a ratio or a
+difference of methods that saw the same batches, whose interval says how far another seed would move it, not how far
+another validation text would. What a verdict means: verdicts.py, docs/statistics.md.
+
+Claims are of three kinds. An *experiment* is decided by training seeds, *mathematics* by random cases of a formula,
+*printed arithmetic* by the printed numbers alone. Experiments on synthetic text have effects and no verdicts.
+"""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from raretok.papers.agg import claims as agg
+from raretok.papers.agps import claims as agps
+from raretok.papers.natural_bias import claims as natural_bias
+from raretok.papers.stop_jostling import claims as stop_jostling
+from raretok.reporting.claims.claim_parts import Part, bounds_of, holds, in_unit, is_ratio, seen
+from raretok.reporting.claims.claim_runs import watched
+from raretok.reporting.claims.claim_text import says, shown_numbers
+from raretok.reporting.claims.deciding import COLUMNS as DECIDING
+from raretok.reporting.claims.deciding import decisions
+from raretok.reporting.claims.evidence import Evidence, Partial
+from raretok.reporting.claims.predicates import Missing, Truth, Undefined
+from raretok.reporting.claims.table_claims import (
+    compared,
+    expected_seeds,
+    has_seeds,
+    in_logs,
+    left_out_groups,
+    of_this_scale,
+    printed_quantities,
+    printed_truth,
+)
+from raretok.reporting.claims.verdicts import (
+    CORRECTED,
+    FAILS,
+    HOLDS,
+    NOT_JUDGED,
+    NOT_RUN,
+    UNDECIDED,
+    Finding,
+    Measured,
+    corrected,
+    judge,
+)
+from raretok.reporting.csv_rows import csv_number, write_rows
+from raretok.reporting.definition import Definition, parse_definition
+from raretok.reporting.report_options import add_report_arguments
+from raretok.reporting.results import Results, printed_numbers, read_published, read_results
+from raretok.reporting.statistics.moderated_t import Estimate, estimate
+
+CLAIMS = agg.CLAIMS | agps.CLAIMS | natural_bias.CLAIMS | stop_jostling.CLAIMS
+FIXED = natural_bias.FIXED | stop_jostling.FIXED
+BESIDE = agg.BESIDE | agps.BESIDE
+EXPERIMENT, MATHEMATICS, ARITHMETIC = "experiment", "mathematics", "printed_arithmetic"
+SYNTHETIC = "not judged on synthetic text"
+NOTHING_CLAIMED = "the paper claims no direction"
+COLUMNS = [
+    *("paper", "id", "kind", "sentence", "says", "quantity", "part", "unit", "printed", "ours", "lower", "upper"),
+    *("predict_lower", "predict_upper", "seeds", "direction", "size", "lean", "p", "p_holm", "p_size", "verdict"),
+    *("alone", *DECIDING, "note", "measured_by", "where", "predicate"),
+]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    add_report_arguments(parser, "the csv to write")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Run the command `claims`."""
+    results = read_results(arguments.results)
+    rows = [
+        row
+        for text in arguments.definitions
+        for row in judge_paper(parse_definition(text), results, arguments.published)
+    ]
+    write_rows(arguments.output, COLUMNS, rows)
+
+
+def judge_paper(definition: Definition, results: Results, published: Path) -> list[dict]:
+    """One row of claims.csv for each claim of the paper, in the order of config/papers/<paper>/claims.csv."""
+    found = findings(definition, results, published)
+    scale = "" if definition.comparable else definition.scale_note()
+    needed = decisions(found, family([claim for claim, _ in found], definition), definition, results)
+    return [_row(*pair, scale) | need.columns() for pair, need in zip(found, needed, strict=True)]
+
+
+def findings(definition: Definition, results: Results, published: Path) -> list[tuple]:
+    """Each claim of the paper, a row of config/papers/<paper>/claims.csv, and what was found about it."""
+    evidence = evidence_of(definition, results, published)
+    rows = list(read_published(published, "claims", definition.paper).itertuples())
+    return list(zip(rows, corrected([find(claim, evidence) for claim in rows], family(rows, definition)), strict=True))
+
+
+def evidence_of(definition: Definition, results: Results, published: Path) -> Evidence:
+    """What a paper's claims are judged on."""
+    claims = read_published(published, "claims", definition.paper)
+    predicates = dict(zip(claims["id"], claims["predicate"], strict=True))
+    return Evidence(definition, results, printed_numbers(published, definition.paper), predicates)
+
+
+def family(claims: list, definition: Definition) -> int:
+    """How many tests training seeds can decide, run or not: each claim's direction, and each stated size."""
+    testable = [claim for claim in claims if is_testable(claim, definition)]
+    return len(testable) + sum(states_size(claim, definition) for claim in testable)
+
+
+def is_testable(claim, definition: Definition) -> bool:
+    """Whether training seeds can decide a claim, as they cannot decide formulas, printed sums and fixed weights."""
+    if claim.kind != EXPERIMENT or not claim.direction or is_synthetic(definition):
+        return False
+    return claim.measured_by != "table" or has_seeds(claim.quantity, definition)
+
+
+def states_size(claim, definition: Definition) -> bool:
+    """Whether the paper's text states the size of an effect, and this scale's numbers can be compared with it."""
+    return claim.size == "stated" and definition.comparable
+
+
+def is_synthetic(definition: Definition) -> bool:
+    """Whether a scale trains on text that the project makes itself: then numbers say that rules work, nothing else."""
+    names = [definition.corpus(experiment) for experiment in definition.settings]
+    return any(name.startswith("synthetic") for name in names)
+
+
+def interval_of(effects: Mapping[int, float], pool: Sequence[Mapping[int, float]], paired: bool) -> Estimate:
+    """The mean over seeds of a comparison, with intervals and p values that pool the seed variance of other rows."""
+    return estimate(effects, pool, paired)
+
+
+def find(claim, evidence: Evidence) -> Finding:
+    """What is found about one claim, before Holm's correction."""
+    if claim.kind == ARITHMETIC:
+        return _arithmetic(claim, evidence)
+    try:
+        measured = (measure_table if claim.measured_by == "table" else measure_named)(claim, evidence)
+    except Missing as missing:
+        return _unmeasured(claim, evidence, missing)
+    finding = judge(measured)
+    if claim.kind == MATHEMATICS:
+        kept = finding.verdict == "reproduced"
+        verdict = FAILS if not kept else HOLDS if claim.holds_on_printed_numbers != "no" else CORRECTED
+        return Finding(verdict, verdict, finding.parts, finding.binding, note=finding.note)
+    if not claim.direction or is_synthetic(evidence.definition):
+        note = "; ".join(filter(None, [finding.note, SYNTHETIC if claim.direction else NOTHING_CLAIMED]))
+        return Finding(NOT_JUDGED, NOT_JUDGED, finding.parts, finding.binding, finding.seeds, note=note)
+    return finding
+
+
+def measure_table(claim, evidence: Evidence) -> Measured:
+    """The comparisons of a claim about numbers of tables; raises Missing."""
+    definition, log = evidence.definition, is_ratio(claim)
+    found = compared(claim.quantity, log, definition, evidence.results)
+    quantity = of_this_scale(claim.quantity, definition)
+    printed = printed_quantities(quantity, log, evidence.printed)
+    parts = tuple(
+        Part(
+            label=one.label,
+            estimate=interval_of(one.values, one.pool, one.paired),
+            bounds=bounds_of(claim, place),
+            printed=printed[place],
+            log=log,
+            methods=one.methods,
+        )
+        for place, one in enumerate(found)
+    )
+    notes = [_beside(claim, evidence)]
+    if quantity != claim.quantity:
+        missing = dict.fromkeys(experiment for *_, experiment in left_out_groups(definition))
+        notes.append(f"without {', '.join(missing)}, left out at this scale")
+    kept = None
+    if not any(one.seeded for one in found):
+        kept = holds(claim, [part.estimate.mean for part in parts])
+        notes.append("of fixed weights or of the data: there is no seed")
+    else:
+        seeds, expected = min(part.estimate.seeds for part in parts), expected_seeds(claim.quantity, definition)
+        notes += [f"{seeds} of {expected} seeds"] if seeds < expected else []
+    note = "; ".join(filter(None, notes))
+    sized = states_size(claim, definition)
+    return Measured(parts, note, kept, comparable=definition.comparable, states_size=sized)
+
+
+def measure_named(claim, evidence: Evidence) -> Measured:
+    """The comparisons of a claim about figures or formulas, by the function of its name; raises Missing."""
+    if claim.id not in CLAIMS:
+        raise Missing("nothing measures this claim")
+    results = watched(evidence.results)
+    try:
+        truths, published, note = CLAIMS[claim.id](replace(evidence, results=results))
+    except Missing as missing:
+        missing.asked = tuple(results.asked)
+        raise
+    found, methods = seen(claim, truths), tuple(results.found)
+    printed = _printed_parts(claim, published, len(found))
+    parts = tuple(
+        Part(label, interval_of(values, (), False), bounds_of(claim, place), printed[place], is_ratio(claim), methods)
+        for place, (label, values) in enumerate(found)
+    )
+    definition = evidence.definition
+    kept = all(truth.holds for truth in truths.values()) if claim.id in FIXED else None
+    partial = isinstance(truths, Partial)
+    asked = tuple(results.asked) if partial else ()
+    return Measured(parts, note, kept, partial, definition.comparable, states_size(claim, definition), asked)
+
+
+def _printed_parts(claim, published: Truth | float | None, number: int) -> list[float | None]:
+    """The printed value of each comparison, from the slack that a named function gives of the printed numbers."""
+    if published is None:
+        return [None] * number
+    if isinstance(published, Truth):
+        slacks = [part.slack for part in published.parts or (published,)]
+    else:
+        slacks = [published]
+    if len(slacks) != number:
+        return [None] * number
+    sign = -1 if claim.direction == "<" else 1
+    values = [float(claim.null) + sign * slack for slack in slacks]
+    return [in_logs(value) for value in values] if is_ratio(claim) else values
+
+
+def _arithmetic(claim, evidence: Evidence) -> Finding:
+    """Whether the paper's own numbers add up."""
+    verdict = HOLDS if printed_truth(claim.predicate, evidence.printed).holds else FAILS
+    return Finding(verdict, verdict, printed=_printed(claim, evidence), note="of the printed numbers alone")
+
+
+def _unmeasured(claim, evidence: Evidence, reason: Missing) -> Finding:
+    """What is found where a claim has no quantity: its numbers are not there, or they are and have none."""
+    synthetic = is_synthetic(evidence.definition)
+    verdict = UNDECIDED if isinstance(reason, Undefined) and not synthetic else NOT_RUN
+    return Finding(verdict, verdict, printed=_printed(claim, evidence), note=str(reason), asked=reason.asked)
+
+
+def _printed(claim, evidence: Evidence) -> float | None:
+    """The printed quantity of a claim that was not run: of several comparisons the nearest to its bound."""
+    if claim.measured_by != "table":
+        return None
+    log = is_ratio(claim)
+    values = printed_quantities(claim.quantity, log, evidence.printed)
+    slacks = [min((bound.slack(v) for bound in bounds_of(claim, i)), default=0.0) for i, v in enumerate(values)]
+    return in_unit(values[slacks.index(min(slacks))], log)
+
+
+def _beside(claim, evidence: Evidence) -> str:
+    """What is said beside a verdict, where there is anything to say and it was measured."""
+    try:
+        return BESIDE[claim.id](evidence) if claim.id in BESIDE else ""
+    except Missing:
+        return ""
+
+
+def _row(claim, finding: Finding, scale: str) -> dict:
+    shown = shown_numbers(finding)
+    ours = f"ours, not the paper's: {claim.ours}" if claim.ours else ""
+    fails = "fails on the printed numbers" if claim.holds_on_printed_numbers == "no" else ""
+    if claim.kind != EXPERIMENT:
+        fails = scale = ""
+    return {
+        "paper": claim.paper,
+        "id": claim.id,
+        "kind": claim.kind,
+        "sentence": claim.sentence,
+        "says": says(claim, finding, shown),
+        "quantity": claim.quantity,
+        "part": finding.binding.label if finding.binding else "",
+        "unit": claim.unit,
+        **{name: csv_number(value) for name, value in shown.items()},
+        "seeds": finding.seeds,
+        "direction": finding.direction,
+        "size": finding.size,
+        "lean": finding.lean,
+        "p": csv_number(finding.p),
+        "p_holm": csv_number(finding.p_holm),
+        "p_size": csv_number(finding.p_size),
+        "verdict": finding.verdict,
+        "alone": finding.alone,
+        "note": "; ".join(filter(None, [fails, claim.note, finding.note, ours, scale])),
+        "measured_by": claim.measured_by,
+        "where": claim.where,
+        "predicate": claim.predicate,
+    }

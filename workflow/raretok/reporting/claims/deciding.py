@@ -1,0 +1,192 @@
+"""What would decide a claim: how many more seeds, of which runs, at what cost."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from scipy.special import nctdtr, stdtrit
+
+from raretok.reporting.claims.claim_parts import Bound, Part
+from raretok.reporting.claims.claim_runs import Prices, RunName, Trained, finished_seeds, measured_prices, rests_on
+from raretok.reporting.claims.verdicts import NOT_RUN, UNDECIDED, Finding
+from raretok.reporting.definition import Definition
+from raretok.reporting.results import Results
+from raretok.reporting.statistics.moderated_t import Estimate
+from raretok.reporting.statistics.significance import LEVEL
+
+POWER = 0.8
+# A claim that needs more seeds than this is not worth a plan.
+MOST_SEEDS = 100
+WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+COLUMNS = ["more_seeds", "decides", "runs", "minutes"]
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What would decide one claim.
+
+    more_seeds: of each training that it compares; None where no number of seeds is known to decide it. runs: those
+    that are missing. minutes: of all `runs`, on a `unit` (core or GPU); None where the cost of one is unknown.
+    sure: whether these runs decide it with power 0.8, if the effect is the observed one.
+    """
+
+    says: str
+    more_seeds: int | None = None
+    runs: tuple[RunName, ...] = ()
+    minutes: float | None = None
+    unit: str = "core"
+    sure: bool = False
+
+    def columns(self) -> dict:
+        """Its cells in claims.csv."""
+        return {
+            "more_seeds": "" if self.more_seeds is None else self.more_seeds,
+            "decides": self.says,
+            "runs": " ".join(f"{experiment}/{method}/seed{seed}" for experiment, method, seed in self.runs),
+            "minutes": "" if self.minutes is None else f"{self.minutes:.3g}",
+        }
+
+
+NOTHING = Decision("")
+NO_RUN = Decision("no run of this scale: the note says why")
+MEASURE_AGAIN = Decision("no more runs: those that are there lack a number, measure them again")
+
+
+def decisions(
+    found: list[tuple], family: int, definition: Definition, results: Results, prices: Prices | None = None
+) -> list[Decision]:
+    """What would decide each of a paper's claims (with its Finding), in their order; NOTHING for those that need none.
+
+    family: how many tests Holm's correction is for. prices: what runs cost; by default what recorded ones took.
+    """
+    prices = prices or measured_prices(results.folder)
+    seeds = finished_seeds(results)
+    decided = sum(finding.p_holm is not None and finding.p_holm < LEVEL for _, finding in found)
+    # Holm's next step
+    level = LEVEL / max(1, family - decided)
+    claims = {claim.id: claim for claim, _ in found}
+    needed = []
+    for claim, finding in found:
+        is_open = finding.verdict in (UNDECIDED, NOT_RUN) and claim.direction
+        trainings = trainings_of(claim, finding, claims, definition) if is_open else ()
+        left_out = is_open and not trainings and claim.kind == "experiment"
+        needed.append(NO_RUN if left_out else _decision(finding, trainings, level, seeds, prices))
+    return needed
+
+
+def trainings_of(claim, finding: Finding, claims: dict, definition: Definition) -> tuple[Trained, ...]:
+    """What an experiment's claim compares; none where no run at this scale decides it. claims: the paper's, by id."""
+    if claim.kind != "experiment":
+        return ()
+    if finding.parts and not finding.asked:
+        return tuple(dict.fromkeys(training for part in finding.parts for training in part.methods))
+    return rests_on(claim, claims, finding.asked, definition)
+
+
+def _decision(finding: Finding, trainings: tuple[Trained, ...], level: float, seeds: dict, prices: Prices) -> Decision:
+    if not trainings:
+        return NOTHING
+    if any(not seeds.get(training) for training in trainings):
+        return _priced("a first seed of what was not run", None, cheapest(trainings, 1, seeds, prices), prices)
+    if not finding.parts:
+        return MEASURE_AGAIN if finding.verdict == NOT_RUN else NOTHING
+    more = seeds_to_decide(finding.parts, level)
+    if more is None:
+        if all(part.estimate.sd is not None or part.estimate.seeds > 1 for part in finding.parts):
+            return Decision(f"more than {MOST_SEEDS} seeds: the effect is small beside their spread")
+        runs = cheapest(trainings, 1, seeds, prices)
+        return _priced("one more seed shows how far seeds differ", 1, runs, prices)
+    runs = cheapest(trainings, more, seeds, prices)
+    words = f"{WORDS[more] if more < len(WORDS) else more} more seed{'s' if more > 1 else ''}"
+    return _priced(words, more, runs, prices, sure=True)
+
+
+def seeds_to_decide(parts: tuple[Part, ...], level: float) -> int | None:
+    """How many more seeds decide a conjunction of comparisons with power 0.8, if effects are those observed.
+
+    None beyond MOST_SEEDS, for effects of 0, and where nothing tells how far seeds differ. A conjunction is reproduced
+    by all comparisons, each with the power that all together have 0.8 if they are independent; one that fails refutes
+    it, at the level divided by their number.
+    """
+    failed = [part for part in parts if part.slack < 0]
+    if failed:
+        needed = [_seeds_of(part, level / len(parts), POWER) for part in failed]
+        known = [number for number in needed if number is not None]
+        return min(known) if known else None
+    power = POWER ** (1 / len(parts))
+    needed = [_seeds_of(part, level, power) for part in parts]
+    return None if None in needed else max(needed)
+
+
+def _seeds_of(part: Part, level: float, power: float) -> int | None:
+    """How many more seeds decide one comparison: the most that one of the bounds that tell needs."""
+    mean = part.estimate.mean
+    bounds = [bound for bound in part.bounds if (bound.slack(mean) < 0) == (part.slack < 0)]
+    needed = [more_seeds(part.estimate, bound, level, power) for bound in bounds]
+    return None if not needed or None in needed else max(needed)
+
+
+def more_seeds(estimate: Estimate, bound: Bound, level: float, power: float = POWER) -> int | None:
+    """Seeds beyond those there are, at least one, until a two-sided t test at `level` has `power`.
+
+    As if the observed mean and spread were true: of few seeds, a rough guess. Several seeds that agree to the last
+    digit are judged by their signs alone (verdicts.py). None beyond MOST_SEEDS.
+    """
+    effect = abs(estimate.mean - bound.value)
+    if not 0 < effect < math.inf or (estimate.sd is None and estimate.seeds < 2):
+        return None
+    if estimate.sd is None:
+        return max(1, math.floor(math.log2(1 / level)) + 2 - estimate.seeds)
+    known = estimate.prior.df if estimate.prior else 0.0
+    for seeds in range(max(2, estimate.seeds + 1), MOST_SEEDS + 1):
+        if power_of(effect / estimate.sd, seeds, known + seeds - 1, level) >= power:
+            return seeds - estimate.seeds
+    return None
+
+
+def power_of(effect: float, seeds: int, df: float, level: float) -> float:
+    """Power of a two-sided t test with `df` degrees of freedom for an effect in standard deviations over seeds."""
+    shift = effect * math.sqrt(seeds)
+    beyond = float(stdtrit(df, 1 - level / 2))
+    # scipy has no noncentral t far out, where the answer is plain
+    if shift > 30:
+        return 1.0 if shift > 3 * beyond else 0.0
+    return 1 - float(nctdtr(df, shift, beyond))
+
+
+def cheapest(trainings: Iterable[Trained], more: int, seeds: dict, prices: Prices) -> tuple[RunName, ...]:
+    """The runs that give all `trainings` so many more seeds in common; seeds that some have already come first."""
+    trainings = list(trainings)
+    had = [seeds.get(training, set()) for training in trainings]
+    common = set.intersection(*had)
+    highest = max((max(each, default=0) for each in had), default=0) + more
+
+    def cost(seed: int) -> float:
+        wanted = [prices(*training) for training, each in zip(trainings, had, strict=True) if seed not in each]
+        return sum(1.0 if price is None else price.minutes for price in wanted)
+
+    chosen = sorted((seed for seed in range(1, highest + 1) if seed not in common), key=lambda seed: (cost(seed), seed))
+    return tuple(
+        (*training, seed)
+        for seed in sorted(chosen[:more])
+        for training, each in zip(trainings, had, strict=True)
+        if seed not in each
+    )
+
+
+def _priced(words: str, more: int | None, runs: tuple[RunName, ...], prices: Prices, sure: bool = False) -> Decision:
+    known = [prices(experiment, method) for experiment, method, _ in runs]
+    if not runs or None in known:
+        return Decision(words, more, runs, sure=sure)
+    units = {price.unit for price in known}
+    if len(units) > 1:
+        return Decision(words, more, runs, sure=sure)
+    minutes, unit = sum(price.minutes for price in known), units.pop()
+    return Decision(f"{words}, {in_words(minutes, unit)}", more, runs, minutes, unit, sure)
+
+
+def in_words(minutes: float, unit: str = "core") -> str:
+    """A cost for people: minutes, or hours from two of them on."""
+    if minutes >= 120:
+        return f"{minutes / 60:,.0f} {unit}-hours" if minutes >= 600 else f"{minutes / 60:.1f} {unit}-hours"
+    return f"{max(1, round(minutes))} {unit}-minute{'' if round(minutes) <= 1 else 's'}"

@@ -1,0 +1,85 @@
+"""What claims about figures and proofs are judged on.
+
+A claim's function takes an Evidence and returns the truth per seed (predicates.Truth: does it hold, its signed
+slack, the parts of a conjunction), the truth or slack on the paper's own printed numbers (None where it prints none)
+and a note on what was measured. The slack, from the `null` of config/papers/<paper>/claims.csv on, is the claim's
+quantity; a `margin` there is what a slack may be below 0. `CLAIMS` of a paper's module names the functions by the
+claims' ids, `FIXED` those that no training seed decides: of formulas, and of what a paper only reports.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from raretok.reporting.claims.jackknife import mean_of, shares
+from raretok.reporting.claims.predicates import Missing, Truth
+from raretok.reporting.claims.table_claims import common_seeds, of_this_scale, truths_of_means
+from raretok.reporting.definition import Definition
+from raretok.reporting.results import Printed, Results
+
+Found = tuple[dict[int, Truth], Truth | float | None, str]
+
+
+class Partial(dict):
+    """Truths by seed of a claim about several data sets, from some of them alone: they decide nothing."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What claims are judged on: a paper's definition, the results of a scale, the printed numbers.
+
+    predicates: of the paper's claims, by their ids.
+    """
+
+    definition: Definition
+    results: Results
+    printed: dict[tuple, Printed]
+    predicates: dict[str, str] = field(default_factory=dict)
+
+    def of(self, item: str) -> "Evidence":
+        """The evidence of a table or figure, with its methods in the experiment that it names."""
+        if item not in self.definition.tables and item not in self.definition.figures:
+            raise Missing(f"{item} is not made")
+        return replace(self, definition=self.definition.of(item))
+
+    def within(self, experiment: str) -> "Evidence":
+        """The evidence of one experiment; raises Missing where the scale leaves it out."""
+        if experiment not in self.definition.settings:
+            raise Missing(f"{experiment} is left out at this scale")
+        return replace(self, definition=self.definition.within(experiment))
+
+    def metric(self, method: str, metric: str, group: str = "", split: str | None = None) -> dict[int, float]:
+        """Values by seed of the evaluated checkpoint; raises Missing."""
+        values = self.results.per_seed(self.definition.method(method), metric, group, split=split)
+        if not values:
+            raise Missing(f"{method} was not run ({metric} {group})".replace(" )", ")"))
+        return values
+
+    def array(self, method: str, key: str) -> dict[int, np.ndarray]:
+        """One array by seed; raises Missing."""
+        pairs = self.results.seeds_with_arrays(self.definition.method(method))
+        values = {seed: arrays[key] for seed, arrays in pairs if key in arrays}
+        if not values:
+            raise Missing(f"{method} was not run (array {key})")
+        return values
+
+    def training(self, method: str) -> dict:
+        """The record of a method's training, which tells its settings; raises Missing."""
+        record = self.results.training(self.definition.method(method))
+        if record is None:
+            raise Missing(f"{method} was not run")
+        return record
+
+    def tables(self, *claims: str) -> dict[int, Truth]:
+        """The truth of other claims of the paper together, which are about numbers of tables; raises Missing."""
+        together = " and ".join(f"({of_this_scale(self.predicates[claim], self.definition)})" for claim in claims)
+        return truths_of_means(together, self.definition, self.results)[0]
+
+    def per_seed(self, judge: Callable[..., Truth], *values: dict) -> dict[int, Truth]:
+        """`judge` of the values of each seed that all have, of what is seen in one run; raises Missing for none."""
+        return {seed: judge(*(of_seed[seed] for of_seed in values)) for seed in common_seeds(values)}
+
+    def of_means(self, judge: Callable[..., Truth], *values: dict[int, float]) -> dict[int, Truth]:
+        """`judge` of the means of numbers over the seeds that all have; raises Missing where there is none."""
+        return shares(common_seeds(values), lambda seeds: judge(*(mean_of(of_seed, seeds) for of_seed in values)))

@@ -1,0 +1,90 @@
+"""What claims of more than one paper measure in the same way: groups that leave the bulk, curves along training."""
+
+import numpy as np
+
+from raretok.metrics.rank_correlation import spearman
+from raretok.reporting.claims.evidence import Evidence
+from raretok.reporting.claims.predicates import Missing, Truth, greater
+from raretok.reporting.claims.table_claims import common_seeds
+from raretok.reporting.tables.cells import measured_at
+
+# A group has left the bulk when its centroid is as far from the centre as the points are spread (ours).
+LEFT = 1.0
+
+
+def group_slices(bounds: np.ndarray) -> list[slice]:
+    """Ids of the frequent, medium and rare group; ids are ordered by falling frequency."""
+    first, second = (int(bound) for bound in bounds)
+    return [slice(0, first), slice(first, second), slice(second, None)]
+
+
+def separations(plane: np.ndarray, bounds: np.ndarray, *, balanced: bool = False) -> np.ndarray:
+    """Distance of each group's centroid from the centre over the spread; plane V x 2, result 3.
+
+    The centre is the mean of all points, the spread their root mean square distance from it (inventory, agg.f1).
+    balanced: every group counts alike in both, whatever its size; else a group of most types is the bulk.
+    """
+    groups = [plane[part].astype(float) for part in group_slices(bounds)]
+    weights = np.ones(3) if balanced else np.array([len(group) for group in groups])
+    centroids = np.stack([group.mean(0) for group in groups])
+    centre = np.average(centroids, axis=0, weights=weights)
+    squares = [((group - centre) ** 2).sum(1).mean() for group in groups]
+    spread = np.sqrt(np.average(squares, weights=weights))
+    return np.linalg.norm(centroids - centre, axis=1) / spread if spread else np.zeros(3)
+
+
+def rare_first(planes: np.ndarray, bounds: np.ndarray, *, balanced: bool = False) -> Truth:
+    """The third group leaves the bulk at an earlier checkpoint than both others; slack in checkpoints.
+
+    planes: s x V x 2, in the order of training.
+    """
+    values = np.stack([separations(plane, bounds, balanced=balanced) for plane in planes])
+    left = [int(np.argmax(column >= LEFT)) if (column >= LEFT).any() else len(values) for column in values.T]
+    slack = float(min(left[:2]) - left[2])
+    return Truth(slack > 0, slack)
+
+
+def until(evidence: Evidence, method: str) -> int:
+    """The update until which a method of the family `freeze until` froze rare rows; raises Missing."""
+    step = evidence.training(method)["settings"]["method"]["gate"].get("until")
+    if step is None:
+        raise Missing(f"{method} freezes for the whole training")
+    return int(step)
+
+
+def at(steps: np.ndarray, values: np.ndarray, step: float, *, after: bool = False) -> float:
+    """The value at the last look no later than `step` (`after`: the first no earlier); raises Missing."""
+    places = np.flatnonzero(steps >= step) if after else np.flatnonzero(steps <= step)
+    if not len(places):
+        raise Missing(f"no snapshot {'after' if after else 'before'} update {step:g}")
+    return float(values[places[0] if after else places[-1]])
+
+
+def rises(x, y) -> Truth:
+    """Two series rise and fall together: Spearman's rank correlation, the slack, is above 0.
+
+    A series that does not vary has none: it does not rise, by a slack of 0.
+    """
+    rho = spearman(x, y)
+    return Truth(False, 0.0) if np.isnan(rho) else greater(rho, 0)
+
+
+def beside_cited(evidence: Evidence, table: str, group: str, method: str, baseline: str, column: str = "BLEU") -> str:
+    """Beside a gain over a cited number: in how many seeds ours is above our own baseline, and the gain over the cited.
+
+    The latter only where numbers may be held against printed ones. Raises Missing where one was not run.
+    """
+    shown = evidence.of(table).definition
+    entry = shown.tables[table]
+    pair = [shown.method(name) for name in (method, baseline)]
+    values = [measured_at(evidence.results, entry, one, entry["columns"][column], group) for one in pair]
+    if not all(values):
+        raise Missing(f"{table} was not run ({group})")
+    seeds = common_seeds(values)
+    above = sum(values[0][seed] > values[1][seed] for seed in seeds)
+    said = f"against our own baseline; {pair[0].printed_label} is above it in {above} of {len(seeds)} seeds"
+    cited = evidence.printed.get((table, pair[1].printed_label, column, group))
+    if not shown.comparable or cited is None:
+        return said
+    gain = float(np.mean(list(values[0].values()))) - cited.value
+    return f"{said}; against the cited {cited.text} the gain is {gain:.2f}"

@@ -1,0 +1,192 @@
+"""Whether methods are better than the first one of their table: over seeds, paired and as a probability.
+
+All is of training seeds; tests that resample test items stand apart (`paired_tests.py`). No interval here is corrected
+for the number of comparisons.
+"""
+
+import argparse
+import statistics
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from raretok.reporting.claims.predicates import difference
+from raretok.reporting.corpus_names import data_set
+from raretok.reporting.csv_rows import csv_number, write_rows
+from raretok.reporting.definition import Definition, Method, parse_definition
+from raretok.reporting.report_options import add_report_arguments
+from raretok.reporting.results import Printed, Results, printed_numbers, read_results
+from raretok.reporting.statistics.bootstrap import bootstrap_interval, probability_of_improvement
+from raretok.reporting.statistics.intervals import Interval, t_interval
+from raretok.reporting.tables.cells import DIRECTIONS, measured_at, places_of
+from raretok.reporting.tables.comparison_table import BETTER
+from raretok.reporting.tables.method_comparison import choose, measured
+
+COLUMNS = [
+    *("paper", "item", "row", "against", "column", "group", "better", "seeds", "difference", "lower", "upper"),
+    *("bootstrap_lower", "bootstrap_upper", "probability", "probability_lower", "probability_upper"),
+]
+DIFFERENCES = COLUMNS[8:13]
+ALL = "all"  # in the place of a group: the mean over the experiments that an item compares
+Pair = tuple[dict[int, float], dict[int, float]]  # values by seed of the first method and of the other, same seeds
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    add_report_arguments(parser, "the csv to write")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Run the command `improvement`."""
+    results = read_results(arguments.results)
+    rows = [
+        row
+        for text in arguments.definitions
+        for row in improvements(parse_definition(text), results, arguments.published)
+    ]
+    write_rows(arguments.output, COLUMNS, rows)
+
+
+def improvements(definition: Definition, results: Results, published: Path) -> list[dict]:
+    """The rows of improvement.csv on one paper: its tables of metrics, and what shows a column of several experiments.
+
+    What has no seed in common with the first method has no row.
+    """
+    printed = printed_numbers(published, definition.paper)
+    rows = []
+    for item, entry in definition.tables.items():
+        if entry["kind"] == "metrics":
+            rows += _rows(definition, item, _of_table(definition.of(item), item, results, printed))
+        elif entry["kind"] == "comparison":
+            rows += _rows(definition, item, _over_experiments(definition.of(item), entry, results))
+    for item, entry in definition.figures.items():
+        # A figure of methods with candidates shows a part of their table.
+        if "columns" in entry and "candidates" not in entry:
+            rows += _rows(definition, item, _over_experiments(definition.of(item), entry, results))
+    return rows
+
+
+@dataclass(frozen=True)
+class Contest:
+    """A method against the first one in a column: `pairs` by group.
+
+    Labels, columns and groups are called what the item itself calls them.
+
+    better: up, down or none. data_sets: whether groups are data sets, which can be taken together. alike: whether their
+    numbers have one unit and size, so that a difference can be averaged over them.
+    """
+
+    label: str
+    against: str
+    column: str
+    better: str
+    pairs: dict[str, Pair]
+    data_sets: bool = False
+    alike: bool = True
+
+
+def _rows(definition: Definition, item: str, contests: Iterator[Contest]) -> Iterator[dict]:
+    for contest in contests:
+        about = {"paper": definition.paper, "item": item, "row": contest.label, "against": contest.against}
+        about |= {"column": contest.column, "better": "" if contest.better == "none" else contest.better}
+        for group, pair in contest.pairs.items():
+            yield about | {"group": group} | compare([pair], contest.better)
+        pairs = list(contest.pairs.values())
+        if contest.data_sets and len(pairs) > 1 and _shared_seeds(pairs):
+            whole = compare(pairs, contest.better)
+            yield about | {"group": ALL} | (whole if contest.alike else whole | dict.fromkeys(DIFFERENCES, ""))
+
+
+def _of_table(definition: Definition, item: str, results: Results, printed: dict[tuple, Printed]) -> Iterator[Contest]:
+    """The contests of a table of metrics."""
+    entry = definition.entry("tables", item)
+    # A column has the direction of all its printed rows but those of the data, which have none.
+    directed = {key: number.direction for key, number in printed.items() if number.direction != "none"}
+    directions = {column: direction for (where, _, column, _), direction in directed.items() if where == item}
+    first, *others = map(definition.method, entry["methods"])
+    for method in others:
+        for column, how in entry["columns"].items():
+            pairs = {}
+            for group, _, _ in places_of(entry, {column: how}):
+                both = [
+                    measured_at(results, entry, one, how, group) if one.is_measured_on(group) else {}
+                    for one in (first, method)
+                ]
+                pairs |= _paired(group, *both)
+            better = directions.get(column) or DIRECTIONS.get(how["metric"], "none")
+            yield Contest(method.label, first.label, column, better, pairs, "experiments" in entry)
+
+
+def _over_experiments(definition: Definition, entry: dict, results: Results) -> Iterator[Contest]:
+    """The contests of an item whose columns say which group they are `of` in each experiment.
+
+    Of methods with candidates the one that was chosen in each experiment.
+    """
+    named = entry["experiments"]
+    if named == "all":
+        named = {data_set(definition.corpus(name), name): name for name in definition.settings}
+    named = {title: experiment for title, experiment in named.items() if experiment in definition.settings}
+    sides = _sides(definition, results, entry, named)
+    (against, theirs), *others = sides.items()
+    for label, ours in others:
+        for column, how in entry["columns"].items():
+            pairs = {}
+            for title, experiment in named.items():
+                if experiment in how["of"] and ours[title] and theirs[title]:
+                    pairs |= _paired(
+                        title, *(measured(results, one[title], how, how["of"][experiment]) for one in (theirs, ours))
+                    )
+            better = (DIRECTIONS | BETTER).get(how["metric"], "none")
+            yield Contest(label, against, column, better, pairs, True, "candidates" not in entry)
+
+
+def _sides(
+    definition: Definition, results: Results, entry: dict, named: dict[str, str]
+) -> dict[str, dict[str, Method | None]]:
+    """By label, the method in each of the experiments; None where it has none, or the choice is not final."""
+    if "candidates" not in entry:
+        methods = map(definition.method, entry["methods"])
+        return {one.label: {title: one.within(name) for title, name in named.items()} for one in methods}
+    sides = {}
+    for family in entry["candidates"].values():
+        chosen = {title: choose(definition, results, family, name) for title, name in named.items()}
+        sides[family["label"]] = {
+            title: one.method if one and not one.is_provisional else None for title, one in chosen.items()
+        }
+    return sides
+
+
+def compare(pairs: list[Pair], better: str) -> dict:
+    """The columns of improvement.csv from `seeds` on, of one data set or of the mean over several.
+
+    difference: of the method from the first, in the column's unit, mean over the seeds that all have; `lower` and
+    `upper` are its 95% t interval, `bootstrap_...` that by resampled seeds. probability: that a run of the method is
+    better, as `better` (up, down) says; empty for none, and for one seed, of which it could only be 0, 1 or a half.
+    """
+    seeds = _shared_seeds(pairs)
+    differences = [statistics.fmean(difference(other[seed], first[seed]) for first, other in pairs) for seed in seeds]
+    mean = t_interval(differences)
+    again = bootstrap_interval(differences)
+    chance = None
+    if better != "none" and len(seeds) > 1:
+        samples = [[[of_one[seed] for seed in seeds] for of_one in column] for column in zip(*pairs, strict=True)]
+        chance = probability_of_improvement(*(samples if better == "up" else reversed(samples)))
+    numbers = {
+        "difference": mean.mean,
+        "lower": mean.lower,
+        "upper": mean.upper,
+        "bootstrap_lower": again.lower,
+        "bootstrap_upper": again.upper,
+    }
+    numbers |= dict(zip(COLUMNS[-3:], chance or Interval(None, None, None), strict=True))
+    return {"seeds": len(seeds)} | {name: csv_number(value) for name, value in numbers.items()}
+
+
+def _paired(group: str, first: dict[int, float], other: dict[int, float]) -> dict[str, Pair]:
+    """What both were measured at in the seeds that both have, under the group's name; nothing where there is none."""
+    shared = sorted(first.keys() & other.keys())
+    return {group: tuple({seed: values[seed] for seed in shared} for values in (first, other))} if shared else {}
+
+
+def _shared_seeds(pairs: Iterable[Pair]) -> list[int]:
+    return sorted(set.intersection(*(set(first) for first, _ in pairs)))

@@ -1,0 +1,45 @@
+"""Neighbours of a query in the other language, which claims on translation of agg and agps ask for."""
+
+import numpy as np
+
+from raretok.reporting import translation_metrics
+from raretok.reporting.claims.evidence import Evidence
+from raretok.reporting.claims.predicates import Missing
+
+# Words are related that begin with as many letters alike (ours): happiness, happy; criminal, crimin@@.
+STEM = 4
+
+
+def of_other_language(evidence: Evidence, method: str) -> dict[int, np.ndarray]:
+    """How many neighbours of each query are types of the other language, by seed (q); raises Missing."""
+    return {seed: _counted(arrays) for seed, arrays in _runs(evidence, method).items()}
+
+
+def _counted(arrays: dict[str, np.ndarray]) -> np.ndarray:
+    pairs = zip(arrays["best.neighbour_queries"], arrays["best.neighbours"], strict=True)
+    return np.array([translation_metrics.other_language(arrays, int(query))[ids].sum() for query, ids in pairs])
+
+
+def of_one_stem(evidence: Evidence, method: str) -> dict[int, int]:
+    """How many neighbours of all queries begin like their query, in capitals or not, by seed; raises Missing."""
+    return {seed: _related(arrays) for seed, arrays in _runs(evidence, method).items()}
+
+
+def _related(arrays: dict[str, np.ndarray]) -> int:
+    def stem(identity: int) -> str:
+        return str(arrays["vocabulary"][identity]).lstrip(" ▁").lower()[:STEM]
+
+    pairs = zip(arrays["best.neighbour_queries"], arrays["best.neighbours"], strict=True)
+    return sum(stem(int(query)) == stem(int(identity)) for query, ids in pairs for identity in ids)
+
+
+def _runs(evidence: Evidence, method: str) -> dict[int, dict[str, np.ndarray]]:
+    pairs = evidence.results.seeds_with_arrays(evidence.definition.method(method))
+    found = {
+        seed: arrays
+        for seed, arrays in pairs
+        if "source_counts" in arrays and len(arrays.get("best.neighbour_queries", ()))
+    }
+    if not found:
+        raise Missing(f"{method} was not run (neighbours of a joint vocabulary)")
+    return found

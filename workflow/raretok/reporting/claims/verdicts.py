@@ -1,0 +1,185 @@
+"""Verdicts on claims: direction and size of their comparisons, Holm's correction, leans."""
+
+import math
+from dataclasses import dataclass, replace
+
+from scipy.special import stdtr
+
+from raretok.reporting.claims.claim_parts import Part
+from raretok.reporting.statistics.moderated_t import Estimate
+from raretok.reporting.statistics.significance import LEVEL, holm
+
+# Verdicts of experiments, those of mathematics and printed arithmetic, and the word for what has none.
+REPRODUCED, REFUTED, UNDECIDED, NOT_RUN = "reproduced", "not reproduced", "inconclusive", "not run"
+HOLDS, CORRECTED, FAILS = "holds", "holds corrected", "fails"
+NOT_JUDGED = "not judged"
+TOWARDS, AGAINST, OPEN = "the paper's way", "against it", "undecided"
+YES, NO, UNKNOWN = "yes", "no", "unknown"
+
+ALONE = "alone it would be {}, but not after Holm's correction for {} tests"
+OUTSIDE = "the printed size lies outside our 95% prediction interval"
+# Why several seeds decide nothing.
+NO_SPREAD = "no spread over seeds: judged by their signs alone"
+INFINITE = "infinite in some seeds: no interval"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was measured of a claim: its comparisons.
+
+    kept: whether it holds, where no training seed decides it (weights that someone else trained, formulas). partial:
+    some of its data sets were not run; asked: (experiment, method) that it needs then. comparable: whether sizes can
+    be compared with printed ones. states_size: whether the paper's text names the size, so that the claim is about it.
+    """
+
+    parts: tuple[Part, ...]
+    note: str = ""
+    kept: bool | None = None
+    partial: bool = False
+    comparable: bool = False
+    states_size: bool = False
+    asked: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was found about a claim. binding: the comparison that decides it; printed: its quantity where not run.
+
+    p, p_size: of the tests that the effect is at its bound, and that a new run of ours can have the printed size; None
+    for no test. alone: the verdict before Holm's correction. size: whether the printed size lies in our 95% prediction
+    interval. lean: where an undecided claim points. asked: (experiment, method) that were looked up where some of them
+    were not run.
+    """
+
+    verdict: str
+    alone: str = ""
+    parts: tuple[Part, ...] = ()
+    binding: Part | None = None
+    seeds: int = 0
+    direction: str = ""
+    size: str = UNKNOWN
+    lean: str = ""
+    note: str = ""
+    p: float | None = None
+    p_holm: float | None = None
+    p_size: float | None = None
+    states_size: bool = False
+    printed: float | None = None
+    asked: tuple[tuple[str, str], ...] = ()
+
+
+def judge(measured: Measured) -> Finding:
+    """The verdict on a claim of an experiment by itself.
+
+    A conjunction is reproduced if every comparison is: its p is the largest (intersection-union test). It is refuted if
+    one comparison is, among its `k`: its p is k times the smallest (Bonferroni). Source: Berger 1982.
+    """
+    parts = measured.parts
+    binding, p = _binding(parts)
+    slack = binding.slack
+    seeds = min(part.estimate.seeds for part in parts)
+    if measured.kept is not None:
+        verdict, direction = (REPRODUCED, TOWARDS) if measured.kept else (REFUTED, AGAINST)
+        return Finding(verdict, verdict, parts, binding, direction=direction, note=measured.note)
+    note = measured.note
+    if measured.partial or seeds < 2:
+        p = None
+    elif binding.estimate.sd is None:
+        note = "; ".join(filter(None, [note, NO_SPREAD if math.isfinite(binding.estimate.mean) else INFINITE]))
+    p_size = _p_of_size(parts) if measured.comparable and not measured.partial and seeds > 1 else None
+    finding = Finding(
+        verdict="",
+        parts=parts,
+        binding=binding,
+        seeds=seeds,
+        size=UNKNOWN if p_size is None else (NO if p_size < LEVEL else YES),
+        lean=TOWARDS if slack > 0 else AGAINST if slack < 0 else "",
+        note=note,
+        p=p,
+        p_size=p_size,
+        states_size=measured.states_size,
+        asked=measured.asked,
+    )
+    alone, direction, _ = _decided(finding, p, p_size)
+    return replace(finding, verdict=alone, alone=alone, direction=direction)
+
+
+def corrected(findings: list[Finding], family: int) -> list[Finding]:
+    """The findings on one paper's claims after Holm's correction for all `family` tests that seeds can decide.
+
+    Those of one seed, or not run, count as well, as if their p were 1: a verdict does not depend on how much was run.
+    """
+    tests = [(place, "p", one.p) for place, one in enumerate(findings) if one.p is not None]
+    tests += [(place, "p_size", f.p_size) for place, f in enumerate(findings) if f.states_size and f.p_size is not None]
+    ps = holm([p for *_, p in tests] + [1.0] * (family - len(tests)))[: len(tests)]
+    held = {(place, which): p for (place, which, _), p in zip(tests, ps, strict=True)}
+    after = []
+    for place, finding in enumerate(findings):
+        if finding.p is None and finding.p_size is None:
+            after.append(finding)
+            continue
+        p_holm = held.get((place, "p"))
+        verdict, direction, said = _decided(finding, p_holm, held.get((place, "p_size")))
+        if verdict == UNDECIDED and finding.alone != UNDECIDED:
+            said = ALONE.format(finding.alone, family)
+        note = "; ".join(filter(None, [finding.note, said]))
+        lean = finding.lean if verdict == UNDECIDED else ""
+        after.append(replace(finding, verdict=verdict, direction=direction, lean=lean, p_holm=p_holm, note=note))
+    return after
+
+
+def _decided(finding: Finding, p: float | None, p_size: float | None) -> tuple[str, str, str]:
+    """Verdict, direction, and what is said of the size, for these p values of both tests."""
+    decided = p is not None and p < LEVEL
+    direction = (TOWARDS if finding.binding.slack > 0 else AGAINST) if decided else OPEN
+    if finding.states_size and p_size is not None and p_size < LEVEL and direction != AGAINST:
+        return REFUTED, direction, OUTSIDE
+    if finding.states_size and finding.size == NO and direction == TOWARDS:
+        return UNDECIDED, direction, ""
+    return {TOWARDS: REPRODUCED, AGAINST: REFUTED, OPEN: UNDECIDED}[direction], direction, ""
+
+
+def _binding(parts: tuple[Part, ...]) -> tuple[Part, float | None]:
+    """The comparison that decides a conjunction, and the conjunction's two-sided p, None where it has none."""
+    failed = [part for part in parts if part.slack < 0]
+    if failed:
+        known = [(p, part) for part in failed if (p := _p_of(part)) is not None]
+        if not known:
+            return min(failed, key=lambda part: part.slack), None
+        p, part = min(known, key=lambda pair: pair[0])
+        return part, min(1.0, len(parts) * p)
+    known = [(p, part) for part in parts if (p := _p_of(part)) is not None]
+    if len(known) < len(parts):
+        return min(parts, key=lambda part: part.slack), None
+    p, part = max(known, key=lambda pair: pair[0])
+    return part, p
+
+
+def _p_of(part: Part) -> float | None:
+    """The two-sided p of the bound that a comparison keeps least, or breaks most.
+
+    Seeds that agree to the last digit, as counts and shares of few things can, have no t. The exact test by their signs
+    has p = 2^(1-n).
+    """
+    nearest = min(part.bounds, key=lambda bound: bound.slack(part.estimate.mean), default=None)
+    if nearest is None:
+        return None
+    found = part.estimate
+    if found.sd is None and found.seeds > 1 and math.isfinite(found.mean):
+        return 2.0 ** (1 - found.seeds) if part.slack else 1.0
+    return found.p(nearest.value)
+
+
+def _p_of_size(parts: tuple[Part, ...]) -> float | None:
+    """The p of the test that new runs of ours can have all printed sizes (Bonferroni over them), None without any."""
+    ps = [p_predicted(part.estimate, part.printed) for part in parts if part.printed is not None]
+    known = [p for p in ps if p is not None]
+    return min(1.0, len(known) * min(known)) if known else None
+
+
+def p_predicted(estimate: Estimate, printed: float) -> float | None:
+    """The two-sided p of a printed value as that of one new run: below 0.05 outside the 95% prediction interval."""
+    if estimate.sd is None or not math.isfinite(estimate.mean):
+        return None
+    error = estimate.sd * math.sqrt(1 + 1 / estimate.seeds)
+    return float(2 * stdtr(estimate.df, -abs(printed - estimate.mean) / error))

@@ -1,0 +1,32 @@
+"""Tidy csv files of reports: how they are written and read again."""
+
+import csv
+from collections.abc import Iterable
+from pathlib import Path
+
+from raretok.core.errors import UserError
+from raretok.core.files import atomic_path
+
+
+def write_rows(path: Path, columns: list[str], rows: Iterable[dict]) -> None:
+    """Write `rows` as a csv with `columns`; a key that is no column is an error."""
+    with (
+        atomic_path(path) as temporary,
+        open(temporary, "w", encoding="utf-8", newline="") as file,
+    ):
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def read_rows(path: Path) -> list[dict[str, str]]:
+    """The rows of a csv that `write_rows` wrote, everything as text; UserError where there is none."""
+    if not path.exists():
+        raise UserError(f"{path} does not exist; make it with `snakemake {path}`.")
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def csv_number(value: float | None) -> str:
+    """A number in six digits, nothing for None."""
+    return "" if value is None else f"{value + 0.0:.6g}"  # + 0.0: no minus before a zero

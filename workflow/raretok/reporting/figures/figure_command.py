@@ -1,0 +1,41 @@
+"""Render one figure of a paper as svg, png and pdf, from the results alone."""
+
+import argparse
+import importlib
+from pathlib import Path
+
+from raretok.core.code_digest import figures_module
+from raretok.core.errors import UserError
+from raretok.reporting.collect import read_item
+from raretok.reporting.definition import Definition, parse_definition
+from raretok.reporting.figures.style import NOT_RUN, empty, house_style, save
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.add_argument("--item", required=True, help="the figure, such as figure3")
+    parser.add_argument("--definition", required=True, help="the item's JSON, as report_inputs.py writes it")
+    parser.add_argument("--results", type=Path, required=True, help="folder of the scale, with runs/")
+    parser.add_argument("--output-stem", type=Path, required=True, help="path of the outputs without .svg, .png, .pdf")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Run the command `figure`."""
+    definition = parse_definition(arguments.definition)
+    definition.entry("figures", arguments.item)
+    draw = drawing(definition, arguments.item)
+    with house_style():
+        figure, text = draw(definition, arguments.item, read_item(arguments.results, definition))
+        if text.startswith(NOT_RUN):
+            figure = empty(text)
+        title = f"{definition.title}: {definition.heading(arguments.item)}"
+        save(figure, arguments.output_stem, title, text)
+
+
+def drawing(definition: Definition, item: str):
+    """The function of the figure's name (`-` as `_`), in the module of its paper; UserError where there is none."""
+    module = figures_module(definition.paper)
+    try:
+        return getattr(importlib.import_module(module), item.replace("-", "_"))
+    except (ModuleNotFoundError, AttributeError):
+        raise UserError(f"{module.replace('.', '/')}.py has no function {item}; draw the figure there.") from None

@@ -1,0 +1,103 @@
+"""Panels of language models that figures of more than one paper have: planes of embeddings, curves along training."""
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from raretok.reporting.claims.figure_claims import group_slices
+from raretok.reporting.definition import Method
+from raretok.reporting.figures.style import FREQUENT, MEDIUM, RARE, not_run
+from raretok.reporting.results import Results
+
+LOOKS = (
+    {"color": FREQUENT, "linestyle": "-", "marker": "o"},
+    {"color": MEDIUM, "linestyle": "--", "marker": "s"},
+    {"color": RARE, "linestyle": "-.", "marker": "^"},
+)
+# A limit of a plane's axes leaves out this share of the points on each side, so that a few far ones do not rule it.
+OUTSIDE = 0.001
+
+
+def scatter_groups(axes: Axes, plane: np.ndarray, bounds: np.ndarray) -> None:
+    """Tokens in a plane (V x 2) by group. The points are a picture inside svg and pdf: tens of thousands of them."""
+    plane = plane.astype(float)
+    colours = np.empty(len(plane), dtype="U7")
+    for part, look in zip(group_slices(bounds), LOOKS, strict=True):
+        colours[part] = look["color"]
+    # In one random order, the same at every call: drawn group by group, the last would cover the others.
+    order = np.random.default_rng(0).permutation(len(plane))
+    size = float(np.clip(12_000 / len(plane), 0.8, 10))
+    axes.scatter(*plane[order].T, c=colours[order], s=size, alpha=0.55, linewidth=0, rasterized=True)
+    for set_limits, values in ((axes.set_xlim, plane[:, 0]), (axes.set_ylim, plane[:, 1])):
+        low, high = np.quantile(values, [OUTSIDE, 1 - OUTSIDE])
+        room = 0.06 * (high - low) or 1.0
+        set_limits(low - room, high + room)
+    # Of a projection, directions and scale mean nothing, but the origin does.
+    axes.axhline(0, color="#999999", linewidth=0.7, zorder=0.5)
+    axes.axvline(0, color="#999999", linewidth=0.7, zorder=0.5)
+    axes.tick_params(labelsize=8.5)
+    axes.locator_params(nbins=5)
+    axes.grid(False)
+
+
+def panels_over_legend(figure: Figure, rows: int, columns: int, **share) -> tuple[np.ndarray, Axes]:
+    """rows x columns panels, and a strip below all of them for one legend (`draw_legend`)."""
+    upper, lower = figure.subfigures(2, 1, height_ratios=[figure.get_figheight() - 0.45, 0.45])
+    strip = lower.add_subplot()
+    strip.set_axis_off()
+    return upper.subplots(rows, columns, squeeze=False, **share), strip
+
+
+def draw_legend(strip: Axes, handles: list) -> None:
+    """One legend of `handles`, which carry their labels, in the strip below the panels."""
+    strip.legend(handles=handles, loc="center", ncols=len(handles), frameon=False, borderpad=0)
+
+
+def group_handles(names: tuple[str, str, str]) -> list[Line2D]:
+    """Entries of a legend for `scatter_groups`."""
+    return [
+        Line2D([], [], linestyle="", marker="o", markersize=7, color=look["color"], label=name)
+        for name, look in zip(names, LOOKS, strict=True)
+    ]
+
+
+def planes_along_training(
+    figure: Figure, arrays: dict[str, np.ndarray] | None, key: str, label: str, axis: str, names: tuple[str, str, str]
+) -> int:
+    """A panel for each snapshot (`key`: snapshots.svd or .pca), the step in its title; returns how many there are.
+
+    label: of the method. axis: what a component is called. names: of the groups.
+    """
+    planes = [] if arrays is None or key not in arrays else arrays[key]
+    if not len(planes):
+        not_run(figure.subplots(), f"{label} (no snapshots)" if arrays is not None else label)
+        return 0
+    panels, strip = panels_over_legend(figure, 1, len(planes))
+    for letter, axes, plane, step in zip("abcdefgh", panels[0], planes, arrays["snapshots.steps"], strict=False):
+        scatter_groups(axes, plane, arrays["bounds"])
+        axes.set_title(f"({letter}) step {int(step):,}", loc="left")
+        axes.set_xlabel(f"{axis} 1")
+    panels[0, 0].set_ylabel(f"{axis} 2")
+    draw_legend(strip, group_handles(names))
+    return len(planes)
+
+
+def freeze_line(axes: Axes, step: int) -> None:
+    """A line where the freeze of rare rows ends."""
+    axes.axvline(step, color="#888888", linewidth=1.3, label="rare embeddings are trained from here on")
+
+
+def stacked(runs: list[tuple[int, dict[str, np.ndarray]]], key: str) -> np.ndarray | None:
+    """An array of every seed (seeds x ...), cut to the shortest; None where no seed has it."""
+    found = [arrays[key] for _, arrays in runs if key in arrays]
+    if not found:
+        return None
+    length = min(map(len, found))
+    return np.stack([values[:length].astype(float) for values in found])
+
+
+def end_of_freeze(results: Results, method: Method) -> int | None:
+    """The update until which a run froze rare rows, as it was scaled."""
+    training = results.training(method) or {}
+    return training.get("settings", {}).get("method", {}).get("gate", {}).get("until")

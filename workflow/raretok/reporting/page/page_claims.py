@@ -1,0 +1,99 @@
+"""The claims as the pages show them: each with its numbers, its place in the forest plot, its runs and its items."""
+
+from collections import Counter
+
+from raretok.reporting.claims.claim_runs import rests_on
+from raretok.reporting.claims.claim_text import number
+from raretok.reporting.claims.verdicts import (
+    AGAINST,
+    CORRECTED,
+    FAILS,
+    HOLDS,
+    NOT_JUDGED,
+    NOT_RUN,
+    REFUTED,
+    REPRODUCED,
+    TOWARDS,
+    UNDECIDED,
+)
+from raretok.reporting.definition import Definition
+from raretok.reporting.deviations import items_of, of_claim
+from raretok.reporting.page.page_forest import drawn
+from raretok.reporting.page.page_items import Sources
+from raretok.reporting.results import read_published
+
+# Of experiments, which the headline counts; and of mathematics, printed arithmetic and synthetic text.
+VERDICTS = (REPRODUCED, REFUTED, UNDECIDED, NOT_RUN)
+OTHER_VERDICTS = (HOLDS, CORRECTED, FAILS, NOT_JUDGED)
+EXPERIMENT = "experiment"
+KINDS = {EXPERIMENT: "experiment", "mathematics": "mathematics", "printed_arithmetic": "printed arithmetic"}
+
+
+def claims_of(definition: Definition, claims: list[dict], sources: Sources) -> list[dict]:
+    """A paper's claims, each with its `items` (those that the paper has), `runs`, `deviations` and numbers as read."""
+    published = {row.id: row for row in read_published(sources.published, "claims", definition.paper).itertuples()}
+    return [
+        claim
+        | {
+            "items": [item for item in items_of(claim) if item in definition.tables or item in definition.figures],
+            "deviations": of_claim(sources.deviations, claim),
+            "runs": _runs(published[claim["id"]], published, definition, sources),
+            "drawn": drawn(claim, published[claim["id"]]),
+        }
+        | in_words(claim)
+        for claim in own_claims(definition, claims)
+    ]
+
+
+def _runs(claim, published: dict, definition: Definition, sources: Sources) -> list:
+    """The finished runs that a claim rests on, by method."""
+    trained = rests_on(claim, published, (), definition)
+    runs = [sources.records.of(definition.method(name).within(experiment)) for experiment, name in trained]
+    return [one for one in runs if one.trained]
+
+
+def own_claims(definition: Definition, claims: list[dict]) -> list[dict]:
+    """The rows of claims.csv on a paper, without the scale, which the page says for all of them."""
+    said = f"; {definition.scale_note()}"
+    return [
+        claim | {"note": f"; {claim['note']}".removesuffix(said).removeprefix("; ")}
+        for claim in claims
+        if claim["paper"] == definition.paper
+    ]
+
+
+def in_words(claim: dict) -> dict[str, str]:
+    """A claim's numbers as they are read: printed, ours, both intervals, and what is said beneath them."""
+    bounds = {
+        name: f"{short(claim[lower])} to {short(claim[upper])}" if claim[lower] else ""
+        for name, lower, upper in (("interval", "lower", "upper"), ("predicted", "predict_lower", "predict_upper"))
+    }
+    size = {"yes": "printed size within", "no": "printed size outside"}.get(claim["size"], "")
+    return bounds | {
+        "printed_value": _value(claim["printed"], claim["unit"]),
+        "our_value": _value(claim["ours"], claim["unit"]),
+        "size_said": f"{size} {bounds['predicted']}" if size else "",
+        "lean_said": {TOWARDS: "points the paper's way", AGAINST: "points against it"}.get(claim["lean"], ""),
+    }
+
+
+def verdicts(claims: list[dict]) -> Counter:
+    """How many claims about experiments have each verdict."""
+    return Counter(claim["verdict"] for claim in claims if claim["kind"] == EXPERIMENT)
+
+
+def leans(claims: list[dict]) -> str:
+    """Where undecided claims point, in words; empty where none points anywhere."""
+    counts = Counter(claim["lean"] for claim in claims if claim["lean"] and claim["kind"] == EXPERIMENT)
+    if not counts:
+        return ""
+    return f"Of the inconclusive ones {counts[TOWARDS]} point the paper's way and {counts[AGAINST]} against it."
+
+
+def short(value: str) -> str:
+    """A number of a csv in three digits, an en dash for none; the csv keeps the others."""
+    return number(float(value), "") if value else "–"
+
+
+def _value(value: str, unit: str) -> str:
+    return number(float(value), unit) if value else "–"

@@ -1,0 +1,134 @@
+"""Render the report: HTML pages that need no network, with every table, figure and claim of a scale."""
+
+import argparse
+import base64
+import hashlib
+from collections import Counter
+from datetime import date
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from raretok.core.files import write_text
+from raretok.reporting.cost import by_device, read_costs
+from raretok.reporting.csv_rows import read_rows
+from raretok.reporting.definition import Definition, parse_definition
+from raretok.reporting.deviations import of_paper, read_deviations, slug
+from raretok.reporting.page.page_card import card
+from raretok.reporting.page.page_claims import KINDS, OTHER_VERDICTS, VERDICTS, claims_of, short, verdicts
+from raretok.reporting.page.page_forest import TICKS
+from raretok.reporting.page.page_items import Sources, figure, tables
+from raretok.reporting.page.page_statistics import agreement_rows, improvement_rows, paired_test_rows
+from raretok.reporting.page.page_words import PICTURE, data_sets, findings, first_screen, pages_of, title_of
+from raretok.reporting.page.paired_tests import paired_tests
+from raretok.reporting.page.pictures import as_data
+from raretok.reporting.page.provenance import Records, provenance
+from raretok.reporting.report_options import add_report_arguments
+from raretok.reporting.results import read_results
+
+TEMPLATES = Path(__file__).parents[1] / "templates" / "page"
+FILES = ("metrics.csv", "claims.csv", "agreement.csv", "improvement.csv", "cost.csv")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    add_report_arguments(parser, "the first page, index.html; the others are written beside it")
+    parser.add_argument("--deviations", type=Path, default=Path("docs/deviations.md"))
+    parser.add_argument("--command", default="snakemake --cores all", help="what makes a file of these results")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Run the command `page`."""
+    definitions = [parse_definition(text) for text in arguments.definitions]
+    results, folder = read_results(arguments.results), arguments.output.parent
+    sources = Sources(
+        results=results,
+        published=arguments.published,
+        folder=folder,
+        command=arguments.command,
+        deviations=read_deviations(arguments.deviations, [one.paper for one in definitions], folder),
+        records=Records(results),
+    )
+    rows = {name: read_rows(arguments.results / f"{name}.csv") for name in ("claims", "agreement", "improvement")}
+    papers = [_paper(definition, rows, sources) for definition in definitions]
+    made = provenance(definitions, sources.records)
+    shared = {
+        "papers": papers,
+        "pages": pages_of(papers),
+        "scale": definitions[0].scale,
+        "scale_title": definitions[0].scale_title,
+        "today": date.today().isoformat(),
+        "links": {name: sources.link(arguments.results / name) for name in FILES},
+        "deviations": sources.link(arguments.deviations),
+        "statistics_page": sources.link(arguments.deviations.with_name("statistics.md")),
+        "said": first_screen(papers),
+        "costs": _costs(definitions, arguments.results / "cost.csv"),
+        "heading": f"{title_of(papers)}: what holds up",
+        "link_of": lambda run, seed: sources.link(sources.records.path(run.method, seed)),
+        "made": made,
+        "command": arguments.command,
+    }
+    environment = templates()
+    write_text(folder / PICTURE, environment.get_template(f"{PICTURE}.j2").render(shared))
+    for page in shared["pages"]:
+        more = {"page": page, "paper": next((one for one in papers if one["id"] == page["name"]), None)}
+        write_text(folder / page["file"], environment.get_template(page["template"]).render(shared | more))
+    print(arguments.output)
+
+
+def templates() -> Environment:
+    """The templates: everything that is put into them is text and is escaped, but for Markup."""
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    script = (TEMPLATES / "page.js").read_text(encoding="utf-8")
+    environment.globals |= {
+        "verdicts": VERDICTS,
+        "shown_verdicts": VERDICTS + OTHER_VERDICTS,
+        "kinds": KINDS,
+        "ticks": TICKS,
+        "slug": slug,
+        "short": short,
+        "as_data": as_data,
+        "script": Markup(script),
+        "script_sha256": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+    }
+    return environment
+
+
+def _paper(definition: Definition, rows: dict[str, list[dict]], sources: Sources) -> dict:
+    claims = claims_of(definition, rows["claims"], sources)
+    shown = {
+        "id": definition.paper,
+        "title": definition.title,
+        "source": definition.source,
+        "summary": definition.summary,
+        "comparable": definition.comparable or not definition.printed,
+        "data_sets": data_sets(definition, sources.records),
+        "tables": tables(definition, sources, readings=False),
+        "readings": tables(definition, sources, readings=True),
+        "figures": [figure(definition, item, sources) for item in definition.figures],
+        "agreement": agreement_rows(rows["agreement"], definition.paper),
+        "improvement": improvement_rows(rows["improvement"], definition.paper),
+        "paired_tests": paired_test_rows(paired_tests(definition, sources.results.folder)),
+        "claims": claims,
+        "counts": verdicts(claims),
+        "kinds": Counter(claim["kind"] for claim in claims),
+        "deviations": of_paper(sources.deviations, definition.paper),
+        "run_link": lambda run, seed: sources.link(sources.records.path(run.method, seed)),
+    }
+    (made,) = provenance([definition], sources.records)
+    shown["card"] = card(definition, sources.results, sources.published)
+    return shown | {"made": made, "findings": findings(shown)}
+
+
+def _costs(definitions: list[Definition], path: Path) -> list[dict]:
+    """What the runs of each paper took, by device."""
+    table = read_costs(path)
+    rows = [(paper, by_device(table[table["paper"] == paper.paper])) for paper in definitions]
+    return [{"title": paper.title, **row} for paper, shown in rows for row in shown]

@@ -1,0 +1,80 @@
+"""The forest plot: how far the printed effect and ours lie from the line that a claim must keep.
+
+The paper's way is to the right, whichever direction a claim has. Ratios share one scale, of the logarithm near the line
+and of its logarithm far from it, so that 1.02 and 9.8 are both seen. Every other quantity has a scale of its own.
+"""
+
+import math
+from dataclasses import dataclass
+
+from raretok.reporting.claims.claim_parts import bounds_of, is_ratio
+from raretok.reporting.claims.table_claims import in_logs
+
+# Of ratios: below the first factor the scale is linear, at the second it ends.
+NEAR, FAR = 1.05, 10.0
+# In percent of the plot's width.
+MIDDLE, HALF = 50.0, 46.0
+TICK_FACTORS = (1.1, 2.0, 10.0)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Places in percent of the width: of both effects and our interval, None for what there is not.
+
+    band: half the width of the margin, of a claim that two numbers are equal. ratio: whether the scale is that of
+    ratios. wide: whether the interval leaves the plot on the left and on the right.
+    """
+
+    ours: float
+    printed: float | None
+    lower: float | None
+    upper: float | None
+    band: float
+    ratio: bool
+    wide: tuple[bool, bool]
+
+
+def drawn(row: dict, claim) -> Drawn | None:
+    """A row of claims.csv, with its row of the published claims, as it is drawn; None where nothing was measured."""
+    bounds = bounds_of(claim, 0)
+    if not row["ours"] or not bounds:
+        return None
+    ratio = is_ratio(claim)
+    line = sum(bound.value for bound in bounds) / len(bounds)
+    sign = bounds[0].sign if len(bounds) == 1 else 1
+
+    def beyond(value: float) -> float:
+        """By how much a value keeps the line, in the scale of the test."""
+        return sign * ((in_logs(value) if ratio else value) - line)
+
+    known = {name: beyond(float(row[name])) for name in ("ours", "printed", "lower", "upper") if row[name]}
+    margin = abs(bounds[0].value - line)
+    most = max([abs(value) for value in known.values() if math.isfinite(value)] + [margin]) or 1.0
+
+    def place(value: float) -> float:
+        share = of_ratio(value) if ratio else value / most
+        return MIDDLE + HALF * min(1.0, max(-1.0, share))
+
+    ends = [known[name] for name in ("lower", "upper") if name in known]
+    first, last = (min(ends), max(ends)) if ends else (None, None)
+    limit = math.log(FAR) if ratio else math.inf
+    return Drawn(
+        ours=place(known["ours"]),
+        printed=place(known["printed"]) if "printed" in known else None,
+        lower=None if first is None else place(first),
+        upper=None if last is None else place(last),
+        band=place(margin) - MIDDLE if len(bounds) > 1 else 0.0,
+        ratio=ratio,
+        wide=(first is not None and first < -limit, last is not None and last > limit),
+    )
+
+
+def of_ratio(logarithm: float) -> float:
+    """Where a ratio lies, from -1 to 1 at the ends of the scale."""
+    return math.asinh(logarithm / math.log(NEAR)) / math.asinh(math.log(FAR) / math.log(NEAR))
+
+
+# (place, factor) of the scale of ratios, on both sides of the line.
+TICKS = [
+    (MIDDLE + sign * HALF * of_ratio(math.log(factor)), f"x{factor:g}") for factor in TICK_FACTORS for sign in (-1, 1)
+]

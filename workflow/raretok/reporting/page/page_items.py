@@ -1,0 +1,123 @@
+"""What the pages show of one table or one figure."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from raretok.core.files import relative_link
+from raretok.reporting.corpus_names import corpus_title
+from raretok.reporting.definition import Definition
+from raretok.reporting.deviations import Deviation, beside
+from raretok.reporting.figures.style import NOT_RUN
+from raretok.reporting.page.pictures import description, drawing, size, smallest
+from raretok.reporting.page.provenance import Records, count, missing
+from raretok.reporting.results import Results
+from raretok.reporting.table_layout import layout
+from raretok.reporting.tables.cells import blocks
+from raretok.reporting.tables.table_command import cells_of, sentences_of
+from raretok.reporting.tables.table_text import legend, number, prose_columns, remarks, under_heading
+
+READINGS = "readings"
+# Pixels that the smallest letters of a figure have on the narrowest window.
+READABLE = 11
+PIXELS = 4 / 3  # of a point
+# Kinds of tables that show what models wrote.
+EXAMPLES = ("generated", "neighbours")
+# What marks the signature of a score that sacrebleu computed.
+SACREBLEU = r"\bsmooth:|\bnc:"
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What tables and figures of the pages are made from; links are relative to `folder`, that of the pages."""
+
+    results: Results
+    published: Path
+    folder: Path
+    command: str
+    deviations: list[Deviation]
+    records: Records
+
+    def link(self, path: Path) -> str:
+        """A file as a link from a page."""
+        return relative_link(path, self.folder)
+
+
+def tables(definition: Definition, sources: Sources, readings: bool) -> list[dict]:
+    """The paper's tables, or those that set two readings of it side by side."""
+    return [
+        table(definition, item, sources)
+        for item, entry in definition.tables.items()
+        if (entry["kind"] == READINGS) == readings
+    ]
+
+
+def table(definition: Definition, item: str, sources: Sources) -> dict:
+    """A table: its grids, what is said of them, its files and what it rests on."""
+    cells = cells_of(definition, item, sources.results, sources.published)
+    grids = []
+    for heading, block in blocks(cells):
+        grids.append({"heading": heading, "layout": layout(under_heading(block)), "prose": prose_columns(block)})
+    about = _about(definition, item, sources, "tables", ("csv", "md", "tex"))
+    return about | {
+        "grids": grids,
+        # Further readings of a table are folded; grids that are all equally the table are not.
+        "folded": bool(grids) and not grids[0]["heading"],
+        "sentences": sentences_of(definition, item, cells),
+        "legend": " ".join(legend(definition, cells)),
+        "remarks": remarks(cells),
+        "number": number,
+        "spread": lambda cell: format(cell.spread, cell.format),
+        "waits": bool(about["expected"]) and all(cell.value is None for cell in cells),
+        "signatures": signatures(definition, item, sources, about["runs"]),
+        "examples": definition.tables[item]["kind"] in EXAMPLES,
+    }
+
+
+def signatures(definition: Definition, item: str, sources: Sources, runs: list) -> list[str]:
+    """How sacrebleu computed the scores of a table, one signature a score."""
+    names = {column["metric"] for column in definition.tables[item].get("columns", {}).values()}
+    metrics = sources.results.metrics
+    trained = {one.method.experiment for one in runs}
+    rows = metrics[metrics["metric"].isin(names) & metrics["experiment"].isin(trained)]
+    found = rows[rows["signature"].str.contains(SACREBLEU)]
+    return sorted({f"{row.metric}: {row.signature}" for row in found.itertuples()})
+
+
+def figure(definition: Definition, item: str, sources: Sources) -> dict:
+    """A figure: the drawing's file, its caption, its files and what it rests on."""
+    about = _about(definition, item, sources, "figures", ("svg", "png", "pdf"))
+    path = drawing(sources.results.folder / "figures" / definition.paper / item)
+    width, height = size(path)
+    caption = description(path)
+    return about | {
+        "path": path,
+        "width": round(width * PIXELS),
+        "height": round(height * PIXELS),
+        "readable": round(width * READABLE / smallest(path)),
+        "caption": caption,
+        "waits": caption.startswith(NOT_RUN),
+    }
+
+
+def _about(definition: Definition, item: str, sources: Sources, folder: str, forms: tuple[str, ...]) -> dict:
+    """What every item has: title, files, the command that makes it, runs and deviations."""
+    stem = sources.results.folder / folder / definition.paper / item
+    runs = sources.records.behind(definition, item)
+    done, expected = count(runs)
+    experiments = {f"{definition.paper}/{run.method.experiment}" for run in runs}
+    trained = [one.method.experiment for one in runs if one.trained]
+    own = beside(sources.deviations, definition, item)
+    return {
+        "id": f"{definition.paper}-{item}",
+        "item": item,
+        "heading": definition.caption(item),
+        "files": [(form, sources.link(Path(f"{stem}.{form}"))) for form in forms],
+        "command": f"{sources.command} {stem}.{forms[0]}",
+        "runs": [one for one in runs if one.trained],
+        "data": ", ".join(dict.fromkeys(corpus_title(definition.corpus(name)) for name in trained)),
+        "done": done,
+        "expected": expected,
+        "missing": missing(runs),
+        "deviations": own + [one for one in sources.deviations if one.concerns(*experiments) and one not in own],
+        "link": lambda run, seed: sources.link(sources.records.path(run.method, seed)),
+    }

@@ -1,0 +1,83 @@
+"""What the README shows of recorded results: the report's first picture, its pages, and the verdicts counted."""
+
+import argparse
+from pathlib import Path
+
+from raretok.core.errors import UserError
+from raretok.core.files import relative_link, write_text
+from raretok.reporting.csv_rows import read_rows
+from raretok.reporting.definition import Definition, parse_definition
+from raretok.reporting.page.page_claims import VERDICTS, leans, own_claims, verdicts
+from raretok.reporting.page.page_words import PICTURE, SHARED_PAGES, apart
+from raretok.reporting.page.provenance import Records, count, runs_of
+from raretok.reporting.report_options import add_report_arguments
+from raretok.reporting.results import Results, read_results
+
+# Between these lines of the README, of which {scale} is the scale, stands what this writes.
+BEGIN, END = "<!-- recorded {scale}: begin -->", "<!-- recorded {scale}: end -->"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    add_report_arguments(parser, "the Markdown to write")
+    parser.add_argument("--readme", type=Path, required=True, help="file that has marks for the scale")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Run the command `readme`."""
+    definitions = [parse_definition(text) for text in arguments.definitions]
+    text = shown(definitions, arguments.results, arguments.readme.parent)
+    write_text(arguments.output, text)
+    before = arguments.readme.read_text(encoding="utf-8")
+    after = inserted(before, text, definitions[0].scale)
+    if after != before:
+        write_text(arguments.readme, after)
+
+
+def shown(definitions: list[Definition], folder: Path, root: Path) -> str:
+    """The Markdown: results in `folder`, with links for a file in `root`."""
+    results = read_results(folder)
+    claims = read_rows(folder / "claims.csv")
+    where = relative_link(folder, root)
+    pages = [("index", "overview"), *((one.paper, one.title) for one in definitions), *SHARED_PAGES.items()]
+    links = [f"[{label}]({where}/report/{name}.html)" for name, label in pages]
+    picture = f"[![What was found, paper by paper]({where}/report/{PICTURE})]({where}/report/index.html)"
+    return (
+        "\n\n".join([picture, f"The report: {', '.join(links)}.", _overview(definitions, results, claims, where)])
+        + "\n"
+    )
+
+
+def inserted(readme: str, text: str, scale: str) -> str:
+    """The README with `text` between the marks of a scale; as it is where it has no such marks.
+
+    Raises UserError where only one of the two marks is there.
+    """
+    begin, end = BEGIN.format(scale=scale), END.format(scale=scale)
+    if begin not in readme and end not in readme:
+        return readme
+    if readme.count(begin) != 1 or readme.count(end) != 1 or readme.index(end) < readme.index(begin):
+        raise UserError(f"the README must have {begin!r} once and {end!r} once after it, or neither")
+    before, rest = readme.split(begin)
+    return f"{before}{begin}\n{text}{end}{rest.split(end)[1]}"
+
+
+def _overview(definitions: list[Definition], results: Results, claims: list[dict], where: str) -> str:
+    lines = [
+        f"| {definitions[0].scale_title} | runs | {' | '.join(VERDICTS)} |",
+        "|---|---:" + "|---:" * len(VERDICTS) + "|",
+    ]
+    records = Records(results)
+    for definition in definitions:
+        done, expected = count(runs_of(definition, records))
+        counts = verdicts(own_claims(definition, claims))
+        shown_counts = " | ".join(str(counts[verdict]) if counts else "" for verdict in VERDICTS)
+        lines.append(f"| {definition.title} | {done} of {expected} | {shown_counts} |")
+    links = [
+        f"[verdicts]({where}/claims.csv)",
+        f"[numbers]({where}/metrics.csv)",
+        f"[what made them]({where}/README.md)",
+    ]
+    own = [claim for definition in definitions for claim in own_claims(definition, claims)]
+    said = ["Claims about experiments by verdict; a claim with one seed is never decided.", leans(own), apart(own)]
+    return "\n".join(lines) + f"\n\n{' '.join(filter(None, said))} All {', '.join(links)}."

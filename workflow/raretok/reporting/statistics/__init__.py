@@ -1,0 +1,1 @@
+"""Intervals, tests and coefficients; no paper is known here."""

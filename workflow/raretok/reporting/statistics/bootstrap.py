@@ -1,0 +1,66 @@
+"""Bootstrap intervals over seeds: whole runs are drawn again with replacement, never test items.
+
+What resamples test items says nothing about other seeds; it is `metrics/translation_tests.py`, and stands apart.
+Intervals are percentiles, from a generator of their own that every interval seeds anew, so that one depends on its
+numbers alone. Of as few seeds as there are, they are too narrow (docs/statistics.md); the t interval beside them is
+not.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy import stats
+
+from raretok.reporting.statistics.intervals import Interval, has_spread
+
+RESAMPLES = 4999
+SEED = 1
+
+
+def bootstrap_interval(values: Sequence[float], level: float = 0.95) -> Interval:
+    """Mean of `values` (one per seed) with the percentile interval of means of resampled seeds.
+
+    No bounds where they have no spread, as of a t interval.
+    """
+    mean = float(np.mean(values))
+    if not has_spread(values):
+        return Interval(mean, None, None)
+    return Interval(mean, *_bounds([values], np.mean, level))
+
+
+def probability_of_improvement(
+    first: Sequence[Sequence[float]], second: Sequence[Sequence[float]], level: float = 0.95
+) -> Interval:
+    """How often a run of the second method is above one of the first, over all pairs of runs; ties count half.
+
+    first, second: data sets x seeds; the mean over data sets, each of them a stratum: its runs are resampled by
+    themselves, those of each method by themselves. No bounds where one has a single seed.
+    Source: Agarwal et al. 2021, Deep Reinforcement Learning at the Edge of the Statistical Precipice, section 4.3.
+    """
+    samples = [sample for pair in zip(first, second, strict=True) for sample in pair]
+    value = float(_share_above(*map(np.asarray, samples)))
+    if any(len(sample) < 2 for sample in samples):
+        return Interval(value, None, None)
+    return Interval(value, *_bounds(samples, _share_above, level))
+
+
+def _share_above(*samples: np.ndarray, axis: int = -1) -> np.ndarray:
+    """Of samples by turns of the first and the second method, ... x seeds: the mean over data sets, ..."""
+    shares = []
+    for first, second in zip(samples[::2], samples[1::2], strict=True):
+        first, second = first[..., :, None], second[..., None, :]
+        shares.append(((second > first) + 0.5 * (second == first)).mean((-2, -1)))
+    return np.mean(shares, axis=0)
+
+
+def _bounds(samples: Sequence[Sequence[float]], statistic, level: float) -> tuple[float, float]:
+    found = stats.bootstrap(
+        [np.asarray(sample, dtype=float) for sample in samples],
+        statistic,
+        n_resamples=RESAMPLES,
+        confidence_level=level,
+        method="percentile",
+        vectorized=True,
+        rng=np.random.default_rng(SEED),
+    ).confidence_interval
+    return float(found.low), float(found.high)

@@ -1,0 +1,1 @@
+"""Tables: their cells, as csv, Markdown and LaTeX."""

@@ -1,0 +1,132 @@
+"""Tables of kind `comparison`: a grid a task, a row a method, with what was chosen, quality, cost; and a paragraph."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from raretok.reporting.definition import Definition
+from raretok.reporting.results import Results, summarise
+from raretok.reporting.tables.cells import NOT_RUN, Cell, mark_best
+from raretok.reporting.tables.method_comparison import (
+    Change,
+    Chosen,
+    change,
+    choose,
+    families,
+    measured,
+    seconds_against,
+)
+
+# Which values are better.
+BETTER = {"fitted_perplexity": "down", "bleu": "up", "uniq": "up", "isotropy_sign_free": "up"}
+# The columns of changes, and what they are changes of.
+ROLES = ("frequent", "rare")
+CHOSEN, MEMORY = "chosen", "GiB"
+# Whether a model's temperature is at an end of where it was looked for; runs that were recorded earlier do not say it.
+AT_BOUND = {"metric": "temperature_at_bound", "split": "valid@best"}
+
+
+def comparison_cells(definition: Definition, item: str, results: Results, published: Path) -> list[Cell]:
+    """The cells of a table of kind `comparison`; `published` is not read, for nothing of it was printed."""
+    entry = definition.entry("tables", item)
+    cells = []
+    for task, experiment in entry["experiments"].items():
+        if experiment not in definition.settings:
+            continue
+        found = [choose(definition, results, family, experiment) for family in families(definition, entry)]
+        found = [one for one in found if one is not None]
+        made = [cell for one in found for cell in _row(definition, results, entry, experiment, one, found[0])]
+        heading = f"{task[0].upper()}{task[1:]}"
+        made = [replace(cell, row=f"{cell.row} [{task}]", block=heading, reading=task) for cell in made]
+        unfinished = {f"{one.label} [{task}]" for one in found if one.is_provisional}
+        # A mean over other seeds, or of another candidate tomorrow, is not the best of anything.
+        best = iter(mark_best([cell for cell in made if cell.row not in unfinished]))
+        cells += [cell if cell.row in unfinished else next(best) for cell in made]
+    return cells
+
+
+def change_column(role: str, first: str) -> str:
+    """The name of a column of changes; `first` is the label of what changes are against."""
+    return f"{role} - {first}, %"
+
+
+def time_column(first: str) -> str:
+    """The name of the column of training times."""
+    return f"time / {first}'s"
+
+
+def _row(
+    definition: Definition, results: Results, entry: dict, experiment: str, one: Chosen, first: Chosen
+) -> list[Cell]:
+    columns = {name: how for name, how in entry["columns"].items() if experiment in how["of"]}
+    if one.method is None:
+        names = [*columns, *(change_column(role, first.label) for role in ROLES), time_column(first.label), MEMORY]
+        return [Cell(one.label, name, note=NOT_RUN) for name in (CHOSEN, *names)]
+    cells = [_chosen_cell(one, measured(results, one.method, AT_BOUND, ""))]
+    expected = len(one.method.seeds)
+    values = {}
+    for name, how in columns.items():
+        values[name] = measured(results, one.method, how, how["of"][experiment])
+        note = _missing(len(values[name]), expected)
+        cells.append(_mean_cell(one.label, name, values[name], how["format"], note, BETTER.get(how["metric"], "none")))
+    for role in ROLES:
+        how = columns[role]
+        theirs = measured(results, first.method, how, how["of"][experiment]) if first.method else {}
+        found = change(values[role], theirs) if one is not first else None
+        cells.append(_change_cell(one.label, change_column(role, first.label), found))
+    ours = results.trainings(one.method)
+    ratios, why = seconds_against(ours, results.trainings(first.method) if first.method else {})
+    cells.append(_mean_cell(one.label, time_column(first.label), ratios, ".2f", why))
+    memory = {seed: training["peak_memory_gib"] for seed, training in ours.items()}
+    return [*cells, _mean_cell(one.label, MEMORY, memory, ".2f")]
+
+
+def _chosen_cell(one: Chosen, at_bound: dict[int, float]) -> Cell:
+    where = f"on {len(one.seeds)} seed{'s' if len(one.seeds) != 1 else ''}" if one.seeds else "which share no seed"
+    note = (
+        f"of {one.finished} of {one.tried} candidates, {where}: the least perplexity of the validation text, "
+        f"{one.criterion:.4g}"
+    )
+    if not one.seeds:
+        note = f"of {one.finished} of {one.tried} candidates, {where}: the first"
+    remarks = list(one.caveats)
+    if number := sum(value > 0 for value in at_bound.values()):
+        seeds = f"{number} of {len(one.method.seeds)} seeds"
+        remarks.append(f"in {seeds} the temperature is at the end of where it was looked for, and may not be the best")
+    return Cell(one.label, CHOSEN, value=one.words, note="; ".join([note, *remarks]), remarks=tuple(remarks))
+
+
+def _mean_cell(
+    row: str, column: str, values: dict[int, float], form: str, note: str = "", direction: str = "none"
+) -> Cell:
+    summary = summarise(values)
+    if summary is None:
+        return Cell(row, column, note=note or NOT_RUN, format=form)
+    remarks = (note,) if note else ()
+    return Cell(
+        row,
+        column,
+        value=summary.mean,
+        spread=summary.spread,
+        seeds=summary.seeds,
+        note=note,
+        remarks=remarks,
+        format=form,
+        direction=direction,
+    )
+
+
+def _change_cell(row: str, column: str, found: Change | None) -> Cell:
+    if found is None:
+        return Cell(row, column, format="+.2f")
+    interval = None if found.lower is None else (found.lower, found.upper)
+    if interval:
+        note = f"95% interval {interval[0]:.6g} to {interval[1]:.6g}"
+    elif not found.is_finite:
+        note = "not finite in every seed"
+    else:
+        note = "one seed: no interval" if found.seeds == 1 else "seeds that agree to the digit: no interval"
+    return Cell(row, column, value=found.mean, seeds=found.seeds, note=note, format="+.2f", interval=interval)
+
+
+def _missing(seeds: int, expected: int) -> str:
+    return "" if seeds == expected else f"{seeds} of {expected} seeds" if seeds else NOT_RUN

@@ -1,0 +1,76 @@
+"""Tables of generated texts (agg, tables 5 and 15): a prefix, how each method continues it, distinct tokens."""
+
+from pathlib import Path
+
+from raretok.reporting.definition import Definition, Method
+from raretok.reporting.results import Results, printed_numbers, summarise
+from raretok.reporting.tables.cells import NOT_RUN, Cell, difference, mark_best
+
+TEXT, UNIQ = "Text", "Uniq"
+PREFIX = "Prefix"
+MEAN = "mean of all prefixes"
+OTHER_PREFIX = "the paper's number is that of its own prefix"
+
+
+def generated_cells(definition: Definition, item: str, results: Results, published: Path) -> list[Cell]:
+    """Prefix and continuations of the first seed, distinct tokens over all seeds, and their mean over all prefixes."""
+    entry = definition.entry("tables", item)
+    printed = printed_numbers(published, definition.paper)
+    methods = [definition.method(name) for name in entry["methods"]]
+    texts = {method.name: _texts(results, method) for method in methods}
+    prefixes = next((found["prefixes"] for found in texts.values() if found), [])
+    cells = []
+    for k, ours in enumerate(entry["examples"], 1):
+        cells.append(_text_cell(PREFIX, f"example{k}", prefixes, ours, ""))
+        for method in methods:
+            found = texts[method.name]
+            note = f"seed {found['seed']}" if found else ""
+            cells.append(_text_cell(method.label, f"example{k}", found["texts"] if found else [], ours, note))
+            cells.append(_uniq_cell(definition, item, results, method, f"example{k}", printed))
+    for method in methods:
+        cells.append(_uniq_cell(definition, item, results, method, MEAN, printed))
+    return mark_best(cells)
+
+
+def metric_group(entry: dict, group: str) -> str:
+    """The metrics' name of a table's group: which of our examples stands at the place of a printed one."""
+    return "mean" if group == MEAN else f"example{entry['examples'][int(group.removeprefix('example')) - 1]}"
+
+
+def _texts(results: Results, method: Method) -> dict | None:
+    for seed, arrays in results.seeds_with_arrays(method):
+        if "best.generated.texts" in arrays:
+            names = ("prefixes", "texts")
+            return {"seed": seed} | {name: list(map(str, arrays[f"best.generated.{name}"])) for name in names}
+    return None
+
+
+def _text_cell(row: str, group: str, texts: list[str], ours: int, note: str) -> Cell:
+    text = one_line(texts[ours - 1]) if len(texts) >= ours else None
+    return Cell(row, TEXT, group, value=text, note=note if text is not None else NOT_RUN)
+
+
+def _uniq_cell(definition: Definition, item: str, results: Results, method: Method, group: str, printed: dict) -> Cell:
+    entry = definition.entry("tables", item)
+    summary = summarise(results.per_seed(method, "generated_uniq", metric_group(entry, group)))
+    number = printed.get((item, method.printed_label, UNIQ, group))
+    return Cell(
+        row=method.label,
+        column=UNIQ,
+        group=group,
+        published=number.text if number else "",
+        value=summary.mean if summary else None,
+        spread=summary.spread if summary else None,
+        seeds=summary.seeds if summary else 0,
+        difference=difference(definition, summary.mean if summary else None, number),
+        note="; ".join(filter(None, [OTHER_PREFIX if number else "", "" if summary else NOT_RUN])),
+        remarks=(OTHER_PREFIX,) if number else (),
+        format=".1f",
+        direction="up",
+    )
+
+
+def one_line(text: str) -> str:
+    """`text` with every run of blanks and line ends as one blank; what cannot be printed becomes U+FFFD."""
+    blank = " ".join(text.split())
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in blank)

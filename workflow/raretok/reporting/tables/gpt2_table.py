@@ -1,0 +1,44 @@
+"""Table 3 of stop_jostling: what GPT-2 has at its random initialisation and pre-trained."""
+
+from pathlib import Path
+
+from raretok.reporting.definition import Definition
+from raretok.reporting.results import GPT2_COLUMNS, Results, gpt2_values, printed_numbers, summarise
+from raretok.reporting.tables.cells import NOT_PRINTED, NOT_RUN, Cell, difference
+
+
+def gpt2_cells(definition: Definition, item: str, results: Results, published: Path) -> list[Cell]:
+    """Effective margin and alpha of GPT-2 (stop_jostling, table 3), from `gpt2/<repository>.json`."""
+    printed = printed_numbers(published, definition.paper)
+    formats = {"d_model": ".0f", "margin": ".2f", "alpha": ".3f", "sigma": ".2g"}
+    cells = []
+    for row, model in definition.gpt2["models"].items():
+        measured = results.gpt2(model["repository"])
+        for column in ("d_model", *GPT2_COLUMNS):
+            found = gpt2_values(measured, column)
+            # Pre-trained weights and the width have no seed, hence no spread.
+            summary = summarise(found) if isinstance(found, dict) else None
+            value = summary.mean if summary else found
+            number = printed.get((item, row, column, ""))
+            # A measurement says itself why a part of it is missing: no weights were given.
+            missing = ((measured or {}).get("reason") or NOT_RUN) if value is None else ""
+            notes = [number.note if number else NOT_PRINTED, missing]
+            if column == "d_model":
+                shown = "d_model"
+            else:
+                shown = "sigma" if column.endswith("_sigma") else GPT2_COLUMNS[column][1]
+            cells.append(
+                Cell(
+                    row=row,
+                    column=column,
+                    published=number.text if number else "",
+                    value=value,
+                    spread=summary.spread if summary else None,
+                    seeds=summary.seeds if summary else 0,
+                    difference=difference(definition, value, number),
+                    note="; ".join(filter(None, notes)),
+                    remarks=(missing,) if missing and missing != NOT_RUN else (),
+                    format=formats[shown],
+                )
+            )
+    return cells

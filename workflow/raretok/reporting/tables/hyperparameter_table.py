@@ -1,0 +1,128 @@
+"""Tables of hyper-parameters: what a paper prints, beside what this scale used and what its runs derived."""
+
+import math
+import re
+from pathlib import Path
+
+from raretok.reporting.definition import Definition
+from raretok.reporting.results import Printed, Results, read_published
+from raretok.reporting.tables.cells import NOT_PRINTED, NOT_RUN, Cell, difference
+
+THOUSAND = {"k": 1e3, "M": 1e6}
+
+
+def hyperparameter_cells(definition: Definition, item: str, results: Results, published: Path) -> list[Cell]:
+    """A row a setting, a column an experiment; a column without an experiment shows the print alone."""
+    entry = definition.entry("tables", item)
+    table = read_published(published, "hyperparameters", definition.paper)
+    table = table[table["item"] == item]
+    # One experiment needs no name for its column; several are named as the paper names them.
+    columns = entry.get("experiments") or {"value": entry["experiment"]}
+    printed = {(row.setting if "experiments" in entry else "value", row.name): row.value for row in table.itertuples()}
+    facts = {
+        column: _facts(definition, results, experiment, entry.get("methods", []))
+        for column, experiment in columns.items()
+    }
+    return [
+        _cell(definition, name, column, printed.get((column, name), ""), expression, facts[column])
+        for name, expression in entry["settings"].items()
+        for column in columns
+    ]
+
+
+def _facts(definition: Definition, results: Results, experiment: str | None, methods: list[str]) -> dict:
+    """What expressions can name: the experiment's settings, `runs.<method>` of it, `run`: the first of them.
+
+    A run is its record, and `types`, the size of its vocabulary.
+    """
+    if experiment not in definition.settings:  # the print alone, or an experiment that the scale leaves out
+        return {"runs": {}, "run": {}}
+    runs = {}
+    for method in (definition.method(name).within(experiment) for name in methods):
+        record = results.training(method)
+        if record is not None:
+            arrays = next((arrays for _, arrays in results.seeds_with_arrays(method)), {})
+            runs[method.name] = record | ({"types": len(arrays["counts"])} if "counts" in arrays else {})
+    return definition.settings[experiment] | {"runs": runs, "run": next(iter(runs.values()), {})}
+
+
+def _cell(definition: Definition, name: str, column: str, text: str, expression: str, facts: dict) -> Cell:
+    value = value_of(expression, facts)
+    theirs = number_of(text)
+    differs = bool(text) and value is not None and not same(text, value)
+    gap = None
+    if isinstance(value, float) and theirs is not None:
+        gap = difference(definition, value, Printed(text, theirs, "none", ""))
+    notes = [expression, "" if text else NOT_PRINTED, NOT_RUN if value is None else ""]
+    return Cell(
+        row=name,
+        column=column,
+        published=text,
+        value=value,
+        difference=gap,
+        note="; ".join(filter(None, [*notes, "differs from the paper" if differs else ""])),
+        remarks=("differs from the paper",) if differs else (),
+        format=".0f" if isinstance(value, float) and value.is_integer() else "g",
+    )
+
+
+def value_of(expression: str, facts: dict) -> float | str | None:
+    """The value of an expression; None where a setting that it names is missing.
+
+    `a.path`, `4 * a.path * another.path`, `{a.path}-{another.path}` as a text; `first or second` is the first that is
+    there. Paths are dotted keys and list positions. What follows `|` is the value where a run was made and does not
+    name the setting: parameters at their default are not in a run's settings.
+    """
+    values = (_one_value(part, facts) for part in expression.split(" or "))
+    return next((value for value in values if value is not None), None)
+
+
+def _one_value(expression: str, facts: dict) -> float | str | None:
+    if "{" in expression:
+        parts = {path: _at_path(facts, path) for path in re.findall(r"\{(.*?)\}", expression)}
+        if None in parts.values():
+            return None
+        return re.sub(r"\{(.*?)\}", lambda match: str(parts[match[1]]), expression)
+    path, _, default = expression.partition(" | ")
+    found = [_factor(part, facts) for part in path.split(" * ")]
+    if None in found and default:
+        keys = path.split(".")
+        found = [float(default)] if _at_path(facts, ".".join(keys[:2])) else found
+    if None in found:
+        return None
+    if len(found) == 1 and isinstance(found[0], str):
+        return found[0]
+    return float(math.prod(found))
+
+
+def _factor(part: str, facts: dict) -> float | str | None:
+    return float(part) if re.fullmatch(r"[\d.]+", part) else _at_path(facts, part)
+
+
+def _at_path(settings, path: str):
+    for key in path.split("."):
+        try:
+            settings = settings[int(key)] if isinstance(settings, list) else settings[key]
+        except (KeyError, IndexError, ValueError, TypeError):
+            return None
+    return settings
+
+
+def number_of(text: str) -> float | None:
+    """The number that is printed as 0.1, 7e-4, 32k or 42M; None for anything else."""
+    match = re.fullmatch(r"([-+.\de]+)([kM]?)", text)
+    try:
+        return float(match[1]) * THOUSAND.get(match[2], 1) if match else None
+    except ValueError:
+        return None
+
+
+def same(text: str, value: float | str) -> bool:
+    """Whether `value` is what is printed, in the digits of the print; 32k can be 32 x 1,024."""
+    printed = number_of(text)
+    if printed is None or isinstance(value, str):
+        return text.replace(" ", "").lower() == str(value).replace(" ", "").lower()
+    unit = THOUSAND.get(text[-1])
+    if unit is None:
+        return math.isclose(printed, value)
+    return round(value / unit) == round(printed / unit) or value == printed / 1000 * 1024

@@ -1,0 +1,198 @@
+"""Tables of the nearest tokens of chosen ones: of two languages of characters, or of a vocabulary of words or BPE."""
+
+from pathlib import Path
+
+import numpy as np
+
+from raretok.reporting.definition import Definition, Method
+from raretok.reporting.results import Results, printed_numbers, read_published, summarise
+from raretok.reporting.tables.cells import NOT_PRINTED, NOT_RUN, Cell, difference, mark_best
+from raretok.reporting.translation_metrics import other_language
+
+RELATED = "Related characters among the nearest three"
+# Shown name of the column: (group of the metric related_neighbours, format)
+RELATED_COLUMNS = {"of A and a (of 12)": ("Aa", ".1f"), "of all letters (share)": ("letters", ".3f")}
+RARE_SHARE = "Rare tokens among the nearest of all rare tokens"
+RARE = "†"
+OTHER_SHARE = "Neighbours of the other language among all of these"
+OTHER = "‡"
+# What a type begins with that begins a word: GPT-2's blank, SentencePiece's mark.
+BLANKS = str.maketrans({" ": "␣", "▁": "␣", "\n": "\\n", "\t": "\\t"})
+
+
+def neighbour_cells(definition: Definition, item: str, results: Results, published: Path) -> list[Cell]:
+    """Neighbours and cosines of the first seed, and over all seeds how many of all of them are what they should be."""
+    entry = definition.entry("tables", item)
+    table = read_published(published, "neighbours", definition.paper)
+    printed = {(row.method, row.query, int(row.rank)): row for row in table[table["item"] == item].itertuples()}
+    numbers = printed_numbers(published, definition.paper)
+    methods = [definition.method(name) for name in entry["methods"]]
+    if "ranks" in entry:
+        cells = language_cells(methods, entry, results, printed)
+        for method in methods:
+            if "rare_group" in entry:
+                cells.append(_share(method, results, "rare_neighbours", entry["rare_group"], "down", RARE_SHARE))
+            else:
+                cells.append(_share(method, results, "neighbours_other_language", "", "up", OTHER_SHARE))
+        return mark_best(cells)
+    cells = [cell for method in methods for cell in _nearest(method, entry["queries"], results, printed)]
+    for method in methods:
+        for column, (group, shown) in RELATED_COLUMNS.items():
+            summary = summarise(results.per_seed(method, "related_neighbours", group))
+            key = ("text:4.6", method.printed_label, "related characters among top-3 neighbours", "")
+            number = numbers.get(key) if group == "Aa" else None
+            cells.append(
+                Cell(
+                    row=method.label,
+                    column=column,
+                    published=number.text if number else "",
+                    value=summary.mean if summary else None,
+                    spread=summary.spread if summary else None,
+                    seeds=summary.seeds if summary else 0,
+                    difference=difference(definition, summary.mean if summary else None, number),
+                    note="" if summary else NOT_RUN,
+                    format=shown,
+                    direction="up",
+                    block=RELATED,
+                )
+            )
+    return cells
+
+
+def _nearest(method: Method, queries: list[str], results: Results, printed: dict) -> list[Cell]:
+    runs = results.seeds_with_arrays(method)
+    ranks = range(1, 4)
+    cells = []
+    for rank in ranks:
+        for query in queries:
+            row = printed.get((method.printed_label, query, rank))
+            flags = row.flag.split(";") if row else [NOT_PRINTED]
+            suspect = "; ".join(flag for flag in flags if flag.startswith("suspect"))
+            notes = [flag for flag in flags if flag != "none"]
+            value = None
+            if not runs:
+                notes.append(NOT_RUN)
+            else:
+                found = [_neighbour(arrays, query, rank) for _, arrays in runs]
+                if found[0] is None:
+                    notes.append("the text has no such character")
+                else:
+                    value = "{} {:.2f}".format(*found[0])
+                    same = sum(other is not None and other[0] == found[0][0] for other in found)
+                    notes.append(f"seed {runs[0][0]}; the same at this rank in {same} of {len(runs)} seeds")
+            cells.append(
+                Cell(
+                    row=method.label,
+                    column=query,
+                    group=str(rank),
+                    published=f"{row.neighbour} {row.score}".strip() if row else "",
+                    value=value,
+                    seeds=len(runs),
+                    note="; ".join(filter(None, notes)),
+                    remarks=(suspect,) if suspect else (),
+                )
+            )
+    return cells
+
+
+def _neighbour(arrays: dict[str, np.ndarray], query: str, rank: int) -> tuple[str, float] | None:
+    """Name and cosine of the neighbour of `query` (such as A_LR) at `rank`, or None for no such character."""
+    symbols = [chr(point) for point in arrays["symbols"]]
+    symbol, _, language = query.rpartition("_")
+    if symbol not in symbols:
+        return None
+    token = symbols.index(symbol) + (len(symbols) if language == "LR" else 0)
+    identity = int(arrays["best.neighbours"][token, rank - 1])
+    return token_name(identity, symbols), float(arrays["best.neighbour_cosines"][token, rank - 1])
+
+
+def token_name(identity: int, symbols: list[str]) -> str:
+    """A token's name in print: `a_LR` for the second language's a; blanks are made visible."""
+    symbol = symbols[identity % len(symbols)]
+    shown = {"\n": "\\n", " ": "␣"}.get(symbol, symbol)
+    return f"{shown}_{'LR' if identity >= len(symbols) else 'HR'}"
+
+
+def language_cells(methods: list[Method], entry: dict, results: Results, printed: dict) -> list[Cell]:
+    """The printed queries, then those that a scaled run has in their place.
+
+    Marks stand at neighbours of the rare group and, of models that translate, at those of the other language.
+    """
+    runs = {method.name: results.seeds_with_arrays(method) for method in methods}
+    own = [query for found in runs.values() for _, arrays in found for query in queries_of(arrays)]
+    names = list(dict.fromkeys([*entry["queries"], *own]))
+    cells = []
+    for method in methods:
+        found = runs[method.name]
+        for rank in range(1, entry["ranks"] + 1):
+            for query in names:
+                row = printed.get((method.printed_label, query, rank))
+                values = [language_neighbour(arrays, query, rank) for _, arrays in found]
+                notes = [] if row else [NOT_PRINTED]
+                if not found:
+                    notes.append(NOT_RUN)
+                elif values[0] is None:
+                    unknown = "no query of this run: no token of its vocabulary"
+                    notes.append(f"{unknown}, or not rare in it" if "rare_group" in entry else unknown)
+                else:
+                    same = sum(value is not None and value[0] == values[0][0] for value in values)
+                    notes.append(f"seed {found[0][0]}; the same at this rank in {same} of {len(found)} seeds")
+                value = values[0] if values else None
+                cells.append(
+                    Cell(
+                        row=method.label,
+                        column=query,
+                        group=str(rank),
+                        published=row.neighbour if row else "",
+                        value=f"{value[0]} {value[1]:.2f}" if value else None,
+                        seeds=len(found),
+                        note="; ".join(notes),
+                    )
+                )
+    return cells
+
+
+def queries_of(arrays: dict[str, np.ndarray]) -> dict[str, int]:
+    """Query as shown: its row in the run's neighbours; of two tokens that differ in a leading blank, the first."""
+    if "best.neighbour_queries" not in arrays:
+        return {}
+    found: dict[str, int] = {}
+    for row, identity in enumerate(arrays["best.neighbour_queries"]):
+        found.setdefault(visible(str(arrays["vocabulary"][identity])).removeprefix("␣"), row)
+    return found
+
+
+def language_neighbour(arrays: dict[str, np.ndarray], query: str, rank: int) -> tuple[str, float] | None:
+    """Name (marked where it is rare or of the other language) and cosine of the neighbour of `query` at `rank`.
+
+    None for no such query.
+    """
+    row = queries_of(arrays).get(query)
+    if row is None or rank > arrays["best.neighbours"].shape[1]:
+        return None
+    identity = int(arrays["best.neighbours"][row, rank - 1])
+    mark = RARE if identity >= int(arrays["bounds"][1]) else ""
+    others = other_language(arrays, int(arrays["best.neighbour_queries"][row]))
+    mark += OTHER if others is not None and others[identity] else ""
+    return visible(str(arrays["vocabulary"][identity])) + mark, float(arrays["best.neighbour_cosines"][row, rank - 1])
+
+
+def visible(token: str) -> str:
+    """A token with its blanks and line ends to be seen; what cannot be printed becomes U+FFFD."""
+    shown = token.translate(BLANKS)
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in shown)
+
+
+def _share(method: Method, results: Results, metric: str, group: str, direction: str, block: str) -> Cell:
+    summary = summarise(results.per_seed(method, metric, group))
+    return Cell(
+        row=method.label,
+        column="share",
+        value=summary.mean if summary else None,
+        spread=summary.spread if summary else None,
+        seeds=summary.seeds if summary else 0,
+        note="not printed" if summary else f"not printed; {NOT_RUN}",
+        format=".3f",
+        direction=direction,
+        block=block,
+    )

@@ -1,0 +1,200 @@
+"""Tables of kind `readings`: a contradiction in a paper, measured in every reading, each against the first.
+
+A reading is another method (`readings` is a list, `methods` has one for each of them, comparison after comparison) or
+another way of measuring the same method (`readings` says how, for each of the `methods`).
+"""
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from raretok.reporting.definition import Definition, Method
+from raretok.reporting.results import Printed, Results, printed_numbers, summarise
+from raretok.reporting.statistics.intervals import t_interval
+from raretok.reporting.tables.cells import NOT_RUN, Cell, Grid, corpus_remark, derived_remark, measured_at, places_of
+
+NOT_PAIRED = "no seed with finite numbers in both"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One way to read what a paper says: a trained method, and how it is measured.
+
+    metrics: what is measured in the place of a column's metric, by that metric's name.
+    """
+
+    name: str
+    method: Method
+    grid: Grid = field(default_factory=lambda: Grid(columns={}))
+    split: str | None = None
+    metrics: dict[str, str] = field(default_factory=dict)
+
+    def per_seed(self, results: Results, entry: dict, how: dict, group: str) -> dict[int, float]:
+        """Values by seed of a column (`how`, whose `group` is before the table's), empty where it was not run."""
+        how = how | {"metric": self.metrics.get(how["metric"], how["metric"])}
+        if self.split:
+            how["split"] = self.split
+        return measured_at(results, entry, self.method, how, how.get("group", group), self.grid)
+
+
+@dataclass(frozen=True)
+class ReadingCell(Cell):
+    """A number of one reading; or, where `against` names the first one, its difference from that, paired by seed.
+
+    subject: what is read in several ways. way: the reading's name. by_seed: the numbers that `value` is the mean of.
+    """
+
+    subject: str = ""
+    way: str = ""
+    against: str = ""
+    by_seed: tuple[float, ...] = ()
+
+
+def reading_cells(definition: Definition, item: str, results: Results, published: Path) -> list[Cell]:
+    """Of each subject: all readings, then the differences of the further ones; columns x groups of each."""
+    entry = definition.entry("tables", item)
+    printed = printed_in(entry, printed_numbers(published, definition.paper))
+    compared = list(comparisons(definition, item))
+    cells = []
+    for subject, readings in compared:
+        named = f"{subject}: " if len(compared) > 1 else ""
+        for reading in readings:
+            cells += _cells(definition, entry, results, printed, subject, named, reading, None)
+        for reading in readings[1:]:
+            cells += _cells(definition, entry, results, printed, subject, named, reading, readings[0])
+    return cells
+
+
+def comparisons(definition: Definition, item: str) -> Iterator[tuple[str, list[Reading]]]:
+    """(what is read in several ways, its readings) of a table."""
+    entry = definition.entry("tables", item)
+    methods = [definition.method(name) for name in entry["methods"]]
+    ways = entry["readings"]
+    if isinstance(ways, dict):
+        for method in methods:
+            yield method.label, [_measured(name, method, how) for name, how in ways.items()]
+        return
+    for k in range(0, len(methods), len(ways)):
+        together = zip(ways, methods[k : k + len(ways)], strict=True)
+        yield methods[k].printed_label, [Reading(name, method) for name, method in together]
+
+
+def _measured(name: str, method: Method, how: dict) -> Reading:
+    grid = Grid(columns={}, **{key: how[key] for key in ("checkpoint", "suffix") if key in how})
+    return Reading(name, method, grid, how.get("split"), how.get("metrics", {}))
+
+
+def _cells(
+    definition: Definition,
+    entry: dict,
+    results: Results,
+    printed: dict,
+    subject: str,
+    named: str,
+    reading: Reading,
+    first: Reading | None,
+) -> Iterator[ReadingCell]:
+    """The cells of a reading; of its difference from `first`, where that is given."""
+    about = {"subject": subject, "way": reading.name, "against": first.name if first else ""}
+    row = f"{named}{reading.name} - {first.name}" if first else f"{named}{reading.name}"
+    for group, column, how in places_of(entry, entry["columns"]):
+        values = reading.per_seed(results, entry, how, group)
+        numbers = [printed.get((reading.method.printed_label, column, group))]
+        place = about | {"row": row, "column": column, "group": group, "format": how["format"]}
+        if first is None:
+            remarks = _remarks(definition, results, reading.method, values)
+            yield _value_cell(entry, place, values, numbers[0], remarks)
+            continue
+        others = first.per_seed(results, entry, how, group)
+        if first.method.printed_label != reading.method.printed_label:
+            numbers.append(printed.get((first.method.printed_label, column, group)))
+        yield _difference_cell(definition, place, values, others, numbers)
+
+
+def _remarks(definition: Definition, results: Results, method: Method, values: dict[int, float]) -> tuple[str, ...]:
+    missing = f"{len(values)} of {len(method.seeds)} seeds" if 0 < len(values) < len(method.seeds) else ""
+    said = (missing, derived_remark(definition, results.training(method)), corpus_remark(definition, method.experiment))
+    return tuple(filter(None, said))
+
+
+def _value_cell(
+    entry: dict, place: dict, values: dict[int, float], number: Printed | None, remarks: tuple[str, ...]
+) -> ReadingCell:
+    found = summarise(values)
+    reach = entry["decides"].get("reach")
+    notes = [] if found else [NOT_RUN]
+    if found and reach is not None and decides(entry, place["column"], place["group"]):
+        notes.append(f"{reached(values.values(), reach)} of {found.seeds} seeds reach {reach:g}")
+    return ReadingCell(
+        **place,
+        published=number.text if number else "",
+        value=found.mean if found else None,
+        spread=found.spread if found else None,
+        seeds=found.seeds if found else 0,
+        note="; ".join([*notes, *remarks]),
+        remarks=remarks,
+        by_seed=tuple(values.values()),
+    )
+
+
+def _difference_cell(
+    definition: Definition,
+    place: dict,
+    values: dict[int, float],
+    others: dict[int, float],
+    numbers: list[Printed | None],
+) -> ReadingCell:
+    """numbers: what is printed for both, this reading's first; fewer where the paper has one number for both."""
+    gaps = [values[seed] - others[seed] for seed in sorted(values.keys() & others.keys())]
+    gaps = [gap for gap in gaps if math.isfinite(gap)]
+    signed = f"+z{place['format']}"  # z: no minus before what is shown as zero
+    theirs = printed_difference(numbers)
+    shown = {"published": "" if theirs is None else format(theirs, signed)}
+    if not gaps:
+        both = bool(values and others)
+        return ReadingCell(**place | {"format": signed}, **shown, note=NOT_PAIRED if both else NOT_RUN)
+    mean, lower, upper = t_interval(gaps)
+    return ReadingCell(
+        **place | {"format": signed},
+        **shown,
+        value=mean,
+        interval=None if lower is None else (lower, upper),
+        seeds=len(gaps),
+        difference=mean - theirs if definition.comparable and theirs is not None else None,
+        note=_note(gaps, lower is not None),
+        by_seed=tuple(gaps),
+    )
+
+
+def _note(gaps: list[float], has_interval: bool) -> str:
+    if has_interval:
+        return "mean difference, paired by seed, with its 95% t interval"
+    return "one seed" if len(gaps) == 1 else "the same difference in every seed: no interval"
+
+
+def printed_difference(numbers: list[Printed | None]) -> float | None:
+    """What the paper prints for a reading less what it prints for the first; None where it does not print both."""
+    if len(numbers) < 2 or None in numbers:
+        return None
+    mine, first = (number.meant for number in numbers)
+    return mine - first if math.isfinite(mine) and math.isfinite(first) else None
+
+
+def printed_in(entry: dict, printed: dict) -> dict[tuple[str, str, str], Printed]:
+    """Printed numbers by (row, column, group): those of the first of the tables `printed` that has them."""
+    found = {}
+    for item in entry.get("printed", []):
+        own = {key[1:]: number for key, number in printed.items() if key[0] == item}
+        found = own | found
+    return found
+
+
+def reached(values: Iterable[float], reach: float) -> int:
+    """How many of the values are at least `reach`."""
+    return sum(value >= reach for value in values)
+
+
+def decides(entry: dict, column: str, group: str) -> bool:
+    """Whether a column and group are what the table's answer rests on."""
+    return (column, group) == (entry["decides"]["column"], entry["decides"].get("group", ""))

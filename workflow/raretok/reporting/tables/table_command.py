@@ -1,0 +1,103 @@
+"""Render one table of a paper, published beside reproduced: csv (tidy), Markdown and LaTeX."""
+
+import argparse
+from pathlib import Path
+
+import pandas as pd
+
+from raretok.core.errors import UserError
+from raretok.core.files import atomic_path, write_text
+from raretok.reporting.collect import read_item
+from raretok.reporting.definition import Definition, parse_definition
+from raretok.reporting.results import Results
+from raretok.reporting.tables.advice import advice
+from raretok.reporting.tables.cells import Cell, metric_cells
+from raretok.reporting.tables.comparison_table import comparison_cells
+from raretok.reporting.tables.generated_table import generated_cells
+from raretok.reporting.tables.gpt2_table import gpt2_cells
+from raretok.reporting.tables.hyperparameter_table import hyperparameter_cells
+from raretok.reporting.tables.neighbour_table import neighbour_cells
+from raretok.reporting.tables.readings_table import reading_cells
+from raretok.reporting.tables.readings_text import reading_sentences
+from raretok.reporting.tables.table_text import latex, markdown
+
+KINDS = {
+    "metrics": metric_cells,
+    "neighbours": neighbour_cells,
+    "generated": generated_cells,
+    "gpt2": gpt2_cells,
+    "hyperparameters": hyperparameter_cells,
+    "readings": reading_cells,
+    "comparison": comparison_cells,
+}
+# What a kind of table says in words above its numbers: functions of the definition, the item and its cells.
+SENTENCES = {"readings": reading_sentences, "comparison": advice}
+COLUMNS = ["row", "column", "group", "published", "value", "spread", "seeds", "difference", "note"]
+# Further ones, of tables with intervals.
+BOUNDS = ["lower", "upper"]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.add_argument("--item", required=True, help="the table, such as table1")
+    parser.add_argument("--definition", required=True, help="the item's JSON, as report_inputs.py writes it")
+    parser.add_argument("--results", type=Path, required=True, help="folder of the scale, with runs/")
+    parser.add_argument("--published", type=Path, default=Path("config/published"))
+    parser.add_argument("--output-stem", type=Path, required=True, help="path of the outputs without .csv, .md, .tex")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Run the command `table`."""
+    definition = parse_definition(arguments.definition)
+    cells = cells_of(definition, arguments.item, read_item(arguments.results, definition), arguments.published)
+    stem = str(arguments.output_stem)
+    with atomic_path(f"{stem}.csv") as temporary:
+        tidy(cells).to_csv(temporary, index=False, lineterminator="\n")
+    said = sentences_of(definition, arguments.item, cells)
+    write_text(f"{stem}.md", markdown(definition, arguments.item, cells, said))
+    write_text(f"{stem}.tex", latex(definition, arguments.item, cells, said))
+
+
+def cells_of(definition: Definition, item: str, results: Results, published: Path) -> list[Cell]:
+    """The cells of a table by its kind; raises UserError for a kind that there is not."""
+    kind = definition.entry("tables", item)["kind"]
+    if kind not in KINDS:
+        where = f"config/papers/{definition.paper}/paper.yaml"
+        raise UserError(f"Table {item} of {where} has kind '{kind}'; it can be {', '.join(KINDS)}.")
+    return KINDS[kind](definition.of(item), item, results, published)
+
+
+def sentences_of(definition: Definition, item: str, cells: list[Cell]) -> list[str]:
+    """What a table says in words above its numbers, made of its cells; nothing for most kinds."""
+    kind = definition.entry("tables", item)["kind"]
+    return SENTENCES[kind](definition.of(item), item, cells) if kind in SENTENCES else []
+
+
+def tidy(cells: list[Cell]) -> pd.DataFrame:
+    """The cells as text, one a row: empty for what is not there, six digits for what was measured.
+
+    Where a cell has an interval, all have its bounds in columns of their own.
+    """
+    rows = [
+        {
+            "row": cell.row,
+            "column": cell.column,
+            "group": cell.group,
+            "published": cell.published,
+            "value": _text(cell.value),
+            "spread": _text(cell.spread),
+            "seeds": str(cell.seeds) if cell.seeds else "",
+            "difference": _text(cell.difference),
+            "note": cell.note,
+            **dict(zip(BOUNDS, map(_text, cell.interval or (None, None)), strict=True)),
+        }
+        for cell in cells
+    ]
+    bounds = BOUNDS if any(cell.interval for cell in cells) else []
+    return pd.DataFrame(rows, columns=[*COLUMNS, *bounds])
+
+
+def _text(value: float | str | None) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else f"{value:.6g}"

@@ -1,0 +1,238 @@
+"""Tables as GitHub Markdown and as LaTeX (booktabs), from the same cells."""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from raretok.reporting.definition import Definition
+from raretok.reporting.table_layout import layout
+from raretok.reporting.tables.cells import Cell, blocks
+from raretok.reporting.tables.neighbour_table import OTHER, RARE
+
+# What is shown of a text; the csv has the whole.
+MARKDOWN_CHARACTERS, LATEX_CHARACTERS = 400, 250
+# A column of texts longer than this is set as paragraphs.
+PROSE_CHARACTERS = 60
+READINGS = "[bracket]: a further reading of the printed row of the same name, beside the same printed value."
+
+
+def number(cell: Cell) -> str:
+    """A cell's own value as shown, with its interval; an en dash where there is none."""
+    if cell.value is None:
+        return "–"
+    if isinstance(cell.value, str):
+        return cell.value
+    own = format(cell.value, cell.format) if math.isfinite(cell.value) else "inf"
+    if cell.interval is None:
+        return own
+    lower, upper = (format(bound, cell.format) for bound in cell.interval)
+    return f"{own} [{lower}, {upper}]"
+
+
+def shortened(text: str, characters: int) -> str:
+    """`text` in at most that many characters, cut at a blank where there is one."""
+    if len(text) <= characters:
+        return text
+    return text[: characters - 1].rsplit(" ", 1)[0] + "…"
+
+
+def prose_columns(cells: list[Cell]) -> set[str]:
+    """The columns that hold texts rather than numbers or names."""
+    return {cell.column for cell in cells if isinstance(cell.value, str) and len(cell.value) > PROSE_CHARACTERS}
+
+
+def legend(definition: Definition, cells: list[Cell]) -> list[str]:
+    """What the table's marks mean, one sentence each."""
+    seeds = max((cell.seeds for cell in cells), default=0)
+    sentences = []
+    if any(cell.spread is not None for cell in cells):
+        alike = all(cell.seeds in (0, seeds) for cell in cells)
+        over = f"{seeds} seeds" if alike else f"the row's seeds, {seeds} at most; a number without ± is of one seed"
+        sentences.append(f"Mean ± sample standard deviation over {over}.")
+    elif any(cell.seeds for cell in cells):
+        sentences.append("One seed." if seeds == 1 else f"First of {seeds} seeds.")
+    if any(cell.interval for cell in cells):
+        sentences.append("a - b: mean of the differences, seed by seed, with their 95% t interval in brackets.")
+    printed = any(cell.published for cell in cells)
+    if printed:
+        sentences.append("In parentheses: the paper's value.")
+    if any(cell.best for cell in cells):
+        sentences.append("Bold: the best of the rows with as many seeds; its 95% interval touches none of theirs.")
+    if printed and any("[" in cell.row for cell in cells):
+        sentences.append(READINGS)
+    if any(isinstance(cell.value, str) and RARE in cell.value for cell in cells):
+        sentences.append(f"{RARE}: a token of the rare group. ␣: a blank.")
+    if any(isinstance(cell.value, str) and OTHER in cell.value for cell in cells):
+        sentences.append(f"{OTHER}: a token of the other language, which has the larger share of it.")
+    if any(cell.value is None for cell in cells):
+        sentences.append("–: not run or not defined.")
+    if not definition.comparable and definition.printed:
+        sentences.append("This scale's numbers must not be compared with the paper's.")
+    return sentences
+
+
+def remarks(cells: list[Cell]) -> list[str]:
+    """What must be said on single cells, the cells of the same words gathered."""
+    gathered: dict[str, dict[str, list[str]]] = {}
+    for cell in cells:
+        place = " ".join(filter(None, [cell.column, cell.group]))
+        for remark in cell.remarks:
+            gathered.setdefault(remark, {}).setdefault(cell.row, []).append(place)
+    cells_in = Counter(cell.row for cell in cells)
+    lines = []
+    for remark, rows in gathered.items():
+        alike: dict[str, list[str]] = {}
+        for row, places in rows.items():
+            where = "" if len(places) == cells_in[row] else f" ({', '.join(places)})"
+            alike.setdefault(where, []).append(row)
+        lines.append(f"{'; '.join(', '.join(rows) + where for where, rows in alike.items())}: {remark}.")
+    return lines
+
+
+def markdown(definition: Definition, item: str, cells: list[Cell], sentences: Sequence[str] = ()) -> str:
+    """The table as GitHub Markdown: `sentences` first, further blocks below it, legend and remarks at the end."""
+    parts = [f"### {definition.title}: {definition.heading(item)}"]
+    if sentences:
+        parts.append(_markdown(" ".join(sentences)))
+    for heading, block in blocks(cells):
+        if heading:
+            parts.append(f"#### {heading} ({definition.scale_title})")
+        parts.append(markdown_grid(under_heading(block)))
+    parts.append(" ".join(legend(definition, cells)))
+    notes = remarks(cells)
+    if notes:
+        parts.append("\n".join(f"- {_markdown(note)}" for note in notes))
+    return "\n\n".join(parts) + "\n"
+
+
+def under_heading(cells: list[Cell]) -> list[Cell]:
+    """The cells of a further grid without what its heading says in the brackets of their rows."""
+    return [
+        replace(cell, row=cell.row.replace(f" [{cell.reading}]", "").replace(f", {cell.reading}]", "]"))
+        if cell.reading
+        else cell
+        for cell in cells
+    ]
+
+
+def markdown_grid(cells: list[Cell]) -> str:
+    """Cells of one grid as a Markdown table, without heading and legend."""
+    grid = layout(cells)
+    prose = prose_columns(cells)
+    lines = ["| " + " | ".join(["", *([""] if grid.grouped else []), *map(_markdown, grid.heads)]) + " |"]
+    sides = ["---" if column in prose else "---:" for column, _ in grid.keys]
+    lines.append("| " + " | ".join(["---"] * (2 if grid.grouped else 1) + sides) + " |")
+    for row, group, found, span in grid.rows:
+        head = [_markdown(row) if span else "", *([group] if grid.grouped else [])]
+        lines.append("| " + " | ".join(head + [_markdown_cell(found.get(key)) for key in grid.keys]) + " |")
+    return "\n".join(lines)
+
+
+def _markdown_cell(cell: Cell | None) -> str:
+    if cell is None:
+        return ""
+    own = _markdown(shortened(number(cell), MARKDOWN_CHARACTERS))
+    own = f"**{own}**" if cell.best else own
+    spread = "" if cell.spread is None else f" ± {format(cell.spread, cell.format)}"
+    return own + spread + (f" ({_markdown(cell.published)})" if cell.published else "")
+
+
+def _markdown(text: str) -> str:
+    for mark in "\\|*<`[":
+        text = text.replace(mark, f"\\{mark}")
+    return text
+
+
+def latex(definition: Definition, item: str, cells: list[Cell], sentences: Sequence[str] = ()) -> str:
+    """The main table as a LaTeX float, `sentences` in its caption; needs the packages booktabs and graphicx.
+
+    Of a table whose grids are of equal rank, all of them, one below the other.
+    """
+    grids = list(blocks(cells))
+    if grids and not grids[0][0]:
+        grids = grids[:1]
+    shown = [(heading, layout(under_heading(grid))) for heading, grid in grids]
+    # The widest grid has its columns in their order.
+    widest = max((grid for _, grid in shown), key=lambda grid: len(grid.keys), default=layout([]))
+    cells = [cell for _, grid in grids for cell in grid]
+    prose = prose_columns(cells)
+    sides = "".join("p{10cm}" if column in prose else "r" for column, _ in widest.keys)
+    lines = [
+        "% needs \\usepackage{booktabs,graphicx}",
+        "\\begin{table}",
+        "\\centering",
+        f"\\caption{{{_latex(definition.title + ': ' + definition.heading(item))}. "
+        f"{_latex(' '.join([*sentences, *legend(definition, cells)]))}}}",
+        f"\\label{{tab:{definition.paper}-{item}}}".replace("_", "-"),
+        # Shrinks what is wider than the text, and leaves what is not.
+        "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%",
+        f"\\begin{{tabular}}{{{'ll' if widest.grouped else 'l'}{sides}}}",
+        "\\toprule",
+        " & ".join(["", *([""] if widest.grouped else []), *map(_latex, widest.heads)]) + " \\\\",
+    ]
+    for heading, grid in shown:
+        lines.append("\\midrule")
+        if heading:
+            wide = len(widest.keys) + (2 if widest.grouped else 1)
+            lines.append(f"\\multicolumn{{{wide}}}{{l}}{{\\emph{{{_latex(heading)}}}}} \\\\")
+        for row, group, found, span in grid.rows:
+            head = [_latex(row) if span else "", *([_latex(group)] if widest.grouped else [])]
+            lines.append(" & ".join(head + [_latex_cell(found.get(key)) for key in widest.keys]) + " \\\\")
+    return "\n".join([*lines, "\\bottomrule", "\\end{tabular}}", "\\end{table}", ""])
+
+
+def _latex_cell(cell: Cell | None) -> str:
+    if cell is None:
+        return ""
+    own = "$\\infty$" if number(cell) == "inf" else _latex(shortened(number(cell), LATEX_CHARACTERS))
+    own = f"\\textbf{{{own}}}" if cell.best else own
+    spread = "" if cell.spread is None else f" $\\pm$ {format(cell.spread, cell.format)}"
+    printed = "$\\infty$" if cell.published == "inf" else _latex(cell.published)
+    return own + spread + (f" ({printed})" if cell.published else "")
+
+
+LATEX = {
+    "\\": "\\textbackslash{}",
+    "&": "\\&",
+    "%": "\\%",
+    "$": "\\$",
+    "#": "\\#",
+    "_": "\\_",
+    "{": "\\{",
+    "}": "\\}",
+    "~": "\\textasciitilde{}",
+    "^": "\\textasciicircum{}",
+    "±": "$\\pm$",
+    "–": "--",
+    "␣": "\\textvisiblespace{}",
+    "†": "$\\dagger$",
+    "↑": "$\\uparrow$",
+    "↓": "$\\downarrow$",
+    "σ": "$\\sigma$",
+    "‡": "$\\ddagger$",
+    "…": "\\dots{}",
+    "—": "---",
+    "‘": "`",
+    "’": "'",
+    "“": "``",
+    "”": "''",
+    "<": "$<$",
+    ">": "$>$",
+    "[": "{[}",  # a bracket after \\ would be read as its argument
+    "]": "{]}",
+}
+
+
+# Latin letters that LaTeX's own font encoding, OT1, lacks: a document without `fontenc` would stop at them.
+NOT_IN_OT1 = frozenset("«»ÐÞðþĄąĐđĘęĦħĮįĸĿŀŉŊŋŦŧŲųſ")
+
+
+def _latex(text: str) -> str:
+    return "".join(LATEX.get(character) or _latex_character(character) for character in text)
+
+
+def _latex_character(character: str) -> str:
+    """ASCII and the Latin letters that every LaTeX knows as they are, the others by their code point."""
+    known = character.isprintable() and character < "\u0180" and character not in NOT_IN_OT1
+    return character if known else f"U+{ord(character):04X}"

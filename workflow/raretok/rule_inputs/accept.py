@@ -1,0 +1,176 @@
+"""The command `accept`: finished results from another machine, or of a fresh clone, count without being made again.
+
+Snakemake makes a file again when one of its inputs is newer, and after a copy or a clone all times are those of that
+day; what it remembers of parameters, the digest of the code among them, stays behind. What a result was made with is
+written in it, so what is still right can be told: such files get today's time, others that of 1970.
+"""
+
+import argparse
+import hashlib
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+
+from raretok.core.config_files import canonical_json
+from raretok.core.errors import UserError
+from raretok.core.files import read_json
+from raretok.experiments import config_options
+from raretok.experiments.run_table import Run
+from raretok.rule_inputs import job_inputs
+from raretok.rule_inputs.job_inputs import Workflow
+from raretok.rule_inputs.report_inputs import command_code
+from raretok.training.finished_files import FILES, RECORD
+
+EVALUATED = ("arrays.npz", "hypotheses.json", "measurable.npz", "metrics.json")
+LINKS = (".links", ".json")
+# Older than any input, for what is to be made again; 0 would be no time at all to Snakemake.
+LONG_AGO = (1, 1)
+
+
+@dataclass
+class Accepted:
+    """Runs whose training or evaluation was accepted, those that are not there, and why others were not accepted."""
+
+    trained: list[Run] = field(default_factory=list)
+    evaluated: list[Run] = field(default_factory=list)
+    missing: list[Run] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    config_options.add_arguments(parser)
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Accept what is there and say what was not accepted, and why."""
+    table = job_inputs.load(config_options.config_of(arguments), arguments.root)
+    accepted = accept(table)
+    for name, reason in accepted.refused.items():
+        print(f"not accepted: {name}: {reason}")
+    print(
+        f"accepted {len(accepted.trained)} training(s) and {len(accepted.evaluated)} evaluation(s) of "
+        f"{len(table.runs)} runs in {table.results}; {len(accepted.missing)} are not there"
+    )
+
+
+def accept(table: Workflow) -> Accepted:
+    """Give today's time to the files of all finished runs of `table` that its config and code would make again alike.
+
+    Prepared data must be there as well, with the checksums that the runs were made from.
+    Raises UserError for a table of recorded results, which nothing makes again.
+    """
+    if table.render_only:
+        raise UserError(
+            f"{table.results} is rendered as it is; accept is for a scale whose runs are made: leave out recorded=true "
+            "and finished=true"
+        )
+    accepted, fresh = Accepted(), set()
+    for run in table.runs.values():
+        folder = table.root / table.folder(run)
+        if not (folder / RECORD).exists():
+            accepted.missing.append(run)
+            continue
+        record = read_json(folder / RECORD)
+        reason = other_training(table, run, record, folder)
+        if reason:
+            accepted.refused[run.name] = reason
+            touch(folder, FILES, LONG_AGO)
+            continue
+        # What runs share first: nothing may be older than what it was made from.
+        for path in read_files(table, run):
+            if path not in fresh:
+                os.utime(path, LONG_AGO if is_of_other_code(path) else None)
+                fresh.add(path)
+        touch(folder, FILES)
+        accepted.trained.append(run)
+        reason = other_evaluation(table, run, record, folder)
+        if reason:
+            accepted.refused[f"the evaluation of {run.name}"] = reason
+            touch(folder, EVALUATED, LONG_AGO)
+        elif (folder / "metrics.json").exists():
+            touch(folder, EVALUATED)
+            accepted.evaluated.append(run)
+    for path in map(table.root.joinpath, table.gpt2_measured):
+        if path.exists() and read_json(path).get("sources") != command_code("measure-gpt2"):
+            # Without a checkpoint it is made from no file, so that no time would say it is too old.
+            path.unlink()
+            accepted.refused[f"gpt2/{path.name}, removed"] = "the code that measures has changed since"
+    return accepted
+
+
+def other_training(table: Workflow, run: Run, record: dict, folder: Path) -> str:
+    """Why a finished training is not the one that `table` would make; empty where it is."""
+    if any(not (folder / name).exists() for name in FILES):
+        return "some of its files are missing"
+    if record["hash"] != run.hash:
+        return f"its settings are others ({record['hash']}, not {run.hash})"
+    if record["sources"] != table.training_code(run):
+        return "the code that trains has changed since"
+    manifest = table.manifest_of(job_of(run))
+    if not (table.root / manifest).exists():
+        return f"its data are not here; copy or make {manifest} first"
+    if read_json(table.root / manifest)["sha256"] != record["data"]:
+        return f"it was trained on other data than {manifest} describes"
+    for path in table.outside_counts_of(job_of(run)):
+        if not (table.root / path).exists():
+            return f"its counts are not here; copy or make {path} first"
+        counts = np.load(table.root / path, allow_pickle=False)
+        if hashlib.sha256(counts.tobytes()).hexdigest() != record["counts"]:
+            return f"its bias started from other counts than those of {path}"
+    return ""
+
+
+def other_evaluation(table: Workflow, run: Run, record: dict, folder: Path) -> str:
+    """Why a measured run is not what `table` would measure; empty where it is, or where nothing was measured."""
+    if not (folder / "metrics.json").exists():
+        return ""
+    if any(not (folder / name).exists() for name in EVALUATED):
+        return "some of its files are missing"
+    metrics = read_json(folder / "metrics.json")
+    made = metrics.get("evaluation", {})
+    if metrics["training"] != record:
+        return "it is of another training"
+    if canonical_json(made.get("settings", {})) != table.evaluation(run.experiment):
+        return "its settings are others"
+    if made["sources"] != table.evaluation_code(run):
+        return "the code that measures has changed since"
+    for links in table.links_of(job_of(run)):
+        aligned = (table.root / links).with_suffix(".json")
+        if not aligned.exists():
+            return f"the links of its words are not here; copy or make {links} first"
+        if is_of_other_code(aligned):
+            return "the code that aligns words has changed since"
+    return ""
+
+
+def read_files(table: Workflow, run: Run) -> list[Path]:
+    """Prepared files that a run's training and evaluation read."""
+    data = (table.root / table.manifest_of(job_of(run))).parent
+    links = [(table.root / path).with_suffix(suffix) for path in table.links_of(job_of(run)) for suffix in LINKS]
+    counts = [table.root / path for path in table.outside_counts_of(job_of(run))]
+    # Those of the parts of a text first, of which the others are the sum.
+    shards = [path for whole in counts for path in sorted(whole.with_suffix("").glob("*.npy"))]
+    return [*sorted(data.iterdir()), *shards, *counts, *(path for path in links if path.exists())]
+
+
+def is_of_other_code(path: Path) -> bool:
+    """Whether a prepared file is a word alignment (its links or its record) that other code made."""
+    if path.suffix not in LINKS or path.parents[1].name != "alignments":
+        return False
+    return read_json(path.with_suffix(".json")).get("sources") != command_code("align")
+
+
+def job_of(run: Run) -> SimpleNamespace:
+    """A run's wildcards."""
+    return SimpleNamespace(experiment=run.experiment, method=run.method, seed=run.seed)
+
+
+def touch(folder: Path, names: tuple[str, ...], times: tuple[int, int] | None = None) -> None:
+    """Give the files that are there `times`, by default today's, in the order of `names`."""
+    for name in names:
+        if (folder / name).exists():
+            os.utime(folder / name, times)

@@ -1,0 +1,223 @@
+"""The training loop of several runs in one job, top to bottom; `raretok.training.loop` is that of one.
+
+What is left at the end are the final files of every run, kept beside its state (`raretok.training.finished_files`). The
+run's own `train` finds them there and puts them in place.
+"""
+
+import dataclasses
+from collections.abc import Callable, Collection
+from functools import partial
+from pathlib import Path
+
+import torch
+
+from raretok.core.code_digest import code_of
+from raretok.core.errors import UserError
+from raretok.experiments.run_table import RUN_FOLDER, STATE_FOLDER
+from raretok.machine.clock import Clock, Saves, log
+from raretok.machine.device import keep_freed_memory
+from raretok.machine.signals import StopFlag
+from raretok.training import checkpoint, finished_files
+from raretok.training.joint_trainer import Stack
+from raretok.training.loop import Options, stopped
+from raretok.training.progress import Progress
+from raretok.training.trainer import Update
+from raretok.training.training_run import Training
+
+
+class StackFolders:
+    """Where the files of a stack's runs are, below a folder of results.
+
+    states, outputs: of each run. together: the stack's own state.
+    """
+
+    def __init__(self, results: Path, stack):
+        """stack: a `raretok.experiments.joint_runs.Stack`."""
+        self.states = [results / STATE_FOLDER.format(**vars(run)) for run in stack.runs]
+        self.outputs = [results / RUN_FOLDER.format(**vars(run)) for run in stack.runs]
+        self.together = results / "state" / "together" / stack.hash
+
+
+def train_together(stack, corpus, folders: StackFolders, options: Options) -> None:
+    """Train the runs of a stack to their end, continuing where an interrupted attempt stopped.
+
+    stack: a `raretok.experiments.joint_runs.Stack`. Left out are runs that are finished, and those that were begun
+    alone. A run whose loss is not finite leaves the stack, to be trained by its own `train`, which says what is wrong;
+    the others go on. Raises Interrupted when a signal stopped the training with the state saved, UserError when that is
+    another stack's.
+    """
+    stop = StopFlag()
+    if options.device == "cpu":
+        torch.set_num_threads(stack.runs[0].settings["training"]["threads"])
+        keep_freed_memory()
+    job = Job(stack, corpus, folders, options.device)
+    if not job.members:
+        log("none of these runs is to be trained here")
+        return
+    first, progress = job.members[0], job.progress
+
+    def save_and_stop() -> None:
+        job.save()
+        raise stopped(stop.signal, progress.step, first.steps)
+
+    saves = Saves(options.checkpoint_seconds, options.checkpoint_steps)
+    while job.members:
+        first = job.members[0]
+        if first.must_validate and not job.validate(lambda: stop.signal):
+            save_and_stop()
+        for member in job.members:
+            member.look()
+        if progress.step == first.steps:
+            break
+
+        update = job.stack.backward(progress.step)
+        is_save_step = stop.signal is not None or saves.is_due(progress.step + 1)
+        # On a GPU reading a number waits for it, so it is read only when something is written.
+        if options.device == "cpu" or first.is_log_step or is_save_step:
+            update = job.check(update)
+        job.stack.step(first.learning_rate)
+        job.advance(update)
+
+        if is_save_step:
+            if stop.signal:
+                save_and_stop()
+            saves.make(job.save)
+        job.clock.report(update.nll.mean())
+
+    job.finish()
+
+
+class Job:
+    """The runs of a stack under way: those in it, where they stand, and the one state of them all.
+
+    members: trainings that are still in the stack, all at the same step. failed: what was wrong with others.
+    progress: of the job; its tokens are those of all, its seconds are shared by the `number` of runs it began with.
+    """
+
+    def __init__(self, stack, corpus, folders: StackFolders, device: str):
+        self.folder = folders.together
+        trainings = [
+            Training(vars(run), corpus, state / "finished", state)
+            for run, state in zip(stack.runs, folders.states, strict=True)
+        ]
+        self.sources = code_of("raretok.training.joint_loop")
+        sources = " ".join([self.sources, *sorted({training.identity["sources"] for training in trainings})])
+        self.identity = {"run": stack.hash, "data": corpus.sha256, "sources": sources}
+        saved = checkpoint.load_checkpoint(self.folder, **self.identity)
+        begun = None if saved is None else saved[1]["members"]
+        self.members = [
+            training
+            for training, output in zip(trainings, folders.outputs, strict=True)
+            if belongs(training, output, begun)
+        ]
+        self.failed: list[str] = []
+        for member in list(self.members):
+            self.attempt(member, partial(member.build, device, False))
+        self.progress, self.number = Progress(), len(self.members)
+        if not self.members:
+            return
+        self.stack = Stack(self.members)
+        self.places = {member: place for place, member in enumerate(self.stack.members)}
+        self._go_on(saved)
+        self.clock = Clock(self.progress, self.members[0].steps)
+
+    def _go_on(self, saved: tuple[dict, dict] | None) -> None:
+        """Go to a saved state, or to the start."""
+        if saved is None:
+            for member in self.members:
+                member.go_on(None)
+            log(f"training {self.number} runs together")
+            return
+        groups, facts = saved
+        own: dict[str, dict] = {}
+        for name, tensors in groups.items():
+            hash_, _, group = name.partition("/")
+            own.setdefault(hash_, {})[group] = tensors
+        for member in self.members:
+            hash_ = member.run["hash"]
+            member.go_on((own[hash_], {"progress": facts["members"][hash_]}))
+        self.progress, self.number = Progress(**facts["progress"]), facts["number"]
+        self.progress.resumes += 1
+        log(f"continuing {len(self.members)} runs together at step {self.progress.step}")
+
+    def save(self) -> None:
+        """Write the state of all members, from which the same job continues exactly."""
+        self.clock.stop()
+        groups = {}
+        for member in self.members:
+            member.save_best()
+            groups |= {f"{member.run['hash']}/{name}": group for name, group in member.trainer.state().items()}
+        facts = self.identity | {
+            "progress": dataclasses.asdict(self.progress),
+            "number": self.number,
+            "members": {member.run["hash"]: dataclasses.asdict(member.progress) for member in self.members},
+        }
+        checkpoint.save_checkpoint(self.folder, groups, facts)
+        for member in self.members:
+            member.drop_old_weights()
+
+    def validate(self, must_stop: Callable[[], object]) -> bool:
+        """Score all members on the validation text; False if it must stop."""
+        losses = self.stack.validation_losses(self.progress.step, must_stop)
+        if losses is None:
+            return False
+        for member in list(self.members):
+            self.attempt(member, partial(member.note, {"valid": losses[self.places[member]]}))
+        return True
+
+    def check(self, update: Update) -> Update:
+        """An update's numbers, read; members whose loss or gradient is not finite leave the stack."""
+        numbers = torch.stack([update.loss, update.nll, update.norm]).cpu()
+        if not numbers.isfinite().all():
+            for member in list(self.members):
+                self.attempt(member, partial(member.check, Update(*numbers[:, self.places[member]])))
+        return Update(*numbers)
+
+    def attempt(self, member: Training, action: Callable[[], None]) -> None:
+        """Do something for a member, which leaves the stack where that raises UserError."""
+        try:
+            action()
+        except UserError as error:
+            self.members.remove(member)
+            self.failed.append(f"{member.name} left the runs trained together and needs a training of its own: {error}")
+            log(self.failed[-1])
+
+    def advance(self, update: Update) -> None:
+        """Count an update that is done."""
+        is_log_step = self.members and self.members[0].is_log_step
+        for member in self.members:
+            place = self.places[member]
+            member.advance(Update(*(part[place] for part in vars(update).values())) if is_log_step else update)
+            self.progress.tokens += member.task.tokens_per_step
+        self.progress.step += 1
+
+    def finish(self) -> None:
+        """Write the final files of the members; of the state nothing stays."""
+        # Killed while they are written, the job continues here.
+        self.save()
+        seconds = self.progress.seconds
+        shared = {"together": self.number, "together_seconds": round(seconds, 3), "together_sources": self.sources}
+        for member in self.members:
+            member.progress.seconds = seconds / self.number
+            member.sharing = shared
+            member.finish()
+        checkpoint.drop_state(self.folder)
+        for sentence in self.failed:
+            log(sentence)
+
+
+def belongs(training: Training, output: Path, begun: Collection[str] | None) -> bool:
+    """Whether a run is to be trained in its stack; the log says where it is not.
+
+    output: where its final files are put. begun: hashes of the runs in the stack's saved state, if there is one.
+    """
+    if any(finished_files.holds(folder, training.identity) for folder in (training.output, output)):
+        log(f"{training.name} is finished")
+        return False
+    if (training.state / checkpoint.FILE_NAME).exists():
+        log(f"{training.name} was begun alone and goes on alone")
+        return False
+    if begun is not None and training.run["hash"] not in begun:
+        log(f"{training.name} is not in the saved state of this stack and is left to a training of its own")
+        return False
+    return True

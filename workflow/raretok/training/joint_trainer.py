@@ -1,0 +1,158 @@
+"""Several trainings of one shape in lock-step: one model's operations, each on all of them.
+
+Every member is an ordinary `Training`, with its own data, gate, observations, progress and files. Its parameters and
+moments are slices of stacked tensors, so that all of it but an update and a validation is done as if it were alone.
+
+Shapes: M members, B sequences, T positions, N = B T, d width, V types.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+
+from raretok.models.stacked_decoder import StackedDecoder
+from raretok.models.stacked_output import StackedOutput
+from raretok.training.joint_optimiser import StackedOptimiser, treatment
+from raretok.training.optimiser import Optimiser
+from raretok.training.probe_interface import MicroBatch
+from raretok.training.trainer import Update
+from raretok.training.training_run import Training
+
+
+class Stack:
+    """M trainings whose settings differ in seed and method alone (`raretok.experiments.joint_runs.shape_of`), all built, none begun."""
+
+    def __init__(self, members: Sequence[Training]):
+        self.members = sorted(members, key=lambda member: embedding_treatment(member.trainer.optimiser))
+        self.trainers = [member.trainer for member in self.members]
+        first = self.trainers[0]
+        self.device, self.clip_norm = first.device, first.clip_norm
+        self.model = StackedDecoder([trainer.model for trainer in self.trainers])
+        self.parameters = dict(self.model.named_parameters())
+        self.running = torch.zeros(len(members), 2, dtype=torch.float64, device=self.device)
+        for trainer, own in zip(self.trainers, self.running.unbind(), strict=True):
+            trainer.running = own
+        self.optimiser = StackedOptimiser(self.parameters, [trainer.optimiser for trainer in self.trainers])
+        # The matrices whose rows are types: one when tied.
+        self.embeddings = list(
+            {id(matrix): matrix for matrix in (self.model.input_weight, self.model.output_weight)}.values()
+        )
+        # Methods of one seed are trained on the same batches.
+        self.tasks = list({member.task.seed: member.task for member in self.members}.values())
+        seeds = [task.seed for task in self.tasks]
+        self.seed_of = torch.tensor([seeds.index(member.task.seed) for member in self.members], device=self.device)
+        self.output: StackedOutput | None = None
+        self.penalised: list[bool] = []
+
+    def backward(self, step: int) -> Update:
+        """Clipped gradients of update `step` (from 0), left in the stacked parameters; M losses and norms."""
+        inputs, targets = self.spread([task.draw(step) for task in self.tasks])
+        self.begin(step, inputs, targets)
+        x = self.model.embeddings(inputs)
+        if any(trainer.keeps_gradients for trainer in self.trainers):
+            x.retain_grad()
+        hidden = self.model.hidden(x)
+        flat_hidden, flat_targets = self.by_member(hidden.detach()), targets.flatten(1)
+        gatings = {
+            k: trainer.gate.gates(flat_targets[k])
+            for k, trainer in enumerate(self.trainers)
+            if trainer.gate is not None
+        }
+        gatings = {k: gating for k, gating in gatings.items() if gating is not None}
+        weight = self.model.output_weight
+        result = self.output_at(step)(flat_hidden, weight.detach(), flat_targets, inputs, gatings)
+        torch.autograd.backward([hidden, weight], [result.hidden.view_as(hidden), result.weight])
+        for k, trainer in enumerate(self.trainers):
+            if not trainer.observations:
+                continue
+            batch = MicroBatch(inputs[k].flatten(), flat_targets[k], flat_hidden[k], weight.detach()[k])
+            if trainer.keeps_gradients:
+                batch.logits_gradient, batch.input_gradient = result.logits[k], self.by_member(x.grad)[k]
+            trainer.show(batch)
+            for observation in trainer.observations.values():
+                observation.end()
+        self.running[:, 0] += result.nll
+        self.running[:, 1] += 1
+        return Update(result.loss, result.nll, self.clip())
+
+    def begin(self, step: int, inputs: torch.Tensor, targets: torch.Tensor) -> None:
+        """Count the targets of update `step` where a gate or an observation does."""
+        drawn = {}
+        for k, (member, trainer) in enumerate(zip(self.members, self.trainers, strict=True)):
+            if trainer.gate is None and not trainer.observations:
+                continue
+            key = member.task.seed, trainer.memory
+            if key not in drawn:
+                drawn[key] = member.task.leaving(step, trainer.memory)
+            trainer.begin([(inputs[k], targets[k])], step, drawn[key])
+
+    def output_at(self, step: int) -> StackedOutput:
+        """The output layer of update `step`; another one when a penalty has ended."""
+        methods = [trainer.method_at(step) for trainer in self.trainers]
+        penalised = [method.penalty is not None for method in methods]
+        if self.output is None or penalised != self.penalised:
+            self.output, self.penalised = StackedOutput(methods, self.device), penalised
+        return self.output
+
+    def by_member(self, vectors: torch.Tensor) -> torch.Tensor:
+        """What MB x T x d holds of each member, M x N x d."""
+        return vectors.view(len(self.members), -1, vectors.shape[-1])
+
+    def clip(self) -> torch.Tensor:
+        """Drop the gradients of frozen rows, clip each member's rest; returns the norms before clipping, M."""
+        for k, trainer in enumerate(self.trainers):
+            if trainer.frozen is not None:
+                for matrix in self.embeddings:
+                    matrix.grad[k].masked_fill_(trainer.frozen[:, None], 0.0)
+        gradients = [parameter.grad for parameter in self.parameters.values()]
+        norms = torch.stack([torch.linalg.vector_norm(gradient.flatten(1), dim=1) for gradient in gradients])
+        norm = torch.linalg.vector_norm(norms, dim=0)
+        if self.clip_norm is not None:
+            # As torch.nn.utils.clip_grad_norm_.
+            factor = (self.clip_norm / (norm + 1e-6)).clamp_max(1)
+            for gradient in gradients:
+                gradient.mul_(factor.view(-1, *[1] * (gradient.dim() - 1)))
+        return norm
+
+    @torch.no_grad()
+    def step(self, learning_rate: float) -> None:
+        """Update the parameters of all members by their gradients, and clear those."""
+        kept = [
+            (matrix[k], matrix[k].clone(), trainer.frozen[:, None])
+            for k, trainer in enumerate(self.trainers)
+            if trainer.frozen is not None
+            for matrix in self.embeddings
+        ]
+        self.optimiser.step(learning_rate)
+        for matrix, before, frozen in kept:
+            matrix.copy_(torch.where(frozen, before, matrix))
+
+    @torch.no_grad()
+    def validation_losses(self, step: int, must_stop: Callable[[], object]) -> list[float] | None:
+        """Mean plain cross-entropy of each member over its validation batches; None as `Task.validation_loss`."""
+        total, positions = 0.0, 0
+        for blocks in zip(*(task.validation_batches(step) for task in self.tasks), strict=True):
+            if must_stop():
+                return None
+            inputs, targets = self.spread(blocks)
+            logits = self.model.logits(self.by_member(self.model(inputs)))
+            nll = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none")
+            total = total + nll.view(len(self.members), -1).sum(dim=1).double()
+            positions += targets[0].numel()
+        return (total / positions).tolist()
+
+    def spread(self, blocks: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Inputs and targets of every member, M x B x T each, from those of every seed."""
+        together = self.tasks[0].put(np.stack([np.stack(block) for block in blocks]))
+        return together[self.seed_of].unbind(dim=1)
+
+
+def embedding_treatment(optimiser: Optimiser) -> list[tuple[bool, float]]:
+    """How an optimiser treats the matrices whose rows are types: what members of a stack are ordered by."""
+    return [
+        treatment(optimiser, name)
+        for name, parameter in optimiser.parameters.items()
+        if any(parameter is matrix for matrix in optimiser.embeddings)
+    ]

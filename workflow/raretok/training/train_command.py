@@ -1,0 +1,134 @@
+"""The command `train`: one run, from where it stands to its end."""
+
+import argparse
+import contextlib
+import json
+import sys
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from raretok.core.errors import UserError
+from raretok.machine import gpu_locks
+from raretok.machine.clock import log
+from raretok.training.finished_files import adopt
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.add_argument("--run", required=True, help="the run as JSON, a line of `raretok runs --json`; @FILE reads it")
+    parser.add_argument("--manifest", type=Path, required=True, help="manifest.json of the prepared corpus")
+    parser.add_argument("--output", type=Path, required=True, help="folder for the final files")
+    parser.add_argument("--state", type=Path, required=True, help="folder for the state of unfinished training")
+    parser.add_argument(
+        "--counts",
+        nargs="?",
+        type=Path,
+        help="counts of the corpus's types in another text (.npy), for an output bias that starts there; may be empty",
+    )
+    parser.add_argument(
+        "--same-as",
+        nargs="?",
+        type=Path,
+        metavar="TRAINING_JSON",
+        help="record of a finished training with the same weights: copy its files instead of training; may be empty",
+    )
+    add_option_arguments(parser)
+    parser.add_argument(
+        "--processes",
+        type=int,
+        default=1,
+        help="train in so many processes of this machine, on GPUs one each (default: %(default)s)",
+    )
+    parser.add_argument("--no-compile", action="store_true", help="train on a GPU without torch.compile")
+
+
+def add_option_arguments(parser: argparse.ArgumentParser) -> None:
+    """Where to train and how often to save: what changes no result."""
+    gpu_locks.add_arguments(parser)
+    parser.add_argument(
+        "--checkpoint-seconds",
+        type=float,
+        default=60.0,
+        help="save the state this often (default: %(default)s)",
+    )
+    parser.add_argument("--checkpoint-steps", type=int, help="save the state also every so many steps")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Train; see `raretok.training.loop.train` for the errors."""
+    from raretok.machine import processes
+    from raretok.machine.process_launcher import launch
+    from raretok.training import distributed
+
+    run = read_run(arguments.run)
+    if arguments.same_as:
+        from raretok.data.prepared_corpus import load_manifest
+
+        adopt(arguments.same_as, run, arguments.output, load_manifest(arguments.manifest))
+        log(f"copied the files of {arguments.same_as.parent}, a training with the same settings")
+        return
+    if arguments.processes > 1 and not processes.launched():
+        from raretok.machine.device import hold_devices
+
+        hold_devices(arguments.device, arguments.processes, arguments.runs_per_gpu)
+        # Each of them comes here with the same arguments, and goes on.
+        raise SystemExit(launch(arguments.processes, sys.argv[1:]))
+
+    from raretok.data.prepared_corpus import load_manifest
+    from raretok.machine.device import choose_device
+    from raretok.training.loop import Options, train
+
+    options = Options(
+        device=choose_device(arguments.device, arguments.runs_per_gpu),
+        checkpoint_seconds=arguments.checkpoint_seconds,
+        checkpoint_steps=arguments.checkpoint_steps,
+        compile=not arguments.no_compile,
+    )
+    counts = None if arguments.counts is None else read_counts(arguments.counts)
+    with distributed.joined(options.device), contextlib.ExitStack() as held:
+
+        def hold() -> None:
+            held.enter_context(only_one(arguments.state))
+
+        distributed.on_first(hold)
+        train(run, load_manifest(arguments.manifest), arguments.output, arguments.state, options, counts)
+
+
+def read_run(text: str) -> dict:
+    """The run that `--run` describes; UserError when it is no such JSON."""
+    try:
+        if text.startswith("@"):
+            text = Path(text[1:]).read_text(encoding="utf-8")
+        run = json.loads(text)
+        missing = {"experiment", "method", "seed", "hash", "settings"} - run.keys()
+    except (OSError, ValueError, AttributeError) as error:
+        raise UserError(f"--run is not a line of `raretok runs --json`: {error}") from None
+    if missing:
+        raise UserError(f"--run lacks {', '.join(sorted(missing))}; take a line of `raretok runs --json`")
+    return run
+
+
+def read_counts(path: Path):
+    """The counts of types in the file `path`, V integers; UserError when it is no such file."""
+    import numpy as np
+
+    try:
+        counts = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise UserError(f"{path}, the file of --counts, cannot be read ({error}); count the text again") from None
+    if counts.ndim != 1 or counts.dtype.kind not in "iu" or (counts < 0).any():
+        raise UserError(f"{path}, the file of --counts, does not hold one whole number for each type")
+    return counts
+
+
+def only_one(state: Path) -> FileLock:
+    """The lock of a state folder, held: two processes must not train one run. UserError when another holds it."""
+    state.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(state / "lock", timeout=0)
+    try:
+        return lock.acquire()
+    except Timeout:
+        raise UserError(
+            f"another process is training this run (it holds {lock.lock_file}); wait for it, or stop it first"
+        ) from None

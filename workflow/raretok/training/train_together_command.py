@@ -1,0 +1,38 @@
+"""The command `train-together`: several runs of one shape in one job, each kept for its own `train` to put in place."""
+
+import argparse
+from contextlib import ExitStack
+from pathlib import Path
+
+from raretok.training.train_command import add_option_arguments, only_one
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.add_argument(
+        "--runs", required=True, help="@FILE: lines of `raretok runs --json` that differ in seed and method"
+    )
+    parser.add_argument("--manifest", type=Path, required=True, help="manifest.json of the prepared corpus")
+    parser.add_argument("--results", type=Path, required=True, help="folder of the results, with runs/ and state/")
+    add_option_arguments(parser)
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Train; see `raretok.training.joint_loop.train_together` for the errors."""
+    from raretok.data.prepared_corpus import load_manifest
+    from raretok.experiments.joint_runs import read_stack
+    from raretok.machine.device import choose_device
+    from raretok.training.joint_loop import StackFolders, train_together
+    from raretok.training.loop import Options
+
+    stack = read_stack(arguments.runs)
+    folders = StackFolders(arguments.results, stack)
+    options = Options(
+        device=choose_device(arguments.device, arguments.runs_per_gpu),
+        checkpoint_seconds=arguments.checkpoint_seconds,
+        checkpoint_steps=arguments.checkpoint_steps,
+    )
+    with ExitStack() as locks:
+        for folder in (folders.together, *folders.states):
+            locks.enter_context(only_one(folder))
+        train_together(stack, load_manifest(arguments.manifest), folders, options)

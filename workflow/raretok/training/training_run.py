@@ -1,0 +1,269 @@
+"""One run under way: what it is trained on, its trainer, where it stands, and the files it keeps.
+
+The loop (`raretok.training.loop`) says when; this says what. Nothing here knows of signals.
+"""
+
+import dataclasses
+import hashlib
+import importlib
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch.nn.utils import parametrize
+
+from raretok.core.errors import UserError
+from raretok.experiments.run_code import TASKS, training_code
+from raretok.machine import processes
+from raretok.machine.clock import Clock, log
+from raretok.models import average_weights, plain_weights
+from raretok.training import checkpoint, distributed, finished_files
+from raretok.training.final_files import hardware, write_final_files
+from raretok.training.progress import HISTORY_ROWS, Progress
+from raretok.training.random_states import own_seed
+from raretok.training.schedule import build_schedule
+from raretok.training.trainer import Trainer, Update
+
+# By the kind of corpus: the class in the module that `raretok.experiments.run_code.TASKS` names.
+TASK_CLASSES = {"characters": "CharacterTask", "language": "LanguageTask", "translation": "TranslationTask"}
+
+
+class Training:
+    """One run under way.
+
+    run: {paper, experiment, method, seed, hash, settings}. corpus: prepared data. output: the folder for the final
+    files (docs/results.md). state: the folder of the unfinished training. outside_counts: counts of the
+    corpus's types (V) in another text, for an output bias that starts from them.
+    """
+
+    def __init__(self, run: dict, corpus, output: Path, state: Path, outside_counts: np.ndarray | None = None):
+        self.run, self.corpus, self.output, self.state = run, corpus, output, state
+        self.settings, self.outside_counts = run["settings"], outside_counts
+        training = self.settings["training"]
+        self.steps, self.average = training["steps"], training.get("average", 0)
+        self.select = selection(training, corpus.kind)
+        self.validate_every = training["validation"]["every"]
+        self.log_every = max(1, self.steps // HISTORY_ROWS)
+        self.name = f"{run['experiment']}/{run['method']} seed {run['seed']}"
+        sources = training_code(self.settings, corpus.kind)
+        counts = None if outside_counts is None else hashlib.sha256(outside_counts.tobytes()).hexdigest()
+        self.identity = {"run": run["hash"], "data": corpus.sha256, "sources": sources, "counts": counts}
+        # How the work was shared, for the record: runs trained in one job, and the job's wall time.
+        self.sharing = {"together": 1}
+
+    def restore_finished(self) -> bool:
+        """Put the final files in place if this training was finished before; whether it was."""
+        if not distributed.on_first(
+            lambda: finished_files.restore(self.state / "finished", self.output, self.identity)
+        ):
+            return False
+        log(f"{self.name} was finished before; its files are in place again")
+        return True
+
+    def start(self, device: str, compile_model: bool) -> None:
+        """Make model, optimiser and data; go to the saved state if there is one.
+
+        Raises UserError where settings do not fit, or the state belongs to another run.
+        """
+        self.build(device, compile_model)
+        saved = checkpoint.load_checkpoint(self.state, **self.identity)
+        found = distributed.gather(None if saved is None else saved[1]["progress"]["step"])
+        if len(set(found)) > 1:
+            raise UserError(f"not every process finds the same state in {self.state}; is it on a disk that all share?")
+        self.go_on(saved)
+        if self.progress.resumes:
+            log(f"continuing {self.name} at step {self.progress.step} of {self.steps}")
+        self.clock = Clock(self.progress, self.steps)
+
+    def build(self, device: str, compile_model: bool) -> None:
+        """Make model, optimiser and data, as before the first update."""
+        torch.manual_seed(own_seed(self.settings["seed"], 0))
+        training = self.settings["training"]
+        tasks = importlib.import_module(TASKS[self.corpus.kind])
+        self.task = getattr(tasks, TASK_CLASSES[self.corpus.kind])(self.corpus, self.settings, device)
+        self.schedule = build_schedule(training["schedule"], self.steps)
+        self.trainer = Trainer(self.settings, self.task.facts(), compile_model, self.outside_counts)
+        self.snapshots = set(self.trainer.snapshot_steps)
+        self.progress, self.best = Progress(), {}
+
+    def go_on(self, saved: tuple[dict, dict] | None) -> None:
+        """Go to a saved state: groups of tensors and facts, or None for a start from nothing."""
+        if saved is None:
+            if processes.is_first():
+                checkpoint.drop_best(self.state)
+                checkpoint.drop_validated(self.state)
+            return
+        groups, facts = saved
+        # Of one precision from its start to its end, on whatever machine it continues.
+        self.trainer.precision = facts.get("precision", self.trainer.precision)
+        self.progress = Progress(**facts["progress"])
+        self.progress.resumes += 1
+        if processes.is_first():
+            self.drop_old_weights()
+            if self.progress.best_step and not self.average:
+                self.best = checkpoint.load_best(self.state, self.progress.best_step)
+        # For a process that finds no random numbers of its own in the state.
+        torch.manual_seed(own_seed(self.settings["seed"], self.progress.step))
+        self.trainer.load(groups)
+
+    def save(self) -> None:
+        """Write the state, from which `start` continues exactly; all processes call it, the first one writes."""
+        self.clock.stop()
+        groups = self.trainer.state()
+
+        def write() -> None:
+            self.save_best()
+            facts = self.identity | {"progress": dataclasses.asdict(self.progress)}
+            facts["precision"] = self.trainer.precision
+            checkpoint.save_checkpoint(self.state, groups, facts)
+            self.drop_old_weights()
+
+        distributed.on_first(write)
+
+    def save_best(self) -> None:
+        """Write the best weights, if there are any; call it before the checkpoint that names them is written."""
+        if self.best:
+            checkpoint.save_best(self.state, self.best, self.progress.best_step)
+
+    def drop_old_weights(self) -> None:
+        """Remove weights that no checkpoint names any more; call it after the checkpoint is written."""
+        checkpoint.drop_best(self.state, keep=self.progress.best_step)
+        checkpoint.drop_validated(self.state, keep=self.progress.kept)
+
+    @property
+    def at_end(self) -> bool:
+        """Whether all updates are done."""
+        return self.progress.step == self.steps
+
+    @property
+    def must_validate(self) -> bool:
+        """Whether the model of this step is to be validated and was not yet."""
+        step = self.progress.step
+        is_due = step > 0 and step % self.validate_every == 0
+        return (is_due or self.at_end) and self.progress.validated_step != step
+
+    def validate(self, must_stop: Callable[[], object]) -> bool:
+        """Score the model on the validation text, and keep its weights if they are to be; False if it must stop.
+
+        Raises UserError when the loss is not finite.
+        """
+        with parametrize.cached():
+            scores = self.task.validate(self.trainer.model, self.progress.step, must_stop)
+        if scores is None:
+            return False
+        self.note(scores)
+        return True
+
+    def note(self, scores: dict[str, float]) -> None:
+        """Take down the scores of a validation, and keep the weights if they are to be; see `validate`."""
+        step = self.progress.step
+        if not math.isfinite(scores["valid"]):
+            raise UserError(
+                f"the validation loss of {self.name} is {scores['valid']} at step {step}; {advice(self.state)}"
+            )
+        is_best = self.progress.note(scores, self.select, self.average)
+        # The final model is a mean of checkpoints, or the best one.
+        if is_best or self.average:
+            distributed.on_first(self._keep_weights)
+        if len(scores) > 1:
+            log(f"step {step}: " + ", ".join(f"{split} {score:.4g}" for split, score in scores.items()))
+
+    def _keep_weights(self) -> None:
+        model = self.trainer.model
+        weights = {key: tensor.to("cpu", copy=True) for key, tensor in plain_weights(model).items()}
+        if self.average:
+            checkpoint.save_validated(self.state, weights, self.progress.step)
+        else:
+            self.best = weights
+
+    def _save_snapshot(self) -> None:
+        checkpoint.save_snapshot(self.state, self.progress.step, self.trainer.model.output_weight)
+
+    def look(self) -> None:
+        """Write down what is observed of the model between updates."""
+        if self.progress.step in self.snapshots:
+            distributed.on_first(self._save_snapshot)
+        with parametrize.cached():
+            self.trainer.measure(self.progress.step, self.task)
+
+    @property
+    def learning_rate(self) -> float:
+        """Of the next update."""
+        return self.schedule(self.progress.step)
+
+    def backward(self) -> Update:
+        """Clipped gradients of the next update, left in the parameters."""
+        step = self.progress.step
+        leaving = self.task.leaving(step, self.trainer.memory)
+        return self.trainer.backward(self.task.micro_batches(step), step, leaving)
+
+    @property
+    def is_log_step(self) -> bool:
+        """Whether the next update ends a row of the history."""
+        return (self.progress.step + 1) % self.log_every == 0
+
+    def check(self, update: Update) -> None:
+        """UserError when an update's loss or gradient is not finite; waits for the device."""
+        loss, norm = update.loss.item(), update.norm.item()
+        if not (math.isfinite(loss) and math.isfinite(norm)):
+            raise UserError(
+                f"the loss of {self.name} is not finite at step {self.progress.step} (loss {loss}, gradient norm "
+                f"{norm}, learning rate {self.learning_rate:.3g}); {advice(self.state)}"
+            )
+
+    def advance(self, update: Update) -> None:
+        """Count an update that is done, and write its row of the history where it ends one."""
+        progress, is_log_step, learning_rate = self.progress, self.is_log_step, self.learning_rate
+        progress.tokens += self.task.target_tokens(progress.step)
+        progress.step += 1
+        if is_log_step:
+            mean = self.trainer.mean_loss()
+            row = [progress.step, "train", mean, learning_rate, update.norm.item(), progress.tokens]
+            progress.history.append(row)
+
+    def finish(self) -> None:
+        """Write the final files; of the state only links to those stay. The first process does, others are done."""
+        machines = hardware(self.trainer.device)
+        if not processes.is_first():
+            return
+        progress, state = self.progress, self.state
+        checkpoint.gather_snapshots(
+            state, self.trainer.snapshot_steps, self.output / "snapshots.safetensors", self.run["hash"]
+        )
+        final = self.best
+        if self.average:
+            final = average_weights([checkpoint.load_validated(state, step) for step in progress.kept])
+        facts = {"sources": self.identity["sources"], "counts": self.identity["counts"], "select": self.select}
+        facts |= self.sharing | {"derived": self.task.derived(), **machines}
+        write_final_files(self.run, self.corpus, self.trainer, final, progress, self.output, facts)
+        finished_files.keep(self.output, state / "finished")
+        checkpoint.drop_state(state)
+        rate = progress.tokens / max(progress.seconds, 1e-9)
+        log(
+            f"{self.name}: finished {self.steps} steps in {progress.seconds:.0f} s, {rate:,.0f} tokens/s; "
+            f"best step {progress.best_step}"
+        )
+
+
+def selection(training: dict, kind: str) -> str:
+    """What the best checkpoint is chosen by, `loss` or `bleu`; UserError where that is not measured.
+
+    kind: of the corpus.
+    """
+    select = training.get("select", "loss")
+    if select not in ("loss", "bleu"):
+        raise UserError(f"training.select is {select!r}; it can be loss or bleu")
+    if select == "bleu" and "bleu" not in training["validation"]:
+        raise UserError("training.select is bleu, but training.validation.bleu does not say how to decode")
+    if select == "bleu" and kind != "translation":
+        raise UserError(f"training.select is bleu, but a corpus of kind {kind} is not translated; select loss")
+    return select
+
+
+def advice(state: Path) -> str:
+    """What a user can do about a training that went wrong."""
+    is_there = (state / checkpoint.FILE_NAME).exists()
+    kept = f"the last good state is in {state}" if is_there else "no state was saved before"
+    return f"{kept}; lower training.schedule.peak or check the data"

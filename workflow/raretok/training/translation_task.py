@@ -1,0 +1,149 @@
+"""What a translation model is trained on: pairs in batches of tokens, with BLEU on the validation split."""
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+
+import numpy as np
+import torch
+
+from raretok.core.errors import UserError
+from raretok.data.pairs.pair_batches import PairBatches, collate, in_batches, lengths
+from raretok.data.pairs.pair_codec import codec_of
+from raretok.data.pairs.prepared_pairs import load_pairs
+from raretok.data.text.tokenizers import PAD
+from raretok.models.beam_search import translate
+from raretok.training import distributed
+from raretok.training.tasks import Batch, Task
+from raretok.training.validation_bleu import scores, signatures
+
+# Sentences translated between two looks at whether the training must stop.
+SENTENCES_AT_ONCE = 200
+
+
+class TranslationTask(Task):
+    """Pairs of sentences: from a source (B x S) and the target so far (B x T), each next token of the target.
+
+    Every pair is seen once an epoch, with others of about its length, in an order of the epoch's own. Pairs with a
+    side of more than model.context tokens, </s> counted, are left out.
+    """
+
+    padding = PAD
+
+    def __init__(self, corpus, settings: dict, device: str):
+        """corpus: from `data.corpora.load_manifest`, of kind translation. settings: a run's settings."""
+        super().__init__(settings, device)
+        self.corpus = corpus
+        self.vocabulary = corpus.types
+        self.special = tuple(corpus.special)
+        self.type_counts = corpus.counts
+        self.train, self.valid = load_pairs(corpus, "train"), load_pairs(corpus, "valid")
+        self.validated = fitting(self.valid, self.context)
+        self.batch_tokens = settings["training"]["batch_tokens"]
+        self.batches = PairBatches(*lengths(self.train), self.batch_tokens, self.context, self.seed, self.accumulation)
+        self.tokens_per_step = self.batches.tokens_per_step
+        self.steps_per_epoch = self.batches.steps_per_epoch
+
+    @cached_property
+    def codec(self):
+        """What makes plain text of ids."""
+        return codec_of(self.corpus)
+
+    def micro_batches(self, step: int) -> list[Batch]:
+        """(source, decoder inputs) and targets of update `step`, as many pairs as are accumulated."""
+        return [self._batch(self.train, chosen) for chosen in self.batches.draw(step)]
+
+    def targets(self, step: int) -> torch.Tensor:
+        """All targets of update `step`, flat, padding left out."""
+        offsets = self.train.target_offsets
+        lines = [self.train.target[offsets[i] : offsets[i + 1]] for i in np.concatenate(self.batches.draw(step))]
+        return self.put(np.concatenate(lines).astype(np.int64))
+
+    def target_tokens(self, step: int) -> int:
+        """Number of the targets of update `step`, padding left out."""
+        return self.batches.target_tokens(step)
+
+    def counts(self) -> np.ndarray:
+        """Counts in the target side of the training text."""
+        return self.type_counts
+
+    def source_counts(self) -> np.ndarray:
+        """Counts in the source side of the training text."""
+        return self.corpus.source_counts
+
+    def derived(self) -> dict:
+        """Pairs left out, what an update and an epoch came to, and how the validation's BLEU is computed."""
+        return {
+            "dropped_pairs": self.batches.dropped,
+            "dropped_validation_pairs": len(self.valid) - len(self.validated),
+            "tokens_per_step": self.tokens_per_step,
+            "steps_per_epoch": self.steps_per_epoch,
+            "validation_signatures": signatures() if "bleu" in self.validation else {},
+        }
+
+    def validation_batches(self, step: int) -> Iterator[tuple]:
+        """All pairs of the validation split, by length; but those too long for the model."""
+        return self._in_batches(self.validated)
+
+    def sample(self, positions: int) -> Iterator[Batch]:
+        """Evenly spaced pairs of the validation split, of about so many targets."""
+        _, target = lengths(self.valid)
+        number = min(len(self.validated), max(1, round(positions / target[self.validated].mean())))
+        for inputs, targets in self._in_batches(evenly_spaced(self.validated, number)):
+            yield self.put(inputs), self.put(targets)
+
+    def validate(self, model: torch.nn.Module, step: int, must_stop: Callable[[], object]) -> dict[str, float] | None:
+        """The loss, and BLEU and chrF where training.validation.bleu says how to decode; None as `Task.validate`."""
+        result, decoding = super().validate(model, step, must_stop), self.validation.get("bleu")
+        if result is None or decoding is None:
+            return result
+        number = decoding.get("sentences") or len(self.valid)
+        chosen = evenly_spaced(np.arange(len(self.valid)), min(number, len(self.valid)))
+        hypotheses = self._translated(model, chosen, decoding, must_stop)
+        if hypotheses is None:
+            return None
+        references = self.valid.texts("target")
+        return result | scores(hypotheses, [references[i] for i in chosen])
+
+    def _translated(self, model, chosen: np.ndarray, decoding: dict, must_stop) -> list[str] | None:
+        """Plain text that the model makes of the sources of validation pairs; None when it must stop.
+
+        Processes share out the sentences, and all get all texts.
+        """
+        offsets = self.valid.source_offsets
+        sources = [self.valid.source[offsets[i] : offsets[i + 1]] for i in chosen]
+        order = np.argsort([len(ids) for ids in sources], kind="stable")
+        texts = {}
+        for part in np.array_split(order, -(-len(order) // SENTENCES_AT_ONCE)):
+            if must_stop():
+                return None
+            part = distributed.share(part)
+            part_sources = [sources[i] for i in part]
+            found = translate(model, part_sources, decoding["beam"], decoding["length_exponent"]) if len(part) else []
+            texts |= {int(i): self.codec.detokenised(ids) for i, ids in zip(part, found, strict=True)}
+        everyones = {i: text for own in distributed.gather(texts) for i, text in own.items()}
+        return [everyones[i] for i in range(len(sources))]
+
+    def _in_batches(self, chosen: np.ndarray) -> Iterator[tuple]:
+        """Inputs and targets of validation pairs, arrays, in batches by length."""
+        for batch in in_batches(self.valid, chosen, self.batch_tokens):
+            source, inputs, targets = collate(self.valid, batch)
+            yield (source, inputs), targets
+
+    def _batch(self, pairs, chosen: np.ndarray) -> Batch:
+        source, inputs, targets = collate(pairs, chosen)
+        return (self.put(source), self.put(inputs)), self.put(targets)
+
+
+def fitting(pairs, context: int) -> np.ndarray:
+    """Numbers of the validation pairs whose sides have at most `context` tokens; UserError where there are none."""
+    kept = np.flatnonzero(np.maximum(*lengths(pairs)) <= context)
+    if not len(kept):
+        raise UserError(
+            f"no pair of the validation split is at most model.context {context:,} tokens long; take a larger one"
+        )
+    return kept
+
+
+def evenly_spaced(items: np.ndarray, number: int) -> np.ndarray:
+    """`number` of the items, spread over all of them."""
+    return items[np.arange(number) * len(items) // number]

@@ -1,0 +1,134 @@
+"""Data that runs read, made by the pipeline's own commands where it is not there yet: what Snakemake's rules do.
+
+Files that are there are taken as they are, so that a machine without tokenizers gets by with prepared data that was
+copied to it. Paths are relative to the project's folder, the current one.
+"""
+
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import SimpleNamespace
+
+from filelock import FileLock
+
+from raretok.experiments.run_table import Run
+from raretok.rule_inputs.accept import job_of
+from raretok.rule_inputs.job_inputs import Workflow
+
+CORPORA = ("--corpora", "config/corpora.yaml")
+SYNTHETIC = "resources/synthetic/"
+
+
+def provide_for_training(table: Workflow, run: Run) -> None:
+    """Have the corpus of a run, and the counts that its output bias starts from."""
+    corpus = run.settings["corpus"]["name"]
+    _provide_corpus(table, corpus)
+    for path in table.outside_counts_of(job_of(run)):
+        _provide_counts(table, corpus, Path(path).stem, path)
+
+
+def provide_for_evaluation(table: Workflow, run: Run) -> None:
+    """Have the word pairs and word links that a run is measured on."""
+    for path in table.similarity_files_of(job_of(run)):
+        _provide_file(table, path)
+    for path in table.links_of(job_of(run)):
+        _provide_links(table, run.settings["corpus"]["name"], path)
+
+
+def _provide_corpus(table: Workflow, name: str) -> None:
+    """results/<scale>/data/<corpus>: rules prepare, encode, encode_pairs and reverse_pairs."""
+    wildcards, entry = SimpleNamespace(corpus=name), table.corpora[name]
+    folder = f"{table.results}/data/{name}"
+    common = (*CORPORA, "--corpus", name, "--output", folder)
+
+    def make() -> None:
+        if "reverse_of" in entry:
+            _provide_corpus(table, entry["reverse_of"])
+            _command("reverse-pairs", *common, "--manifest", table.forward_of(wildcards))
+        elif entry["kind"] == "characters":
+            text = table.text_of(wildcards)
+            _provide_file(table, text)
+            _command("prepare", *common, "--text", text)
+        elif entry["kind"] == "language":
+            splits, merges = table.splits_of(wildcards), table.merges_of(wildcards)
+            _provide_files(table, (*splits.values(), *merges))
+            texts = [word for split, path in splits.items() for word in (f"--{split}", path)]
+            _command("encode", *common, *texts, "--merges", *merges)
+        else:
+            _provide_files(table, table.pair_texts_of(wildcards))
+            _command("encode-pairs", *common)
+
+    _once(table, f"{folder}/manifest.json", make)
+
+
+def _provide_counts(table: Workflow, corpus: str, text: str, path: str) -> None:
+    """results/<scale>/counts/<corpus>/<text>.npy: rules count_unigrams and merge_counts."""
+
+    def make() -> None:
+        counted = []
+        for name, shard in table.shards(text).items():
+            counts = f"{table.results}/counts/{corpus}/{text}/{name}.npy"
+            manifest = f"{table.results}/data/{corpus}/manifest.json"
+            _provide_file(table, shard)
+            _once(
+                table,
+                counts,
+                _later("count-unigrams", "--tokenizer-of", manifest, "--shard", shard, "--output", counts),
+            )
+            counted.append(counts)
+        _command("merge-counts", "--counts", *counted, "--output", path)
+
+    _once(table, path, make)
+
+
+def _provide_links(table: Workflow, corpus: str, path: str) -> None:
+    """results/<scale>/alignments/<corpus>/train.links: rule align."""
+    data = f"{table.results}/data/{corpus}/train"
+    texts = ("--source", f"{data}.source.tok.txt", "--target", f"{data}.target.tok.txt")
+    how = ("--tool", "auto", "--symmetrisation", "grow-diag-final-and")
+    record = str(Path(path).with_suffix(".json"))
+    _once(table, path, _later("align", *texts, *how, "--output", path, "--record", record))
+
+
+def _provide_files(table: Workflow, paths: Iterable[str]) -> None:
+    for path in paths:
+        _provide_file(table, path)
+
+
+def _provide_file(table: Workflow, path: str) -> None:
+    """resources/...: rules download and synthesise, of whatever kind."""
+    if path.startswith(SYNTHETIC):
+        # A text of its own, <corpus>.txt, or a file of a folder of texts, <corpus>/train.txt
+        name, _, file = path.removeprefix(SYNTHETIC).partition("/")
+        output = f"{SYNTHETIC}{name}"
+        corpus = name if file else name.partition(".")[0]
+        _once(table, path, _later("synthesise", *CORPORA, "--corpus", corpus, "--output", output))
+        return
+    dataset, _, file = path.removeprefix("resources/").partition("/")
+    where = ("--datasets", "config/datasets.yaml", "--cache", "resources/cache")
+    mirror = ("--mirror", *filter(None, [table.config["data_mirror"]]))
+    _once(table, path, _later("download", *where, "--dataset", dataset, "--file", file, "--output", path, *mirror))
+
+
+def _once(table: Workflow, path: str, make: Callable[[], None]) -> None:
+    """Make a file that is not there, in one process of several that need it; the others wait."""
+    if Path(path).exists():
+        return
+    lock = Path(table.results, "state", "work", f"{path}.lock")
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(lock):
+        if not Path(path).exists():
+            make()
+
+
+def _later(*arguments: str) -> Callable[[], None]:
+    return lambda: _command(*arguments)
+
+
+def _command(*arguments: str) -> None:
+    """Run a command of the pipeline; SystemExit where it fails, after it has said why."""
+    from raretok.machine.commands import main
+
+    status = main(list(arguments))
+    if status:
+        sys.exit(status)

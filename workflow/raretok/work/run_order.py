@@ -1,0 +1,78 @@
+"""In which order runs are trained: the order of a file, or baselines and headline methods first."""
+
+import json
+from pathlib import Path
+
+from raretok.core.errors import UserError
+from raretok.experiments.run_table import RUN_NAME, Run, RunTable
+
+
+def read_order(path: Path) -> list[str]:
+    """Names of runs (EXPERIMENT/METHOD/seedN) in `path`, each once, in its order.
+
+    The file has one run per line, its name or a line of `raretok runs --json`; or it is one JSON list of such names
+    and objects, also under the key `runs`. What follows a name on its line, and what an object holds besides
+    experiment, method and seed, is for people. Raises UserError where it names none, or something else.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}, the file of --order, cannot be read: {error}") from None
+    try:
+        entries = json.loads(text)
+    except ValueError:
+        entries = [_entry(line) for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    if isinstance(entries, dict):
+        entries = entries.get("runs", [entries])
+    names = [_name(entry, path) for entry in entries] if isinstance(entries, list) else []
+    if not names:
+        raise UserError(f"{path} names no run; write EXPERIMENT/METHOD/seedN, one per line")
+    return list(dict.fromkeys(names))
+
+
+def _entry(line: str) -> str | dict:
+    try:
+        return json.loads(line)
+    except ValueError:
+        return line.split()[0]
+
+
+def _name(entry: str | dict, path: Path) -> str:
+    """The run that an entry names."""
+    if isinstance(entry, dict):
+        facts = {"experiment": "", "method": "", "seed": ""} | entry
+        entry = entry.get("run") or entry.get("name") or RUN_NAME.format(**facts)
+    parts = entry.split("/") if isinstance(entry, str) else []
+    if len(parts) != 3 or not all(parts) or not parts[2].removeprefix("seed").isdecimal():
+        raise UserError(f"{path} names {entry!r}, which is no run; write EXPERIMENT/METHOD/seedN")
+    return entry
+
+
+def named_seeds(names: list[str]) -> list[int]:
+    """The seeds of the runs named."""
+    return sorted({int(name.rpartition("seed")[2]) for name in names})
+
+
+def ordered(table: RunTable, names: list[str] | None = None) -> list[Run]:
+    """The runs `names` of a table, or all: baselines and headline methods, then the rest, then further seeds.
+
+    The order of the config decides among equals. Raises UserError for a name that the table lacks.
+    """
+    if names is not None:
+        parts = (name.split("/") for name in names)
+        return [table.run(experiment, method, seed.removeprefix("seed")) for experiment, method, seed in parts]
+    headline = {paper: _headline(settings) for paper, settings in table.papers.items()}
+    first: dict[tuple[str, str], int] = {}
+    for run in table.runs.values():
+        first.setdefault((run.experiment, run.method), run.seed)
+
+    def rank(run: Run) -> tuple[bool, int]:
+        is_further = run.seed != first[run.experiment, run.method]
+        return is_further, run.seed if is_further else run.method not in headline[run.paper]
+
+    return sorted(table.runs.values(), key=rank)
+
+
+def _headline(paper: dict) -> set[str]:
+    """The methods that the README shows of a paper, and the first one, which the others are compared with."""
+    return {next(iter(paper["methods"])), *paper.get("headline", {}).get("methods", [])}

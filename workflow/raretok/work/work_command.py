@@ -1,0 +1,81 @@
+"""The command `work`: train and evaluate runs on a machine with Python and torch alone, until time or runs are out."""
+
+import argparse
+import importlib.util
+import os
+from pathlib import Path
+
+from raretok.core.errors import Interrupted, UserError
+from raretok.experiments import config_options
+from raretok.machine.clock import log
+from raretok.rule_inputs.job_inputs import Workflow, load
+from raretok.work.crew import Crew
+from raretok.work.job_data import provide_for_evaluation, provide_for_training
+from raretok.work.jobs import Jobs
+from raretok.work.run_order import named_seeds, ordered, read_order
+from raretok.work.run_speed import Speed
+from raretok.work.run_status import done_already
+
+# What `evaluate` imports and `train` does not; torch brings neither.
+EVALUATION_PACKAGES = ("sacrebleu", "scipy")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    config_options.add_arguments(parser)
+    parser.add_argument("--workers", type=int, default=1, help="how many runs at once (default: %(default)s)")
+    parser.add_argument("--minutes", type=float, help="stop after so many minutes (default: when all runs are done)")
+    parser.add_argument(
+        "--order",
+        type=Path,
+        help="train the runs of this file alone, in its order: EXPERIMENT/METHOD/seedN a line, or JSON of the same "
+        "(default: baselines and headline methods, then one seed of everything, then further seeds)",
+    )
+    parser.add_argument(
+        "--again", action="store_true", help="train also runs that results/recorded holds (default: leave them out)"
+    )
+    parser.add_argument(
+        "--data-only", action="store_true", help="make the data that the runs read and stop, to copy them elsewhere"
+    )
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Work; Interrupted when a signal stopped it with every training's state saved, UserError when a run failed."""
+    if arguments.workers < 1:
+        raise UserError(f"--workers is {arguments.workers}; it must be at least 1")
+    names = read_order(arguments.order) if arguments.order else None
+    table = table_of(arguments, names)
+    # Paths of the run table are relative to the project's folder, in this process and in those it starts.
+    os.chdir(table.root)
+    table.root = Path()
+    runs = ordered(table, names)
+    waiting = [run for run in runs if not done_already(table, run, recorded=not arguments.again)]
+    if arguments.data_only:
+        for run in runs:
+            provide_for_training(table, run)
+            provide_for_evaluation(table, run)
+        log(f"the data of {len(runs)} runs are in {table.results}/ and resources/")
+        return
+    missing = [name for name in EVALUATION_PACKAGES if importlib.util.find_spec(name) is None]
+    if missing:
+        log(f"runs are trained and not evaluated: {', '.join(missing)} not installed")
+    limit = "no time limit" if arguments.minutes is None else f"{arguments.minutes:g} minutes"
+    log(f"{len(waiting)} of {len(runs)} runs to do, {arguments.workers} at a time, {limit}")
+    jobs = Jobs(table, arguments.workers, evaluates=not missing)
+    seconds = None if arguments.minutes is None else 60 * arguments.minutes
+    crew = Crew(jobs, Speed(table), arguments.workers, seconds)
+    crew.work(waiting)
+    done, failed = len(crew.done), len(crew.failed)
+    log(f"{done} run(s) done, {failed} failed, {len(waiting) - done - failed} left; results are in {table.results}")
+    if crew.signal:
+        raise Interrupted(f"{crew.signal}: stopped; states are saved, the same command continues")
+    if crew.failed:
+        raise UserError(f"{failed} run(s) failed: {', '.join(run.name for run in crew.failed)}")
+
+
+def table_of(arguments: argparse.Namespace, names: list[str] | None) -> Workflow:
+    """The run table of the config, with the seeds that an order names where the user names none."""
+    config = config_options.config_of(arguments) | {"recorded": False, "finished": False}
+    if names is not None and not config["seeds"]:
+        config["seeds"] = named_seeds(names)
+    return load(config, arguments.root)
