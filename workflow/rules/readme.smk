@@ -7,7 +7,7 @@ REQUIRED INPUTS:
     metrics   = results/recorded/<scale>/metrics.csv
     claims    = results/recorded/<scale>/claims.csv
     figures   = results/recorded/<scale>/figures/<paper>/<figure>.png
-    published = config/published/numbers.csv
+    published = config/papers/<paper>/numbers.csv
 
 OUTPUTS:
 
@@ -27,7 +27,7 @@ rule readme:
         metrics="<results>/metrics.csv",
         claims="<results>/claims.csv",
         figures=TABLE.headlines,
-        numbers="config/published/numbers.csv",
+        numbers=expand("config/papers/{paper}/numbers.csv", paper=TABLE.papers),
     output:
         # README.md is no output: Snakemake removes those before a job, and most of it is written by hand.
         text="<results>/readme.md",
@@ -38,14 +38,13 @@ rule readme:
     params:
         definitions=TABLE.definitions_of,
         results=subpath(input.metrics, parent=True),
-        published=subpath(input.numbers, parent=True),
         code=TABLE.code("readme"),
     shell:
         """
         python -m raretok readme \
             --definitions {params.definitions:q} \
             --results {params.results:q} \
-            --published {params.published:q} \
+            --published config/papers \
             --readme README.md \
             --output {output.text:q} \
             &>{log:q}

@@ -12,7 +12,7 @@ from pathlib import Path
 from raretok.core.code_digest import PACKAGE, code_of, figures_module
 from raretok.core.errors import UserError
 from raretok.core.files import read_json
-from raretok.experiments.run_table import Run
+from raretok.experiments.run_table import Run, paper_ids
 from raretok.machine.commands import COMMANDS
 from raretok.rule_inputs.resources import Hardware
 
@@ -98,7 +98,7 @@ class Reports(Hardware):
     def published_of(self, wildcards) -> list[str]:
         """What is printed beside a table's numbers, where its kind has a file of its own."""
         kind = self.item(wildcards.paper, wildcards.item).get("kind")
-        return [f"config/published/{kind}.csv"] if kind in ("neighbours", "hyperparameters") else []
+        return [f"config/papers/{wildcards.paper}/{kind}.csv"] if kind in ("neighbours", "hyperparameters") else []
 
     def definition_of(self, wildcards) -> str:
         """What the config says about a table or figure, as JSON."""
@@ -143,8 +143,7 @@ class Reports(Hardware):
     @property
     def makes_readme(self) -> bool:
         """Whether the README is brought up to date: from recorded results, of all papers and seeds."""
-        papers = {path.stem for path in (self.root / "config" / "papers").glob("*.yaml")}
-        return self.recorded and papers <= set(self.papers) and not self.config["seeds"]
+        return self.recorded and set(paper_ids(self.root)) <= set(self.papers) and not self.config["seeds"]
 
     @property
     def headlines(self) -> list[str]:
