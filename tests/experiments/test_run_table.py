@@ -268,7 +268,7 @@ def test_a_mistake_in_a_paper_is_one_sentence_with_file_and_key(project, change,
         assert load(project, scale="paper").runs
     message = str(error.value)
     assert expected in message
-    assert "stop_jostling.yaml" in message or "corpora.yaml" in message
+    assert "stop_jostling/paper.yaml" in message or "corpora.yaml" in message
     assert "\n" not in message
 
 
@@ -288,7 +288,7 @@ def test_a_mistake_in_a_language_model_is_one_sentence(project, change, expected
     with pytest.raises(UserError) as error:
         assert load(project, scale="paper", papers=["agg"]).runs
     assert expected in str(error.value)
-    assert "agg.yaml" in str(error.value)
+    assert "agg/paper.yaml" in str(error.value)
     assert "\n" not in str(error.value)
 
 

@@ -181,7 +181,7 @@ rule claims:
     params:
         definitions=TABLE.definitions_of,
         results=subpath(input.metrics, parent=True),
-        code=TABLE.code("claims"),
+        code=TABLE.claims_code,
     shell:
         """
         python -m raretok claims \

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 
-from raretok.core.code_digest import PACKAGE, code_of, figures_module
+from raretok.core.code_digest import PACKAGE, claims_module, code_of, figures_module, file_of
 from raretok.core.errors import UserError
 from raretok.core.files import read_json
 from raretok.experiments.run_table import Run, paper_ids
@@ -30,6 +30,12 @@ class Reports(Hardware):
     def figure_code_of(self, wildcards) -> str:
         """The code that draws a paper's figures."""
         return code_of(COMMANDS["figure"][0], figures_module(wildcards.paper))
+
+    @property
+    def claims_code(self) -> str:
+        """The code that judges claims, with the functions of every paper."""
+        modules = filter(file_of, map(claims_module, self.papers))
+        return code_of(COMMANDS["claims"][0], *modules)
 
     @property
     def page_templates(self) -> list[str]:
@@ -179,7 +185,8 @@ class Reports(Hardware):
         named = here[0] if item is None else self.item(paper, item).get("experiment", here[0])
         if named not in trained:
             raise UserError(
-                f"config/papers/{paper}/paper.yaml: {item} shows {method} in experiment {named!r}, in which it is not trained"
+                f"config/papers/{paper}/paper.yaml: {item} shows {method} in experiment {named!r}, in which it is not "
+                "trained"
             )
         return named
 

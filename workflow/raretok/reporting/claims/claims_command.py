@@ -9,14 +9,12 @@ Claims are of three kinds. An *experiment* is decided by training seeds, *mathem
 """
 
 import argparse
+import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from raretok.papers.agg import claims as agg
-from raretok.papers.agps import claims as agps
-from raretok.papers.natural_bias import claims as natural_bias
-from raretok.papers.stop_jostling import claims as stop_jostling
+from raretok.core.code_digest import claims_module, file_of
 from raretok.reporting.claims.claim_parts import Part, bounds_of, holds, in_unit, is_ratio, seen
 from raretok.reporting.claims.claim_runs import watched
 from raretok.reporting.claims.claim_text import says, shown_numbers
@@ -52,9 +50,6 @@ from raretok.reporting.report_options import add_report_arguments
 from raretok.reporting.results import Results, printed_numbers, read_published, read_results
 from raretok.reporting.statistics.moderated_t import Estimate, estimate
 
-CLAIMS = agg.CLAIMS | agps.CLAIMS | natural_bias.CLAIMS | stop_jostling.CLAIMS
-FIXED = natural_bias.FIXED | stop_jostling.FIXED
-BESIDE = agg.BESIDE | agps.BESIDE
 EXPERIMENT, MATHEMATICS, ARITHMETIC = "experiment", "mathematics", "printed_arithmetic"
 SYNTHETIC = "not judged on synthetic text"
 NOTHING_CLAIMED = "the paper claims no direction"
@@ -186,11 +181,12 @@ def measure_table(claim, evidence: Evidence) -> Measured:
 
 def measure_named(claim, evidence: Evidence) -> Measured:
     """The comparisons of a claim about figures or formulas, by the function of its name; raises Missing."""
-    if claim.id not in CLAIMS:
+    claims = of_paper(claim.paper, "CLAIMS")
+    if claim.id not in claims:
         raise Missing("nothing measures this claim")
     results = watched(evidence.results)
     try:
-        truths, published, note = CLAIMS[claim.id](replace(evidence, results=results))
+        truths, published, note = claims[claim.id](replace(evidence, results=results))
     except Missing as missing:
         missing.asked = tuple(results.asked)
         raise
@@ -201,10 +197,16 @@ def measure_named(claim, evidence: Evidence) -> Measured:
         for place, (label, values) in enumerate(found)
     )
     definition = evidence.definition
-    kept = all(truth.holds for truth in truths.values()) if claim.id in FIXED else None
+    kept = all(truth.holds for truth in truths.values()) if claim.id in of_paper(claim.paper, "FIXED") else None
     partial = isinstance(truths, Partial)
     asked = tuple(results.asked) if partial else ()
     return Measured(parts, note, kept, partial, definition.comparable, states_size(claim, definition), asked)
+
+
+def of_paper(paper: str, what: str) -> Mapping | set:
+    """`CLAIMS`, `FIXED` or `BESIDE` of a paper's module of claims (evidence.py), empty where it has none."""
+    module = claims_module(paper)
+    return getattr(importlib.import_module(module), what, {}) if file_of(module) else {}
 
 
 def _printed_parts(claim, published: Truth | float | None, number: int) -> list[float | None]:
@@ -247,8 +249,9 @@ def _printed(claim, evidence: Evidence) -> float | None:
 
 def _beside(claim, evidence: Evidence) -> str:
     """What is said beside a verdict, where there is anything to say and it was measured."""
+    beside = of_paper(claim.paper, "BESIDE")
     try:
-        return BESIDE[claim.id](evidence) if claim.id in BESIDE else ""
+        return beside[claim.id](evidence) if claim.id in beside else ""
     except Missing:
         return ""
 
