@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
+from raretok.core import code_digest
 from raretok.core.code_digest import IGNORED, all_sources, digest_of, file_of, holds_code, model_module, sources_of
 from raretok.core.errors import UserError
 from raretok.experiments import run_code

@@ -9,18 +9,16 @@ Claims are of three kinds. An *experiment* is decided by training seeds, *mathem
 """
 
 import argparse
-import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from raretok.core.code_digest import claims_module, file_of
 from raretok.reporting.claims.claim_parts import Part, bounds_of, holds, in_unit, is_ratio, seen
 from raretok.reporting.claims.claim_runs import watched
 from raretok.reporting.claims.claim_text import says, shown_numbers
 from raretok.reporting.claims.deciding import COLUMNS as DECIDING
 from raretok.reporting.claims.deciding import decisions
-from raretok.reporting.claims.evidence import Evidence, Partial
+from raretok.reporting.claims.evidence import Evidence, Partial, of_paper
 from raretok.reporting.claims.predicates import Missing, Truth, Undefined
 from raretok.reporting.claims.table_claims import (
     compared,
@@ -201,12 +199,6 @@ def measure_named(claim, evidence: Evidence) -> Measured:
     partial = isinstance(truths, Partial)
     asked = tuple(results.asked) if partial else ()
     return Measured(parts, note, kept, partial, definition.comparable, states_size(claim, definition), asked)
-
-
-def of_paper(paper: str, what: str) -> Mapping | set:
-    """`CLAIMS`, `FIXED` or `BESIDE` of a paper's module of claims (evidence.py), empty where it has none."""
-    module = claims_module(paper)
-    return getattr(importlib.import_module(module), what, {}) if file_of(module) else {}
 
 
 def _printed_parts(claim, published: Truth | float | None, number: int) -> list[float | None]:
