@@ -48,10 +48,10 @@ def copy_with_stubs(folder: Path, plain: bool) -> None:
             r'( +)shell:\n +""".*?"""', r'\1shell:\n\1    "touch {output}"', path.read_text(), flags=re.DOTALL
         )
         path.write_text(text)
-    package = folder / "workflow" / "raretok" / "planning"
-    shutil.copy(STUBS / "preflight.py", package)
+    package = folder / "workflow" / "raretok"
+    shutil.copy(STUBS / "preflight.py", package / "planning")
     if plain:
-        timers = package / "scheduler_timers.py"
+        timers = package / "rule_inputs" / "scheduler_timers.py"
         timers.write_text(timers.read_text().replace("if limiter is None or", "if True or"))
 
 

@@ -32,7 +32,8 @@ def note(began=time.time()):
     if arguments[0] == "__main__.py":
         arguments[0] = os.path.basename(os.path.dirname(sys.argv[0]))
     name = arguments[1] if arguments[0] == "raretok" and len(arguments) > 1 else arguments[0]
-    if getattr(sys.modules["__main__"].__spec__, "name", "") == "raretok.machine.fork_server" and name != "fork_server.py":
+    main = getattr(sys.modules["__main__"].__spec__, "name", "")
+    if main == "raretok.machine.fork_server" and name != "fork_server.py":
         name += " (copy)"
     usage = resource.getrusage(resource.RUSAGE_SELF)
     line = f"{name} {usage.ru_utime + usage.ru_stime:.3f}\\n"

@@ -93,7 +93,7 @@ def settings_of(preset: Preset, method: dict, precision: str) -> dict:
 
 
 def made_corpus(preset: Preset) -> SimpleNamespace:
-    """Pairs of Zipfian ids, as `raretok.data.prepared_corpus.load_manifest` would give them; lengths as in real text."""
+    """Pairs of Zipfian ids, as `load_manifest` would give them; lengths as in real text."""
     generator = np.random.default_rng(1)
     types = preset.vocabulary - len(SPECIAL)
     weights = 1 / np.arange(1, types + 1)

@@ -26,9 +26,8 @@ import conda  # noqa: E402
 BY_NAME = {
     "train": ["methods", "models", "training"],
     "evaluate": ["methods", "models", "evaluation"],
-    "figure": ["reporting/figures"],
-    "claims": ["reporting/named"],
-    "page": ["reporting/named"],
+    "figure": ["papers"],
+    "claims": ["papers"],
 }
 PINS = dict(pin.split("==") for pin in conda.pins((ROOT / "envs/requirements.txt").read_text()))
 
@@ -47,8 +46,8 @@ def imported(command):
     """Packages that a command imports, in functions too, as they are distributed."""
     waiting = {COMMANDS[command][0]}
     for folder in BY_NAME.get(command, []):
-        paths = (PACKAGE / folder).glob("*.py")
-        waiting |= {f"raretok.{folder.replace('/', '.')}.{path.stem}" for path in paths if path.stem != "__init__"}
+        paths = [path.relative_to(PACKAGE).with_suffix("") for path in (PACKAGE / folder).rglob("*.py")]
+        waiting |= {".".join(("raretok", *path.parts)) for path in paths if path.stem != "__init__"}
     return distributions_in(map(file_of, reached(waiting)))
 
 

@@ -17,6 +17,7 @@ from raretok.core.errors import UserError
 from raretok.experiments import run_table
 
 ROOT = Path(__file__).parents[2]
+PRINTED = ROOT / "config" / "papers" / "stop_jostling" / "numbers.csv"
 CONFIG = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
 
 
@@ -48,8 +49,8 @@ def edit(path, change):
 
 
 def published_rows():
-    with (ROOT / "config" / "published" / "numbers.csv").open() as file:
-        rows = [row for row in csv.DictReader(file) if row["paper"] == "stop_jostling"]
+    with PRINTED.open() as file:
+        rows = list(csv.DictReader(file))
     return {row["row"] for row in rows if row["item"] in ("table1", "table5", "table6", "table7", "table8")}
 
 
@@ -64,9 +65,9 @@ def test_all_37_models_of_the_paper_and_the_further_readings(paper_scale):
 
 def test_every_printed_row_stands_in_its_table(paper_scale):
     paper = paper_scale.papers["stop_jostling"]
-    with (ROOT / "config" / "published" / "numbers.csv").open() as file:
+    with PRINTED.open() as file:
         for row in csv.DictReader(file):
-            if row["paper"] == "stop_jostling" and paper["tables"].get(row["item"], {}).get("kind") == "metrics":
+            if paper["tables"].get(row["item"], {}).get("kind") == "metrics":
                 table = paper["tables"][row["item"]]
                 assert row["row"] in [paper["methods"][name]["label"] for name in table["methods"]]
                 assert row["column"] in table["columns"]
@@ -267,7 +268,7 @@ def test_a_mistake_in_a_paper_is_one_sentence_with_file_and_key(project, change,
         assert load(project, scale="paper").runs
     message = str(error.value)
     assert expected in message
-    assert "stop_jostling.yaml" in message or "corpora.yaml" in message
+    assert "stop_jostling/paper.yaml" in message or "corpora.yaml" in message
     assert "\n" not in message
 
 
@@ -287,7 +288,7 @@ def test_a_mistake_in_a_language_model_is_one_sentence(project, change, expected
     with pytest.raises(UserError) as error:
         assert load(project, scale="paper", papers=["agg"]).runs
     assert expected in str(error.value)
-    assert "agg.yaml" in str(error.value)
+    assert "agg/paper.yaml" in str(error.value)
     assert "\n" not in str(error.value)
 
 

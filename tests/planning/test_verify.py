@@ -101,7 +101,10 @@ def test_a_dry_run_says_runs_and_cost(root, monkeypatch, capsys):
     ("claim", "reason"),
     [
         ("stop_jostling.t1.se_ac", "did you mean stop_jostling.t1.se_acc"),
-        ("stop_jostling.t9.none", "there is no claim stop_jostling.t9.none; config/published/claims.csv has them all"),
+        (
+            "stop_jostling.t9.none",
+            "there is no claim stop_jostling.t9.none; config/papers/stop_jostling/claims.csv has them all",
+        ),
         ("none", "an id begins with its paper (agg, agps"),
         ("natural_bias.f12.ood", "claims nothing that runs could decide"),
         ("agg.t7.gain_big", "no run of scale small decides agg.t7.gain_big: translation_big is left out"),

@@ -9,9 +9,9 @@ import pandas as pd
 from raretok.reporting.definition import Definition, parse_definition
 from raretok.reporting.results import COLUMNS, Results, index_results
 
-NUMBERS = ["paper", "item", "row", "column", "group", "value", "direction", "note", "reference"]
+NUMBERS = ["item", "row", "column", "group", "value", "direction", "note", "reference"]
 CLAIMS = [
-    *("paper", "id", "kind", "sentence", "quantity", "unit", "null", "direction", "margin", "size", "ours"),
+    *("id", "kind", "sentence", "quantity", "unit", "null", "direction", "margin", "size", "ours"),
     *("predicate", "where", "measured_by", "holds_on_printed_numbers", "note"),
 ]
 CLAIM = {"kind": "experiment", "measured_by": "table", "unit": "x", "null": "1", "direction": ">"}
@@ -50,17 +50,19 @@ def rows_of(scores: dict[str, list[float]], group: str = "", experiment: str = "
 
 def write_published(folder: Path, numbers: dict[tuple[str, str], str], claims=(), reference=None) -> Path:
     """Write printed numbers of table1, by row and group, and claims about it (predicates, or columns); the folder."""
-    with open(folder / "numbers.csv", "w", encoding="utf-8", newline="") as file:
+    own_folder = folder / "made_up"
+    own_folder.mkdir(exist_ok=True)
+    with open(own_folder / "numbers.csv", "w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, NUMBERS, restval="")
         writer.writeheader()
         for (row, group), value in numbers.items():
-            about = {"paper": "made_up", "item": "table1", "row": row, "column": "Score", "group": group}
+            about = {"item": "table1", "row": row, "column": "Score", "group": group}
             known = {"direction": "up", "reference": (reference or {}).get((row, group), "")}
             writer.writerow(about | known | {"value": value})
-    with open(folder / "claims.csv", "w", encoding="utf-8", newline="") as file:
+    with open(own_folder / "claims.csv", "w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, CLAIMS, restval="")
         writer.writeheader()
         for number, claim in enumerate(claims):
             own = claim if isinstance(claim, dict) else {"predicate": claim}
-            writer.writerow(CLAIM | {"paper": "made_up", "id": f"made_up.{number}"} | own)
+            writer.writerow(CLAIM | {"id": f"made_up.{number}"} | own)
     return folder

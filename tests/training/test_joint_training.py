@@ -65,7 +65,7 @@ def run_of(name, method, seed=3, steps=40, **changes):
 
 @pytest.fixture(autouse=True)
 def no_stop(monkeypatch):
-    for module in ("together", "loop"):
+    for module in ("joint_loop", "loop"):
         monkeypatch.setattr(f"raretok.training.{module}.StopFlag", lambda: SimpleNamespace(signal=None))
 
 

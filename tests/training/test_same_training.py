@@ -72,7 +72,7 @@ def test_files_are_copied_as_those_of_the_other_run(tmp_path, corpus, make_run, 
     adopt(other["settings"])
     record, first = read_json(tmp_path / "copy" / "training.json"), read_json(tmp_path / "first" / "training.json")
     assert (record["experiment"], record["hash"], record["settings"]) == ("another", "b" * 16, other["settings"])
-    assert record["same_as"]["hash"] == first["hash"] and record["seconds"] == first["seconds"]
+    assert (record["same_as"]["hash"], record["seconds"]) == (first["hash"], first["seconds"])
     weights = [load_file(tmp_path / name / "model.safetensors") for name in ("first", "copy")]
     assert all((weights[0][name] == weights[1][name]).all() for name in weights[0])
     longer = copy.deepcopy(other["settings"])

@@ -74,7 +74,7 @@ def test_config_mistakes_are_one_sentence(project):
     result = snakemake(project, "-n", "results/smoke/tables/stop_jostling/table99.csv")
     assert "Traceback" not in result.stdout
     result = snakemake(project, "-n", "results/smoke/tables/stop_jostling/table9.csv")  # another paper has one
-    assert "stop_jostling.yaml has no table or figure 'table9'; it has table1, table2" in result.stdout
+    assert "stop_jostling/paper.yaml has no table or figure 'table9'; it has table1, table2" in result.stdout
     result = snakemake(project, "-n", "--config", "seeds=[1,4]")
     assert planned(result.stdout)["train"] == 2 * sum(MODELS.values())
     edit(

@@ -53,7 +53,7 @@ def test_a_running_workflow_has_few_threads(tmp_path):
 
 
 def test_snakemake_still_needs_it(tmp_path):
-    """Where this fails Snakemake has mended its timers: take out rule_inputs/scheduler_timers.py and docs/snakemake_timers.md."""
+    """Where this fails Snakemake has mended its timers: take out scheduler_timers.py and docs/snakemake_timers.md."""
     assert most_threads(tmp_path / "without", "pass") > 6
 
 

@@ -7,7 +7,7 @@ REQUIRED INPUTS:
     arrays    = results/<scale>/runs/<experiment>/<method>/seed<k>/arrays.npz
     gpt2      = results/<scale>/gpt2/<repository>.json
     compared  = results/<scale>/comparisons/<experiment>/seed<k>.json
-    published = config/published/{numbers,neighbours,hyperparameters,claims}.csv
+    published = config/papers/<paper>/{numbers,neighbours,hyperparameters,claims}.csv
 
 OUTPUTS:
 
@@ -87,7 +87,7 @@ rule table:
     """
     input:
         measured=TABLE.measured_of,
-        numbers="config/published/numbers.csv",
+        numbers="config/papers/{paper}/numbers.csv",
         published=TABLE.published_of,
     output:
         csv=report(
@@ -106,7 +106,6 @@ rule table:
     params:
         definition=TABLE.definition_of,
         results=subpath(output.csv, ancestor=3),
-        published=subpath(input.numbers, parent=True),
         stem=subpath(output.csv, strip_suffix=".csv"),
         code=TABLE.code("table"),
     shell:
@@ -115,7 +114,7 @@ rule table:
             --item {wildcards.item:q} \
             --definition {params.definition:q} \
             --results {params.results:q} \
-            --published {params.published:q} \
+            --published config/papers \
             --output-stem {params.stem:q} \
             &>{log:q}
         """
@@ -164,8 +163,8 @@ rule claims:
     input:
         metrics="<results>/metrics.csv",
         measured=TABLE.measured_for_claims,
-        claims="config/published/claims.csv",
-        numbers="config/published/numbers.csv",
+        claims=expand("config/papers/{paper}/claims.csv", paper=TABLE.papers),
+        numbers=expand("config/papers/{paper}/numbers.csv", paper=TABLE.papers),
     output:
         claims=report(
             "<results>/claims.csv",
@@ -180,14 +179,13 @@ rule claims:
     params:
         definitions=TABLE.definitions_of,
         results=subpath(input.metrics, parent=True),
-        published=subpath(input.claims, parent=True),
-        code=TABLE.code("claims"),
+        code=TABLE.claims_code,
     shell:
         """
         python -m raretok claims \
             --definitions {params.definitions:q} \
             --results {params.results:q} \
-            --published {params.published:q} \
+            --published config/papers \
             --output {output.claims:q} \
             &>{log:q}
         """
@@ -200,8 +198,8 @@ rule agreement:
     input:
         metrics="<results>/metrics.csv",
         gpt2=TABLE.gpt2_measured,
-        claims="config/published/claims.csv",
-        numbers="config/published/numbers.csv",
+        claims=expand("config/papers/{paper}/claims.csv", paper=TABLE.papers),
+        numbers=expand("config/papers/{paper}/numbers.csv", paper=TABLE.papers),
     output:
         agreement=report(
             "<results>/agreement.csv",
@@ -216,14 +214,13 @@ rule agreement:
     params:
         definitions=TABLE.definitions_of,
         results=subpath(input.metrics, parent=True),
-        published=subpath(input.claims, parent=True),
         code=TABLE.code("agreement"),
     shell:
         """
         python -m raretok agreement \
             --definitions {params.definitions:q} \
             --results {params.results:q} \
-            --published {params.published:q} \
+            --published config/papers \
             --output {output.agreement:q} \
             &>{log:q}
         """
@@ -235,7 +232,7 @@ rule improvement:
     """
     input:
         metrics="<results>/metrics.csv",
-        numbers="config/published/numbers.csv",
+        numbers=expand("config/papers/{paper}/numbers.csv", paper=TABLE.papers),
     output:
         improvement=report(
             "<results>/improvement.csv",
@@ -250,14 +247,13 @@ rule improvement:
     params:
         definitions=TABLE.definitions_of,
         results=subpath(input.metrics, parent=True),
-        published=subpath(input.numbers, parent=True),
         code=TABLE.code("improvement"),
     shell:
         """
         python -m raretok improvement \
             --definitions {params.definitions:q} \
             --results {params.results:q} \
-            --published {params.published:q} \
+            --published config/papers \
             --output {output.improvement:q} \
             &>{log:q}
         """
@@ -275,8 +271,8 @@ rule page:
         cost="<results>/cost.csv",
         shown=[path for paper in TABLE.papers for path in TABLE.items(paper)],
         compared=TABLE.comparisons,
-        numbers="config/published/numbers.csv",
-        published="config/published/claims.csv",
+        numbers=expand("config/papers/{paper}/numbers.csv", paper=TABLE.papers),
+        claims_printed=expand("config/papers/{paper}/claims.csv", paper=TABLE.papers),
         deviations="docs/deviations.md",
         templates=TABLE.page_templates,
     output:
@@ -288,7 +284,6 @@ rule page:
     params:
         definitions=TABLE.definitions_of,
         results=subpath(input.metrics, parent=True),
-        published=subpath(input.published, parent=True),
         command=TABLE.command,
         code=TABLE.code("page"),
     shell:
@@ -296,7 +291,7 @@ rule page:
         python -m raretok page \
             --definitions {params.definitions:q} \
             --results {params.results:q} \
-            --published {params.published:q} \
+            --published config/papers \
             --deviations {input.deviations:q} \
             --command {params.command:q} \
             --output {output.pages[0]:q} \

@@ -10,7 +10,7 @@ import pytest
 from raretok.core.errors import UserError
 from raretok.data.text.frequency_groups import bounds, group_of, masses
 
-NUMBERS = Path(__file__).parents[3] / "config" / "published" / "numbers.csv"
+PAPERS = Path(__file__).parents[3] / "config" / "papers"
 # 40 types: falling counts, 1,000 tokens.
 COUNTS = np.array([0, 0, 100, 0, 300, 200, 100, 80, 60, 40] + [10] * 8 + [2] * 20 + [0] * 2)
 
@@ -76,9 +76,9 @@ def test_masses_add_up():
 def published(paper, table):
     """Perplexities by row of a table: groups in the order of the paper, and the total."""
     rows = defaultdict(list)
-    with NUMBERS.open(encoding="utf-8") as stream:
+    with (PAPERS / paper / "numbers.csv").open(encoding="utf-8") as stream:
         for line in csv.DictReader(stream):
-            if (line["paper"], line["item"], line["column"]) == (paper, table, "PPL"):
+            if (line["item"], line["column"]) == (table, "PPL"):
                 rows[line["row"]].append(float(line["value"]))
     return rows
 

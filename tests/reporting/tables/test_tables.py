@@ -117,8 +117,9 @@ def test_no_other_number_has_a_reference():
 
 
 def test_references_are_optional(tmp_path):
-    numbers = read_csv(PUBLISHED / "numbers.csv")
-    numbers.drop(columns="reference").to_csv(tmp_path / "numbers.csv", index=False)
+    numbers = read_csv(PUBLISHED / "stop_jostling" / "numbers.csv")
+    (tmp_path / "stop_jostling").mkdir()
+    numbers.drop(columns="reference").to_csv(tmp_path / "stop_jostling" / "numbers.csv", index=False)
     found = printed_numbers(tmp_path, "stop_jostling")
     assert {number.reference for number in found.values()} == {None}
 

@@ -57,7 +57,7 @@ IGNORED = frozenset(
 
 
 def sources_of(module: str, ignored: frozenset[str] = IGNORED) -> list[str]:
-    """Files of `module` (`raretok.reporting.tables.table_command`) and of all in raretok that it imports, however indirectly.
+    """Files of `module` (`raretok.training.loop`) and of all in raretok that it imports, however indirectly.
 
     Imports inside functions count, and so does the `__init__.py` of a package passed through, where it holds
     code. `ignored` modules are left out, and not followed. Returns sorted paths below the project's folder;
@@ -78,9 +78,14 @@ def model_module(name: str) -> str:
     return f"raretok.models.{name}"
 
 
+def claims_module(paper: str) -> str:
+    """The module of a paper's claims that are functions; not every paper has one."""
+    return f"raretok.papers.{paper}.claims"
+
+
 def figures_module(paper: str) -> str:
     """The module that draws a paper's figures."""
-    return f"raretok.reporting.figures.{paper}"
+    return f"raretok.papers.{paper}.figures"
 
 
 @cache

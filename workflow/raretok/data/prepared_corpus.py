@@ -1,4 +1,8 @@
-"""Prepared corpora of any kind: `load_manifest` opens and checks one."""
+"""Prepared corpora of any kind: `load_manifest` opens and checks one.
+
+A prepared corpus is a folder of `train.npy`, `valid.npy` (unsigned integers, one dimension), `manifest.json`; one of
+kind `language` has `test.npy`, `counts.npy`, `vocabulary.json` and `tokenizer.json`, too.
+"""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""What a paper's config names must be there, and be of the kind that it is used as; `run_table.py` asks before any run."""
+"""What a paper's config names must be there, and be of the kind that it is used as, before any run."""
 
 from pathlib import Path
 

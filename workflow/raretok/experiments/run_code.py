@@ -17,7 +17,7 @@ MEASURES = {
 
 def training_code(settings: dict, kind: str) -> str:
     """Digest of the code that trains a run with these settings on a corpus of this kind."""
-    # Here, since this module is imported by everything.
+    # Here, since what measures a run loads this module, and needs no method.
     from raretok.methods import part_names
 
     methods = (f"raretok.methods.{name}" for name in part_names(settings["method"]))

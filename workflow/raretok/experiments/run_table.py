@@ -65,7 +65,7 @@ class RunTable:
         self.scale = config["scale"]
         schemas = root / "config" / "schemas"
         scale_path = root / "config" / "scales" / f"{self.scale}.yaml"
-        _check_name("scale", self.scale, scale_path.parent)
+        _check_name("scale", self.scale, [path.stem for path in scale_path.parent.glob("*.yaml")])
         if config["recorded"] and config["finished"]:
             raise UserError("config: recorded and finished are both true; choose which of the two reports to render")
         self.scale_settings = read_config(scale_path, schemas / "scale.schema.yaml")
@@ -84,7 +84,7 @@ class RunTable:
         self.papers: dict[str, dict] = {}
         for paper in config["papers"]:
             path = root / "config" / "papers" / paper / "paper.yaml"
-            _check_name("papers", paper, path.parent)
+            _check_name("papers", paper, paper_ids(root))
             published = read_config(path, schemas / "paper.schema.yaml")
             changes = self.scale_settings["papers"].get(paper, {})
             check_overrides(changes, published, f"{scale_path}: papers.{paper}")
@@ -233,12 +233,16 @@ def as_yaml(value):
         return value
 
 
-def _check_name(key: str, name: str, folder: Path) -> None:
-    """UserError where `name` is no file of `folder`: a path that leaves it is none."""
-    known = sorted(path.stem for path in folder.glob("*.yaml"))
+def paper_ids(root: Path) -> list[str]:
+    """The papers that there are: folders of config/papers."""
+    return [path.parent.name for path in (root / "config" / "papers").glob("*/paper.yaml")]
+
+
+def _check_name(key: str, name: str, known: list[str]) -> None:
+    """UserError where `name` is not among those known: a path that leaves their folder is not."""
     if name not in known:
         verb = "names" if key == "papers" else "is"
-        raise UserError(f"config: {key} {verb} {name!r}; it can be {', '.join(known)}")
+        raise UserError(f"config: {key} {verb} {name!r}; it can be {', '.join(sorted(known))}")
 
 
 def seed_list(seeds: int | list[int]) -> list[int]:

@@ -3,6 +3,8 @@
 A part `{name: threshold, margin: 1}` of kind `loss` is the dataclass `Loss` of `raretok/methods/threshold.py`;
 its fields are the part's parameters. No file here imports torch at the top, because Snakemake reads the
 dataclasses on every dry run.
+
+May import core.
 """
 
 import dataclasses

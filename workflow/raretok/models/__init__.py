@@ -1,4 +1,7 @@
-"""Models: what turns token ids into hidden vectors, and the output layer that all methods share."""
+"""Models: what turns token ids into hidden vectors, and the output layer that all methods share.
+
+May import core.
+"""
 
 import importlib
 from collections.abc import Mapping, Sequence

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from raretok.core.errors import UserError
 from raretok.experiments import config_options
+from raretok.experiments.run_table import paper_ids
 from raretok.planning.claim_queue import command, price_in_words, prices_of
 from raretok.planning.throughput import load as load_throughput
 from raretok.reporting.claims.claim_parts import Part, in_unit
@@ -84,11 +85,11 @@ def only_recorded_scale(root: Path) -> str:
 def table_of(arguments: argparse.Namespace, paper: str, **choice) -> Workflow:
     """The run table of one paper."""
     config = config_options.config_of(arguments)
-    papers = sorted(path.stem for path in (arguments.root / "config" / "papers").glob("*.yaml"))
+    papers = sorted(paper_ids(arguments.root))
     if paper not in papers:
         raise UserError(
             f"there is no claim {arguments.claim}: an id begins with its paper ({', '.join(papers)}) and a full stop; "
-            "config/published/claims.csv has them all"
+            "config/papers/*/claims.csv have them all"
         )
     return job_inputs.load(config | {"papers": [paper], "recorded": False} | choice, arguments.root)
 
@@ -106,7 +107,7 @@ def read_recorded(table: Workflow, paper: str, name: str) -> Recorded:
         names = {claim.removeprefix(f"{paper}."): claim for claim in claims}
         near = get_close_matches(name.removeprefix(f"{paper}."), names, cutoff=0.7)
         meant = f"did you mean {' or '.join(names[rest] for rest in near)}? " if near else ""
-        raise UserError(f"there is no claim {name}; {meant}config/published/claims.csv has them all")
+        raise UserError(f"there is no claim {name}; {meant}config/papers/{paper}/claims.csv has them all")
     claim, finding = claims[name]
     trainings = trainings_of(claim, finding, {other.id: other for other, _ in found}, definition)
     if claim.kind == EXPERIMENT and not claim.direction:

@@ -198,12 +198,13 @@ def gpt2_values(measured: dict | None, column: str) -> dict[int, float] | float 
 
 
 def read_published(folder: Path | str, name: str, paper: str) -> pd.DataFrame:
-    """The rows of `<folder>/<name>.csv` that belong to `paper`, everything as text."""
-    path = Path(folder) / f"{name}.csv"
+    """The rows of `<folder>/<paper>/<name>.csv`, everything as text, after a column with the paper."""
+    path = Path(folder) / paper / f"{name}.csv"
     if not path.exists():
-        raise UserError(f"{path} does not exist; `--published` names the folder of the printed numbers.")
+        raise UserError(f"{path} does not exist; `--published` names the folder of the papers.")
     table = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8")
-    return table[table["paper"] == paper]
+    table.insert(0, "paper", paper)
+    return table
 
 
 def printed_numbers(folder: Path | str, paper: str) -> dict[tuple[str, str, str, str], Printed]:

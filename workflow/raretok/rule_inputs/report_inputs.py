@@ -9,10 +9,10 @@ from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 
-from raretok.core.code_digest import PACKAGE, code_of, figures_module
+from raretok.core.code_digest import PACKAGE, claims_module, code_of, figures_module, file_of
 from raretok.core.errors import UserError
 from raretok.core.files import read_json
-from raretok.experiments.run_table import Run
+from raretok.experiments.run_table import Run, paper_ids
 from raretok.machine.commands import COMMANDS
 from raretok.rule_inputs.resources import Hardware
 
@@ -30,6 +30,12 @@ class Reports(Hardware):
     def figure_code_of(self, wildcards) -> str:
         """The code that draws a paper's figures."""
         return code_of(COMMANDS["figure"][0], figures_module(wildcards.paper))
+
+    @property
+    def claims_code(self) -> str:
+        """The code that judges claims, with the functions of every paper."""
+        modules = filter(file_of, map(claims_module, self.papers))
+        return code_of(COMMANDS["claims"][0], *modules)
 
     @property
     def page_templates(self) -> list[str]:
@@ -104,7 +110,7 @@ class Reports(Hardware):
     def published_of(self, wildcards) -> list[str]:
         """What is printed beside a table's numbers, where its kind has a file of its own."""
         kind = self.item(wildcards.paper, wildcards.item).get("kind")
-        return [f"config/published/{kind}.csv"] if kind in ("neighbours", "hyperparameters") else []
+        return [f"config/papers/{wildcards.paper}/{kind}.csv"] if kind in ("neighbours", "hyperparameters") else []
 
     def definition_of(self, wildcards) -> str:
         """What the config says about a table or figure, as JSON."""
@@ -149,8 +155,7 @@ class Reports(Hardware):
     @property
     def makes_readme(self) -> bool:
         """Whether the README is brought up to date: from recorded results, of all papers and seeds."""
-        papers = {path.stem for path in (self.root / "config" / "papers").glob("*.yaml")}
-        return self.recorded and papers <= set(self.papers) and not self.config["seeds"]
+        return self.recorded and set(paper_ids(self.root)) <= set(self.papers) and not self.config["seeds"]
 
     def item(self, paper: str, item: str) -> dict:
         """The config entry of a table or figure; UserError when there is none."""
@@ -190,7 +195,8 @@ class Reports(Hardware):
         named = here[0] if item is None else self.item(paper, item).get("experiment", here[0])
         if named not in trained:
             raise UserError(
-                f"config/papers/{paper}/paper.yaml: {item} shows {method} in experiment {named!r}, in which it is not trained"
+                f"config/papers/{paper}/paper.yaml: {item} shows {method} in experiment {named!r}, in which it is not "
+                "trained"
             )
         return named
 

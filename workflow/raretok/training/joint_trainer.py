@@ -22,7 +22,7 @@ from raretok.training.training_run import Training
 
 
 class Stack:
-    """M trainings whose settings differ in seed and method alone (`raretok.experiments.joint_runs.shape_of`), all built, none begun."""
+    """M trainings whose settings differ in seed and method alone (`joint_runs.shape_of`), all built, none begun."""
 
     def __init__(self, members: Sequence[Training]):
         self.members = sorted(members, key=lambda member: embedding_treatment(member.trainer.optimiser))

@@ -1,8 +1,4 @@
-"""The command `prepare`: a text becomes character ids, counts and a manifest; `load_manifest` opens any corpus.
-
-A prepared corpus is a folder of `train.npy`, `valid.npy` (unsigned integers, one dimension), `manifest.json`; one of
-kind `language` (module `encode`) has `test.npy`, `counts.npy`, `vocabulary.json` and `tokenizer.json`, too.
-"""
+"""The command `prepare`: a text becomes character ids, counts and a manifest."""
 
 import argparse
 import hashlib

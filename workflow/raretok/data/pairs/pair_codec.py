@@ -1,4 +1,4 @@
-"""Plain text of either language to final ids of a prepared translation corpus, and back."""
+"""Plain text to final ids of a prepared corpus, and back: `codec_of` for any, PairCodec for a translation."""
 
 from collections.abc import Iterable
 
@@ -62,9 +62,6 @@ def codec_of(corpus: Corpus):
     """
     try:
         if corpus.kind == "translation":
-            # Its module takes this one's special types.
-            from raretok.data.pairs.pair_codec import PairCodec
-
             return PairCodec(corpus)
         return Codec(corpus)
     except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:

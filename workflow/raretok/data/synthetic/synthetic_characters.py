@@ -1,12 +1,9 @@
-"""The command `synthesise`: seeded text in an invented language, for runs without network or licence.
+"""Seeded text of characters in an invented language, for runs without network or licence.
 
-Kind `language` is made by `synthetic_language`, `translation` and `unigrams` by `synthetic_pairs`.
-
-The text of kind `characters`, made here, reads like a play: speakers
-in capitals, sentences with a capital first, commas and full stops. Words are Zipfian and made by a Zipfian character
-bigram process, so that characters are Zipfian too and context says much about the next one: a small model soon beats
-the unigram distribution. Upper and lower case of every letter occur, and symbols as rare as tiny Shakespeare's `$` and
-`3`.
+It reads like a play: speakers in capitals, sentences with a capital first, commas and full stops. Words are Zipfian and
+made by a Zipfian character bigram process, so that characters are Zipfian too and context says much about the next one:
+a small model soon beats the unigram distribution. Upper and lower case of every letter occur, and symbols as rare as
+tiny Shakespeare's `$` and `3`.
 
 The same bytes everywhere: only PCG64's raw stream is used, which numpy keeps stable across versions and
 platforms (its distributions it does not), and integer arithmetic.

@@ -2,7 +2,8 @@
 
 Two forms of ids. Raw ids are what a tokenizer gives while a text is read: 0 to 3 are the special types, the others are
 in an order of the tokenizer's own. Final ids are in the order of falling training frequency
-(`raretok.data.text.encode_text`); they are what a prepared corpus holds, and `codec_of` turns text into them and back.
+(`raretok.data.text.encode_text`); they are what a prepared corpus holds, and `codec_of` (raretok.data.pairs.pair_codec)
+turns text into them and back.
 
 Special types are fairseq's, in its order: <s>, <pad>, </s> (every line's last token) and <unk>.
 """

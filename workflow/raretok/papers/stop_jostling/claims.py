@@ -1,4 +1,4 @@
-"""Claims of stop_jostling about figures and proofs, one function each; what they return: `reporting/claims/evidence.py`."""
+"""Claims of stop_jostling about figures and proofs, one function each; what they return: `claims/evidence.py`."""
 
 import numpy as np
 

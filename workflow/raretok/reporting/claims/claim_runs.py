@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from raretok.papers.natural_bias.claims import NEEDS
+from raretok.reporting.claims.evidence import of_paper
 from raretok.reporting.claims.predicates import Missing, quantities
 from raretok.reporting.claims.table_claims import keys_of, left_out_groups, of_this_scale, place_of
 from raretok.reporting.cost import CPU, costs
@@ -110,8 +110,9 @@ def _of_table(claim, definition: Definition) -> list[Trained]:
 
 def _of_figures(claim, definition: Definition) -> list[Trained]:
     """Those of the figures that a claim is about, in every experiment that these compare."""
-    if claim.id in NEEDS:
-        return list(NEEDS[claim.id])
+    needs = of_paper(claim.paper, "NEEDS")
+    if claim.id in needs:
+        return list(needs[claim.id])
     found = []
     for item in items_of(claim._asdict()):
         if item not in definition.figures:

@@ -13,16 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from raretok.papers.agg import claims as agg
-from raretok.papers.agps import claims as agps
-from raretok.papers.natural_bias import claims as natural_bias
-from raretok.papers.stop_jostling import claims as stop_jostling
 from raretok.reporting.claims.claim_parts import Part, bounds_of, holds, in_unit, is_ratio, seen
 from raretok.reporting.claims.claim_runs import watched
 from raretok.reporting.claims.claim_text import says, shown_numbers
 from raretok.reporting.claims.deciding import COLUMNS as DECIDING
 from raretok.reporting.claims.deciding import decisions
-from raretok.reporting.claims.evidence import Evidence, Partial
+from raretok.reporting.claims.evidence import Evidence, Partial, of_paper
 from raretok.reporting.claims.predicates import Missing, Truth, Undefined
 from raretok.reporting.claims.table_claims import (
     compared,
@@ -52,9 +48,6 @@ from raretok.reporting.report_options import add_report_arguments
 from raretok.reporting.results import Results, printed_numbers, read_published, read_results
 from raretok.reporting.statistics.moderated_t import Estimate, estimate
 
-CLAIMS = agg.CLAIMS | agps.CLAIMS | natural_bias.CLAIMS | stop_jostling.CLAIMS
-FIXED = natural_bias.FIXED | stop_jostling.FIXED
-BESIDE = agg.BESIDE | agps.BESIDE
 EXPERIMENT, MATHEMATICS, ARITHMETIC = "experiment", "mathematics", "printed_arithmetic"
 SYNTHETIC = "not judged on synthetic text"
 NOTHING_CLAIMED = "the paper claims no direction"
@@ -186,11 +179,12 @@ def measure_table(claim, evidence: Evidence) -> Measured:
 
 def measure_named(claim, evidence: Evidence) -> Measured:
     """The comparisons of a claim about figures or formulas, by the function of its name; raises Missing."""
-    if claim.id not in CLAIMS:
+    claims = of_paper(claim.paper, "CLAIMS")
+    if claim.id not in claims:
         raise Missing("nothing measures this claim")
     results = watched(evidence.results)
     try:
-        truths, published, note = CLAIMS[claim.id](replace(evidence, results=results))
+        truths, published, note = claims[claim.id](replace(evidence, results=results))
     except Missing as missing:
         missing.asked = tuple(results.asked)
         raise
@@ -201,7 +195,7 @@ def measure_named(claim, evidence: Evidence) -> Measured:
         for place, (label, values) in enumerate(found)
     )
     definition = evidence.definition
-    kept = all(truth.holds for truth in truths.values()) if claim.id in FIXED else None
+    kept = all(truth.holds for truth in truths.values()) if claim.id in of_paper(claim.paper, "FIXED") else None
     partial = isinstance(truths, Partial)
     asked = tuple(results.asked) if partial else ()
     return Measured(parts, note, kept, partial, definition.comparable, states_size(claim, definition), asked)
@@ -247,8 +241,9 @@ def _printed(claim, evidence: Evidence) -> float | None:
 
 def _beside(claim, evidence: Evidence) -> str:
     """What is said beside a verdict, where there is anything to say and it was measured."""
+    beside = of_paper(claim.paper, "BESIDE")
     try:
-        return BESIDE[claim.id](evidence) if claim.id in BESIDE else ""
+        return beside[claim.id](evidence) if claim.id in beside else ""
     except Missing:
         return ""
 

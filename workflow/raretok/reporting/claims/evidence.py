@@ -7,11 +7,13 @@ quantity; a `margin` there is what a slack may be below 0. `CLAIMS` of a paper's
 claims' ids, `FIXED` those that no training seed decides: of formulas, and of what a paper only reports.
 """
 
-from collections.abc import Callable
+import importlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from raretok.core.code_digest import claims_module, file_of
 from raretok.reporting.claims.jackknife import mean_of, shares
 from raretok.reporting.claims.predicates import Missing, Truth
 from raretok.reporting.claims.table_claims import common_seeds, of_this_scale, truths_of_means
@@ -83,3 +85,9 @@ class Evidence:
     def of_means(self, judge: Callable[..., Truth], *values: dict[int, float]) -> dict[int, Truth]:
         """`judge` of the means of numbers over the seeds that all have; raises Missing where there is none."""
         return shares(common_seeds(values), lambda seeds: judge(*(mean_of(of_seed, seeds) for of_seed in values)))
+
+
+def of_paper(paper: str, what: str) -> Mapping | set:
+    """`CLAIMS`, `FIXED`, `BESIDE` or `NEEDS` of a paper's module of claims, empty where it has none."""
+    module = claims_module(paper)
+    return getattr(importlib.import_module(module), what, {}) if file_of(module) else {}

@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--item", required=True, help="the table, such as table1")
     parser.add_argument("--definition", required=True, help="the item's JSON, as report_inputs.py writes it")
     parser.add_argument("--results", type=Path, required=True, help="folder of the scale, with runs/")
-    parser.add_argument("--published", type=Path, default=Path("config/published"))
+    parser.add_argument("--published", type=Path, default=Path("config/papers"))
     parser.add_argument("--output-stem", type=Path, required=True, help="path of the outputs without .csv, .md, .tex")
 
 
