@@ -140,7 +140,7 @@ MERGES = {"dataset": "gpt2_bpe", "file": "vocab.bpe"}
         (language({"name": "bpe", "types": 512, "merges": MERGES}), r"c.tokenizer"),
         (language({"name": "bpe", "types": 100}), r"c.tokenizer.types"),
         (language({"name": "bpe", "types": 601}), r"c.tokenizer.types"),
-        (language({"name": "words", "types": 512}), "types"),
+        (language({"name": "words", "types": 511}), "types"),
         (language(symbols=65), "symbols"),
         (language(dataset="plays"), "files"),
         (language(splits={"train": 0.9, "valid": 0.1}), "splits"),

@@ -295,7 +295,7 @@ def test_a_mistake_in_a_language_model_is_one_sentence(project, change, expected
 def test_a_key_given_twice_is_refused(project):
     path = project / "config" / "papers" / "stop_jostling" / "paper.yaml"
     path.write_text(path.read_text() + "\nmethods: {}\n")
-    with pytest.raises(UserError, match=r"stop_jostling\.yaml has the key methods twice"):
+    with pytest.raises(UserError, match=r"stop_jostling/paper\.yaml has the key methods twice"):
         load(project)
 
 

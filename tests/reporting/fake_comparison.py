@@ -25,7 +25,7 @@ GROUPS = {
 EXPERIMENTS = list(GROUPS)
 
 
-def workflow(scale: str = "small", **changes) -> job_inputs.Workflow:
+def workflow(scale: str = "small_gpu", **changes) -> job_inputs.Workflow:
     """The real config of the comparison."""
     return job_inputs.load(CONFIG | {"scale": scale, "papers": ["cross"]} | changes, ROOT)
 

@@ -148,7 +148,7 @@ def test_figures_of_agps(translation, item):
     if item == "figure1":
         assert titles == [f"({letter}) step {step}" for letter, step in zip("abcd", (5, 25, 100, 500), strict=True)]
     if item == "figure2":
-        assert "frozen until step 400;" in text
+        assert "frozen until step 400." in text
     if item == "figure3":
         assert [title[:-4] for title in titles] == ["(a) Baseline, S(w) 0", "(b) Freezing rare words, S(w) 0"]
         assert len({axes.get_xlim() for axes in figure.axes if axes.get_title(loc="left")}) == 1

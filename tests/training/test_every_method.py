@@ -15,7 +15,7 @@ from raretok.training.translation_task import TranslationTask
 
 ROOT = Path(__file__).parents[2]
 CONFIG = yaml.safe_load((ROOT / "config" / "config.yaml").read_text(encoding="utf-8"))
-TABLE = run_table.load(CONFIG | {"scale": "small", "papers": ["cross"], "seeds": 1}, ROOT)
+TABLE = run_table.load(CONFIG | {"scale": "small_gpu", "papers": ["cross"], "seeds": 1}, ROOT)
 # Of each method the candidate with the first values.
 FAMILIES = TABLE.papers["cross"]["tables"]["table1"]["candidates"]
 FIRST = [next(iter(family["methods"])) for family in FAMILIES.values()]

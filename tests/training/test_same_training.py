@@ -9,7 +9,7 @@ from safetensors.numpy import load_file
 from raretok.core.config_files import canonical_json
 from raretok.core.errors import UserError
 from raretok.core.files import read_json, write_json
-from raretok.experiments.run_table import training_key
+from raretok.experiments.run_code import training_key
 from raretok.rule_inputs import job_inputs
 from raretok.training.loop import Options, train
 from raretok.training.train_command import main

@@ -9,7 +9,7 @@ REQUIRED INPUTS:
 
 OUTPUTS:
 
-    readme = results/recorded/<scale>/readme.md, and the same within README.md
+    readme = results/recorded/<scale>/readme.md, the same within README.md, and numbers of claims in docs/findings.md
 """
 
 
@@ -41,6 +41,7 @@ rule readme:
             --definitions {params.definitions:q} \
             --results {params.results:q} \
             --readme README.md \
+            --findings docs/findings.md \
             --output {output.text:q} \
             &>{log:q}
         """

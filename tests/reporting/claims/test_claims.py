@@ -18,7 +18,7 @@ from raretok.reporting.claims.evidence import Evidence
 from raretok.reporting.claims.table_claims import compared, has_seeds, printed_quantities
 from raretok.reporting.claims.verdicts import Measured, corrected, judge
 from raretok.reporting.definition import parse_definition
-from raretok.reporting.page import page_claims
+from raretok.reporting.page import page_claims, page_words
 from raretok.reporting.results import printed_numbers, read_published, read_results
 from raretok.reporting.statistics.intervals import t_interval
 from raretok.reporting.statistics.moderated_t import estimate
@@ -281,7 +281,7 @@ def test_synthetic_text_is_not_judged(scale):
     assert float(seen["ours"]) < 1
     assert "not judged on synthetic text" in seen["note"]
     assert not page_claims.verdicts(rows)["reproduced"]
-    assert page_claims.apart(rows).endswith(
+    assert page_words.apart(rows).endswith(
         f"experiments: {sum(row['verdict'] == 'not judged' for row in rows)} not judged."
     )
 
@@ -291,7 +291,7 @@ def test_kinds_are_counted_apart(scale):
     counts = page_claims.verdicts(rows)
     assert sum(counts.values()) == 42 == len(rows) - 2
     assert set(counts) <= set(page_claims.VERDICTS)
-    assert page_claims.apart(rows) == "Not counted above: mathematics: 1 holds, 1 holds corrected."
+    assert page_words.apart(rows) == "Not counted above: mathematics: 1 holds, 1 holds corrected."
     assert page_claims.leans(rows).startswith("Of the inconclusive ones ")
 
 

@@ -8,8 +8,9 @@ import pytest
 import yaml
 
 from raretok.core.errors import UserError
+from raretok.reporting.csv_rows import read_rows
 from raretok.reporting.definition import parse_definition
-from raretok.reporting.page.readme_command import inserted, shown
+from raretok.reporting.page.readme_command import inserted, shown, with_claims
 from raretok.reporting.record import provenance
 from raretok.rule_inputs import job_inputs
 
@@ -35,6 +36,17 @@ def test_numbers_and_pictures_are_those_of_the_recorded_results():
     assert (folder / "readme.md").read_text(encoding="utf-8") == text
     assert inserted(README, text, "small") == README
     assert "recorded small: begin" in README
+    findings = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
+    assert with_claims(findings, read_rows(folder / "claims.csv"), "small") == findings
+    assert findings.count("<!-- small ") > 10
+
+
+def test_findings_have_the_numbers_of_their_scale():
+    text = "rare: <!-- small a.b -->old<!-- end -->, <!-- paper a.b -->old<!-- end -->"
+    claims = [{"id": "a.b", "says": "AGG: it helps: printed x2, ours x3, 1 seed"}]
+    assert with_claims(text, claims, "small") == text.replace("old", "printed x2, ours x3, 1 seed", 1)
+    with pytest.raises(UserError, match=r"name the claim a\.b, which does not exist"):
+        with_claims(text, [], "small")
 
 
 def test_where_recorded_results_come_from_names_every_run():

@@ -282,7 +282,7 @@ def test_the_paragraph_says_which_to_use(finished):
         )
         assert re.search(r"where rare tokens matter more, Threshold \(-(39|40)\.\d% rare, \+[56]\.\d% freq", sentence)
         assert "CosReg" not in sentence  # the threshold is better in both
-        assert "worse than MLE for rare tokens: Freeze" in sentence
+        assert re.search("worse than MLE for rare tokens: .*Freeze", sentence)
     assert said[3] == "In all 3 tasks: AGG gained on rare tokens without a loss on frequent ones."
     assert "not corrected for the number of methods" in said[4]
 

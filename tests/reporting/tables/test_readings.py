@@ -253,7 +253,7 @@ def test_intervals_are_shown_and_stand_in_the_csv(tmp_path):
     definition = definition_of(BY_METHOD)
     shown = markdown(definition, ITEM, cells, [text])
     assert "### T: Readings X1. X (small scale)" in shown
-    assert "|  | LR | +0.0200 \\[-0.0048, +0.0448] |" in shown
+    assert "+0.0200 \\[-0.0048, +0.0448]" in shown
     assert "a - b: mean of the differences, seed by seed, with their 95% t interval in brackets." in shown
     assert "+0.0200 {[}-0.0048, +0.0448{]}" in latex(definition, ITEM, cells, [text])
     tidy(cells).to_csv(tmp_path / "x.csv", index=False)

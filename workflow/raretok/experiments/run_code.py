@@ -1,6 +1,7 @@
-"""The code that trains a run, and the code that measures it, as digests."""
+"""What decides the result of a run: the code that trains it and that measures it, as digests, and its settings."""
 
 from raretok.core.code_digest import code_of, model_module
+from raretok.core.config_files import canonical_json
 
 # By the kind of corpus: what trains on it, and what measures a run.
 TASKS = {
@@ -27,3 +28,16 @@ def training_code(settings: dict, kind: str) -> str:
 def evaluation_code(settings: dict, kind: str) -> str:
     """Digest of the code that measures a run with these settings (of its training), on a corpus of this kind."""
     return code_of("raretok.evaluation.evaluate_command", MEASURES[kind], model_module(settings["model"]["name"]))
+
+
+def training_key(settings: dict) -> str:
+    """What decides a run's weights, as canonical JSON: not what is observed, nor what counts as rare without a gate."""
+    method = {key: value for key, value in settings["method"].items() if key != "observe"}
+    unused = () if "gate" in method else ("rare",)
+    training = {key: value for key, value in settings["training"].items() if key not in unused}
+    return canonical_json(settings | {"method": method, "training": training})
+
+
+def observed(settings: dict) -> frozenset[str]:
+    """What is observed along a run's training."""
+    return frozenset(map(canonical_json, settings["method"].get("observe", [])))

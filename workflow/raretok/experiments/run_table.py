@@ -197,19 +197,6 @@ class RunTable:
         raise UserError(f"there is no experiment {experiment!r} in {', '.join(self.papers)}")
 
 
-def training_key(settings: dict) -> str:
-    """What decides a run's weights, as canonical JSON: not what is observed, nor what counts as rare without a gate."""
-    method = {key: value for key, value in settings["method"].items() if key != "observe"}
-    unused = () if "gate" in method else ("rare",)
-    training = {key: value for key, value in settings["training"].items() if key not in unused}
-    return canonical_json(settings | {"method": method, "training": training})
-
-
-def observed(settings: dict) -> frozenset[str]:
-    """What is observed along a run's training."""
-    return frozenset(map(canonical_json, settings["method"].get("observe", [])))
-
-
 def load(config: dict, root: Path | str = ".", table: type[RunTable] = RunTable) -> RunTable:
     """The run table (a `table`) of `config` (values of config.yaml) and the files under `root`/config.
 

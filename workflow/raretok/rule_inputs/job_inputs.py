@@ -16,8 +16,8 @@ from raretok.data import catalogue
 from raretok.experiments import run_table
 from raretok.experiments.grids import has_candidates
 from raretok.experiments.joint_runs import Stack, plan
-from raretok.experiments.run_code import evaluation_code, training_code
-from raretok.experiments.run_table import STATE_FOLDER, Run, observed, training_key
+from raretok.experiments.run_code import evaluation_code, observed, training_code, training_key
+from raretok.experiments.run_table import STATE_FOLDER, Run
 from raretok.rule_inputs.report_inputs import Reports
 
 

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from raretok.core.errors import UserError
 from raretok.core.files import copy_file, read_json, write_json
-from raretok.experiments.run_code import training_code
-from raretok.experiments.run_table import training_key
+from raretok.experiments.run_code import training_code, training_key
 
 RECORD = "training.json"  # written last, so its presence means that all are there
 FILES = ("model.safetensors", "last.safetensors", "history.csv", "observations.npz", "snapshots.safetensors", RECORD)

@@ -1,6 +1,8 @@
-"""What the README shows of recorded results: the report's first picture, its pages, and the verdicts counted."""
+"""What README and findings show of recorded results: the report's picture, verdicts counted, numbers of claims."""
 
 import argparse
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 from raretok.core.errors import UserError
@@ -15,12 +17,15 @@ from raretok.reporting.results import Results, read_results
 
 # Between these lines of the README, of which {scale} is the scale, stands what this writes.
 BEGIN, END = "<!-- recorded {scale}: begin -->", "<!-- recorded {scale}: end -->"
+# Between these marks of the findings stand the numbers of the claim with this id at that scale.
+CLAIM = r"(<!-- {scale} (\S+) -->).*?(<!-- end -->)"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     add_report_arguments(parser, "the Markdown to write")
     parser.add_argument("--readme", type=Path, required=True, help="file that has marks for the scale")
+    parser.add_argument("--findings", type=Path, required=True, help="file that has marks for claims")
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -28,10 +33,32 @@ def main(arguments: argparse.Namespace) -> None:
     definitions = [parse_definition(text) for text in arguments.definitions]
     text = shown(definitions, arguments.results, arguments.readme.parent)
     write_text(arguments.output, text)
-    before = arguments.readme.read_text(encoding="utf-8")
-    after = inserted(before, text, definitions[0].scale)
+    claims = read_rows(arguments.results / "claims.csv")
+    update(arguments.readme, lambda before: inserted(before, text, definitions[0].scale))
+    update(arguments.findings, lambda before: with_claims(before, claims, definitions[0].scale))
+
+
+def update(path: Path, change: Callable[[str], str]) -> None:
+    """Change a text file; one that stays the same is not written."""
+    before = path.read_text(encoding="utf-8")
+    after = change(before)
     if after != before:
-        write_text(arguments.readme, after)
+        write_text(path, after)
+
+
+def with_claims(text: str, claims: list[dict], scale: str) -> str:
+    """The findings with the numbers of a scale's `claims` between their marks.
+
+    Raises UserError for a mark with an id that no claim has.
+    """
+    numbers = {claim["id"]: claim["says"].rpartition(": ")[2] for claim in claims}
+
+    def replaced(mark: re.Match) -> str:
+        if mark[2] not in numbers:
+            raise UserError(f"the findings name the claim {mark[2]}, which does not exist")
+        return f"{mark[1]}{numbers[mark[2]]}{mark[3]}"
+
+    return re.sub(CLAIM.format(scale=scale), replaced, text, flags=re.DOTALL)
 
 
 def shown(definitions: list[Definition], folder: Path, root: Path) -> str:
