@@ -142,9 +142,10 @@ def notes(throughput: Throughput, machines: list[Machine]) -> list[str]:
 def summary(table: Workflow, costs: list[RunCost], files: list[Wanted], machines: list[Machine]) -> list[str]:
     """The plan by paper, for a terminal. files: what has to be got."""
     seeds = ", ".join(map(str, table.seeds))
+    copies = sum(table.same_training(run) is not None for run in table.runs.values())
     lines = [
         f"Scale {table.scale} ({table.scale_settings['title']}), seeds {seeds}: "
-        f"{len(costs)} of {len(table.runs)} models to train"
+        f"{len(costs)} of {len(table.runs)} models to train" + (f", {copies} are copies" if copies else "")
     ]
     if costs:
         lines += ["", *aligned(*grid(by_paper(costs), machines)), ""]
