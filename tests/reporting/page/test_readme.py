@@ -43,8 +43,8 @@ def test_numbers_and_pictures_are_those_of_the_recorded_results():
 
 def test_findings_have_the_numbers_of_their_scale():
     text = "rare: <!-- small a.b -->old<!-- end -->, <!-- paper a.b -->old<!-- end -->"
-    claims = [{"id": "a.b", "says": "AGG: it helps: printed x2, ours x3, 1 seed"}]
-    assert with_claims(text, claims, "small") == text.replace("old", "printed x2, ours x3, 1 seed", 1)
+    claims = [{"id": "a.b", "sentence": "AGG: it helps", "says": "AGG: it helps (PPL): printed x2, ours x3, 1 seed"}]
+    assert with_claims(text, claims, "small") == text.replace("old", "PPL: printed x2, ours x3, 1 seed", 1)
     with pytest.raises(UserError, match=r"name the claim a\.b, which does not exist"):
         with_claims(text, [], "small")
 

@@ -51,7 +51,7 @@ def with_claims(text: str, claims: list[dict], scale: str) -> str:
 
     Raises UserError for a mark with an id that no claim has.
     """
-    numbers = {claim["id"]: claim["says"].rpartition(": ")[2] for claim in claims}
+    numbers = {claim["id"]: _after_sentence(claim) for claim in claims}
 
     def replaced(mark: re.Match) -> str:
         if mark[2] not in numbers:
@@ -73,6 +73,12 @@ def shown(definitions: list[Definition], folder: Path, root: Path) -> str:
         "\n\n".join([picture, f"The report: {', '.join(links)}.", _overview(definitions, results, claims, where)])
         + "\n"
     )
+
+
+def _after_sentence(claim: dict) -> str:
+    """What `says` adds to a claim's sentence: which part decides, where there are several, and the numbers."""
+    part, _, numbers = claim["says"].removeprefix(claim["sentence"]).partition(": ")
+    return f"{part.removeprefix(' (').removesuffix(')')}: {numbers}" if part else numbers
 
 
 def inserted(readme: str, text: str, scale: str) -> str:
