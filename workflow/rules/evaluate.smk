@@ -60,6 +60,8 @@ rule evaluate:
         gpu_percent=TABLE.gpu_percent,
         mem_mb=TABLE.memory_of,
         runtime=TABLE.evaluation_minutes_of,
+        # As in rule train: jobs of one group must ask for the same.
+        slurm_extra=TABLE.early_warning,
         device=TABLE.config["device"],
         runs_per_gpu=TABLE.config["runs_per_gpu"],
     params:
