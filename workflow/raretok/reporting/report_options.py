@@ -1,7 +1,12 @@
-"""Options that every command has which reports on whole papers."""
+"""What commands share that report on whole papers: their options, and one csv for all papers."""
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
+
+from raretok.reporting.csv_rows import write_rows
+from raretok.reporting.definition import Definition, parse_definition
+from raretok.reporting.results import Results, read_results
 
 
 def add_report_arguments(parser: argparse.ArgumentParser, output: str) -> None:
@@ -10,3 +15,14 @@ def add_report_arguments(parser: argparse.ArgumentParser, output: str) -> None:
     parser.add_argument("--results", type=Path, required=True, help="folder of the scale, with metrics.csv")
     parser.add_argument("--published", type=Path, default=Path("config/papers"))
     parser.add_argument("--output", type=Path, required=True, help=output)
+
+
+def write_for_papers(
+    arguments: argparse.Namespace, rows_of: Callable[[Definition, Results, Path], list[dict]], columns: list[str]
+) -> None:
+    """Write what `rows_of` (definition, results, folder of printed numbers) gives for each paper as one csv."""
+    results = read_results(arguments.results)
+    rows = [
+        row for text in arguments.definitions for row in rows_of(parse_definition(text), results, arguments.published)
+    ]
+    write_rows(arguments.output, columns, rows)

@@ -171,18 +171,20 @@ class Workflow(Reports):
 
     @cached_property
     def _alike(self) -> dict[str, list[Run]]:
-        """Runs by what decides their weights."""
+        """The runs that have the weights of a run, by its name; itself among them."""
         found: dict[str, list[Run]] = {}
+        alike: dict[str, list[Run]] = {}
         for run in self.runs.values():
-            found.setdefault(training_key(run.settings), []).append(run)
-        return found
+            alike[run.name] = found.setdefault(training_key(run.settings), [])
+            alike[run.name].append(run)
+        return alike
 
     def same_training(self, run: Run) -> Run | None:
         """Another run with the same weights, whose training files this run copies; None: the run is trained itself.
 
         The other one observes all that this run does. It is one that was trained before, or the first of the table.
         """
-        alike = self._alike[training_key(run.settings)]
+        alike = self._alike[run.name]
         if len(alike) == 1 or self.is_trained(run, itself=True):
             return None
         own = observed(run.settings)

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from raretok.reporting.claims.predicates import Missing
 from raretok.reporting.claims.table_claims import of_this_scale, printed_truth, truth_of_means
-from raretok.reporting.csv_rows import csv_number, write_rows
-from raretok.reporting.definition import Definition, parse_definition
-from raretok.reporting.report_options import add_report_arguments
-from raretok.reporting.results import Printed, Results, printed_numbers, read_published, read_results
+from raretok.reporting.csv_rows import csv_number
+from raretok.reporting.definition import Definition
+from raretok.reporting.report_options import add_report_arguments, write_for_papers
+from raretok.reporting.results import Printed, Results, printed_numbers, read_published
 from raretok.reporting.statistics.concordance import concordance, order
 from raretok.reporting.statistics.variation import cv_star
 from raretok.reporting.tables.cells import measured_at, places_of
@@ -34,13 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     """Run the command `agreement`."""
-    results = read_results(arguments.results)
-    rows = [
-        row
-        for text in arguments.definitions
-        for row in agreements(parse_definition(text), results, arguments.published)
-    ]
-    write_rows(arguments.output, COLUMNS, rows)
+    write_for_papers(arguments, agreements, COLUMNS)
 
 
 def agreements(definition: Definition, results: Results, published: Path) -> list[dict]:

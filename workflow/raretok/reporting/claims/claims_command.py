@@ -42,10 +42,10 @@ from raretok.reporting.claims.verdicts import (
     corrected,
     judge,
 )
-from raretok.reporting.csv_rows import csv_number, write_rows
-from raretok.reporting.definition import Definition, parse_definition
-from raretok.reporting.report_options import add_report_arguments
-from raretok.reporting.results import Results, printed_numbers, read_published, read_results
+from raretok.reporting.csv_rows import csv_number
+from raretok.reporting.definition import Definition
+from raretok.reporting.report_options import add_report_arguments, write_for_papers
+from raretok.reporting.results import Results, printed_numbers, read_published
 from raretok.reporting.statistics.moderated_t import Estimate, estimate
 
 EXPERIMENT, MATHEMATICS, ARITHMETIC = "experiment", "mathematics", "printed_arithmetic"
@@ -65,13 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     """Run the command `claims`."""
-    results = read_results(arguments.results)
-    rows = [
-        row
-        for text in arguments.definitions
-        for row in judge_paper(parse_definition(text), results, arguments.published)
-    ]
-    write_rows(arguments.output, COLUMNS, rows)
+    write_for_papers(arguments, judge_paper, COLUMNS)
 
 
 def judge_paper(definition: Definition, results: Results, published: Path) -> list[dict]:

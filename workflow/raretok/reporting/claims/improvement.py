@@ -12,10 +12,10 @@ from pathlib import Path
 
 from raretok.reporting.claims.predicates import difference
 from raretok.reporting.corpus_names import data_set
-from raretok.reporting.csv_rows import csv_number, write_rows
-from raretok.reporting.definition import Definition, Method, parse_definition
-from raretok.reporting.report_options import add_report_arguments
-from raretok.reporting.results import Printed, Results, printed_numbers, read_results
+from raretok.reporting.csv_rows import csv_number
+from raretok.reporting.definition import Definition, Method
+from raretok.reporting.report_options import add_report_arguments, write_for_papers
+from raretok.reporting.results import Printed, Results, printed_numbers
 from raretok.reporting.statistics.bootstrap import bootstrap_interval, probability_of_improvement
 from raretok.reporting.statistics.intervals import Interval, t_interval
 from raretok.reporting.tables.cells import DIRECTIONS, measured_at, places_of
@@ -38,13 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     """Run the command `improvement`."""
-    results = read_results(arguments.results)
-    rows = [
-        row
-        for text in arguments.definitions
-        for row in improvements(parse_definition(text), results, arguments.published)
-    ]
-    write_rows(arguments.output, COLUMNS, rows)
+    write_for_papers(arguments, improvements, COLUMNS)
 
 
 def improvements(definition: Definition, results: Results, published: Path) -> list[dict]:

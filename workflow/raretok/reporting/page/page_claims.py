@@ -4,6 +4,7 @@ from collections import Counter
 
 from raretok.reporting.claims.claim_runs import rests_on
 from raretok.reporting.claims.claim_text import number
+from raretok.reporting.claims.claims_command import ARITHMETIC, EXPERIMENT, MATHEMATICS
 from raretok.reporting.claims.verdicts import (
     AGAINST,
     CORRECTED,
@@ -25,8 +26,7 @@ from raretok.reporting.results import read_published
 # Of experiments, which the headline counts; and of mathematics, printed arithmetic and synthetic text.
 VERDICTS = (REPRODUCED, REFUTED, UNDECIDED, NOT_RUN)
 OTHER_VERDICTS = (HOLDS, CORRECTED, FAILS, NOT_JUDGED)
-EXPERIMENT = "experiment"
-KINDS = {EXPERIMENT: "experiment", "mathematics": "mathematics", "printed_arithmetic": "printed arithmetic"}
+KINDS = {kind: kind.replace("_", " ") for kind in (EXPERIMENT, MATHEMATICS, ARITHMETIC)}
 
 
 def claims_of(definition: Definition, claims: list[dict], sources: Sources) -> list[dict]:

@@ -2,17 +2,18 @@
 
 from collections import Counter
 
+from raretok.reporting.claims.claims_command import ARITHMETIC, EXPERIMENT, MATHEMATICS
 from raretok.reporting.claims.verdicts import AGAINST, NOT_RUN, REFUTED, REPRODUCED, TOWARDS, UNDECIDED
 from raretok.reporting.corpus_names import corpus_title
 from raretok.reporting.definition import Definition
-from raretok.reporting.page.page_claims import EXPERIMENT, OTHER_VERDICTS
+from raretok.reporting.page.page_claims import KINDS, OTHER_VERDICTS
 from raretok.reporting.page.provenance import Records, runs_of
 
 SAID = (REPRODUCED, REFUTED, UNDECIDED)
 # Claims that a sentence names.
 NAMED = 2
 # What is counted apart from experiments, and how a sentence calls it.
-APART = {"mathematics": "mathematics", "printed_arithmetic": "printed arithmetic", EXPERIMENT: "experiments"}
+APART = {kind: KINDS[kind] for kind in (MATHEMATICS, ARITHMETIC)} | {EXPERIMENT: "experiments"}
 PICTURE = "overview.svg"  # the picture of the README, beside the pages
 SHARED_PAGES = {"method": "Method", "cost": "Cost", "provenance": "Provenance"}
 
