@@ -49,7 +49,7 @@ def rows_of(scores: dict[str, list[float]], group: str = "", experiment: str = "
 
 
 def write_published(folder: Path, numbers: dict[tuple[str, str], str], claims=(), reference=None) -> Path:
-    """Write printed numbers of table1, by row and group, and claims about it (predicates, or columns); the folder."""
+    """Write printed numbers of table1, by row and group, and claims about it (columns of claims.csv); the folder."""
     own_folder = folder / "made_up"
     own_folder.mkdir(exist_ok=True)
     with open(own_folder / "numbers.csv", "w", encoding="utf-8", newline="") as file:
@@ -63,6 +63,5 @@ def write_published(folder: Path, numbers: dict[tuple[str, str], str], claims=()
         writer = csv.DictWriter(file, CLAIMS, restval="")
         writer.writeheader()
         for number, claim in enumerate(claims):
-            own = claim if isinstance(claim, dict) else {"predicate": claim}
-            writer.writerow(CLAIM | {"id": f"made_up.{number}"} | own)
+            writer.writerow(CLAIM | {"id": f"made_up.{number}"} | claim)
     return folder

@@ -104,8 +104,8 @@ def test_a_table_of_readings_has_what_it_is_about(made_up):
 
 
 def test_claims_have_those_of_their_items(made_up):
-    claim = {"paper": "one", "id": "one.t1.more", "predicate": "v('table1','a','b') > v('table1','c','b')"}
+    claim = {"paper": "one", "id": "one.t1.more", "measured_by": "table", "quantity": "table1 | a | b against c"}
     assert [row.name for row in of_claim(made_up, claim)] == ["X1, X2"]
-    assert items_of({"id": "one.f5_7.bias", "predicate": "words"}) == ["figure5", "figure6", "figure7"]
-    assert items_of({"id": "one.t13.words", "predicate": "words"}) == ["table13"]
-    assert items_of({"id": "one.abs.words", "predicate": "words"}) == []
+    assert items_of({"id": "one.f5_7.bias", "measured_by": "figure"}) == ["figure5", "figure6", "figure7"]
+    assert items_of({"id": "one.t13.words", "measured_by": "figure"}) == ["table13"]
+    assert items_of({"id": "one.abs.words", "measured_by": "figure"}) == []

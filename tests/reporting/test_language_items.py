@@ -12,12 +12,12 @@ from fake_language import PAPERS, QUERY, arrays_of, definition_of, item_of
 from fake_results import PUBLISHED, read_csv, write_cost
 
 from raretok.__main__ import main
-from raretok.papers.agg.claims import ALPHAS, rare_joint
+from raretok.papers.agg.claims import ALPHAS, f5_rare_joint
 from raretok.reporting.claims.claims_command import judge_paper
 from raretok.reporting.claims.evidence import Evidence
 from raretok.reporting.claims.figure_claims import rare_first, rises, separations
-from raretok.reporting.claims.predicates import Truth
 from raretok.reporting.claims.table_claims import has_seeds
+from raretok.reporting.claims.truths import Truth
 from raretok.reporting.definition import parse_definition
 from raretok.reporting.record import kept_arrays, record
 from raretok.reporting.results import read_results
@@ -321,7 +321,7 @@ def test_a_claim_on_the_data_alone_has_no_seeds(verdicts):
     assert (row["verdict"], row["seeds"], row["printed"]) == ("fails", 0, "-630")
     # Run or not, it is none of those that are corrected for.
     definition = parse_definition(json.dumps(DEFINITIONS["agg"]))
-    assert not has_seeds("v('table3','Human','Uniq','freq')", definition)
+    assert not has_seeds("table3 | Human | Uniq | freq", definition)
     assert has_seeds(verdicts["agg.t3.rare_ppl"]["quantity"], definition)
 
 
@@ -379,7 +379,7 @@ def test_rare_uniq_and_isotropy_must_rise_and_fall():
     hill, slope = [1.0, 2.0, 4.0, 3.0, 1.5], [1.0, 2.0, 3.0, 4.0, 5.0]
     for uniq, isotropy, holds in ((hill, hill, True), (slope, slope, False), (hill, slope, False)):
         curves = {"uniq": uniq, "isotropy_sign_free": isotropy}
-        truths, _, note = rare_joint(Curves(None, None, {}))
+        truths, _, note = f5_rare_joint(Curves(None, None, {}))
         assert truths[1].holds == holds
         assert len(truths[1].parts) == 4
     assert "alpha* is 0.03" in note

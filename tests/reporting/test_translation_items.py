@@ -14,7 +14,7 @@ from fake_results import PUBLISHED, read_csv
 
 from raretok.__main__ import main
 from raretok.reporting.claims.claims_command import judge_paper
-from raretok.reporting.claims.table_claims import of_this_scale
+from raretok.reporting.claims.quantities import comparisons, of_this_scale
 from raretok.reporting.collect import read_item
 from raretok.reporting.definition import parse_definition
 from raretok.reporting.figures.figure_command import drawing
@@ -228,15 +228,16 @@ def test_claims_on_both_sizes_are_judged_on_the_size_that_the_scale_has(translat
     assert found["agg.t7.gain_base"]["alone"] == "reproduced"
 
 
-def test_a_loop_over_what_is_left_out_alone_stays(translation):
+def test_a_comparison_of_what_is_left_out_alone_stays(translation):
     definition = as_definition(translation.definitions["agg"])
     del definition.settings["translation_big"]
-    text = "all(v('table7','AGG','BLEU',s) > 1 for s in ('base', 'big') for r in ('a (b, c)','d'))"
-    assert of_this_scale(text, definition) == text.replace("('base', 'big')", "('base',)")
-    alone = "all(v('table7','AGG','BLEU',s) > 1 for s in ('big',))"
-    assert of_this_scale(alone, definition) == alone
-    other = "all(v('table3','AGG','BLEU',s) > 1 for s in ('base','big'))"
-    assert of_this_scale(other, definition) == other
+    both, big, other = (
+        f"{cells} against C"
+        for cells in ("table7 | A | BLEU | base; big", "table7 | A | BLEU | big", "table3 | A | BLEU | big")
+    )
+    assert of_this_scale(comparisons(both), definition) == comparisons("table7 | A | BLEU | base against C")
+    for stays in (big, other):
+        assert of_this_scale(comparisons(stays), definition) == comparisons(stays)
 
 
 AGG, AGPS = ("transformer", "agg_translation"), ("translator", "agps_translation")

@@ -18,8 +18,8 @@ PRINTED = {("A", ""): "1", ("B", ""): "2", ("C", ""): "3", ("D", ""): "4"}
 OURS = {"a": [2.0, 2.2, 1.8], "b": [1.0, 1.1, 0.9], "b_other": [9.0], "c": [3.0, 3.0], "d": [4.4, 4.4, 4.4]}
 
 
-def claim(first, sign, second):
-    return f"v('table1','{first}','Score') {sign} v('table1','{second}','Score')"
+def below(first, second, groups=""):
+    return {"quantity": f"table1 | {first} | Score | {groups} against {second}", "direction": "<"}
 
 
 def test_signs_ranks_and_variation(tmp_path):
@@ -68,7 +68,7 @@ def test_what_was_not_run_or_not_printed_is_left_out(tmp_path):
 
 def test_claims_agree_where_their_slack_has_the_printed_sign(tmp_path):
     """Printed: holds, holds, fails. Ours: fails, holds, fails; the last was not run."""
-    claims = [claim("A", "<", "B"), claim("C", "<", "D"), claim("D", "<", "C"), claim("A", "<", "E")]
+    claims = [below("A", "B"), below("C", "D"), below("D", "C"), below("A", "E")]
     published = write_published(tmp_path, PRINTED | {("E", ""): "5"}, claims)
     row = agreements(definition_of(METHODS), results_of(tmp_path, OURS), published)[0]
     assert (row["item"], row["rows"], row["seeds"], row["kendall_tau"]) == ("claims", 3, 2, "")
@@ -78,8 +78,7 @@ def test_claims_agree_where_their_slack_has_the_printed_sign(tmp_path):
 def test_signs_of_claims_are_of_the_groups_that_the_scale_has(tmp_path):
     """Printed, A is below B in the first group and above it in the second, which the scale leaves out."""
     printed = {("A", "base"): "1", ("B", "base"): "2", ("A", "big"): "4", ("B", "big"): "3"}
-    both = "all(v('table1','A','Score',g) < v('table1','B','Score',g) for g in ('base','big'))"
-    published = write_published(tmp_path, printed, [both])
+    published = write_published(tmp_path, printed, [below("A", "B", "base; big")])
     definition = definition_of({"a": "A", "b": "B"}, experiments={"base": "e1", "big": "left_out"})
     results = results_of(tmp_path, {"a": [1.0, 1.2], "b": [2.0, 2.2]})
     row = agreements(definition, results, published)[0]

@@ -112,7 +112,7 @@ def results_of(seeds):
     return Results(Path(), pd.DataFrame(columns=COLUMNS), values)
 
 
-QUANTITY = "v('table1','Monolingual','Accuracy','LR') / v('table1','Baseline','Accuracy','LR')"
+QUANTITY = "table1 | Monolingual | Accuracy | LR against Baseline"
 OTHERS = dict.fromkeys(("threshold_m1", "threshold_m2", "threshold_m4", "threshold_m8"), (1, 2, 3))
 
 
@@ -120,9 +120,9 @@ def test_the_spread_of_others_tells_of_one_seed():
     """Where the baseline has one seed, nothing has a second difference to it; differences to another spread alike."""
     definition = parse_definition(json.dumps(definition_of("small")))
     one = {"baseline": (1,), "monolingual": (1,)}
-    (alone,) = compared(QUANTITY, True, definition, results_of(one))
+    (alone,) = compared(QUANTITY, "x", definition, results_of(one))
     assert alone.pool == []
-    (found,) = compared(QUANTITY, True, definition, results_of(one | OTHERS))
+    (found,) = compared(QUANTITY, "x", definition, results_of(one | OTHERS))
     assert len(found.values) == 1
     assert [len(row) for row in found.pool] == [3, 3, 3]
     result = estimate(found.values, found.pool, found.paired)
@@ -130,6 +130,6 @@ def test_the_spread_of_others_tells_of_one_seed():
     assert 0.005 < result.sd < 0.1
     # with two seeds of its own, the baseline is what all are compared with
     two = {"baseline": (1, 2), "monolingual": (1, 2)}
-    (found,) = compared(QUANTITY, True, definition, results_of(two | OTHERS))
+    (found,) = compared(QUANTITY, "x", definition, results_of(two | OTHERS))
     assert [len(row) for row in found.pool] == [2] * 5
     assert found.values in found.pool  # noqa: PD011  (a dictionary by seed)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from raretok.reporting.claims.jackknife import mean_of, shares
-from raretok.reporting.claims.predicates import Truth, all_of, at_least, greater
+from raretok.reporting.claims.truths import Truth, all_of, at_least, greater
 from raretok.reporting.statistics.intervals import t_interval
 
 

@@ -17,6 +17,7 @@ from markupsafe import Markup
 
 from raretok.core.errors import UserError
 from raretok.core.files import relative_link
+from raretok.reporting.claims.quantities import comparisons
 from raretok.reporting.definition import Definition
 
 COLUMN = "affects"
@@ -102,8 +103,9 @@ def of_paper(deviations: list[Deviation], paper: str) -> list[Deviation]:
 
 
 def items_of(claim: dict) -> list[str]:
-    """The tables that a claim's predicate reads, or the items of its id: `f5_7.bias` is about figures 5 to 7."""
-    named = re.findall(r"v\('([^']+)'", claim["predicate"])
+    """The tables whose numbers a claim compares, or the items of its id: `f5_7.bias` is about figures 5 to 7."""
+    about_table = claim["measured_by"] == "table"
+    named = [key.table for one in comparisons(claim["quantity"]) for key in one.keys] if about_table else []
     match = re.search(r"\.([tf])(\d+)(?:_(\d+))?", claim["id"])
     if not named and match:
         kind = {"t": "table", "f": "figure"}[match[1]]

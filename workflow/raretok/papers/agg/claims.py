@@ -3,14 +3,16 @@
 Thresholds marked as ours are tolerances that the paper does not state.
 """
 
+from functools import partial
+
 import numpy as np
 
 from raretok.reporting.claims.evidence import Evidence, Found
 from raretok.reporting.claims.figure_claims import LEFT, at, beside_cited, rare_first, rises, until
 from raretok.reporting.claims.jackknife import mean_of
 from raretok.reporting.claims.other_language import of_other_language
-from raretok.reporting.claims.predicates import Missing, Truth, all_of, at_least, greater
 from raretok.reporting.claims.table_claims import common_seeds
+from raretok.reporting.claims.truths import Missing, Truth, all_of, at_least, greater
 
 # Figure 5: a method's alpha as printed; a scaled run derives its own from it.
 ALPHAS = {"agg_a0.01": 0.01, "agg_a0.02": 0.02, "agg": 0.03, "agg_a0.04": 0.04, "agg_a0.05": 0.05}
@@ -25,8 +27,8 @@ NEAR_PERFECT, CLEARLY = 0.95, 0.1  # ours: accuracy for MLE; how much worse for 
 INITIAL = 5  # figure 4: the first fifth of the updates (200 of 1,000) against the last
 
 
-def rare_first_along_training(evidence: Evidence) -> Found:
-    """f1.rare_first: of the three groups, the rare one is the first to leave the bulk in the SVD projection."""
+def f1_rare_first(evidence: Evidence) -> Found:
+    """Of the three groups, the rare one is the first to leave the bulk in the SVD projection."""
     evidence = evidence.of("figure1")
     truths = evidence.per_seed(rare_first, evidence.array("mle", "snapshots.svd"), evidence.array("mle", "bounds"))
     return (
@@ -36,8 +38,8 @@ def rare_first_along_training(evidence: Evidence) -> Found:
     )
 
 
-def rare_isotropy_drops(evidence: Evidence) -> Found:
-    """f2.rare_I_drop: I(W_rare) falls steeply once rare rows are trained."""
+def f2_rare_I_drop(evidence: Evidence) -> Found:
+    """I(W_rare) falls steeply once rare rows are trained."""
 
     def judge(steps, isotropy, freeze, scale):
         later = at(steps, isotropy[:, RARE], freeze + WINDOW * scale, after=True)
@@ -50,8 +52,8 @@ def rare_isotropy_drops(evidence: Evidence) -> Found:
     )
 
 
-def frequent_isotropy_follows(evidence: Evidence) -> Found:
-    """f2.freq_I_follows: I(W_freq) falls after the freeze too, and starts no earlier than I(W_rare)."""
+def f2_freq_I_follows(evidence: Evidence) -> Found:
+    """I(W_freq) falls after the freeze too, and starts no earlier than I(W_rare)."""
 
     def judge(steps, isotropy, freeze, scale):
         starts = [_start_of_drop(steps, isotropy[:, group], freeze) for group in (FREQUENT, RARE)]
@@ -62,8 +64,8 @@ def frequent_isotropy_follows(evidence: Evidence) -> Found:
     return _along_freezes(evidence, "snapshots.isotropy_sign_free", judge), None, ""
 
 
-def similarity_rises(evidence: Evidence) -> Found:
-    """f2.sim_rises: the mean cosine of rare and frequent embeddings is higher at the end than at the freeze's end."""
+def f2_sim_rises(evidence: Evidence) -> Found:
+    """The mean cosine of rare and frequent embeddings is higher at the end than at the freeze's end."""
 
     def judge(steps, cosine, freeze, scale):
         return greater(float(cosine[-1]), at(steps, cosine, freeze))
@@ -93,8 +95,8 @@ def _start_of_drop(steps: np.ndarray, values: np.ndarray, freeze: int) -> int:
     return int(np.argmax(fallen)) if fallen.any() else len(steps)
 
 
-def disjoint(evidence: Evidence) -> Found:
-    """f3.disjoint: rare and frequent tokens are separable in the SVD plane for MLE, clearly less for AGG."""
+def f3_disjoint(evidence: Evidence) -> Found:
+    """Rare and frequent tokens are separable in the SVD plane for MLE, clearly less for AGG."""
     evidence = evidence.of("figure3")
     mle, agg = (evidence.metric(method, "separability", "svd") for method in ("mle", "agg"))
 
@@ -105,15 +107,15 @@ def disjoint(evidence: Evidence) -> Found:
     return evidence.of_means(judge, mle, agg), None, note
 
 
-def singular_values(evidence: Evidence) -> Found:
-    """f3.singular: the singular values of AGG decay more slowly; their sum over the largest is greater."""
+def f3_singular(evidence: Evidence) -> Found:
+    """The singular values of AGG decay more slowly; their sum over the largest is greater."""
     evidence = evidence.of("figure3")
     agg, mle = (evidence.metric(method, "singular_sum", "total") for method in ("agg", "mle"))
     return evidence.of_means(greater, agg, mle), None, ""
 
 
-def fluctuates(evidence: Evidence) -> Found:
-    """f4.fluctuates: the size of the rare group varies more in the first steps than in the last, and not one way."""
+def f4_fluctuates(evidence: Evidence) -> Found:
+    """The size of the rare group varies more in the first steps than in the last, and not one way."""
     evidence = evidence.of("figure4")
 
     def judge(sizes):
@@ -135,8 +137,8 @@ def _variation(values: np.ndarray) -> float:
     return float(values.std() / values.mean()) if values.mean() else 0.0
 
 
-def rare_joint(evidence: Evidence) -> Found:
-    """f5.rare_joint: over alpha, rare Uniq and rare I(W) rise together up to some alpha*, then fall together."""
+def f5_rare_joint(evidence: Evidence) -> Found:
+    """Over alpha, rare Uniq and rare I(W) rise together up to some alpha*, then fall together."""
     evidence = evidence.of("figure5")
     curves = [evidence.metric(method, name, "rare") for name in ("uniq", "isotropy_sign_free") for method in ALPHAS]
     seeds = common_seeds(curves)
@@ -153,8 +155,8 @@ def rare_joint(evidence: Evidence) -> Found:
     return evidence.of_means(judge, *curves), None, note
 
 
-def nonrare_tradeoff(evidence: Evidence) -> Found:
-    """f5.nonrare_tradeoff: beyond the alpha of most rare Uniq, total Uniq and PPL rise, total I(W) falls.
+def f5_nonrare_tradeoff(evidence: Evidence) -> Found:
+    """Beyond the alpha of most rare Uniq, total Uniq and PPL rise, total I(W) falls.
 
     The panels show all tokens, the text speaks of the non-rare ones (inventory, A23): judged on all, the others said.
     """
@@ -193,8 +195,8 @@ def _tradeoff(evidence: Evidence, group: str) -> dict[int, Truth]:
     return truths
 
 
-def alpha_choice(evidence: Evidence) -> Found:
-    """f5.alpha_choice: of the five alphas, 0.03 has the lowest perplexity on the validation text."""
+def f5_alpha_choice(evidence: Evidence) -> Found:
+    """Of the five alphas, 0.03 has the lowest perplexity on the validation text."""
     evidence = evidence.of("figure5")
     others = [method for method in ALPHAS if method != SELECTED]
     curves = [evidence.metric(method, "perplexity_plain", "total", "valid@best") for method in [SELECTED, *others]]
@@ -206,23 +208,23 @@ def alpha_choice(evidence: Evidence) -> Found:
     return evidence.of_means(judge, *curves), None, note
 
 
-def frequency_bias(evidence: Evidence) -> Found:
-    """t13.frequency_bias: fewer of the nearest neighbours of rare tokens are rare for AGG."""
+def t13_frequency_bias(evidence: Evidence) -> Found:
+    """Fewer of the nearest neighbours of rare tokens are rare for AGG."""
     evidence = evidence.of("table13")
     mle, agg = (evidence.metric(method, "rare_neighbours", "rare") for method in ("mle", "agg"))
     return evidence.of_means(greater, mle, agg), None, ""
 
 
 def mean_of_prefixes(evidence: Evidence) -> str:
-    """t15.uniq, beside its four examples: distinct tokens of a continuation, mean over all test prefixes."""
+    """T15.uniq, beside its four examples: distinct tokens of a continuation, mean over all test prefixes."""
     evidence = evidence.of("table15")
     means = {name: evidence.metric(name, "generated_uniq", "mean") for name in ("agg", "mle")}
     texts = [f"{evidence.definition.method(name).label} {np.mean(list(of.values())):.1f}" for name, of in means.items()]
     return f"mean over all test prefixes: {', '.join(texts)}"
 
 
-def cross_lingual(evidence: Evidence) -> Found:
-    """t14.cross_lingual: with AGG every query has a neighbour of the other language, with MLE none has."""
+def t14_cross_lingual(evidence: Evidence) -> Found:
+    """With AGG every query has a neighbour of the other language, with MLE none has."""
     evidence = evidence.of("table14")
     mle, agg = (of_other_language(evidence, method) for method in ("transformer", "agg_translation"))
 
@@ -233,37 +235,16 @@ def cross_lingual(evidence: Evidence) -> Found:
     return evidence.per_seed(judge, mle, agg), None, note
 
 
-def all_tasks(evidence: Evidence) -> Found:
-    """abs.all_tasks: Uniq, I(W), word similarity and BLEU are all better with AGG."""
-    names = ("t3.uniq_total", "t3.I_W", "t6.all", "t7.best")
-    truths = evidence.tables(*(f"agg.{name}" for name in names))
-    return truths, None, f"together: {', '.join(names)}"
+def abs_all_tasks(evidence: Evidence) -> Found:
+    """Uniq, I(W), word similarity and BLEU are all better with AGG."""
+    claims = TOGETHER["agg.abs.all_tasks"]
+    return evidence.tables(*claims), None, f"together: {', '.join(name.removeprefix('agg.') for name in claims)}"
 
 
-def gain_base(evidence: Evidence) -> str:
-    """t7.gain_base, beside the difference in ours: that from the cited baseline, and whether AGG is better at all."""
-    return beside_cited(evidence, "table7", "base", "agg_translation", "transformer")
-
-
-def gain_big(evidence: Evidence) -> str:
-    """t7.gain_big, likewise."""
-    return beside_cited(evidence, "table7", "big", "agg_translation", "transformer")
-
-
+# Claims that a claim joins.
+TOGETHER = {"agg.abs.all_tasks": ("agg.t3.uniq_total", "agg.t3.I_W", "agg.t6.all", "agg.t7.best")}
 # What is said beside the verdict on a claim about numbers of tables.
-BESIDE = {"agg.t15.uniq": mean_of_prefixes, "agg.t7.gain_base": gain_base, "agg.t7.gain_big": gain_big}
-CLAIMS = {
-    "agg.f1.rare_first": rare_first_along_training,
-    "agg.f2.rare_I_drop": rare_isotropy_drops,
-    "agg.f2.freq_I_follows": frequent_isotropy_follows,
-    "agg.f2.sim_rises": similarity_rises,
-    "agg.f3.disjoint": disjoint,
-    "agg.f3.singular": singular_values,
-    "agg.f4.fluctuates": fluctuates,
-    "agg.f5.rare_joint": rare_joint,
-    "agg.f5.nonrare_tradeoff": nonrare_tradeoff,
-    "agg.f5.alpha_choice": alpha_choice,
-    "agg.t13.frequency_bias": frequency_bias,
-    "agg.t14.cross_lingual": cross_lingual,
-    "agg.abs.all_tasks": all_tasks,
+BESIDE = {"agg.t15.uniq": mean_of_prefixes} | {
+    f"agg.t7.gain_{size}": partial(beside_cited, "table7", size, "agg_translation", "transformer")
+    for size in ("base", "big")
 }

@@ -13,7 +13,7 @@ from raretok.reporting import translation_metrics
 from raretok.reporting.claims.evidence import Evidence, Found
 from raretok.reporting.claims.figure_claims import LEFT, beside_cited, rare_first, rises, until
 from raretok.reporting.claims.other_language import of_one_stem, of_other_language
-from raretok.reporting.claims.predicates import Missing, Truth, all_of, at_least, greater
+from raretok.reporting.claims.truths import Missing, Truth, all_of, at_least, greater
 
 # Methods of translation, and those of the language model that stand in for them.
 BASELINE, COSREG, AGPS = "translator", "cosreg_translation", "agps_translation"
@@ -48,8 +48,8 @@ def either(judge: Callable[..., Found]) -> Callable[[Evidence], Found]:
 
 
 @either
-def low_first(evidence: Evidence, names: dict[str, str]) -> Found:
-    """f1.low_first: the low-frequent group is the first to leave the bulk in the PCA projection."""
+def f1_low_first(evidence: Evidence, names: dict[str, str]) -> Found:
+    """The low-frequent group is the first to leave the bulk in the PCA projection."""
     name = names[BASELINE]
     planes, bounds = evidence.array(name, "snapshots.pca"), evidence.array(name, "bounds")
     truths = evidence.per_seed(partial(rare_first, balanced=True), planes, bounds)
@@ -61,8 +61,8 @@ def low_first(evidence: Evidence, names: dict[str, str]) -> Found:
 
 
 @either
-def others_follow(evidence: Evidence, names: dict[str, str]) -> Found:
-    """f2.follow: inner products within the high and mid groups rise faster once rare rows are trained."""
+def f2_follow(evidence: Evidence, names: dict[str, str]) -> Found:
+    """Inner products within the high and mid groups rise faster once rare rows are trained."""
     name = names[FREEZE_UNTIL]
     freeze = until(evidence, name)
 
@@ -83,8 +83,8 @@ def _slope(steps: np.ndarray, values: np.ndarray) -> float:
 
 
 @either
-def negative_alignment(evidence: Evidence, names: dict[str, str]) -> Found:
-    """eq8.sign: soon after rare words start training, w_r . h is negative for almost all positions."""
+def eq8_sign(evidence: Evidence, names: dict[str, str]) -> Found:
+    """Soon after rare words start training, w_r . h is negative for almost all positions."""
     name = names[FREEZE_UNTIL]
     freeze = until(evidence, name)
 
@@ -103,8 +103,8 @@ def negative_alignment(evidence: Evidence, names: dict[str, str]) -> Found:
 
 
 @either
-def rare_pairs(evidence: Evidence, names: dict[str, str]) -> Found:
-    """eq7.pairs: from some step on, the mean inner product of pairs of rare embeddings increases."""
+def eq7_pairs(evidence: Evidence, names: dict[str, str]) -> Found:
+    """From some step on, the mean inner product of pairs of rare embeddings increases."""
     name = names[FREEZE_UNTIL]
 
     def judge(steps, products):
@@ -120,8 +120,8 @@ def rare_pairs(evidence: Evidence, names: dict[str, str]) -> Found:
 
 
 @either
-def frequency_agnostic(evidence: Evidence, names: dict[str, str]) -> Found:
-    """f4.frequency_agnostic: groups are separable in the PCA plane for the baseline and CosReg, not for AGPS."""
+def f4_frequency_agnostic(evidence: Evidence, names: dict[str, str]) -> Found:
+    """Groups are separable in the PCA plane for the baseline and CosReg, not for AGPS."""
     methods = (names[method] for method in (BASELINE, COSREG, AGPS))
     baseline, cosreg, agps = (evidence.metric(name, "separability", "pca") for name in methods)
 
@@ -132,8 +132,8 @@ def frequency_agnostic(evidence: Evidence, names: dict[str, str]) -> Found:
     return evidence.of_means(judge, baseline, cosreg, agps), None, note
 
 
-def spread(evidence: Evidence) -> Found:
-    """f3.spread: with rare words frozen, S(w) is lower and the PCA projection wider."""
+def f3_spread(evidence: Evidence) -> Found:
+    """With rare words frozen, S(w) is lower and the PCA projection wider."""
     evidence = evidence.of("figure3")
     cosines = [evidence.metric(name, "mean_cosine", "total") for name in (BASELINE, FREEZE)]
     planes = [evidence.array(name, "best.pca") for name in (BASELINE, FREEZE)]
@@ -146,8 +146,8 @@ def spread(evidence: Evidence) -> Found:
     return evidence.per_seed(judge, *cosines, *planes), None, note
 
 
-def related(evidence: Evidence) -> Found:
-    """t10_12.related: AGPS has neighbours in the other language; CosReg's are related words; the baseline's are not."""
+def t10_12_related(evidence: Evidence) -> Found:
+    """AGPS has neighbours in the other language; CosReg's are related words; the baseline's are not."""
     methods = (BASELINE, COSREG, AGPS)
     counted = [of_other_language(evidence, name) for name in methods]
     alike = [of_one_stem(evidence, name) for name in (BASELINE, COSREG)]
@@ -169,8 +169,8 @@ def related(evidence: Evidence) -> Found:
     return evidence.per_seed(judge, *counted, *alike), None, note
 
 
-def frequency_bias(evidence: Evidence) -> Found:
-    """f5_7.bias: rarer words are nearer to each query for the baseline and CosReg; frequency plays no part for AGPS."""
+def f5_7_bias(evidence: Evidence) -> Found:
+    """Rarer words are nearer to each query for the baseline and CosReg; frequency plays no part for AGPS."""
     biased = [*rank_correlations(evidence, BASELINE), *rank_correlations(evidence, COSREG)]
     values = [*biased, *rank_correlations(evidence, AGPS)]
 
@@ -190,25 +190,5 @@ def rank_correlations(evidence: Evidence, method: str) -> list[dict[int, float]]
     return list(queries.values())
 
 
-def gain_base(evidence: Evidence) -> str:
-    """t2.gain_base, beside the difference in ours: that from the cited baseline, and whether AGPS is better at all."""
-    return beside_cited(evidence, "table2", "base", AGPS, BASELINE)
-
-
-def gain_big(evidence: Evidence) -> str:
-    """t2.gain_big, likewise."""
-    return beside_cited(evidence, "table2", "big", AGPS, BASELINE)
-
-
 # What is said beside the verdict on a claim about numbers of tables.
-BESIDE = {"agps.t2.gain_base": gain_base, "agps.t2.gain_big": gain_big}
-CLAIMS = {
-    "agps.f1.low_first": low_first,
-    "agps.f2.follow": others_follow,
-    "agps.eq8.sign": negative_alignment,
-    "agps.eq7.pairs": rare_pairs,
-    "agps.f3.spread": spread,
-    "agps.f4.frequency_agnostic": frequency_agnostic,
-    "agps.t10_12.related": related,
-    "agps.f5_7.bias": frequency_bias,
-}
+BESIDE = {f"agps.t2.gain_{size}": partial(beside_cited, "table2", size, AGPS, BASELINE) for size in ("base", "big")}

@@ -4,7 +4,7 @@ The paper counts data sets; a scale can have fewer than its six, and the same sh
 slack of `at least k of n` is that of the data set with the k-th largest of the n means over seeds. Where some data sets
 of the scale were not run, the effect is that of the others, the note names those without, and nothing is decided.
 
-What is best of several is so by its mean over seeds, as the predicates have it: the best of each seed would be luck,
+What is best of several is so by its mean over seeds, as in claims about tables: the best of each seed would be luck,
 and of equal starts none would be as good as the better of two others.
 """
 
@@ -16,8 +16,8 @@ from typing import TypeVar
 from raretok.reporting import translation_metrics
 from raretok.reporting.claims.evidence import Evidence, Found, Partial
 from raretok.reporting.claims.jackknife import mean_of
-from raretok.reporting.claims.predicates import Missing, Truth, all_of, difference, greater
 from raretok.reporting.claims.table_claims import common_seeds
+from raretok.reporting.claims.truths import Missing, Truth, all_of, difference, greater
 from raretok.reporting.corpus_names import corpus_title
 from raretok.reporting.definition import Method
 from raretok.reporting.statistics import intervals

@@ -29,7 +29,7 @@ from raretok.papers.natural_bias.bias_starts import (
 )
 from raretok.reporting import translation_metrics
 from raretok.reporting.claims.evidence import Evidence, Found
-from raretok.reporting.claims.predicates import Missing, Truth, all_of, at_least, greater
+from raretok.reporting.claims.truths import Missing, Truth, all_of, at_least, greater
 from raretok.reporting.corpus_names import corpus_title, unigram_text
 
 REGULARISED = "regularised"  # how the names of the methods of figure 11 begin
@@ -39,8 +39,8 @@ EARLY = 10_000  # ours: figure 5, the first fifth of training
 STAYS = 0.05  # ours: figures 13 and 14
 
 
-def unigram_early(evidence: Evidence) -> Found:
-    """f1.unigram_early: the model is nearest to the unigram distribution early, and nearer than to the other two."""
+def f1_unigram_early(evidence: Evidence) -> Found:
+    """The model is nearest to the unigram distribution early, and nearer than to the other two."""
 
     def judge(here: Evidence) -> dict[int, Truth]:
         latest = translation_metrics.scaled(
@@ -60,25 +60,25 @@ def _matched(latest: float, steps, unigram, uniform, empirical) -> Truth:
     return all_of([at_least((latest - float(steps[place])) / latest, 0), *others])
 
 
-def bleu_of_most(evidence: Evidence) -> Found:
-    """f2.bleu_5of6: test BLEU of the log-unigram start is as good as the others', on five of six data sets."""
+def f2_bleu_5of6(evidence: Evidence) -> Found:
+    """Test BLEU of the log-unigram start is as good as the others', on five of six data sets."""
     return most(evidence, bleu(translation_metrics.BLEU))
 
 
-def alc_of_most(evidence: Evidence) -> Found:
-    """f3.alc_5of6: the area under the early validation curve is larger, on five of six data sets."""
+def f3_alc_5of6(evidence: Evidence) -> Found:
+    """The area under the early validation curve is larger, on five of six data sets."""
     return most(evidence, area(translation_metrics.BLEU))
 
 
-def chrf(evidence: Evidence) -> Found:
-    """f9_10.chrf: figures 2 and 3 come out the same way by chrF."""
+def f9_10_chrf(evidence: Evidence) -> Found:
+    """Figures 2 and 3 come out the same way by chrF."""
     text, areas = most(evidence, bleu(translation_metrics.CHRF)), most(evidence, area(translation_metrics.CHRF))
     note = f"figure 9: {text[2]}; figure 10: {areas[2]}"
     return conjunction([text[0], areas[0]]), None, note
 
 
-def wmt(evidence: Evidence) -> Found:
-    """f7_8.wmt: figures 2 and 3 come out the same way on WMT14 De-En."""
+def f7_8_wmt(evidence: Evidence) -> Found:
+    """Figures 2 and 3 come out the same way on WMT14 De-En."""
     here = evidence.within(WMT14)
     text = margin(here, bleu(translation_metrics.BLEU))
     areas = margin(here, area(translation_metrics.BLEU))
@@ -86,21 +86,21 @@ def wmt(evidence: Evidence) -> Found:
     return truths, None, ""
 
 
-def full_slopes(evidence: Evidence) -> Found:
-    """f4a.slopes: the whole model gives frequent tokens more probability, from both starts."""
+def f4a_slopes(evidence: Evidence) -> Found:
+    """The whole model gives frequent tokens more probability, from both starts."""
     slopes, by_bin = _slopes(evidence, (ZERO, UNIGRAM), translation_metrics.WITH_BIAS)
     truths = evidence.per_seed(lambda *values: all_of(greater(value, 0) for value in values), *slopes)
     return truths, None, by_bin
 
 
-def zero_slope(evidence: Evidence) -> Found:
-    """f4b.zero_slope: without its bias, the model that started at zero still does."""
+def f4b_zero_slope(evidence: Evidence) -> Found:
+    """Without its bias, the model that started at zero still does."""
     slopes, by_bin = _slopes(evidence, (ZERO,), translation_metrics.WITHOUT_BIAS)
     return evidence.per_seed(lambda value: greater(value, 0), *slopes), None, by_bin
 
 
-def unigram_slope(evidence: Evidence) -> Found:
-    """f4b.unigram_slope: without its bias, the one that started at the unigram distribution does the opposite."""
+def f4b_unigram_slope(evidence: Evidence) -> Found:
+    """Without its bias, the one that started at the unigram distribution does the opposite."""
     slopes, by_bin = _slopes(evidence, (UNIGRAM,), translation_metrics.WITHOUT_BIAS)
     return evidence.per_seed(lambda value: greater(0, value), *slopes), None, by_bin
 
@@ -120,8 +120,8 @@ def _slopes(evidence: Evidence, methods: tuple[str, ...], group: str) -> tuple[l
     return by_token, "; ".join(said)
 
 
-def early_curves(evidence: Evidence) -> Found:
-    """f5.curves: early in training, the log-unigram start's validation BLEU is above the others', on most data sets."""
+def f5_curves(evidence: Evidence) -> Found:
+    """Early in training, the log-unigram start's validation BLEU is above the others', on most data sets."""
 
     def early(here: Evidence, name: str) -> dict[int, float]:
         method = here.definition.method(name)
@@ -139,8 +139,8 @@ def early_curves(evidence: Evidence) -> Found:
     return truths, None, f"mean of the validations in the first {EARLY:,} of {UPDATES:,} updates, scaled (ours); {note}"
 
 
-def alc_full(evidence: Evidence) -> Found:
-    """f6.alc_full: over all of training, the area differs in the same direction as over the first updates."""
+def f6_alc_full(evidence: Evidence) -> Found:
+    """Over all of training, the area differs in the same direction as over the first updates."""
 
     def judge(here: Evidence) -> dict[int, Truth]:
         first, whole = (margin(here, area(translation_metrics.BLEU, whole=whole)) for whole in (False, True))
@@ -155,8 +155,8 @@ def _same_sign(first: float, second: float) -> Truth:
     return greater(math.copysign(1.0, first * second) * min(abs(first), abs(second)), 0)
 
 
-def regularise(evidence: Evidence) -> Found:
-    """f11.regularise: no model that was kept from the unigram distribution at first ends with a higher BLEU."""
+def f11_regularise(evidence: Evidence) -> Found:
+    """No model that was kept from the unigram distribution at first ends with a higher BLEU."""
     here = evidence.of("figure11")
     names = [name for name in here.definition.figures["figure11"]["methods"] if name.startswith(REGULARISED)]
     plain = here.metric(ZERO, translation_metrics.BLEU)
@@ -168,8 +168,8 @@ def regularise(evidence: Evidence) -> Found:
     return truths, None, f"{len(run)} of {len(names)} pairs of strength and steps were run"
 
 
-def out_of_domain(evidence: Evidence) -> Found:
-    """f12.ood: out-of-domain BLEU is reported for each start; the text says nothing on which is higher."""
+def f12_ood(evidence: Evidence) -> Found:
+    """Out-of-domain BLEU is reported for each start; the text says nothing on which is higher."""
     said = []
 
     def judge(here: Evidence) -> list[dict[int, Truth]]:
@@ -196,8 +196,8 @@ def _ood(here: Evidence, name: str, domain: str) -> dict[int, float]:
     )
 
 
-def divergence_stays(evidence: Evidence) -> Found:
-    """f13.divergence: the bias's divergence from the unigram distribution changes little from where it starts.
+def f13_divergence(evidence: Evidence) -> Found:
+    """The bias's divergence from the unigram distribution changes little from where it starts.
 
     That of the log-unigram start begins at 0: both are measured by that of a bias of zeros, KL(unigram || uniform).
     """
@@ -210,8 +210,8 @@ def divergence_stays(evidence: Evidence) -> Found:
     return _of_biases(evidence, "divergence", judge, note)
 
 
-def norm_stays(evidence: Evidence) -> Found:
-    """f14.norm: the bias keeps its norm; that of the zero start stays small."""
+def f14_norm(evidence: Evidence) -> Found:
+    """The bias keeps its norm; that of the zero start stays small."""
 
     def judge(zero: np.ndarray, unigram: np.ndarray) -> Truth:
         start = float(unigram[0])
@@ -232,8 +232,8 @@ def _of_biases(evidence: Evidence, key: str, judge: Callable[..., Truth], note: 
     return conjunction(parts, without), None, f"{note}{without}"
 
 
-def c4_out_of_domain(evidence: Evidence) -> Found:
-    """f16.c4_ood: started from C4's unigrams, the IWSLT14 model translates another domain better."""
+def f16_c4_ood(evidence: Evidence) -> Found:
+    """Started from C4's unigrams, the IWSLT14 model translates another domain better."""
     here = evidence.within(IWSLT14)
     found = translation_metrics.validation_domains(evidence.results, IWSLT14)
     if not found:
@@ -245,39 +245,25 @@ def c4_out_of_domain(evidence: Evidence) -> Found:
     return conjunction(parts), None, note
 
 
-def efficiency(evidence: Evidence) -> Found:
-    """abs.efficiency: f3.alc_5of6 and f5.curves."""
-    return _both(alc_of_most(evidence), early_curves(evidence))
+def abs_efficiency(evidence: Evidence) -> Found:
+    """F3.alc_5of6 and f5.curves."""
+    return _both(f3_alc_5of6(evidence), f5_curves(evidence))
 
 
-def performance(evidence: Evidence) -> Found:
-    """abs.performance: f2.bleu_5of6 and f7_8.wmt."""
-    return _both(bleu_of_most(evidence), wmt(evidence))
+def abs_performance(evidence: Evidence) -> Found:
+    """F2.bleu_5of6 and f7_8.wmt."""
+    return _both(f2_bleu_5of6(evidence), f7_8_wmt(evidence))
 
 
 def _both(*claims: Found) -> Found:
     return conjunction([truths for truths, _, _ in claims]), None, ""
 
 
-CLAIMS = {
-    "natural_bias.f1.unigram_early": unigram_early,
-    "natural_bias.f2.bleu_5of6": bleu_of_most,
-    "natural_bias.f3.alc_5of6": alc_of_most,
-    "natural_bias.f4a.slopes": full_slopes,
-    "natural_bias.f4b.zero_slope": zero_slope,
-    "natural_bias.f4b.unigram_slope": unigram_slope,
-    "natural_bias.f5.curves": early_curves,
-    "natural_bias.f6.alc_full": alc_full,
-    "natural_bias.f7_8.wmt": wmt,
-    "natural_bias.f9_10.chrf": chrf,
-    "natural_bias.f11.regularise": regularise,
-    "natural_bias.f12.ood": out_of_domain,
-    "natural_bias.f13.divergence": divergence_stays,
-    "natural_bias.f14.norm": norm_stays,
-    "natural_bias.f16.c4_ood": c4_out_of_domain,
-    "natural_bias.abs.efficiency": efficiency,
-    "natural_bias.abs.performance": performance,
-}
 FIXED = {"natural_bias.f12.ood"}
+# Claims that a claim joins.
+TOGETHER = {
+    "natural_bias.abs.efficiency": ("natural_bias.f3.alc_5of6", "natural_bias.f5.curves"),
+    "natural_bias.abs.performance": ("natural_bias.f2.bleu_5of6", "natural_bias.f7_8.wmt"),
+}
 # Trainings that a claim compares, where its figures show more.
 NEEDS = {"natural_bias.f16.c4_ood": ((IWSLT14, UNIGRAM), (IWSLT14, C4))}

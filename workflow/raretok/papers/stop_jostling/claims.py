@@ -3,7 +3,7 @@
 import numpy as np
 
 from raretok.reporting.claims.evidence import Evidence, Found
-from raretok.reporting.claims.predicates import Missing, Truth, all_of, at_least, greater
+from raretok.reporting.claims.truths import Missing, Truth, all_of, at_least, greater
 
 PROPOSED = "threshold_m2"  # figures 3 and 4 name no margin; the authors' notebook has 2 (inventory, S4)
 SEPARATED = "threshold_m0.6_se"
@@ -13,8 +13,8 @@ PROPERTY_SEEDS = range(1, 6)
 PROPERTY_CASES = 400
 
 
-def fourteen_rarest(evidence: Evidence) -> Found:
-    """f3.roa14: Ratio of Average below 1 exactly for the 14 least frequent low-resource characters."""
+def f3_roa14(evidence: Evidence) -> Found:
+    """Ratio of Average below 1 exactly for the 14 least frequent low-resource characters."""
     below = {}
 
     def judge(ratio, counts):
@@ -30,8 +30,8 @@ def fourteen_rarest(evidence: Evidence) -> Found:
     return truths, None, f"low-resource characters below 1, by seed: {numbers} (printed 14)"
 
 
-def all_below_one(evidence: Evidence) -> Found:
-    """f3.aor_all: the baseline's Average of Ratio is below 1 for every low-resource character."""
+def f3_aor_all(evidence: Evidence) -> Found:
+    """The baseline's Average of Ratio is below 1 for every low-resource character."""
 
     def judge(ratio, counts):
         return greater(1, low_resource(ratio, counts).max())
@@ -82,8 +82,8 @@ def _printed_gain(evidence: Evidence, printed: str) -> float:
     return 1 + evidence.printed["text:fig3", "Proposed vs Baseline", printed, "LR"].value / 100
 
 
-def average_of_ratio_gain(evidence: Evidence) -> Found:
-    """f3.aor_gain: Average of Ratio of the proposed method over the baseline's, by the text's rule (S3).
+def f3_aor_gain(evidence: Evidence) -> Found:
+    """Average of Ratio of the proposed method over the baseline's, by the text's rule (S3).
 
     The note has the quotient by both rules for steps without a marginal gradient, beside the printed one.
     """
@@ -97,13 +97,13 @@ def average_of_ratio_gain(evidence: Evidence) -> Found:
     return truths, slack, f"{shown}, printed {_printed_gain(evidence, column):.2f}; {note}"
 
 
-def ratio_of_average_gain(evidence: Evidence) -> Found:
-    """f3.roa_gain: Ratio of Average of the proposed method over the baseline's."""
+def f3_roa_gain(evidence: Evidence) -> Found:
+    """Ratio of Average of the proposed method over the baseline's."""
     return _gain(evidence, "ratio_of_average", 1, "Ratio of Average increase")
 
 
-def related_neighbours(evidence: Evidence) -> Found:
-    """t2.related: related characters among the 12 neighbours of A and a: >= 8, for the baseline <= 2."""
+def t2_related(evidence: Evidence) -> Found:
+    """Related characters among the 12 neighbours of A and a: >= 8, for the baseline <= 2."""
 
     def judge(separated, baseline):
         return all_of([at_least(separated, 8), at_least(2, baseline)])
@@ -125,8 +125,8 @@ def related_neighbours(evidence: Evidence) -> Found:
     return truths, judge(*printed), note
 
 
-def tail(evidence: Evidence) -> Found:
-    """f4.tail: the proposed method has more mass in the tail, a lower P(target), and ranks no worse."""
+def f4_tail(evidence: Evidence) -> Found:
+    """The proposed method has more mass in the tail, a lower P(target), and ranks no worse."""
     names = ("tail_mass", "target_probability", "mean_rank")
     values = [evidence.metric(method, name, "HR") for name in names for method in (PROPOSED, BASELINE)]
 
@@ -142,8 +142,8 @@ def tail(evidence: Evidence) -> Found:
     return evidence.of_means(judge, *values), None, "over the high-resource validation text; margin 2"
 
 
-def clusters(evidence: Evidence) -> Found:
-    """f5.clusters: T, C and T+C stand out more than for the baseline; LR-LR less."""
+def f5_clusters(evidence: Evidence) -> Found:
+    """T, C and T+C stand out more than for the baseline; LR-LR less."""
     groups = ("T", "C", "T+C", "off", "LR-LR")
     values = [evidence.metric(method, "mask_cosine", group) for method in (SEPARATED, BASELINE) for group in groups]
 
@@ -158,8 +158,8 @@ def clusters(evidence: Evidence) -> Found:
     return evidence.of_means(judge, *values), None, ""
 
 
-def translations(evidence: Evidence) -> Found:
-    """f6.pca: the two versions of a character are nearer in the plane of the first two components.
+def f6_pca(evidence: Evidence) -> Found:
+    """The two versions of a character are nearer in the plane of the first two components.
 
     Nearer than two characters across languages are: the distance alone falls with the scale of the embeddings.
     """
@@ -176,8 +176,8 @@ def translations(evidence: Evidence) -> Found:
     return truths, None, note
 
 
-def minima(evidence: Evidence) -> Found:
-    """f7_8.min: curves have their minimum at T_best, which falls with the margin, in both languages."""
+def f7_8_min(evidence: Evidence) -> Found:
+    """Curves have their minimum at T_best, which falls with the margin, in both languages."""
     margins = ("threshold_m8", "threshold_m4", "threshold_m2", "threshold_m1", "threshold_m0.5")
     groups = ("HR", "LR")
     best = [evidence.metric(method, "best_temperature", group) for group in groups for method in margins]
@@ -212,14 +212,14 @@ def minima(evidence: Evidence) -> Found:
 
 
 def lemma3(evidence: Evidence) -> Found:
-    """lemma3: thresholded tokens are outside the top-p set, on random cases."""
+    """Thresholded tokens are outside the top-p set, on random cases."""
     from raretok.metrics.sampler_margins import check_lemma3
 
     return _property(lambda seed: no_violation(check_lemma3(seed, PROPERTY_CASES)))
 
 
 def min_p(evidence: Evidence) -> Found:
-    """min_p: thresholded tokens are outside the min-p set, with the corrected sign alone (S2)."""
+    """Thresholded tokens are outside the min-p set, with the corrected sign alone (S2)."""
     from raretok.metrics.sampler_margins import check_min_p
 
     def judge(seed):
@@ -248,17 +248,4 @@ def low_resource(values: np.ndarray, counts: np.ndarray) -> np.ndarray:
     return np.nan_to_num(np.asarray(values, dtype=float)[len(counts) : 2 * len(counts)], nan=0.0, posinf=np.inf)
 
 
-CLAIMS = {
-    "stop_jostling.f3.roa14": fourteen_rarest,
-    "stop_jostling.f3.aor_all": all_below_one,
-    "stop_jostling.f3.aor_gain": average_of_ratio_gain,
-    "stop_jostling.f3.roa_gain": ratio_of_average_gain,
-    "stop_jostling.t2.related": related_neighbours,
-    "stop_jostling.f4.tail": tail,
-    "stop_jostling.f5.clusters": clusters,
-    "stop_jostling.f6.pca": translations,
-    "stop_jostling.f7_8.min": minima,
-    "stop_jostling.lemma3": lemma3,
-    "stop_jostling.min_p": min_p,
-}
 FIXED = {"stop_jostling.lemma3", "stop_jostling.min_p"}

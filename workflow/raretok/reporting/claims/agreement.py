@@ -9,8 +9,10 @@ import statistics
 from collections.abc import Iterable
 from pathlib import Path
 
-from raretok.reporting.claims.predicates import Missing
-from raretok.reporting.claims.table_claims import of_this_scale, printed_truth, truth_of_means
+from raretok.reporting.claims.claim_parts import slacks
+from raretok.reporting.claims.quantities import comparisons, of_this_scale
+from raretok.reporting.claims.table_claims import printed_quantities, quantities_of_means
+from raretok.reporting.claims.truths import Missing
 from raretok.reporting.csv_rows import csv_number
 from raretok.reporting.definition import Definition
 from raretok.reporting.report_options import add_report_arguments, write_for_papers
@@ -45,7 +47,7 @@ def agreements(definition: Definition, results: Results, published: Path) -> lis
     printed = printed_numbers(published, definition.paper)
     claims = read_published(published, "claims", definition.paper)
     judged = (claims["measured_by"] == "table") & (claims["kind"] == "experiment")
-    rows = _of_claims(definition, results, printed, claims.loc[judged, "predicate"])
+    rows = _of_claims(definition, results, printed, claims[judged].itertuples())
     for item, entry in definition.tables.items():
         if entry["kind"] == "metrics":
             rows += _of_table(definition.of(item), item, results, printed)
@@ -94,21 +96,20 @@ def _row(
     }
 
 
-def _of_claims(
-    definition: Definition, results: Results, printed: dict[tuple, Printed], predicates: Iterable[str]
-) -> list[dict]:
+def _of_claims(definition: Definition, results: Results, printed: dict[tuple, Printed], claims: Iterable) -> list[dict]:
     """One row: the share of the claims about tables whose slack has its printed sign; none where none was run.
 
     Both signs are of the groups that the scale has.
     """
     agree, seeds = [], []
-    for predicate in predicates:
+    for claim in claims:
         try:
-            ours, number = truth_of_means(predicate, definition, results)
+            ours, number = quantities_of_means(claim.quantity, claim.unit, definition, results)
         except Missing:
             continue
-        theirs = printed_truth(of_this_scale(predicate, definition), printed).slack
-        agree.append(order(ours.slack, 0) == order(theirs, 0))
+        theirs = printed_quantities(of_this_scale(comparisons(claim.quantity), definition), claim.unit, printed)
+        signs = {order(min(slacks(claim, values)), 0) for values in (ours, theirs)}
+        agree.append(len(signs) == 1)
         seeds += [number] if number else []
     if not agree:
         return []

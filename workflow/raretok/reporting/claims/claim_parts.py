@@ -9,11 +9,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from raretok.core.errors import UserError
-from raretok.reporting.claims.predicates import Truth, difference
-from raretok.reporting.claims.table_claims import in_logs
+from raretok.reporting.claims.quantities import RATIO, in_scale
+from raretok.reporting.claims.truths import Truth, difference
 from raretok.reporting.statistics.moderated_t import Estimate
-
-RATIO = "x"  # the unit of ratios
 
 
 class Bound(NamedTuple):
@@ -80,8 +78,7 @@ def bounds_of(claim, place: int) -> tuple[Bound, ...]:
         raise UserError(f"claims.csv: the direction of {claim.id} is '{claim.direction}', not >, < or =.")
     margins = [float(text) for text in claim.margin.split(";")] if claim.margin else [0.0]
     margin, null = margins[min(place, len(margins) - 1)], float(claim.null)
-    if is_ratio(claim):
-        margin, null = math.log1p(margin), in_logs(null)
+    margin, null = math.log1p(margin) if is_ratio(claim) else margin, in_scale(null, claim.unit)
     above, below = Bound(1, null - margin, not margin), Bound(-1, null + margin, not margin)
     if claim.direction == "=":
         return above._replace(strict=False), below._replace(strict=False)
@@ -91,6 +88,14 @@ def bounds_of(claim, place: int) -> tuple[Bound, ...]:
 def holds(claim, values: list[float]) -> bool:
     """Whether numbers without seeds keep all bounds of a claim."""
     return all(bound.holds(value) for place, value in enumerate(values) for bound in bounds_of(claim, place))
+
+
+def slacks(claim, values: list[float]) -> list[float]:
+    """By how much each comparison of a claim keeps its bounds; 0 of a claim without a direction."""
+    return [
+        min((bound.slack(value) for bound in bounds_of(claim, place)), default=0.0)
+        for place, value in enumerate(values)
+    ]
 
 
 def seen(claim, truths: dict[int, Truth]) -> list[tuple[str, dict[int, float]]]:
@@ -113,5 +118,5 @@ def seen(claim, truths: dict[int, Truth]) -> list[tuple[str, dict[int, float]]]:
             # Of several data sets each has all parts.
             label += f" ({place // len(names) + 1} of {number // len(names)})" if number > len(names) else ""
         values = {seed: null + sign * of_seed[place].slack for seed, of_seed in parts.items()}
-        found.append((label, {seed: in_logs(value) for seed, value in values.items()} if is_ratio(claim) else values))
+        found.append((label, {seed: in_scale(value, claim.unit) for seed, value in values.items()}))
     return found

@@ -1,6 +1,5 @@
 """Which runs a claim rests on, which of them are finished, and what one more of each costs."""
 
-import re
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -8,8 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from raretok.reporting.claims.evidence import of_paper
-from raretok.reporting.claims.predicates import Missing, quantities
-from raretok.reporting.claims.table_claims import keys_of, left_out_groups, of_this_scale, place_of
+from raretok.reporting.claims.quantities import comparisons, left_out_groups, of_this_scale
+from raretok.reporting.claims.table_claims import place_of
+from raretok.reporting.claims.truths import Missing
 from raretok.reporting.cost import CPU, costs
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.deviations import items_of
@@ -75,14 +75,11 @@ def rests_on(claim, claims: dict, asked: Iterable[Trained], definition: Definiti
     except Missing:
         return ()
     found = dict.fromkeys(of_items or asked)
-    together = re.findall(r"[\w.]+", claim.predicate) if claim.predicate.startswith("conjunction of ") else []
-    for name in together:
-        other = claims.get(name) or claims.get(f"{claim.paper}.{name.rstrip('.')}")
-        if other is not None:
-            needed = rests_on(other, claims, (), definition)
-            if not needed:
-                return ()
-            found |= dict.fromkeys(needed)
+    for other in of_paper(claim.paper, "TOGETHER").get(claim.id, ()):
+        needed = rests_on(claims[other], claims, (), definition)
+        if not needed:
+            return ()
+        found |= dict.fromkeys(needed)
     possible = all(
         experiment in definition.settings and definition.method(name).is_trained_in(experiment)
         for experiment, name in found
@@ -93,15 +90,16 @@ def rests_on(claim, claims: dict, asked: Iterable[Trained], definition: Definiti
 def _of_table(claim, definition: Definition) -> list[Trained]:
     """Trainings of the rows that a claim's quantity names; raises Missing where the scale has no such row."""
     left_out = [(table, group) for table, group, _ in left_out_groups(definition)]
-    keys = [key for part in quantities(of_this_scale(claim.quantity, definition)) for key in keys_of(part)]
+    keys = [key for one in of_this_scale(comparisons(claim.quantity), definition) for key in one.keys]
     found = []
-    for table, row, column, group in keys:
+    for key in keys:
+        table, row, _, group = key
         if (table, group) in left_out:
             raise Missing(f"{group} is left out at this scale")
         entry = definition.tables.get(table)
         if entry is None:
             raise Missing(f"{table} is not made")
-        place = None if row in entry.get("data", {}) else place_of(definition, table, row, column, group)
+        place = None if row in entry.get("data", {}) else place_of(definition, key)
         if place:
             method = place[1]
             found.append((entry.get("experiments", {}).get(group, method.experiment), method.name))

@@ -1,6 +1,7 @@
 """One sentence on a claim: what the paper says, the printed quantity, ours with its interval, over how many seeds."""
 
-from raretok.reporting.claims.claim_parts import RATIO, in_unit
+from raretok.reporting.claims.claim_parts import in_unit
+from raretok.reporting.claims.quantities import RATIO
 from raretok.reporting.claims.verdicts import CORRECTED, FAILS, HOLDS, Finding
 
 

@@ -13,23 +13,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from raretok.reporting.claims.claim_parts import Part, bounds_of, holds, in_unit, is_ratio, seen
+from raretok.reporting.claims.claim_parts import Part, bounds_of, holds, in_unit, is_ratio, seen, slacks
 from raretok.reporting.claims.claim_runs import watched
 from raretok.reporting.claims.claim_text import says, shown_numbers
 from raretok.reporting.claims.deciding import COLUMNS as DECIDING
 from raretok.reporting.claims.deciding import decisions
 from raretok.reporting.claims.evidence import Evidence, Partial, of_paper
-from raretok.reporting.claims.predicates import Missing, Truth, Undefined
-from raretok.reporting.claims.table_claims import (
-    compared,
-    expected_seeds,
-    has_seeds,
-    in_logs,
-    left_out_groups,
-    of_this_scale,
-    printed_quantities,
-    printed_truth,
-)
+from raretok.reporting.claims.quantities import comparisons, in_scale, left_out_groups, of_this_scale
+from raretok.reporting.claims.table_claims import compared, expected_seeds, has_seeds, printed_quantities
+from raretok.reporting.claims.truths import Missing, Truth, Undefined
 from raretok.reporting.claims.verdicts import (
     CORRECTED,
     FAILS,
@@ -85,9 +77,8 @@ def findings(definition: Definition, results: Results, published: Path) -> list[
 
 def evidence_of(definition: Definition, results: Results, published: Path) -> Evidence:
     """What a paper's claims are judged on."""
-    claims = read_published(published, "claims", definition.paper)
-    predicates = dict(zip(claims["id"], claims["predicate"], strict=True))
-    return Evidence(definition, results, printed_numbers(published, definition.paper), predicates)
+    claims = {claim.id: claim for claim in read_published(published, "claims", definition.paper).itertuples()}
+    return Evidence(definition, results, printed_numbers(published, definition.paper), claims)
 
 
 def family(claims: list, definition: Definition) -> int:
@@ -140,23 +131,22 @@ def find(claim, evidence: Evidence) -> Finding:
 
 def measure_table(claim, evidence: Evidence) -> Measured:
     """The comparisons of a claim about numbers of tables; raises Missing."""
-    definition, log = evidence.definition, is_ratio(claim)
-    found = compared(claim.quantity, log, definition, evidence.results)
-    quantity = of_this_scale(claim.quantity, definition)
-    printed = printed_quantities(quantity, log, evidence.printed)
+    definition, asked = evidence.definition, comparisons(claim.quantity)
+    found = compared(claim.quantity, claim.unit, definition, evidence.results)
+    printed = printed_quantities(of_this_scale(asked, definition), claim.unit, evidence.printed)
     parts = tuple(
         Part(
             label=one.label,
             estimate=interval_of(one.values, one.pool, one.paired),
             bounds=bounds_of(claim, place),
             printed=printed[place],
-            log=log,
+            log=is_ratio(claim),
             methods=one.methods,
         )
         for place, one in enumerate(found)
     )
     notes = [_beside(claim, evidence)]
-    if quantity != claim.quantity:
+    if len(found) < len(asked):
         missing = dict.fromkeys(experiment for *_, experiment in left_out_groups(definition))
         notes.append(f"without {', '.join(missing)}, left out at this scale")
     kept = None
@@ -173,12 +163,12 @@ def measure_table(claim, evidence: Evidence) -> Measured:
 
 def measure_named(claim, evidence: Evidence) -> Measured:
     """The comparisons of a claim about figures or formulas, by the function of its name; raises Missing."""
-    claims = of_paper(claim.paper, "CLAIMS")
-    if claim.id not in claims:
+    judge_it = of_paper(claim.paper, claim.id.removeprefix(f"{claim.paper}.").replace(".", "_"))
+    if not judge_it:
         raise Missing("nothing measures this claim")
     results = watched(evidence.results)
     try:
-        truths, published, note = claims[claim.id](replace(evidence, results=results))
+        truths, published, note = judge_it(replace(evidence, results=results))
     except Missing as missing:
         missing.asked = tuple(results.asked)
         raise
@@ -207,12 +197,13 @@ def _printed_parts(claim, published: Truth | float | None, number: int) -> list[
         return [None] * number
     sign = -1 if claim.direction == "<" else 1
     values = [float(claim.null) + sign * slack for slack in slacks]
-    return [in_logs(value) for value in values] if is_ratio(claim) else values
+    return [in_scale(value, claim.unit) for value in values]
 
 
 def _arithmetic(claim, evidence: Evidence) -> Finding:
     """Whether the paper's own numbers add up."""
-    verdict = HOLDS if printed_truth(claim.predicate, evidence.printed).holds else FAILS
+    values = printed_quantities(comparisons(claim.quantity), claim.unit, evidence.printed)
+    verdict = HOLDS if holds(claim, values) else FAILS
     return Finding(verdict, verdict, printed=_printed(claim, evidence), note="of the printed numbers alone")
 
 
@@ -227,10 +218,9 @@ def _printed(claim, evidence: Evidence) -> float | None:
     """The printed quantity of a claim that was not run: of several comparisons the nearest to its bound."""
     if claim.measured_by != "table":
         return None
-    log = is_ratio(claim)
-    values = printed_quantities(claim.quantity, log, evidence.printed)
-    slacks = [min((bound.slack(v) for bound in bounds_of(claim, i)), default=0.0) for i, v in enumerate(values)]
-    return in_unit(values[slacks.index(min(slacks))], log)
+    values = printed_quantities(comparisons(claim.quantity), claim.unit, evidence.printed)
+    kept = slacks(claim, values)
+    return in_unit(values[kept.index(min(kept))], is_ratio(claim))
 
 
 def _beside(claim, evidence: Evidence) -> str:

@@ -1,22 +1,24 @@
 """What claims about figures and proofs are judged on.
 
-A claim's function takes an Evidence and returns the truth per seed (predicates.Truth: does it hold, its signed
+A claim's function takes an Evidence and returns the truth per seed (truths.Truth: does it hold, its signed
 slack, the parts of a conjunction), the truth or slack on the paper's own printed numbers (None where it prints none)
 and a note on what was measured. The slack, from the `null` of config/papers/<paper>/claims.csv on, is the claim's
-quantity; a `margin` there is what a slack may be below 0. `CLAIMS` of a paper's module names the functions by the
-claims' ids, `FIXED` those that no training seed decides: of formulas, and of what a paper only reports.
+quantity; a `margin` there is what a slack may be below 0. The function has the
+name of the claim's id, `f1_rare_first` for `agg.f1.rare_first`; `FIXED` of a paper's module are the claims that no
+training seed decides: of formulas, and of what a paper only reports.
 """
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from raretok.core.code_digest import claims_module, file_of
 from raretok.reporting.claims.jackknife import mean_of, shares
-from raretok.reporting.claims.predicates import Missing, Truth
-from raretok.reporting.claims.table_claims import common_seeds, of_this_scale, truths_of_means
+from raretok.reporting.claims.quantities import comparisons, of_this_scale
+from raretok.reporting.claims.table_claims import common_seeds, measured
+from raretok.reporting.claims.truths import Missing, Truth, all_of, greater
 from raretok.reporting.definition import Definition
 from raretok.reporting.results import Printed, Results
 
@@ -31,13 +33,13 @@ class Partial(dict):
 class Evidence:
     """What claims are judged on: a paper's definition, the results of a scale, the printed numbers.
 
-    predicates: of the paper's claims, by their ids.
+    claims: the paper's, rows of its claims.csv, by their ids.
     """
 
     definition: Definition
     results: Results
     printed: dict[tuple, Printed]
-    predicates: dict[str, str] = field(default_factory=dict)
+    claims: dict[str, object] = field(default_factory=dict)
 
     def of(self, item: str) -> "Evidence":
         """The evidence of a table or figure, with its methods in the experiment that it names."""
@@ -74,9 +76,16 @@ class Evidence:
         return record
 
     def tables(self, *claims: str) -> dict[int, Truth]:
-        """The truth of other claims of the paper together, which are about numbers of tables; raises Missing."""
-        together = " and ".join(f"({of_this_scale(self.predicates[claim], self.definition)})" for claim in claims)
-        return truths_of_means(together, self.definition, self.results)[0]
+        """The truth of claims together that numbers of tables are above others, whatever their unit; raises Missing."""
+        asked = [comparisons(self.claims[claim].quantity) for claim in claims]
+        found = [one for of_claim in asked for one in of_this_scale(of_claim, self.definition)]
+        keys = list(dict.fromkeys(key for one in found for key in one.keys))
+
+        def judge(*values):
+            numbers = dict(zip(keys, values, strict=True))
+            return all_of(greater(*(sum(numbers[key] for key in side) for side in one)) for one in found)
+
+        return self.of_means(judge, *(measured(self.definition, self.results, key) for key in keys))
 
     def per_seed(self, judge: Callable[..., Truth], *values: dict) -> dict[int, Truth]:
         """`judge` of the values of each seed that all have, of what is seen in one run; raises Missing for none."""
@@ -87,7 +96,7 @@ class Evidence:
         return shares(common_seeds(values), lambda seeds: judge(*(mean_of(of_seed, seeds) for of_seed in values)))
 
 
-def of_paper(paper: str, what: str) -> Mapping | set:
-    """`CLAIMS`, `FIXED`, `BESIDE` or `NEEDS` of a paper's module of claims, empty where it has none."""
+def of_paper(paper: str, name: str):
+    """What a paper's module of claims has under a name (a claim's, `FIXED`, `BESIDE`, `NEEDS`, `TOGETHER`), or {}."""
     module = claims_module(paper)
-    return getattr(importlib.import_module(module), what, {}) if file_of(module) else {}
+    return getattr(importlib.import_module(module), name, {}) if file_of(module) else {}

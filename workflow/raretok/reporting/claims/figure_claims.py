@@ -4,8 +4,8 @@ import numpy as np
 
 from raretok.metrics.rank_correlation import spearman
 from raretok.reporting.claims.evidence import Evidence
-from raretok.reporting.claims.predicates import Missing, Truth, greater
 from raretok.reporting.claims.table_claims import common_seeds
+from raretok.reporting.claims.truths import Missing, Truth, greater
 from raretok.reporting.tables.cells import measured_at
 
 # A group has left the bulk when its centroid is as far from the centre as the points are spread (ours).
@@ -69,7 +69,7 @@ def rises(x, y) -> Truth:
     return Truth(False, 0.0) if np.isnan(rho) else greater(rho, 0)
 
 
-def beside_cited(evidence: Evidence, table: str, group: str, method: str, baseline: str, column: str = "BLEU") -> str:
+def beside_cited(table: str, group: str, method: str, baseline: str, evidence: Evidence) -> str:
     """Beside a gain over a cited number: in how many seeds ours is above our own baseline, and the gain over the cited.
 
     The latter only where numbers may be held against printed ones. Raises Missing where one was not run.
@@ -77,13 +77,13 @@ def beside_cited(evidence: Evidence, table: str, group: str, method: str, baseli
     shown = evidence.of(table).definition
     entry = shown.tables[table]
     pair = [shown.method(name) for name in (method, baseline)]
-    values = [measured_at(evidence.results, entry, one, entry["columns"][column], group) for one in pair]
+    values = [measured_at(evidence.results, entry, one, entry["columns"]["BLEU"], group) for one in pair]
     if not all(values):
         raise Missing(f"{table} was not run ({group})")
     seeds = common_seeds(values)
     above = sum(values[0][seed] > values[1][seed] for seed in seeds)
     said = f"against our own baseline; {pair[0].printed_label} is above it in {above} of {len(seeds)} seeds"
-    cited = evidence.printed.get((table, pair[1].printed_label, column, group))
+    cited = evidence.printed.get((table, pair[1].printed_label, "BLEU", group))
     if not shown.comparable or cited is None:
         return said
     gain = float(np.mean(list(values[0].values()))) - cited.value

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from raretok.reporting.claims.predicates import difference
+from raretok.reporting.claims.truths import difference
 from raretok.reporting.corpus_names import data_set
 from raretok.reporting.csv_rows import csv_number
 from raretok.reporting.definition import Definition, Method

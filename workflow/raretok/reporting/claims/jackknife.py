@@ -4,7 +4,7 @@ import math
 import statistics
 from collections.abc import Callable
 
-from raretok.reporting.claims.predicates import Truth
+from raretok.reporting.claims.truths import Truth
 
 
 def shares(seeds: list[int], truth_on: Callable[[list[int]], Truth]) -> dict[int, Truth]:

@@ -4,7 +4,7 @@ import numpy as np
 
 from raretok.reporting import translation_metrics
 from raretok.reporting.claims.evidence import Evidence
-from raretok.reporting.claims.predicates import Missing
+from raretok.reporting.claims.truths import Missing
 
 # Words are related that begin with as many letters alike (ours): happiness, happy; criminal, crimin@@.
 STEM = 4

@@ -1,26 +1,30 @@
-"""Claims about numbers of tables: their quantities by seed, and their predicates on our means over seeds."""
+"""Claims about numbers of tables: the quantities that they compare, by seed and printed."""
 
 import math
-import re
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from raretok.reporting.claims.jackknife import mean_of, shares
-from raretok.reporting.claims.predicates import Lookup, Missing, Truth, Undefined, evaluate, quantities
+from raretok.reporting.claims.jackknife import mean_of
+from raretok.reporting.claims.quantities import (
+    Comparison,
+    Key,
+    comparisons,
+    in_scale,
+    left_out_groups,
+    of_this_scale,
+)
+from raretok.reporting.claims.truths import Missing
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.results import Printed, Results, gpt2_values, is_initialised
 from raretok.reporting.tables.cells import data_value, measured_at
 from raretok.reporting.tables.generated_table import UNIQ, metric_group
 
-# The values that a loop of a predicate runs over: `in ('base','big')`.
-LOOP = re.compile(r"\bin \(((?:\s*'[^']*'\s*,?)+)\)")
-
-Key = tuple[str, str, str, str]  # table, row, column, group
+Numbers = dict[Key, dict[int, float] | float]  # by seed, or one number of what has no seed
 
 
 @dataclass(frozen=True)
 class Compared:
-    """One number of a claim's quantity, in the scale in which it is tested (the logarithm of a ratio).
+    """One comparison of a claim, in the scale in which it is tested (the logarithm of a ratio).
 
     values: by seed; of what has no seeds one, at 0. pool: the same number with each other method of the experiment in
     the place of the first row, by seed. paired: whether it holds two rows against each other that both have seeds.
@@ -35,31 +39,27 @@ class Compared:
     methods: tuple[tuple[str, str], ...]
 
 
-def compared(quantity: str, log: bool, definition: Definition, results: Results) -> list[Compared]:
-    """The numbers of a quantity at this scale, each on the seeds that all its rows have; raises Missing."""
-    parts = quantities(of_this_scale(quantity, definition))
-    asked = [keys_of(part) for part in parts]
-    return [
-        _compared(part, keys, label, log, definition, results)
-        for part, keys, label in zip(parts, asked, labels(asked), strict=True)
-    ]
+def compared(quantity: str, unit: str, definition: Definition, results: Results) -> list[Compared]:
+    """The comparisons of a quantity at this scale, each on the seeds that all its rows have; raises Missing."""
+    found = of_this_scale(comparisons(quantity), definition)
+    return [_compared(one, label, unit, definition, results) for one, label in zip(found, labels(found), strict=True)]
 
 
-def _compared(part, keys: list[Key], label: str, log: bool, definition: Definition, results: Results) -> Compared:
-    numbers = {key: _measured(definition, results, *key) for key in keys}
-    values = _by_seed(part, numbers, log)
-    seeded = any(isinstance(of_key, dict) for of_key in numbers.values())
-    places = {key: place_of(definition, *key) for key in keys if isinstance(numbers[key], dict)}
+def _compared(one: Comparison, label: str, unit: str, definition: Definition, results: Results) -> Compared:
+    numbers = {key: measured(definition, results, key) for key in one.keys}
+    places = {key: place_of(definition, key) for key in one.keys if isinstance(numbers[key], dict)}
     methods = tuple(dict.fromkeys((place[1].experiment, place[1].name) for place in places.values() if place))
-    rows = list(dict.fromkeys(key[:2] for key in keys))
+    rows = list(dict.fromkeys(key[:2] for key in one.keys))
     paired = len({key[:2] for key in places}) == 2
     # A row is pooled with others where it is held against one more, or against none.
-    poolable = len(rows) <= 2 and rows[0] == keys[0][:2] and all(places.get(key) for key in keys if key[:2] == rows[0])
-    pool = _pool(part, numbers, places, rows[0], log, definition, results) if poolable else []
-    return Compared(label, values, seeded, pool, paired, methods)
+    poolable = len(rows) <= 2 and all(places.get(key) for key in one.keys if key[:2] == rows[0])
+    pool = _pool(one, numbers, places, rows[0], unit, definition, results) if poolable else []
+    return Compared(label, by_seed(one, numbers, unit), bool(_seeded(numbers)), pool, paired, methods)
 
 
-def _pool(part, numbers, places, subject, log: bool, definition: Definition, results: Results) -> list[dict]:
+def _pool(
+    one: Comparison, numbers: Numbers, places: dict, subject, unit: str, definition: Definition, results: Results
+) -> list[dict]:
     """The number with each method of the experiment in the place of the `subject` row, of those with several seeds.
 
     Where the row that it is compared with has one seed, the method with most seeds takes its place: differences to that
@@ -83,7 +83,7 @@ def _pool(part, numbers, places, subject, log: bool, definition: Definition, res
             if method.name in against:
                 continue
             try:
-                values = _by_seed(part, numbers | of_method(method, own), log)
+                values = by_seed(one, numbers | of_method(method, own), unit)
             except Missing:
                 continue
             if len(values) > 1 and all(map(math.isfinite, values.values())):
@@ -97,139 +97,57 @@ def _pool(part, numbers, places, subject, log: bool, definition: Definition, res
     return with_each(numbers | of_method(most, other), {most.name})
 
 
-def _by_seed(part, numbers: dict[Key, dict[int, float] | float], log: bool) -> dict[int, float]:
-    """A number of a quantity on each seed that all numbers have, 0 for none; raises Missing."""
-    seeded = [of_key for of_key in numbers.values() if isinstance(of_key, dict)]
+def by_seed(one: Comparison, numbers: Numbers, unit: str) -> dict[int, float]:
+    """A comparison on each seed that all numbers have, 0 for none; raises Missing."""
     values = {}
-    for seed in common_seeds(seeded) if seeded else [0]:
-        value = part(_lookup({key: of[seed] if isinstance(of, dict) else of for key, of in numbers.items()}))
-        values[seed] = in_logs(value) if log else value
+    for seed in _seeds(numbers):
+        of_seed = {key: of[seed] if isinstance(of, dict) else of for key, of in numbers.items()}
+        values[seed] = in_scale(one.value(of_seed, unit), unit)
     return values
 
 
-def printed_quantities(quantity: str, log: bool, printed: dict[tuple, Printed]) -> list[float]:
-    """The numbers of a quantity on the paper's own numbers, in the scale in which they are tested."""
-    look_up = _lookup({key: number.value for key, number in printed.items()})
-    values = [part(look_up) for part in quantities(quantity)]
-    return [in_logs(value) for value in values] if log else values
+def printed_quantities(found: Iterable[Comparison], unit: str, printed: dict[tuple, Printed]) -> list[float]:
+    """Comparisons of the paper's own numbers, in the scale in which they are tested."""
+    numbers = {key: number.value for key, number in printed.items()}
+    return [in_scale(one.value(numbers, unit), unit) for one in found]
 
 
-def in_logs(ratio: float) -> float:
-    """The logarithm of a ratio; raises Undefined where there is none."""
-    if ratio <= 0:
-        raise Undefined("a ratio that is not above 0")
-    return math.log(ratio)
+def quantities_of_means(quantity: str, unit: str, definition: Definition, results: Results) -> tuple[list[float], int]:
+    """Comparisons of our means over the seeds that all numbers have, and how many those are; raises Missing."""
+    found = of_this_scale(comparisons(quantity), definition)
+    numbers = {key: measured(definition, results, key) for one in found for key in one.keys}
+    seeds = _seeds(numbers)
+    means = {key: mean_of(of, seeds) if isinstance(of, dict) else of for key, of in numbers.items()}
+    return [in_scale(one.value(means, unit), unit) for one in found], len(seeds) if _seeded(numbers) else 0
 
 
-def labels(asked: list[list[Key]]) -> list[str]:
-    """What tells the numbers of a quantity apart: of each, the names in it that are not in all of them."""
-    words = [list(dict.fromkeys(word for key in keys for word in key[1:] if word)) for keys in asked]
+def labels(found: list[Comparison]) -> list[str]:
+    """What tells comparisons apart: of each, the names in it that are not in all of them."""
+    words = [list(dict.fromkeys(word for key in one.keys for word in key[1:] if word)) for one in found]
     shared = set.intersection(*map(set, words))
-    return [", ".join(word for word in of_part if word not in shared) for of_part in words]
-
-
-def keys_of(part: Callable[[Lookup], float]) -> list[Key]:
-    """The numbers that a number of a quantity asks for, in its order."""
-    asked = []
-
-    def ask(table, row, column, group=""):
-        asked.append((table, row, column, group))
-        return 1.0
-
-    part(ask)
-    return list(dict.fromkeys(asked))
-
-
-def _lookup(numbers: dict[Key, float]) -> Lookup:
-    return lambda table, row, column, group="": numbers[table, row, column, group]
-
-
-def truths_of_means(predicate: str, definition: Definition, results: Results) -> tuple[dict[int, Truth], bool]:
-    """The truth of a predicate on our means over seeds, with each seed's share in it (`jackknife.shares`).
-
-    And whether any of its numbers has seeds: one without (of the data, of weights that someone else trained) is the
-    same for every seed; where all are, there is one truth, at 0. Raises Missing.
-    """
-    truth_on, seeds = _on_means(predicate, definition, results)
-    return shares(seeds or [0], truth_on), bool(seeds)
-
-
-def truth_of_means(predicate: str, definition: Definition, results: Results) -> tuple[Truth, int]:
-    """The truth of a predicate on our means over seeds, and how many those are, 0 of none; raises Missing."""
-    truth_on, seeds = _on_means(predicate, definition, results)
-    return truth_on(seeds), len(seeds)
+    return [", ".join(word for word in of_one if word not in shared) for of_one in words]
 
 
 def has_seeds(quantity: str, definition: Definition) -> bool:
     """Whether more training seeds could decide a claim: whether any number of its quantity has some, run or not."""
-    return any(_has_seeds(definition, *key) for part in quantities(quantity) for key in keys_of(part))
+    return any(_has_seeds(definition, key) for one in comparisons(quantity) for key in one.keys)
 
 
-def _has_seeds(definition: Definition, table: str, row: str, column: str, group: str) -> bool:
-    entry = definition.tables.get(table, {})
+def _has_seeds(definition: Definition, key: Key) -> bool:
+    entry = definition.tables.get(key.table, {})
     if entry.get("kind") == "gpt2":
-        return is_initialised(column)
-    return row not in entry.get("data", {})
+        return is_initialised(key.column)
+    return key.row not in entry.get("data", {})
 
 
 def expected_seeds(quantity: str, definition: Definition) -> int:
     """How many seeds the scale has of all methods that a quantity compares; 0 where it compares none."""
     sets = []
-    for part in quantities(of_this_scale(quantity, definition)):
-        for table, row, _, _ in keys_of(part):
-            entry = definition.tables.get(table, {})
-            method = _labelled(definition.of(table), entry, row) if "methods" in entry else None
-            sets += [set(method.seeds)] if method and row not in entry.get("data", {}) else []
+    for key in (key for one in of_this_scale(comparisons(quantity), definition) for key in one.keys):
+        entry = definition.tables.get(key.table, {})
+        method = _labelled(definition.of(key.table), entry, key.row) if "methods" in entry else None
+        sets += [set(method.seeds)] if method and key.row not in entry.get("data", {}) else []
     return len(set.intersection(*sets)) if sets else 0
-
-
-def _on_means(
-    predicate: str, definition: Definition, results: Results
-) -> tuple[Callable[[list[int]], Truth], list[int]]:
-    """The truth of a predicate at this scale on the means over some seeds, and the seeds that all its numbers have."""
-    predicate = of_this_scale(predicate, definition)
-    numbers = {key: _measured(definition, results, *key) for key in _needed(predicate)}
-    seeded = [values for values in numbers.values() if isinstance(values, dict)]
-
-    def truth_on(seeds: list[int]) -> Truth:
-        def look_up(table, row, column, group=""):
-            values = numbers[table, row, column, group]
-            return mean_of(values, seeds) if isinstance(values, dict) else values
-
-        return evaluate(predicate, look_up)
-
-    return truth_on, common_seeds(seeded) if seeded else []
-
-
-def printed_truth(predicate: str, printed: dict[tuple, Printed]) -> Truth:
-    """The truth of a predicate on the paper's own numbers."""
-    return evaluate(predicate, _lookup({key: number.value for key, number in printed.items()}))
-
-
-def of_this_scale(predicate: str, definition: Definition) -> str:
-    """A predicate whose loops over printed groups pass over those whose experiment the scale leaves out.
-
-    A loop that would be left with nothing stays as it is: then its numbers are missing.
-    """
-    left_out = {repr(group) for table, group, _ in left_out_groups(definition) if f"'{table}'" in predicate}
-
-    def shortened(match: re.Match) -> str:
-        values = re.findall(r"'[^']*'", match[1])
-        kept = [value for value in values if value not in left_out]
-        return f"in ({','.join(kept)},)" if 0 < len(kept) < len(values) else match[0]
-
-    return LOOP.sub(shortened, predicate)
-
-
-def left_out_groups(definition: Definition) -> list[tuple[str, str, str]]:
-    """(table, printed group, experiment) of tables that compare experiments, where the scale leaves that one out."""
-    return [
-        (table, group, experiment)
-        for table, entry in definition.tables.items()
-        if entry["kind"] == "metrics"
-        for group, experiment in entry.get("experiments", {}).items()
-        if experiment not in definition.settings
-    ]
 
 
 def common_seeds(values) -> list[int]:
@@ -240,15 +158,17 @@ def common_seeds(values) -> list[int]:
     return seeds
 
 
-def _needed(predicate: str) -> list[tuple[str, str, str, str]]:
-    """Every number that a predicate asks for; no predicate's questions depend on the answers."""
-    return keys_of(lambda look_up: evaluate(predicate, look_up))
+def _seeded(numbers: Numbers) -> list[dict[int, float]]:
+    return [of for of in numbers.values() if isinstance(of, dict)]
 
 
-def _measured(
-    definition: Definition, results: Results, table: str, row: str, column: str, group: str
-) -> dict[int, float] | float:
+def _seeds(numbers: Numbers) -> list[int]:
+    return common_seeds(_seeded(numbers)) if _seeded(numbers) else [0]
+
+
+def measured(definition: Definition, results: Results, key: Key) -> dict[int, float] | float:
     """Our value of a printed number: by seed, or one number where there is no seed. Raises Missing."""
+    table, row, column, group = key
     entry = definition.tables.get(table)
     if entry is None:
         raise Missing(f"{table} is not made")
@@ -263,15 +183,16 @@ def _measured(
     for where, name, experiment in left_out_groups(definition):
         if (where, name) == (table, group):
             raise Missing(f"{experiment} is left out at this scale")
-    entry, method, how, group = place_of(definition, table, row, column, group)
+    entry, method, how, group = place_of(definition, key)
     values = measured_at(results, entry, method, how, group)
     if not values:
         raise Missing(f"{method.name} was not run ({column} {group})".replace(" )", ")"))
     return values
 
 
-def place_of(definition: Definition, table: str, row: str, column: str, group: str) -> tuple | None:
+def place_of(definition: Definition, key: Key) -> tuple | None:
     """What `measured_at` needs for a printed number: entry, method, column, group; None of a GPT-2. Raises Missing."""
+    table, row, column, group = key
     entry = definition.tables[table]
     if entry["kind"] == "gpt2":
         return None

@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 
 from raretok.reporting.claims.claim_parts import bounds_of, is_ratio
-from raretok.reporting.claims.table_claims import in_logs
+from raretok.reporting.claims.quantities import in_scale
 
 # Of ratios: below the first factor the scale is linear, at the second it ends.
 NEAR, FAR = 1.05, 10.0
@@ -45,7 +45,7 @@ def drawn(row: dict, claim) -> Drawn | None:
 
     def beyond(value: float) -> float:
         """By how much a value keeps the line, in the scale of the test."""
-        return sign * ((in_logs(value) if ratio else value) - line)
+        return sign * (in_scale(value, claim.unit) - line)
 
     known = {name: beyond(float(row[name])) for name in ("ours", "printed", "lower", "upper") if row[name]}
     margin = abs(bounds[0].value - line)
