@@ -12,7 +12,8 @@ from raretok.data.characters.prepare import prepare
 from raretok.data.prepared_corpus import load_manifest
 from raretok.evaluation import character_run, language
 from raretok.evaluation.character_run import fitted_rows, mixed
-from raretok.evaluation.characters import Settings, score
+from raretok.evaluation.characters import score, score_languages
+from raretok.evaluation.settings import CharacterSettings, parse
 from raretok.evaluation.temperature import HIGHEST, LOWEST, Tempered, fit, temperature_rows
 from raretok.metrics.group_statistics import Groups
 from raretok.metrics.perplexity import TEMPERATURES
@@ -92,7 +93,7 @@ def test_characters_are_fitted_on_one_half_and_measured_on_the_other(halves):
     model = build_model(MODEL, 12, seed=1)
     with torch.no_grad():
         model.output_weight.mul_(40)
-    settings = Settings(batch_size=1, examples=1, neighbours=1, fit_temperature=True)
+    settings = CharacterSettings(batch_size=1, examples=1, neighbours=1, fit_temperature=True)
     share, curves = {"HR": 0.9, "LR": 0.1}, {}
     losses = {}
     for split in ("valid", "test"):
@@ -104,6 +105,9 @@ def test_characters_are_fitted_on_one_half_and_measured_on_the_other(halves):
     total = sum(share[group] * losses["valid", group] for group in share)
     best = int(total.argmin())
     rows = fitted_rows(model, halves, 8, settings, 0.1, "cpu")
+    # A validation text that was scored whole is not scored again.
+    known = score_languages(model, halves.tokens("valid").astype(np.int64), 6, 8, settings)
+    assert fitted_rows(model, halves, 8, settings, 0.1, "cpu", known) == rows
     values = {(row["metric"], row["group"], row["split"]): row["value"] for row in rows}
     assert values["fitted_temperature", "", "valid@best"] == TEMPERATURES[best] != 1.0
     assert values["fitted_perplexity", "total", "valid@best"] == pytest.approx(math.exp(total[best]))
@@ -124,14 +128,14 @@ def test_a_language_without_a_share_has_no_part():
 def test_without_a_test_text_the_validation_text_is_halved(halves):
     whole = np.concatenate([halves.tokens("valid"), halves.tokens("test")])
     joined = SimpleNamespace(symbols=halves.symbols, splits={"train": 1800, "valid": 200}, tokens=lambda split: whole)
-    model, settings = build_model(MODEL, 12, seed=1), Settings(batch_size=1, examples=1, neighbours=1)
+    model, settings = build_model(MODEL, 12, seed=1), CharacterSettings(batch_size=1, examples=1, neighbours=1)
     assert fitted_rows(model, joined, 8, settings, 0.1, "cpu") == fitted_rows(model, halves, 8, settings, 0.1, "cpu")
 
 
 def test_characters_whose_best_temperature_is_the_last_say_so(halves, monkeypatch):
-    model, settings = build_model(MODEL, 12, seed=1), Settings(batch_size=1, examples=1, neighbours=1)
+    model, settings = build_model(MODEL, 12, seed=1), CharacterSettings(batch_size=1, examples=1, neighbours=1)
     falling = SimpleNamespace(nll=np.zeros(10), sweep=np.linspace(9, 2, 200), predicted=np.zeros(10, dtype=int))
-    monkeypatch.setattr(character_run, "score", lambda *arguments: falling)
+    monkeypatch.setattr(character_run, "score_languages", lambda *arguments: {"HR": falling, "LR": falling})
     rows = fitted_rows(model, halves, 8, settings, 0.1, "cpu")
     assert [row["value"] for row in rows if row["metric"] == "temperature_at_bound"] == [1]
     falling.sweep[:] = np.inf
@@ -166,5 +170,5 @@ def test_a_language_is_fitted_on_the_validation_text_and_measured_on_the_test_te
 
 
 def test_settings_say_it_and_others_are_as_they_were():
-    assert json.loads(json.dumps(vars(character_run.parse({"fit_temperature": True}))))["fit_temperature"]
-    assert not Settings().fit_temperature
+    assert json.loads(json.dumps(vars(parse({"fit_temperature": True}, "characters"))))["fit_temperature"]
+    assert not CharacterSettings().fit_temperature

@@ -15,10 +15,8 @@ from raretok.papers.cross.figures import figure1
 from raretok.reporting.claims.improvement import improvements
 from raretok.reporting.figures.style import house_style
 from raretok.reporting.results import COLUMNS, read_results
-from raretok.reporting.tables.advice import Case, advice, listed, of_judged
-from raretok.reporting.tables.comparison_table import comparison_cells
+from raretok.reporting.tables.comparison_table import better_methods, comparison_cells
 from raretok.reporting.tables.method_comparison import Change, change, choose, points, seconds_against
-from raretok.reporting.tables.table_command import cells_of, sentences_of
 
 TABLE = fake.workflow()
 FAMILIES = TABLE.papers["cross"]["tables"]["table1"]["candidates"]
@@ -61,6 +59,25 @@ def finished(tmp_path_factory):
 
 def cells_by(cells, task):
     return {(cell.row.removesuffix(f" [{task}]"), cell.column): cell for cell in cells if cell.reading == task}
+
+
+def said(definition, results):
+    """(task, methods that are called better for rare tokens, those of them without a loss) of each sentence."""
+    sentences = better_methods(definition, "table1", comparison_cells(definition, "table1", results, None))
+    found = [re.fullmatch(r"(.*): better .* than MLE: (.*); .*: (.*)\.", text) for text in sentences[:-1]]
+    return [(match[1], *(set(match[part].split(", ")) for part in (2, 3))) for match in found]
+
+
+def test_methods_better_for_rare_tokens_are_named(finished):
+    for _, better, free in said(*finished):
+        assert better >= {"AGG", "Threshold", "CosReg"}
+        assert better.isdisjoint({"MLE", "Freeze"})
+        assert "AGG" in free
+        assert free.isdisjoint({"Threshold", "CosReg"})
+
+
+def test_one_seed_names_nothing(tmp_path):
+    assert said(*made(tmp_path, fake.workflow(seeds=1))) == []
 
 
 def test_the_validation_text_chooses(finished):
@@ -119,22 +136,16 @@ def test_a_candidate_that_diverged_in_a_seed_is_the_worst(tmp_path):
     criterion_of(results, third).update({1: math.inf, 2: math.inf, 3: 1.0})
     found = choose(definition, results, FAMILIES["cosreg"], "cross_bpe")
     assert (found.method.name, found.criterion) == (second, math.inf)
-    said = "the chosen one diverged in 1 of 3 seeds, as did every candidate in as many or more"
-    assert found.caveats == [said]
+    remark = "the chosen one diverged in 1 of 3 seeds, as did every candidate in as many or more"
+    assert found.caveats == [remark]
     cells = cells_by(comparison_cells(definition, "table1", results, tmp_path), "BPE tokens")
-    assert cells["CosReg", "chosen"].remarks == (said,)
-    said = advice(definition, "table1", comparison_cells(definition, "table1", results, tmp_path))
-    assert said[1].endswith(" Of infinite perplexity in some seed, and not to be used: CosReg.")
+    assert cells["CosReg", "chosen"].remarks == (remark,)
     drawn = points(definition, results, fake.definition(TABLE, "figure1").figures["figure1"], "cross_bpe")
     assert [point.label for point in drawn if not point.is_drawn] == ["CosReg"]
     # Of the first method, nothing is said in this task.
     for name in FAMILIES["mle"]["methods"]:
         criterion_of(results, name)[2] = math.inf
-    said = advice(definition, "table1", comparison_cells(definition, "table1", results, tmp_path))
-    assert said[1] == (
-        "BPE tokens: of MLE, the chosen one diverged in 1 of 3 seeds, as did every candidate in as many or more, so "
-        "that nothing can be said."
-    )
+    assert [task for task, _, _ in said(definition, results)] == ["Characters", "Translation"]
 
 
 def test_a_perplexity_that_is_not_a_number_is_infinite_but_not_that_of_no_token(tmp_path):
@@ -178,11 +189,7 @@ def test_a_method_that_is_infinite_in_a_seed_is_judged_by_no_other(tmp_path):
     change_of = found["Threshold", "rare - MLE, %"]
     assert (change_of.value, change_of.interval, change_of.seeds) == (math.inf, None, 3)
     assert change_of.note == "not finite in every seed"
-    said = advice(definition, "table1", cells)
-    assert said[1].startswith("BPE tokens: use AGG (")
-    assert said[1].endswith(" Of infinite perplexity in some seed, and not to be used: Threshold.")
-    assert said[1].count("Threshold") == 1
-    assert "Threshold (" in said[0]
+    assert ["Threshold" in better for _, better, _ in said(definition, results)] == [True, False, True]
     with house_style():
         figure, _ = figure1(fake.definition(TABLE, "figure1"), "figure1", results)
     assert figure.axes[1].get_title(loc="right") == "infinite in some seed: 1 of 19 methods"
@@ -196,8 +203,6 @@ def test_changes_are_paired_by_seed():
     assert found.seeds == 3
     # t for two degrees of freedom, 4.3027, times 0.5774 / sqrt(3)
     assert found.upper - found.mean == pytest.approx(4.3027 * 100 * 0.0057735 / math.sqrt(3), rel=1e-3)
-    assert found.is_more
-    assert not found.is_less
     assert change({1: 9.0}, {1: 10.0}) == Change(pytest.approx(-10.0), None, None, 1)
     # One seed that is not finite is not left out.
     assert change({1: math.inf, 2: 9.0}, {1: 10.0, 2: 10.0}) == Change(math.inf, None, None, 2)
@@ -261,7 +266,7 @@ def test_it_renders_as_csv_markdown_and_latex(finished, tmp_path):
     markdown = stem.with_suffix(".md").read_text(encoding="utf-8")
     assert "not comparable" not in markdown
     assert "compared with the paper" not in markdown
-    assert markdown.index("Characters: use AGG (-") < markdown.index("#### Characters")
+    assert markdown.index("Characters: better for rare tokens than MLE: ") < markdown.index("#### Characters")
     latex = stem.with_suffix(".tex").read_text(encoding="utf-8")
     for heading in ("Characters", "BPE tokens", "Translation"):
         assert f"{{l}}{{\\emph{{{heading}}}}}" in latex
@@ -269,30 +274,6 @@ def test_it_renders_as_csv_markdown_and_latex(finished, tmp_path):
     # One header for all: a cell that a task does not measure is empty.
     heads = next(line for line in latex.splitlines() if line.startswith(" & ")).split(" & ")
     assert [head.split(" ")[0] for head in heads[1:5]] == ["chosen", "frequent", "medium", "rare"]
-
-
-def test_the_paragraph_says_which_to_use(finished):
-    definition, results = finished
-    cells = cells_of(definition, "table1", results, fake.ROOT / "config" / "papers")
-    said = sentences_of(definition, "table1", cells)
-    assert len(said) == 3 + 1 + 1
-    for sentence in said[:3]:
-        assert re.search(
-            r": use AGG \(-(19|20)\.\d% rare, [+-]0\.\d% frequent\), which costs frequent tokens", sentence
-        )
-        assert re.search(r"where rare tokens matter more, Threshold \(-(39|40)\.\d% rare, \+[56]\.\d% freq", sentence)
-        assert "CosReg" not in sentence  # the threshold is better in both
-        assert re.search("worse than MLE for rare tokens: .*Freeze", sentence)
-    assert said[3] == "In all 3 tasks: AGG gained on rare tokens without a loss on frequent ones."
-    assert "not corrected for the number of methods" in said[4]
-
-
-def test_one_seed_recommends_nothing(tmp_path):
-    table = fake.workflow(seeds=1)
-    definition, results = made(tmp_path, table)
-    said = advice(definition, "table1", comparison_cells(definition, "table1", results, tmp_path))
-    assert said[0] == "Characters: one seed of all: inconclusive, nothing is recommended."
-    assert len(said) == 3
 
 
 def test_missing_runs_are_named_and_nothing_waits_for_them(tmp_path):
@@ -306,19 +287,8 @@ def test_missing_runs_are_named_and_nothing_waits_for_them(tmp_path):
 
     definition, results = made(tmp_path, left_out=left_out)
     cells = comparison_cells(definition, "table1", results, tmp_path)
-    said = advice(definition, "table1", cells)
-    assert said[0] == "Characters: nothing but MLE was run, so that nothing can be said."
-    # By its one candidate the threshold would be the better choice than CosReg.
-    assert re.fullmatch(
-        r"BPE tokens: of what is finished, use AGG \(.*\), which costs frequent tokens nothing that the seeds show; "
-        r"where rare tokens matter more, CosReg \(.*\)\. Not judged, since the choice is provisional: Threshold \(6 of "
-        r"9 runs missing\)\. 16 of 20 methods were not run\.",
-        said[1],
-    )
-    assert said[2] == (
-        "Translation: of MLE, the choice is provisional: 3 of 9 runs missing, so that nothing can be said."
-    )
-    assert len(said) == 4  # nothing is said of all tasks
+    # The threshold's choice is provisional, and so is that of MLE in translation.
+    assert said(definition, results) == [("BPE tokens", {"AGG", "CosReg"}, {"AGG"})]
     found = cells_by(cells, "BPE tokens")
     assert found["AGG", "chosen"].remarks == ()
     assert found["Threshold", "chosen"].remarks == ("the choice is provisional: 6 of 9 runs missing",)
@@ -342,21 +312,6 @@ def test_missing_runs_are_named_and_nothing_waits_for_them(tmp_path):
         assert "provisional: runs are missing" in [text.get_text() for text in axes.get_legend().get_texts()]
 
 
-def test_nothing_is_said_of_all_tasks_where_a_task_lacks_methods(tmp_path):
-    """AGG gains without a loss in two tasks; in the third its choice is not final, and no other method gains."""
-    lacking = next(iter(FAMILIES["agg"]["methods"]))
-    definition, results = made(
-        tmp_path,
-        left_out=lambda run: (run.experiment, run.method, run.seed) == ("cross_translation", lacking, 2),
-    )
-    said = advice(definition, "table1", comparison_cells(definition, "table1", results, tmp_path))
-    assert said[2].startswith("Translation: of what is finished, what helps rare tokens costs frequent ones;")
-    assert said[2].endswith(" Not judged, since the choice is provisional: AGG (1 of 9 runs missing).")
-    assert said[3] == (
-        "No method that is finished gained on rare tokens without a loss on frequent ones in all 3 tasks."
-    )
-
-
 def test_seeds_that_not_all_candidates_are_to_have_change_no_choice(tmp_path):
     """As where more seeds are on their way: the report knows of those that are there."""
     first = next(iter(FAMILIES["cosreg"]["methods"]))
@@ -378,32 +333,6 @@ def test_the_figure_says_where_methods_have_different_seeds(tmp_path):
     with house_style():
         _, text = figure1(fake.definition(TABLE, "figure1"), "figure1", results)
     assert "95% t interval over at most 2 seeds" in text
-
-
-def test_what_a_text_has_no_token_of_is_not_called_not_run(tmp_path):
-    definition, results = made(tmp_path)
-    for key in [key for key in results.values if key[0] == "cross_translation" and key[3] == "rare"]:
-        del results.values[key]
-    said = advice(definition, "table1", comparison_cells(definition, "table1", results, tmp_path))
-    assert said[2] == "Translation: frequent or rare tokens were not measured, so that nothing can be said."
-
-
-def case(label, frequent, rare, half=0.5):
-    return Case(label, *(Change(mean, mean - half, mean + half, 3) for mean in (frequent, rare)))
-
-
-def test_rules_of_the_paragraph():
-    assert of_judged([case("A", 0, -0.3), case("B", -3, 0.2)], "MLE") == (
-        "no method is better than MLE for rare tokens by more than its seeds differ; use MLE."
-    )
-    costly = of_judged([case("A", 2, -5), case("B", 4, -9), case("C", 3, -4)], "MLE")
-    assert costly == (
-        "what helps rare tokens costs frequent ones; at that price use B (-9.0% rare, +4.0% frequent) and "
-        "A (-5.0% rare, +2.0% frequent)."
-    )
-    assert not case("A", 0, -5).is_beaten_by(case("B", 0, -5))
-    assert case("A", 0, -5).is_beaten_by(case("B", 0, -6))
-    assert listed(["a", "b", "c"]) == "a, b and c"
 
 
 def test_the_figure_shows_every_method_with_its_interval(finished, tmp_path):
@@ -438,7 +367,7 @@ def test_everything_renders_without_a_single_run(tmp_path):
     definition, results = made(tmp_path, left_out=lambda run: True)
     cells = comparison_cells(definition, "table1", results, tmp_path)
     assert all(cell.value is None for cell in cells)
-    assert advice(definition, "table1", cells)[0] == "Characters: MLE was not run, so that nothing can be said."
+    assert said(definition, results) == []
     with house_style():
         figure, text = figure1(fake.definition(TABLE, "figure1"), "figure1", results)
     assert (figure.axes, text) == ([], "Not run.")

@@ -5,19 +5,19 @@ from pathlib import Path
 
 import numpy as np
 
-from raretok.core.errors import UserError
 from raretok.core.files import read_arrays
 from raretok.evaluation.characters import (
-    Settings,
+    Scores,
     block_fields,
     evaluate_checkpoint,
-    score,
+    score_languages,
     token_rows,
     weight_metrics,
 )
 from raretok.evaluation.measurable import unpack_matrix, unpack_tokens
 from raretok.evaluation.metric_rows import row
 from raretok.evaluation.run_results import Found
+from raretok.evaluation.settings import CharacterSettings
 from raretok.evaluation.signature import signature
 from raretok.evaluation.temperature import FITTED, temperature_rows
 from raretok.metrics import gradient_ratios as gradients
@@ -36,9 +36,9 @@ def evaluate_run(
     folder: Path,
     model_settings: Mapping,
     corpus,
-    settings: Settings,
-    device: str = "cpu",
+    settings: CharacterSettings,
     low_resource_probability: float | None = None,
+    device: str = "cpu",
 ) -> Found:
     """All that is measured of the run in `folder`, as docs/results.md names it.
 
@@ -56,17 +56,18 @@ def evaluate_run(
     for checkpoint, file in CHECKPOINTS.items():
         model = load_model(folder / file, model_settings, vocabulary=2 * len(symbols), device=device)
         context = model_settings["context"]
-        more = evaluate_checkpoint(model, ids, symbols, context, settings, checkpoint, device)
+        scored = score_languages(model, ids, len(symbols), context, settings, device)
+        more = evaluate_checkpoint(model, ids, symbols, context, settings, checkpoint, scored)
         found.add((more.rows, more.arrays))
         found.measurable |= more.measurable
         if settings.fit_temperature and checkpoint == "best":
-            found.rows += fitted_rows(model, corpus, context, settings, low_resource_probability, device)
+            found.rows += fitted_rows(model, corpus, context, settings, low_resource_probability, device, scored)
     found.add(gradient_ratios(folder / "observations.npz", len(symbols)))
     return found
 
 
 def matrix_rows(
-    arrays: Mapping[str, np.ndarray], kept: Mapping[str, np.ndarray], settings: Settings
+    arrays: Mapping[str, np.ndarray], kept: Mapping[str, np.ndarray], settings: CharacterSettings
 ) -> tuple[list[dict], dict[str, np.ndarray]]:
     """Metric rows and arrays that the kept matrices of both checkpoints give.
 
@@ -80,7 +81,7 @@ def matrix_rows(
 
 
 def kept_rows(
-    arrays: Mapping[str, np.ndarray], kept: Mapping[str, np.ndarray], context: int, settings: Settings
+    arrays: Mapping[str, np.ndarray], kept: Mapping[str, np.ndarray], context: int, settings: CharacterSettings
 ) -> list[dict]:
     """The metric rows that the kept tokens of the best checkpoint give; arrays: with its perplexity curves."""
     rows, fields = [], block_fields(context, settings)
@@ -98,26 +99,34 @@ def held_out(corpus) -> tuple[np.ndarray, np.ndarray]:
     return valid[: len(valid) // 2], valid[len(valid) // 2 :]
 
 
-def fitted_rows(model, corpus, context: int, settings: Settings, probability: float, device: str) -> list[dict]:
+def fitted_rows(
+    model,
+    corpus,
+    context: int,
+    settings: CharacterSettings,
+    probability: float,
+    device: str,
+    scored: Mapping[str, Scores] | None = None,
+) -> list[dict]:
     """Perplexities at the temperature that fits the validation text, and how many types are predicted in the test text.
 
     One temperature for the model: that of the validation text in both languages, which have the shares of the text that
     training had (`probability` of the low-resource one). Perplexities of each language, and of both in those shares;
-    inf where no temperature gives the validation text a finite one, which then has none that fits.
+    inf where no temperature gives the validation text a finite one, which then has none that fits. scored: of the whole
+    validation text, where that is known.
     """
     types, shares = len(corpus.symbols), {"HR": 1 - probability, "LR": probability}
     valid, text = held_out(corpus)
-    curves = {}
-    for group, shift in (("HR", 0), ("LR", types)):
-        scores = score(model, valid + shift, context, settings, device)
-        curves[group] = scores.sweep / len(scores.nll)
+    if scored is None or "test" not in corpus.splits:
+        scored = score_languages(model, valid, types, context, settings, device)
+    curves = {group: scores.sweep / len(scores.nll) for group, scores in scored.items()}
     total, temperature = best_temperature(from_mean(mixed(curves, shares)))
     n = len(valid)
     rows = temperature_rows(temperature, n, TEMPERATURES[0], TEMPERATURES[-1])
     rows.append(_fitted("total", "valid@best", total, n))
     found, number = {}, 0
-    for group, shift in (("HR", 0), ("LR", types)):
-        scores = score(model, text + shift, context, settings, device)
+    tested = score_languages(model, text, types, context, settings, device)
+    for shift, (group, scores) in zip((0, types), tested.items(), strict=True):
         number = len(scores.nll)
         fits = temperature == TEMPERATURES
         found[group] = scores.sweep[fits] / number if fits.any() else np.array([np.inf])
@@ -151,11 +160,3 @@ def gradient_ratios(path: Path, types: int) -> tuple[list[dict], dict[str, np.nd
             rows.append(row(name, "LR", "train", mean, tokens, sign))
             arrays[f"gradients.{name}"] = values
     return rows, arrays
-
-
-def parse(settings: Mapping) -> Settings:
-    """An experiment's `evaluation`; UserError for an unknown key."""
-    try:
-        return Settings(**settings)
-    except TypeError as error:
-        raise UserError(f"--settings is not an experiment's evaluation: {error}") from None

@@ -4,6 +4,7 @@ The high-resource language HR has ids 0 to n - 1; the low-resource language LR i
 Both are scored over all V = 2n types. float32 forward, float64 statistics.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,7 @@ from raretok.core.errors import UserError
 from raretok.evaluation.measurable import pack_matrices, pack_tokens
 from raretok.evaluation.metric_rows import row
 from raretok.evaluation.run_results import Found
+from raretok.evaluation.settings import CharacterSettings
 from raretok.evaluation.signature import signature
 from raretok.metrics import clusters, isotropy, neighbours, projection, ranking
 from raretok.metrics.perplexity import (
@@ -28,29 +30,6 @@ from raretok.metrics.tail_mass import tail_mass, target_probability
 
 # Positions scored at a time: with V = 130 their logits are 1 MB, which stays in the cache.
 ROWS = 2048
-
-
-@dataclass(frozen=True)
-class Settings:
-    """An experiment's `evaluation`.
-
-    batch_size: blocks of the model's context that make a batch. drop_incomplete: leave out the last batch
-    when it is not full (the author's way); otherwise every character but the first is predicted. examples:
-    how many next-token distributions are kept for figures. neighbours: nearest tokens kept of each. fit_temperature:
-    fit one temperature to the validation text and measure the test text at it, which the corpus must have.
-    """
-
-    batch_size: int = 12
-    drop_incomplete: bool = True
-    examples: int = 64
-    neighbours: int = 3
-    fit_temperature: bool = False
-
-    def __post_init__(self):
-        for name, least in (("batch_size", 1), ("examples", 0), ("neighbours", 1)):
-            value = getattr(self, name)
-            if not isinstance(value, int) or value < least:
-                raise UserError(f"evaluation.{name} is {value!r}; it must be a whole number of at least {least}")
 
 
 @dataclass(frozen=True)
@@ -70,7 +49,7 @@ class Scores:
     predicted: np.ndarray
 
 
-def scored_positions(length: int, context: int, settings: Settings) -> int:
+def scored_positions(length: int, context: int, settings: CharacterSettings) -> int:
     """How many characters of a text of `length` are predicted.
 
     111,360 of 111,540 with context 64 and batches of 12. Raises UserError when that is none.
@@ -86,7 +65,7 @@ def scored_positions(length: int, context: int, settings: Settings) -> int:
     return count
 
 
-def score(model: torch.nn.Module, ids: np.ndarray, context: int, settings: Settings, device="cpu") -> Scores:
+def score(model: torch.nn.Module, ids: np.ndarray, context: int, settings: CharacterSettings, device="cpu") -> Scores:
     """Score the text `ids` (whole numbers) in consecutive blocks of `context`, each on its own.
 
     A batch only decides what is dropped: as many blocks are computed at once as fit ROWS.
@@ -112,6 +91,13 @@ def score(model: torch.nn.Module, ids: np.ndarray, context: int, settings: Setti
     columns = [np.concatenate(column) for column in zip(*kept, strict=True)]
     kept_examples = np.concatenate(examples), targets.cpu().numpy()[wanted]
     return Scores(*columns, sums, *kept_examples, np.concatenate(likeliest))
+
+
+def score_languages(
+    model: torch.nn.Module, text: np.ndarray, types: int, context: int, settings: CharacterSettings, device: str = "cpu"
+) -> dict[str, Scores]:
+    """Scores of a text (HR ids, int64) in both languages, each of so many types."""
+    return {group: score(model, text + k * types, context, settings, device) for k, group in enumerate(("HR", "LR"))}
 
 
 def _chunks(count: int, context: int):
@@ -174,7 +160,7 @@ def token_rows(
     ]
 
 
-def block_fields(context: int, settings: Settings) -> dict:
+def block_fields(context: int, settings: CharacterSettings) -> dict:
     """What signatures say of the blocks that a text is scored in."""
     incomplete = "drop" if settings.drop_incomplete else "keep"
     return {"groups": "language", "context": context, "batch": settings.batch_size, "incomplete": incomplete}
@@ -184,7 +170,7 @@ def weight_metrics(
     output: np.ndarray,
     untied_input: np.ndarray | None,
     symbols: list[str],
-    settings: Settings,
+    settings: CharacterSettings,
     checkpoint: str,
 ) -> tuple[list[dict], dict[str, np.ndarray]]:
     """Metric rows and arrays of the output embeddings (2n x d), and of the input's when not tied."""
@@ -235,23 +221,22 @@ def evaluate_checkpoint(
     ids: np.ndarray,
     symbols: list[str],
     context: int,
-    settings: Settings,
+    settings: CharacterSettings,
     checkpoint: str,
-    device: str = "cpu",
+    scored: Mapping[str, Scores],
 ) -> Found:
     """All that is measured of one checkpoint (`best` or `last`), as docs/results.md names it.
 
-    ids: the validation text in HR ids. symbols: the n characters; the model's vocabulary is 2n.
+    ids: the validation text in HR ids. symbols: the n characters; the model's vocabulary is 2n. scored: of that text
+    (`score_languages`).
     """
     fields, found = block_fields(context, settings), Found()
-    for group, shift in (("HR", 0), ("LR", len(symbols))):
-        text = np.asarray(ids, dtype=np.int64) + shift
-        scores = score(model, text, context, settings, device)
+    for shift, (group, scores) in zip((0, len(symbols)), scored.items(), strict=True):
         group_rows, curve = text_metrics(scores, group, checkpoint, fields)
         found.add((group_rows, {f"{checkpoint}.perplexity.{group}": curve}))
         if checkpoint == "best":
-            targets, types = text[1 : len(scores.nll) + 1], 2 * len(symbols)
-            found.measurable |= pack_tokens(f"best.valid.{group}", targets, scores.nll, types, scores.ranks)
+            targets = ids[1 : len(scores.nll) + 1] + shift
+            found.measurable |= pack_tokens(f"best.valid.{group}", targets, scores.nll, 2 * len(symbols), scores.ranks)
             if group == "HR":
                 found.arrays["best.examples.HR"] = scores.examples
                 found.arrays["best.example_targets.HR"] = scores.example_targets

@@ -12,6 +12,7 @@ from raretok.core.errors import UserError
 from raretok.core.files import atomic_path, read_json, write_json
 from raretok.data.prepared_corpus import load_manifest
 from raretok.evaluation.measurable import save_arrays
+from raretok.evaluation.settings import parse
 from raretok.experiments.run_code import MEASURES, evaluation_code
 from raretok.machine import gpu_locks
 from raretok.machine.device import choose_device
@@ -65,25 +66,14 @@ def main(arguments: argparse.Namespace) -> None:
     # Only what this run needs: the others take seconds to import.
     measure = importlib.import_module(MEASURES[corpus.kind])
     if corpus.kind == "translation":
-        found = measure.evaluate_run(
-            arguments.run_folder, model, corpus, measure.parse(settings), arguments.links, device
-        )
-        save = np.savez_compressed
+        needed = arguments.links
     elif corpus.kind == "language":
-        files = similarity_files(arguments.word_similarity)
-        found = measure.evaluate_run(arguments.run_folder, model, corpus, measure.parse(settings), files, device)
-        # Texts and their padding shrink to a few per cent.
-        save = np.savez_compressed
+        needed = similarity_files(arguments.word_similarity)
     else:
-        found = measure.evaluate_run(
-            arguments.run_folder,
-            model,
-            corpus,
-            measure.parse(settings),
-            device,
-            training["settings"].get("corpus", {}).get("low_resource_probability"),
-        )
-        save = np.savez
+        needed = training["settings"].get("corpus", {}).get("low_resource_probability")
+    found = measure.evaluate_run(arguments.run_folder, model, corpus, parse(settings, corpus.kind), needed, device)
+    # Texts and their padding shrink to a few per cent.
+    save = np.savez if corpus.kind == "characters" else np.savez_compressed
     name_average(found.rows, training)
     # The other files first: metrics.json is the sign that a run is evaluated.
     if found.hypotheses or arguments.hypotheses:

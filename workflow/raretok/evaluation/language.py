@@ -11,8 +11,8 @@ import torch
 from raretok.data.text.frequency_groups import masses
 from raretok.data.text.tokenizers import END, UNKNOWN, Codec
 from raretok.evaluation import generation, measurable
-from raretok.evaluation.language_settings import LanguageSettings
 from raretok.evaluation.metric_rows import row
+from raretok.evaluation.settings import LanguageSettings
 from raretok.evaluation.signature import signature
 from raretok.evaluation.temperature import FITTED, Tempered, fit, temperature_rows
 from raretok.evaluation.text_scores import Scores, score

@@ -18,11 +18,10 @@ from raretok.data.pairs.pair_codec import codec_of
 from raretok.data.text.frequency_groups import bounds
 from raretok.data.text.similarity_pairs import read_pairs
 from raretok.evaluation import language
-from raretok.evaluation.language_settings import LanguageSettings
-from raretok.evaluation.language_settings import parse as parse
 from raretok.evaluation.measurable import pack_matrices, unpack_tokens
 from raretok.evaluation.queries import query_ids
 from raretok.evaluation.run_results import Found
+from raretok.evaluation.settings import LanguageSettings
 from raretok.evaluation.snapshots import measure_snapshots
 from raretok.evaluation.text_scores import Scores
 from raretok.metrics.group_statistics import Groups
@@ -148,6 +147,8 @@ def check_lengths(settings: LanguageSettings, corpus, context: int) -> None:
             f"evaluation.block is {settings.block}, but the model reads {context} tokens (model.context); "
             "take a smaller block"
         )
+    if settings.window >= settings.block:
+        raise UserError(f"evaluation.window is {settings.window}; it must be smaller than block, {settings.block}")
     for split in ("test", "valid"):
         if corpus.splits[split] < settings.block:
             raise UserError(

@@ -30,15 +30,14 @@ from raretok.evaluation import (
     character_run,
     language,
     language_run,
-    language_settings,
     translation,
     translation_run,
-    translation_settings,
 )
 from raretok.evaluation.decoding import Decoding
 from raretok.evaluation.evaluate_command import name_average, similarity_files
 from raretok.evaluation.measurable import load_arrays, unpack_matrix
 from raretok.evaluation.run_results import Found
+from raretok.evaluation.settings import parse
 
 # How far a metric of what was kept lies from that of the weights, relative; or absolute, a tenth of it.
 TOLERANCE = {"exact": 1e-6, "float16": 1e-3, "coded": 2e-2, "tokens": 1e-3}
@@ -226,7 +225,7 @@ def _of_characters(record: Mapping, arrays: Mapping, kept: Mapping) -> Again | N
     """Of a character model, whose output matrices are among its arrays; None of another model."""
     if "symbols" not in arrays:
         return None
-    settings, again = character_run.parse(record.get("evaluation", {}).get("settings", {})), Again()
+    settings, again = parse(record.get("evaluation", {}).get("settings", {}), "characters"), Again()
     rows, more = character_run.matrix_rows(arrays, kept, settings)
     again.whole = [f"weights@{checkpoint}" for checkpoint in character_run.CHECKPOINTS]
     again.add([row for row in rows if not row["metric"].startswith(INPUT)], "exact", more)
@@ -261,7 +260,7 @@ def _of_vocabulary(
         kind = "coded"
     options = record["evaluation"]["settings"]
     if corpus.source_counts is None:
-        settings = language_settings.parse(options)
+        settings = parse(options, "language")
         groups = language_run.group_sets(settings, corpus)
         again.add(language_run.kept_rows(kept, groups, settings), "tokens")
         rows, more = language_run.matrix_rows(matrix, weights, corpus, groups, settings, "best")
@@ -269,7 +268,7 @@ def _of_vocabulary(
             pairs = {name: read_pairs(path) for name, path in files.items() if name in settings.word_similarity}
             rows += language.similarity_rows(weights, prepared, codec_of(prepared), pairs)
     else:
-        settings = translation_settings.parse(options)
+        settings = parse(options, "translation")
         groups = language_run.group_sets(settings, corpus)
         found, more = translation_run.kept_rows(kept, corpus.counts, groups, settings)
         again.add(found, "tokens", more)

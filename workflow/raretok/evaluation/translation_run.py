@@ -20,9 +20,8 @@ from raretok.evaluation.language_run import CHECKPOINTS, group_sets, kept_matric
 from raretok.evaluation.pair_scores import score_pairs
 from raretok.evaluation.queries import query_ids
 from raretok.evaluation.run_results import Found
+from raretok.evaluation.settings import TranslationSettings
 from raretok.evaluation.snapshots import measure_snapshots
-from raretok.evaluation.translation_settings import TranslationSettings
-from raretok.evaluation.translation_settings import parse as parse
 from raretok.metrics.group_statistics import Groups
 from raretok.metrics.neighbours import occurring
 from raretok.models import load_model

@@ -5,13 +5,14 @@ from pathlib import Path
 
 from raretok.reporting.definition import Definition
 from raretok.reporting.results import Results, summarise
-from raretok.reporting.tables.cells import NOT_RUN, Cell, mark_best
+from raretok.reporting.tables.cells import NOT_RUN, Cell, blocks, mark_best
 from raretok.reporting.tables.method_comparison import (
     Change,
     Chosen,
     change,
     choose,
     families,
+    is_caveat,
     measured,
     seconds_against,
 )
@@ -21,6 +22,7 @@ BETTER = {"fitted_perplexity": "down", "bleu": "up", "uniq": "up", "isotropy_sig
 # The columns of changes, and what they are changes of.
 ROLES = ("frequent", "rare")
 CHOSEN, MEMORY = "chosen", "GiB"
+UNCORRECTED = "By 95% intervals over seeds, not corrected for the number of methods."
 # Whether a model's temperature is at an end of where it was looked for; runs that were recorded earlier do not say it.
 AT_BOUND = {"metric": "temperature_at_bound", "split": "valid@best"}
 
@@ -42,6 +44,29 @@ def comparison_cells(definition: Definition, item: str, results: Results, publis
         best = iter(mark_best([cell for cell in made if cell.row not in unfinished]))
         cells += [cell if cell.row in unfinished else next(best) for cell in made]
     return cells
+
+
+def better_methods(definition: Definition, item: str, cells: list[Cell]) -> list[str]:
+    """Of each task the methods that are better for rare tokens than the first, and those of them without a loss.
+
+    By 95% intervals over seeds; a choice that is provisional or diverged counts for nothing.
+    """
+    said = []
+    for heading, grid in blocks(cells):
+        names = {cell.row: cell.row.removesuffix(f" [{cell.reading}]") for cell in grid}
+        doubtful = {cell.row for cell in grid if cell.column == CHOSEN and any(map(is_caveat, cell.remarks))}
+        first = grid[0].row
+        columns = (change_column(role, names[first]) for role in ROLES)
+        frequent, rare = (
+            {cell.row: cell.interval for cell in grid if cell.interval and cell.column == column} for column in columns
+        )
+        better = [row for row, (_, upper) in rare.items() if upper < 0 and row in frequent.keys() - doubtful]
+        free = [row for row in better if frequent[row][0] <= 0]
+        if rare and first not in doubtful:
+            found, kept = (", ".join(map(names.get, rows)) or "none" for rows in (better, free))
+            than = f"{heading}: better for rare tokens than {names[first]}"
+            said.append(f"{than}: {found}; of these no worse for frequent ones: {kept}.")
+    return [*said, UNCORRECTED] if said else []
 
 
 def change_column(role: str, first: str) -> str:

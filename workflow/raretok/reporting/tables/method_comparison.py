@@ -21,6 +21,11 @@ PROVISIONAL, DIVERGED = "the choice is provisional", "the chosen one diverged"
 SAME = ("device", "processes", "together")
 
 
+def is_caveat(remark: str) -> bool:
+    """Whether a remark says that a choice is provisional, or among candidates that all diverged."""
+    return remark.startswith((PROVISIONAL, DIVERGED))
+
+
 @dataclass(frozen=True)
 class Chosen:
     """The candidate that stands for a method in a task.
@@ -76,16 +81,6 @@ class Change:
     def is_finite(self) -> bool:
         """Whether it is a number in every seed."""
         return math.isfinite(self.mean)
-
-    @property
-    def is_more(self) -> bool:
-        """Whether the interval lies above 0."""
-        return self.lower is not None and self.lower > 0
-
-    @property
-    def is_less(self) -> bool:
-        """Whether the interval lies below 0."""
-        return self.upper is not None and self.upper < 0
 
 
 def choose(definition: Definition, results: Results, family: dict, experiment: str) -> Chosen | None:

@@ -5,7 +5,7 @@ another way of measuring the same method (`readings` says how, for each of the `
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -42,13 +42,12 @@ class Reading:
 class ReadingCell(Cell):
     """A number of one reading; or, where `against` names the first one, its difference from that, paired by seed.
 
-    subject: what is read in several ways. way: the reading's name. by_seed: the numbers that `value` is the mean of.
+    subject: what is read in several ways. way: the reading's name.
     """
 
     subject: str = ""
     way: str = ""
     against: str = ""
-    by_seed: tuple[float, ...] = ()
 
 
 def reading_cells(definition: Definition, item: str, results: Results, published: Path) -> list[Cell]:
@@ -64,6 +63,27 @@ def reading_cells(definition: Definition, item: str, results: Results, published
         for reading in readings[1:]:
             cells += _cells(definition, entry, results, printed, subject, named, reading, readings[0])
     return cells
+
+
+def outcomes(definition: Definition, item: str, cells: list[ReadingCell]) -> list[str]:
+    """The table's question, and for each further reading where it differs from the first, by 95% intervals over seeds.
+
+    It rests on one column and group, which the config names before anything is run: of many numbers some differ by
+    chance.
+    """
+    entry = definition.entry("tables", item)
+    deciding = [cell for cell in cells if cell.against and decides(entry, cell.column, cell.group)]
+    where = " of ".join(filter(None, (entry["decides"]["column"], entry["decides"].get("group", ""))))
+    said: dict[str, dict[str, list[str]]] = {}
+    for cell in deciding:
+        lower, upper = cell.interval or (None, None)
+        outcome = cell.note if lower is None else "they differ" if lower > 0 or upper < 0 else "no difference shown"
+        said.setdefault(f"Reading {cell.way} against {cell.against}", {}).setdefault(outcome, []).append(cell.subject)
+    answers = []
+    for pair, found in said.items():
+        listed = (f"{outcome} ({', '.join(subjects)})" for outcome, subjects in found.items())
+        answers.append(f"{pair} ({where}): {'; '.join(listed)}.")
+    return [entry["question"], *answers]
 
 
 def comparisons(definition: Definition, item: str) -> Iterator[tuple[str, list[Reading]]]:
@@ -125,7 +145,10 @@ def _value_cell(
     reach = entry["decides"].get("reach")
     notes = [] if found else [NOT_RUN]
     if found and reach is not None and decides(entry, place["column"], place["group"]):
-        notes.append(f"{reached(values.values(), reach)} of {found.seeds} seeds reach {reach:g}")
+        remarks = (
+            f"{sum(value >= reach for value in values.values())} of {found.seeds} seeds reach {reach:g}",
+            *remarks,
+        )
     return ReadingCell(
         **place,
         published=number.text if number else "",
@@ -134,7 +157,6 @@ def _value_cell(
         seeds=found.seeds if found else 0,
         note="; ".join([*notes, *remarks]),
         remarks=remarks,
-        by_seed=tuple(values.values()),
     )
 
 
@@ -163,7 +185,6 @@ def _difference_cell(
         seeds=len(gaps),
         difference=mean - theirs if definition.comparable and theirs is not None else None,
         note=_note(gaps, lower is not None),
-        by_seed=tuple(gaps),
     )
 
 
@@ -188,11 +209,6 @@ def printed_in(entry: dict, printed: dict) -> dict[tuple[str, str, str], Printed
         own = {key[1:]: number for key, number in printed.items() if key[0] == item}
         found = own | found
     return found
-
-
-def reached(values: Iterable[float], reach: float) -> int:
-    """How many of the values are at least `reach`."""
-    return sum(value >= reach for value in values)
 
 
 def decides(entry: dict, column: str, group: str) -> bool:

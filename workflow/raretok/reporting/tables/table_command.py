@@ -10,15 +10,13 @@ from raretok.core.files import atomic_path, write_text
 from raretok.reporting.collect import read_item
 from raretok.reporting.definition import Definition, parse_definition
 from raretok.reporting.results import Results
-from raretok.reporting.tables.advice import advice
 from raretok.reporting.tables.cells import Cell, metric_cells
-from raretok.reporting.tables.comparison_table import comparison_cells
+from raretok.reporting.tables.comparison_table import better_methods, comparison_cells
 from raretok.reporting.tables.generated_table import generated_cells
 from raretok.reporting.tables.gpt2_table import gpt2_cells
 from raretok.reporting.tables.hyperparameter_table import hyperparameter_cells
 from raretok.reporting.tables.neighbour_table import neighbour_cells
-from raretok.reporting.tables.readings_table import reading_cells
-from raretok.reporting.tables.readings_text import reading_sentences
+from raretok.reporting.tables.readings_table import outcomes, reading_cells
 from raretok.reporting.tables.table_text import latex, markdown
 
 KINDS = {
@@ -31,7 +29,7 @@ KINDS = {
     "comparison": comparison_cells,
 }
 # What a kind of table says in words above its numbers: functions of the definition, the item and its cells.
-SENTENCES = {"readings": reading_sentences, "comparison": advice}
+SENTENCES = {"readings": outcomes, "comparison": better_methods}
 COLUMNS = ["row", "column", "group", "published", "value", "spread", "seeds", "difference", "note"]
 # Further ones, of tables with intervals.
 BOUNDS = ["lower", "upper"]
