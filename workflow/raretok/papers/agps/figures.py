@@ -4,8 +4,9 @@ Those named `_lm` are counterparts, on its language model, of what the paper has
 arrays.npz are read. A picture of a single model shows the first seed.
 """
 
+from functools import partial
+
 import numpy as np
-from matplotlib.figure import Figure
 
 from raretok.reporting import translation_metrics
 from raretok.reporting.claims.figure_claims import group_slices
@@ -40,7 +41,7 @@ WINDOW, SPECIAL = 0.05, 4
 
 
 def figure1(definition: Definition, item: str, results: Results) -> Drawn:
-    """Embeddings of the translation baseline in the PCA plane at four steps of training."""
+    """Embeddings of the baseline in the PCA plane at four steps of training."""
     figure = sheet(2.9)
     method = shown_methods(definition, item)[0]
     arrays = first_run(results, method)
@@ -49,36 +50,10 @@ def figure1(definition: Definition, item: str, results: Results) -> Drawn:
     return figure, f"{_corpus(definition, method)}, {method.label}, the first seed. {PLANE}"
 
 
-def figure2(definition: Definition, item: str, results: Results) -> Drawn:
-    """Mean inner products within groups along training of the translation model, rare rows frozen until a step."""
-    method = shown_methods(definition, item)[0]
-    figure, text = _inner_products(definition, item, results)
-    return figure, text if text == NOT_RUN else f"{_corpus(definition, method)}. {text}"
-
-
-def figure3(definition: Definition, item: str, results: Results) -> Drawn:
-    """Embeddings of the baseline and of the model whose rare rows are frozen."""
-    return _planes(definition, item, results)
-
-
-def figure4(definition: Definition, item: str, results: Results) -> Drawn:
-    """Embeddings of the baseline, CosReg and AGPS."""
-    return _planes(definition, item, results)
-
-
-def figure5(definition: Definition, item: str, results: Results) -> Drawn:
-    """Cosine with the first query (optimum) against frequency rank."""
-    return _cosines(definition, item, results, 0)
-
-
-def figure6(definition: Definition, item: str, results: Results) -> Drawn:
-    """Cosine with the second query (criminal) against frequency rank."""
-    return _cosines(definition, item, results, 1)
-
-
-def figure7(definition: Definition, item: str, results: Results) -> Drawn:
-    """Cosine with the third query (happiness) against frequency rank."""
-    return _cosines(definition, item, results, 2)
+def _counterpart(draw, definition: Definition, item: str, results: Results) -> Drawn:
+    """A figure of the language model in the place of translation."""
+    figure, text = draw(definition, item, results)
+    return figure, f"{text} {COUNTERPART}"
 
 
 def _corpus(definition: Definition, method: Method) -> str:
@@ -169,26 +144,8 @@ def _draw_cosines(axes, arrays: dict[str, np.ndarray], query: int) -> None:
     axes.grid(False)
 
 
-def figure1_lm(definition: Definition, item: str, results: Results) -> Drawn:
-    """Embeddings of the baseline in the PCA plane at four steps of training."""
-    figure = sheet(2.9)
-    method = shown_methods(definition, item)[0]
-    arrays = first_run(results, method)
-    if not planes_along_training(figure, arrays, "snapshots.pca", method.label, "PCA component", GROUPS):
-        return figure, f"Not run. {COUNTERPART}"
-    return figure, (
-        f"{COUNTERPART} {method.label}, the first seed. Centred rows of the embedding matrix on their first two "
-        "principal components; every point is a word. The outermost 0.1% on each side are cut off."
-    )
-
-
-def figure2_lm(definition: Definition, item: str, results: Results) -> Drawn:
+def figure2(definition: Definition, item: str, results: Results) -> Drawn:
     """Mean inner products within groups along training, rare rows frozen until a step."""
-    figure, text = _inner_products(definition, item, results)
-    return figure, f"{NOT_RUN} {COUNTERPART}" if text == NOT_RUN else f"{COUNTERPART} {text}"
-
-
-def _inner_products(definition: Definition, item: str, results: Results) -> tuple[Figure, str]:
     figure = sheet(3.6)
     panels, strip = panels_over_legend(figure, 1, 1)
     axes = panels[0, 0]
@@ -208,4 +165,10 @@ def _inner_products(definition: Definition, item: str, results: Results) -> tupl
     axes.set(xlabel="training step", ylabel="mean inner product within the group", xlim=(0, None))
     draw_legend(strip, axes.get_legend_handles_labels()[0])
     until = "" if step is None else f" until step {step:,}"
-    return figure, (f"Embeddings of rare words are frozen{until}. {seeds_note(results, methods)}")
+    note = seeds_note(results, methods)
+    return figure, f"{_corpus(definition, method)}. Embeddings of rare words are frozen{until}. {note}"
+
+
+figure1_lm, figure2_lm = partial(_counterpart, figure1), partial(_counterpart, figure2)
+figure3 = figure4 = _planes
+figure5, figure6, figure7 = (partial(_cosines, query=query) for query in range(3))

@@ -33,7 +33,6 @@ from raretok.reporting.results import Results
 
 NOT_RUN = "Not run."
 TEXT = "of the test text by sacrebleu, cased and detokenised"
-Values = Callable[[Method], dict[int, float]]
 # Figure 11: strengths, whose colours are no start's; neighbours are drawn at steps that differ by this factor.
 STRENGTHS = (
     {"color": PINK, "linestyle": "-", "marker": "v"},
@@ -50,15 +49,47 @@ def figure1(definition: Definition, item: str, results: Results) -> Drawn:
     return divergences(definition, shown_methods(definition, item)[0], results)
 
 
-def figure2(definition: Definition, item: str, results: Results) -> Drawn:
-    """Test BLEU by start of the bias."""
-    drawn, text = _bars(definition, item, partial(translation_metrics.in_domain, results), "BLEU", f"BLEU {TEXT}.")
-    return drawn, text + training_pairs(definition, shown_methods(definition, item), results, six(definition))
+def _area_note(metric: str, *, whole: bool = False) -> str:
+    span = "all of training" if whole else "the first 40% of training"
+    return f"Mean height of the curve of validation {metric} over {span} (area by length); it begins at 0."
 
 
-def figure3(definition: Definition, item: str, results: Results) -> Drawn:
-    """Area under the validation BLEU curve over the first updates."""
-    return _bars(definition, item, partial(translation_metrics.area, results), "ALC (BLEU)", _area_note("BLEU"))
+def _bars(
+    definition: Definition,
+    item: str,
+    results: Results,
+    values: Callable[[Results, Method], dict[int, float]],
+    unit: str,
+    text: str,
+    experiments: Callable[[Definition], list[str]] = six,
+    pairs: bool = False,
+) -> Drawn:
+    """A panel of points for each experiment. pairs: say how many pairs their training texts have."""
+    methods, values = shown_methods(definition, item), partial(values, results)
+    asked = experiments(definition)
+    found = measured_in(asked, methods, values)
+    figure, panels = panels_of(len(found))
+    if not found:
+        return figure, NOT_RUN
+    seeds = []
+    for axes, experiment in zip(panels, found, strict=True):
+        axes.set_title(title_of(definition, experiment), loc="left")
+        text_of_c4 = unigram_text(definition.corpus(experiment))
+        here = [method.within(experiment) for method in methods]
+        seeds += draw_points(axes, here, values, unit, text_of_c4)
+    sizes = training_pairs(definition, methods, results, asked) if pairs else ""
+    return figure, f"{text} {points_note(seeds)}{sizes}"
+
+
+def _wmt14(definition: Definition) -> list[str]:
+    return [WMT14]
+
+
+_test_bars = partial(_bars, values=translation_metrics.in_domain, unit="BLEU", text=f"BLEU {TEXT}.", pairs=True)
+_area_bars = partial(_bars, values=translation_metrics.area, unit="ALC (BLEU)", text=_area_note("BLEU"))
+
+figure2 = _test_bars
+figure3 = _area_bars
 
 
 def figure4(definition: Definition, item: str, results: Results) -> Drawn:
@@ -125,36 +156,21 @@ def figure5(definition: Definition, item: str, results: Results) -> Drawn:
     return validation_curves(definition, shown_methods(definition, item), results)
 
 
-def figure6(definition: Definition, item: str, results: Results) -> Drawn:
-    """Area under the validation BLEU curve over all updates."""
-    values = partial(translation_metrics.area, results, whole=True)
-    return _bars(definition, item, values, "ALC (BLEU)", _area_note("BLEU", whole=True))
-
-
-def figure7(definition: Definition, item: str, results: Results) -> Drawn:
-    """Figure 2 for WMT14 De-En."""
-    values = partial(translation_metrics.in_domain, results)
-    drawn, text = _bars(definition, item, values, "BLEU", f"BLEU {TEXT}.", [WMT14])
-    return drawn, text + training_pairs(definition, shown_methods(definition, item), results, [WMT14])
-
-
-def figure8(definition: Definition, item: str, results: Results) -> Drawn:
-    """Figure 3 for WMT14 De-En."""
-    return _bars(
-        definition, item, partial(translation_metrics.area, results), "ALC (BLEU)", _area_note("BLEU"), [WMT14]
-    )
-
-
-def figure9(definition: Definition, item: str, results: Results) -> Drawn:
-    """Figure 2 with chrF."""
-    values = partial(translation_metrics.in_domain, results, metric=translation_metrics.CHRF)
-    return _bars(definition, item, values, "chrF", f"chrF {TEXT}.")
-
-
-def figure10(definition: Definition, item: str, results: Results) -> Drawn:
-    """Figure 3 with chrF."""
-    values = partial(translation_metrics.area, results, metric=translation_metrics.CHRF)
-    return _bars(definition, item, values, "ALC (chrF)", _area_note("chrF"))
+figure6 = partial(_area_bars, values=partial(translation_metrics.area, whole=True), text=_area_note("BLEU", whole=True))
+figure7 = partial(_test_bars, experiments=_wmt14)
+figure8 = partial(_area_bars, experiments=_wmt14)
+figure9 = partial(
+    _bars,
+    values=partial(translation_metrics.in_domain, metric=translation_metrics.CHRF),
+    unit="chrF",
+    text=f"chrF {TEXT}.",
+)
+figure10 = partial(
+    _bars,
+    values=partial(translation_metrics.area, metric=translation_metrics.CHRF),
+    unit="ALC (chrF)",
+    text=_area_note("chrF"),
+)
 
 
 def figure11(definition: Definition, item: str, results: Results) -> Drawn:
@@ -223,17 +239,19 @@ def figure14(definition: Definition, item: str, results: Results) -> Drawn:
 
 def figure15(definition: Definition, item: str, results: Results) -> Drawn:
     """Validation BLEU of the best checkpoint, with a start from C4's unigrams too."""
-    experiments = [experiment for experiment in (IWSLT14, WMT14) if experiment in definition.settings]
     text = "BLEU of the validation text at the checkpoint where it is highest, as training measures it."
-    text += in_place_of_c4(definition, experiments)
-    return _bars(
-        definition, item, partial(translation_metrics.best_validation, results), "validation BLEU", text, experiments
-    )
+    text += in_place_of_c4(definition, _with_c4(definition))
+    values = translation_metrics.best_validation
+    return _bars(definition, item, results, values, "validation BLEU", text, _with_c4)
+
+
+def _with_c4(definition: Definition) -> list[str]:
+    return [experiment for experiment in (IWSLT14, WMT14) if experiment in definition.settings]
 
 
 def figure16(definition: Definition, item: str, results: Results) -> Drawn:
     """The models of figure 15 on the other domain."""
-    experiments = [experiment for experiment in (IWSLT14, WMT14) if experiment in definition.settings]
+    experiments = _with_c4(definition)
     drawn, text = _other_domains(definition, item, results, experiments, translation_metrics.validation_domains)
     if text == NOT_RUN:
         return drawn, text
@@ -245,29 +263,6 @@ def figure16(definition: Definition, item: str, results: Results) -> Drawn:
 def _absent(names: list[str]) -> str:
     """A sentence that names what was not run, where there is anything."""
     return f" Not run: {', '.join(names)}." if names else ""
-
-
-def _area_note(metric: str, *, whole: bool = False) -> str:
-    span = "all of training" if whole else "the first 40% of training"
-    return f"Mean height of the curve of validation {metric} over {span} (area by length); it begins at 0."
-
-
-def _bars(
-    definition: Definition, item: str, values: Values, unit: str, text: str, experiments: list[str] | None = None
-) -> Drawn:
-    """A panel of bars for each of the experiments; without, of those of all figures on six data sets."""
-    methods = shown_methods(definition, item)
-    experiments = measured_in(six(definition) if experiments is None else experiments, methods, values)
-    figure, panels = panels_of(len(experiments))
-    if not experiments:
-        return figure, NOT_RUN
-    seeds = []
-    for axes, experiment in zip(panels, experiments, strict=True):
-        axes.set_title(title_of(definition, experiment), loc="left")
-        text_of_c4 = unigram_text(definition.corpus(experiment))
-        here = [method.within(experiment) for method in methods]
-        seeds += draw_points(axes, here, values, unit, text_of_c4)
-    return figure, f"{text} {points_note(seeds)}"
 
 
 def _other_domains(

@@ -3,6 +3,8 @@
 Only metrics.csv and arrays.npz are read. A picture of a single model shows the first seed.
 """
 
+from functools import partial
+
 import numpy as np
 
 from raretok.data.characters.expected_counts import expected_counts
@@ -208,16 +210,6 @@ def figure6(definition: Definition, item: str, results: Results) -> Drawn:
     )
 
 
-def figure7(definition: Definition, item: str, results: Results) -> Drawn:
-    """Perplexity against temperature, high-resource language."""
-    return _temperature(definition, item, results, "HR")
-
-
-def figure8(definition: Definition, item: str, results: Results) -> Drawn:
-    """Perplexity against temperature, low-resource language."""
-    return _temperature(definition, item, results, "LR")
-
-
 def _temperature(definition: Definition, item: str, results: Results, group: str) -> Drawn:
     figure = sheet(4.2)
     axes = figure.subplots()
@@ -254,3 +246,6 @@ def _temperature(definition: Definition, item: str, results: Results, group: str
         f"Markers: the minimum of each curve. Perplexities above {limit:.0f} are cut off. "
         + seeds_note(results, methods),
     )
+
+
+figure7, figure8 = (partial(_temperature, group=group) for group in ("HR", "LR"))
