@@ -8,7 +8,7 @@ from fake_translation import definition_of
 
 from raretok.__main__ import main
 from raretok.reporting.definition import parse_definition
-from raretok.reporting.page.paired_tests import paired_tests
+from raretok.reporting.page.page_statistics import paired_test_rows
 from raretok.reporting.results import COLUMNS
 
 REFERENCES = [
@@ -35,13 +35,13 @@ def results(tmp_path):
 
 def test_every_metric_of_every_known_system(results):
     definition = parse_definition(json.dumps(definition_of()))
-    bleu, chrf = paired_tests(definition, results)
-    assert (bleu.metric, chrf.metric) == ("BLEU", "chrF")
-    assert (bleu.seed, bleu.corpus, bleu.system, bleu.baseline) == (2, "Multi30k De-En", "Log-unigram bias", "No bias")
-    assert bleu.value == pytest.approx(100)
-    assert bleu.difference == pytest.approx(100 - bleu.baseline_value)
-    assert bleu.difference > 50
-    assert set(bleu.p) == {"bootstrap", "randomisation"}
+    bleu, chrf = paired_test_rows(definition, results)
+    assert bleu[:6] == ("iwslt14_de-en: Multi30k De-En", 2, "Log-unigram bias", "No bias", "BLEU", "100.00")
+    assert chrf[4] == "chrF"
+    ours, theirs, gap = map(float, bleu[5:8])
+    assert gap == pytest.approx(ours - theirs, abs=0.011)
+    assert gap > 50
+    assert all(0 < float(p) <= 1 for p in bleu[8:])
 
 
 def test_of_candidates_none_are_shown(results):
@@ -49,11 +49,11 @@ def test_of_candidates_none_are_shown(results):
     definition = definition_of()
     item = next(iter(definition["tables"]))
     definition["tables"][item] = definition["tables"][item] | {"candidates": {}}
-    assert paired_tests(parse_definition(json.dumps(definition)), results) == []
+    assert paired_test_rows(parse_definition(json.dumps(definition)), results) == []
 
 
 def test_without_files_there_are_none(tmp_path):
-    assert paired_tests(parse_definition(json.dumps(definition_of())), tmp_path) == []
+    assert paired_test_rows(parse_definition(json.dumps(definition_of())), tmp_path) == []
 
 
 def test_the_page_shows_them_and_only_where_there_are_any(results, tmp_path):

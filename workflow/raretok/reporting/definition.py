@@ -67,11 +67,12 @@ class Definition:
     scale_title: str
     comparable: bool
     methods: dict[str, Method]
-    tables: dict[str, dict]
-    figures: dict[str, dict]
-    gpt2: dict
-    settings: dict[str, dict]  # experiment: its resolved settings, without any method's overrides
-    headline: dict  # the paper's picture: table, methods, column, group, says
+    tables: dict[str, dict] = field(default_factory=dict)
+    figures: dict[str, dict] = field(default_factory=dict)
+    gpt2: dict = field(default_factory=dict)
+    # Experiment: its resolved settings, without any method's overrides.
+    settings: dict[str, dict] = field(default_factory=dict)
+    headline: dict = field(default_factory=dict)  # the paper's picture: table, methods, column, group, says
     printed: bool = True
     source: dict = field(default_factory=dict)  # the paper's title, authors, venue, url
     summary: dict = field(default_factory=dict)  # what was easy and difficult, and what the authors' code showed
@@ -155,34 +156,14 @@ def parse_definition(text: str) -> Definition:
     """Read the JSON string of `report_inputs.py`; raises UserError where it is not one."""
     try:
         raw = json.loads(text)
-        methods = {
-            name: Method(
-                name,
-                method["label"],
-                method["experiment"],
-                tuple(method["seeds"]),
-                tuple(method["groups"]) if method.get("groups") else None,
-                tuple(method["trained"]) if "trained" in method else None,
-            )
-            for name, method in raw["methods"].items()
-        }
-        return Definition(
-            paper=raw["paper"],
-            title=raw["title"],
-            scale=raw["scale"],
-            scale_title=raw["scale_title"],
-            comparable=raw["comparable"],
-            methods=methods,
-            tables=raw.get("tables", {}),
-            figures=raw.get("figures", {}),
-            gpt2=raw.get("gpt2", {}),
-            settings=raw.get("settings", {}),
-            headline=raw.get("headline", {}),
-            printed=raw.get("printed", True),
-            source=raw.get("source", {}),
-            summary=raw.get("summary", {}),
-        )
+        methods = {name: _method(name, **method) for name, method in raw["methods"].items()}
+        return Definition(**raw | {"methods": methods})
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(
             f"The definition given to a report is not one that raretok/rule_inputs/report_inputs.py writes: {error!r}."
         ) from None
+
+
+def _method(name: str, label: str, experiment: str, seeds, groups=None, trained=None) -> Method:
+    trained = None if trained is None else tuple(trained)
+    return Method(name, label, experiment, tuple(seeds), tuple(groups) if groups else None, trained)

@@ -1,7 +1,7 @@
 """Whether methods are better than the first one of their table: over seeds, paired and as a probability.
 
-All is of training seeds; tests that resample test items stand apart (`paired_tests.py`). No interval here is corrected
-for the number of comparisons.
+All is of training seeds; tests that resample test items stand apart (`page/page_statistics.py`). No interval here is
+corrected for the number of comparisons.
 """
 
 import argparse

@@ -21,7 +21,6 @@ from raretok.reporting.page.page_forest import TICKS
 from raretok.reporting.page.page_items import Sources, figure, tables
 from raretok.reporting.page.page_statistics import agreement_rows, improvement_rows, paired_test_rows
 from raretok.reporting.page.page_words import PICTURE, data_sets, findings, first_screen, pages_of, title_of
-from raretok.reporting.page.paired_tests import paired_tests
 from raretok.reporting.page.pictures import as_data
 from raretok.reporting.page.provenance import Records, provenance
 from raretok.reporting.report_options import add_report_arguments
@@ -115,7 +114,7 @@ def _paper(definition: Definition, rows: dict[str, list[dict]], sources: Sources
         "figures": [figure(definition, item, sources) for item in definition.figures],
         "agreement": agreement_rows(rows["agreement"], definition.paper),
         "improvement": improvement_rows(rows["improvement"], definition.paper),
-        "paired_tests": paired_test_rows(paired_tests(definition, sources.results.folder)),
+        "paired_tests": paired_test_rows(definition, sources.results.folder),
         "claims": claims,
         "counts": verdicts(claims),
         "kinds": Counter(claim["kind"] for claim in claims),

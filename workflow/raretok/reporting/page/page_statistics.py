@@ -1,8 +1,14 @@
 """agreement.csv, improvement.csv and paired tests as the pages show them: a paper's rows, three digits a number."""
 
-from raretok.reporting.page.page_claims import short
-from raretok.reporting.page.paired_tests import PairedTest
+from pathlib import Path
 
+from raretok.core.files import read_json
+from raretok.experiments.grids import has_candidates
+from raretok.reporting.corpus_names import corpus_title
+from raretok.reporting.definition import Definition
+from raretok.reporting.page.page_claims import short
+
+METRICS = {"bleu": "BLEU", "chrf": "chrF"}
 # Which values of a column are better, in words.
 BETTER = {"up": "higher", "down": "lower", "": ""}
 
@@ -36,16 +42,30 @@ def improvement_rows(rows: list[dict[str, str]], paper: str) -> list[tuple[str, 
     ]
 
 
-def paired_test_rows(tests: list[PairedTest]) -> list[tuple]:
-    """A row for each paired test of translations."""
-    return [
-        (
-            *(f"{test.experiment}: {test.corpus}", test.seed, test.system, test.baseline, test.metric),
-            *(f"{test.value:.2f}", f"{test.baseline_value:.2f}", f"{test.difference:+.2f}"),
-            *(f"{test.p['bootstrap']:.4f}", f"{test.p['randomisation']:.4f}"),
-        )
-        for test in tests
-    ]
+def paired_test_rows(definition: Definition, results: Path) -> list[tuple]:
+    """What `raretok compare` found below a scale's results: a row for each system and metric on one seed's test split.
+
+    Its tests resample test sentences of one training each; they say nothing about other seeds. None of a paper whose
+    methods are candidates: the first of them need not be the one that stands for its method.
+    """
+    rows = []
+    for experiment in definition.settings if not has_candidates(vars(definition)) else ():
+        title = f"{experiment}: {corpus_title(definition.settings[experiment]['corpus']['name'])}"
+        for path in sorted((results / "comparisons" / experiment).glob("seed*.json"), key=_seed):
+            found, known = read_json(path)["comparisons"], definition.methods.keys()
+            tests = [one for one in found if {one["system"], one["baseline"]} <= known]
+            p = {(one["system"], one["metric"], one["test"]): f"{one['p']:.4f}" for one in tests}
+            for one in (one for one in tests if one["test"] == "bootstrap"):
+                labels = (definition.methods[one[name]].label for name in ("system", "baseline"))
+                ours, theirs = one["second"], one["first"]
+                numbers = (f"{ours:.2f}", f"{theirs:.2f}", f"{ours - theirs:+.2f}")
+                both = (p[one["system"], one["metric"], test] for test in ("bootstrap", "randomisation"))
+                rows.append((title, _seed(path), *labels, METRICS[one["metric"]], *numbers, *both))
+    return rows
+
+
+def _seed(path: Path) -> int:
+    return int(path.stem.removeprefix("seed"))
 
 
 def _number(value: str) -> str:

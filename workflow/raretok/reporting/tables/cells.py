@@ -7,13 +7,7 @@ from pathlib import Path
 
 from raretok.reporting.corpus_names import corpus_title
 from raretok.reporting.definition import Definition, Method
-from raretok.reporting.results import (
-    NEEDS_FINITE,
-    Printed,
-    Results,
-    printed_numbers,
-    summarise,
-)
+from raretok.reporting.results import NEEDS_FINITE, Printed, Results, Spread, printed_numbers, summarise
 from raretok.reporting.statistics.intervals import half_width
 
 NOT_RUN = "not run"
@@ -171,8 +165,8 @@ def _metric_cell(
         missing,
         derived,
     ]
-    gap = difference(definition, summary.mean if summary else None, printed)
-    if gap is not None and printed.reference is not None:
+    numbers = numbers_of(summary, printed, definition)
+    if numbers["difference"] is not None and printed.reference is not None:
         notes.append(f"the difference is from {printed.reference:g}, the notebook's value")
     # That a row stands in another table too, or was not run, can be seen; what is odd about it cannot.
     remarks = [
@@ -186,11 +180,7 @@ def _metric_cell(
         row=f"{method.printed_label} [{reading}]" if reading else method.label,
         column=column,
         group=group,
-        published=printed.text if printed else "",
-        value=summary.mean if summary else None,
-        spread=summary.spread if summary else None,
-        seeds=summary.seeds if summary else 0,
-        difference=gap,
+        **numbers,
         note="; ".join(filter(None, notes)),
         remarks=tuple(filter(None, remarks)),
         format=how.get("format", ".4g"),
@@ -198,6 +188,16 @@ def _metric_cell(
         block=grid.title,
         reading=grid.reading,
     )
+
+
+def numbers_of(summary: Spread | None, printed: Printed | None = None, definition: Definition | None = None) -> dict:
+    """The fields of a cell with a mean over seeds and a printed number, either None; with a definition, their gap."""
+    fields = {"published": printed.text if printed else ""}
+    if summary:
+        fields |= {"value": summary.mean, "spread": summary.spread, "seeds": summary.seeds}
+    if definition:
+        fields["difference"] = difference(definition, summary.mean if summary else None, printed)
+    return fields
 
 
 def corpus_remark(definition: Definition, experiment: str) -> str:

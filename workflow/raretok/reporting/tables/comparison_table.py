@@ -5,7 +5,7 @@ from pathlib import Path
 
 from raretok.reporting.definition import Definition
 from raretok.reporting.results import Results, summarise
-from raretok.reporting.tables.cells import NOT_RUN, Cell, blocks, mark_best
+from raretok.reporting.tables.cells import NOT_RUN, Cell, blocks, mark_best, numbers_of
 from raretok.reporting.tables.method_comparison import (
     Change,
     Chosen,
@@ -127,17 +127,7 @@ def _mean_cell(
     if summary is None:
         return Cell(row, column, note=note or NOT_RUN, format=form)
     remarks = (note,) if note else ()
-    return Cell(
-        row,
-        column,
-        value=summary.mean,
-        spread=summary.spread,
-        seeds=summary.seeds,
-        note=note,
-        remarks=remarks,
-        format=form,
-        direction=direction,
-    )
+    return Cell(row, column, **numbers_of(summary), note=note, remarks=remarks, format=form, direction=direction)
 
 
 def _change_cell(row: str, column: str, found: Change | None) -> Cell:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.results import Results, printed_numbers, summarise
-from raretok.reporting.tables.cells import NOT_RUN, Cell, difference, mark_best
+from raretok.reporting.tables.cells import NOT_RUN, Cell, mark_best, numbers_of
 
 TEXT, UNIQ = "Text", "Uniq"
 PREFIX = "Prefix"
@@ -58,11 +58,7 @@ def _uniq_cell(definition: Definition, item: str, results: Results, method: Meth
         row=method.label,
         column=UNIQ,
         group=group,
-        published=number.text if number else "",
-        value=summary.mean if summary else None,
-        spread=summary.spread if summary else None,
-        seeds=summary.seeds if summary else 0,
-        difference=difference(definition, summary.mean if summary else None, number),
+        **numbers_of(summary, number, definition),
         note="; ".join(filter(None, [OTHER_PREFIX if number else "", "" if summary else NOT_RUN])),
         remarks=(OTHER_PREFIX,) if number else (),
         format=".1f",

@@ -1,12 +1,13 @@
 """Tables of the nearest tokens of chosen ones: of two languages of characters, or of a vocabulary of words or BPE."""
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.results import Results, printed_numbers, read_published, summarise
-from raretok.reporting.tables.cells import NOT_PRINTED, NOT_RUN, Cell, difference, mark_best
+from raretok.reporting.tables.cells import NOT_PRINTED, NOT_RUN, Cell, mark_best, numbers_of
 from raretok.reporting.translation_metrics import other_language
 
 RELATED = "Related characters among the nearest three"
@@ -27,72 +28,66 @@ def neighbour_cells(definition: Definition, item: str, results: Results, publish
     printed = {(row.method, row.query, int(row.rank)): row for row in table[table["item"] == item].itertuples()}
     numbers = printed_numbers(published, definition.paper)
     methods = [definition.method(name) for name in entry["methods"]]
+    runs = {method.name: results.seeds_with_arrays(method) for method in methods}
     if "ranks" in entry:
-        cells = language_cells(methods, entry, results, printed)
-        for method in methods:
-            if "rare_group" in entry:
-                cells.append(_share(method, results, "rare_neighbours", entry["rare_group"], "down", RARE_SHARE))
-            else:
-                cells.append(_share(method, results, "neighbours_other_language", "", "up", OTHER_SHARE))
-        return mark_best(cells)
-    cells = [cell for method in methods for cell in _nearest(method, entry["queries"], results, printed)]
+        own = [query for found in runs.values() for _, arrays in found for query in queries_of(arrays)]
+        queries = list(dict.fromkeys([*entry["queries"], *own]))
+        absent = "no query of this run: no token of its vocabulary" + ", or not rare in it" * ("rare_group" in entry)
+        ranks = range(1, entry["ranks"] + 1)
+        cells = [
+            cell
+            for method in methods
+            for cell in _cells(method, runs[method.name], queries, ranks, printed, language_neighbour, absent)
+        ]
+        rare = entry.get("rare_group")
+        what = ("rare_neighbours", rare, "down", RARE_SHARE)
+        what = what if rare else ("neighbours_other_language", "", "up", OTHER_SHARE)
+        return mark_best([*cells, *(_share(method, results, *what) for method in methods)])
+    absent = "the text has no such character"
+    cells = [
+        cell
+        for method in methods
+        for cell in _cells(method, runs[method.name], entry["queries"], range(1, 4), printed, _neighbour, absent)
+    ]
     for method in methods:
         for column, (group, shown) in RELATED_COLUMNS.items():
             summary = summarise(results.per_seed(method, "related_neighbours", group))
             key = ("text:4.6", method.printed_label, "related characters among top-3 neighbours", "")
-            number = numbers.get(key) if group == "Aa" else None
-            cells.append(
-                Cell(
-                    row=method.label,
-                    column=column,
-                    published=number.text if number else "",
-                    value=summary.mean if summary else None,
-                    spread=summary.spread if summary else None,
-                    seeds=summary.seeds if summary else 0,
-                    difference=difference(definition, summary.mean if summary else None, number),
-                    note="" if summary else NOT_RUN,
-                    format=shown,
-                    direction="up",
-                    block=RELATED,
-                )
-            )
+            fields = numbers_of(summary, numbers.get(key) if group == "Aa" else None, definition)
+            fields |= {"note": "" if summary else NOT_RUN, "format": shown, "direction": "up", "block": RELATED}
+            cells.append(Cell(row=method.label, column=column, **fields))
     return cells
 
 
-def _nearest(method: Method, queries: list[str], results: Results, printed: dict) -> list[Cell]:
-    runs = results.seeds_with_arrays(method)
-    ranks = range(1, 4)
-    cells = []
+def _cells(
+    method: Method, runs: list, queries: list[str], ranks: range, printed: dict, neighbour: Callable, absent: str
+) -> Iterator[Cell]:
+    """The `neighbour` of each query at each rank in the first run; `absent`: what is said where it has none."""
     for rank in ranks:
         for query in queries:
             row = printed.get((method.printed_label, query, rank))
-            flags = row.flag.split(";") if row else [NOT_PRINTED]
+            # Flags are ours, and said of scores alone.
+            flags = row.flag.split(";") if row and row.score else [] if row else [NOT_PRINTED]
             suspect = "; ".join(flag for flag in flags if flag.startswith("suspect"))
             notes = [flag for flag in flags if flag != "none"]
-            value = None
-            if not runs:
+            found = [neighbour(arrays, query, rank) for _, arrays in runs]
+            if not found:
                 notes.append(NOT_RUN)
+            elif found[0] is None:
+                notes.append(absent)
             else:
-                found = [_neighbour(arrays, query, rank) for _, arrays in runs]
-                if found[0] is None:
-                    notes.append("the text has no such character")
-                else:
-                    value = "{} {:.2f}".format(*found[0])
-                    same = sum(other is not None and other[0] == found[0][0] for other in found)
-                    notes.append(f"seed {runs[0][0]}; the same at this rank in {same} of {len(runs)} seeds")
-            cells.append(
-                Cell(
-                    row=method.label,
-                    column=query,
-                    group=str(rank),
-                    published=f"{row.neighbour} {row.score}".strip() if row else "",
-                    value=value,
-                    seeds=len(runs),
-                    note="; ".join(filter(None, notes)),
-                    remarks=(suspect,) if suspect else (),
-                )
+                same = sum(other is not None and other[0] == found[0][0] for other in found)
+                notes.append(f"seed {runs[0][0]}; the same at this rank in {same} of {len(runs)} seeds")
+            yield Cell(
+                row=method.label,
+                column=query,
+                group=str(rank),
+                published=f"{row.neighbour} {row.score}".strip() if row else "",
+                value="{} {:.2f}".format(*found[0]) if found and found[0] else None,
+                seeds=len(runs),
+                note="; ".join(filter(None, notes)),
+                remarks=(suspect,) if suspect else (),
             )
-    return cells
 
 
 def _neighbour(arrays: dict[str, np.ndarray], query: str, rank: int) -> tuple[str, float] | None:
@@ -111,45 +106,6 @@ def token_name(identity: int, symbols: list[str]) -> str:
     symbol = symbols[identity % len(symbols)]
     shown = {"\n": "\\n", " ": "␣"}.get(symbol, symbol)
     return f"{shown}_{'LR' if identity >= len(symbols) else 'HR'}"
-
-
-def language_cells(methods: list[Method], entry: dict, results: Results, printed: dict) -> list[Cell]:
-    """The printed queries, then those that a scaled run has in their place.
-
-    Marks stand at neighbours of the rare group and, of models that translate, at those of the other language.
-    """
-    runs = {method.name: results.seeds_with_arrays(method) for method in methods}
-    own = [query for found in runs.values() for _, arrays in found for query in queries_of(arrays)]
-    names = list(dict.fromkeys([*entry["queries"], *own]))
-    cells = []
-    for method in methods:
-        found = runs[method.name]
-        for rank in range(1, entry["ranks"] + 1):
-            for query in names:
-                row = printed.get((method.printed_label, query, rank))
-                values = [language_neighbour(arrays, query, rank) for _, arrays in found]
-                notes = [] if row else [NOT_PRINTED]
-                if not found:
-                    notes.append(NOT_RUN)
-                elif values[0] is None:
-                    unknown = "no query of this run: no token of its vocabulary"
-                    notes.append(f"{unknown}, or not rare in it" if "rare_group" in entry else unknown)
-                else:
-                    same = sum(value is not None and value[0] == values[0][0] for value in values)
-                    notes.append(f"seed {found[0][0]}; the same at this rank in {same} of {len(found)} seeds")
-                value = values[0] if values else None
-                cells.append(
-                    Cell(
-                        row=method.label,
-                        column=query,
-                        group=str(rank),
-                        published=row.neighbour if row else "",
-                        value=f"{value[0]} {value[1]:.2f}" if value else None,
-                        seeds=len(found),
-                        note="; ".join(notes),
-                    )
-                )
-    return cells
 
 
 def queries_of(arrays: dict[str, np.ndarray]) -> dict[str, int]:
@@ -185,14 +141,6 @@ def visible(token: str) -> str:
 
 def _share(method: Method, results: Results, metric: str, group: str, direction: str, block: str) -> Cell:
     summary = summarise(results.per_seed(method, metric, group))
-    return Cell(
-        row=method.label,
-        column="share",
-        value=summary.mean if summary else None,
-        spread=summary.spread if summary else None,
-        seeds=summary.seeds if summary else 0,
-        note="not printed" if summary else f"not printed; {NOT_RUN}",
-        format=".3f",
-        direction=direction,
-        block=block,
-    )
+    note = NOT_PRINTED if summary else f"{NOT_PRINTED}; {NOT_RUN}"
+    fields = numbers_of(summary) | {"note": note, "format": ".3f", "direction": direction, "block": block}
+    return Cell(row=method.label, column="share", **fields)

@@ -12,7 +12,16 @@ from pathlib import Path
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.results import Printed, Results, printed_numbers, summarise
 from raretok.reporting.statistics.intervals import t_interval
-from raretok.reporting.tables.cells import NOT_RUN, Cell, Grid, corpus_remark, derived_remark, measured_at, places_of
+from raretok.reporting.tables.cells import (
+    NOT_RUN,
+    Cell,
+    Grid,
+    corpus_remark,
+    derived_remark,
+    measured_at,
+    numbers_of,
+    places_of,
+)
 
 NOT_PAIRED = "no seed with finite numbers in both"
 
@@ -151,10 +160,7 @@ def _value_cell(
         )
     return ReadingCell(
         **place,
-        published=number.text if number else "",
-        value=found.mean if found else None,
-        spread=found.spread if found else None,
-        seeds=found.seeds if found else 0,
+        **numbers_of(found, number),
         note="; ".join([*notes, *remarks]),
         remarks=remarks,
     )
