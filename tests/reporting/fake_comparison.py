@@ -5,17 +5,16 @@ against MLE, and its perplexity of the validation text. A seed changes all
 methods alike, and each a little.
 """
 
-import json
 from pathlib import Path
 
 import numpy as np
 import yaml
+from fake_results import ROOT, write_run
 
 from raretok.reporting.collect import read_item
 from raretok.reporting.definition import Definition, parse_definition
 from raretok.rule_inputs import job_inputs
 
-ROOT = Path(__file__).parents[2]
 CONFIG = yaml.safe_load((ROOT / "config" / "config.yaml").read_text(encoding="utf-8"))
 GROUPS = {
     "cross_character": ("HR", None, "LR"),
@@ -49,22 +48,8 @@ def write(folder: Path, table: job_inputs.Workflow, truth, noise: float = 0.001,
         shared = np.exp(0.05 * np.random.default_rng(run.seed).normal())
         metrics = list(_metrics(run.experiment, frequent, rare, criterion, shared, noise, generator))
         about = {key: getattr(run, key) for key in ("paper", "experiment", "method", "seed", "hash", "settings")}
-        training = about | {
-            "data": "d" * 64,
-            "steps": 100,
-            "seconds": 60.0 if run.method.startswith("mle") else 75.0,
-            "tokens": 1000,
-            "peak_memory_gib": 0.5,
-            "resumes": 0,
-            "device": "made up",
-            "versions": {"raretok": "0.1.0", "torch": "0.0"},
-            "commit": "0123456789ab",
-        }
-        path = folder / "runs" / run.name / "metrics.json"
-        path.parent.mkdir(parents=True)
-        path.write_text(json.dumps({"training": training, "metrics": metrics}), encoding="utf-8")
-        np.savez(path.with_name("arrays.npz"), nothing=np.zeros(1))
-        (path.parent / "history.csv").write_text("step,split,loss\n", encoding="utf-8")
+        seconds = 60.0 if run.method.startswith("mle") else 75.0
+        write_run(folder, about, metrics, {"nothing": np.zeros(1)}, seconds=seconds, steps=100, tokens=1000)
 
 
 def _metrics(experiment: str, frequent: float, rare: float, criterion: float, shared: float, noise: float, generator):

@@ -9,8 +9,7 @@ from pathlib import Path
 import fake_results
 import fake_translation
 import numpy as np
-import yaml
-from fake_results import PUBLISHED, ROOT
+from fake_results import PUBLISHED, raw_definition, write_run
 
 from raretok.reporting.definition import Definition, Method, parse_definition
 from raretok.reporting.results import printed_numbers
@@ -26,34 +25,16 @@ QUERY = "homepage"
 SIMILARITY = ("MEN", "WS353", "RG65", "RW")
 MASSES = {"test": (0.93, 0.068, 0.002), "train": (0.92, 0.075, 0.005), "valid": (0.91, 0.087, 0.003)}
 ALPHAS = ("agg_a0.01", "agg_a0.02", "agg", "agg_a0.04", "agg_a0.05")
-SCALES = {"small": "small scale, real data", "smoke": "smoke scale, synthetic data", "paper": "published scale"}
 
 
 def definition_of(paper: str, scale: str = "small", seeds: int = 2, comparable: bool = False) -> dict:
-    """What job_inputs.py would say about a paper, from the real config."""
-    config = yaml.safe_load((ROOT / "config" / "papers" / paper / "paper.yaml").read_text(encoding="utf-8"))
-    experiments = list(config["experiments"])
-    return {
-        "paper": paper,
-        "title": config["title"],
-        "scale": scale,
-        "scale_title": SCALES[scale],
-        "comparable": comparable,
-        "methods": {
-            name: {
-                "label": method["label"],
-                "experiment": method.get("experiments", experiments)[0],
-                "seeds": list(range(1, seeds + 1)),
-            }
-            for name, method in config["methods"].items()
-        },
-        "tables": config["tables"],
-        "figures": config["figures"],
-        "settings": config["experiments"],
-        "trained": {
-            name: method.get("experiments", experiments) for name, method in config["methods"].items()
-        },  # not read
-        "gates": {name: method.get("gate", {}) for name, method in config["methods"].items()},  # not read
+    """What job_inputs.py would say about a paper; and of its methods in which experiments they are, and gates."""
+    raw, config = raw_definition(paper, scale, seeds, comparable)
+    every = list(config["experiments"])
+    methods = config["methods"].items()
+    return raw | {
+        "trained": {name: method.get("experiments", every) for name, method in methods},
+        "gates": {name: method.get("gate", {}) for name, method in methods},
     }
 
 
@@ -79,17 +60,11 @@ def write_results(folder: Path, raw: dict, only: str = "") -> list[Path]:
                     paths.append(fake_translation.write_run(folder, definition.paper, experiment, name, seed, method))
                     continue
                 generator = np.random.default_rng([seed, *name.encode()])
-                run = folder / "runs" / experiment / name / f"seed{seed}"
-                run.mkdir(parents=True)
                 known = truth.get((experiment, definition.methods[name].printed_label), {})
                 rows = list(_metrics(definition.paper, name, known, generator))
                 about = {"paper": definition.paper, "experiment": experiment, "method": name, "seed": seed}
-                training = about | _record(name, raw["gates"][name], generator)
-                path = run / "metrics.json"
-                path.write_text(json.dumps({"training": training, "metrics": rows}), encoding="utf-8")
-                np.savez(run / "arrays.npz", **arrays_of(name, generator))
-                (run / "history.csv").write_text("step,split,loss\n", encoding="utf-8")
-                paths.append(path)
+                made = _record(name, raw["gates"][name], generator)
+                paths.append(write_run(folder, about, rows, arrays_of(name, generator), **made))
     return paths
 
 
@@ -109,15 +84,6 @@ def _record(name: str, gate: dict, generator: np.random.Generator) -> dict:
         "settings": settings,
         "derived": derived,
         "parameters": 41_559_552,
-        "data": "e" * 64,
-        "steps": 2000,
-        "seconds": 60.0,
-        "tokens": 1_000_000,
-        "peak_memory_gib": 0.5,
-        "resumes": 0,
-        "device": "made up",
-        "versions": {"raretok": "0.1.0", "torch": "0.0"},
-        "commit": "0123456789ab",
     }
 
 

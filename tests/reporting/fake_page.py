@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import fake_language
 import numpy as np
-from fake_results import PUBLISHED, item_of, write_cost
+from fake_results import PUBLISHED, item_of, make_report
 
 from raretok.__main__ import main
 
@@ -53,13 +53,8 @@ def make_page(folder: Path, scale: SimpleNamespace) -> SimpleNamespace:
                 more = [f"--published={PUBLISHED}"] if command == "table" else []
                 stem = folder / kind / raw["paper"] / item
                 assert main([command, *made, *more, f"--output-stem={stem}"]) == 0
-    write_cost(folder)
-    definitions = [json.dumps(stop), json.dumps(agg)]
-    common = ["--definitions", *definitions, f"--results={folder}", f"--published={PUBLISHED}"]
-    assert main(["claims", *common, f"--output={folder / 'claims.csv'}"]) == 0
-    assert main(["agreement", *common, f"--output={folder / 'agreement.csv'}"]) == 0
-    assert main(["improvement", *common, f"--output={folder / 'improvement.csv'}"]) == 0
-    output = folder / "report" / "index.html"
-    assert main(["page", *common, "--command=snakemake --cores all --config scale=small", f"--output={output}"]) == 0
+    output = make_report(
+        folder, json.dumps(stop), json.dumps(agg), command="snakemake --cores all --config scale=small"
+    )
     pages = {path.stem: path.read_text(encoding="utf-8") for path in output.parent.glob("*.html")}
     return SimpleNamespace(path=output, folder=folder, pages=pages)

@@ -5,12 +5,14 @@ Printed numbers are the truth that each seed is drawn around, so that tables and
 
 import copy
 import json
+import re
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import yaml
 
+from raretok.__main__ import main
 from raretok.metrics.clusters import mask_cosines
 from raretok.metrics.neighbours import nearest
 from raretok.metrics.projection import relative_translation_distance
@@ -30,29 +32,46 @@ def write_cost(folder: Path) -> None:
     with_header.to_csv(folder / "cost.csv", index=False)
 
 
-def definition_of(scale: str = "small", seeds: int = 2, comparable: bool = True) -> dict:
-    """What run_table.py would say about stop_jostling, from the real config."""
-    config = yaml.safe_load((ROOT / "config" / "papers" / "stop_jostling" / "paper.yaml").read_text(encoding="utf-8"))
-    experiment = config["experiments"]["shakespeare"]
-    return {
-        "paper": "stop_jostling",
-        "title": config["title"],
-        "scale": scale,
-        "scale_title": {"small": "small scale, real data", "smoke": "smoke scale, synthetic data"}[scale],
-        "comparable": comparable,
-        "methods": {
-            name: {
-                "label": method["label"],
-                "experiment": "shakespeare",
-                "seeds": list(range(1, seeds + 1)),
-            }
-            for name, method in config["methods"].items()
-        },
-        "tables": config["tables"],
-        "figures": config["figures"],
-        "gpt2": config["gpt2"],
-        "settings": {"shakespeare": experiment},
+SCALES = {"small": "small scale, real data", "smoke": "smoke scale, synthetic data", "paper": "published scale"}
+
+
+def raw_definition(paper: str, scale: str, seeds: int, comparable: bool, **changes) -> tuple[dict, dict]:
+    """What job_inputs.py would say about a paper, from the real config; and that config."""
+    config = yaml.safe_load((PUBLISHED / paper / "paper.yaml").read_text(encoding="utf-8"))
+    experiments = list(config["experiments"])
+    methods = {
+        name: {
+            "label": method["label"],
+            "experiment": method.get("experiments", experiments)[0],
+            "seeds": list(range(1, seeds + 1)),
+        }
+        for name, method in config["methods"].items()
     }
+    raw = {"paper": paper, "title": config["title"], "scale": scale, "scale_title": SCALES[scale]}
+    raw |= {"comparable": comparable, "methods": methods, "settings": config["experiments"]}
+    raw |= {key: config[key] for key in ("tables", "figures", "gpt2") if key in config}
+    return raw | changes, config
+
+
+def definition_of(scale: str = "small", seeds: int = 2, comparable: bool = True) -> dict:
+    """What job_inputs.py would say about stop_jostling."""
+    return raw_definition("stop_jostling", scale, seeds, comparable)[0]
+
+
+def write_run(folder: Path, about: dict, metrics: list[dict], arrays: dict[str, np.ndarray], **training) -> Path:
+    """One run below `folder`, by its `about` (paper, experiment, method, seed, hash); the path of its metrics.json."""
+    record = {
+        **{"data": "d" * 64, "steps": 2000, "seconds": 60.0, "tokens": 1_000_000, "peak_memory_gib": 0.5},
+        **{"resumes": 0, "device": "made up", "versions": {"raretok": "0.1.0", "torch": "0.0"}},
+        "commit": "0123456789ab",
+    }
+    run = folder / "runs" / about["experiment"] / about["method"] / f"seed{about['seed']}"
+    run.mkdir(parents=True)
+    content = {"training": record | about | training, "metrics": metrics}
+    (run / "metrics.json").write_text(json.dumps(content), encoding="utf-8")
+    np.savez(run / "arrays.npz", **arrays)
+    (run / "history.csv").write_text("step,split,loss\n", encoding="utf-8")
+    return run / "metrics.json"
 
 
 def item_of(definition: dict, item: str) -> str:
@@ -73,29 +92,12 @@ def write_results(folder: Path, definition: dict) -> list[Path]:
         label = parse_definition(json.dumps(definition)).methods[name].printed_label
         for seed in method["seeds"]:
             generator = np.random.default_rng([seed, *name.encode()])
-            run = folder / "runs" / "shakespeare" / name / f"seed{seed}"
-            run.mkdir(parents=True)
             arrays = _arrays(name, printed[label], generator)
-            np.savez(run / "arrays.npz", **arrays)
             metrics = list(_metrics(name, printed[label], arrays, generator))
             about = {"paper": "stop_jostling", "experiment": "shakespeare", "method": name, "seed": seed}
-            training = about | {
-                "hash": f"{generator.integers(2**63):016x}",
-                "settings": {"training": {"threads": 2}},
-                "data": "d" * 64,
-                "steps": 8000,
-                "seconds": 60.0,
-                "tokens": 6_144_000,
-                "peak_memory_gib": 1.5,
-                "resumes": int(seed == 2),
-                "device": "made up <b>&",
-                "versions": {"raretok": "0.1.0", "torch": "0.0"},
-                "commit": "0123456789ab",
-            }
-            path = run / "metrics.json"
-            path.write_text(json.dumps({"training": training, "metrics": metrics}), encoding="utf-8")
-            (run / "history.csv").write_text("step,split,loss\n", encoding="utf-8")
-            paths.append(path)
+            about |= {"hash": f"{generator.integers(2**63):016x}", "settings": {"training": {"threads": 2}}}
+            made = {"steps": 8000, "tokens": 6_144_000, "peak_memory_gib": 1.5, "resumes": int(seed == 2)}
+            paths.append(write_run(folder, about, metrics, arrays, **made, device="made up <b>&"))
     for row, model in definition["gpt2"]["models"].items():
         measured = {
             "name": row,
@@ -228,3 +230,38 @@ def _embeddings(name: str, counts: np.ndarray, generator: np.random.Generator) -
 def read_csv(path: Path) -> pd.DataFrame:
     """A csv as text, empty where it is empty."""
     return pd.read_csv(path, dtype=str, keep_default_na=False)
+
+
+def cell(table: pd.DataFrame, row: str, column: str, group: str = "") -> pd.Series:
+    """One cell of a table's csv."""
+    found = table[(table["row"] == row) & (table["column"] == column) & (table["group"] == group)]
+    assert len(found) == 1, (row, column, group)
+    return found.iloc[0]
+
+
+def check_markup(stem: Path) -> None:
+    """A table's LaTeX has its braces, dollars and columns; its Markdown has rows of one width."""
+    text = Path(f"{stem}.tex").read_text(encoding="utf-8")
+    # The comment above, and the line end that \\resizebox's argument must not begin with, are no text.
+    bare = re.sub(r"\\[\\{}%&#_$]", "", text.split("\n", 1)[1]).replace("{!}{%\n", "{!}{")
+    assert text.isascii()
+    assert bare.count("{") == bare.count("}")
+    assert bare.count("$") % 2 == 0
+    assert not re.search(r"[%#_~^]", bare)
+    assert re.findall(r"\\begin\{(\w+)\}", text) == re.findall(r"\\end\{(\w+)\}", text)[::-1]
+    body = text.split("\\midrule\n")[1].split("\\bottomrule")[0].strip().splitlines()
+    assert all(line.endswith(" \\\\") for line in body)
+    assert len({len(re.findall(r"(?<!\\)&", line)) for line in body}) == 1
+    for block in Path(f"{stem}.md").read_text(encoding="utf-8").split("\n\n"):
+        assert len({len(re.findall(r"(?<!\\)\|", line)) for line in block.splitlines() if line.startswith("|")}) <= 1
+
+
+def make_report(folder: Path, *definitions: str, **options) -> Path:
+    """Claims, statistics, cost and pages of the results in `folder`; the first page."""
+    write_cost(folder)
+    common = ["--definitions", *definitions, f"--results={folder}", f"--published={PUBLISHED}"]
+    for command in ("claims", "agreement", "improvement"):
+        assert main([command, *common, f"--output={folder / command}.csv"]) == 0
+    output = folder / "report" / "index.html"
+    assert main(["page", *common, *(f"--{key}={value}" for key, value in options.items()), f"--output={output}"]) == 0
+    return output

@@ -6,9 +6,9 @@ What a claim holds against each other comes out as the papers say, so that verdi
 import json
 from pathlib import Path
 
+import fake_results
 import numpy as np
-import yaml
-from fake_results import PUBLISHED, ROOT
+from fake_results import PUBLISHED, raw_definition
 
 from raretok.__main__ import main
 from raretok.reporting.claims.claims_command import judge_paper
@@ -33,33 +33,16 @@ SLOPES = {"unigram": -0.3, "zero": 0.6}
 
 def definition_of(scale: str = "small", seeds: int = 2, left_out: tuple[str, ...] = ()) -> dict:
     """What job_inputs.py would say about natural_bias at a small scale, from the real config."""
-    config = yaml.safe_load((ROOT / "config" / "papers" / PAPER / "paper.yaml").read_text(encoding="utf-8"))
-    settings = {name: entry for name, entry in config["experiments"].items() if name not in left_out}
+    raw, config = raw_definition(PAPER, scale, seeds, comparable=False, scale_title=f"{scale} scale, made-up data")
+    settings = {name: entry for name, entry in raw["settings"].items() if name not in left_out}
     for name, entry in settings.items():
         corpus = {"name": CORPORA.get(name, name)}
         settings[name] = entry | {"corpus": corpus, "training": entry["training"] | {"steps": STEPS}}
-    every = list(config["experiments"])
-    trained = {name: method.get("experiments", every) for name, method in config["methods"].items()}
-    return {
-        "paper": PAPER,
-        "title": config["title"],
-        "scale": scale,
-        "scale_title": f"{scale} scale, made-up data",
-        "comparable": False,
-        "methods": {
-            name: {
-                "label": method["label"],
-                "experiment": trained[name][0],
-                "seeds": list(range(1, seeds + 1)),
-                "trained": [experiment for experiment in trained[name] if experiment in settings],
-            }
-            for name, method in config["methods"].items()
-        },
-        "tables": config["tables"],
-        "figures": config["figures"],
-        "settings": settings,
-        "penalties": {name: method.get("penalty", {}) for name, method in config["methods"].items()},  # not read
-    }
+    for name, method in raw["methods"].items():
+        trained = config["methods"][name].get("experiments", list(config["experiments"]))
+        method["trained"] = [experiment for experiment in trained if experiment in settings]
+    penalties = {name: method.get("penalty", {}) for name, method in config["methods"].items()}  # not read
+    return raw | {"settings": settings, "penalties": penalties}
 
 
 def write_results(folder: Path, raw: dict) -> list[Path]:
@@ -89,32 +72,19 @@ def write_run(folder: Path, paper: str, experiment: str, name: str, seed: int, m
     """One run; the path of its metrics.json. method: its parts in the record of training."""
     generator = np.random.default_rng([seed, *f"{experiment}/{name}".encode()])
     arrays = arrays_of(name, generator)
-    training = {
-        "paper": paper,
-        "experiment": experiment,
-        "method": name,
-        "seed": seed,
-        "hash": f"{generator.integers(2**63):016x}",
-        "settings": {"method": method, "training": {"steps": STEPS, "threads": 1}},
-        "derived": {"i_r": BOUNDS[1], "mu_1": 15.0, "mu_2": 4.0} if name.startswith("agps") else {"alpha": 0.027},
-        "parameters": 64_800_000,
-        "data": "c" * 64,
-        "steps": STEPS,
-        "seconds": 60.0,
-        "tokens": 1_000_000,
-        "peak_memory_gib": 0.5,
-        "resumes": 0,
-        "device": "made up",
-        "versions": {"raretok": "0.1.0", "torch": "0.0"},
-        "commit": "0123456789ab",
-    }
-    run = folder / "runs" / experiment / name / f"seed{seed}"
-    run.mkdir(parents=True)
+    about = {"paper": paper, "experiment": experiment, "method": name, "seed": seed}
+    about["hash"] = f"{generator.integers(2**63):016x}"
     rows = list(metrics_of(name, arrays, generator))
-    (run / "metrics.json").write_text(json.dumps({"training": training, "metrics": rows}), encoding="utf-8")
-    np.savez(run / "arrays.npz", **arrays)
-    (run / "history.csv").write_text("step,split,loss\n", encoding="utf-8")
-    return run / "metrics.json"
+    return fake_results.write_run(
+        folder,
+        about,
+        rows,
+        arrays,
+        settings={"method": method, "training": {"steps": STEPS, "threads": 1}},
+        derived={"i_r": BOUNDS[1], "mu_1": 15.0, "mu_2": 4.0} if name.startswith("agps") else {"alpha": 0.027},
+        parameters=64_800_000,
+        steps=STEPS,
+    )
 
 
 def metrics_of(name: str, arrays: dict, generator: np.random.Generator):

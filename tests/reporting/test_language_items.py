@@ -9,7 +9,7 @@ import fake_language
 import numpy as np
 import pytest
 from fake_language import PAPERS, QUERY, arrays_of, definition_of, item_of
-from fake_results import PUBLISHED, read_csv, write_cost
+from fake_results import PUBLISHED, cell, check_markup, make_report, read_csv
 
 from raretok.__main__ import main
 from raretok.papers.agg.claims import ALPHAS, f5_rare_joint
@@ -63,12 +63,6 @@ def verdicts(language):
         for row in judge_paper(parse_definition(json.dumps(DEFINITIONS[paper])), language.results, PUBLISHED)
     ]
     return {row["id"]: row for row in rows}
-
-
-def cell(table, row, column, group=""):
-    found = table[(table["row"] == row) & (table["column"] == column) & (table["group"] == group)]
-    assert len(found) == 1, (row, column, group)
-    return found.iloc[0]
 
 
 def measured(language, experiment, method, metric, group, split):
@@ -255,17 +249,7 @@ def test_expressions_of_settings():
 @pytest.mark.parametrize(("paper", "item"), TABLES)
 def test_latex_and_markdown_are_well_formed(language, paper, item):
     stem = language.folder / "tables" / paper / item
-    text = Path(f"{stem}.tex").read_text(encoding="utf-8")
-    assert "東" not in text  # no LaTeX knows it without further packages
-    bare = re.sub(r"\\[\\{}%&#_$]", "", text.split("\n", 1)[1]).replace("{!}{%\n", "{!}{")
-    assert bare.count("{") == bare.count("}")
-    assert bare.count("$") % 2 == 0
-    assert not re.search(r"[%#_~^]", bare)
-    body = text.split("\\midrule\n")[1].split("\\bottomrule")[0].strip().splitlines()
-    assert len({len(re.findall(r"(?<!\\)&", line)) for line in body}) == 1
-    for block in Path(f"{stem}.md").read_text(encoding="utf-8").split("\n\n"):
-        widths = {len(re.findall(r"(?<!\\)\|", line)) for line in block.splitlines() if line.startswith("|")}
-        assert len(widths) <= 1
+    check_markup(stem)
 
 
 @pytest.mark.parametrize(("paper", "item"), FIGURES)
@@ -452,15 +436,7 @@ def test_nothing_run_is_said_everywhere(paper, tmp_path):
 
 
 def test_the_page_shows_both_papers(language):
-    common = [f"--results={language.folder}", f"--published={PUBLISHED}"]
-    texts = [json.dumps(DEFINITIONS[paper]) for paper in PAPERS]
-    assert main(["claims", "--definitions", *texts, *common, f"--output={language.folder / 'claims.csv'}"]) == 0
-    for command in ("agreement", "improvement"):
-        where = f"--output={language.folder / command}.csv"
-        assert main([command, "--definitions", *texts, *common, where]) == 0
-    write_cost(language.folder)
-    output = language.folder / "report" / "index.html"
-    assert main(["page", "--definitions", *texts, *common, f"--output={output}"]) == 0
+    output = make_report(language.folder, *(json.dumps(DEFINITIONS[paper]) for paper in PAPERS))
     pages = [output.with_name(f"{paper}.html").read_text(encoding="utf-8") for paper in PAPERS]
     page = "".join(pages)
     items = re.findall(r'(?:<h3|<li) id="(?:agg|agps)-((?:table|figure|readings)[^"]*)"', page)

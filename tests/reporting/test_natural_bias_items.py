@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import yaml
 from fake_language import item_of
-from fake_results import PUBLISHED, ROOT, read_csv, write_cost
+from fake_results import ROOT, make_report, read_csv
 from fake_translation import collected, verdicts_of
 
 from raretok.__main__ import main
@@ -250,13 +250,7 @@ def test_the_page_shows_natural_bias(bias, tmp_path):
     for item in definition["figures"]:
         arguments = [f"--definition={item_of(definition, item)}", f"--results={bias.folder}"]
         assert main(["figure", f"--item={item}", *arguments, f"--output-stem={stem / item}"]) == 0
-    common = ["--definitions", text, f"--results={bias.folder}", f"--published={PUBLISHED}"]
-    assert main(["claims", *common, f"--output={bias.folder / 'claims.csv'}"]) == 0
-    for command in ("agreement", "improvement"):
-        assert main([command, *common, f"--output={bias.folder / command}.csv"]) == 0
-    write_cost(bias.folder)
-    output = bias.folder / "report" / "index.html"
-    assert main(["page", *common, f"--output={output}"]) == 0
+    output = make_report(bias.folder, text)
     page = output.with_name("natural_bias.html").read_text(encoding="utf-8")
     assert len(re.findall(r"<h3[^>]*>Figure .*?</h3>", page)) == 2
     # Every method in its first experiment, and the three starts in the other six.

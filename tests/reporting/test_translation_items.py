@@ -10,7 +10,7 @@ import fake_language
 import numpy as np
 import pytest
 from fake_language import TRANSLATION, item_of
-from fake_results import PUBLISHED, read_csv
+from fake_results import PUBLISHED, cell, read_csv
 
 from raretok.__main__ import main
 from raretok.reporting.claims.claims_command import judge_paper
@@ -63,12 +63,6 @@ def judged(translation, results, definitions=None):
 
 def as_definition(raw):
     return parse_definition(json.dumps(raw))
-
-
-def cell(table, row, column, group=""):
-    found = table[(table["row"] == row) & (table["column"] == column) & (table["group"] == group)]
-    assert len(found) == 1, (row, column, group)
-    return found.iloc[0]
 
 
 def mean(translation, experiment, method, metric, group="", split="test@best"):

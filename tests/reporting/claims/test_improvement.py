@@ -11,7 +11,6 @@ from fake_results import PUBLISHED, read_csv
 from fake_table import definition_of, results_of, rows_of, write_published
 
 from raretok.__main__ import main
-from raretok.core.errors import UserError
 from raretok.reporting.claims.improvement import ALL, COLUMNS, compare, improvements
 from raretok.reporting.csv_rows import read_rows
 from raretok.reporting.definition import parse_definition
@@ -158,8 +157,3 @@ def test_command(scale, tmp_path):
     row = table[(table["row"] == "Monolingual") & (table["column"] == "Accuracy")]
     assert row["group"].tolist() == ["LR"]
     assert (table.loc[table["column"] == "T_best", "probability"] == "").all()
-
-
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(UserError, match=r"improvement\.csv does not exist; make it with `snakemake"):
-        read_rows(tmp_path / "improvement.csv")

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from fake_results import PUBLISHED, write_cost
+from fake_results import make_report
 from fake_translation import definition_of
 
 from raretok.__main__ import main
@@ -59,16 +59,11 @@ def test_without_files_there_are_none(tmp_path):
 def test_the_page_shows_them_and_only_where_there_are_any(results, tmp_path):
     bare = json.dumps(definition_of() | {"tables": {}, "figures": {}})
     (results / "metrics.csv").write_text(",".join(COLUMNS) + "\n")
-    write_cost(results)
-    output = results / "report" / "index.html"
-    common = ["--definitions", bare, f"--results={results}", f"--published={PUBLISHED}"]
-    for command in ("claims", "agreement", "improvement"):
-        assert main([command, *common, f"--output={results / f'{command}.csv'}"]) == 0
-    assert main(["page", *common, f"--output={output}"]) == 0
+    output = make_report(results, bare)
     page = output.with_name("natural_bias.html")
     shown = page.read_text(encoding="utf-8")
     assert "Paired tests of translations, over test sentences: 2</summary>" in shown
     assert "<td>Log-unigram bias</td>" in shown
     (results / "comparisons" / "iwslt14_de-en" / "seed2.json").unlink()
-    assert main(["page", *common, f"--output={output}"]) == 0
+    make_report(results, bare)
     assert "Paired tests" not in page.read_text(encoding="utf-8")

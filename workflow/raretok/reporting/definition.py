@@ -6,7 +6,7 @@ config file, because columns and rows are shown in it.
 """
 
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 from raretok.core.errors import UserError
@@ -157,7 +157,8 @@ def parse_definition(text: str) -> Definition:
     try:
         raw = json.loads(text)
         methods = {name: _method(name, **method) for name, method in raw["methods"].items()}
-        return Definition(**raw | {"methods": methods})
+        known = {one.name: raw[one.name] for one in fields(Definition) if one.name in raw}
+        return Definition(**known | {"methods": methods})
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(
             f"The definition given to a report is not one that raretok/rule_inputs/report_inputs.py writes: {error!r}."

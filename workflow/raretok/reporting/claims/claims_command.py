@@ -9,7 +9,6 @@ Claims are of three kinds. An *experiment* is decided by training seeds, *mathem
 """
 
 import argparse
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,7 +37,7 @@ from raretok.reporting.csv_rows import csv_number
 from raretok.reporting.definition import Definition
 from raretok.reporting.report_options import add_report_arguments, write_for_papers
 from raretok.reporting.results import Results, printed_numbers, read_published
-from raretok.reporting.statistics.moderated_t import Estimate, estimate
+from raretok.reporting.statistics.moderated_t import estimate
 
 EXPERIMENT, MATHEMATICS, ARITHMETIC = "experiment", "mathematics", "printed_arithmetic"
 SYNTHETIC = "not judged on synthetic text"
@@ -105,11 +104,6 @@ def is_synthetic(definition: Definition) -> bool:
     return any(name.startswith("synthetic") for name in names)
 
 
-def interval_of(effects: Mapping[int, float], pool: Sequence[Mapping[int, float]], paired: bool) -> Estimate:
-    """The mean over seeds of a comparison, with intervals and p values that pool the seed variance of other rows."""
-    return estimate(effects, pool, paired)
-
-
 def find(claim, evidence: Evidence) -> Finding:
     """What is found about one claim, before Holm's correction."""
     if claim.kind == ARITHMETIC:
@@ -137,7 +131,7 @@ def measure_table(claim, evidence: Evidence) -> Measured:
     parts = tuple(
         Part(
             label=one.label,
-            estimate=interval_of(one.values, one.pool, one.paired),
+            estimate=estimate(one.values, one.pool, one.paired),
             bounds=bounds_of(claim, place),
             printed=printed[place],
             log=is_ratio(claim),
@@ -175,7 +169,7 @@ def measure_named(claim, evidence: Evidence) -> Measured:
     found, methods = seen(claim, truths), tuple(results.found)
     printed = _printed_parts(claim, published, len(found))
     parts = tuple(
-        Part(label, interval_of(values, (), False), bounds_of(claim, place), printed[place], is_ratio(claim), methods)
+        Part(label, estimate(values, (), False), bounds_of(claim, place), printed[place], is_ratio(claim), methods)
         for place, (label, values) in enumerate(found)
     )
     definition = evidence.definition

@@ -7,7 +7,6 @@ corrected for the number of comparisons.
 import argparse
 import statistics
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from raretok.reporting.claims.truths import difference
@@ -48,51 +47,36 @@ def improvements(definition: Definition, results: Results, published: Path) -> l
     """
     printed = printed_numbers(published, definition.paper)
     rows = []
-    for item, entry in definition.tables.items():
-        if entry["kind"] == "metrics":
-            rows += _rows(definition, item, _of_table(definition.of(item), item, results, printed))
-        elif entry["kind"] == "comparison":
-            rows += _rows(definition, item, _over_experiments(definition.of(item), entry, results))
-    for item, entry in definition.figures.items():
-        # A figure of methods with candidates shows a part of their table.
-        if "columns" in entry and "candidates" not in entry:
-            rows += _rows(definition, item, _over_experiments(definition.of(item), entry, results))
+    for item, entry in (definition.tables | definition.figures).items():
+        if entry.get("kind") == "metrics":
+            rows += _of_table(definition.of(item), item, results, printed)
+        elif _compares(entry):
+            rows += _over_experiments(definition.of(item), item, entry, results)
     return rows
 
 
-@dataclass(frozen=True)
-class Contest:
-    """A method against the first one in a column: `pairs` by group.
+def _compares(entry: dict) -> bool:
+    """Whether an item compares experiments. A figure of methods with candidates shows a part of their table."""
+    return entry.get("kind") == "comparison" or (
+        "kind" not in entry and "columns" in entry and "candidates" not in entry
+    )
 
-    Labels, columns and groups are called what the item itself calls them.
 
-    better: up, down or none. data_sets: whether groups are data sets, which can be taken together. alike: whether their
-    numbers have one unit and size, so that a difference can be averaged over them.
+def _contest(about: dict, pairs: dict[str, Pair], data_sets: bool, alike: bool = True) -> Iterator[dict]:
+    """A row for each group of a method against the first one in a column, and one for all where they are data sets.
+
+    alike: whether their numbers have one unit and size, so that a difference can be averaged over them.
     """
-
-    label: str
-    against: str
-    column: str
-    better: str
-    pairs: dict[str, Pair]
-    data_sets: bool = False
-    alike: bool = True
+    shown = about | {"better": "" if about["better"] == "none" else about["better"]}
+    for group, pair in pairs.items():
+        yield shown | {"group": group} | compare([pair], about["better"])
+    if data_sets and len(pairs) > 1 and _shared_seeds(pairs.values()):
+        whole = compare(list(pairs.values()), about["better"])
+        yield shown | {"group": ALL} | (whole if alike else whole | dict.fromkeys(DIFFERENCES, ""))
 
 
-def _rows(definition: Definition, item: str, contests: Iterator[Contest]) -> Iterator[dict]:
-    for contest in contests:
-        about = {"paper": definition.paper, "item": item, "row": contest.label, "against": contest.against}
-        about |= {"column": contest.column, "better": "" if contest.better == "none" else contest.better}
-        for group, pair in contest.pairs.items():
-            yield about | {"group": group} | compare([pair], contest.better)
-        pairs = list(contest.pairs.values())
-        if contest.data_sets and len(pairs) > 1 and _shared_seeds(pairs):
-            whole = compare(pairs, contest.better)
-            yield about | {"group": ALL} | (whole if contest.alike else whole | dict.fromkeys(DIFFERENCES, ""))
-
-
-def _of_table(definition: Definition, item: str, results: Results, printed: dict[tuple, Printed]) -> Iterator[Contest]:
-    """The contests of a table of metrics."""
+def _of_table(definition: Definition, item: str, results: Results, printed: dict[tuple, Printed]) -> Iterator[dict]:
+    """The rows of a table of metrics."""
     entry = definition.entry("tables", item)
     # A column has the direction of all its printed rows but those of the data, which have none.
     directed = {key: number.direction for key, number in printed.items() if number.direction != "none"}
@@ -102,17 +86,15 @@ def _of_table(definition: Definition, item: str, results: Results, printed: dict
         for column, how in entry["columns"].items():
             pairs = {}
             for group, _, _ in places_of(entry, {column: how}):
-                both = [
-                    measured_at(results, entry, one, how, group) if one.is_measured_on(group) else {}
-                    for one in (first, method)
-                ]
-                pairs |= _paired(group, *both)
+                if first.is_measured_on(group) and method.is_measured_on(group):
+                    pairs |= _paired(group, *(measured_at(results, entry, one, how, group) for one in (first, method)))
             better = directions.get(column) or DIRECTIONS.get(how["metric"], "none")
-            yield Contest(method.label, first.label, column, better, pairs, "experiments" in entry)
+            about = {"paper": definition.paper, "item": item, "row": method.label, "against": first.label}
+            yield from _contest(about | {"column": column, "better": better}, pairs, "experiments" in entry)
 
 
-def _over_experiments(definition: Definition, entry: dict, results: Results) -> Iterator[Contest]:
-    """The contests of an item whose columns say which group they are `of` in each experiment.
+def _over_experiments(definition: Definition, item: str, entry: dict, results: Results) -> Iterator[dict]:
+    """The rows of an item whose columns say which group they are `of` in each experiment.
 
     Of methods with candidates the one that was chosen in each experiment.
     """
@@ -130,8 +112,9 @@ def _over_experiments(definition: Definition, entry: dict, results: Results) -> 
                     pairs |= _paired(
                         title, *(measured(results, one[title], how, how["of"][experiment]) for one in (theirs, ours))
                     )
-            better = (DIRECTIONS | BETTER).get(how["metric"], "none")
-            yield Contest(label, against, column, better, pairs, True, "candidates" not in entry)
+            about = {"paper": definition.paper, "item": item, "row": label, "against": against, "column": column}
+            about["better"] = (DIRECTIONS | BETTER).get(how["metric"], "none")
+            yield from _contest(about, pairs, True, "candidates" not in entry)
 
 
 def _sides(

@@ -63,33 +63,18 @@ class Estimate:
         """Two-sided confidence interval of the mean; none for one seed."""
         return self._around(self._error, level)
 
-    def prediction(self, runs: int = 1, level: float = 0.95) -> tuple[float, float] | tuple[None, None]:
-        """Interval in which the mean of `runs` new seeds lies, such as the paper's one run: sd sqrt(1/n + 1/runs)."""
-        return self._around(None if self.sd is None else self.sd * math.sqrt(1 / self.seeds + 1 / runs), level)
+    def prediction(self, level: float = 0.95) -> tuple[float, float] | tuple[None, None]:
+        """Interval in which a new seed lies, such as the paper's one run: sd sqrt(1/n + 1)."""
+        return self._around(None if self.sd is None else self.sd * math.sqrt(1 / self.seeds + 1), level)
 
     def p(self, null: float = 0.0) -> float | None:
         """Two-sided p that the mean is `null`; None for one seed, and where nothing tells the spread of seeds."""
-        return None if self._error is None else float(2 * stdtr(self.df, -abs(self._t(null))))
-
-    def p_above(self, null: float = 0.0) -> float | None:
-        """One-sided p: small where the mean lies above `null`."""
-        return None if self._error is None else float(stdtr(self.df, -self._t(null)))
-
-    def p_below(self, null: float = 0.0) -> float | None:
-        """One-sided p: small where the mean lies below `null`."""
-        return None if self._error is None else float(stdtr(self.df, self._t(null)))
-
-    def p_within(self, low: float, high: float) -> float | None:
-        """Of two one-sided tests (Schuirmann 1987): small where the mean lies between `low` and `high`."""
-        return None if self._error is None else max(self.p_above(low), self.p_below(high))
+        return None if self._error is None else float(2 * stdtr(self.df, -abs((self.mean - null) / self._error)))
 
     @property
     def _error(self) -> float | None:
         """Standard error of the mean. One seed has none, whatever is known of the spread: it gives no verdict."""
         return None if self.sd is None or self.seeds < 2 else self.sd / math.sqrt(self.seeds)
-
-    def _t(self, null: float) -> float:
-        return (self.mean - null) / self._error
 
     def _around(self, error: float | None, level: float) -> tuple[float, float] | tuple[None, None]:
         if error is None:

@@ -1,23 +1,6 @@
-"""Tests of a mean over seeds, and what many tests at once need."""
-
-import statistics
-
-from scipy.special import stdtr
-
-from raretok.reporting.statistics.intervals import has_spread, standard_error
+"""What many tests at once need."""
 
 LEVEL = 0.05
-
-
-def two_sided_p(values: list[float]) -> float | None:
-    """The p value of Student's t test that the mean of `values` (one per seed) is 0.
-
-    It is below 0.05 where `t_interval` at 95% leaves 0 out. None where values have no spread to test against.
-    """
-    if not has_spread(values):
-        return None
-    ratio = statistics.fmean(values) / standard_error(values)
-    return float(2 * stdtr(len(values) - 1, -abs(ratio)))
 
 
 def holm(ps: list[float]) -> list[float]:
