@@ -30,7 +30,7 @@ SCALES = {"small": "small scale, real data", "smoke": "smoke scale, synthetic da
 
 
 def definition_of(paper: str, scale: str = "small", seeds: int = 2, comparable: bool = False) -> dict:
-    """What job_inputs.py would say about a paper, from the real config."""
+    """What the command `definition` would say about a paper, from the real config."""
     config = yaml.safe_load((ROOT / "config" / "papers" / paper / "paper.yaml").read_text(encoding="utf-8"))
     experiments = list(config["experiments"])
     return {

@@ -32,7 +32,7 @@ SLOPES = {"unigram": -0.3, "zero": 0.6}
 
 
 def definition_of(scale: str = "small", seeds: int = 2, left_out: tuple[str, ...] = ()) -> dict:
-    """What job_inputs.py would say about natural_bias at a small scale, from the real config."""
+    """What the command `definition` would say about natural_bias at a small scale, from the real config."""
     config = yaml.safe_load((ROOT / "config" / "papers" / PAPER / "paper.yaml").read_text(encoding="utf-8"))
     settings = {name: entry for name, entry in config["experiments"].items() if name not in left_out}
     for name, entry in settings.items():
