@@ -6,9 +6,12 @@ raretok: four papers on rare tokens, from download to report.
     snakemake --cores all results/smoke/tables/stop_jostling/table1.csv     one table
     snakemake --cores all results/smoke/figures/stop_jostling/figure3.svg   one figure
 
-Stages, in order: data, tokenize, train, evaluate, report.
+Stages, in order: data, tokenize, train, evaluate, report. Rules take their inputs, parameters and resources from the
+run table by functions of workflow/raretok/rule_inputs: `training.manifest` in a rule is the function `manifest` of
+rule_inputs/train.py, with the table as its first argument.
 """
 
+import os
 import sys
 from pathlib import Path
 
@@ -30,30 +33,41 @@ sys.path.insert(0, str(ROOT / "workflow"))
 report: str(ROOT / "workflow/report/workflow.rst")
 
 
-from raretok.rule_inputs import job_inputs
 from raretok.core.errors import UserError
-from raretok.rule_inputs.workflow_start import before_start, config_words
+from raretok.experiments.run_table import RUN_FOLDER, RUN_NAME, load
+from raretok.rule_inputs import code, data, evaluate, report as reports, resources, tokenize, train
 from raretok.rule_inputs.scheduler_timers import keep_one_timer
-from raretok.experiments.run_table import RUN_FOLDER, RUN_NAME
+from raretok.rule_inputs.workflow_start import (
+    before_start,
+    config_words,
+    use_this_checkout,
+    wildcard_patterns,
+    with_table,
+)
 
-job_inputs.use_this_checkout()
+use_this_checkout()
 
 try:
-    TABLE = job_inputs.load(config, ROOT)
-    TABLE.check()
+    TABLE = load(config, ROOT)
+    TABLE.runs  # every mistake in a method now, as one sentence
 except UserError as error:
     raise WorkflowError(str(error)) from None
+
+texts, corpora, training, evaluation, reporting, machine, code = (
+    with_table(module, TABLE) for module in (data, tokenize, train, evaluate, reports, resources, code)
+)
 
 
 pathvars:
     results=TABLE.results,
-    logs=TABLE.logs,
+    logs=f"logs/{TABLE.scale}",
+    papers="config/papers",
     run=f"<results>/{RUN_FOLDER}",
     log=f"{RUN_NAME}.txt",
 
 
 wildcard_constraints:
-    **TABLE.wildcards,
+    **wildcard_patterns(TABLE),
 
 
 localrules:
@@ -66,10 +80,10 @@ rule all:
     """
     default_target: True
     input:
-        TABLE.pages,
+        reporting.pages(),
         # made for the pages, and made again where one of them was deleted
-        [path for paper in TABLE.papers for path in TABLE.items(paper)],
-        "<results>/readme.md" if TABLE.makes_readme else [],
+        reporting.all_items(),
+        "<results>/readme.md" if reporting.makes_readme() else [],
 
 
 if not TABLE.render_only:
@@ -85,7 +99,7 @@ if not TABLE.render_only:
 include: str(ROOT / "workflow/rules/report.smk")
 
 
-if TABLE.makes_readme:
+if reporting.makes_readme():
 
     include: str(ROOT / "workflow/rules/readme.smk")
 
@@ -96,7 +110,7 @@ for name in TABLE.papers:
         name:
             name
         input:
-            TABLE.items(name),
+            reporting.items(name),
 
 
 onstart:

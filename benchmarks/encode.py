@@ -20,6 +20,8 @@ from pathlib import Path
 
 import numpy as np
 
+from raretok.data.catalogue import corpus_params, load_corpora
+
 ROOT = Path(__file__).parents[1]
 SPLITS = ("train", "valid", "test")
 THREADS = 2
@@ -56,8 +58,9 @@ def main() -> None:
 def run(corpus: str, texts: dict[str, Path], folder: Path, merges: list[Path]) -> tuple[float, float, int]:
     """Encode as an entry of config/corpora.yaml says: wall seconds, peak resident GiB, training tokens."""
     output = folder / corpus
-    command = [sys.executable, "-m", "raretok", "encode", "--corpora", ROOT / "config/corpora.yaml"]
-    command += ["--corpus", corpus, "--output", output, "--merges", *merges]
+    entry = corpus_params(load_corpora(ROOT / "config/corpora.yaml"), corpus)
+    command = [sys.executable, "-m", "raretok", "encode", "--corpus", corpus, "--entry", entry]
+    command += ["--output", output, "--merges", *merges]
     for split, text in texts.items():
         command += [f"--{split}", text]
     environment = os.environ | {"PYTHONPATH": str(ROOT / "workflow"), "RAYON_NUM_THREADS": str(THREADS)}

@@ -14,7 +14,7 @@ from gpu_stages.tables import table
 from raretok.data.prepared_corpus import load_manifest
 from raretok.methods import build_method
 from raretok.models.output_layer import output_loss
-from raretok.rule_inputs.accept import job_of
+from raretok.rule_inputs import train
 from raretok.training.training_run import Training
 
 
@@ -34,7 +34,7 @@ def main(bench) -> None:
             )
     smoke = table("smoke")
     run = smoke.run("language_model", "mle", 1)
-    manifest = smoke.root / smoke.manifest_of(job_of(run))
+    manifest = smoke.root / train.manifest(smoke, run)
     if manifest.exists():
         said = io.StringIO()
         with contextlib.redirect_stderr(said):

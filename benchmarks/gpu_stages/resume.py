@@ -18,7 +18,7 @@ from safetensors.torch import load_file
 
 from gpu_stages.tables import ROOT, table
 from raretok.core.errors import EXIT_INTERRUPTED
-from raretok.rule_inputs.accept import job_of
+from raretok.rule_inputs.train import manifest as manifest_of
 
 CASES = [
     ("shakespeare", "threshold_m2", "float32"),
@@ -33,7 +33,7 @@ def main(bench) -> None:
     smoke = table("smoke")
     for experiment, method, precision in CASES[: 1 if bench.tiny else None]:
         run = smoke.run(experiment, method, 1)
-        manifest = ROOT / smoke.manifest_of(job_of(run))
+        manifest = ROOT / manifest_of(smoke, run)
         if not manifest.exists():
             bench.emit(run=run.name, skipped=f"{manifest} is not here")
             continue

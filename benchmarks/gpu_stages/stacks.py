@@ -15,7 +15,7 @@ from gpu_stages.layer import printed, row
 from gpu_stages.tables import ROOT, table
 from gpu_stages.working import work
 from raretok.core.files import read_json
-from raretok.rule_inputs.accept import job_of
+from raretok.rule_inputs import train
 from raretok.work.run_status import saved_progress
 
 
@@ -29,7 +29,7 @@ def main(bench) -> None:
         bench.emit(what="stack", **row(line))
     names = [run.name for run in runs_of(scale, number)]
     data = table(scale, papers=["stop_jostling"])
-    manifest = ROOT / data.manifest_of(job_of(next(iter(data.runs.values()))))
+    manifest = ROOT / train.manifest(data, next(iter(data.runs.values())))
     if not manifest.exists():
         bench.emit(skipped=f"{manifest} is not here")
         return

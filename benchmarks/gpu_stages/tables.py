@@ -5,15 +5,15 @@ from pathlib import Path
 import yaml
 
 from raretok.core.config_files import canonical_json
-from raretok.rule_inputs import job_inputs
+from raretok.experiments.run_table import RunTable, load
 
 ROOT = Path(__file__).parents[2]
 
 
-def table(scale: str, **changes) -> job_inputs.Workflow:
+def table(scale: str, **changes) -> RunTable:
     """The run table of a scale, one seed."""
     config = yaml.safe_load((ROOT / "config" / "config.yaml").read_text(encoding="utf-8"))
-    return job_inputs.load(config | {"scale": scale, "seeds": 1} | changes, ROOT)
+    return load(config | {"scale": scale, "seeds": 1} | changes, ROOT)
 
 
 def distinct_methods(scale: str) -> dict[str, tuple[dict, dict | None]]:

@@ -10,7 +10,7 @@ import torch
 
 from gpu_stages.tables import ROOT, table
 from raretok.data.prepared_corpus import load_manifest
-from raretok.rule_inputs.accept import job_of
+from raretok.rule_inputs import train
 from raretok.training.training_run import Training
 
 UPDATES = 3
@@ -21,9 +21,9 @@ BAR = 2e-2
 def main(bench) -> None:
     torch.backends.cuda.matmul.allow_tf32 = False
     smoke = table("smoke")
-    runs = [run for run in smoke.runs.values() if not smoke.outside_counts_of(job_of(run))]
+    runs = [run for run in smoke.runs.values() if not train.outside_counts(smoke, run)]
     for run in runs[:: 20 if bench.tiny else 1]:
-        manifest = ROOT / smoke.manifest_of(job_of(run))
+        manifest = ROOT / train.manifest(smoke, run)
         if not manifest.exists():
             bench.emit(run=run.name, skipped=f"{manifest} is not here; raretok work --scale smoke --data-only makes it")
             continue

@@ -8,7 +8,7 @@ import torch
 
 from gpu_stages.tables import table
 from raretok.data.prepared_corpus import load_manifest
-from raretok.rule_inputs.accept import job_of
+from raretok.rule_inputs import train
 from raretok.training.training_run import Training
 
 RUNS = [
@@ -24,7 +24,7 @@ def main(bench) -> None:
     smoke = table("smoke")
     for experiment, method in RUNS:
         run = smoke.run(experiment, method, 1)
-        manifest = smoke.root / smoke.manifest_of(job_of(run))
+        manifest = smoke.root / train.manifest(smoke, run)
         if not manifest.exists():
             bench.emit(run=run.name, skipped=f"{manifest} is not here")
             continue

@@ -14,8 +14,10 @@ from raretok.core import code_digest
 from raretok.core.code_digest import IGNORED, all_sources, digest_of, file_of, holds_code, model_module, sources_of
 from raretok.core.errors import UserError
 from raretok.experiments import run_code
+from raretok.experiments.run_table import load
+from raretok.experiments.trained_runs import code_that_measures, code_that_trains
 from raretok.machine.commands import COMMANDS
-from raretok.rule_inputs import job_inputs
+from raretok.rule_inputs import code, evaluate, train
 
 ROOT = Path(__file__).parents[2]
 REPORTS = ("collect", "table", "claims", "page", "measure-gpt2")
@@ -42,7 +44,7 @@ def short(files):
 @pytest.fixture(scope="module")
 def table():
     config = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
-    return job_inputs.load(config | {"scale": "paper", "seeds": 1}, ROOT)
+    return load(config | {"scale": "paper", "seeds": 1}, ROOT)
 
 
 @pytest.mark.parametrize("module", ["raretok.training.loop", "raretok.reporting.figures.figure_command", *MODULES])
@@ -88,17 +90,17 @@ def test_an_unknown_module_is_one_sentence():
 def counted(monkeypatch):
     """The files of every digest that is asked for, in place of their digest."""
     monkeypatch.setattr(run_code, "code_of", lambda *modules: short(all_sources(*modules)))
-    monkeypatch.setattr("raretok.rule_inputs.report_inputs.code_of", lambda *modules: short(all_sources(*modules)))
+    monkeypatch.setattr("raretok.rule_inputs.code.code_of", lambda *modules: short(all_sources(*modules)))
 
 
 def test_a_figure_depends_on_its_papers_module(table, counted):
-    files = table.figure_code_of(SimpleNamespace(paper="stop_jostling", item="figure1"))
+    files = code.of_figures(SimpleNamespace(paper="stop_jostling", item="figure1"))
     assert short(paths(loaded("raretok.papers.stop_jostling.figures") - IGNORED)) <= files
     assert {"reporting/figures/figure_command", "reporting/collect", "data/characters/expected_counts"} <= files
 
 
 def test_claims_depend_on_the_modules_of_every_paper(table, counted):
-    judged = table.claims_code
+    judged = code.of_claims(table)
     assert {"reporting/claims/claims_command", "papers/agg/claims", "papers/stop_jostling/claims"} <= judged
     assert "metrics/sampler_margins" in judged
 
@@ -106,8 +108,8 @@ def test_claims_depend_on_the_modules_of_every_paper(table, counted):
 def test_training_depends_on_its_own_parts_and_on_no_report(table, counted):
     def files(method):
         wildcards = SimpleNamespace(experiment="shakespeare", method=method, seed="1")
-        assert not any(name.startswith(("reporting", "training")) for name in table.evaluation_code_of(wildcards))
-        return table.training_code_of(wildcards)
+        assert not any(name.startswith(("reporting", "training")) for name in evaluate.code(table, wildcards))
+        return train.code(table, wildcards)
 
     threshold, softminus = files("threshold_m2"), files("softminus_m2")
     assert {"methods/threshold", "methods/separated", "training/optimiser", "models/decoder"} <= threshold
@@ -118,12 +120,12 @@ def test_training_depends_on_its_own_parts_and_on_no_report(table, counted):
 
 
 def test_a_job_depends_on_no_other_kind_of_run(table, counted):
-    first = {table.kind(run): run for run in reversed(table.runs.values())}
-    trained = {kind: table.training_code(run) for kind, run in first.items()}
+    first = {run.kind: run for run in reversed(table.runs.values())}
+    trained = {kind: code_that_trains(run) for kind, run in first.items()}
     search = {"models/beam_search", "models/encoder_decoder", "training/translation_task"}
     assert search <= trained["translation"]
     assert not search & (trained["characters"] | trained["language"])
-    measured = {kind: table.evaluation_code(run) for kind, run in first.items()}
+    measured = {kind: code_that_measures(run) for kind, run in first.items()}
     own = {"characters": "evaluation/characters", "language": "metrics/word_similarity"}
     assert own["characters"] in measured["characters"] - measured["language"] - measured["translation"]
     assert own["language"] in measured["language"] - measured["characters"]

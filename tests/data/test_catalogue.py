@@ -1,6 +1,7 @@
 """The lists of data sets and corpora: the real ones are sound, and mistakes in them are named."""
 
 import json
+from pathlib import Path
 
 import pytest
 import yaml
@@ -203,9 +204,17 @@ def test_params_change_with_urls_where_no_checksum_is_published():
     assert file_params(one, "plays", "a.zip") != file_params(other, "plays", "a.zip")
 
 
-def test_corpus_params_do_not_depend_on_the_order_of_keys():
-    turned = {"c": dict(reversed(corpus()["c"].items()))}
-    assert corpus_params(turned, "c") == corpus_params(corpus(), "c")
+def test_corpus_params_keep_the_order_of_splits():
+    """A text is cut in that order."""
+    entry = corpus()["c"]
+    turned = {"c": entry | {"splits": dict(reversed(entry["splits"].items()))}}
+    assert corpus_params(turned, "c") != corpus_params(corpus(), "c")
+
+
+def test_synthetic_documents_change_with_the_pair_whose_language_they_are_in():
+    made = {"d": {"kind": "unigrams", "synthetic": {"of": "p"}}, "p": {"kind": "translation", "synthetic": {"seed": 1}}}
+    other = made | {"p": {"kind": "translation", "synthetic": {"seed": 2}}}
+    assert corpus_params(made, "d") != corpus_params(other, "d")
 
 
 def real_definition(name, counts=None):
@@ -275,17 +284,17 @@ def test_a_wrong_translation_names_file_and_key(write, value, message):
     assert str(path) in str(raised.value)
 
 
-def test_texts_of_pairs_their_reverse_and_other_text(write, tmp_path):
+def test_texts_of_pairs_their_reverse_and_other_text(write):
     table = [{"dataset": "e", "file": "t.csv", "columns": {"source": "De", "target": "En"}}]
     corpora = translation(domains={"web": table}, external_counts={"c4": "t"})
     corpora |= {"r": {"kind": "translation", "reverse_of": "c"}}
     corpora |= {"t": {"kind": "unigrams", "dataset": "d", "files": ["en/a.json.gz"]}}
     corpora = load_corpora(write(corpora))
-    files = pair_files(corpora, "c", tmp_path)
+    files = pair_files(corpora, "c")
     assert list(files) == [*SPLITS, "domain.web"]
-    assert files["valid"][0].target == tmp_path / "resources/d/valid.en"
+    assert files["valid"][0].target == Path("resources/d/valid.en")
     assert files["domain.web"][0].columns == ("De", "En")
-    assert files["domain.web"][0].source == files["domain.web"][0].target == tmp_path / "resources/e/t.csv"
+    assert files["domain.web"][0].source == files["domain.web"][0].target == Path("resources/e/t.csv")
     assert pair_files(corpora, "r") == {}
     assert (corpora_of_kind(corpora, "translation"), corpora_of_kind(corpora, "translation", reverse=True)) == (
         ["c"],

@@ -1,7 +1,9 @@
 """Methods with a grid: what they become, that all are tried alike, and how mistakes read."""
 
+import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -9,7 +11,8 @@ import yaml
 from raretok.core.errors import UserError
 from raretok.experiments import run_table
 from raretok.experiments.grids import expand
-from raretok.rule_inputs import job_inputs
+from raretok.reporting.definition import of_item
+from raretok.rule_inputs import report
 
 ROOT = Path(__file__).parents[2]
 CONFIG = yaml.safe_load((ROOT / "config" / "config.yaml").read_text(encoding="utf-8"))
@@ -142,7 +145,7 @@ def test_small_scale_takes_an_hour_or_two_of_one_gpu():
     from raretok.planning.cost_estimate import costs_of
 
     machine = throughput.load(ROOT).machine("A100")
-    costs = costs_of(job_inputs.load(CONFIG | {"scale": "small", "papers": ["cross"]}, ROOT))
+    costs = costs_of(run_table.load(CONFIG | {"scale": "small", "papers": ["cross"]}, ROOT))
     assert sum(cost.seconds(machine) for cost in costs) < 2 * 3600
     # Packed, a fifth of that at most.
     assert sum(cost.seconds(machine, launching=False) for cost in costs) < 0.2 * 2 * 3600
@@ -163,19 +166,19 @@ def test_a_table_that_names_no_method_is_refused_before_candidates_are_made(proj
 
 
 def test_the_report_is_told_of_candidates_and_that_nothing_is_printed():
-    table = job_inputs.load(CONFIG | {"scale": "smoke", "papers": ["cross"]}, ROOT)
-    text = table.definition("cross", "table1")
+    table = run_table.load(CONFIG | {"scale": "smoke", "papers": ["cross"]}, ROOT)
+    text = json.dumps(of_item(report.definition(table, "cross"), "table1"))
     assert '"printed": false' in text
     assert '"agg_alpha0.5": "alpha=0.5"' in text
-    shown = table.measured_for("cross", "table1")
+    shown = report.measured(table, SimpleNamespace(paper="cross", item="table1"))
     assert len([path for path in shown if path.endswith("metrics.json")]) == 18
-    assert shown == table.measured_for("cross", "figure1")
+    assert shown == report.measured(table, SimpleNamespace(paper="cross", item="figure1"))
 
 
 def test_no_paired_tests_are_made_of_candidates():
     """Nothing would show them; those of natural_bias's methods are made."""
-    table = job_inputs.load(CONFIG | {"scale": "smoke", "papers": ["natural_bias", "cross"]}, ROOT)
-    experiments = {path.split("/")[-2] for path in table.comparisons}
+    table = run_table.load(CONFIG | {"scale": "smoke", "papers": ["natural_bias", "cross"]}, ROOT)
+    experiments = {path.split("/")[-2] for path in report.comparisons(table)}
     assert "iwslt14_de-en" in experiments
     assert experiments <= set(table.papers["natural_bias"]["experiments"])
 

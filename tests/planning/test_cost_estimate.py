@@ -9,16 +9,16 @@ from raretok.__main__ import main
 from raretok.core.config_files import read_yaml
 from raretok.core.files import read_json
 from raretok.experiments.run_size import size_of, snapshots_of, training_of, types_at_most
+from raretok.experiments.run_table import load
 from raretok.models import build_model
 from raretok.planning.cost_estimate import costs_of, data_bytes
-from raretok.rule_inputs import job_inputs
 from raretok.rule_inputs.required_files import needed_files
 
 ROOT = Path(__file__).parents[2]
 
 
 def table_of(scale, **choices):
-    return job_inputs.load(read_yaml(ROOT / "config/config.yaml") | {"scale": scale} | choices, ROOT)
+    return load(read_yaml(ROOT / "config/config.yaml") | {"scale": scale} | choices, ROOT)
 
 
 @pytest.fixture(scope="module")

@@ -11,9 +11,10 @@ import numpy as np
 import yaml
 from fake_results import ROOT, write_run
 
+from raretok.experiments.run_table import RunTable, load
 from raretok.reporting.collect import read_item
-from raretok.reporting.definition import Definition, parse_definition
-from raretok.rule_inputs import job_inputs
+from raretok.reporting.definition import Definition, definition_of, of_item
+from raretok.rule_inputs import report
 
 CONFIG = yaml.safe_load((ROOT / "config" / "config.yaml").read_text(encoding="utf-8"))
 GROUPS = {
@@ -24,17 +25,17 @@ GROUPS = {
 EXPERIMENTS = list(GROUPS)
 
 
-def workflow(scale: str = "small_gpu", **changes) -> job_inputs.Workflow:
+def workflow(scale: str = "small_gpu", **changes) -> RunTable:
     """The real config of the comparison."""
-    return job_inputs.load(CONFIG | {"scale": scale, "papers": ["cross"]} | changes, ROOT)
+    return load(CONFIG | {"scale": scale, "papers": ["cross"]} | changes, ROOT)
 
 
-def definition(table: job_inputs.Workflow, item: str = "table1") -> Definition:
+def definition(table: RunTable, item: str = "table1") -> Definition:
     """What a job is told of an item."""
-    return parse_definition(table.definition("cross", item))
+    return definition_of(of_item(report.definition(table, "cross"), item))
 
 
-def write(folder: Path, table: job_inputs.Workflow, truth, noise: float = 0.001, left_out=lambda run: False) -> None:
+def write(folder: Path, table: RunTable, truth, noise: float = 0.001, left_out=lambda run: False) -> None:
     """Write metrics.json of the runs of `table` below `folder`.
 
     truth: (experiment, method) to (change of frequent, of rare, perplexity of the validation text). left_out: whether a

@@ -32,7 +32,7 @@ SLOPES = {"unigram": -0.3, "zero": 0.6}
 
 
 def definition_of(scale: str = "small", seeds: int = 2, left_out: tuple[str, ...] = ()) -> dict:
-    """What job_inputs.py would say about natural_bias at a small scale, from the real config."""
+    """What the command `definition` would say about natural_bias at a small scale, from the real config."""
     raw, config = raw_definition(PAPER, scale, seeds, comparable=False, scale_title=f"{scale} scale, made-up data")
     settings = {name: entry for name, entry in raw["settings"].items() if name not in left_out}
     for name, entry in settings.items():

@@ -6,11 +6,12 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from raretok.rule_inputs import job_inputs
+from raretok.experiments.run_table import load
+from raretok.rule_inputs import report
 
 ROOT = Path(__file__).parents[2]
 CONFIG = yaml.safe_load((ROOT / "config" / "config.yaml").read_text(encoding="utf-8"))
-TABLE = job_inputs.load(CONFIG | {"scale": "paper", "seeds": 1}, ROOT)
+TABLE = load(CONFIG | {"scale": "paper", "seeds": 1}, ROOT)
 
 
 @pytest.mark.parametrize("kind", ["neighbours", "hyperparameters"])
@@ -18,7 +19,7 @@ def test_a_table_has_the_printed_file_of_its_own_kind_and_no_other(kind):
     waiting = set()
     for paper, settings in TABLE.papers.items():
         for item in settings["tables"]:
-            if TABLE.published_of(SimpleNamespace(paper=paper, item=item)) == [f"config/papers/{paper}/{kind}.csv"]:
+            if report.printed(TABLE, SimpleNamespace(paper=paper, item=item)) == [f"config/papers/{paper}/{kind}.csv"]:
                 assert (ROOT / "config" / "papers" / paper / f"{kind}.csv").exists()
                 waiting.add((paper, item))
     of_kind = {
@@ -31,4 +32,4 @@ def test_a_table_has_the_printed_file_of_its_own_kind_and_no_other(kind):
 
 
 def test_a_table_of_metrics_has_none():
-    assert TABLE.published_of(SimpleNamespace(paper="stop_jostling", item="table1")) == []
+    assert report.printed(TABLE, SimpleNamespace(paper="stop_jostling", item="table1")) == []

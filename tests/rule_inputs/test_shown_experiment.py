@@ -1,7 +1,6 @@
 """In which experiment a table or figure shows a method that is trained in several."""
 
 import copy
-import json
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,8 +9,9 @@ import pytest
 import yaml
 
 from raretok.core.errors import UserError
-from raretok.reporting.definition import parse_definition
-from raretok.rule_inputs import job_inputs
+from raretok.experiments.run_table import load as load_table
+from raretok.reporting.definition import definition_of, of_item
+from raretok.rule_inputs import report
 
 ROOT = Path(__file__).parents[2]
 PAPER = "stop_jostling"
@@ -32,38 +32,37 @@ def load(tmp_path):
             (paper["tables"] if item in paper["tables"] else paper["figures"])[item]["experiment"] = "second"
         path.write_text(yaml.safe_dump(paper, sort_keys=False))
         config = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
-        return job_inputs.load(config | {"scale": "paper", "seeds": 2}, tmp_path)
+        return load_table(config | {"scale": "paper", "seeds": 2}, tmp_path)
 
     return load
 
 
 def experiments(definition):
-    return {method["experiment"] for method in json.loads(definition)["methods"].values()}
+    return {method["experiment"] for method in definition["methods"].values()}
 
 
 def test_an_item_shows_the_experiment_it_names(load):
     table = load("table8", "figure4")
     for item in ("table8", "figure4"):
-        assert experiments(table.definition(PAPER, item)) == {"second"}
-        files = table.measured_of(SimpleNamespace(paper=PAPER, item=item))
+        assert experiments(of_item(report.definition(table, PAPER), item)) == {"second"}
+        files = report.measured(table, SimpleNamespace(paper=PAPER, item=item))
         assert len(files) == 2 * 2 * 2
         assert all("/runs/second/" in path for path in files)
 
 
 def test_without_it_is_the_first(load):
     table = load("table8")
-    assert experiments(table.definition(PAPER, "table1")) == {"shakespeare"}
-    assert all("/shakespeare/" in path for path in table.measured_for(PAPER, "figure4"))
+    assert experiments(of_item(report.definition(table, PAPER), "table1")) == {"shakespeare"}
+    assert all("/shakespeare/" in path for path in report.measured(table, SimpleNamespace(paper=PAPER, item="figure4")))
 
 
 def test_page_and_claims_see_the_same(load):
-    definition = parse_definition(load("table8").definition(PAPER))
+    definition = definition_of(report.definition(load("table8"), PAPER))
     assert definition.method("dut_m1").experiment == "shakespeare"
     assert definition.of("table8").method("dut_m1").experiment == "second"
     assert definition.of("table1") == definition
 
 
 def test_a_method_that_is_not_trained_there_is_one_sentence(load):
-    table = load("table8", method="dut_m1")
     with pytest.raises(UserError, match="table8 shows dut_m1 in experiment 'second', in which it is not trained"):
-        table.definition(PAPER, "table8")
+        load("table8", method="dut_m1")

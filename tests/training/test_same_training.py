@@ -10,7 +10,8 @@ from raretok.core.config_files import canonical_json
 from raretok.core.errors import UserError
 from raretok.core.files import read_json, write_json
 from raretok.experiments.run_code import training_key
-from raretok.rule_inputs import job_inputs
+from raretok.experiments.run_table import load
+from raretok.experiments.trained_runs import same_training
 from raretok.training.loop import Options, train
 from raretok.training.train_command import main
 
@@ -19,7 +20,7 @@ from raretok.training.train_command import main
 def cross():
     """The run table of scale small, whose comparison has the papers' tasks."""
     papers = ["stop_jostling", "agg", "agps", "natural_bias", "cross"]
-    return job_inputs.load({"scale": "small", "papers": papers, "seeds": 1} | DEFAULTS)
+    return load({"scale": "small", "papers": papers, "seeds": 1} | DEFAULTS)
 
 
 DEFAULTS = {
@@ -37,7 +38,7 @@ def test_the_comparison_shares_the_papers_runs(cross):
     shared = {
         f"{run.experiment}/{run.method}": f"{same.experiment}/{same.method}"
         for run in cross.runs.values()
-        if (same := cross.same_training(run))
+        if (same := same_training(cross, run))
     }
     assert shared["cross_character/mle_rate1"] == "shakespeare/baseline"
     assert shared["cross_character/threshold_margin1"] == "shakespeare/threshold_m1"

@@ -6,7 +6,7 @@ import pytest
 
 from raretok.core.errors import UserError
 from raretok.experiments.config_options import config_of
-from raretok.rule_inputs import job_inputs
+from raretok.experiments.run_table import load
 from raretok.work.run_order import named_seeds, ordered, read_order
 
 
@@ -15,7 +15,7 @@ def table(project):
     from argparse import Namespace
 
     chosen = Namespace(root=project, config=[], scale="smoke", seeds=2, papers=["stop_jostling", "agps"])
-    return job_inputs.load(config_of(chosen), project)
+    return load(config_of(chosen), project)
 
 
 def test_baselines_and_headlines_then_the_rest_then_further_seeds(table):

@@ -11,7 +11,7 @@ from tests.workflow.running import snakemake
 from tests.workflow.test_dag import TABLE8, planned
 
 from raretok.core.files import read_json, write_json
-from raretok.rule_inputs import job_inputs
+from raretok.experiments.run_table import load
 from raretok.rule_inputs.accept import accept
 
 RUN = "shakespeare/dut_m1/seed1"
@@ -41,7 +41,7 @@ def copied(finished, tmp_path):
 
 def accepted(folder):
     config = yaml.safe_load((folder / "config" / "config.yaml").read_text())
-    return accept(job_inputs.load(config | {"papers": ["stop_jostling"]}, folder))
+    return accept(load(config | {"papers": ["stop_jostling"]}, folder))
 
 
 def test_what_has_not_changed_is_not_made_again(copied):

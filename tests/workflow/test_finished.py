@@ -3,6 +3,7 @@
 import shlex
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -13,7 +14,8 @@ from tests.workflow.running import snakemake
 from raretok.core.errors import UserError
 from raretok.core.files import read_json, write_json
 from raretok.experiments import run_table
-from raretok.rule_inputs import job_inputs
+from raretok.rule_inputs import report
+from raretok.rule_inputs.workflow_start import left_out
 
 ROOT = Path(__file__).parents[2]
 RECORDED = ROOT / "results" / "recorded" / "small" / "runs"
@@ -33,29 +35,28 @@ def half(project):
 
 def table(folder, **changes):
     config = yaml.safe_load((folder / "config" / "config.yaml").read_text())
-    return job_inputs.load(config | CHOICES | changes, folder)
+    return run_table.load(config | CHOICES | changes, folder)
 
 
 def test_rules_ask_for_what_is_there_and_for_nothing_else(half):
     finished = table(half)
-    finished.check()
-    assert finished.metrics_files == [f"results/small/runs/{run}/metrics.json" for run in FINISHED]
-    assert finished.comparisons == []
-    assert finished.gpt2_files("stop_jostling") == []
+    assert report.metrics(finished) == [f"results/small/runs/{run}/metrics.json" for run in FINISHED]
+    assert report.comparisons(finished) == []
+    assert report.gpt2_measured(finished) == []
 
 
 def test_a_run_of_other_settings_counts_as_missing(half):
     set_hash(half / "results/small/runs" / FINISHED[1] / "metrics.json")
     finished = table(half)
-    assert finished.metrics_files == [f"results/small/runs/{run}/metrics.json" for run in (FINISHED[0], FINISHED[2])]
-    shown = finished.measured_for("stop_jostling", "table1")
+    assert report.metrics(finished) == [f"results/small/runs/{run}/metrics.json" for run in (FINISHED[0], FINISHED[2])]
+    shown = report.measured(finished, SimpleNamespace(paper="stop_jostling", item="table1"))
     assert {str(Path(path).parent) for path in shown} == {f"results/small/runs/{FINISHED[0]}"}
-    assert finished.warning() == (
+    assert left_out(report.outdated(finished)) == (
         f"left out, made with other settings than the config has now: results/small/runs/{FINISHED[1]}; "
         "without finished=true they are made again"
     )
     # Without `finished`, it is trained anew, and nothing is left out.
-    assert table(half, finished=False).outdated == []
+    assert report.outdated(table(half, finished=False)) == []
 
 
 def test_tests_of_a_translation_of_other_settings_are_not_shown(project):
@@ -65,9 +66,9 @@ def test_tests_of_a_translation_of_other_settings_are_not_shown(project):
     for method in ("zero", "unigram"):
         # Settings that change no result changed since (LEFT_THE_HASH).
         set_hash(folder / method / "seed1/metrics.json", table(project).run("iwslt14_de-en", method, 1).hash)
-    assert table(project).comparisons == ["results/small/comparisons/iwslt14_de-en/seed1.json"]
+    assert report.comparisons(table(project)) == ["results/small/comparisons/iwslt14_de-en/seed1.json"]
     set_hash(folder / "zero/seed1/metrics.json")
-    assert table(project).comparisons == []
+    assert report.comparisons(table(project)) == []
 
 
 def set_hash(path, value="0" * run_table.HASH_DIGITS):
@@ -90,7 +91,7 @@ def test_seeds_that_are_there_are_those_of_the_papers_own_experiments(half):
 def test_the_command_of_a_file_is_one_that_snakemake_reads(half):
     """Without `--`, the file would be taken for a value of the config."""
     file = "results/small/tables/agg/table3.csv"
-    _, read = parse_args(shlex.split(f"{table(half, seeds=[1, 2]).command} {file}")[1:])
+    _, read = parse_args(shlex.split(f"{report.command(table(half, seeds=[1, 2]))} {file}")[1:])
     assert (read.config, read.targets) == (["scale=small", "seeds=[1,2]", "finished=true"], [file])
 
 
@@ -135,7 +136,7 @@ def test_the_report_shows_three_runs_and_names_what_is_missing(half):
 
 def test_the_readme_is_made_of_all_that_is_recorded_and_of_nothing_less():
     recorded = {"finished": False, "recorded": True}
-    assert table(ROOT, **recorded).makes_readme
-    assert not table(ROOT, **recorded, papers=["agg", "agps"]).makes_readme
-    assert not table(ROOT, **recorded, seeds=1).makes_readme
-    assert not table(ROOT, finished=False).makes_readme
+    assert report.makes_readme(table(ROOT, **recorded))
+    assert not report.makes_readme(table(ROOT, **recorded, papers=["agg", "agps"]))
+    assert not report.makes_readme(table(ROOT, **recorded, seeds=1))
+    assert not report.makes_readme(table(ROOT, finished=False))

@@ -16,7 +16,7 @@ from tests.workflow.conftest import ROOT
 from tests.workflow.running import snakemake
 
 from raretok.core.config_files import merge, read_yaml
-from raretok.rule_inputs import job_inputs
+from raretok.experiments.run_table import load
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
@@ -66,7 +66,7 @@ def shorten(project):
     """Make the project's scale small a short one; the corpora of the whole one, by name."""
     path = project / "config" / "scales" / "small.yaml"
     config = read_yaml(project / "config" / "config.yaml") | {"scale": "small"}
-    corpora = {run.settings["corpus"]["name"] for run in job_inputs.load(config, project).runs.values()}
+    corpora = {run.settings["corpus"]["name"] for run in load(config, project).runs.values()}
     scale = read_yaml(path)
     for paper, kept in KEPT.items():
         published = read_yaml(project / "config" / "papers" / paper / "paper.yaml")

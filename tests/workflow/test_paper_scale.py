@@ -9,7 +9,7 @@ from benchmarks.jobs import measure
 from tests.workflow.conftest import PARTS, ROOT
 
 from raretok.core.config_files import read_yaml
-from raretok.rule_inputs import job_inputs
+from raretok.experiments.run_table import load
 from raretok.rule_inputs.required_files import needed_files
 
 pytestmark = pytest.mark.slow
@@ -38,7 +38,7 @@ def planned(folder):
 @pytest.fixture(scope="module")
 def table(folder):
     config = read_yaml(folder / "config" / "config.yaml")
-    return job_inputs.load(config | {"scale": "paper", "seeds": SEEDS, "gpt2_weights": "hub"}, folder)
+    return load(config | {"scale": "paper", "seeds": SEEDS, "gpt2_weights": "hub"}, folder)
 
 
 def test_planning_is_cheap(planned, table):

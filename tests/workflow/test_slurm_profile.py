@@ -7,7 +7,9 @@ import yaml
 from tests.workflow.conftest import ROOT
 from tests.workflow.running import snakemake
 
-from raretok.rule_inputs import job_inputs
+from raretok.data.catalogue import SYNTHETIC_FILES
+from raretok.experiments.run_table import load
+from raretok.rule_inputs import resources as machine
 
 PROFILE = ("--workflow-profile", "workflow/profiles/slurm")
 # Something of every rule that is asked about
@@ -66,12 +68,12 @@ def test_every_job_says_its_memory(asked):
 
 
 def test_more_at_the_next_attempt():
-    table = job_inputs.load({**yaml.safe_load((ROOT / "config/config.yaml").read_text())}, ROOT)
+    table = load({**yaml.safe_load((ROOT / "config/config.yaml").read_text())}, ROOT)
     run = next(iter(table.runs.values()))
-    assert table.memory_of(run, attempt=3) == 3 * table.memory_of(run, attempt=1)
-    assert table.megabytes(8192)(None, attempt=2) == 16384
-    assert table.evaluation_minutes_of(run, attempt=2) == 2 * table.evaluation_minutes_of(run, attempt=1)
-    assert table.data_minutes_of(run, attempt=2) == 2 * table.data_minutes_of(run, attempt=1)
+    assert machine.run_megabytes(table, run, attempt=3) == 3 * machine.run_megabytes(table, run, attempt=1)
+    assert machine.megabytes(8192)(None, attempt=2) == 16384
+    assert machine.evaluation_minutes(table, run, attempt=2) == 2 * machine.evaluation_minutes(table, run, attempt=1)
+    assert machine.data_minutes(table, run, attempt=2) == 2 * machine.data_minutes(table, run, attempt=1)
 
 
 def test_groups_name_rules_that_exist():
@@ -81,6 +83,6 @@ def test_groups_name_rules_that_exist():
         name
         for path in (ROOT / "workflow/rules").glob("*.smk")
         for name in re.findall(r"^rule (\w+):", path.read_text(), re.M)
-    }
+    } | {f"synthesise_{kind}" for kind in SYNTHETIC_FILES}
     assert set(profile["groups"]) | set(profile["set-resources"]) <= rules
     assert set(profile["group-components"]) <= set(profile["groups"].values())

@@ -33,10 +33,10 @@ rule align:
     threads: 1
     resources:
         # Tables of pairs of words grow with the text: WMT14's takes the attempts after the first.
-        mem_mb=TABLE.megabytes(4000),
-        runtime=TABLE.data_minutes_of,
+        mem_mb=machine.megabytes(4000),
+        runtime=machine.data_minutes,
     params:
-        code=TABLE.code("align"),
+        code=code.of_command("align"),
     shell:
         """
         export OMP_NUM_THREADS={threads}

@@ -42,9 +42,9 @@ rule evaluate:
         observations="<run>/observations.npz",
         snapshots="<run>/snapshots.safetensors",
         training="<run>/training.json",
-        manifest=TABLE.manifest_of,
-        similarity=TABLE.similarity_files_of,
-        links=TABLE.links_of,
+        manifest=training.manifest,
+        similarity=evaluation.similarity_files,
+        links=evaluation.links,
     output:
         metrics="<run>/metrics.json",
         arrays="<run>/arrays.npz",
@@ -56,19 +56,19 @@ rule evaluate:
         "../../envs/evaluate.yaml"
     threads: 1
     resources:
-        gpu=TABLE.gpus,
-        gpu_percent=TABLE.gpu_percent,
-        mem_mb=TABLE.memory_of,
-        runtime=TABLE.evaluation_minutes_of,
+        gpu=machine.gpus(),
+        gpu_percent=machine.gpu_percent(),
+        mem_mb=machine.run_megabytes,
+        runtime=machine.evaluation_minutes,
         # As in rule train: jobs of one group must ask for the same.
-        slurm_extra=TABLE.early_warning,
-        device=TABLE.config["device"],
-        runs_per_gpu=TABLE.config["runs_per_gpu"],
+        slurm_extra=EARLY_WARNING,
     params:
         folder=subpath(input.model, parent=True),
-        settings=TABLE.evaluation_of,
-        similarity=TABLE.similarity_of,
-        code=TABLE.evaluation_code_of,
+        settings=evaluation.settings,
+        similarity=evaluation.similarity,
+        device=machine.untracked("device"),
+        runs_per_gpu=machine.untracked("runs_per_gpu"),
+        code=evaluation.code,
     shell:
         """
         python -m raretok evaluate \
@@ -77,8 +77,8 @@ rule evaluate:
             --settings {params.settings:q} \
             --word-similarity {params.similarity:q} \
             --links {input.links:q} \
-            --device {resources.device:q} \
-            --runs-per-gpu {resources.runs_per_gpu} \
+            --device {params.device:q} \
+            --runs-per-gpu {params.runs_per_gpu} \
             --threads {threads} \
             --metrics {output.metrics:q} \
             --arrays {output.arrays:q} \
@@ -90,12 +90,12 @@ rule evaluate:
 
 rule compare:
     """
-    Hold the translations of all methods of {wildcards.experiment} against the first, seed {wildcards.seed}
+    Compare the translations of all methods of {wildcards.experiment} with the first, seed {wildcards.seed}
       - BLEU and chrF, by paired bootstrap and by approximate randomisation
     """
     input:
-        references=TABLE.references_of,
-        hypotheses=TABLE.hypotheses_of,
+        references=evaluation.references,
+        hypotheses=evaluation.hypotheses,
     output:
         comparison="<results>/comparisons/{experiment}/seed{seed}.json",
     log:
@@ -103,8 +103,8 @@ rule compare:
     conda:
         "../../envs/evaluate.yaml"
     params:
-        systems=TABLE.systems_of,
-        code=TABLE.code("compare"),
+        systems=evaluation.systems,
+        code=code.of_command("compare"),
     shell:
         """
         python -m raretok compare \
@@ -122,7 +122,7 @@ rule measure_gpt2:
       - pre-trained, where gpt2_weights gives its checkpoint
     """
     input:
-        checkpoint=TABLE.gpt2_checkpoint_of,
+        checkpoint=evaluation.gpt2_checkpoint,
     output:
         measured="<results>/gpt2/{repository}.json",
     log:
@@ -131,16 +131,16 @@ rule measure_gpt2:
         "../../envs/evaluate.yaml"
     threads: 1
     resources:
-        gpu=TABLE.gpus,
-        gpu_percent=TABLE.gpu_percent,
-        mem_mb=TABLE.gpt2_memory_of,
-        runtime=TABLE.evaluation_minutes_of,
-        device=TABLE.config["device"],
-        runs_per_gpu=TABLE.config["runs_per_gpu"],
+        gpu=machine.gpus(),
+        gpu_percent=machine.gpu_percent(),
+        mem_mb=machine.gpt2_megabytes,
+        runtime=machine.evaluation_minutes,
     params:
-        gpt2=TABLE.gpt2_of,
+        gpt2=evaluation.gpt2,
         seeds=TABLE.usual_seeds,
-        code=TABLE.code("measure-gpt2"),
+        device=machine.untracked("device"),
+        runs_per_gpu=machine.untracked("runs_per_gpu"),
+        code=code.of_command("measure-gpt2"),
     shell:
         """
         python -m raretok measure-gpt2 \
@@ -150,8 +150,8 @@ rule measure_gpt2:
             --percentile-index {params.gpt2[percentile_index]} \
             --checkpoint {input.checkpoint:q} \
             --seeds {params.seeds} \
-            --device {resources.device:q} \
-            --runs-per-gpu {resources.runs_per_gpu} \
+            --device {params.device:q} \
+            --runs-per-gpu {params.runs_per_gpu} \
             --threads {threads} \
             --output {output.measured:q} \
             >{log:q} 2>&1

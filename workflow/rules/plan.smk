@@ -20,7 +20,7 @@ rule preflight:
     conda:
         "../../envs/train.yaml"
     resources:
-        gpu=TABLE.gpus,
+        gpu=machine.gpus(),
     params:
         choices=config_words(TABLE.config),
     shell:

@@ -24,6 +24,7 @@ rule readme:
     input:
         metrics="<results>/metrics.csv",
         claims="<results>/claims.csv",
+        definitions=expand("<results>/definitions/{paper}.json", paper=TABLE.papers),
     output:
         # README.md is no output: Snakemake removes those before a job, and most of it is written by hand.
         text="<results>/readme.md",
@@ -32,13 +33,12 @@ rule readme:
     conda:
         "../../envs/report.yaml"
     params:
-        definitions=TABLE.definitions_of,
         results=subpath(input.metrics, parent=True),
-        code=TABLE.code("readme"),
+        code=code.of_command("readme"),
     shell:
         """
         python -m raretok readme \
-            --definitions {params.definitions:q} \
+            --definitions {input.definitions:q} \
             --results {params.results:q} \
             --readme README.md \
             --findings docs/findings.md \

@@ -27,6 +27,7 @@ reads the arrays of its own methods alone. What a job must know of the config co
 
 # Seconds each, of which a cluster need not know.
 localrules:
+    definition,
     collect,
     cost,
     claims,
@@ -40,7 +41,7 @@ rule collect:
     Gather the metrics of all runs into one csv
     """
     input:
-        metrics=TABLE.metrics_files,
+        metrics=reporting.metrics(),
     output:
         metrics="<results>/metrics.csv",
     log:
@@ -48,7 +49,7 @@ rule collect:
     conda:
         "../../envs/report.yaml"
     params:
-        code=TABLE.code("collect"),
+        code=code.of_command("collect"),
     shell:
         """
         python -m raretok collect \
@@ -63,7 +64,7 @@ rule cost:
     Gather what the training of every run took into one csv
     """
     input:
-        metrics=TABLE.metrics_files,
+        metrics=reporting.metrics(),
     output:
         cost="<results>/cost.csv",
     log:
@@ -71,7 +72,7 @@ rule cost:
     conda:
         "../../envs/report.yaml"
     params:
-        code=TABLE.code("cost"),
+        code=code.of_command("cost"),
     shell:
         """
         python -m raretok cost \
@@ -81,21 +82,49 @@ rule cost:
         """
 
 
+rule definition:
+    """
+    Write down what the config says of {wildcards.paper}: methods, seeds, tables, figures
+    """
+    input:
+        paper=ancient("<papers>/{paper}/paper.yaml"),
+        scale=ancient(f"config/scales/{TABLE.scale}.yaml"),
+    output:
+        definition="<results>/definitions/{paper}.json",
+    log:
+        "<logs>/definition/{paper}.txt",
+    conda:
+        "../../envs/report.yaml"
+    params:
+        config=reporting.choices(),
+        digest=reporting.definition_digest,
+    shell:
+        """
+        python -m raretok definition \
+            --config {params.config:q} \
+            --paper {wildcards.paper:q} \
+            --output {output.definition:q} \
+            &>{log:q}
+        """
+
+
 rule table:
     """
     Render {wildcards.item} of {wildcards.paper}, published beside reproduced
     """
     input:
-        measured=TABLE.measured_of,
-        numbers="config/papers/{paper}/numbers.csv",
-        published=TABLE.published_of,
+        # Only what `shown` is a digest of is read of it.
+        definition=ancient("<results>/definitions/{paper}.json"),
+        measured=reporting.measured,
+        numbers="<papers>/{paper}/numbers.csv",
+        published=reporting.printed,
     output:
         csv=report(
             "<results>/tables/{paper}/{item}.csv",
             caption="../report/table.rst",
-            category=TABLE.title_of,
+            category=reporting.title,
             subcategory="tables",
-            labels=TABLE.labels_of,
+            labels=reporting.labels,
         ),
         md="<results>/tables/{paper}/{item}.md",
         tex="<results>/tables/{paper}/{item}.tex",
@@ -104,15 +133,15 @@ rule table:
     conda:
         "../../envs/report.yaml"
     params:
-        definition=TABLE.definition_of,
+        shown=reporting.item_digest,
         results=subpath(output.csv, ancestor=3),
         stem=subpath(output.csv, strip_suffix=".csv"),
-        code=TABLE.code("table"),
+        code=code.of_command("table"),
     shell:
         """
         python -m raretok table \
             --item {wildcards.item:q} \
-            --definition {params.definition:q} \
+            --definition {input.definition:q} \
             --results {params.results:q} \
             --published config/papers \
             --output-stem {params.stem:q} \
@@ -125,14 +154,16 @@ rule figure:
     Draw {wildcards.item} of {wildcards.paper}
     """
     input:
-        measured=TABLE.measured_of,
+        # Only what `shown` is a digest of is read of it.
+        definition=ancient("<results>/definitions/{paper}.json"),
+        measured=reporting.measured,
     output:
         svg=report(
             "<results>/figures/{paper}/{item}.svg",
             caption="../report/figure.rst",
-            category=TABLE.title_of,
+            category=reporting.title,
             subcategory="figures",
-            labels=TABLE.labels_of,
+            labels=reporting.labels,
         ),
         png="<results>/figures/{paper}/{item}.png",
         pdf="<results>/figures/{paper}/{item}.pdf",
@@ -141,15 +172,15 @@ rule figure:
     conda:
         "../../envs/report.yaml"
     params:
-        definition=TABLE.definition_of,
+        shown=reporting.item_digest,
         results=subpath(output.svg, ancestor=3),
         stem=subpath(output.svg, strip_suffix=".svg"),
-        code=TABLE.figure_code_of,
+        code=code.of_figures,
     shell:
         """
         python -m raretok figure \
             --item {wildcards.item:q} \
-            --definition {params.definition:q} \
+            --definition {input.definition:q} \
             --results {params.results:q} \
             --output-stem {params.stem:q} \
             &>{log:q}
@@ -161,10 +192,11 @@ rule claims:
     Give a verdict on every claim of the papers
     """
     input:
+        definitions=expand("<results>/definitions/{paper}.json", paper=TABLE.papers),
         metrics="<results>/metrics.csv",
-        measured=TABLE.measured_for_claims,
-        claims=expand("config/papers/{paper}/claims.csv", paper=TABLE.papers),
-        numbers=expand("config/papers/{paper}/numbers.csv", paper=TABLE.papers),
+        measured=reporting.measured_for_claims(),
+        claims=expand("<papers>/{paper}/claims.csv", paper=TABLE.papers),
+        numbers=expand("<papers>/{paper}/numbers.csv", paper=TABLE.papers),
     output:
         claims=report(
             "<results>/claims.csv",
@@ -177,13 +209,12 @@ rule claims:
     conda:
         "../../envs/report.yaml"
     params:
-        definitions=TABLE.definitions_of,
         results=subpath(input.metrics, parent=True),
-        code=TABLE.claims_code,
+        code=code.of_claims(),
     shell:
         """
         python -m raretok claims \
-            --definitions {params.definitions:q} \
+            --definitions {input.definitions:q} \
             --results {params.results:q} \
             --published config/papers \
             --output {output.claims:q} \
@@ -196,10 +227,11 @@ rule agreement:
     Say how far our numbers agree with the printed ones: signs, ranks, coefficients of variation
     """
     input:
+        definitions=expand("<results>/definitions/{paper}.json", paper=TABLE.papers),
         metrics="<results>/metrics.csv",
-        gpt2=TABLE.gpt2_measured,
-        claims=expand("config/papers/{paper}/claims.csv", paper=TABLE.papers),
-        numbers=expand("config/papers/{paper}/numbers.csv", paper=TABLE.papers),
+        gpt2=reporting.gpt2_measured(),
+        claims=expand("<papers>/{paper}/claims.csv", paper=TABLE.papers),
+        numbers=expand("<papers>/{paper}/numbers.csv", paper=TABLE.papers),
     output:
         agreement=report(
             "<results>/agreement.csv",
@@ -212,13 +244,12 @@ rule agreement:
     conda:
         "../../envs/report.yaml"
     params:
-        definitions=TABLE.definitions_of,
         results=subpath(input.metrics, parent=True),
-        code=TABLE.code("agreement"),
+        code=code.of_command("agreement"),
     shell:
         """
         python -m raretok agreement \
-            --definitions {params.definitions:q} \
+            --definitions {input.definitions:q} \
             --results {params.results:q} \
             --published config/papers \
             --output {output.agreement:q} \
@@ -231,8 +262,9 @@ rule improvement:
     Hold every method against the first one of its table, over training seeds
     """
     input:
+        definitions=expand("<results>/definitions/{paper}.json", paper=TABLE.papers),
         metrics="<results>/metrics.csv",
-        numbers=expand("config/papers/{paper}/numbers.csv", paper=TABLE.papers),
+        numbers=expand("<papers>/{paper}/numbers.csv", paper=TABLE.papers),
     output:
         improvement=report(
             "<results>/improvement.csv",
@@ -245,13 +277,12 @@ rule improvement:
     conda:
         "../../envs/report.yaml"
     params:
-        definitions=TABLE.definitions_of,
         results=subpath(input.metrics, parent=True),
-        code=TABLE.code("improvement"),
+        code=code.of_command("improvement"),
     shell:
         """
         python -m raretok improvement \
-            --definitions {params.definitions:q} \
+            --definitions {input.definitions:q} \
             --results {params.results:q} \
             --published config/papers \
             --output {output.improvement:q} \
@@ -264,32 +295,31 @@ rule page:
     Render the report, pages that need no network
     """
     input:
+        definitions=expand("<results>/definitions/{paper}.json", paper=TABLE.papers),
         metrics="<results>/metrics.csv",
         claims="<results>/claims.csv",
         agreement="<results>/agreement.csv",
         improvement="<results>/improvement.csv",
         cost="<results>/cost.csv",
-        shown=[path for paper in TABLE.papers for path in TABLE.items(paper)],
-        compared=TABLE.comparisons,
-        numbers=expand("config/papers/{paper}/numbers.csv", paper=TABLE.papers),
-        claims_printed=expand("config/papers/{paper}/claims.csv", paper=TABLE.papers),
+        shown=reporting.all_items(),
+        compared=reporting.comparisons(),
+        numbers=expand("<papers>/{paper}/numbers.csv", paper=TABLE.papers),
+        claims_printed=expand("<papers>/{paper}/claims.csv", paper=TABLE.papers),
         deviations="docs/deviations.md",
-        templates=TABLE.page_templates,
     output:
-        pages=TABLE.pages,
+        pages=reporting.pages(),
     log:
         "<logs>/page.txt",
     conda:
         "../../envs/report.yaml"
     params:
-        definitions=TABLE.definitions_of,
         results=subpath(input.metrics, parent=True),
-        command=TABLE.command,
-        code=TABLE.code("page"),
+        command=reporting.command(),
+        code=code.of_pages,
     shell:
         """
         python -m raretok page \
-            --definitions {params.definitions:q} \
+            --definitions {input.definitions:q} \
             --results {params.results:q} \
             --published config/papers \
             --deviations {input.deviations:q} \

@@ -45,7 +45,7 @@ rule prepare:
       - counts of the training split and checksums in the manifest
     """
     input:
-        text=TABLE.text_of,
+        text=corpora.text,
     output:
         train="<results>/data/{corpus}/train.npy",
         valid="<results>/data/{corpus}/valid.npy",
@@ -53,17 +53,18 @@ rule prepare:
     log:
         "<logs>/prepare/{corpus}.txt",
     wildcard_constraints:
-        corpus=TABLE.corpora_of_kind("characters"),
+        corpus=corpora.of_kind("characters"),
     conda:
         "../../envs/data.yaml"
     params:
-        entry=TABLE.corpus_entry_of,
+        entry=texts.corpus_entry,
         folder=subpath(output.manifest, parent=True),
+        code=code.of_command("prepare"),
     shell:
         """
         python -m raretok prepare \
-            --corpora config/corpora.yaml \
             --corpus {wildcards.corpus:q} \
+            --entry {params.entry:q} \
             --text {input.text:q} \
             --output {params.folder:q} \
             &>{log:q}
@@ -77,8 +78,8 @@ rule encode:
       - ids in the order of training frequency; counts, vocabulary and checksums beside them
     """
     input:
-        unpack(TABLE.splits_of),
-        merges=TABLE.merges_of,
+        unpack(corpora.splits),
+        merges=corpora.merges,
     output:
         train="<results>/data/{corpus}/train.npy",
         valid="<results>/data/{corpus}/valid.npy",
@@ -90,23 +91,24 @@ rule encode:
     log:
         "<logs>/encode/{corpus}.txt",
     wildcard_constraints:
-        corpus=TABLE.corpora_of_kind("language"),
+        corpus=corpora.of_kind("language"),
     conda:
         "../../envs/data.yaml"
     threads: 2
     resources:
-        mem_mb=TABLE.megabytes(2048),
-        runtime=TABLE.data_minutes_of,
+        mem_mb=machine.megabytes(2048),
+        runtime=machine.data_minutes,
     params:
-        entry=TABLE.corpus_entry_of,
+        entry=texts.corpus_entry,
         folder=subpath(output.manifest, parent=True),
+        code=code.of_command("encode"),
     shell:
         """
         export RAYON_NUM_THREADS={threads}
 
         python -m raretok encode \
-            --corpora config/corpora.yaml \
             --corpus {wildcards.corpus:q} \
+            --entry {params.entry:q} \
             --train {input.train:q} \
             --valid {input.valid:q} \
             --test {input.test:q} \
@@ -123,7 +125,8 @@ rule encode_pairs:
       - ids in the order of target-side training frequency
     """
     input:
-        TABLE.pair_texts_of,
+        texts=corpora.pair_texts,
+        model=corpora.published_model,
     output:
         sides=expand(
             "<results>/data/{{corpus}}/{split}.{side}.{form}",
@@ -139,21 +142,25 @@ rule encode_pairs:
     log:
         "<logs>/encode_pairs/{corpus}.txt",
     wildcard_constraints:
-        corpus=TABLE.corpora_of_kind("translation"),
+        corpus=corpora.of_kind("translation"),
     conda:
         "../../envs/data.yaml"
     threads: 2
     resources:
-        mem_mb=TABLE.megabytes(8192),
-        runtime=TABLE.data_minutes_of,
+        mem_mb=machine.megabytes(8192),
+        runtime=machine.data_minutes,
     params:
-        entry=TABLE.corpus_entry_of,
+        entry=texts.corpus_entry,
+        texts=corpora.texts_by_split,
         folder=subpath(output.manifest, parent=True),
+        code=code.of_command("encode-pairs"),
     shell:
         """
         python -m raretok encode-pairs \
-            --corpora config/corpora.yaml \
             --corpus {wildcards.corpus:q} \
+            --entry {params.entry:q} \
+            --texts {params.texts:q} \
+            --model {input.model:q} \
             --output {params.folder:q} \
             &>{log:q}
         """
@@ -165,7 +172,7 @@ rule reverse_pairs:
       - texts, pieces and the joint tokenizer are shared; ids follow what were the source side's counts
     """
     input:
-        manifest=TABLE.forward_of,
+        manifest=corpora.forward_manifest,
     output:
         sides=expand(
             "<results>/data/{{corpus}}/{split}.{side}.{form}",
@@ -181,19 +188,18 @@ rule reverse_pairs:
     log:
         "<logs>/reverse_pairs/{corpus}.txt",
     wildcard_constraints:
-        corpus=TABLE.corpora_of_kind("translation", reverse=True),
+        corpus=corpora.of_kind("translation", reverse=True),
     conda:
         "../../envs/data.yaml"
     resources:
-        mem_mb=TABLE.megabytes(4096),
-        runtime=TABLE.data_minutes_of,
+        mem_mb=machine.megabytes(4096),
+        runtime=machine.data_minutes,
     params:
-        entry=TABLE.corpus_entry_of,
         folder=subpath(output.manifest, parent=True),
+        code=code.of_command("reverse-pairs"),
     shell:
         """
         python -m raretok reverse-pairs \
-            --corpora config/corpora.yaml \
             --corpus {wildcards.corpus:q} \
             --manifest {input.manifest:q} \
             --output {params.folder:q} \
@@ -207,19 +213,21 @@ rule count_unigrams:
     """
     input:
         manifest="<results>/data/{corpus}/manifest.json",
-        shard=TABLE.shard_of,
+        shard=corpora.shard,
     output:
         counts="<results>/counts/{corpus}/{text}/{shard}.npy",
     log:
         "<logs>/count_unigrams/{corpus}/{text}/{shard}.txt",
     wildcard_constraints:
-        text=TABLE.corpora_of_kind("unigrams"),
+        text=corpora.of_kind("unigrams"),
         shard="[^/]+",
     conda:
         "../../envs/data.yaml"
     resources:
-        mem_mb=TABLE.megabytes(2048),
-        runtime=TABLE.data_minutes_of,
+        mem_mb=machine.megabytes(2048),
+        runtime=machine.data_minutes,
+    params:
+        code=code.of_command("count-unigrams"),
     shell:
         """
         python -m raretok count-unigrams \
@@ -235,15 +243,17 @@ rule merge_counts:
     Add up the counts of all shards of {wildcards.text}
     """
     input:
-        counts=TABLE.shard_counts_of,
+        counts=corpora.shard_counts,
     output:
         counts="<results>/counts/{corpus}/{text}.npy",
     log:
         "<logs>/merge_counts/{corpus}/{text}.txt",
     wildcard_constraints:
-        text=TABLE.corpora_of_kind("unigrams"),
+        text=corpora.of_kind("unigrams"),
     conda:
         "../../envs/data.yaml"
+    params:
+        code=code.of_command("merge-counts"),
     shell:
         """
         python -m raretok merge-counts \

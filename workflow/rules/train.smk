@@ -26,6 +26,8 @@ state again.
 
 from functools import partial
 
+from raretok.rule_inputs.resources import EARLY_WARNING
+
 
 rule train:
     """
@@ -34,11 +36,11 @@ rule train:
       - `code` is a digest of the program that decides its result; a change to that trains again, a comment does not
     """
     input:
-        manifest=TABLE.manifest_of,
-        counts=TABLE.outside_counts_of,
-        same=TABLE.same_training_of,
-        # Its time says nothing: it stands for files that are kept beside the run's state.
-        together=ancient(TABLE.mark_of),
+        manifest=training.manifest,
+        counts=training.outside_counts,
+        same=training.same_record,
+        # Only its existence matters; the trained files lie in the state folder.
+        together=ancient(training.together),
     output:
         model="<run>/model.safetensors",
         last="<run>/last.safetensors",
@@ -52,23 +54,22 @@ rule train:
     retries: 0 if workflow.remote_exec else 2
     conda:
         "../../envs/train.yaml"
-    threads: TABLE.training_threads_of
+    threads: machine.training_threads
     resources:
-        gpu=TABLE.training_gpus_of,
-        gpu_percent=TABLE.training_gpu_percent_of,
-        mem_mb=TABLE.training_memory_of,
-        runtime=TABLE.training_minutes_of,
-        slurm_extra=TABLE.early_warning,
-        # No parameters: the hardware and how often the state is saved change no result.
-        device=TABLE.config["device"],
-        runs_per_gpu=TABLE.config["runs_per_gpu"],
-        processes=TABLE.processes,
-        checkpoint_seconds=TABLE.config["checkpoint_seconds"],
+        gpu=machine.training_gpus,
+        gpu_percent=machine.training_gpu_percent,
+        mem_mb=machine.training_megabytes,
+        runtime=machine.training_minutes(),
+        slurm_extra=EARLY_WARNING,
     params:
-        run=TABLE.run_json_of,
-        state=TABLE.state_of,
+        run=training.run_json,
         folder=subpath(output.model, parent=True),
-        code=TABLE.training_code_of,
+        state=training.state,
+        device=machine.untracked("device"),
+        runs_per_gpu=machine.untracked("runs_per_gpu"),
+        processes=machine.untracked("processes"),
+        checkpoint_seconds=machine.untracked("checkpoint_seconds"),
+        code=training.code,
     shell:
         """
         exec python -m raretok train \
@@ -78,15 +79,15 @@ rule train:
             --same-as {input.same:q} \
             --output {params.folder:q} \
             --state {params.state:q} \
-            --device {resources.device:q} \
-            --runs-per-gpu {resources.runs_per_gpu} \
-            --processes {resources.processes} \
-            --checkpoint-seconds {resources.checkpoint_seconds} \
+            --device {params.device:q} \
+            --runs-per-gpu {params.runs_per_gpu} \
+            --processes {params.processes} \
+            --checkpoint-seconds {params.checkpoint_seconds} \
             >>{log:q} 2>&1
         """
 
 
-for name, stack in TABLE.stacks.items():
+for name, stack in training.stacks().items():
 
     rule:
         """
@@ -99,7 +100,7 @@ for name, stack in TABLE.stacks.items():
             # Only what must be there: a stack's job runs for the sake of a `train` alone.
             manifest=ancient(f"<results>/data/{stack.runs[0].settings['corpus']['name']}/manifest.json"),
         output:
-            touch(TABLE.marks(stack)),
+            touch(training.marks(stack)),
         log:
             f"<logs>/train/together/{stack.hash}.txt",
         retries: 0 if workflow.remote_exec else 2
@@ -107,25 +108,25 @@ for name, stack in TABLE.stacks.items():
             "../../envs/train.yaml"
         threads: stack.runs[0].settings["training"]["threads"]
         resources:
-            gpu=TABLE.gpus,
-            gpu_percent=TABLE.gpu_percent,
-            mem_mb=partial(TABLE.stack_memory, stack),
-            runtime=TABLE.training_minutes_of,
-            slurm_extra=TABLE.early_warning,
-            device=TABLE.config["device"],
-            runs_per_gpu=TABLE.config["runs_per_gpu"],
-            checkpoint_seconds=TABLE.config["checkpoint_seconds"],
+            gpu=machine.gpus(),
+            gpu_percent=machine.gpu_percent(),
+            mem_mb=partial(machine.stack_megabytes, stack),
+            runtime=machine.training_minutes(),
+            slurm_extra=EARLY_WARNING,
         params:
-            runs=TABLE.runs_of,
-            results=TABLE.results_of,
+            runs=partial(training.stack_json, stack),
+            results=training.stack_results,
+            device=machine.untracked("device"),
+            runs_per_gpu=machine.untracked("runs_per_gpu"),
+            checkpoint_seconds=machine.untracked("checkpoint_seconds"),
         shell:
             """
             exec python -m raretok train-together \
                 --runs {params.runs:q} \
                 --manifest {input.manifest:q} \
                 --results {params.results:q} \
-                --device {resources.device:q} \
-                --runs-per-gpu {resources.runs_per_gpu} \
-                --checkpoint-seconds {resources.checkpoint_seconds} \
+                --device {params.device:q} \
+                --runs-per-gpu {params.runs_per_gpu} \
+                --checkpoint-seconds {params.checkpoint_seconds} \
                 >>{log:q} 2>&1
             """

@@ -9,6 +9,7 @@ import pytest
 
 from raretok.__main__ import main
 from raretok.core.errors import UserError
+from raretok.data.catalogue import corpus_params, file_params, file_sources, load_corpora, load_datasets
 from raretok.data.characters.expected_counts import expected_counts
 from raretok.data.characters.prepare import prepare, split
 from raretok.data.prepared_corpus import load_manifest
@@ -140,21 +141,12 @@ def test_commands_from_mirror_to_manifest(tmp_path):
         pytest.skip("RARETOK_MIRROR names no data mirror")
     root = Path(__file__).parents[3]
     text, folder = tmp_path / "input.txt", tmp_path / "out"
-    datasets, corpora = root / "config" / "datasets.yaml", root / "config" / "corpora.yaml"
-    download = ["download", "--dataset", "tiny_shakespeare", "--file", "input.txt", "--output", text]
-    arguments = [*download, "--datasets", datasets, "--mirror", os.environ["RARETOK_MIRROR"]]
+    file = (load_datasets(root / "config" / "datasets.yaml"), "tiny_shakespeare", "input.txt")
+    wanted = ["--dataset", file[1], "--entry", file_params(*file), "--sources", file_sources(*file)]
+    arguments = ["download", *wanted, "--output", text, "--mirror", os.environ["RARETOK_MIRROR"]]
     assert main([str(argument) for argument in arguments]) == 0
-    arguments = [
-        "prepare",
-        "--corpora",
-        corpora,
-        "--corpus",
-        "tiny_shakespeare",
-        "--text",
-        text,
-        "--output",
-        folder,
-    ]
+    entry = corpus_params(load_corpora(root / "config" / "corpora.yaml"), "tiny_shakespeare")
+    arguments = ["prepare", "--corpus", "tiny_shakespeare", "--entry", entry, "--text", text, "--output", folder]
     assert main([str(argument) for argument in arguments]) == 0
     corpus = load_manifest(folder / "manifest.json")
     assert corpus.types == 65

@@ -5,11 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import yaml
 from made_files import OTHER, TEXT, make_zip, member, published, wanted
 
 from raretok.__main__ import main
 from raretok.core.errors import UserError
+from raretok.data.catalogue import file_params, file_sources
 from raretok.data.download.download_command import fetch
 
 
@@ -166,13 +166,12 @@ def test_missing_in_the_mirror_asks_no_server(tmp_path, server):
 def test_full_disk_is_one_sentence(server, tmp_path, capsys):
     server.files["/text"] = TEXT
     file = {"urls": [f"{server.url}/text"], "size": len(TEXT), "checksum": None, "note": "a test"}
-    datasets = {"plays": {"description": "d", "licence": "l", "files": {"text.txt": file}}}
-    (tmp_path / "datasets.yaml").write_text(yaml.safe_dump(datasets))
+    listed = ({"plays": {"files": {"text.txt": file}}}, "plays", "text.txt")
     part = tmp_path / "cache" / "plays" / "text.txt.part"
     part.parent.mkdir(parents=True)
     part.symlink_to("/dev/full")
-    options = ["--dataset", "plays", "--file", "text.txt", "--output", tmp_path / "out"]
-    options += ["--datasets", tmp_path / "datasets.yaml", "--cache", tmp_path / "cache", "--mirror"]
+    options = ["--dataset", "plays", "--entry", file_params(*listed), "--sources", file_sources(*listed)]
+    options += ["--output", tmp_path / "out", "--cache", tmp_path / "cache", "--mirror"]
     assert main(["download", *map(str, options)]) == 2
     message = capsys.readouterr().err.strip().splitlines()[-1]
     assert message.startswith("raretok download: error: the disk is full: text.txt of plays does not fit into")

@@ -271,25 +271,26 @@ def test_a_folder_that_was_changed_is_refused(tmp_path, texts):
 
 
 def test_commands(tmp_path, capsys):
-    corpora = tmp_path / "corpora.yaml"
-    corpora.write_text(
-        "tiny:\n  kind: translation\n  languages: {source: xa, target: xb}\n"
-        "  synthetic: {name: pairs, seed: 2, pairs: {train: 200, valid: 9, test: 9, domain.second: 9}}\n"
-        "  preparation: {normalise: none, tokenise: none}\n  tokenizer: {name: sentencepiece, types: 200}\n"
-        "back: {kind: translation, reverse_of: tiny}\n"
-    )
-    made = tmp_path / "resources/synthetic/tiny"
-    common = ["--corpora", str(corpora), "--corpus"]
-    assert main(["synthesise", *common, "tiny", "--output", str(made)]) == 0
-    assert main(["encode-pairs", *common, "tiny", "--root", str(tmp_path), "--output", str(tmp_path / "tiny")]) == 0
+    sizes = {"train": 200, "valid": 9, "test": 9, "domain.second": 9}
+    entry = {
+        "kind": "translation",
+        "languages": {"source": "xa", "target": "xb"},
+        "synthetic": {"name": "pairs", "seed": 2, "pairs": sizes},
+        "preparation": {"normalise": "none", "tokenise": "none"},
+        "tokenizer": {"name": "sentencepiece", "types": 200},
+    }
+    made = tmp_path / "made"
+    texts = {split: [[f"{made}/{split}.{side}.txt" for side in ("source", "target")] + [None]] for split in sizes}
+    files = [file for ((*pair, _),) in texts.values() for file in pair]
+    assert main(["synthesise", "--entry", json.dumps(entry), "--output", *files]) == 0
+    encode = ["encode-pairs", "--corpus", "tiny", "--texts", json.dumps(texts), "--output", str(tmp_path / "tiny")]
+    assert main([*encode, "--entry", json.dumps(entry)]) == 0
     manifest = str(tmp_path / "tiny/manifest.json")
-    assert main(["reverse-pairs", *common, "back", "--manifest", manifest, "--output", str(tmp_path / "back")]) == 0
+    assert main(["reverse-pairs", "--corpus", "back", "--manifest", manifest, "--output", str(tmp_path / "back")]) == 0
     back = load_manifest(tmp_path / "back/manifest.json")
     assert load_pairs(back, "test").texts("source") == (made / "test.target.txt").read_text().splitlines()
-    assert main(["encode-pairs", *common, "back", "--root", str(tmp_path), "--output", str(tmp_path / "x")]) == 2
+    assert main([*encode, "--entry", '{"kind": "translation", "reverse_of": "tiny"}']) == 2
     assert "use reverse-pairs" in capsys.readouterr().err
-    assert main(["reverse-pairs", *common, "tiny", "--manifest", manifest, "--output", str(tmp_path / "x")]) == 2
-    assert "tiny" in capsys.readouterr().err
 
 
 def test_counts_of_a_plain_counter(tmp_path, texts):

@@ -1,6 +1,7 @@
 """The synthetic text: the same everywhere, Zipfian, all symbols, and predictable from its context."""
 
 import hashlib
+import json
 from collections import Counter
 from itertools import pairwise
 
@@ -72,13 +73,8 @@ def test_too_short_a_text_is_refused():
 
 
 def test_command(tmp_path, text):
-    corpora = tmp_path / "corpora.yaml"
-    corpora.write_text(
-        "a: {kind: characters, splits: {train: 0.9, valid: 0.1}, "
-        "synthetic: {name: characters, seed: 1, length: 60000}}\n"
-        "b: {kind: characters, splits: {train: 0.9, valid: 0.1}, dataset: d, file: f}\n"
-    )
-    options = ["synthesise", "--corpora", str(corpora), "--output", str(tmp_path / "a.txt"), "--corpus"]
-    assert main([*options, "a"]) == 0
+    made = {"kind": "characters", "synthetic": {"name": "characters", "seed": 1, "length": 60000}}
+    options = ["synthesise", "--output", str(tmp_path / "a.txt"), "--entry"]
+    assert main([*options, json.dumps(made)]) == 0
     assert (tmp_path / "a.txt").read_bytes() == text.encode()
-    assert main([*options, "b"]) == 2
+    assert main([*options, json.dumps({"kind": "characters", "dataset": "d", "file": "f"})]) == 2

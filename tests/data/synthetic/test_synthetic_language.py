@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from raretok.__main__ import main
-from raretok.data.catalogue import load_corpora
+from raretok.data.catalogue import SYNTHETIC_FILES, corpus_params, load_corpora
 from raretok.data.prepared_corpus import load_manifest
 from raretok.data.synthetic.synthetic_language import SCORES, write_language
 from raretok.data.text.encode_text import encode
@@ -121,9 +121,9 @@ def test_prepared_for_scale_smoke(folder, tmp_path, name, types, rare_mass):
 
 
 def test_the_command(tmp_path):
-    arguments = ["synthesise", "--corpora", str(ROOT / "config" / "corpora.yaml")]
-    assert main([*arguments, "--corpus", "synthetic_language", "--output", str(tmp_path / "out")]) == 0
+    files = [f"{tmp_path}/out{file}" for file in SYNTHETIC_FILES["language"]]
+    assert main(["synthesise", "--entry", corpus_params(CORPORA, "synthetic_language"), "--output", *files]) == 0
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
         *("similarity.tsv", "test.txt", "train.txt", "valid.txt")
     ]
-    assert main([*arguments, "--corpus", "wikitext-2", "--output", str(tmp_path / "out")]) == 2
+    assert main(["synthesise", "--entry", corpus_params(CORPORA, "wikitext-2"), "--output", *files]) == 2

@@ -211,19 +211,16 @@ def test_a_damaged_folder_is_one_sentence(tmp_path, texts, name, damage, message
 
 
 def test_the_command(tmp_path, texts, capsys):
-    corpora = tmp_path / "corpora.yaml"
-    corpora.write_text(
-        "plays: {kind: characters, dataset: d, file: f, splits: {train: 0.5, valid: 0.5}}\n"
-        "news: {kind: language, dataset: d, files: {train: a, valid: b, test: c}, tokenizer: {name: words}}\n"
-    )
+    plays = ["--corpus", "plays", "--entry", '{"kind": "characters"}']
+    news = ["--corpus", "news", "--entry", '{"kind": "language", "tokenizer": {"name": "words"}}']
     splits = [argument for split, path in texts.items() for argument in (f"--{split}", str(path))]
-    rest = ["--corpora", str(corpora), *splits, "--merges", "--output", str(tmp_path / "out")]
-    assert main(["encode", "--corpus", "news", *rest]) == 0
+    rest = [*splits, "--merges", "--output", str(tmp_path / "out")]
+    assert main(["encode", *news, *rest]) == 0
     assert load_manifest(tmp_path / "out" / "manifest.json").name == "news"
-    assert main(["encode", "--corpus", "plays", *rest]) == 2
+    assert main(["encode", *plays, *rest]) == 2
     assert "has kind characters; use prepare" in capsys.readouterr().err
-    text = ["--corpora", str(corpora), "--text", str(texts["train"]), "--output", str(tmp_path / "out2")]
-    assert main(["prepare", "--corpus", "news", *text]) == 2
+    text = ["--text", str(texts["train"]), "--output", str(tmp_path / "out2")]
+    assert main(["prepare", *news, *text]) == 2
     assert "has kind language; use encode" in capsys.readouterr().err
 
 

@@ -13,9 +13,11 @@ from fake_table import definition_of, results_of, rows_of, write_published
 from raretok.__main__ import main
 from raretok.reporting.claims.improvement import ALL, COLUMNS, compare, improvements
 from raretok.reporting.csv_rows import read_rows
+from raretok.reporting.definition import definition_of as read
 from raretok.reporting.definition import parse_definition
 from raretok.reporting.results import COLUMNS as METRICS
 from raretok.reporting.results import index_results
+from raretok.rule_inputs import report
 
 METHODS = {"base": "Base", "other": "Other"}
 
@@ -134,7 +136,7 @@ def test_of_methods_with_candidates_the_chosen_ones_are_compared(tmp_path):
         return (1.0, -20.0, 40.0) if method == best else (0.0, 90.0, 50.0)
 
     comparison.write(tmp_path, table, truth)
-    definition = parse_definition(table.definition("cross"))
+    definition = read(report.definition(table, "cross"))
     rows = pd.DataFrame(improvements(definition, comparison.results_of(tmp_path, definition), PUBLISHED))
     assert set(rows["item"]) == {"table1"}
     rows = rows[rows["row"] == "AGG"].set_index(["column", "group"])

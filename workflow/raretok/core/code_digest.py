@@ -49,7 +49,6 @@ IGNORED = frozenset(
         "raretok.machine.process_launcher",
         "raretok.machine.processes",
         "raretok.machine.signals",
-        "raretok.rule_inputs.job_inputs",
         "raretok.training.finished_files",
         "raretok.training.train_command",
     }
@@ -107,7 +106,8 @@ def _sources(module: str, ignored: frozenset[str]) -> tuple[str, ...]:
     found, waiting = set(), {module}
     while waiting:
         name = waiting.pop()
-        if name not in ignored | found:
+        # What is asked for counts, even where it is ignored in others.
+        if name not in found and (name == module or name not in ignored):
             found.add(name)
             waiting |= imports_of(name)
     files = (file_of(name) for name in found if holds_code(name))

@@ -1,5 +1,7 @@
 """What can be fetched and trained on: config/datasets.yaml and config/corpora.yaml, schemas checked."""
 
+import argparse
+import json
 from copy import deepcopy
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -8,12 +10,16 @@ from pathlib import Path
 from raretok.core.config_files import canonical_json, read_config
 from raretok.core.errors import UserError
 
-# Raised whenever the same entry gives other bytes: a changed way to make texts of a kind or to prepare them. The
-# sources of those are no inputs of their rules, because a comment there would train every model again.
-FORMAT = {"characters": 1, "language": 1, "translation": 1, "unigrams": 1}
 SPLITS = ("train", "valid", "test")
 # The files of a synthetic pair of languages.
 SYNTHETIC_SPLITS = (*SPLITS, "domain.second")
+# The files of a synthetic corpus by its kind, to be added to resources/synthetic/<corpus>.
+SYNTHETIC_FILES = {
+    "characters": [".txt"],
+    "language": ["/train.txt", "/valid.txt", "/test.txt", "/similarity.tsv"],
+    "translation": [f"/{split}.{side}.txt" for split in SYNTHETIC_SPLITS for side in ("source", "target")],
+    "unigrams": [".json.gz"],
+}
 # The package lives in <project>/workflow/raretok, the schemas in <project>/config/schemas.
 SCHEMAS = Path(__file__).parents[3] / "config" / "schemas"
 
@@ -176,25 +182,25 @@ def merges_file(corpora: dict, name: str) -> list[str]:
     return [f"resources/{merges['dataset']}/{merges['file']}"] if merges else []
 
 
-def pair_files(corpora: dict, name: str, root: Path | str = ".") -> dict[str, list[PairFiles]]:
+def pair_files(corpora: dict, name: str) -> dict[str, list[PairFiles]]:
     """Where the texts of translation corpus `name` lie, by split (`domain.<name>` for further test sets).
 
-    root: the folder that holds resources/. The reverse of a corpus has no texts of its own.
+    The reverse of a corpus has no texts of its own.
     """
     corpus = _find_kind(corpora, name, "translation")
     if "synthetic" in corpus:
-        folder = Path(root) / "resources" / "synthetic" / name
+        folder = Path("resources") / "synthetic" / name
         return {
             split: [PairFiles(folder / f"{split}.source.txt", folder / f"{split}.target.txt")]
             for split in SYNTHETIC_SPLITS
         }
     parts = {split: corpus["files"][split] for split in SPLITS if split in corpus.get("files", {})}
     parts |= {f"domain.{domain}": files for domain, files in corpus.get("domains", {}).items()}
-    return {split: [_pair_of_files(files, Path(root)) for files in listed] for split, listed in parts.items()}
+    return {split: [_pair_of_files(files) for files in listed] for split, listed in parts.items()}
 
 
-def _pair_of_files(files: dict, root: Path) -> PairFiles:
-    folder = root / "resources" / files["dataset"]
+def _pair_of_files(files: dict) -> PairFiles:
+    folder = Path("resources") / files["dataset"]
     columns = files.get("columns")
     if columns:
         return PairFiles(folder / files["file"], folder / files["file"], (columns["source"], columns["target"]))
@@ -243,11 +249,33 @@ def file_params(datasets: dict, dataset: str, name: str) -> str:
     return canonical_json({"file": file, "member": asdict(wanted.member) if wanted.member else None})
 
 
+def file_sources(datasets: dict, dataset: str, name: str) -> str:
+    """JSON of where a file can be had, which changes no byte of it: URLs, what to do by hand, its mirror's folder."""
+    wanted = find_file(datasets, dataset, name)
+    return canonical_json({"urls": wanted.file.urls, "manual": wanted.file.manual, "mirror": wanted.mirror})
+
+
+def read_wanted(dataset: str, entry: str, sources: str) -> Wanted:
+    """The file of `file_params` and `file_sources`."""
+    entry, sources = json.loads(entry), json.loads(sources)
+    file = entry["file"] | {"urls": tuple(sources["urls"]), "manual": sources["manual"]}
+    member = Member(**entry["member"]) if entry["member"] else None
+    return Wanted(dataset, sources["mirror"], Published(**file), member)
+
+
 def corpus_params(corpora: dict, name: str) -> str:
-    """Canonical JSON of what determines how corpus `name` is written: a job reruns when this changes."""
-    corpus = dict(find_corpus(corpora, name))
+    """JSON of what determines how corpus `name` is written, in the order of the file: splits follow each other in it."""
+    corpus = deepcopy(find_corpus(corpora, name))
     corpus.pop("external_counts", None)  # of another text
-    return canonical_json({"format": FORMAT[corpus["kind"]], "entry": corpus})
+    if "of" in corpus.get("synthetic", {}):
+        corpus["synthetic"]["of"] = find_corpus(corpora, corpus["synthetic"]["of"])["synthetic"]
+    return json.dumps(corpus, ensure_ascii=False)
+
+
+def add_entry_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the name and entry of a corpus."""
+    parser.add_argument("--corpus", required=True, help="name of the corpus")
+    parser.add_argument("--entry", required=True, type=json.loads, help="its entry of config/corpora.yaml, as JSON")
 
 
 def corpus_definition(corpora: dict, datasets: dict, name: str, counts: str | None = None) -> dict:

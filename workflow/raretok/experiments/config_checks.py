@@ -6,6 +6,44 @@ from raretok.core.errors import UserError
 from raretok.data.catalogue import find_corpus
 
 
+def check_name(key: str, name: str, known: list[str]) -> None:
+    """UserError where `name` is not among those known: a path that leaves their folder is not."""
+    if name not in known:
+        verb = "names" if key == "papers" else "is"
+        raise UserError(f"config: {key} {verb} {name!r}; it can be {', '.join(sorted(known))}")
+
+
+def check_choices(config: dict) -> None:
+    """Choices of config.yaml that exclude each other, or name a folder that does not exist; UserError for those."""
+    if config["recorded"] and config["finished"]:
+        raise UserError("config: recorded and finished are both true; choose which of the two reports to render")
+    for key in ("runs_per_gpu", "together"):
+        if config["processes"] > 1 and config[key] > 1:
+            raise UserError(f"config: processes and {key} are both above 1; a run of several processes is alone")
+    mirror = config["data_mirror"]
+    if mirror and not Path(mirror).is_dir():
+        raise UserError(f"config: data_mirror is {mirror}, which is no folder; name one, or null for downloads")
+
+
+def check_finished(config: dict, root: Path, results: str) -> None:
+    """UserError where finished runs are to be shown and there are none in the folder `results`."""
+    if (config["recorded"] or config["finished"]) and not any((root / results).glob("runs/*/*/seed*/metrics.json")):
+        remedy = "leave out finished=true to train"
+        if config["recorded"]:
+            remedy = "keep finished runs there with `make record`"
+        raise UserError(f"no finished run lies in {results}; {remedy}")
+
+
+def check_experiments(papers: dict, corpora: dict) -> None:
+    """Experiments of all papers suit their corpora and have names of their own; UserError otherwise."""
+    names = [name for paper in papers.values() for name in paper["experiments"]]
+    for paper, settings in papers.items():
+        for name, experiment in settings["experiments"].items():
+            check_corpus(experiment, corpora, f"config/papers/{paper}/paper.yaml: experiments.{name}")
+            if names.count(name) > 1:
+                raise UserError(f"config/papers: experiment {name!r} stands in two papers; rename one")
+
+
 def check_overrides(changes: dict, paper: dict, where: str) -> None:
     """A scale can change and leave out experiments and methods of a paper, not add any; UserError where it tries."""
     for section in ("experiments", "methods"):
@@ -26,6 +64,12 @@ def check_references(paper: dict, path: Path) -> None:
             for method in entry.get("methods", []):
                 if method not in methods:
                     raise UserError(f"{path}: {section}.{item}.methods names {method!r}, which methods lacks")
+                trained = methods[method].get("experiments", experiments)
+                if entry.get("experiment", next(iter(trained))) not in trained:
+                    raise UserError(
+                        f"{path}: {item} shows {method} in experiment {entry['experiment']!r}, "
+                        "in which it is not trained"
+                    )
     for item, entry in paper["tables"].items():
         if entry["kind"] == "readings":
             check_readings(entry, f"{path}: tables.{item}")

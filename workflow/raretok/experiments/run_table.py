@@ -16,7 +16,15 @@ from raretok.core.config_files import canonical_json, merge, read_config, valida
 from raretok.core.errors import UserError
 from raretok.data.catalogue import corpus_definition, load_corpora, load_datasets
 from raretok.experiments import config_options
-from raretok.experiments.config_checks import check_corpus, check_model, check_overrides, check_references
+from raretok.experiments.config_checks import (
+    check_choices,
+    check_experiments,
+    check_finished,
+    check_model,
+    check_name,
+    check_overrides,
+    check_references,
+)
 from raretok.experiments.grids import expand, with_rate
 from raretok.experiments.scaling import resolve_parts, scale_evaluation, scale_factors
 from raretok.methods import build_method
@@ -48,63 +56,46 @@ class Run:
         """The run as paths name it."""
         return RUN_NAME.format(experiment=self.experiment, method=self.method, seed=self.seed)
 
+    @property
+    def kind(self) -> str:
+        """The kind of corpus that it is trained on."""
+        return self.settings["corpus"]["definition"]["kind"]
+
     def json(self) -> str:
         """The run as `raretok train --run` takes it."""
         return canonical_json(dataclasses.asdict(self))
 
 
+@dataclass(frozen=True, eq=False)
 class RunTable:
-    """All runs of one configuration, and what rules ask about them.
+    """All runs of one configuration; hashed by identity, so that what is derived from a table can be cached.
 
-    config: checked values of config.yaml. scale: checked values of the scale's file. papers: paper id to the
-    checked values of its file, with the scale's sizes laid over them.
+    config: checked values of config.yaml. scale_settings: those of the scale's file. papers: paper id to the checked
+    values of its file, with the scale's sizes laid over them; published: without those. root: the project's folder.
     """
 
-    def __init__(self, config: dict, root: Path):
-        self.config = config
-        self.scale = config["scale"]
-        schemas = root / "config" / "schemas"
-        scale_path = root / "config" / "scales" / f"{self.scale}.yaml"
-        _check_name("scale", self.scale, [path.stem for path in scale_path.parent.glob("*.yaml")])
-        if config["recorded"] and config["finished"]:
-            raise UserError("config: recorded and finished are both true; choose which of the two reports to render")
-        self.scale_settings = read_config(scale_path, schemas / "scale.schema.yaml")
-        self.recorded = config["recorded"]
-        self.results = f"results/recorded/{self.scale}" if self.recorded else f"results/{self.scale}"
-        self.logs = f"logs/{self.scale}"
-        self.root = root
-        # Only what is there is shown; no rule trains, measures or downloads.
-        self.render_only = config["recorded"] or config["finished"]
-        if self.render_only and not any((self.root / self.results).glob("runs/*/*/seed*/metrics.json")):
-            what = (
-                "keep finished runs there with `make record`" if self.recorded else "leave out finished=true to train"
-            )
-            raise UserError(f"no finished run lies in {self.results}; {what}")
-        self.published: dict[str, dict] = {}
-        self.papers: dict[str, dict] = {}
-        for paper in config["papers"]:
-            path = root / "config" / "papers" / paper / "paper.yaml"
-            _check_name("papers", paper, paper_ids(root))
-            published = read_config(path, schemas / "paper.schema.yaml")
-            changes = self.scale_settings["papers"].get(paper, {})
-            check_overrides(changes, published, f"{scale_path}: papers.{paper}")
-            check_references(published, path)
-            scaled = without_left_out(merge(published, changes))
-            validate(scaled, schemas / "paper.schema.yaml", f"{scale_path} (over {path})")
-            self.published[paper] = expand(published, str(path))
-            self.papers[paper] = expand(scaled, f"{scale_path} (over {path})")
-        self.corpora = load_corpora(root / "config" / "corpora.yaml")
-        self.datasets = load_datasets(root / "config" / "datasets.yaml")
-        for paper, settings in self.papers.items():
-            for name, experiment in settings["experiments"].items():
-                check_corpus(experiment, self.corpora, f"config/papers/{paper}/paper.yaml: experiments.{name}")
-        mirror = config["data_mirror"]
-        if mirror and not Path(mirror).is_dir():
-            raise UserError(f"config: data_mirror is {mirror}, which is no folder; name one, or null for downloads")
-        experiments = [name for paper in self.papers.values() for name in paper["experiments"]]
-        for name in experiments:
-            if experiments.count(name) > 1:
-                raise UserError(f"config/papers: experiment {name!r} stands in two papers; rename one")
+    config: dict
+    scale_settings: dict
+    papers: dict[str, dict]
+    published: dict[str, dict]
+    corpora: dict
+    datasets: dict
+    root: Path
+
+    @property
+    def scale(self) -> str:
+        """The name of the scale."""
+        return self.config["scale"]
+
+    @property
+    def results(self) -> str:
+        """The folder of the scale's results, below the project's folder."""
+        return results_folder(self.config)
+
+    @property
+    def render_only(self) -> bool:
+        """Whether finished runs are shown and no rule trains, measures or downloads."""
+        return self.config["recorded"] or self.config["finished"]
 
     @cached_property
     def runs(self) -> dict[tuple[str, str, int], Run]:
@@ -197,15 +188,42 @@ class RunTable:
         raise UserError(f"there is no experiment {experiment!r} in {', '.join(self.papers)}")
 
 
-def load(config: dict, root: Path | str = ".", table: type[RunTable] = RunTable) -> RunTable:
-    """The run table (a `table`) of `config` (values of config.yaml) and the files under `root`/config.
+def load(config: dict, root: Path | str = ".") -> RunTable:
+    """The run table of `config` (values of config.yaml) and the files under `root`/config.
 
     Raises UserError naming file and key for an unknown key, a wrong value or a name that does not exist.
     """
     root = Path(root)
     config = {key: as_yaml(value) for key, value in config.items()}
-    validate(config, root / "config" / "schemas" / "config.schema.yaml", "config/config.yaml or --config")
-    return table(config, root)
+    schemas = root / "config" / "schemas"
+    validate(config, schemas / "config.schema.yaml", "config/config.yaml or --config")
+    scale_path = root / "config" / "scales" / f"{config['scale']}.yaml"
+    check_name("scale", config["scale"], [path.stem for path in scale_path.parent.glob("*.yaml")])
+    for paper in config["papers"]:
+        check_name("papers", paper, paper_ids(root))
+    check_choices(config)
+    check_finished(config, root, results_folder(config))
+    scale = read_config(scale_path, schemas / "scale.schema.yaml")
+    published, papers = {}, {}
+    for paper in config["papers"]:
+        path = root / "config" / "papers" / paper / "paper.yaml"
+        original = read_config(path, schemas / "paper.schema.yaml")
+        changes = scale["papers"].get(paper, {})
+        check_overrides(changes, original, f"{scale_path}: papers.{paper}")
+        check_references(original, path)
+        scaled = without_left_out(merge(original, changes))
+        validate(scaled, schemas / "paper.schema.yaml", f"{scale_path} (over {path})")
+        published[paper] = expand(original, str(path))
+        papers[paper] = expand(scaled, f"{scale_path} (over {path})")
+    corpora = load_corpora(root / "config" / "corpora.yaml")
+    check_experiments(papers, corpora)
+    datasets = load_datasets(root / "config" / "datasets.yaml")
+    return RunTable(config, scale, papers, published, corpora, datasets, root)
+
+
+def results_folder(config: dict) -> str:
+    """Where the results of these choices lie, below the project's folder."""
+    return f"results/recorded/{config['scale']}" if config["recorded"] else f"results/{config['scale']}"
 
 
 def as_yaml(value):
@@ -223,13 +241,6 @@ def as_yaml(value):
 def paper_ids(root: Path) -> list[str]:
     """The papers that there are: folders of config/papers."""
     return [path.parent.name for path in (root / "config" / "papers").glob("*/paper.yaml")]
-
-
-def _check_name(key: str, name: str, known: list[str]) -> None:
-    """UserError where `name` is not among those known: a path that leaves their folder is not."""
-    if name not in known:
-        verb = "names" if key == "papers" else "is"
-        raise UserError(f"config: {key} {verb} {name!r}; it can be {', '.join(sorted(known))}")
 
 
 def seed_list(seeds: int | list[int]) -> list[int]:

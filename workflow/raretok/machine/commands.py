@@ -53,6 +53,7 @@ COMMANDS = {
     "remeasure": ("raretok.evaluation.remeasure", "measure recorded runs again, from what was kept of them"),
     "compare": ("raretok.evaluation.compare_command", "test whether translations of two systems differ by chance"),
     "measure-gpt2": ("raretok.evaluation.gpt2_margins", "effective margin and alpha of a GPT-2 checkpoint"),
+    "definition": ("raretok.rule_inputs.definition_command", "write what the config says of a paper, for its report"),
     "collect": ("raretok.reporting.collect", "gather the metrics of all runs into one csv"),
     "cost": ("raretok.reporting.cost", "gather what the training of every run took into one csv"),
     "table": ("raretok.reporting.tables.table_command", "render one table of a paper, published beside reproduced"),

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from raretok.core.errors import UserError
-from raretok.experiments.run_table import RUN_NAME
+from raretok.experiments.run_table import RUN_NAME, RunTable
 from raretok.planning.cost_estimate import costs_of
 from raretok.planning.plan_text import short
 from raretok.planning.throughput import CPU, Throughput
 from raretok.reporting.claims.claim_runs import Price, Prices, RunName, measured_prices
 from raretok.reporting.claims.claims_command import family, findings
 from raretok.reporting.claims.deciding import Decision, decisions, in_words
-from raretok.reporting.definition import parse_definition
+from raretok.reporting.definition import definition_of
 from raretok.reporting.results import Results
-from raretok.rule_inputs.job_inputs import Workflow
+from raretok.rule_inputs import report
 
 # What a claim is worth that runs bring nearer, beside one that they decide: ours, to order a queue by.
 BEGUN = 0.1
@@ -44,7 +44,7 @@ class Step:
         return None if self.minutes is None else worth * 60 / max(self.minutes, 1e-9)
 
 
-def results_folder(table: Workflow, named: Path | None) -> Path:
+def results_folder(table: RunTable, named: Path | None) -> Path:
     """Results to plan from: those named, else the scale's own, else recorded ones; UserError if there are none."""
     folders = [named] if named else [table.root / table.results, table.root / f"results/recorded/{table.scale}"]
     for folder in folders:
@@ -53,7 +53,7 @@ def results_folder(table: Workflow, named: Path | None) -> Path:
     raise UserError(f"no metrics.csv lies in {' or '.join(map(str, folders))}; --results names a folder of results")
 
 
-def prices_of(table: Workflow, results: Results, throughput: Throughput) -> Prices:
+def prices_of(table: RunTable, results: Results, throughput: Throughput) -> Prices:
     """What a run costs: as recorded ones took, else as `plan` estimates it for one core."""
     measured, machine = measured_prices(results.folder), throughput.machine(CPU)
     estimated = {(cost.run.experiment, cost.run.method): Price(cost.seconds(machine) / 60) for cost in costs_of(table)}
@@ -64,11 +64,11 @@ def prices_of(table: Workflow, results: Results, throughput: Throughput) -> Pric
     return price
 
 
-def needed_by_claims(table: Workflow, results: Results, prices: Prices) -> dict[str, Decision]:
+def needed_by_claims(table: RunTable, results: Results, prices: Prices) -> dict[str, Decision]:
     """What would decide each claim of the table's papers that is not decided, by the claim's id."""
     needed = {}
     for paper in table.papers:
-        definition = parse_definition(table.definition(paper))
+        definition = definition_of(report.definition(table, paper))
         if not definition.printed:
             continue
         found = findings(definition, results, table.root / "config" / "papers")
@@ -108,7 +108,7 @@ def _step(runs: set[RunName], needed: dict[str, Decision], waiting: dict[str, se
     return Step(tuple(sorted(runs)), decides, begins, minutes, units.pop() if whole else "core")
 
 
-def lines_of(steps: list[Step], table: Workflow) -> list[str]:
+def lines_of(steps: list[Step], table: RunTable) -> list[str]:
     """The queue for a terminal, and how to start with it."""
     if not steps:
         return ["No run would decide a claim: all are decided, or need what this scale leaves out."]
@@ -138,7 +138,7 @@ def lines_of(steps: list[Step], table: Workflow) -> list[str]:
     ]
 
 
-def as_json(steps: list[Step], table: Workflow) -> str:
+def as_json(steps: list[Step], table: RunTable) -> str:
     """The queue for a program: a list of runs in order, each with its Snakemake target and the claims of its step."""
     entries = [
         {
@@ -159,7 +159,7 @@ def as_json(steps: list[Step], table: Workflow) -> str:
 
 
 def command(
-    runs: Iterable[RunName], table: Workflow, config: Iterable[str] = (), cores: int | str = "all"
+    runs: Iterable[RunName], table: RunTable, config: Iterable[str] = (), cores: int | str = "all"
 ) -> list[str]:
     """What makes some runs, word by word: seeds beyond those of the scale are named. config: further KEY=VALUE."""
     runs = list(runs)
@@ -177,7 +177,7 @@ def price_in_words(runs: Iterable[RunName], prices: Prices) -> str:
     return in_words(sum(price.minutes for price in known), units.pop())
 
 
-def _target(run: RunName, table: Workflow) -> str:
+def _target(run: RunName, table: RunTable) -> str:
     experiment, method, seed = run
     name = RUN_NAME.format(experiment=experiment, method=method, seed=seed)
     return f"results/{table.scale}/runs/{name}/metrics.json"

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from raretok.data.catalogue import Wanted
 from raretok.experiments.run_size import size_of, snapshots_of, training_of
-from raretok.experiments.run_table import Run
+from raretok.experiments.run_table import Run, RunTable
+from raretok.experiments.trained_runs import same_training
 from raretok.planning.throughput import Machine
-from raretok.rule_inputs.job_inputs import Workflow
 
 # Bytes a parameter: two checkpoints are kept of every run; and the state of one that is being trained, with its older
 # copy and the best weights.
@@ -39,9 +39,9 @@ class RunCost:
         return machine.gib(size_of(self.run.settings), training_of(self.run.settings).tokens)
 
 
-def costs_of(table: Workflow) -> list[RunCost]:
+def costs_of(table: RunTable) -> list[RunCost]:
     """The cost of every training of a table, in its order; a run that copies another's files costs nothing."""
-    return [_cost(run) for run in table.runs.values() if table.same_training(run) is None]
+    return [_cost(run) for run in table.runs.values() if same_training(table, run) is None]
 
 
 def _cost(run: Run) -> RunCost:

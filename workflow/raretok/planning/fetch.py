@@ -13,8 +13,7 @@ from raretok.core.errors import Interrupted, UserError
 from raretok.data.catalogue import Wanted
 from raretok.data.download.download_command import in_mirror, keep, published_path
 from raretok.data.download.file_check import difference
-from raretok.experiments import config_options
-from raretok.rule_inputs import job_inputs
+from raretok.experiments import config_options, run_table
 from raretok.rule_inputs.required_files import needed_files
 
 DONE, MISSING, BY_HAND = "done", "missing", "by hand"
@@ -51,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> None:
     """Fill the mirror and print what it holds; UserError, so exit status 2, where something is missing after that."""
     config = config_options.config_of(arguments) | {"data_mirror": None, "recorded": False, "finished": False}
-    table = job_inputs.load(config, arguments.root)
+    table = run_table.load(config, arguments.root)
     rows = survey(needed_files(table), arguments.mirror)
     if not rows:
         print(f"Scale {table.scale} needs no file from outside for {', '.join(table.papers)}.")

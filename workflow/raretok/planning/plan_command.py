@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from raretok.experiments import config_options
+from raretok.experiments import config_options, run_table
 from raretok.planning import throughput as speeds
 from raretok.planning.cost_estimate import costs_of
 from raretok.planning.plan_text import (
@@ -17,7 +17,6 @@ from raretok.planning.plan_text import (
     summary,
 )
 from raretok.planning.throughput_rows import in_one_line, rows_of
-from raretok.rule_inputs import job_inputs
 from raretok.rule_inputs.required_files import needed_files
 
 
@@ -40,9 +39,7 @@ def main(arguments: argparse.Namespace) -> None:
     if arguments.measured:
         print("\n".join(in_one_line(row) for row in rows_of(arguments.measured)))
         return
-    table = job_inputs.load(
-        config_options.config_of(arguments) | {"recorded": False, "finished": False}, arguments.root
-    )
+    table = run_table.load(config_options.config_of(arguments) | {"recorded": False, "finished": False}, arguments.root)
     throughput = speeds.load(arguments.root)
     if arguments.claims:
         print_queue(table, throughput, arguments.results, arguments.json)

@@ -1,11 +1,12 @@
 """The plan as text for a terminal, and as the cost table of docs/cluster.md."""
 
 from raretok.data.catalogue import Wanted
+from raretok.experiments.run_table import RunTable
+from raretok.experiments.trained_runs import same_training
 from raretok.planning.cost_estimate import RunCost, data_bytes
 from raretok.planning.fetch import in_words
 from raretok.planning.throughput import CPU, Machine, Throughput
 from raretok.planning.throughput_rows import errors
-from raretok.rule_inputs.job_inputs import Workflow
 
 TOTAL = "all"
 
@@ -139,10 +140,10 @@ def notes(throughput: Throughput, machines: list[Machine]) -> list[str]:
     return [*lines, *where_from(throughput, machines)]
 
 
-def summary(table: Workflow, costs: list[RunCost], files: list[Wanted], machines: list[Machine]) -> list[str]:
+def summary(table: RunTable, costs: list[RunCost], files: list[Wanted], machines: list[Machine]) -> list[str]:
     """The plan by paper, for a terminal. files: what has to be got."""
     seeds = ", ".join(map(str, table.seeds))
-    copies = sum(table.same_training(run) is not None for run in table.runs.values())
+    copies = sum(same_training(table, run) is not None for run in table.runs.values())
     lines = [
         f"Scale {table.scale} ({table.scale_settings['title']}), seeds {seeds}: "
         f"{len(costs)} of {len(table.runs)} models to train" + (f", {copies} are copies" if copies else "")

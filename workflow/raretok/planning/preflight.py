@@ -13,14 +13,13 @@ from raretok.core.errors import UserError
 from raretok.core.files import write_text
 from raretok.data.catalogue import Wanted, find_file
 from raretok.data.download.download_command import in_mirror, published_path
-from raretok.experiments import config_options
+from raretok.experiments import config_options, run_table
+from raretok.experiments.run_table import RunTable
 from raretok.planning import throughput as speeds
 from raretok.planning.cost_estimate import RunCost, costs_of, data_bytes
 from raretok.planning.plan_text import default_machines, details, summary
 from raretok.planning.throughput import CPU, Throughput
-from raretok.rule_inputs import job_inputs
 from raretok.rule_inputs import resources as hardware
-from raretok.rule_inputs.job_inputs import Workflow
 from raretok.rule_inputs.required_files import needed_files
 
 CACHE = Path("resources/cache")
@@ -39,9 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     """Check and print; UserError where something is in the way."""
-    table = job_inputs.load(
-        config_options.config_of(arguments) | {"recorded": False, "finished": False}, arguments.root
-    )
+    table = run_table.load(config_options.config_of(arguments) | {"recorded": False, "finished": False}, arguments.root)
     costs = [cost for cost in costs_of(table) if _is_due(cost, table, arguments)]
     files = _files(table, costs, arguments)
     throughput = speeds.load(arguments.root)
@@ -60,13 +57,13 @@ def main(arguments: argparse.Namespace) -> None:
     print("\n".join([*lines, f"Run by run, and where the figures are from: {output}"]))
 
 
-def _is_due(cost: RunCost, table: Workflow, arguments: argparse.Namespace) -> bool:
+def _is_due(cost: RunCost, table: RunTable, arguments: argparse.Namespace) -> bool:
     if arguments.only is not None:
         return cost.run.name in arguments.only
     return not (table.root / table.folder(cost.run) / "training.json").exists()
 
 
-def _files(table: Workflow, costs: list[RunCost], arguments: argparse.Namespace) -> list[Wanted]:
+def _files(table: RunTable, costs: list[RunCost], arguments: argparse.Namespace) -> list[Wanted]:
     """The files still to get."""
     if arguments.files is not None:
         split = (name.partition("/") for name in arguments.files)
@@ -95,7 +92,7 @@ def find_device(choice: str, throughput: Throughput) -> tuple[str, str | None, f
     return f"{number} x {name}{unknown}", known, torch.cuda.get_device_properties(0).total_memory / 2**30
 
 
-def check_disk(table: Workflow, costs: list[RunCost], files: list[Wanted]) -> str:
+def check_disk(table: RunTable, costs: list[RunCost], files: list[Wanted]) -> str:
     """What the disks have free, against the estimate; UserError where that is less."""
     results, resources = (_existing(table.root / name) for name in (table.results, "resources"))
     # What is made anew takes the place of what was there.
@@ -129,7 +126,7 @@ def _existing(path: Path) -> Path:
     return next(folder for folder in (path, *path.parents) if folder.is_dir())
 
 
-def check_data(table: Workflow, files: list[Wanted]) -> str:
+def check_data(table: RunTable, files: list[Wanted]) -> str:
     """Whether every file can be got, without getting any; UserError where one cannot."""
     mirror = table.config["data_mirror"]
     weights = table.config["gpt2_weights"]

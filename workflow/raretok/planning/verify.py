@@ -12,8 +12,8 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from raretok.core.errors import UserError
-from raretok.experiments import config_options
-from raretok.experiments.run_table import paper_ids
+from raretok.experiments import config_options, run_table
+from raretok.experiments.run_table import RunTable, paper_ids
 from raretok.planning.claim_queue import command, price_in_words, prices_of
 from raretok.planning.throughput import load as load_throughput
 from raretok.reporting.claims.claim_parts import Part, in_unit
@@ -23,10 +23,9 @@ from raretok.reporting.claims.claims_command import EXPERIMENT, evidence_of, fin
 from raretok.reporting.claims.deciding import trainings_of
 from raretok.reporting.claims.verdicts import Finding
 from raretok.reporting.collect import collect
-from raretok.reporting.definition import Definition, parse_definition
+from raretok.reporting.definition import definition_of
 from raretok.reporting.results import Results, index_results, read_results
-from raretok.rule_inputs import job_inputs
-from raretok.rule_inputs.job_inputs import Workflow
+from raretok.rule_inputs import report
 
 INSIDE, OUTSIDE, UNKNOWN = "inside", "outside", "no interval"
 
@@ -82,7 +81,7 @@ def only_recorded_scale(root: Path) -> str:
     return scales[0]
 
 
-def table_of(arguments: argparse.Namespace, paper: str, **choice) -> Workflow:
+def table_of(arguments: argparse.Namespace, paper: str, **choice) -> RunTable:
     """The run table of one paper."""
     config = config_options.config_of(arguments)
     papers = sorted(paper_ids(arguments.root))
@@ -91,15 +90,15 @@ def table_of(arguments: argparse.Namespace, paper: str, **choice) -> Workflow:
             f"there is no claim {arguments.claim}: an id begins with its paper ({', '.join(papers)}) and a full stop; "
             "config/papers/*/claims.csv have them all"
         )
-    return job_inputs.load(config | {"papers": [paper], "recorded": False} | choice, arguments.root)
+    return run_table.load(config | {"papers": [paper], "recorded": False} | choice, arguments.root)
 
 
-def read_recorded(table: Workflow, paper: str, name: str) -> Recorded:
+def read_recorded(table: RunTable, paper: str, name: str) -> Recorded:
     """What is recorded of a claim, without trainings where it is no experiment.
 
     UserError for a claim that is unknown, or that no run of this scale decides.
     """
-    definition = parse_definition(table.definition(paper))
+    definition = definition_of(report.definition(table, paper))
     results = read_results(table.root / table.results)
     found = findings(definition, results, table.root / "config" / "papers")
     claims = {claim.id: (claim, finding) for claim, finding in found}
@@ -139,9 +138,9 @@ def make(words: list[str], root: Path) -> None:
         raise UserError("the runs were not finished (see above); what is done is kept, the same command continues")
 
 
-def measure(claim, runs: list[RunName], table: Workflow) -> tuple[Part, ...]:
+def measure(claim, runs: list[RunName], table: RunTable) -> tuple[Part, ...]:
     """The comparisons of a claim on these runs alone; UserError where they do not measure it."""
-    definition: Definition = parse_definition(table.definition(claim.paper))
+    definition = definition_of(report.definition(table, claim.paper))
     folder = table.root / table.results
     paths = [
         folder / "runs" / experiment / method / f"seed{seed}" / "metrics.json" for experiment, method, seed in runs
@@ -163,7 +162,7 @@ def settled(recorded: Recorded) -> list[str]:
     ]
 
 
-def announced(recorded: Recorded, runs: list[RunName], table: Workflow) -> list[str]:
+def announced(recorded: Recorded, runs: list[RunName], table: RunTable) -> list[str]:
     """What is claimed, and which runs it takes."""
     prices = prices_of(table, recorded.results, load_throughput(table.root))
     names = [f"  {experiment}/{method}/seed{seed}" for experiment, method, seed in runs]

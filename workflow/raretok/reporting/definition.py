@@ -1,8 +1,8 @@
-"""What a report job is told about a paper: its tables, figures, methods and scale, as one JSON string.
+"""What a report job is told about a paper: its tables, figures, methods and scale, as a JSON file.
 
-`raretok/rule_inputs/report_inputs.py` writes the string, so that reporting reads results and nothing else. An item's
-definition is the paper's with one table or figure, and only the methods that it shows. Keys keep the order of the
-config file, because columns and rows are shown in it.
+The command `definition` writes the file, so that reporting reads results and nothing else. An item's definition is the
+paper's with one table or figure, and only the methods that it shows. Keys keep the order of the config file, because
+columns and rows are shown in it.
 """
 
 import json
@@ -152,17 +152,49 @@ class Definition:
         return entries[item]
 
 
-def parse_definition(text: str) -> Definition:
-    """Read the JSON string of `report_inputs.py`; raises UserError where it is not one."""
+def read_definition(source: str, item: str | None = None) -> Definition:
+    """The definition in a file of the command `definition`, or in its text; of one table or figure where `item` says.
+
+    Raises UserError where it is not one.
+    """
+    if not source.startswith("{"):
+        try:
+            source = Path(source).read_text(encoding="utf-8")
+        except OSError as error:
+            raise UserError(f"{source} cannot be read ({error}); `raretok definition` writes it") from None
+    return parse_definition(source, item)
+
+
+def of_item(definition: dict, item: str) -> dict:
+    """What a paper's definition (its JSON) says of one table or figure: all that its job reads of it."""
+    entry = definition.get("tables", {}).get(item) or definition["figures"][item]
+    shown = {
+        name: method | {"experiment": entry.get("experiment", method["experiment"])}
+        for name, method in definition["methods"].items()
+        if name in entry.get("methods", [])
+    }
+    kept = {key: value for key, value in definition.items() if key not in ("headline", "source", "summary")}
+    sections = {key: {item: entry} if item in definition.get(key, {}) else {} for key in ("tables", "figures")}
+    return kept | {"methods": shown} | sections
+
+
+def parse_definition(text: str, item: str | None = None) -> Definition:
+    """`definition_of` a JSON text; raises UserError where it is not one of the command `definition`."""
     try:
         raw = json.loads(text)
-        methods = {name: _method(name, **method) for name, method in raw["methods"].items()}
-        known = {one.name: raw[one.name] for one in fields(Definition) if one.name in raw}
-        return Definition(**known | {"methods": methods})
+        is_known = item in raw.get("tables", {}) | raw.get("figures", {})
+        return definition_of(of_item(raw, item) if is_known else raw)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(
-            f"The definition given to a report is not one that raretok/rule_inputs/report_inputs.py writes: {error!r}."
+            f"The definition given to a report is not one that `raretok definition` writes: {error!r}."
         ) from None
+
+
+def definition_of(raw: dict) -> Definition:
+    """The definition that the command `definition` writes as JSON."""
+    methods = {name: _method(name, **method) for name, method in raw["methods"].items()}
+    known = {one.name: raw[one.name] for one in fields(Definition) if one.name in raw}
+    return Definition(**known | {"methods": methods})
 
 
 def _method(name: str, label: str, experiment: str, seeds, groups=None, trained=None) -> Method:

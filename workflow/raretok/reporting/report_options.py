@@ -5,13 +5,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from raretok.reporting.csv_rows import write_rows
-from raretok.reporting.definition import Definition, parse_definition
+from raretok.reporting.definition import Definition, read_definition
 from raretok.reporting.results import Results, read_results
 
 
 def add_report_arguments(parser: argparse.ArgumentParser, output: str) -> None:
     """Declare the definitions of papers, where results and printed numbers lie, and `output`: what is written."""
-    parser.add_argument("--definitions", nargs="+", required=True, help="one JSON of report_inputs.py for each paper")
+    parser.add_argument("--definitions", nargs="+", required=True, help="a file of `raretok definition` for each paper")
     parser.add_argument("--results", type=Path, required=True, help="folder of the scale, with metrics.csv")
     parser.add_argument("--published", type=Path, default=Path("config/papers"))
     parser.add_argument("--output", type=Path, required=True, help=output)
@@ -23,6 +23,6 @@ def write_for_papers(
     """Write what `rows_of` (definition, results, folder of printed numbers) gives for each paper as one csv."""
     results = read_results(arguments.results)
     rows = [
-        row for text in arguments.definitions for row in rows_of(parse_definition(text), results, arguments.published)
+        row for text in arguments.definitions for row in rows_of(read_definition(text), results, arguments.published)
     ]
     write_rows(arguments.output, columns, rows)

@@ -10,7 +10,6 @@ import hashlib
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 
@@ -18,10 +17,11 @@ from raretok.core.config_files import canonical_json
 from raretok.core.errors import UserError
 from raretok.core.files import read_json
 from raretok.experiments import config_options
-from raretok.experiments.run_table import Run
-from raretok.rule_inputs import job_inputs
-from raretok.rule_inputs.job_inputs import Workflow
-from raretok.rule_inputs.report_inputs import command_code
+from raretok.experiments.run_table import Run, RunTable, load
+from raretok.experiments.trained_runs import code_that_measures, code_that_trains
+from raretok.rule_inputs import evaluate, train
+from raretok.rule_inputs.code import command_code
+from raretok.rule_inputs.report import gpt2_measured
 from raretok.training.finished_files import FILES, RECORD
 
 EVALUATED = ("arrays.npz", "hypotheses.json", "measurable.npz", "metrics.json")
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     """Accept what is there and say what was not accepted, and why."""
-    table = job_inputs.load(config_options.config_of(arguments), arguments.root)
+    table = load(config_options.config_of(arguments), arguments.root)
     accepted = accept(table)
     for name, reason in accepted.refused.items():
         print(f"not accepted: {name}: {reason}")
@@ -57,7 +57,7 @@ def main(arguments: argparse.Namespace) -> None:
     )
 
 
-def accept(table: Workflow) -> Accepted:
+def accept(table: RunTable) -> Accepted:
     """Give today's time to the files of all finished runs of `table` that its config and code would make again alike.
 
     Prepared data must be there as well, with the checksums that the runs were made from.
@@ -94,7 +94,7 @@ def accept(table: Workflow) -> Accepted:
         elif (folder / "metrics.json").exists():
             touch(folder, EVALUATED)
             accepted.evaluated.append(run)
-    for path in map(table.root.joinpath, table.gpt2_measured):
+    for path in map(table.root.joinpath, gpt2_measured(table)):
         if path.exists() and read_json(path).get("sources") != command_code("measure-gpt2"):
             # Without a checkpoint it is made from no file, so that no time would say it is too old.
             path.unlink()
@@ -102,20 +102,20 @@ def accept(table: Workflow) -> Accepted:
     return accepted
 
 
-def other_training(table: Workflow, run: Run, record: dict, folder: Path) -> str:
+def other_training(table: RunTable, run: Run, record: dict, folder: Path) -> str:
     """Why a finished training is not the one that `table` would make; empty where it is."""
     if any(not (folder / name).exists() for name in FILES):
         return "some of its files are missing"
     if record["hash"] != run.hash:
         return f"its settings are others ({record['hash']}, not {run.hash})"
-    if record["sources"] != table.training_code(run):
+    if record["sources"] != code_that_trains(run):
         return "the code that trains has changed since"
-    manifest = table.manifest_of(job_of(run))
+    manifest = train.manifest(table, run)
     if not (table.root / manifest).exists():
         return f"its data are not here; copy or make {manifest} first"
     if read_json(table.root / manifest)["sha256"] != record["data"]:
         return f"it was trained on other data than {manifest} describes"
-    for path in table.outside_counts_of(job_of(run)):
+    for path in train.outside_counts(table, run):
         if not (table.root / path).exists():
             return f"its counts are not here; copy or make {path} first"
         counts = np.load(table.root / path, allow_pickle=False)
@@ -124,7 +124,7 @@ def other_training(table: Workflow, run: Run, record: dict, folder: Path) -> str
     return ""
 
 
-def other_evaluation(table: Workflow, run: Run, record: dict, folder: Path) -> str:
+def other_evaluation(table: RunTable, run: Run, record: dict, folder: Path) -> str:
     """Why a measured run is not what `table` would measure; empty where it is, or where nothing was measured."""
     if not (folder / "metrics.json").exists():
         return ""
@@ -136,9 +136,9 @@ def other_evaluation(table: Workflow, run: Run, record: dict, folder: Path) -> s
         return "it is of another training"
     if canonical_json(made.get("settings", {})) != table.evaluation(run.experiment):
         return "its settings are others"
-    if made["sources"] != table.evaluation_code(run):
+    if made["sources"] != code_that_measures(run):
         return "the code that measures has changed since"
-    for links in table.links_of(job_of(run)):
+    for links in evaluate.links(table, run):
         aligned = (table.root / links).with_suffix(".json")
         if not aligned.exists():
             return f"the links of its words are not here; copy or make {links} first"
@@ -147,11 +147,11 @@ def other_evaluation(table: Workflow, run: Run, record: dict, folder: Path) -> s
     return ""
 
 
-def read_files(table: Workflow, run: Run) -> list[Path]:
+def read_files(table: RunTable, run: Run) -> list[Path]:
     """Prepared files that a run's training and evaluation read."""
-    data = (table.root / table.manifest_of(job_of(run))).parent
-    links = [(table.root / path).with_suffix(suffix) for path in table.links_of(job_of(run)) for suffix in LINKS]
-    counts = [table.root / path for path in table.outside_counts_of(job_of(run))]
+    data = (table.root / train.manifest(table, run)).parent
+    links = [(table.root / path).with_suffix(suffix) for path in evaluate.links(table, run) for suffix in LINKS]
+    counts = [table.root / path for path in train.outside_counts(table, run)]
     # Those of the parts of a text first, of which the others are the sum.
     shards = [path for whole in counts for path in sorted(whole.with_suffix("").glob("*.npy"))]
     return [*sorted(data.iterdir()), *shards, *counts, *(path for path in links if path.exists())]
@@ -162,11 +162,6 @@ def is_of_other_code(path: Path) -> bool:
     if path.suffix not in LINKS or path.parents[1].name != "alignments":
         return False
     return read_json(path.with_suffix(".json")).get("sources") != command_code("align")
-
-
-def job_of(run: Run) -> SimpleNamespace:
-    """A run's wildcards."""
-    return SimpleNamespace(experiment=run.experiment, method=run.method, seed=run.seed)
 
 
 def touch(folder: Path, names: tuple[str, ...], times: tuple[int, int] | None = None) -> None:

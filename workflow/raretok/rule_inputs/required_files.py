@@ -3,14 +3,14 @@
 from types import SimpleNamespace
 
 from raretok.data.catalogue import Wanted, find_file
-from raretok.experiments.run_table import Run
-from raretok.rule_inputs.job_inputs import Workflow
+from raretok.experiments.run_table import Run, RunTable
+from raretok.rule_inputs import evaluate, tokenize, train
 
 RESOURCES = "resources/"
 MADE_HERE = f"{RESOURCES}synthetic/"
 
 
-def needed_files(table: Workflow, runs: list[Run] | None = None) -> list[Wanted]:
+def needed_files(table: RunTable, runs: list[Run] | None = None) -> list[Wanted]:
     """The files that jobs of `table` ask the rule `download` for, each once, in the order of the runs.
 
     Texts of the runs' corpora with their other domains and published tokenizers, texts of which unigrams are counted,
@@ -19,7 +19,7 @@ def needed_files(table: Workflow, runs: list[Run] | None = None) -> list[Wanted]
     paths = {path: None for run in (table.runs.values() if runs is None else runs) for path in _of_run(table, run)}
     for paper in table.papers.values() if runs is None else ():
         for model in paper.get("gpt2", {"models": {}})["models"].values():
-            paths |= dict.fromkeys(table.gpt2_checkpoint_of(SimpleNamespace(repository=model["repository"])))
+            paths |= dict.fromkeys(evaluate.gpt2_checkpoint(table, SimpleNamespace(repository=model["repository"])))
     found = []
     for path in paths:
         if path.startswith(RESOURCES) and not path.startswith(MADE_HERE):
@@ -28,19 +28,19 @@ def needed_files(table: Workflow, runs: list[Run] | None = None) -> list[Wanted]
     return found
 
 
-def _of_run(table: Workflow, run: Run) -> list[str]:
+def _of_run(table: RunTable, run: Run) -> list[str]:
     """Paths of everything that a run and its evaluation read which no job of the workflow made from something else."""
     corpus = run.settings["corpus"]["name"]
     corpus = table.corpora[corpus].get("reverse_of", corpus)
-    wildcards = SimpleNamespace(corpus=corpus, experiment=run.experiment, method=run.method, seed=run.seed)
+    wildcards = SimpleNamespace(corpus=corpus)
     kind = table.corpora[corpus]["kind"]
     if kind == "characters":
-        paths = [table.text_of(wildcards)]
+        paths = [tokenize.text(table, wildcards)]
     elif kind == "language":
-        paths = [*table.splits_of(wildcards).values(), *table.merges_of(wildcards)]
+        paths = [*tokenize.splits(table, wildcards).values(), *tokenize.merges(table, wildcards)]
     else:
-        paths = table.pair_texts_of(wildcards)
-    for counts in table.outside_counts_of(wildcards):
+        paths = [*tokenize.pair_texts(table, wildcards), *tokenize.published_model(table, wildcards)]
+    for counts in train.outside_counts(table, run):
         text = counts.rpartition("/")[2].removesuffix(".npy")
-        paths = [*paths, *table.shards(text).values()]
-    return [*paths, *table.similarity_files_of(wildcards)]
+        paths = [*paths, *tokenize.shards(table, text).values()]
+    return [*paths, *evaluate.similarity_files(table, run)]

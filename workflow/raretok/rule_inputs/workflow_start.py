@@ -1,19 +1,25 @@
 """What the Snakefile calls when the workflow starts. It imports little, since every dry run loads it."""
 
 import json
+import os
+import re
 import socket
 import subprocess
 import sys
 from collections.abc import Iterable
+from functools import partial
+from inspect import signature
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 from raretok.core.errors import EXIT_USER_ERROR, UserError
-from raretok.experiments.run_table import RUN_NAME
+from raretok.experiments.run_table import RUN_NAME, RunTable
 from raretok.machine import fork_server
-from raretok.rule_inputs.job_inputs import Workflow
+from raretok.rule_inputs.report import outdated
+from raretok.rule_inputs.resources import gpu_percent
 
 
-def before_start(table: Workflow, jobs: Iterable, elsewhere: bool) -> None:
+def before_start(table: RunTable, jobs: Iterable, elsewhere: bool) -> None:
     """What the workflow calls when it starts: check what `jobs` of Snakemake need, if they train anything.
 
     elsewhere: whether jobs run on other machines than this one. Raises UserError with the reason.
@@ -21,10 +27,10 @@ def before_start(table: Workflow, jobs: Iterable, elsewhere: bool) -> None:
     jobs = list(jobs)
     if not elsewhere:
         # What may compute on a GPU starts by itself.
-        on_gpu = {job.rule.name for job in jobs if "gpu_percent" in job.rule.resources} if table.gpu_percent else set()
+        on_gpu = {job.rule.name for job in jobs if "gpu_percent" in job.rule.resources} if gpu_percent(table) else set()
         fork_server.start([job.rule.name for job in jobs if job.rule.name not in on_gpu])
-    if table.outdated:
-        print(table.warning(), file=sys.stderr)
+    if outdated(table):
+        print(left_out(outdated(table)), file=sys.stderr)
     if table.render_only:
         return
     note_host(table.root)
@@ -43,9 +49,45 @@ def before_start(table: Workflow, jobs: Iterable, elsewhere: bool) -> None:
         print(f"raretok: not checked before the start ({reason})", file=sys.stderr)
 
 
+def left_out(folders: list[str]) -> str:
+    """What to say before a report of what is finished is rendered without the runs in these folders."""
+    more = f", and {len(folders) - 1} more" if len(folders) > 1 else ""
+    return (
+        f"left out, made with other settings than the config has now: {folders[0]}{more}; "
+        "without finished=true they are made again"
+    )
+
+
 def note_host(root: Path) -> None:
     """Write down on which machine Snakemake is at work: `make` never clears the lock of one on another."""
     (root / ".snakemake" / "host").write_text(socket.gethostname())
+
+
+def use_this_checkout() -> None:
+    """Make `python -m raretok` in jobs mean this package and the Python at work here, environment activated or not."""
+    package = str(Path(__file__).parents[2])
+    for variable, folder in (("PYTHONPATH", package), ("PATH", str(Path(sys.executable).parent))):
+        os.environ[variable] = os.pathsep.join(filter(None, [folder, os.environ.get(variable)]))
+
+
+def with_table(module: ModuleType, table: RunTable) -> SimpleNamespace:
+    """The functions of a module of `rule_inputs`, with the run table as first argument of those that take it."""
+    own = {name: one for name, one in vars(module).items() if callable(one) and one.__module__ == module.__name__}
+    takes_table = (name for name, one in own.items() if "table" in signature(one).parameters)
+    return SimpleNamespace(**own | {name: partial(own[name], table) for name in takes_table})
+
+
+def wildcard_patterns(table: RunTable) -> dict[str, str]:
+    """What wildcards can be: a target with another name is one that no rule makes."""
+    papers = table.papers.values()
+    names = {
+        "experiment": [name for paper in papers for name in paper["experiments"]],
+        "method": [name for paper in papers for name in paper["methods"]],
+        "seed": map(str, table.seeds),
+        "paper": table.papers,
+        "item": [item for paper in papers for item in (*paper["tables"], *paper["figures"])],
+    }
+    return {wildcard: "|".join(map(re.escape, dict.fromkeys(known))) for wildcard, known in names.items()}
 
 
 def config_words(config: dict) -> list[str]:

@@ -11,6 +11,7 @@ from filelock import FileLock, Timeout
 
 from raretok.core.errors import EXIT_INTERRUPTED
 from raretok.experiments.run_table import Run
+from raretok.experiments.trained_runs import is_trained, same_training
 from raretok.machine.clock import log
 from raretok.machine.signals import StopFlag
 from raretok.work.jobs import EVALUATE, TRAIN, Jobs
@@ -72,8 +73,8 @@ class Crew:
         """Start the first of `waiting` that fits and that nobody else is at; whether there was one."""
         under_way = [*waiting, *(work.run for work in self.active)]
         for run in list(waiting):
-            same = self.table.same_training(run)
-            if same in under_way and not self.table.is_trained(same):
+            same = same_training(self.table, run)
+            if same in under_way and not is_trained(self.table, same):
                 continue  # Its training is this one's, too.
             share = 1 - trained_share(self.table, run)
             if self.speed.expected(run, share) > self.time_left():

@@ -11,62 +11,63 @@ from types import SimpleNamespace
 
 from filelock import FileLock
 
-from raretok.experiments.run_table import Run
-from raretok.rule_inputs.accept import job_of
-from raretok.rule_inputs.job_inputs import Workflow
+from raretok.experiments.run_table import Run, RunTable
+from raretok.rule_inputs import data, evaluate, tokenize, train
 
-CORPORA = ("--corpora", "config/corpora.yaml")
 SYNTHETIC = "resources/synthetic/"
 
 
-def provide_for_training(table: Workflow, run: Run) -> None:
+def provide_for_training(table: RunTable, run: Run) -> None:
     """Have the corpus of a run, and the counts that its output bias starts from."""
     corpus = run.settings["corpus"]["name"]
     _provide_corpus(table, corpus)
-    for path in table.outside_counts_of(job_of(run)):
+    for path in train.outside_counts(table, run):
         _provide_counts(table, corpus, Path(path).stem, path)
 
 
-def provide_for_evaluation(table: Workflow, run: Run) -> None:
+def provide_for_evaluation(table: RunTable, run: Run) -> None:
     """Have the word pairs and word links that a run is measured on."""
-    for path in table.similarity_files_of(job_of(run)):
+    for path in evaluate.similarity_files(table, run):
         _provide_file(table, path)
-    for path in table.links_of(job_of(run)):
+    for path in evaluate.links(table, run):
         _provide_links(table, run.settings["corpus"]["name"], path)
 
 
-def _provide_corpus(table: Workflow, name: str) -> None:
+def _provide_corpus(table: RunTable, name: str) -> None:
     """results/<scale>/data/<corpus>: rules prepare, encode, encode_pairs and reverse_pairs."""
     wildcards, entry = SimpleNamespace(corpus=name), table.corpora[name]
     folder = f"{table.results}/data/{name}"
-    common = (*CORPORA, "--corpus", name, "--output", folder)
+    common = ("--corpus", name, "--output", folder)
+    described = ("--entry", data.corpus_entry(table, wildcards))
 
     def make() -> None:
         if "reverse_of" in entry:
             _provide_corpus(table, entry["reverse_of"])
-            _command("reverse-pairs", *common, "--manifest", table.forward_of(wildcards))
+            _command("reverse-pairs", *common, "--manifest", tokenize.forward_manifest(table, wildcards))
         elif entry["kind"] == "characters":
-            text = table.text_of(wildcards)
+            text = tokenize.text(table, wildcards)
             _provide_file(table, text)
-            _command("prepare", *common, "--text", text)
+            _command("prepare", *common, *described, "--text", text)
         elif entry["kind"] == "language":
-            splits, merges = table.splits_of(wildcards), table.merges_of(wildcards)
+            splits, merges = tokenize.splits(table, wildcards), tokenize.merges(table, wildcards)
             _provide_files(table, (*splits.values(), *merges))
             texts = [word for split, path in splits.items() for word in (f"--{split}", path)]
-            _command("encode", *common, *texts, "--merges", *merges)
+            _command("encode", *common, *described, *texts, "--merges", *merges)
         else:
-            _provide_files(table, table.pair_texts_of(wildcards))
-            _command("encode-pairs", *common)
+            model = tokenize.published_model(table, wildcards)
+            _provide_files(table, (*tokenize.pair_texts(table, wildcards), *model))
+            texts = tokenize.texts_by_split(table, wildcards)
+            _command("encode-pairs", *common, *described, "--texts", texts, "--model", *model)
 
     _once(table, f"{folder}/manifest.json", make)
 
 
-def _provide_counts(table: Workflow, corpus: str, text: str, path: str) -> None:
+def _provide_counts(table: RunTable, corpus: str, text: str, path: str) -> None:
     """results/<scale>/counts/<corpus>/<text>.npy: rules count_unigrams and merge_counts."""
 
     def make() -> None:
         counted = []
-        for name, shard in table.shards(text).items():
+        for name, shard in tokenize.shards(table, text).items():
             counts = f"{table.results}/counts/{corpus}/{text}/{name}.npy"
             manifest = f"{table.results}/data/{corpus}/manifest.json"
             _provide_file(table, shard)
@@ -81,7 +82,7 @@ def _provide_counts(table: Workflow, corpus: str, text: str, path: str) -> None:
     _once(table, path, make)
 
 
-def _provide_links(table: Workflow, corpus: str, path: str) -> None:
+def _provide_links(table: RunTable, corpus: str, path: str) -> None:
     """results/<scale>/alignments/<corpus>/train.links: rule align."""
     data = f"{table.results}/data/{corpus}/train"
     texts = ("--source", f"{data}.source.tok.txt", "--target", f"{data}.target.tok.txt")
@@ -90,27 +91,27 @@ def _provide_links(table: Workflow, corpus: str, path: str) -> None:
     _once(table, path, _later("align", *texts, *how, "--output", path, "--record", record))
 
 
-def _provide_files(table: Workflow, paths: Iterable[str]) -> None:
+def _provide_files(table: RunTable, paths: Iterable[str]) -> None:
     for path in paths:
         _provide_file(table, path)
 
 
-def _provide_file(table: Workflow, path: str) -> None:
+def _provide_file(table: RunTable, path: str) -> None:
     """resources/...: rules download and synthesise, of whatever kind."""
     if path.startswith(SYNTHETIC):
         # A text of its own, <corpus>.txt, or a file of a folder of texts, <corpus>/train.txt
         name, _, file = path.removeprefix(SYNTHETIC).partition("/")
-        output = f"{SYNTHETIC}{name}"
-        corpus = name if file else name.partition(".")[0]
-        _once(table, path, _later("synthesise", *CORPORA, "--corpus", corpus, "--output", output))
+        entry = data.corpus_entry(table, SimpleNamespace(corpus=name if file else name.partition(".")[0]))
+        _once(table, path, _later("synthesise", "--entry", entry, "--output", path))
         return
     dataset, _, file = path.removeprefix("resources/").partition("/")
-    where = ("--datasets", "config/datasets.yaml", "--cache", "resources/cache")
+    job = SimpleNamespace(dataset=dataset, file=file)
+    what = ("--entry", data.file_entry(table, job), "--sources", data.file_sources(table, job, path))
     mirror = ("--mirror", *filter(None, [table.config["data_mirror"]]))
-    _once(table, path, _later("download", *where, "--dataset", dataset, "--file", file, "--output", path, *mirror))
+    _once(table, path, _later("download", "--dataset", dataset, *what, "--output", path, *mirror))
 
 
-def _once(table: Workflow, path: str, make: Callable[[], None]) -> None:
+def _once(table: RunTable, path: str, make: Callable[[], None]) -> None:
     """Make a file that is not there, in one process of several that need it; the others wait."""
     if Path(path).exists():
         return

@@ -8,9 +8,8 @@ import threading
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
-from raretok.experiments.run_table import Run
-from raretok.rule_inputs.accept import job_of
-from raretok.rule_inputs.job_inputs import Workflow
+from raretok.experiments.run_table import Run, RunTable
+from raretok.rule_inputs import evaluate, train
 from raretok.work import job_data
 
 TRAIN, EVALUATE = "train", "evaluate"
@@ -32,7 +31,7 @@ class Jobs:
     packages are there that evaluation needs.
     """
 
-    def __init__(self, table: Workflow, workers: int, evaluates: bool = True):
+    def __init__(self, table: RunTable, workers: int, evaluates: bool = True):
         self.table, self.workers, self.evaluates = table, workers, evaluates
         # Jobs share the cores, in torch's kernels and in its compiler. What is a CPU run's own is in its settings.
         for variable in ("OMP_NUM_THREADS", "TORCHINDUCTOR_COMPILE_THREADS"):
@@ -52,23 +51,23 @@ class Jobs:
 
     def training(self, run: Run) -> list[str]:
         """Arguments of `raretok` that train a run, as in rule train."""
-        table, job = self.table, job_of(run)
-        same = [path for path in table.same_training_of(job) if (table.root / path).exists()]
+        table = self.table
+        same = [path for path in train.same_record(table, run) if (table.root / path).exists()]
         return [
-            *("train", "--run", run.json(), "--manifest", table.manifest_of(job)),
-            *("--counts", *table.outside_counts_of(job), "--same-as", *same),
-            *("--output", table.folder(run), "--state", table.state_of(job)),
+            *("train", "--run", run.json(), "--manifest", train.manifest(table, run)),
+            *("--counts", *train.outside_counts(table, run), "--same-as", *same),
+            *("--output", table.folder(run), "--state", train.state(table, run)),
             *("--checkpoint-seconds", str(table.config["checkpoint_seconds"])),
             *self.device(),
         ]
 
     def evaluation(self, run: Run) -> list[str]:
         """Arguments of `raretok` that evaluate a run, as in rule evaluate."""
-        table, job, folder = self.table, job_of(run), self.table.folder(run)
+        table, folder = self.table, self.table.folder(run)
         return [
-            *("evaluate", "--run-folder", folder, "--manifest", table.manifest_of(job)),
-            *("--settings", table.evaluation_of(job), "--word-similarity", *table.similarity_of(job)),
-            *("--links", *table.links_of(job), "--threads", "1"),
+            *("evaluate", "--run-folder", folder, "--manifest", train.manifest(table, run)),
+            *("--settings", evaluate.settings(table, run), "--word-similarity", *evaluate.similarity(table, run)),
+            *("--links", *evaluate.links(table, run), "--threads", "1"),
             *("--metrics", f"{folder}/metrics.json", "--arrays", f"{folder}/arrays.npz"),
             *("--hypotheses", f"{folder}/hypotheses.json"),
             *("--measurable", f"{folder}/measurable.npz"),
@@ -80,7 +79,7 @@ class Jobs:
         return ["--device", self.table.config["device"], "--runs-per-gpu", str(self.workers)]
 
 
-def _do(table: Workflow, run: Run, stage: str, arguments: list[str], log: Path) -> None:
+def _do(table: RunTable, run: Run, stage: str, arguments: list[str], log: Path) -> None:
     """What a job's process does."""
     from raretok.machine.commands import main
 

@@ -3,9 +3,9 @@
 import statistics
 
 from raretok.experiments.run_size import size_of, training_of
-from raretok.experiments.run_table import Run
+from raretok.experiments.run_table import Run, RunTable
 from raretok.planning import throughput
-from raretok.rule_inputs.job_inputs import Workflow
+from raretok.rule_inputs.resources import gpu_percent
 
 
 class Speed:
@@ -15,9 +15,9 @@ class Speed:
     finished. It holds what no plan knows: validation, evaluation, and how many runs share the machine.
     """
 
-    def __init__(self, table: Workflow):
+    def __init__(self, table: RunTable):
         machines = throughput.load(table.root).machines
-        is_gpu = table.gpu_percent > 0
+        is_gpu = gpu_percent(table) > 0
         self.machine = next(machine for name, machine in machines.items() if (name != throughput.CPU) == is_gpu)
         self.ratios: dict[str, list[float]] = {}
 

@@ -4,24 +4,25 @@ import json
 from pathlib import Path
 
 from raretok.core.files import METADATA, read_json, read_tensor_header
-from raretok.experiments.run_table import Run
-from raretok.rule_inputs.accept import job_of, other_evaluation
-from raretok.rule_inputs.job_inputs import Workflow
+from raretok.experiments.run_table import Run, RunTable
+from raretok.experiments.trained_runs import is_trained
+from raretok.rule_inputs import train
+from raretok.rule_inputs.accept import other_evaluation
 from raretok.training.finished_files import RECORD
 
 CHECKPOINT = "checkpoint.safetensors"
 
 
-def done_already(table: Workflow, run: Run, recorded: bool) -> bool:
+def done_already(table: RunTable, run: Run, recorded: bool) -> bool:
     """Whether nothing is left to do of a run. recorded: results/recorded counts, where the run's settings are these."""
     if recorded:
         path = table.root / "results" / "recorded" / table.scale / "runs" / run.name / "metrics.json"
         if path.exists() and read_json(path)["training"]["hash"] == run.hash:
             return True
-    return table.is_trained(run) and is_evaluated(table, run)
+    return is_trained(table, run) and is_evaluated(table, run)
 
 
-def is_evaluated(table: Workflow, run: Run) -> bool:
+def is_evaluated(table: RunTable, run: Run) -> bool:
     """Whether the metrics of a trained run are there, of this training, these settings and this code."""
     folder = table.root / table.folder(run)
     if not (folder / "metrics.json").exists():
@@ -29,11 +30,11 @@ def is_evaluated(table: Workflow, run: Run) -> bool:
     return not other_evaluation(table, run, read_json(folder / RECORD), folder)
 
 
-def trained_share(table: Workflow, run: Run) -> float:
+def trained_share(table: RunTable, run: Run) -> float:
     """How much of a run's training is done, from 0 to 1: by the step of its saved state, or 1 where it is trained."""
-    if table.is_trained(run):
+    if is_trained(table, run):
         return 1.0
-    progress = saved_progress(table.root / table.state_of(job_of(run)))
+    progress = saved_progress(table.root / train.state(table, run))
     return progress["step"] / run.settings["training"]["steps"] if progress else 0.0
 
 

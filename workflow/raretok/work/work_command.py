@@ -3,12 +3,13 @@
 import argparse
 import importlib.util
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from raretok.core.errors import Interrupted, UserError
 from raretok.experiments import config_options
+from raretok.experiments.run_table import RunTable, load
 from raretok.machine.clock import log
-from raretok.rule_inputs.job_inputs import Workflow, load
 from raretok.work.crew import Crew
 from raretok.work.job_data import provide_for_evaluation, provide_for_training
 from raretok.work.jobs import Jobs
@@ -47,7 +48,7 @@ def main(arguments: argparse.Namespace) -> None:
     table = table_of(arguments, names)
     # Paths of the run table are relative to the project's folder, in this process and in those it starts.
     os.chdir(table.root)
-    table.root = Path()
+    table = replace(table, root=Path())
     runs = ordered(table, names)
     waiting = [run for run in runs if not done_already(table, run, recorded=not arguments.again)]
     if arguments.data_only:
@@ -73,7 +74,7 @@ def main(arguments: argparse.Namespace) -> None:
         raise UserError(f"{failed} run(s) failed: {', '.join(run.name for run in crew.failed)}")
 
 
-def table_of(arguments: argparse.Namespace, names: list[str] | None) -> Workflow:
+def table_of(arguments: argparse.Namespace, names: list[str] | None) -> RunTable:
     """The run table of the config, with the seeds that an order names where the user names none."""
     config = config_options.config_of(arguments) | {"recorded": False, "finished": False}
     if names is not None and not config["seeds"]:

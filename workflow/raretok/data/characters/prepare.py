@@ -9,22 +9,20 @@ import numpy as np
 
 from raretok.core.errors import UserError
 from raretok.core.files import atomic_path, write_json
-from raretok.data.catalogue import find_corpus, load_corpora
+from raretok.data.catalogue import add_entry_arguments
 from raretok.data.prepared_corpus import digest
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--corpora", required=True, type=Path, help="the list of corpora, config/corpora.yaml")
-    parser.add_argument("--corpus", required=True, help="a corpus of that list")
+    add_entry_arguments(parser)
     parser.add_argument("--text", required=True, type=Path, help="the corpus's text (UTF-8)")
     parser.add_argument("--output", required=True, type=Path, help="folder for train.npy, valid.npy, manifest.json")
 
 
 def main(arguments: argparse.Namespace) -> None:
-    corpus = find_corpus(load_corpora(arguments.corpora), arguments.corpus)
-    if corpus["kind"] != "characters":
-        raise UserError(f"corpus {arguments.corpus} of {arguments.corpora} has kind {corpus['kind']}; use encode")
-    prepare(arguments.corpus, corpus, arguments.text, arguments.output)
+    if arguments.entry["kind"] != "characters":
+        raise UserError(f"corpus {arguments.corpus} has kind {arguments.entry['kind']}; use encode")
+    prepare(arguments.corpus, arguments.entry, arguments.text, arguments.output)
 
 
 def prepare(name: str, corpus: Mapping, text_path: Path, folder: Path) -> None:

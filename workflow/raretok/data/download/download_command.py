@@ -11,16 +11,16 @@ from filelock import FileLock
 
 from raretok.core.errors import UserError
 from raretok.core.files import atomic_path
-from raretok.data.catalogue import Member, Published, Wanted, find_file, load_datasets
+from raretok.data.catalogue import Member, Published, Wanted, read_wanted
 from raretok.data.download.file_check import difference
 from raretok.data.download.http_transfer import download
 from raretok.data.download.unpack import unpack
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--datasets", required=True, type=Path, help="the catalogue, config/datasets.yaml")
-    parser.add_argument("--dataset", required=True, help="a data set of the catalogue")
-    parser.add_argument("--file", required=True, help="a file of the data set, or a member of one of its archives")
+    parser.add_argument("--dataset", required=True, help="name of the data set")
+    parser.add_argument("--entry", required=True, help="JSON of the file, or of an archive and its member")
+    parser.add_argument("--sources", required=True, help="JSON of its URLs, what to do by hand, its mirror's folder")
     parser.add_argument("--output", required=True, type=Path, help="where to put it")
     parser.add_argument(
         "--cache",
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> None:
-    wanted = find_file(load_datasets(arguments.datasets), arguments.dataset, arguments.file)
+    wanted = read_wanted(arguments.dataset, arguments.entry, arguments.sources)
     mirror = Path(arguments.mirror) if arguments.mirror else None
     try:
         fetch(wanted, arguments.output, arguments.cache, mirror)

@@ -7,6 +7,7 @@ pairs; the second pass writes raw ids, and the third puts them in the order of t
 
 import argparse
 import contextlib
+import json
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -16,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from raretok.core.errors import UserError
-from raretok.data.catalogue import SPLITS, PairFiles, find_corpus, load_corpora, pair_files, tokenizer_file
+from raretok.data.catalogue import SPLITS, PairFiles, add_entry_arguments
 from raretok.data.pairs import held_out, pieces
 from raretok.data.pairs.pair_folder import SIDES, write_final, write_manifest, write_raw
 from raretok.data.pairs.parallel_text import read_pairs
@@ -29,19 +30,22 @@ BATCH = 10_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--corpora", required=True, type=Path, help="the list of corpora, config/corpora.yaml")
-    parser.add_argument("--corpus", required=True, help="a corpus of that list, kind translation")
-    parser.add_argument("--root", type=Path, default=Path("."), help="folder that holds resources/ (default: this one)")
+    add_entry_arguments(parser)
+    parser.add_argument(
+        "--texts", required=True, type=json.loads, help="JSON: each split to its [source, target, columns or null]"
+    )
+    parser.add_argument("--model", nargs="*", type=Path, default=[], help="published SentencePiece model, where it has")
     parser.add_argument("--output", required=True, type=Path, help="folder for ids, texts, counts and manifest")
 
 
 def main(arguments: argparse.Namespace) -> None:
-    corpora = load_corpora(arguments.corpora)
-    files = pair_files(corpora, arguments.corpus, arguments.root)
-    if not files:
-        raise UserError(f"corpus {arguments.corpus} of {arguments.corpora} is another one's reverse; use reverse-pairs")
-    model = [arguments.root / path for path in tokenizer_file(corpora, arguments.corpus)]
-    encode_pairs(arguments.corpus, find_corpus(corpora, arguments.corpus), files, arguments.output, *model)
+    if "reverse_of" in arguments.entry:
+        raise UserError(f"corpus {arguments.corpus} is another one's reverse; use reverse-pairs")
+    files = {
+        split: [PairFiles(Path(source), Path(target), columns and tuple(columns)) for source, target, columns in pairs]
+        for split, pairs in arguments.texts.items()
+    }
+    encode_pairs(arguments.corpus, arguments.entry, files, arguments.output, *arguments.model)
 
 
 @dataclass

@@ -8,9 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from raretok.core.errors import UserError
 from raretok.core.files import atomic_path, copy_file, read_json
-from raretok.data.catalogue import find_corpus, load_corpora
 from raretok.data.pairs import pieces
 from raretok.data.pairs.encode_pairs import id_type
 from raretok.data.pairs.pair_folder import (
@@ -28,18 +26,13 @@ from raretok.data.text.tokenizers import SPECIAL, TOKENIZER
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--corpora", required=True, type=Path, help="the list of corpora, config/corpora.yaml")
-    parser.add_argument("--corpus", required=True, help="a corpus of that list with `reverse_of`")
+    parser.add_argument("--corpus", required=True, help="name of the corpus")
     parser.add_argument("--manifest", required=True, type=Path, help="manifest.json of the corpus that it reverses")
     parser.add_argument("--output", required=True, type=Path, help="folder for ids, texts, counts and manifest")
 
 
 def main(arguments: argparse.Namespace) -> None:
-    entry = find_corpus(load_corpora(arguments.corpora), arguments.corpus)
-    forward = load_manifest(arguments.manifest)
-    if entry.get("reverse_of") != forward.name:
-        raise UserError(f"corpus {arguments.corpus} of {arguments.corpora} is not the reverse of {forward.name}")
-    reverse_pairs(arguments.corpus, forward, arguments.output)
+    reverse_pairs(arguments.corpus, load_manifest(arguments.manifest), arguments.output)
 
 
 def reverse_pairs(name: str, forward: Corpus, folder: Path) -> None:

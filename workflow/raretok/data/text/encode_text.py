@@ -16,7 +16,7 @@ import numpy as np
 
 from raretok.core.errors import UserError
 from raretok.core.files import atomic_path, write_json
-from raretok.data.catalogue import SPLITS, find_corpus, load_corpora
+from raretok.data.catalogue import SPLITS, add_entry_arguments
 from raretok.data.prepared_corpus import COUNTS, VOCABULARY, digest
 from raretok.data.text.tokenizers import BPE, SPECIAL, TOKENIZER, UNKNOWN, Words, read_merges, train_merges
 
@@ -32,8 +32,7 @@ MULTIPLE = 8
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--corpora", required=True, type=Path, help="the list of corpora, config/corpora.yaml")
-    parser.add_argument("--corpus", required=True, help="a corpus of that list, kind language")
+    add_entry_arguments(parser)
     for split in SPLITS:
         parser.add_argument(f"--{split}", required=True, type=Path, help=f"the {split} split, one text a line (UTF-8)")
     parser.add_argument("--merges", nargs="*", type=Path, default=[], help="published BPE merges, where the corpus has")
@@ -41,11 +40,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> None:
-    corpus = find_corpus(load_corpora(arguments.corpora), arguments.corpus)
-    if corpus["kind"] != "language":
-        raise UserError(f"corpus {arguments.corpus} of {arguments.corpora} has kind {corpus['kind']}; use prepare")
+    if arguments.entry["kind"] != "language":
+        raise UserError(f"corpus {arguments.corpus} has kind {arguments.entry['kind']}; use prepare")
     texts = {split: getattr(arguments, split) for split in SPLITS}
-    encode(arguments.corpus, corpus, texts, arguments.output, *arguments.merges)
+    encode(arguments.corpus, arguments.entry, texts, arguments.output, *arguments.merges)
 
 
 def encode(name: str, corpus: Mapping, texts: Mapping[str, Path], folder: Path, merges: Path | None = None) -> None:

@@ -7,21 +7,21 @@ from pathlib import Path
 from raretok.core.code_digest import figures_module
 from raretok.core.errors import UserError
 from raretok.reporting.collect import read_item
-from raretok.reporting.definition import Definition, parse_definition
+from raretok.reporting.definition import Definition, read_definition
 from raretok.reporting.figures.style import NOT_RUN, empty, house_style, save
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     parser.add_argument("--item", required=True, help="the figure, such as figure3")
-    parser.add_argument("--definition", required=True, help="the item's JSON, as report_inputs.py writes it")
+    parser.add_argument("--definition", required=True, help="the paper's file of `raretok definition`")
     parser.add_argument("--results", type=Path, required=True, help="folder of the scale, with runs/")
     parser.add_argument("--output-stem", type=Path, required=True, help="path of the outputs without .svg, .png, .pdf")
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Run the command `figure`."""
-    definition = parse_definition(arguments.definition)
+    definition = read_definition(arguments.definition, arguments.item)
     definition.entry("figures", arguments.item)
     draw = drawing(definition, arguments.item)
     with house_style():

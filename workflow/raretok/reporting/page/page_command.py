@@ -13,7 +13,7 @@ from markupsafe import Markup
 from raretok.core.files import write_text
 from raretok.reporting.cost import by_device, read_costs
 from raretok.reporting.csv_rows import read_rows
-from raretok.reporting.definition import Definition, parse_definition
+from raretok.reporting.definition import Definition, read_definition
 from raretok.reporting.deviations import of_paper, read_deviations, slug
 from raretok.reporting.page.page_card import card
 from raretok.reporting.page.page_claims import KINDS, OTHER_VERDICTS, VERDICTS, claims_of, short, verdicts
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     """Run the command `page`."""
-    definitions = [parse_definition(text) for text in arguments.definitions]
+    definitions = [read_definition(text) for text in arguments.definitions]
     results, folder = read_results(arguments.results), arguments.output.parent
     sources = Sources(
         results=results,

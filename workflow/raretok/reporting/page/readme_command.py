@@ -8,7 +8,7 @@ from pathlib import Path
 from raretok.core.errors import UserError
 from raretok.core.files import relative_link, write_text
 from raretok.reporting.csv_rows import read_rows
-from raretok.reporting.definition import Definition, parse_definition
+from raretok.reporting.definition import Definition, read_definition
 from raretok.reporting.page.page_claims import VERDICTS, leans, own_claims, verdicts
 from raretok.reporting.page.page_words import PICTURE, SHARED_PAGES, apart
 from raretok.reporting.page.provenance import Records, count, runs_of
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     """Run the command `readme`."""
-    definitions = [parse_definition(text) for text in arguments.definitions]
+    definitions = [read_definition(text) for text in arguments.definitions]
     text = shown(definitions, arguments.results, arguments.readme.parent)
     write_text(arguments.output, text)
     claims = read_rows(arguments.results / "claims.csv")

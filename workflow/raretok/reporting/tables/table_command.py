@@ -8,7 +8,7 @@ import pandas as pd
 from raretok.core.errors import UserError
 from raretok.core.files import atomic_path, write_text
 from raretok.reporting.collect import read_item
-from raretok.reporting.definition import Definition, parse_definition
+from raretok.reporting.definition import Definition, read_definition
 from raretok.reporting.results import Results
 from raretok.reporting.tables.cells import Cell, metric_cells
 from raretok.reporting.tables.comparison_table import better_methods, comparison_cells
@@ -38,7 +38,7 @@ BOUNDS = ["lower", "upper"]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     parser.add_argument("--item", required=True, help="the table, such as table1")
-    parser.add_argument("--definition", required=True, help="the item's JSON, as report_inputs.py writes it")
+    parser.add_argument("--definition", required=True, help="the paper's file of `raretok definition`")
     parser.add_argument("--results", type=Path, required=True, help="folder of the scale, with runs/")
     parser.add_argument("--published", type=Path, default=Path("config/papers"))
     parser.add_argument("--output-stem", type=Path, required=True, help="path of the outputs without .csv, .md, .tex")
@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     """Run the command `table`."""
-    definition = parse_definition(arguments.definition)
+    definition = read_definition(arguments.definition, arguments.item)
     cells = cells_of(definition, arguments.item, read_item(arguments.results, definition), arguments.published)
     stem = str(arguments.output_stem)
     with atomic_path(f"{stem}.csv") as temporary:

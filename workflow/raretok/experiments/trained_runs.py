@@ -1,0 +1,52 @@
+"""Which runs of a table are trained already, and which copy the training of another run with the same weights."""
+
+from functools import lru_cache
+
+from raretok.core.files import read_json
+from raretok.experiments.run_code import evaluation_code, observed, training_code, training_key
+from raretok.experiments.run_table import Run, RunTable
+
+
+def code_that_trains(run: Run) -> str:
+    """The digest of the code that trains a run, as its record has it."""
+    return training_code(run.settings, run.kind)
+
+
+def code_that_measures(run: Run) -> str:
+    """The digest of the code that measures a run, as its metrics have it."""
+    return evaluation_code(run.settings, run.kind)
+
+
+def is_trained(table: RunTable, run: Run, itself: bool = False) -> bool:
+    """Whether the files of a run are there, made by this code on whatever machine; itself: and are no copy."""
+    path = table.root / table.folder(run) / "training.json"
+    record = read_json(path) if path.exists() else {}
+    if itself and "same_as" in record:
+        return False
+    return (record.get("hash"), record.get("sources")) == (run.hash, code_that_trains(run))
+
+
+def same_training(table: RunTable, run: Run) -> Run | None:
+    """Another run with the same weights, whose training files this run copies; None: the run is trained itself.
+
+    The other one observes all that this run does. It is one that was trained before, or the first of the table.
+    """
+    alike = runs_alike(table)[run.name]
+    if len(alike) == 1 or is_trained(table, run, itself=True):
+        return None
+    own = observed(run.settings)
+    able = [other for other in alike if own < observed(other.settings)]
+    able += [other for other in alike if own == observed(other.settings)]
+    chosen = next((other for other in able if is_trained(table, other, itself=True)), able[0])
+    return None if chosen is run else chosen
+
+
+@lru_cache(maxsize=4)
+def runs_alike(table: RunTable) -> dict[str, list[Run]]:
+    """The runs that have the weights of a run, by its name; itself among them."""
+    found: dict[str, list[Run]] = {}
+    alike: dict[str, list[Run]] = {}
+    for run in table.runs.values():
+        alike[run.name] = found.setdefault(training_key(run.settings), [])
+        alike[run.name].append(run)
+    return alike

@@ -1,0 +1,51 @@
+"""Digests of the code that jobs run: parameters without a place in the shell, so that new code makes files again.
+
+`raretok.core.code_digest` says what counts: not comments, docstrings, layout.
+"""
+
+import hashlib
+from collections.abc import Callable
+
+from raretok.core.code_digest import PACKAGE, claims_module, code_of, figures_module, file_of
+from raretok.experiments.run_table import RunTable
+from raretok.machine.commands import COMMANDS
+
+# What makes the synthetic text of each kind of corpus.
+SYNTHESISE = {
+    "characters": "raretok.data.synthetic.synthetic_characters",
+    "language": "raretok.data.synthetic.synthetic_language",
+    "translation": "raretok.data.synthetic.synthetic_pairs",
+    "unigrams": "raretok.data.synthetic.synthetic_pairs",
+}
+PAGE_TEMPLATES = PACKAGE / "reporting" / "templates" / "page"
+
+
+def command_code(command: str) -> str:
+    """Digest of the code of one command."""
+    return code_of(COMMANDS[command][0])
+
+
+def of_command(command: str) -> Callable:
+    """Digest of the code of one command, found when a job asks."""
+    return lambda wildcards: command_code(command)
+
+
+def of_synthesis(kind: str) -> str:
+    """Digest of the code that makes the text of a kind of corpus."""
+    return code_of(SYNTHESISE[kind])
+
+
+def of_figures(wildcards) -> str:
+    """Digest of the code that draws a paper's figures."""
+    return code_of(COMMANDS["figure"][0], figures_module(wildcards.paper))
+
+
+def of_claims(table: RunTable) -> str:
+    """Digest of the code that judges claims, with the functions of every paper."""
+    return code_of(COMMANDS["claims"][0], *filter(file_of, map(claims_module, table.papers)))
+
+
+def of_pages(wildcards) -> str:
+    """Digest of the code that makes the pages, and of their templates."""
+    templates = b"".join(path.read_bytes() for path in sorted(PAGE_TEMPLATES.iterdir()))
+    return command_code("page") + hashlib.sha256(templates).hexdigest()

@@ -1,0 +1,23 @@
+"""The command `definition`: what the config says of a paper, as the commands that report on it read it."""
+
+import argparse
+from pathlib import Path
+
+from raretok.core.files import write_json
+from raretok.experiments import config_options
+from raretok.experiments.run_table import load
+from raretok.rule_inputs.report import definition
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    config_options.add_arguments(parser)
+    parser.add_argument("--paper", required=True, help="the paper")
+    parser.add_argument("--output", required=True, type=Path, help="the JSON to write")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Write the definition; UserError for a mistake in the config."""
+    arguments.papers = [arguments.paper]
+    table = load(config_options.config_of(arguments), arguments.root)
+    write_json(arguments.output, definition(table, arguments.paper))

@@ -1,0 +1,84 @@
+"""Measurements: what runs, translations of one experiment and GPT-2 models are measured from and with."""
+
+import json
+
+from raretok.core.errors import UserError
+from raretok.experiments.run_table import Run, RunTable
+from raretok.experiments.trained_runs import code_that_measures
+from raretok.rule_inputs.train import run_of
+
+
+def code(table: RunTable, wildcards) -> str:
+    """Digest of the code that measures a run."""
+    return code_that_measures(run_of(table, wildcards))
+
+
+def settings(table: RunTable, wildcards) -> str:
+    """How a run is evaluated, as canonical JSON."""
+    return table.evaluation(wildcards.experiment)
+
+
+def similarity(table: RunTable, wildcards) -> list[str]:
+    """Sets of word pairs that a run is measured on, as NAME=PATH."""
+    sets = json.loads(settings(table, wildcards)).get("word_similarity", {})
+    return [f"{name}=resources/{file}" for name, file in sets.items()]
+
+
+def similarity_files(table: RunTable, wildcards) -> list[str]:
+    """The files of those sets, each once."""
+    return list(dict.fromkeys(pair.partition("=")[2] for pair in similarity(table, wildcards)))
+
+
+def links(table: RunTable, wildcards) -> list[str]:
+    """The word links of the corpus that a run translates, where its evaluation needs them."""
+    if not json.loads(settings(table, wildcards)).get("alignment"):
+        return []
+    return [f"{table.results}/alignments/{run_of(table, wildcards).settings['corpus']['name']}/train.links"]
+
+
+# Translations compared with each other: wildcards experiment and seed.
+
+
+def translating(table: RunTable, experiment: str, seed: int | str) -> list[Run]:
+    """The runs of an experiment with one seed, a method each; the first is what others are compared with."""
+    return [run for run in table.runs.values() if (run.experiment, run.seed) == (experiment, int(seed))]
+
+
+def hypotheses(table: RunTable, wildcards) -> list[str]:
+    """The translations of every method."""
+    runs = translating(table, wildcards.experiment, wildcards.seed)
+    return [f"{table.folder(run)}/hypotheses.json" for run in runs]
+
+
+def systems(table: RunTable, wildcards) -> list[str]:
+    """Method and translations of each, as METHOD=PATH."""
+    runs = translating(table, wildcards.experiment, wildcards.seed)
+    return [f"{run.method}={table.folder(run)}/hypotheses.json" for run in runs]
+
+
+def references(table: RunTable, wildcards) -> str:
+    """What should have been translated: the target side of the test split."""
+    first, *_ = translating(table, wildcards.experiment, wildcards.seed)
+    return f"{table.results}/data/{first.settings['corpus']['name']}/test.target.txt"
+
+
+# GPT-2: wildcard repository.
+
+
+def gpt2(table: RunTable, wildcards) -> dict:
+    """Name, width, vocabulary and percentile of one GPT-2; UserError for one that no paper measures."""
+    for paper in table.papers.values():
+        entry = paper.get("gpt2", {"models": {}})
+        for name, model in entry["models"].items():
+            if model["repository"] == wildcards.repository:
+                of_all = {key: entry[key] for key in ("vocabulary", "percentile_index")}
+                return {"name": name, "width": model["width"]} | of_all
+    raise UserError(f"no file in config/papers has {wildcards.repository!r} under gpt2.models")
+
+
+def gpt2_checkpoint(table: RunTable, wildcards) -> list[str]:
+    """Pre-trained weights of one GPT-2, or nothing where the config skips them."""
+    place = table.config["gpt2_weights"]
+    if place == "skip":
+        return []
+    return [f"{'resources' if place == 'hub' else place}/{wildcards.repository}/model.safetensors"]

@@ -1,0 +1,267 @@
+"""Reports: what tables, figures, claims and pages are made from, and what the config says of them.
+
+Wildcards are paper and item.
+"""
+
+import hashlib
+import json
+import shlex
+from functools import lru_cache
+from pathlib import Path
+from types import SimpleNamespace
+
+from raretok.core.errors import UserError
+from raretok.core.files import read_json
+from raretok.experiments.grids import has_candidates
+from raretok.experiments.run_table import Run, RunTable, paper_ids
+from raretok.reporting.definition import of_item
+from raretok.rule_inputs.evaluate import translating
+
+FORMS = {"tables": ("csv", "md", "tex"), "figures": ("svg", "png", "pdf")}
+# Kinds of tables that have a file of printed values of their own.
+PRINTED = ("neighbours", "hyperparameters")
+
+
+# What is shown of a paper.
+
+
+def items(table: RunTable, paper: str) -> list[str]:
+    """Every table and figure of a paper, in every form."""
+    folder, settings = table.results, table.papers[paper]
+    return [
+        f"{folder}/{kind}/{paper}/{item}.{form}" for kind in FORMS for item in settings[kind] for form in FORMS[kind]
+    ]
+
+
+def all_items(table: RunTable) -> list[str]:
+    """Every table and figure of all papers."""
+    return [path for paper in table.papers for path in items(table, paper)]
+
+
+def pages(table: RunTable) -> list[str]:
+    """The report: a first page, one for each paper, and what concerns them all."""
+    names = ["index", *table.papers, "method", "cost", "provenance"]
+    return [f"{table.results}/report/{name}.html" for name in names]
+
+
+def makes_readme(table: RunTable) -> bool:
+    """Whether the README is brought up to date: from recorded results, of all papers and seeds."""
+    return table.config["recorded"] and set(paper_ids(table.root)) <= set(table.papers) and not table.config["seeds"]
+
+
+def entry(table: RunTable, wildcards) -> dict:
+    """The config entry of a table or figure; UserError when there is none."""
+    entries = table.papers[wildcards.paper]["tables"] | table.papers[wildcards.paper]["figures"]
+    if wildcards.item not in entries:
+        raise UserError(
+            f"config/papers/{wildcards.paper}/paper.yaml has no table or figure {wildcards.item!r}; "
+            f"it has {', '.join(entries)}"
+        )
+    return entries[wildcards.item]
+
+
+# Measurements they are made from.
+
+
+def metrics(table: RunTable) -> list[str]:
+    """metrics.json of every run."""
+    return available(table, [f"{table.folder(run)}/metrics.json" for run in table.runs.values()])
+
+
+def available(table: RunTable, paths: list[str]) -> list[str]:
+    """All of `paths`, since rules make them; where only finished runs are shown, those that are there."""
+    if not table.render_only:
+        return paths
+    old = set(outdated(table))
+    return [path for path in paths if (table.root / path).exists() and str(Path(path).parent) not in old]
+
+
+@lru_cache(maxsize=4)
+def outdated(table: RunTable) -> list[str]:
+    """Folders of finished runs whose settings the config has changed since: they count as missing.
+
+    Recorded ones are what they are (a test compares them with the config).
+    """
+    if not table.config["finished"]:
+        return []
+    return [folder for run in table.runs.values() if _is_outdated(table, run, folder := table.folder(run))]
+
+
+def _is_outdated(table: RunTable, run: Run, folder: str) -> bool:
+    path = table.root / folder / "metrics.json"
+    return path.exists() and read_json(path)["training"]["hash"] != run.hash
+
+
+def measured(table: RunTable, wildcards) -> list[str]:
+    """metrics.json and arrays.npz of the runs that a table or figure shows, or measurements of GPT-2."""
+    paper, shown = wildcards.paper, entry(table, wildcards)
+    if shown.get("kind") == "gpt2":
+        return _gpt2_measured(table, paper)
+    experiments = {name: experiments_shown(table, paper, name, shown) for name in shown.get("methods", [])}
+    own = (run for run in table.runs.values() if run.paper == paper)
+    runs = [run for run in own if run.experiment in experiments.get(run.method, ())]
+    return available(table, [f"{table.folder(run)}/{name}" for run in runs for name in ("metrics.json", "arrays.npz")])
+
+
+def experiments_shown(table: RunTable, paper: str, method: str, item: dict) -> list[str]:
+    """The experiments in which a table or figure (its entry) shows a method; several where it compares them.
+
+    Those that it names, or the method's first. Where the scale leaves that out, there are no runs of it.
+    """
+    compared = item.get("experiments")
+    if compared == "all":
+        return table.experiments_of(paper, method)
+    if compared:
+        return [experiment for experiment in compared.values() if experiment in _trained(table, paper, method)]
+    return [item.get("experiment", _first_experiment(table, paper, method))]
+
+
+def _trained(table: RunTable, paper: str, method: str) -> list[str]:
+    """The experiments in which a method is trained when no scale leaves any out."""
+    published = table.published[paper]
+    return published["methods"][method].get("experiments", list(published["experiments"]))
+
+
+def _first_experiment(table: RunTable, paper: str, method: str) -> str:
+    return (table.experiments_of(paper, method) or _trained(table, paper, method))[0]
+
+
+def comparisons(table: RunTable) -> list[str]:
+    """Comparisons of every experiment that translates with more than one method, seed by seed.
+
+    Of candidates there are none: most stand for no method, and the page shows no test of them. Nor are those shown
+    that have a translation of other settings.
+    """
+    translated = [
+        name
+        for paper in table.papers.values()
+        if not has_candidates(paper)
+        for name, experiment in paper["experiments"].items()
+        if table.corpora[experiment["corpus"]["name"]]["kind"] == "translation"
+    ]
+    old = set(outdated(table))
+    return available(
+        table,
+        [
+            f"{table.results}/comparisons/{experiment}/seed{seed}.json"
+            for experiment in translated
+            for seed in table.seeds
+            if len(runs := translating(table, experiment, seed)) > 1 and old.isdisjoint(map(table.folder, runs))
+        ],
+    )
+
+
+def gpt2_measured(table: RunTable) -> list[str]:
+    """Measurements of every GPT-2 of the papers."""
+    return [path for paper in table.papers for path in _gpt2_measured(table, paper)]
+
+
+def _gpt2_measured(table: RunTable, paper: str) -> list[str]:
+    models = table.papers[paper].get("gpt2", {"models": {}})["models"]
+    return available(table, [f"{table.results}/gpt2/{model['repository']}.json" for model in models.values()])
+
+
+def measured_for_claims(table: RunTable) -> list[str]:
+    """Everything that claims about figures and GPT-2 read beside the metrics."""
+    figures = [(paper, figure) for paper, settings in table.papers.items() for figure in settings["figures"]]
+    jobs = (SimpleNamespace(paper=paper, item=figure) for paper, figure in figures)
+    arrays = dict.fromkeys(path for job in jobs for path in measured(table, job))
+    return [*arrays, *gpt2_measured(table)]
+
+
+# What the config says.
+
+
+@lru_cache(maxsize=32)
+def definition(table: RunTable, paper: str) -> dict:
+    """What the report shows of a paper, in the order of the config.
+
+    `comparable` says whether numbers may be compared with the printed ones: only where the scale changes nothing but
+    the number of seeds.
+    """
+    settings = table.papers[paper]
+    return {
+        "paper": paper,
+        "title": settings["title"],
+        "scale": table.scale,
+        "scale_title": table.scale_settings["title"],
+        "printed": settings.get("printed", True),
+        "comparable": not changes_settings(table.scale_settings["papers"].get(paper, {})),
+        "methods": {
+            name: {
+                "label": method["label"],
+                "experiment": _first_experiment(table, paper, name),
+                "trained": table.experiments_of(paper, name),
+                "seeds": table.seeds_of(paper, name),
+                "groups": method.get("groups"),
+            }
+            for name, method in table.published[paper]["methods"].items()
+        },
+        "tables": settings["tables"],
+        "figures": settings["figures"],
+        "gpt2": settings.get("gpt2", {}),
+        "settings": settings["experiments"],
+        **{key: settings.get(key, {}) for key in ("headline", "source", "summary")},
+    }
+
+
+def definition_digest(table: RunTable, wildcards) -> str:
+    """Digest of a paper's definition."""
+    return _digest(definition(table, wildcards.paper))
+
+
+def item_digest(table: RunTable, wildcards) -> str:
+    """Digest of what a paper's definition says of one table or figure."""
+    entry(table, wildcards)
+    return _digest(of_item(definition(table, wildcards.paper), wildcards.item))
+
+
+def _digest(value: dict) -> str:
+    # In its own order: tables show methods in that of the config.
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()
+
+
+def choices(table: RunTable) -> list[str]:
+    """What of config.yaml decides the definition of a paper, as --config takes it."""
+    return [f"{key}={json.dumps(table.config[key])}" for key in ("scale", "seeds", "recorded", "finished")]
+
+
+def printed(table: RunTable, wildcards) -> list[str]:
+    """The file of printed values that a table's kind has beside the numbers."""
+    kind = entry(table, wildcards).get("kind")
+    return [f"config/papers/{wildcards.paper}/{kind}.csv"] if kind in PRINTED else []
+
+
+def title(table: RunTable, wildcards) -> str:
+    """The title of a table's or figure's paper: what `snakemake --report` gathers it under."""
+    return table.papers[wildcards.paper]["title"]
+
+
+def labels(table: RunTable, wildcards) -> dict[str, str]:
+    """What `snakemake --report` lists a table or figure by: its title, and its methods, seeds and groups."""
+    paper, item = wildcards.paper, entry(table, wildcards)
+    methods = item.get("methods", [])
+    return {
+        "item": wildcards.item,
+        "title": item["title"],
+        "methods": ", ".join(table.published[paper]["methods"][method]["label"] for method in methods),
+        "seeds": ", ".join(map(str, sorted({seed for name in methods for seed in table.seeds_of(paper, name)}))),
+        "groups": ", ".join(map(str, item.get("groups") or item.get("experiments") or [])),
+    }
+
+
+def command(table: RunTable) -> str:
+    """What a user types before the name of a file of these results; without `--` it would be taken for config."""
+    chosen = {"scale": table.scale, "seeds": table.config["seeds"]}
+    chosen |= {key: True for key in ("recorded", "finished") if table.config[key]}
+    words = (f"{key}={json.dumps(value)}" for key, value in chosen.items() if value is not None)
+    config = (word.replace('"', "").replace(", ", ",") for word in words)
+    return f"snakemake --cores all --config {shlex.join(config)} --"
+
+
+def changes_settings(changes: dict) -> bool:
+    """Whether what a scale lays over a paper changes more than numbers of seeds."""
+    sizes = (changes.get(section) for section in ("experiments", "gpt2"))
+    return any(sizes) or any(
+        method is None or method.keys() - {"seeds"} for method in changes.get("methods", {}).values()
+    )

@@ -1,0 +1,98 @@
+"""Trainings: what a run is trained from, where it is kept, and which runs one job trains together.
+
+Wildcards are experiment, method and seed.
+"""
+
+from functools import lru_cache
+
+from raretok.data import catalogue
+from raretok.experiments.joint_runs import Stack, plan
+from raretok.experiments.run_table import STATE_FOLDER, Run, RunTable
+from raretok.experiments.trained_runs import code_that_trains, is_trained, same_training
+
+
+def run_of(table: RunTable, wildcards) -> Run:
+    """The run of a job."""
+    return table.run(wildcards.experiment, wildcards.method, wildcards.seed)
+
+
+def run_json(table: RunTable, wildcards) -> str:
+    """The run of a job, as one string that changes only when the run does."""
+    return run_of(table, wildcards).json()
+
+
+def code(table: RunTable, wildcards) -> str:
+    """Digest of the code that trains a run."""
+    return code_that_trains(run_of(table, wildcards))
+
+
+def state(table: RunTable, wildcards) -> str:
+    """Where a job keeps the state of its unfinished training."""
+    return f"{table.results}/{STATE_FOLDER.format(**vars(run_of(table, wildcards)))}"
+
+
+def manifest(table: RunTable, wildcards) -> str:
+    """Manifest of the corpus that a job trains or evaluates on."""
+    return f"{table.results}/data/{run_of(table, wildcards).settings['corpus']['name']}/manifest.json"
+
+
+def outside_counts(table: RunTable, wildcards) -> list[str]:
+    """Counts of another text, where the output bias of a job's run starts from those."""
+    settings = run_of(table, wildcards).settings
+    start, corpus = settings["model"].get("output_bias"), settings["corpus"]["name"]
+    if start in (None, "zero", "unigram"):
+        return []
+    return [f"{table.results}/counts/{corpus}/{catalogue.external_text(table.corpora, corpus, start)}.npy"]
+
+
+def same_record(table: RunTable, wildcards) -> list[str]:
+    """The record of the training whose files a job's run copies, if any."""
+    same = same_training(table, run_of(table, wildcards))
+    return [f"{table.folder(same)}/training.json"] if same else []
+
+
+# Runs trained together: a stack's job keeps the files of each of its runs, and leaves a mark for its `train`.
+
+
+@lru_cache(maxsize=4)
+def stacks(table: RunTable) -> dict[str, Stack]:
+    """The runs that are trained together, by the name of their rule; none where config says `together: 1`."""
+    together = table.config["together"]
+    alone = (run for run in table.runs.values() if together > 1 and not same_training(table, run))
+    found = enumerate(plan(alone, together), 1)
+    return {f"train_together_{number}": stack for number, stack in found if marks(table, stack)}
+
+
+def stack_json(table: RunTable, stack: Stack, wildcards, output) -> str:
+    """The runs of a stack's job. As it derives from an output, another choice of runs trains nothing again."""
+    return stack.json()
+
+
+def stack_results(table: RunTable, wildcards, output) -> str:
+    """The folder of results in which a stack's marks are."""
+    return table.results
+
+
+def marks(table: RunTable, stack: Stack) -> list[str]:
+    """The marks of a stack's runs, but of those that were trained alone: they are not asked to wait for one."""
+    waiting = (run for run in stack.runs if not is_trained(table, run))
+    return [path for run in waiting if not (table.root / (path := _mark(table, run))).exists()]
+
+
+def together(table: RunTable, wildcards) -> list[str]:
+    """The mark of a job's run, where it is, or is to be, trained together with others."""
+    mark = _mark(table, run_of(table, wildcards))
+    return [mark] if mark in _all_marks(table) or (table.root / mark).exists() else []
+
+
+@lru_cache(maxsize=4)
+def _all_marks(table: RunTable) -> frozenset[str]:
+    return frozenset(mark for stack in stacks(table).values() for mark in marks(table, stack))
+
+
+def _mark(table: RunTable, run: Run) -> str:
+    """What a stack's job makes for the `train` of a run. It stays, and so stays an input of that run's files.
+
+    Another run or other code has another mark: what is there already makes no stack's job run again.
+    """
+    return f"{table.folder(run)}/together-{run.hash}-{code_that_trains(run)[:8]}"
