@@ -1,5 +1,6 @@
 """Sentences of the report that are made of its numbers: what was found, and on which data."""
 
+import re
 from collections import Counter
 
 from raretok.reporting.claims.claims_command import ARITHMETIC, EXPERIMENT, MATHEMATICS
@@ -14,6 +15,23 @@ SAID = (REPRODUCED, REFUTED, UNDECIDED)
 NAMED = 2
 # What is counted apart from experiments, and how a sentence calls it.
 APART = {kind: KINDS[kind] for kind in (MATHEMATICS, ARITHMETIC)} | {EXPERIMENT: "experiments"}
+# What pages explain where it first occurs: names of methods, groups and columns.
+ABBREVIATIONS = {
+    "HR": "high-resource language",
+    "LR": "low-resource language",
+    "SE": "separated embeddings",
+    "MLE": "maximum likelihood",
+    "AGG": "adaptive gradient gating",
+    "AGPS": "adaptive gradient partial scaling",
+    "CosReg": "cosine regularisation",
+    "UL": "unlikelihood training",
+    "PPL": "perplexity",
+    "MRR": "mean reciprocal rank",
+    "Uniq": "distinct predicted tokens",
+    "ALC": "area under the learning curve",
+    "I(W)": "isotropy of the output embeddings",
+    "S(w)": "mean cosine of all embeddings",
+}
 PICTURE = "overview.svg"  # the picture of the README, beside the pages
 SHARED_PAGES = {"method": "Method", "cost": "Cost", "provenance": "Provenance"}
 
@@ -26,6 +44,19 @@ def pages_of(papers: list[dict]) -> list[dict]:
         named.append({"name": paper["id"], "label": label, "template": "paper.html.j2"})
     named += [{"name": name, "label": label, "template": f"{name}.html.j2"} for name, label in SHARED_PAGES.items()]
     return [page | {"file": f"{page['name']}.html"} for page in named]
+
+
+def abbreviations(claims: list[dict], tables: list[dict] = ()) -> dict[str, str]:
+    """The abbreviations in claims and in the heads of tables, with what they mean."""
+    said = [claim["sentence"] for claim in claims]
+    for layout in (grid["layout"] for table in tables if not table["waits"] for grid in table["grids"]):
+        said += [*layout.heads, *(row for row, *_ in layout.rows), *(group for _, group, *_ in layout.rows)]
+    text = " ".join(said)
+    return {
+        short: meaning
+        for short, meaning in ABBREVIATIONS.items()
+        if re.search(rf"(?<!\w){re.escape(short)}(?!\w)", text)
+    }
 
 
 def title_of(papers: list[dict]) -> str:
