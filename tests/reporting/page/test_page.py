@@ -109,10 +109,12 @@ def test_the_first_page_says_what_was_found_and_shows_every_claim(page):
         assert len(own) == {"stop_jostling": 44, "agg": 53}[paper]
 
 
-def test_abbreviations_are_explained_before_the_claims_that_use_them(page):
+def test_abbreviations_are_explained_at_the_top(page):
     for name in ("index", "stop_jostling"):
         text = page.pages[name]
-        assert text.index("<b>LR</b> low-resource language") < text.index('<tr role="row"')
+        assert text.index("<b>LR</b> low-resource language") < text.index(
+            'class="counts"' if name == "index" else "<section"
+        )
     assert "<b>LR</b>" not in page.pages["agg"]
 
 
