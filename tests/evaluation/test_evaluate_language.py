@@ -15,7 +15,6 @@ from raretok.data.pairs.pair_codec import codec_of
 from raretok.data.text.frequency_groups import bounds
 from raretok.evaluation import language, measurable
 from raretok.evaluation.remeasure import OF_CHANCE
-from raretok.evaluation.settings import parse
 from raretok.evaluation.text_scores import score
 from raretok.metrics.isotropy import EIGENVECTORS, isotropy
 from raretok.metrics.neighbours import nearest
@@ -323,9 +322,3 @@ def test_a_test_split_shorter_than_a_block_is_one_sentence(language_run, prepare
     assert "the test split of corpus tiny has" in error
     assert "fewer than one block (evaluation.block: 4096); take a smaller block or a longer text" in error
     assert error.count("\n") == 1
-
-
-def test_defaults_are_the_papers():
-    settings = parse({"groups": SETTINGS["groups"]}, "language")
-    assert (settings.block, settings.window, settings.neighbours) == (512, 400, 5)
-    assert (settings.prefixes.length, settings.prefixes.continuation) == (50, 100)

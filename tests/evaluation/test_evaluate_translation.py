@@ -19,7 +19,6 @@ from raretok.data.text.frequency_groups import bounds
 from raretok.evaluation import translation_run as run_module
 from raretok.evaluation.pair_scores import score_pairs
 from raretok.evaluation.remeasure import OF_CHANCE
-from raretok.evaluation.settings import parse
 from raretok.metrics.align_similarity import align_similarity
 from raretok.metrics.calibration import log_frequencies
 from raretok.metrics.co_occurrences import count
@@ -365,9 +364,3 @@ def test_links_that_are_missing_or_of_another_text_are_one_sentence(
     short.write_text("".join(pair_links.read_text().splitlines(keepends=True)[1:]))
     assert evaluate(translation_run, prepared_pairs, links=short) == EXIT_USER_ERROR
     assert "has links of 199 pairs, but the training split of tiny_pair has 200" in capsys.readouterr().err
-
-
-def test_translation_defaults():
-    settings = parse({"groups": SETTINGS["groups"]}, "translation")
-    assert (settings.beam, settings.length_exponent, settings.neighbours) == (5, 1.0, 5)
-    assert not any((settings.alignment, settings.domains, settings.calibration_bins, settings.f1_buckets))

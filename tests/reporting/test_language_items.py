@@ -193,30 +193,23 @@ def test_neighbours_of_printed_and_of_own_queries(language):
 
 def test_hyperparameters_of_several_experiments(language):
     table = language.table("agg", "table12")
-    assert cell(table, "projection_dimension", "language_modeling")["value"] == "4096"
-    assert cell(table, "max_tokens_per_batch", "empirical_study")["value"] == "32768"
-    assert cell(table, "max_tokens_per_batch", "empirical_study")["value"] == "32768"
-    assert "differs" not in cell(table, "max_tokens_per_batch", "empirical_study")["note"]  # 32k is 32,768
-    assert cell(table, "optimizer", "language_modeling")["value"] == "adamw"
-    assert cell(table, "parameters", "empirical_study")["published"] == "42M"
-    assert "differs" not in cell(table, "parameters", "empirical_study")["note"]
+    for row, column, value in (
+        ("max_tokens_per_batch", "empirical_study", "32768"),  # printed as 32k
+        ("parameters", "empirical_study", "41559552"),  # printed as 42M
+        ("alpha_AGG", "language_modeling", "0.01"),
+        ("alpha_AGG", "empirical_study", ""),
+        ("alpha_UL", "language_modeling", "1"),
+        ("layers", "machine_translation_base", "6-6"),
+        ("layers", "language_modeling", "24"),
+    ):
+        found = cell(table, row, column)
+        assert found["value"] == value or float(found["value"]) == pytest.approx(float(value), rel=1e-5)
+        assert "differs" not in found["note"]
     vocabulary = cell(table, "vocabulary_size", "language_modeling")
     assert (vocabulary["value"], vocabulary["published"]) == ("2000", "44256")
     assert "differs from the paper" in vocabulary["note"]
-    assert cell(table, "alpha_AGG", "language_modeling")["value"] == "0.01"
-    assert cell(table, "alpha_AGG", "empirical_study")["value"] == ""
-    assert cell(table, "alpha_UL", "language_modeling")["value"] == "1"
-    translation = cell(table, "layers", "machine_translation_base")
-    assert (translation["value"], translation["published"]) == ("6-6", "6-6")
-    assert cell(table, "layers", "language_modeling")["value"] == "24"
-    assert cell(table, "max_tokens_per_batch", "machine_translation_big")["value"] == "65536"  # 64k
-    assert "differs" not in cell(table, "max_tokens_per_batch", "machine_translation_big")["note"]
-    assert cell(table, "alpha_AGG", "machine_translation_big")["value"] == "0.027"
-    table = language.table("agps", "table6")
-    assert (cell(table, "layers", "transformer_base")["value"], table["published"].iloc[0]) == ("6 - 6", "6 - 6")
     assert cell(language.table("agps", "table5"), "mu_1", "WMT14 En-De")["value"] == "15"
     assert cell(language.table("agps", "table8"), "mu_1", "WikiText-103")["value"] == "10.25"
-    assert cell(language.table("agps", "table9"), "max_tokens_per_batch", "transformer_lm")["value"] == "4096"
 
 
 @pytest.mark.parametrize(
@@ -262,18 +255,6 @@ def test_figures_name_the_scale_and_stay_small(language, paper, item):
     assert "Not run" not in svg
     for suffix in ("svg", "png", "pdf"):
         assert Path(f"{stem}.{suffix}").stat().st_size < 1_500_000
-
-
-def test_panels_name_the_steps_of_this_run(language):
-    folder = language.folder / "figures"
-    drawn = {}
-    for paper, item in FIGURES:
-        with open(folder / paper / f"{item}.svg", encoding="utf-8") as file:
-            drawn[paper, item] = file.read()
-    assert all(f"step {step}" in drawn["agg", "figure1"] for step in (5, 25, 75, 175))
-    assert all(f"until step {step:,}" in drawn["agg", "figure2"] for step in (350, 900, 1450))
-    assert "until step 400" in drawn["agps", "figure2-lm"]
-    assert "0.01 for 0.03" in drawn["agg", "figure5"]
 
 
 # Of its nine correlations one is too noisy over two made-up seeds.
@@ -392,13 +373,6 @@ def test_word_similarity_with_a_blank_stands_below_the_one_without(language):
     assert float(cell(table, "AGG [with a blank]", "Spearman x100", "RW")["value"]) == pytest.approx(0.5, rel=0.01)
     assert cell(table, "AGG [with a blank]", "Spearman x100", "RW")["published"] != ""
     assert float(cell(table, "MLE [with a blank]", "Coverage", "MEN")["value"]) == pytest.approx(0.5, rel=0.01)
-
-
-def test_figure5_has_rare_non_rare_and_all_tokens(language):
-    with open(language.folder / "figures" / "agg" / "figure5.svg", encoding="utf-8") as file:
-        drawn = re.findall(r"<text[^>]*>(.*?)</text>", file.read())
-    for metric in ("perplexity", "Uniq", "I(W)"):
-        assert [f"{metric}, {name} tokens" in drawn for name in ("rare", "non-rare", "all")] == [True] * 3
 
 
 def test_the_tradeoff_is_judged_on_all_tokens_and_said_of_non_rare_ones(language, verdicts, tmp_path):

@@ -6,7 +6,6 @@ import shutil
 import statistics
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 from fake_results import PUBLISHED, read_csv
 from fake_table import definition_of, results_of, write_published
@@ -330,12 +329,9 @@ def test_claims_csv(scale):
     row = table.loc["stop_jostling.t1.mono_worse"]
     assert (row["alone"], row["printed"], row["unit"]) == ("reproduced", "0.905942", "x")
     assert table.loc["stop_jostling.t3.pt_increases", "alone"] == "not run"
-    assert "GPT-2 Medium" in table.loc["stop_jostling.t3.pt_increases", "note"]
     assert table.loc["stop_jostling.t3.init_linear", ["lean", "seeds"]].tolist() == ["the paper's way", "2"]
     for claim in ("f3.roa14", "f3.aor_all", "f3.aor_gain", "f3.roa_gain", "t2.related", "f6.pca"):
         assert table.loc[f"stop_jostling.{claim}", "lean"] != "against it", claim
-    assert table.loc["stop_jostling.lemma3", "verdict"] == "holds"
-    assert table.loc["stop_jostling.min_p", "verdict"] == "holds corrected"
     tested = table[table["p"] != ""]
     assert len(tested) > 30
     assert (tested["p_holm"].astype(float) >= tested["p"].astype(float)).all()
@@ -375,23 +371,6 @@ def test_embeddings_that_shrink_bring_no_translations_together(scale, tmp_path):
     rows = {row["id"]: row for row in judge_paper(parse_definition(scale.text), read_results(tmp_path), PUBLISHED)}
     assert float(rows["stop_jostling.f6.pca"]["ours"]) < 0
     assert "1.500; not divided" in rows["stop_jostling.f6.pca"]["note"]
-
-
-def test_both_rules_for_steps_without_a_marginal_gradient_stand_beside_the_printed_number(scale):
-    results, definition = read_results(scale.folder), parse_definition(scale.text)
-    rows = {row["id"]: row for row in judge_paper(definition, results, PUBLISHED)}
-    means = []
-    for rule in ("average_of_ratio", "average_of_ratio_dropped"):
-        by_seed = []
-        for seed in (1, 2):
-            both = [
-                dict(results.seeds_with_arrays(definition.methods[name]))[seed][f"gradients.{rule}"][65:]
-                for name in ("threshold_m2", "baseline")
-            ]
-            by_seed.append(np.mean(both[0] / both[1]))
-        means.append(np.mean(by_seed))
-    shown = f"by the text's rule {means[0]:.3f}, by the notebook's {means[1]:.3f}, printed 1.45; "
-    assert rows["stop_jostling.f3.aor_gain"]["note"].startswith(shown)
 
 
 def test_a_missing_method_is_named_and_the_scale_is_said(scale, tmp_path):

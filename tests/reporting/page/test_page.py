@@ -109,6 +109,15 @@ def test_the_first_page_says_what_was_found_and_shows_every_claim(page):
         assert len(own) == {"stop_jostling": 44, "agg": 53}[paper]
 
 
+def test_abbreviations_are_explained_at_the_top(page):
+    for name in ("index", "stop_jostling"):
+        text = page.pages[name]
+        assert text.index("<b>LR</b> low-resource language") < text.index(
+            'class="counts"' if name == "index" else "<section"
+        )
+    assert "<b>LR</b>" not in page.pages["agg"]
+
+
 def test_the_scale_stands_once_a_page(page):
     text = page.pages["stop_jostling"]
     assert len(re.findall("small scale, real data", re.sub(r"<details.*?</details>", "", text, flags=re.DOTALL))) <= 3

@@ -186,6 +186,7 @@ def test_latex_and_markdown_escape(scale):
 @pytest.mark.parametrize("item", TABLES)
 def test_latex_and_markdown_are_well_formed(tables, item):
     check_markup(tables / item)
+    assert (tables / f"{item}.tex").read_text().isascii()
 
 
 def test_mistakes_are_one_sentence(scale, tmp_path, capsys):

@@ -18,7 +18,6 @@ from raretok.evaluation.measurable import unpack_matrix, unpack_tokens
 from raretok.evaluation.metric_rows import row
 from raretok.evaluation.run_results import Found
 from raretok.evaluation.settings import CharacterSettings
-from raretok.evaluation.signature import signature
 from raretok.evaluation.temperature import FITTED, temperature_rows
 from raretok.metrics import gradient_ratios as gradients
 from raretok.metrics.perplexity import TEMPERATURES, best_temperature, from_mean
@@ -133,8 +132,8 @@ def fitted_rows(
         rows.append(_fitted(group, "test@best", from_mean(found[group][0]), number))
         own = np.unique(scores.predicted)
         own = own[(own >= shift) & (own < shift + types)]
-        sign = signature("uniq", groups="language", predictions="own_language", checkpoint="best")
-        rows.append(row("uniq", group, "test@best", len(own), number, sign))
+        fields = {"groups": "language", "predictions": "own_language", "checkpoint": "best"}
+        rows.append(row("uniq", group, "test@best", len(own), number, **fields))
     return [*rows, _fitted("total", "test@best", from_mean(mixed(found, shares)[0]), number)]
 
 
@@ -144,7 +143,7 @@ def mixed(by_language: Mapping[str, np.ndarray], shares: Mapping[str, float]) ->
 
 
 def _fitted(group: str, split: str, value: float, n: int) -> dict:
-    return row(FITTED, group, split, value, n, signature(FITTED, groups="language", languages="as_in_training"))
+    return row(FITTED, group, split, value, n, groups="language", languages="as_in_training")
 
 
 def gradient_ratios(path: Path, types: int) -> tuple[list[dict], dict[str, np.ndarray]]:
@@ -156,7 +155,6 @@ def gradient_ratios(path: Path, types: int) -> tuple[list[dict], dict[str, np.nd
         for name, ratio in RATIOS.items():
             values = ratio(sums)
             mean, tokens = gradients.mean_over_tokens(values[types:])
-            sign = signature(name, steps=int(sums["steps"]), mean="tokens")
-            rows.append(row(name, "LR", "train", mean, tokens, sign))
+            rows.append(row(name, "LR", "train", mean, tokens, steps=int(sums["steps"]), mean="tokens"))
             arrays[f"gradients.{name}"] = values
     return rows, arrays

@@ -15,7 +15,6 @@ from raretok.evaluation.measurable import pack_matrices, pack_tokens
 from raretok.evaluation.metric_rows import row
 from raretok.evaluation.run_results import Found
 from raretok.evaluation.settings import CharacterSettings
-from raretok.evaluation.signature import signature
 from raretok.metrics import clusters, isotropy, neighbours, projection, ranking
 from raretok.metrics.perplexity import (
     GRID,
@@ -124,8 +123,8 @@ def text_metrics(scores: Scores, group: str, checkpoint: str, fields: dict) -> t
         ("target_probability", scores.target_probability, {}),
         ("tail_mass", scores.tail_mass, {"outside": 5}),
     ):
-        sign = signature(name, **fields, **extra, checkpoint=checkpoint)
-        rows.append(row(name, group, f"valid@{checkpoint}", float(values.mean()), n, sign))
+        more = fields | extra | {"checkpoint": checkpoint}
+        rows.append(row(name, group, f"valid@{checkpoint}", float(values.mean()), n, **more))
     return rows, curve
 
 
@@ -148,14 +147,7 @@ def token_rows(
         "mean_rank": (ranking.mean_rank(ranks), ties),
     }
     return [
-        row(
-            name,
-            group,
-            f"valid@{checkpoint}",
-            value,
-            len(nll),
-            signature(name, **fields, **extra, checkpoint=checkpoint),
-        )
+        row(name, group, f"valid@{checkpoint}", value, len(nll), **fields, **extra, checkpoint=checkpoint)
         for name, (value, extra) in values.items()
     ]
 
@@ -177,7 +169,7 @@ def weight_metrics(
     n, split, rows = len(symbols), f"weights@{checkpoint}", []
 
     def add(name, group, value, count, **fields):
-        rows.append(row(name, group, split, value, count, signature(name, **fields, checkpoint=checkpoint)))
+        rows.append(row(name, group, split, value, count, **fields, checkpoint=checkpoint))
 
     for group, part in (("HR", slice(0, n)), ("LR", slice(n, 2 * n))):
         for name, value in isotropy.isotropy_readings(output[part]).items():
@@ -194,25 +186,14 @@ def weight_metrics(
     hits, slots = neighbours.related_share(ids, symbols, "Aa")
     add("related_neighbours", "Aa", hits, slots, unit="count", neighbours=k)
     hits, slots = neighbours.related_share(ids, symbols)
-    add(
-        "related_neighbours",
-        "letters",
-        hits / slots if slots else float("nan"),
-        slots,
-        unit="share",
-        neighbours=k,
-    )
+    share = hits / slots if slots else float("nan")
+    add("related_neighbours", "letters", share, slots, unit="share", neighbours=k)
     plane = projection.principal_components(output)
     made = {"matrix": "output", "components": 2}
     add("pca_distance", "", projection.translation_distance(plane), n, **made)
     relative = projection.relative_translation_distance(plane)
     add("pca_distance_relative", "", relative, n, **made, over="mean_of_all_pairs_across")
-    arrays = {
-        "embeddings": output,
-        "neighbours": ids.astype(np.int32),
-        "neighbour_cosines": cosines,
-        "pca": plane,
-    }
+    arrays = {"embeddings": output, "neighbours": ids.astype(np.int32), "neighbour_cosines": cosines, "pca": plane}
     return rows, {f"{checkpoint}.{name}": array for name, array in arrays.items()}
 
 

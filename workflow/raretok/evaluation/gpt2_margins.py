@@ -13,7 +13,7 @@ import torch
 from raretok.core.code_digest import code_of
 from raretok.core.errors import UserError
 from raretok.core.files import write_json
-from raretok.evaluation.signature import signature
+from raretok.evaluation.metric_rows import signature
 from raretok.machine import gpu_locks
 from raretok.machine.device import choose_device
 from raretok.models.gpt2 import FinalLayers, initialise, load_final_layers

@@ -13,7 +13,6 @@ from raretok.data.text.tokenizers import END, UNKNOWN, Codec
 from raretok.evaluation import generation, measurable
 from raretok.evaluation.metric_rows import row
 from raretok.evaluation.settings import LanguageSettings
-from raretok.evaluation.signature import signature
 from raretok.evaluation.temperature import FITTED, Tempered, fit, temperature_rows
 from raretok.evaluation.text_scores import Scores, score
 from raretok.metrics.group_statistics import Groups, distinct, group_perplexities, nonrare_perplexity
@@ -259,7 +258,7 @@ def _four(metric: str, groups: Groups, split: str, values, numbers, **fields) ->
 def _row(metric: str, group: str, split: str, value: float, n: int, groups: Groups | None, **fields) -> dict:
     """A row whose signature says how groups were made, where there are any."""
     made = {"groups": groups.rule, "bounds": listed(groups.bounds)} if groups else {}
-    return row(metric, group, split, value, n, signature(metric, **made, **fields))
+    return row(metric, group, split, value, n, **made, **fields)
 
 
 def listed(value) -> str:

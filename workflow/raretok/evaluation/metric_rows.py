@@ -2,9 +2,14 @@
 
 import numpy as np
 
+from raretok import __version__
 
-def row(metric: str, group: str, split: str, value: float, n: int, sign: str) -> dict:
-    """One entry of `metrics.json`; a value that JSON cannot hold is the string `inf`, `-inf` or `nan`."""
+
+def row(metric: str, group: str, split: str, value: float, n: int, sign: str = "", /, **fields: object) -> dict:
+    """One entry of `metrics.json`; a value that JSON cannot hold is the string `inf`, `-inf` or `nan`.
+
+    sign: a signature that someone else made; by default that of the metric and `fields`.
+    """
     value = float(value)
     return {
         "metric": metric,
@@ -12,5 +17,14 @@ def row(metric: str, group: str, split: str, value: float, n: int, sign: str) ->
         "split": split,
         "value": value if np.isfinite(value) else str(value),
         "n": int(n),
-        "signature": sign,
+        "signature": sign or signature(metric, **fields),
     }
+
+
+def signature(metric: str, /, **fields: object) -> str:
+    """How a number was computed, as sacrebleu's: the metric, `key:value` fields and the package's version.
+
+    >>> signature("perplexity", context=64)
+    'perplexity|context:64|raretok:0.1.0'
+    """
+    return "|".join([metric, *(f"{key}:{value}" for key, value in fields.items()), f"raretok:{__version__}"])

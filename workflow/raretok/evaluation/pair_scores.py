@@ -8,12 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch.nn import functional as F
 
 from raretok.data.pairs.pair_batches import collate, in_batches, lengths
 from raretok.data.text.tokenizers import PAD
-from raretok.evaluation.text_scores import LOGITS, TOKENS
-from raretok.metrics.ranking import quick_ranks
+from raretok.evaluation.text_scores import TOKENS, score_positions
 
 
 @dataclass(frozen=True)
@@ -57,29 +55,8 @@ def score_pairs(model: torch.nn.Module, pairs, context: int, device: str = "cpu"
             here = (starts[chosen][:, None] + np.arange(wanted.shape[1]))[inside]
             targets[here] = wanted[inside]
             goal = torch.from_numpy(wanted[inside]).to(device)
-            nll[:, here], ranked = _losses(model, hidden, goal, bias, LOGITS[kind], rank)
+            nll[:, here], _, ranked = score_positions(model, hidden, goal, kind, rank=rank, bias=bias)
             if rank:
                 ranks[here] = ranked
     without_bias = None if bias is None else nll[1]
     return PairScores(targets, nll[0], without_bias, len(target) - len(kept), ranks if rank else None)
-
-
-def _losses(
-    model: torch.nn.Module,
-    hidden: torch.Tensor,
-    targets: torch.Tensor,
-    bias: torch.Tensor | None,
-    held: int,
-    rank: bool,
-) -> tuple[np.ndarray, np.ndarray | None]:
-    """Negative log-likelihoods of n x d hidden vectors, (1 or 2, n) float64: with and without the bias; and ranks."""
-    size, parts, ranks = max(1, held // len(model.output_weight)), [], []
-    for part, goal in zip(hidden.split(size), targets.split(size), strict=True):
-        logits = model.logits(part).float()
-        losses = [F.cross_entropy(logits, goal, reduction="none")]
-        if bias is not None:
-            losses.append(F.cross_entropy(logits - bias.float(), goal, reduction="none"))
-        parts.append(torch.stack(losses))
-        if rank:
-            ranks.append(quick_ranks(logits, goal, losses[0]))
-    return torch.cat(parts, dim=1).double().cpu().numpy(), torch.cat(ranks).cpu().numpy() if rank else None

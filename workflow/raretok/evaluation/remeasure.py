@@ -201,24 +201,16 @@ def changed_arrays(arrays: Mapping[str, np.ndarray], again: Mapping[str, np.ndar
 
 
 def report(changes: list[Change], missing: Mapping[str, list[str]], runs: int) -> str:
-    """What changed, one line per metric and kind of change, and what could not be measured again."""
+    """How many values of each metric changed, are new or no longer measured, and what could not be measured again."""
     kinds = defaultdict(list)
     for change in changes:
         kind = "new" if change.before is None else "no longer measured" if change.after is None else "changed"
-        kinds[change.row["metric"], kind].append(change)
-    lines = []
-    for (metric, kind), of_metric in sorted(kinds.items()):
-        where = f"{len(of_metric)} value(s) of {len({change.run for change in of_metric})} run(s)"
-        line = f"{metric}: {kind}, {where}"
-        if kind == "changed":
-            most = max(of_metric, key=_size)
-            row = most.row
-            at = " ".join(part for part in (most.run, row["group"], row["split"]) if part)
-            line += f"; the largest change is {most.before:.5g} -> {most.after:.5g} ({at})"
-        lines.append(line)
+        kinds[change.row["metric"], kind].append(change.run)
+    lines = [
+        f"{metric}: {kind}, {len(of)} value(s) of {len(set(of))} run(s)" for (metric, kind), of in sorted(kinds.items())
+    ]
     lines += [f"as recorded in {len(names)} run(s), {reason}: {', '.join(names)}" for reason, names in missing.items()]
-    measured = len({change.run for change in changes})
-    return "\n".join([*lines, f"{measured} of {runs} recorded runs changed"])
+    return "\n".join([*lines, f"{len({change.run for change in changes})} of {runs} recorded runs changed"])
 
 
 def _of_characters(record: Mapping, arrays: Mapping, kept: Mapping) -> Again | None:
@@ -313,9 +305,3 @@ def _same(recorded: Mapping, row: Mapping, tolerance: float) -> bool:
     close |= math.isnan(before) and math.isnan(after)
     unversioned = [one["signature"].rpartition("|raretok:")[0] for one in (recorded, row)]
     return close and recorded["n"] == row["n"] and unversioned[0] == unversioned[1]
-
-
-def _size(change: Change) -> float:
-    """How large a change is, for the largest one; what is no number is largest."""
-    size = abs(float(change.after) - float(change.before))
-    return size if math.isfinite(size) else math.inf

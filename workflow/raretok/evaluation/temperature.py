@@ -11,7 +11,6 @@ import torch
 from scipy.optimize import minimize_scalar
 
 from raretok.evaluation.metric_rows import row
-from raretok.evaluation.signature import signature
 from raretok.machine.clock import log
 
 # Where a temperature is looked for, and how exactly its logarithm is found: that leaves a millionth of the loss.
@@ -64,6 +63,6 @@ def temperature_rows(temperature: float, n: int, lowest: float = LOWEST, highest
             f"looked for ({lowest:g} to {highest:g}); the perplexities at it may not be the model's best"
         )
     return [
-        row(name, "", "valid@best", value, n, signature(name, text="valid", checkpoint="best"))
+        row(name, "", "valid@best", value, n, text="valid", checkpoint="best")
         for name, value in (("fitted_temperature", temperature), ("temperature_at_bound", len(ends)))
     ]

@@ -63,8 +63,8 @@ def score(
             inputs, targets = _read(tokens, starts, context, length, end, device)
             hidden = model(inputs)[:, context:].flatten(0, 1)
             here = (starts[:, None] + np.arange(length)).ravel()
-            scores = _score_positions(model, hidden, targets.flatten(), _kind(device), predict, rank)
-            for all_of_them, part in zip((nll, predicted, ranks), scores, strict=True):
+            losses, *others = score_positions(model, hidden, targets.flatten(), _kind(device), predict, rank)
+            for all_of_them, part in zip((nll, predicted, ranks), (losses[0], *others), strict=True):
                 if all_of_them is not None:
                     all_of_them[here] = part
     return Scores(nll, predicted, ranks)
@@ -98,21 +98,31 @@ def _read(
     return torch.from_numpy(inputs).to(device), torch.from_numpy(targets).to(device)
 
 
-def _score_positions(
-    model: torch.nn.Module, hidden: torch.Tensor, targets: torch.Tensor, kind: str, predict: bool, rank: bool
+def score_positions(
+    model: torch.nn.Module,
+    hidden: torch.Tensor,
+    targets: torch.Tensor,
+    kind: str,
+    predict: bool = False,
+    rank: bool = False,
+    bias: torch.Tensor | None = None,
 ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
-    """Negative log likelihoods, arg maxima and ranks of N x d hidden vectors, never holding N x V logits."""
+    """Negative log-likelihoods, arg maxima and ranks of N x d hidden vectors, never holding N x V logits.
+
+    Likelihoods are (1, N) float64, with an output bias (2, N): the second without it.
+    """
     rows = max(1, LOGITS[kind] // len(model.output_weight))
-    nll, predicted, ranks = [], [], []
+    losses, predicted, ranks = [], [], []
     for part, goal in zip(hidden.split(rows), targets.split(rows), strict=True):
         logits = model.logits(part).float()
-        nll.append(F.cross_entropy(logits, goal, reduction="none"))
+        each = [logits] if bias is None else [logits, logits - bias.float()]
+        losses.append(torch.stack([F.cross_entropy(one, goal, reduction="none") for one in each]))
         if predict:
             predicted.append(logits.argmax(1))
         if rank:
-            ranks.append(quick_ranks(logits, goal, nll[-1]))
+            ranks.append(quick_ranks(logits, goal, losses[-1][0]))
     likeliest, ranked = (torch.cat(one).cpu().numpy() if one else None for one in (predicted, ranks))
-    return torch.cat(nll).double().cpu().numpy(), likeliest, ranked
+    return torch.cat(losses, dim=1).double().cpu().numpy(), likeliest, ranked
 
 
 def _kind(device: str) -> str:

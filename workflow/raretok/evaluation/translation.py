@@ -20,7 +20,6 @@ from raretok.evaluation import bias_record, language, measurable
 from raretok.evaluation.decoding import Decoding
 from raretok.evaluation.metric_rows import row
 from raretok.evaluation.pair_scores import PairScores, score_pairs
-from raretok.evaluation.signature import signature
 from raretok.evaluation.temperature import FITTED, Tempered, fit, temperature_rows
 from raretok.evaluation.text_scores import Scores
 from raretok.metrics import learning_curve, translation_scores
@@ -70,20 +69,16 @@ def fitted_rows(model, pairs: Mapping, groups: Sequence[Groups], context: int, d
             scored(split, temperature),
             {"teacher": "forced", "temperature": "fitted", "checkpoint": "best"},
         )
-        plain = Scores(scores.nll, None)
-        rows += language.score_rows(FITTED, plain, scores.targets, groups, f"{split}@best", fields)
+        rows += language.score_rows(FITTED, Scores(scores.nll, None), scores.targets, groups, f"{split}@best", fields)
     return rows
 
 
 def used_rows(translated: Sequence[Sequence[int]], groups: Groups, split: str) -> list[dict]:
     """Uniq of translations: how many different types they use (ids of each sentence), by group and in all."""
     ids = np.concatenate([np.asarray(sentence, dtype=np.int64) for sentence in translated])
-    sign = signature("uniq", groups=groups.rule, of="translations", checkpoint=split.partition("@")[2])
-    labels = (*groups.labels, "total")
-    return [
-        row("uniq", label, split, value, len(ids), sign)
-        for label, value in zip(labels, distinct(ids, groups), strict=True)
-    ]
+    fields = {"groups": groups.rule, "of": "translations", "checkpoint": split.partition("@")[2]}
+    found = zip((*groups.labels, "total"), distinct(ids, groups), strict=True)
+    return [row("uniq", label, split, value, len(ids), **fields) for label, value in found]
 
 
 def translation_rows(
@@ -122,9 +117,9 @@ def f1_rows(
     hypotheses: Sequence[str], references: Sequence[str], frequencies: Counter, buckets: Sequence[int], split: str
 ) -> list[dict]:
     """F1 of words by how often the training text has them; each row's n are the words of references and hypotheses."""
-    sign = signature("word_f1", words="13a", case="mixed", frequencies="train.target")
+    fields = {"words": "13a", "case": "mixed", "frequencies": "train.target"}
     found = word_f1(hypotheses, references, frequencies, buckets)
-    return [row("word_f1", one.label, split, one.f1, one.given + one.wanted, sign) for one in found]
+    return [row("word_f1", one.label, split, one.f1, one.given + one.wanted, **fields) for one in found]
 
 
 def calibration_rows(scores: PairScores, counts: np.ndarray, bins: int) -> tuple[list[dict], dict[str, np.ndarray]]:
@@ -138,11 +133,8 @@ def calibration_rows(scores: PairScores, counts: np.ndarray, bins: int) -> tuple
     for group, nll in parts.items():
         found = calibrate(log_unigram, -nll, bins)
         points = int((found.numbers > 0).sum())
-        for metric, value, n in (
-            ("calibration_slope", found.slope, points),
-            ("calibration_token_slope", found.token_slope, len(nll)),
-        ):
-            rows.append(row(metric, group, "test@best", value, n, signature(metric, **fields)))
+        rows.append(row("calibration_slope", group, "test@best", found.slope, points, **fields))
+        rows.append(row("calibration_token_slope", group, "test@best", found.token_slope, len(nll), **fields))
         shared = {"edges": found.edges, "numbers": found.numbers, "places": found.places}
         arrays |= {f"best.calibration.{name}": array for name, array in (shared | {group: found.heights}).items()}
     return rows, arrays
@@ -163,9 +155,8 @@ def curve_rows(history: Path, ends: Sequence[int]) -> tuple[list[dict], dict[str
         for group, end in (intervals | {"full": None}).items():
             value, last = learning_curve.area(steps, values, end)
             made = {"rule": "trapezoid", "updates": last, "update_0": "0_unless_measured"}
-            rows.append(row(f"alc_{metric}", group, "valid", value, len(steps), signature(f"alc_{metric}", **made)))
-        best = f"best_validation_{metric}"
-        rows.append(row(best, "", "valid", values.max(), len(steps), signature(best)))
+            rows.append(row(f"alc_{metric}", group, "valid", value, len(steps), **made))
+        rows.append(row(f"best_validation_{metric}", "", "valid", values.max(), len(steps)))
         arrays |= {f"curve.{metric}.steps": steps, f"curve.{metric}.values": values}
     return rows, arrays
 
@@ -173,20 +164,17 @@ def curve_rows(history: Path, ends: Sequence[int]) -> tuple[list[dict], dict[str
 def observed_rows(observed: Mapping[str, np.ndarray], counts: np.ndarray) -> list[dict]:
     """What training observed of its predictions and its output bias, in single numbers; counts: of targets, V."""
     rows = []
-    nearest = bias_record.nearest_to_unigram(observed)
-    for group, value in nearest.items():
-        metric = "nearest_to_unigram_step" if group == "step" else "divergence_nearest_to_unigram"
-        name = "" if group == "step" else group
+    for group, value in bias_record.nearest_to_unigram(observed).items():
         n = len(observed["divergence.steps"])
-        rows.append(row(metric, name, "train", value, n, signature(metric, unit="updates" if not name else "nats")))
+        if group == "step":
+            rows.append(row("nearest_to_unigram_step", "", "train", value, n, unit="updates"))
+        else:
+            rows.append(row("divergence_nearest_to_unigram", group, "train", value, n, unit="nats"))
     for group, value in bias_record.divergence_at_start(observed).items():
-        sign = signature("divergence_at_start", unit="nats")
-        rows.append(row("divergence_at_start", group, "train", value, 1, sign))
+        rows.append(row("divergence_at_start", group, "train", value, 1, unit="nats"))
     for name, values in bias_record.bias_changes(observed, counts).items():
-        metric = f"output_bias_{name}"
-        n = len(observed[f"output_bias.{name}"])
-        sign = signature(metric, change="share_of_zero_to_unigram")
-        rows += [row(metric, group, "train", value, n, sign) for group, value in values.items()]
+        n, fields = len(observed[f"output_bias.{name}"]), {"change": "share_of_zero_to_unigram"}
+        rows += [row(f"output_bias_{name}", group, "train", value, n, **fields) for group, value in values.items()]
     return rows
 
 
@@ -210,11 +198,8 @@ def alignment_rows(weights: np.ndarray, groups: Groups, corpus, links: Path, dev
         number, types = int(linked[part].sum()), linked[part].size
         value = similarity[part][linked[part]].mean() if number else float("nan")
         made = {"groups": groups.rule, **fields}
-        for metric, one, n in (
-            ("align_similarity", value, number),
-            ("align_similarity_skipped", types - number, types),
-        ):
-            rows.append(row(metric, label, "weights@best", one, n, signature(metric, **made)))
+        rows.append(row("align_similarity", label, "weights@best", value, number, **made))
+        rows.append(row("align_similarity_skipped", label, "weights@best", types - number, types, **made))
     return rows
 
 
@@ -227,12 +212,12 @@ def query_rows(
     """
     cosines = query_cosines(weights, queries)
     types = int(known.sum()) - 1
-    sign = signature("cosine_rank_correlation", correlation="spearman", types="occurring", checkpoint="best")
+    fields = {"correlation": "spearman", "types": "occurring", "checkpoint": "best"}
     rows = [
-        row("cosine_rank_correlation", corpus.symbols[query], "weights@best", value, types, sign)
+        row("cosine_rank_correlation", corpus.symbols[query], "weights@best", value, types, **fields)
         for query, value in zip(queries, rank_correlations(cosines, queries, known), strict=True)
     ]
     share = other_language_share(queries, neighbours, language_of(corpus.source_counts, corpus.counts))
-    sign = signature("neighbours_other_language", language="larger_share", checkpoint="best")
-    rows.append(row("neighbours_other_language", "", "weights@best", share, neighbours.size, sign))
+    fields = {"language": "larger_share", "checkpoint": "best"}
+    rows.append(row("neighbours_other_language", "", "weights@best", share, neighbours.size, **fields))
     return rows, {"best.query_cosines": cosines.astype(np.float32)}

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatter
 
 from raretok.papers.natural_bias.bias_starts import NONE, UNIGRAM, ZERO
-from raretok.papers.natural_bias.data_set_panels import LOOKS, measured_in, panels_with_strip, six, title_of
+from raretok.papers.natural_bias.data_set_panels import LOOKS, measured_in, panels_of, six, title_of
 from raretok.reporting import translation_metrics
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.figures.language_panels import draw_legend, stacked
@@ -32,7 +32,7 @@ def divergences(definition: Definition, method: Method, results: Results) -> Dra
         [method],
         lambda one: stacked(results.seeds_with_arrays(one), "divergence.steps") is not None,
     )
-    figure, panels, strip = panels_with_strip(len(experiments))
+    figure, panels, strip = panels_of(len(experiments), over_legend=True)
     seeds = []
     for axes, experiment in zip(panels, experiments, strict=False):
         axes.set_title(title_of(definition, experiment), loc="left")
@@ -113,7 +113,7 @@ def _starts(
     a panel with a curve gets last.
     """
     experiments = measured_in(experiments, methods, lambda one: measured(results.seeds_with_arrays(one)) is not None)
-    figure, panels, strip = panels_with_strip(len(experiments))
+    figure, panels, strip = panels_of(len(experiments), over_legend=True)
     seeds = []
     for axes, experiment in zip(panels, experiments, strict=False):
         axes.set_title(title_of(definition, experiment), loc="left")

@@ -27,28 +27,19 @@ LEAST_SPAN = 0.5
 ENDS = ((min, -1), (max, 1))
 
 
-def panels_of(number: int, height: float = 2.5, **share) -> tuple[Figure, list[Axes]]:
-    """A sheet of as many panels, three a row; the places that are left over are empty."""
+def panels_of(number: int, over_legend: bool = False) -> tuple[Figure, list[Axes], Axes | None]:
+    """A sheet of as many panels, three a row, the places that are left over empty; and a strip for one legend."""
     columns = min(COLUMNS, max(1, number))
     rows = math.ceil(max(1, number) / columns)
-    figure = sheet(0.4 + height * rows, WIDTHS[columns])
-    return figure, _first(figure.subplots(rows, columns, squeeze=False, **share), number)
-
-
-def panels_with_strip(number: int) -> tuple[Figure, list[Axes], Axes]:
-    """The same over a strip for one legend (`language.draw_legend`)."""
-    columns = min(COLUMNS, max(1, number))
-    rows = math.ceil(max(1, number) / columns)
-    figure = sheet(0.75 + 2.5 * rows, WIDTHS[columns])
-    grid, strip = panels_over_legend(figure, rows, columns)
-    return figure, _first(grid, number), strip
-
-
-def _first(grid: np.ndarray, number: int) -> list[Axes]:
-    """The first panels of a grid; the others are left empty."""
-    for axes in grid.ravel()[max(1, number) :]:
+    figure = sheet((0.75 if over_legend else 0.4) + 2.5 * rows, WIDTHS[columns])
+    if over_legend:
+        grid, strip = panels_over_legend(figure, rows, columns)
+    else:
+        grid, strip = figure.subplots(rows, columns, squeeze=False), None
+    shown, others = np.split(grid.ravel(), [max(1, number)])
+    for axes in others:
         axes.set_axis_off()
-    return list(grid.ravel()[: max(1, number)])
+    return figure, list(shown), strip
 
 
 def title_of(definition: Definition, experiment: str, more: str = "") -> str:

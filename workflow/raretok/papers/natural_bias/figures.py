@@ -68,7 +68,7 @@ def _bars(
     methods, values = shown_methods(definition, item), partial(values, results)
     asked = experiments(definition)
     found = measured_in(asked, methods, values)
-    figure, panels = panels_of(len(found))
+    figure, panels, _ = panels_of(len(found))
     if not found:
         return figure, NOT_RUN
     seeds = []
@@ -280,7 +280,7 @@ def _other_domains(
         for domain in domains(results, experiment)
         if measured_in([experiment], methods, partial(translation_metrics.out_of_domain, results, domain=domain))
     ]
-    figure, panels = panels_of(len(places))
+    figure, panels, _ = panels_of(len(places))
     if not places:
         return figure, NOT_RUN
     seeds = []

@@ -20,7 +20,15 @@ from raretok.reporting.page.page_claims import KINDS, OTHER_VERDICTS, VERDICTS, 
 from raretok.reporting.page.page_forest import TICKS
 from raretok.reporting.page.page_items import Sources, figure, tables
 from raretok.reporting.page.page_statistics import agreement_rows, improvement_rows, paired_test_rows
-from raretok.reporting.page.page_words import PICTURE, data_sets, findings, first_screen, pages_of, title_of
+from raretok.reporting.page.page_words import (
+    PICTURE,
+    abbreviations,
+    data_sets,
+    findings,
+    first_screen,
+    pages_of,
+    title_of,
+)
 from raretok.reporting.page.pictures import as_data
 from raretok.reporting.page.provenance import Records, provenance
 from raretok.reporting.report_options import add_report_arguments
@@ -62,6 +70,7 @@ def main(arguments: argparse.Namespace) -> None:
         "deviations": sources.link(arguments.deviations),
         "statistics_page": sources.link(arguments.deviations.with_name("statistics.md")),
         "said": first_screen(papers),
+        "abbreviations": abbreviations([claim for paper in papers for claim in paper["claims"]]),
         "costs": _costs(definitions, arguments.results / "cost.csv"),
         "heading": f"{title_of(papers)}: what holds up",
         "link_of": lambda run, seed: sources.link(sources.records.path(run.method, seed)),
@@ -123,7 +132,8 @@ def _paper(definition: Definition, rows: dict[str, list[dict]], sources: Sources
     }
     (made,) = provenance([definition], sources.records)
     shown["card"] = card(definition, sources.results, sources.published)
-    return shown | {"made": made, "findings": findings(shown)}
+    short = abbreviations(claims, shown["tables"] + shown["readings"])
+    return shown | {"made": made, "findings": findings(shown), "abbreviations": short}
 
 
 def _costs(definitions: list[Definition], path: Path) -> list[dict]:

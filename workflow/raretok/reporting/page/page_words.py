@@ -1,5 +1,6 @@
 """Sentences of the report that are made of its numbers: what was found, and on which data."""
 
+import re
 from collections import Counter
 
 from raretok.reporting.claims.claims_command import ARITHMETIC, EXPERIMENT, MATHEMATICS
@@ -14,6 +15,23 @@ SAID = (REPRODUCED, REFUTED, UNDECIDED)
 NAMED = 2
 # What is counted apart from experiments, and how a sentence calls it.
 APART = {kind: KINDS[kind] for kind in (MATHEMATICS, ARITHMETIC)} | {EXPERIMENT: "experiments"}
+# What pages explain where it first occurs: names of methods, groups and columns.
+ABBREVIATIONS = {
+    "HR": "high-resource language",
+    "LR": "low-resource language",
+    "SE": "separated embeddings",
+    "MLE": "maximum likelihood",
+    "AGG": "adaptive gradient gating",
+    "AGPS": "adaptive gradient partial scaling",
+    "CosReg": "cosine regularisation",
+    "UL": "unlikelihood training",
+    "PPL": "perplexity",
+    "MRR": "mean reciprocal rank",
+    "Uniq": "distinct predicted tokens",
+    "ALC": "area under the learning curve",
+    "I(W)": "isotropy of the output embeddings",
+    "S(w)": "mean cosine of all embeddings",
+}
 PICTURE = "overview.svg"  # the picture of the README, beside the pages
 SHARED_PAGES = {"method": "Method", "cost": "Cost", "provenance": "Provenance"}
 
@@ -28,6 +46,19 @@ def pages_of(papers: list[dict]) -> list[dict]:
     return [page | {"file": f"{page['name']}.html"} for page in named]
 
 
+def abbreviations(claims: list[dict], tables: list[dict] = ()) -> dict[str, str]:
+    """The abbreviations in claims and in the heads of tables, with what they mean."""
+    said = [claim["sentence"] for claim in claims]
+    for layout in (grid["layout"] for table in tables if not table["waits"] for grid in table["grids"]):
+        said += [*layout.heads, *(row for row, *_ in layout.rows), *(group for _, group, *_ in layout.rows)]
+    text = " ".join(said)
+    return {
+        short: meaning
+        for short, meaning in ABBREVIATIONS.items()
+        if re.search(rf"(?<!\w){re.escape(short)}(?!\w)", text)
+    }
+
+
 def title_of(papers: list[dict]) -> str:
     """What the report is about."""
     number = sum(1 for paper in papers if paper["claims"])
@@ -39,12 +70,11 @@ def first_screen(papers: list[dict]) -> list[str]:
     claims = [claim for paper in papers for claim in paper["claims"] if claim["kind"] == EXPERIMENT]
     if not claims:
         return []
-    counts = Counter(claim["verdict"] for claim in claims)
-    run = [claim for claim in claims if claim["verdict"] != NOT_RUN]
-    of = sum(1 for paper in papers if paper["claims"])
+    run, of = sum(claim["verdict"] != NOT_RUN for claim in claims), sum(1 for paper in papers if paper["claims"])
+    who = f"{in_words(of)} papers make" if of > 1 else "The paper makes"
     return [
-        f"{_papers(of)} {len(claims)} claims that an experiment can test; {len(run)} of them are tested here.",
-        f"So far {_counted(counts)}{_leaning(claims)}.",
+        f"{who} {len(claims)} claims that an experiment can test; {run} of them are tested here.",
+        f"So far {_counted(claims)}.",
         _standing_out(claims),
     ]
 
@@ -54,8 +84,7 @@ def findings(paper: dict) -> str:
     claims = [claim for claim in paper["claims"] if claim["kind"] == EXPERIMENT]
     if not claims:
         return ""
-    counts = Counter(claim["verdict"] for claim in claims)
-    said = [f"Of {len(claims)} claims about experiments {_counted(counts, NOT_RUN)}{_leaning(claims)}."]
+    said = [f"Of {len(claims)} claims about experiments {_counted(claims, NOT_RUN)}."]
     if any(claim["verdict"] != NOT_RUN for claim in claims):
         said += [_standing_out(claims), apart(paper["claims"])]
     return " ".join(filter(None, said))
@@ -71,19 +100,18 @@ def apart(claims: list[dict]) -> str:
     return f"Not counted above: {'; '.join(parts)}." if parts else ""
 
 
-def _counted(counts: Counter, *more: str) -> str:
+def _counted(claims: list[dict], *more: str) -> str:
+    """How many claims have each verdict, and where the undecided ones point."""
+    counts = Counter(claim["verdict"] for claim in claims)
     said = [f"{counts[verdict]} {'is' if counts[verdict] == 1 else 'are'} {verdict}" for verdict in (*SAID, *more)]
-    return ", ".join(said[:-1]) + f" and {said[-1]}"
-
-
-def _leaning(claims: list[dict]) -> str:
     open_claims = [claim for claim in claims if claim["verdict"] == UNDECIDED]
     leans = Counter(claim["lean"] for claim in open_claims)
-    if not leans[TOWARDS] + leans[AGAINST]:
-        return ""
     single = sum(claim["seeds"] == "1" for claim in open_claims)
-    why = f", and {single} rest on one seed, which never decides" if single else ""
-    return f"; of the inconclusive ones {leans[TOWARDS]} point the paper's way, {leans[AGAINST]} against it{why}"
+    text = ", ".join(said[:-1]) + f" and {said[-1]}"
+    if leans[TOWARDS] + leans[AGAINST]:
+        text += f"; of the inconclusive ones {leans[TOWARDS]} point the paper's way, {leans[AGAINST]} against it"
+        text += f", and {single} rest on one seed, which never decides" if single else ""
+    return text
 
 
 def _standing_out(claims: list[dict]) -> str:
@@ -100,10 +128,6 @@ def _standing_out(claims: list[dict]) -> str:
 def in_words(number: int) -> str:
     """A small number as a sentence begins with it."""
     return {1: "One", 2: "Two", 3: "Three", 4: "Four", 5: "Five", 6: "Six"}.get(number, str(number))
-
-
-def _papers(number: int) -> str:
-    return f"{in_words(number)} papers make" if number > 1 else "The paper makes"
 
 
 def data_sets(definition: Definition, records: Records) -> list[str]:
