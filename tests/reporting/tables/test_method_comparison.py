@@ -1,6 +1,7 @@
 """The comparison of all methods: what is chosen, what is changed, what is said, what is drawn."""
 
 import itertools
+import json
 import math
 import re
 from dataclasses import replace
@@ -19,6 +20,7 @@ from raretok.reporting.tables.advice import Case, advice, listed, of_judged
 from raretok.reporting.tables.comparison_table import comparison_cells
 from raretok.reporting.tables.method_comparison import Change, change, choose, points, seconds_against
 from raretok.reporting.tables.table_command import cells_of, sentences_of
+from raretok.rule_inputs import report
 
 TABLE = fake.workflow()
 FAMILIES = TABLE.papers["cross"]["tables"]["table1"]["candidates"]
@@ -239,7 +241,7 @@ def test_the_table_has_a_grid_for_each_task(finished, tmp_path):
 
 def test_it_renders_as_csv_markdown_and_latex(finished, tmp_path):
     _, results = finished
-    text = TABLE.definition("cross", "table1")
+    text = json.dumps(report.definition(TABLE, "cross"))
     stem = tmp_path / "table1"
     assert (
         main(
@@ -429,7 +431,8 @@ def test_the_figure_shows_every_method_with_its_interval(finished, tmp_path):
     assert number.xy[1] == pytest.approx(20, abs=0.5)
     assert "over 3 seeds" in text
     stem = tmp_path / "figure1"
-    arguments = [f"--definition={TABLE.definition('cross', 'figure1')}", f"--results={results.folder}"]
+    whole = json.dumps(report.definition(TABLE, "cross"))
+    arguments = [f"--definition={whole}", f"--results={results.folder}"]
     assert main(["figure", "--item=figure1", *arguments, f"--output-stem={stem}"]) == 0
     assert stem.with_suffix(".svg").exists()
 
