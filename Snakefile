@@ -13,6 +13,7 @@ rule_inputs/train.py, with the table as its first argument.
 
 import os
 import sys
+from inspect import currentframe
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
@@ -21,11 +22,15 @@ from snakemake.utils import min_version
 min_version("9.12")
 
 
-configfile: "config/config.yaml"
-
-
+# The project's folder, also where another workflow has this one as a module, or results go elsewhere (--directory).
 # workflow/Snakefile, where the workflow catalogue looks, is a link to this file.
-ROOT = Path(workflow.main_snakefile).resolve().parent
+ROOT = Path(currentframe().f_code.co_filename).resolve().parent
+PROJECT = Path(os.path.relpath(ROOT))
+
+
+configfile: str(ROOT / "config/config.yaml")
+
+
 # The package of this checkout, installed or not; jobs call it with the Python that runs Snakemake.
 sys.path.insert(0, str(ROOT / "workflow"))
 
@@ -48,7 +53,7 @@ from raretok.rule_inputs.workflow_start import (
 use_this_checkout()
 
 try:
-    TABLE = load(config, ROOT)
+    TABLE = load(config, project=PROJECT)
     TABLE.runs  # every mistake in a method now, as one sentence
 except UserError as error:
     raise WorkflowError(str(error)) from None
@@ -60,8 +65,9 @@ texts, corpora, training, evaluation, reporting, machine, code = (
 
 pathvars:
     results=TABLE.results,
-    logs=f"logs/{TABLE.scale}",
-    papers="config/papers",
+    logs=TABLE.logs,
+    config=str(PROJECT / "config"),
+    docs=str(PROJECT / "docs"),
     run=f"<results>/{RUN_FOLDER}",
     log=f"{RUN_NAME}.txt",
 

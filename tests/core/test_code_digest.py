@@ -93,6 +93,23 @@ def counted(monkeypatch):
     monkeypatch.setattr("raretok.rule_inputs.code.code_of", lambda *modules: short(all_sources(*modules)))
 
 
+@pytest.mark.parametrize(
+    ("command", "own", "others"),
+    [
+        ("prepare", {"data/characters/prepare"}, {"data/text/tokenizers", "data/characters/expected_counts"}),
+        ("encode", {"data/text/encode_text", "data/text/tokenizers"}, {"data/characters/prepare"}),
+        ("encode-pairs", {"data/pairs/encode_pairs", "data/pairs/pieces"}, {"data/characters/prepare"}),
+        ("align", {"data/alignment/align_command"}, {"data/text/tokenizers"}),
+    ],
+)
+def test_data_depend_on_what_writes_them(counted, command, own, others):
+    """Also where the same module is ignored in a training's digest, which compares checksums of data."""
+    files = code.command_code(command)
+    assert own <= files
+    assert not others & files
+    assert not any(name.startswith(("training", "models", "reporting")) for name in files)
+
+
 def test_a_figure_depends_on_its_papers_module(table, counted):
     files = code.of_figures(SimpleNamespace(paper="stop_jostling", item="figure1"))
     assert short(paths(loaded("raretok.papers.stop_jostling.figures") - IGNORED)) <= files

@@ -28,7 +28,7 @@ ALPHAS = ("agg_a0.01", "agg_a0.02", "agg", "agg_a0.04", "agg_a0.05")
 
 
 def definition_of(paper: str, scale: str = "small", seeds: int = 2, comparable: bool = False) -> dict:
-    """What the command `definition` would say about a paper; and of its methods in which experiments they are, and gates."""
+    """What the command `definition` would say about a paper, the experiments of its methods, and their gates."""
     raw, config = raw_definition(paper, scale, seeds, comparable)
     every = list(config["experiments"])
     methods = config["methods"].items()

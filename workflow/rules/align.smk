@@ -10,7 +10,7 @@ OUTPUTS:
     links  = results/<scale>/alignments/<corpus>/train.links, in Pharaoh's format
     record = results/<scale>/alignments/<corpus>/train.json, which tool of which version, and how many links
 
-Links are what a model's idea of related words is held against. One thread: counts are sums of floating-point numbers.
+A model's idea of related words is compared with these links. One thread: counts are sums of floating-point numbers.
 """
 
 

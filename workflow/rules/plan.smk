@@ -23,10 +23,11 @@ rule preflight:
         gpu=machine.gpus(),
     params:
         choices=config_words(TABLE.config),
+        project=str(PROJECT),
     shell:
         """
         # The plan is for the terminal, too.
         exec &> >(tee {log:q})
 
-        python -m raretok preflight --config {params.choices:q}
+        python -m raretok preflight --project {params.project:q} --config {params.choices:q}
         """

@@ -11,6 +11,7 @@ REQUIRED INPUTS:
 
 OUTPUTS:
 
+    definition = results/<scale>/definitions/<paper>.json, what the config says of a paper
     metrics = results/<scale>/metrics.csv
     cost    = results/<scale>/cost.csv
     tables  = results/<scale>/tables/<paper>/<item>.{csv,md,tex}
@@ -20,8 +21,9 @@ OUTPUTS:
     pages   = results/<scale>/report/*.html, index.html first
 
 Nothing here needs torch or a GPU, and nothing that trains or measures reads this part's files. A table or figure
-reads the arrays of its own methods alone. What a job must know of the config comes as one JSON string in `params`.
-`code` is a digest of the program that makes an output, found by its imports.
+reads the arrays of its own methods alone. Two kinds of parameters are in no shell line: they are there for Snakemake,
+which reruns a job when one changes. `code` is a digest of the program that makes an output, found by its imports;
+`digest` and `shown` are digests of what the definition of a paper says, of all of it or of one item.
 """
 
 
@@ -87,8 +89,8 @@ rule definition:
     Write down what the config says of {wildcards.paper}: methods, seeds, tables, figures
     """
     input:
-        paper=ancient("<papers>/{paper}/paper.yaml"),
-        scale=ancient(f"config/scales/{TABLE.scale}.yaml"),
+        paper=ancient("<config>/papers/{paper}/paper.yaml"),
+        scale=ancient(f"<config>/scales/{TABLE.scale}.yaml"),
     output:
         definition="<results>/definitions/{paper}.json",
     log:
@@ -97,10 +99,12 @@ rule definition:
         "../../envs/report.yaml"
     params:
         config=reporting.choices(),
+        project=str(PROJECT),
         digest=reporting.definition_digest,
     shell:
         """
         python -m raretok definition \
+            --project {params.project:q} \
             --config {params.config:q} \
             --paper {wildcards.paper:q} \
             --output {output.definition:q} \
@@ -116,7 +120,7 @@ rule table:
         # Only what `shown` is a digest of is read of it.
         definition=ancient("<results>/definitions/{paper}.json"),
         measured=reporting.measured,
-        numbers="<papers>/{paper}/numbers.csv",
+        numbers="<config>/papers/{paper}/numbers.csv",
         published=reporting.printed,
     output:
         csv=report(
@@ -134,6 +138,7 @@ rule table:
         "../../envs/report.yaml"
     params:
         shown=reporting.item_digest,
+        published=reporting.papers_folder,
         results=subpath(output.csv, ancestor=3),
         stem=subpath(output.csv, strip_suffix=".csv"),
         code=code.of_command("table"),
@@ -143,7 +148,7 @@ rule table:
             --item {wildcards.item:q} \
             --definition {input.definition:q} \
             --results {params.results:q} \
-            --published config/papers \
+            --published {params.published:q} \
             --output-stem {params.stem:q} \
             &>{log:q}
         """
@@ -195,8 +200,8 @@ rule claims:
         definitions=expand("<results>/definitions/{paper}.json", paper=TABLE.papers),
         metrics="<results>/metrics.csv",
         measured=reporting.measured_for_claims(),
-        claims=expand("<papers>/{paper}/claims.csv", paper=TABLE.papers),
-        numbers=expand("<papers>/{paper}/numbers.csv", paper=TABLE.papers),
+        claims=expand("<config>/papers/{paper}/claims.csv", paper=TABLE.papers),
+        numbers=expand("<config>/papers/{paper}/numbers.csv", paper=TABLE.papers),
     output:
         claims=report(
             "<results>/claims.csv",
@@ -209,6 +214,7 @@ rule claims:
     conda:
         "../../envs/report.yaml"
     params:
+        published=reporting.papers_folder,
         results=subpath(input.metrics, parent=True),
         code=code.of_claims(),
     shell:
@@ -216,7 +222,7 @@ rule claims:
         python -m raretok claims \
             --definitions {input.definitions:q} \
             --results {params.results:q} \
-            --published config/papers \
+            --published {params.published:q} \
             --output {output.claims:q} \
             &>{log:q}
         """
@@ -230,8 +236,8 @@ rule agreement:
         definitions=expand("<results>/definitions/{paper}.json", paper=TABLE.papers),
         metrics="<results>/metrics.csv",
         gpt2=reporting.gpt2_measured(),
-        claims=expand("<papers>/{paper}/claims.csv", paper=TABLE.papers),
-        numbers=expand("<papers>/{paper}/numbers.csv", paper=TABLE.papers),
+        claims=expand("<config>/papers/{paper}/claims.csv", paper=TABLE.papers),
+        numbers=expand("<config>/papers/{paper}/numbers.csv", paper=TABLE.papers),
     output:
         agreement=report(
             "<results>/agreement.csv",
@@ -244,6 +250,7 @@ rule agreement:
     conda:
         "../../envs/report.yaml"
     params:
+        published=reporting.papers_folder,
         results=subpath(input.metrics, parent=True),
         code=code.of_command("agreement"),
     shell:
@@ -251,7 +258,7 @@ rule agreement:
         python -m raretok agreement \
             --definitions {input.definitions:q} \
             --results {params.results:q} \
-            --published config/papers \
+            --published {params.published:q} \
             --output {output.agreement:q} \
             &>{log:q}
         """
@@ -259,12 +266,12 @@ rule agreement:
 
 rule improvement:
     """
-    Hold every method against the first one of its table, over training seeds
+    Compare every method with the first one of its table, over training seeds
     """
     input:
         definitions=expand("<results>/definitions/{paper}.json", paper=TABLE.papers),
         metrics="<results>/metrics.csv",
-        numbers=expand("<papers>/{paper}/numbers.csv", paper=TABLE.papers),
+        numbers=expand("<config>/papers/{paper}/numbers.csv", paper=TABLE.papers),
     output:
         improvement=report(
             "<results>/improvement.csv",
@@ -277,6 +284,7 @@ rule improvement:
     conda:
         "../../envs/report.yaml"
     params:
+        published=reporting.papers_folder,
         results=subpath(input.metrics, parent=True),
         code=code.of_command("improvement"),
     shell:
@@ -284,7 +292,7 @@ rule improvement:
         python -m raretok improvement \
             --definitions {input.definitions:q} \
             --results {params.results:q} \
-            --published config/papers \
+            --published {params.published:q} \
             --output {output.improvement:q} \
             &>{log:q}
         """
@@ -303,9 +311,9 @@ rule page:
         cost="<results>/cost.csv",
         shown=reporting.all_items(),
         compared=reporting.comparisons(),
-        numbers=expand("<papers>/{paper}/numbers.csv", paper=TABLE.papers),
-        claims_printed=expand("<papers>/{paper}/claims.csv", paper=TABLE.papers),
-        deviations="docs/deviations.md",
+        numbers=expand("<config>/papers/{paper}/numbers.csv", paper=TABLE.papers),
+        claims_printed=expand("<config>/papers/{paper}/claims.csv", paper=TABLE.papers),
+        deviations="<docs>/deviations.md",
     output:
         pages=reporting.pages(),
     log:
@@ -313,6 +321,7 @@ rule page:
     conda:
         "../../envs/report.yaml"
     params:
+        published=reporting.papers_folder,
         results=subpath(input.metrics, parent=True),
         command=reporting.command(),
         code=code.of_pages,
@@ -321,7 +330,7 @@ rule page:
         python -m raretok page \
             --definitions {input.definitions:q} \
             --results {params.results:q} \
-            --published config/papers \
+            --published {params.published:q} \
             --deviations {input.deviations:q} \
             --command {params.command:q} \
             --output {output.pages[0]:q} \

@@ -29,7 +29,9 @@ and of a parallel text
     vocabulary and tokenizer = results/<scale>/data/<corpus>/{vocabulary,tokenizer}.json, tokenizer.model or codes.txt
     external counts          = results/<scale>/counts/<corpus>/<text>.npy, of its target types in another text
 
-Training depends on the manifest, which names the tokens by their checksums, not on the large files.
+Training depends on the manifest, which names the tokens by their checksums, not on the large files. A job gets its own
+entry of config/corpora.yaml as JSON. `code` is in no shell line: a digest of the program that writes a corpus, so that
+a changed tokenizer makes it again.
 """
 
 

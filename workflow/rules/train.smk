@@ -33,7 +33,7 @@ rule train:
     """
     Train {wildcards.experiment}/{wildcards.method}, seed {wildcards.seed}
       - continues where an interrupted attempt stopped
-      - `code` is a digest of the program that decides its result; a change to that trains again, a comment does not
+      - `code` is in no shell line: a digest of the program that decides the result, so that new code trains again
     """
     input:
         manifest=training.manifest,

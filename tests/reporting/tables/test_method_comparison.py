@@ -1,5 +1,6 @@
 """The comparison of all methods: what is chosen, what is changed, what is said, what is drawn."""
 
+import json
 import math
 import re
 from dataclasses import replace
@@ -15,6 +16,7 @@ from raretok.reporting.figures.style import house_style
 from raretok.reporting.results import COLUMNS, read_results
 from raretok.reporting.tables.comparison_table import better_methods, comparison_cells
 from raretok.reporting.tables.method_comparison import Change, change, choose, points, seconds_against
+from raretok.rule_inputs import report
 
 TABLE = fake.workflow()
 FAMILIES = TABLE.papers["cross"]["tables"]["table1"]["candidates"]
@@ -242,7 +244,7 @@ def test_the_table_has_a_grid_for_each_task(finished, tmp_path):
 
 def test_it_renders_as_csv_markdown_and_latex(finished, tmp_path):
     _, results = finished
-    text = TABLE.definition("cross", "table1")
+    text = json.dumps(report.definition(TABLE, "cross"))
     stem = tmp_path / "table1"
     assert (
         main(
@@ -346,7 +348,8 @@ def test_the_figure_shows_every_method_with_its_interval(finished, tmp_path):
         names = [text.get_text().split("  ")[1] for text in axes.texts if "  " in text.get_text()]
         assert names == [point.label for point in sorted(found, key=lambda point: point.rare.mean)]
     stem = tmp_path / "figure1"
-    arguments = [f"--definition={TABLE.definition('cross', 'figure1')}", f"--results={results.folder}"]
+    whole = json.dumps(report.definition(TABLE, "cross"))
+    arguments = [f"--definition={whole}", f"--results={results.folder}"]
     assert main(["figure", "--item=figure1", *arguments, f"--output-stem={stem}"]) == 0
     assert stem.with_suffix(".svg").exists()
 

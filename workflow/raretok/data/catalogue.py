@@ -264,7 +264,7 @@ def read_wanted(dataset: str, entry: str, sources: str) -> Wanted:
 
 
 def corpus_params(corpora: dict, name: str) -> str:
-    """JSON of what determines how corpus `name` is written, in the order of the file: splits follow each other in it."""
+    """JSON of what determines how corpus `name` is written, in the order of the file, which is that of its splits."""
     corpus = deepcopy(find_corpus(corpora, name))
     corpus.pop("external_counts", None)  # of another text
     if "of" in corpus.get("synthetic", {}):

@@ -16,12 +16,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seeds", type=int, help="number of seeds (default: what the config says)")
     parser.add_argument("--papers", nargs="+", help="which papers (default: what the config says)")
     parser.add_argument("--config", nargs="*", default=[], metavar="KEY=VALUE", help="as Snakemake takes them")
-    parser.add_argument("--root", type=Path, default=Path(), help="the project's folder (default: here)")
+    parser.add_argument("--root", type=Path, default=Path(), help="folder of results/ and resources/ (default: here)")
+    parser.add_argument("--project", type=Path, help="the project's folder, with config/ (default: that of --root)")
 
 
 def config_of(arguments: argparse.Namespace) -> dict:
     """The values of config.yaml with the options laid over them; UserError for a mistake in either."""
-    folder = arguments.root / "config"
+    folder = (getattr(arguments, "project", None) or arguments.root) / "config"
     config = read_config(folder / "config.yaml", folder / "schemas" / "config.schema.yaml")
     for choice in arguments.config:
         key, given, value = choice.partition("=")

@@ -71,7 +71,8 @@ class RunTable:
     """All runs of one configuration; hashed by identity, so that what is derived from a table can be cached.
 
     config: checked values of config.yaml. scale_settings: those of the scale's file. papers: paper id to the checked
-    values of its file, with the scale's sizes laid over them; published: without those. root: the project's folder.
+    values of its file, with the scale's sizes laid over them; published: without those. root: where results/ and
+    resources/ lie, project: where config/ lies, most often the same folder.
     """
 
     config: dict
@@ -81,6 +82,7 @@ class RunTable:
     corpora: dict
     datasets: dict
     root: Path
+    project: Path
 
     @property
     def scale(self) -> str:
@@ -91,6 +93,11 @@ class RunTable:
     def results(self) -> str:
         """The folder of the scale's results, below the project's folder."""
         return results_folder(self.config)
+
+    @property
+    def logs(self) -> str:
+        """The folder of the logs of the scale's jobs."""
+        return f"logs/{self.scale}"
 
     @property
     def render_only(self) -> bool:
@@ -188,25 +195,26 @@ class RunTable:
         raise UserError(f"there is no experiment {experiment!r} in {', '.join(self.papers)}")
 
 
-def load(config: dict, root: Path | str = ".") -> RunTable:
-    """The run table of `config` (values of config.yaml) and the files under `root`/config.
+def load(config: dict, root: Path | str = ".", project: Path | None = None) -> RunTable:
+    """The run table of `config` (values of config.yaml) and the files under `project`/config, by default `root`/config.
 
     Raises UserError naming file and key for an unknown key, a wrong value or a name that does not exist.
     """
     root = Path(root)
+    project = root if project is None else project
     config = {key: as_yaml(value) for key, value in config.items()}
-    schemas = root / "config" / "schemas"
+    schemas = project / "config" / "schemas"
     validate(config, schemas / "config.schema.yaml", "config/config.yaml or --config")
-    scale_path = root / "config" / "scales" / f"{config['scale']}.yaml"
+    scale_path = project / "config" / "scales" / f"{config['scale']}.yaml"
     check_name("scale", config["scale"], [path.stem for path in scale_path.parent.glob("*.yaml")])
     for paper in config["papers"]:
-        check_name("papers", paper, paper_ids(root))
+        check_name("papers", paper, paper_ids(project))
     check_choices(config)
     check_finished(config, root, results_folder(config))
     scale = read_config(scale_path, schemas / "scale.schema.yaml")
     published, papers = {}, {}
     for paper in config["papers"]:
-        path = root / "config" / "papers" / paper / "paper.yaml"
+        path = project / "config" / "papers" / paper / "paper.yaml"
         original = read_config(path, schemas / "paper.schema.yaml")
         changes = scale["papers"].get(paper, {})
         check_overrides(changes, original, f"{scale_path}: papers.{paper}")
@@ -215,10 +223,10 @@ def load(config: dict, root: Path | str = ".") -> RunTable:
         validate(scaled, schemas / "paper.schema.yaml", f"{scale_path} (over {path})")
         published[paper] = expand(original, str(path))
         papers[paper] = expand(scaled, f"{scale_path} (over {path})")
-    corpora = load_corpora(root / "config" / "corpora.yaml")
+    corpora = load_corpora(project / "config" / "corpora.yaml")
     check_experiments(papers, corpora)
-    datasets = load_datasets(root / "config" / "datasets.yaml")
-    return RunTable(config, scale, papers, published, corpora, datasets, root)
+    datasets = load_datasets(project / "config" / "datasets.yaml")
+    return RunTable(config, scale, papers, published, corpora, datasets, root, project)
 
 
 def results_folder(config: dict) -> str:

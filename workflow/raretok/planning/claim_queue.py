@@ -71,7 +71,7 @@ def needed_by_claims(table: RunTable, results: Results, prices: Prices) -> dict[
         definition = definition_of(report.definition(table, paper))
         if not definition.printed:
             continue
-        found = findings(definition, results, table.root / "config" / "papers")
+        found = findings(definition, results, table.project / "config" / "papers")
         sizes = family([claim for claim, _ in found], definition)
         for (claim, _), decision in zip(found, decisions(found, sizes, definition, results, prices), strict=True):
             if decision.runs:

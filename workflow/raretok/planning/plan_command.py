@@ -39,8 +39,9 @@ def main(arguments: argparse.Namespace) -> None:
     if arguments.measured:
         print("\n".join(in_one_line(row) for row in rows_of(arguments.measured)))
         return
-    table = run_table.load(config_options.config_of(arguments) | {"recorded": False, "finished": False}, arguments.root)
-    throughput = speeds.load(arguments.root)
+    config = config_options.config_of(arguments) | {"recorded": False, "finished": False}
+    table = run_table.load(config, arguments.root, arguments.project)
+    throughput = speeds.load(table.project)
     if arguments.claims:
         print_queue(table, throughput, arguments.results, arguments.json)
         return

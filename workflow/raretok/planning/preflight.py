@@ -38,10 +38,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     """Check and print; UserError where something is in the way."""
-    table = run_table.load(config_options.config_of(arguments) | {"recorded": False, "finished": False}, arguments.root)
+    config = config_options.config_of(arguments) | {"recorded": False, "finished": False}
+    table = run_table.load(config, arguments.root, arguments.project)
     costs = [cost for cost in costs_of(table) if _is_due(cost, table, arguments)]
     files = _files(table, costs, arguments)
-    throughput = speeds.load(arguments.root)
+    throughput = speeds.load(table.project)
     said, machine, memory = "not asked: jobs run elsewhere", None, None
     if not arguments.elsewhere:
         said, machine, memory = find_device(table.config["device"], throughput)

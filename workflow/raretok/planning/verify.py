@@ -100,7 +100,7 @@ def read_recorded(table: RunTable, paper: str, name: str) -> Recorded:
     """
     definition = definition_of(report.definition(table, paper))
     results = read_results(table.root / table.results)
-    found = findings(definition, results, table.root / "config" / "papers")
+    found = findings(definition, results, table.project / "config" / "papers")
     claims = {claim.id: (claim, finding) for claim, finding in found}
     if name not in claims:
         names = {claim.removeprefix(f"{paper}."): claim for claim in claims}
@@ -146,7 +146,7 @@ def measure(claim, runs: list[RunName], table: RunTable) -> tuple[Part, ...]:
         folder / "runs" / experiment / method / f"seed{seed}" / "metrics.json" for experiment, method, seed in runs
     ]
     metrics = collect(paths).astype({"seed": int, "value": float})
-    evidence = evidence_of(definition, index_results(folder, metrics), table.root / "config" / "papers")
+    evidence = evidence_of(definition, index_results(folder, metrics), table.project / "config" / "papers")
     finding = find(claim, evidence)
     if not finding.parts:
         raise UserError(f"the new runs do not measure {claim.id}: {finding.note}")
@@ -164,7 +164,7 @@ def settled(recorded: Recorded) -> list[str]:
 
 def announced(recorded: Recorded, runs: list[RunName], table: RunTable) -> list[str]:
     """What is claimed, and which runs it takes."""
-    prices = prices_of(table, recorded.results, load_throughput(table.root))
+    prices = prices_of(table, recorded.results, load_throughput(table.project))
     names = [f"  {experiment}/{method}/seed{seed}" for experiment, method, seed in runs]
     if not recorded.finding.parts:
         names.append("No result of this claim is recorded: there is no interval to compare the new one with.")

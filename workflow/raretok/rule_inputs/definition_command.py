@@ -19,5 +19,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> None:
     """Write the definition; UserError for a mistake in the config."""
     arguments.papers = [arguments.paper]
-    table = load(config_options.config_of(arguments), arguments.root)
+    table = load(config_options.config_of(arguments), arguments.root, arguments.project)
     write_json(arguments.output, definition(table, arguments.paper))

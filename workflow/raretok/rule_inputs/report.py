@@ -46,7 +46,7 @@ def pages(table: RunTable) -> list[str]:
 
 def makes_readme(table: RunTable) -> bool:
     """Whether the README is brought up to date: from recorded results, of all papers and seeds."""
-    return table.config["recorded"] and set(paper_ids(table.root)) <= set(table.papers) and not table.config["seeds"]
+    return table.config["recorded"] and set(paper_ids(table.project)) <= set(table.papers) and not table.config["seeds"]
 
 
 def entry(table: RunTable, wildcards) -> dict:
@@ -229,7 +229,12 @@ def choices(table: RunTable) -> list[str]:
 def printed(table: RunTable, wildcards) -> list[str]:
     """The file of printed values that a table's kind has beside the numbers."""
     kind = entry(table, wildcards).get("kind")
-    return [f"config/papers/{wildcards.paper}/{kind}.csv"] if kind in PRINTED else []
+    return [f"{table.project}/config/papers/{wildcards.paper}/{kind}.csv"] if kind in PRINTED else []
+
+
+def papers_folder(table: RunTable, wildcards, input) -> str:
+    """Where the printed numbers and claims lie that a job has among its inputs."""
+    return str(table.project / "config" / "papers")
 
 
 def title(table: RunTable, wildcards) -> str:

@@ -38,7 +38,7 @@ def before_start(table: RunTable, jobs: Iterable, elsewhere: bool) -> None:
     if not runs:
         return
     files = [f"{job.wildcards.dataset}/{job.wildcards.file}" for job in jobs if job.rule.name == "download"]
-    command = [sys.executable, "-m", "raretok", "preflight", "--root", str(table.root)]
+    command = [sys.executable, "-m", "raretok", "preflight", "--root", str(table.root), "--project", str(table.project)]
     command += ["--config", *config_words(table.config), *(["--elsewhere"] if elsewhere else [])]
     finished = subprocess.run([*command, "--only", *runs, "--files", *files], stderr=subprocess.PIPE, text=True)
     if finished.returncode == EXIT_USER_ERROR:
