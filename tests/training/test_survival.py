@@ -177,7 +177,7 @@ def test_loss_that_is_not_finite(tmp_path, manifest, make_run):
     assert f"the last good state is in {training.state}" in text
     assert "Traceback" not in text
     state = load_file(training.state / FILE_NAME)
-    assert state["gate.step"] == state["observe-gradient_norms.steps"] > 0
+    assert state["criterion.gate.step"] == state["observe-gradient_norms.steps"] > 0
     weights = [value for name, value in state.items() if name.startswith("model.")]
     assert weights
     assert all(np.isfinite(value).all() for value in weights)
