@@ -66,7 +66,7 @@ def update_counts(targets, types: int):
     from torch import distributed
 
     targets = targets.flatten()
-    if targets.is_cuda:
+    if targets.device.type != "cpu":
         # bincount would make the host wait for the device.
         counts = torch.zeros(types, dtype=torch.int64, device=targets.device)
         counts.scatter_add_(0, targets, torch.ones_like(targets))
