@@ -37,6 +37,10 @@ class OnDevice(torch.Tensor):
     def __init__(self, values: torch.Tensor):
         self.values = values
 
+    def tolist(self):
+        """Its values; torch has this for its own tensors alone."""
+        return self.cpu().tolist()
+
     @classmethod
     def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
         """Compute on the CPU what reaches the device past a `FakeGpu`."""

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from raretok.data.pairs.pair_batches import collate, in_batches, lengths
 from raretok.data.text.tokenizers import PAD
-from raretok.evaluation.text_scores import LOGITS, TOKENS
+from raretok.evaluation.text_scores import LOGITS, TOKENS, limits_of
 from raretok.metrics.ranking import quick_ranks
 
 
@@ -41,7 +41,7 @@ def score_pairs(model: torch.nn.Module, pairs, context: int, device: str = "cpu"
     source, target = lengths(pairs)
     kept = np.flatnonzero(np.maximum(source, target) <= context)
     bias = model.output_bias
-    kind = torch.device(device).type
+    kind = limits_of(device)
     # Where the tokens of each kept pair begin among all that are scored.
     starts = np.zeros(len(target) + 1, dtype=np.int64)
     starts[kept + 1] = target[kept]
