@@ -236,7 +236,8 @@ def main() -> None:
         print(f"{number:5d}  {kind}")
     twins, clocks = (sum(bool(row[name]) for row in rows) for name in ("twin", "clock"))
     ends = sum(row["ended"] for row in rows)
-    print(f"{len(rows)} attacks, {twins} with a second process, {clocks} with another clock: {ends} runs ended, all alike")
+    print(f"{len(rows)} attacks, {twins} with a second process, {clocks} with another clock")
+    print(f"{ends} runs ended, each as the unbroken one")
 
 
 if __name__ == "__main__":
