@@ -15,8 +15,8 @@ export PYTHON CONFIG
 # The scale whose finished runs are kept, and rendered again by `make recorded`.
 RECORDED_SCALE = $(or $(SCALE),small)
 
-# The modules whose docstrings are the API reference, and how they are written.
-API = raretok.library.losses raretok.library.loss_parts raretok.library.frequency raretok.library.metrics --docformat google --no-show-source
+# The package whose public names are the API reference, and how their docstrings are written.
+API = raretok --docformat google --no-show-source
 
 PYTEST = PATH="$(CURDIR)/.venv/bin:$$PATH" OMP_NUM_THREADS=1 .venv/bin/python -m pytest
 

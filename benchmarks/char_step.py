@@ -88,9 +88,8 @@ class Ours:
         self.number = 0
 
     def step(self) -> float:
-        leaving = self.task.leaving(self.number, self.trainer.memory)
-        update = self.trainer.backward(self.task.micro_batches(self.number), self.number, leaving)
-        loss, _ = update.loss.item(), update.norm.item()
+        result = self.trainer.backward(self.task.micro_batches(self.number))
+        loss, _ = result.loss.item(), result.norm.item()
         self.trainer.step(self.schedule(self.number))
         self.number += 1
         return loss

@@ -28,7 +28,7 @@ from raretok.training.trainer import Trainer
 
 @dataclass(frozen=True)
 class Preset:
-    """A model and an update: batch sequences of context tokens."""
+    """A model and a step: batch sequences of context tokens."""
 
     layers: int
     heads: int
@@ -106,10 +106,9 @@ class Ours:
         self.reads = device == "cpu"
 
     def step(self) -> None:
-        leaving = self.task.leaving(self.number, self.trainer.memory)
-        update = self.trainer.backward(self.task.micro_batches(self.number), self.number, leaving)
+        result = self.trainer.backward(self.task.micro_batches(self.number))
         if self.reads:
-            update.loss.item(), update.norm.item()
+            result.loss.item(), result.norm.item()
         self.trainer.step(self.schedule(self.number))
         self.number += 1
 

@@ -38,7 +38,7 @@ from raretok.models.softmax_gradient import fused_gradient
 
 @dataclass(frozen=True)
 class Preset:
-    """A model and an update: `sequences` of `context` tokens. memory: AGG's K, the updates of an epoch.
+    """A model and a step: `sequences` of `context` tokens. memory: AGG's K, the steps of an epoch.
 
     rare: what a scaled run derives alpha from.
     """
@@ -54,7 +54,7 @@ class Preset:
 
     @property
     def tokens(self) -> int:
-        """Targets of an update."""
+        """Targets of a step."""
         return self.context * self.sequences
 
 
@@ -156,7 +156,10 @@ class Row:
         self.gate = None
         self.method = build_method(METHODS.get(name, METHODS["ours, AGG"]))
         if self.method.gate is not None:
-            facts = TrainingFacts(counts, (0, 1, 2, 3), preset.tokens, preset.memory, preset.rare, device)
+            facts = TrainingFacts(
+                counts, (0, 1, 2, 3), preset.tokens, preset.memory, preset.rare, device,
+                earlier_targets=lambda step: self.targets[step % BATCHES].flatten(),
+            )  # fmt: skip
             self.gate = self.method.gate.start(facts)
             # As after an epoch.
             self.gate.load({"total": torch.from_numpy(counts), "step": torch.tensor(preset.memory)})
@@ -180,12 +183,11 @@ class Row:
         return lambda h, w, x, y: form(h.flatten(0, 1), w, y.flatten(), self.gate.gates(y)[0], self.gate.rare())
 
     def step(self) -> None:
-        """One update, or the layer's two passes."""
+        """One step, or the layer's two passes."""
         x, y = self.inputs[self.number % BATCHES], self.targets[self.number % BATCHES]
         self.number += 1
         if self.counts:
-            self.gate.begin_update(y.flatten())
-            self.gate.count(y.flatten())
+            self.gate.begin_step(y.flatten())
         with torch.autocast(self.device, torch.bfloat16, enabled=self.device == "cuda"):
             if self.whole:
                 hidden, weight = self.body(x), self.model.output_weight

@@ -60,7 +60,7 @@ def built(runs, device: str, compiles: bool) -> list[Training]:
 def together(stack: Stack, steps: int) -> None:
     for _ in range(steps):
         first = stack.members[0]
-        stack.backward(first.progress.step)
+        stack.backward()
         stack.step(first.learning_rate)
         for member in stack.members:
             member.progress.step += 1

@@ -130,10 +130,9 @@ class Ours:
         self.reads = device == "cpu"
 
     def step(self, number: int) -> None:
-        leaving = self.task.leaving(number, self.trainer.memory)
-        update = self.trainer.backward(self.task.micro_batches(number), number, leaving)
+        result = self.trainer.backward(self.task.micro_batches(number))
         if self.reads:
-            update.loss.item(), update.norm.item()
+            result.loss.item(), result.norm.item()
         self.trainer.step(self.schedule(number))
 
 
@@ -213,7 +212,7 @@ class Plain:
 
 
 def tokens_per_second(contender, task: TranslationTask, device: str, numbers: range) -> float:
-    """Target tokens a second of the updates `numbers`, padding left out."""
+    """Target tokens a second of the steps `numbers`, padding left out."""
     started = time.perf_counter()
     for number in numbers:
         contender.step(number)

@@ -61,8 +61,7 @@ def values(settings, rare, seed, types, rows, context, width, device, precision)
         method = dataclasses.replace(method, penalty=method.penalty.start(facts))
     gate = method.gate.start(facts) if method.gate is not None else None
     if gate is not None:
-        gate.begin_update(None)
-        gate.count(targets.flatten())
+        gate.begin_step(targets.flatten())
     with torch.autocast(device, torch.bfloat16, enabled=precision == torch.bfloat16):
         loss = output_loss(method, gate, hidden, weight, targets, inputs=inputs, bias=bias).loss
     loss.backward()

@@ -1,4 +1,4 @@
-"""Every run of scale smoke for a few updates on the device against a CPU: models, tasks, gates, observations.
+"""Every run of scale smoke for a few steps on the device against a CPU: models, tasks, gates, observations.
 
 Finds tensors on the wrong device and kernels that differ. The error is that of the way the weights went.
 """
@@ -36,14 +36,14 @@ def main(bench) -> None:
 
 
 def ways(run: dict, corpus, device: str) -> tuple[torch.Tensor, torch.Tensor]:
-    """All weights before and after some updates, flat, on the CPU."""
+    """All weights before and after some steps, flat, on the CPU."""
     training = Training(run, corpus, Path("none"), Path("none"))
     training.build(device, compile_model=False)
     before = flat(training.trainer.model)
     for _ in range(UPDATES):
-        update = training.backward()
+        result = training.backward()
         training.trainer.step(training.learning_rate)
-        training.advance(update)
+        training.advance(result)
     return before, flat(training.trainer.model)
 
 

@@ -26,9 +26,9 @@ def test_counts_are_those_of_all_texts():
 @pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
 def test_alpha_makes_the_share_rare_that_it_is_for(share):
     counts = np.arange(1, 101)
-    alpha = agg_alpha(counts, targets_per_update=64, share=share)
+    alpha = agg_alpha(counts, targets_per_step=64, share=share)
     assert (counts * 64 / counts.sum() < alpha).sum() == round(100 * share)
-    OutputLoss(gate=AGG(alpha=alpha, memory=10), counts=counts, targets_per_update=64)
+    OutputLoss(gate=AGG(alpha=alpha, memory=10), counts=counts, targets_per_step=64)
 
 
 def test_alpha_leaves_special_and_unused_types_out():

@@ -94,7 +94,7 @@ def test_the_example_trains(name, monkeypatch):
     ids = names["batches"][0]
     before = model(ids, labels=ids).loss.item()
     exec(code, names)
-    assert names["criterion"].updates == 72
+    assert names["criterion"].steps == 72
     rare = names["criterion"].rare()
     assert 0 < rare.sum() < TYPES / 2
     assert model(ids, labels=ids).loss.item() < before - 0.5
@@ -106,8 +106,8 @@ def test_all_code_of_the_page_runs_in_its_order(monkeypatch):
     for code in re.findall(r"```python\n(.*?)```", DOCS, flags=re.DOTALL):
         exec(code, names)
     assert names["hidden"].shape == (4, 15, 32)
-    # Six updates of the loop, and one of two micro-batches.
-    assert names["criterion"].updates == 7
+    # Six steps of the loop, and one of two micro-batches.
+    assert names["criterion"].steps == 7
     assert names["head"].bias.requires_grad
 
 
@@ -149,7 +149,7 @@ def test_a_bfloat16_model_trains(name):
 
 
 def trainer(model, criterion, folder, rows, **arguments):
-    """A `RareTokenTrainer` of the docs over four updates' texts."""
+    """A `RareTokenTrainer` of the docs over four steps' texts."""
     names = {"criterion": criterion}
     exec(example("trainer"), names)
     texts = torch.cat(batches(4, 8))
@@ -170,13 +170,13 @@ def test_trainer_accumulates_as_one_large_batch(tmp_path):
         model, criterion = tiny("gpt2"), OutputLoss(gate=AGG(alpha=2.0, memory=2), counts=counts)
         run = trainer(model, criterion, tmp_path, rows)
         run.train()
-        assert criterion.updates == 4
+        assert criterion.steps == 4
         found.append(model.get_output_embeddings().weight.detach())
         assert criterion.rare().any()
     assert (found[0] - tiny("gpt2").get_output_embeddings().weight).abs().max() > 0.01
     torch.testing.assert_close(found[1], found[0], rtol=1e-3, atol=1e-4)
     score = run.evaluate()["eval_loss"]
-    assert criterion.updates == 4
+    assert criterion.steps == 4
     with torch.no_grad():
         ids = torch.stack([row["input_ids"] for row in run.eval_dataset])
         labels = torch.stack([row["labels"] for row in run.eval_dataset])

@@ -1,7 +1,8 @@
-"""`OutputLoss` in a training loop of one's own: it counts, gates and computes as the project's trainer does."""
+"""`OutputLoss` in a training loop of one's own: what it counts, gates and computes, and what it refuses."""
 
 import copy
 import io
+from dataclasses import replace
 
 import pytest
 import torch
@@ -71,7 +72,7 @@ def test_after_eval_and_without_gradient_every_method_is_cross_entropy():
         gradients(criterion.eval()(hidden, weight, targets, bias=bias), hidden, weight),
         gradients(plain, hidden, weight),
     )
-    assert criterion.updates == 0
+    assert criterion.steps == 0
 
 
 # Parts, and the config that the pipeline has for them.
@@ -108,56 +109,51 @@ PARTS = {
 
 
 @pytest.mark.parametrize("name", PARTS)
-def test_it_trains_as_the_pipeline_does(name):
-    """Over five updates of two micro-batches, losses and gradients, with counts that enter and leave the memory."""
+def test_it_is_the_output_layer_with_the_gate_of_the_step(name):
+    """Over five steps of two micro-batches, losses and gradients, with counts that enter and leave the memory."""
     parts, settings = PARTS[name]
-    criterion = OutputLoss(**parts, counts=COUNTS, special=(0,), targets_per_update=24)
+    criterion = OutputLoss(**parts, counts=COUNTS, special=(0,), targets_per_step=24)
     method = build_method(settings)
     facts = TrainingFacts(torch.tensor(COUNTS).numpy(), (0,), tokens_per_step=24, steps_per_epoch=50)
     if hasattr(method.penalty, "start"):
-        method = build_method({}).__class__(**(vars(method) | {"penalty": method.penalty.start(facts)}))
+        method = replace(method, penalty=method.penalty.start(facts))
     state = method.gate.start(facts) if method.gate else None
-    history = []
-    for update in range(5):
-        micro = [batch(100 * update + k) for k in range(2)]
-        real = [targets[targets != -100] for *_, targets in micro]
-        inputs = torch.randint(TYPES, (2, 7), generator=torch.Generator().manual_seed(update))
+    for step in range(5):
+        micro = [batch(100 * step + k) for k in range(2)]
+        real = torch.cat([targets[targets != -100] for *_, targets in micro])
+        inputs = torch.randint(TYPES, (2, 7), generator=torch.Generator().manual_seed(step))
         if state:
-            leaving = history[update - 2] if getattr(state, "memory", 0) and update >= 2 else None
-            state.begin_update(leaving)
-            for targets in real:
-                state.count(targets)
-        history.append(torch.cat(real))
-        criterion.begin_update([targets for *_, targets in micro])
+            state.begin_step(real)
+        criterion.begin_step([targets for *_, targets in micro])
         for hidden, weight, bias, targets in micro:
             ours = criterion(hidden, weight, targets, bias=bias, inputs=inputs)
             theirs = output_loss(
                 method, state, hidden, weight, targets,
-                inputs=inputs, bias=bias, padding=-100, normaliser=len(history[-1]), share=0.5,
+                inputs=inputs, bias=bias, padding=-100, normaliser=len(real), share=0.5,
             ).loss  # fmt: skip
             assert_same(gradients(ours, hidden, weight, bias), gradients(theirs, hidden, weight, bias))
 
 
-def test_without_begin_update_every_call_is_an_update():
+def test_without_begin_step_every_call_is_a_step():
     alone, told = (OutputLoss(gate=AGG(alpha=0.3, memory=2), counts=COUNTS) for _ in range(2))
     for seed in range(4):
         hidden, weight, _, targets = batch(seed)
-        told.begin_update(targets)
+        told.begin_step(targets)
         assert_same(
             gradients(alone(hidden, weight, targets), hidden, weight),
             gradients(told(hidden, weight, targets), hidden, weight),
         )
-    assert alone.updates == told.updates == 4
+    assert alone.steps == told.steps == 4
     assert alone.rare().tolist() == told.rare().tolist()
 
 
-def test_micro_batches_add_up_to_the_whole_update():
+def test_micro_batches_add_up_to_the_whole_step():
     """Also where they have different numbers of targets."""
     hidden, weight, bias, targets = batch(3, (4, 7))
     targets[0] = -100
     whole = OutputLoss(gate=AGG(alpha=0.3, memory=9), counts=COUNTS)
     parts = OutputLoss(gate=AGG(alpha=0.3, memory=9), counts=COUNTS)
-    parts.begin_update([targets[:2], targets[2:]])
+    parts.begin_step([targets[:2], targets[2:]])
     loss = parts(hidden[:2], weight, targets[:2], bias=bias) + parts(hidden[2:], weight, targets[2:], bias=bias)
     assert_same(
         gradients(loss, hidden, weight, bias),
@@ -167,8 +163,8 @@ def test_micro_batches_add_up_to_the_whole_update():
 
 GATES = [
     {"gate": AGG(alpha=0.3, memory=3)},
-    # Of epochs of three updates, after which it stops counting.
-    {"gate": AGG(alpha=2.0, static=True), "targets_per_update": 400},
+    # Of epochs of three steps, after which it stops counting.
+    {"gate": AGG(alpha=2.0, static=True), "targets_per_step": 400},
     {"gate": Freeze(part="bc", share=0.5, until=5)},
     {"penalty": UnigramDivergence(1.0, until=5)},
 ]
@@ -195,19 +191,19 @@ def test_a_saved_state_goes_on_as_if_unbroken(parts, broken_after):
 
 
 def test_a_state_of_the_start_begins_anew():
-    """Of AGG, which is not told how large an update is, there are no counts yet."""
+    """Of AGG, which is not told how large a step is, there are no counts yet."""
     hidden, weight, _, targets = batch(8)
     criterion = OutputLoss(gate=AGG(alpha=0.3, memory=3), counts=COUNTS)
     start = copy.deepcopy(criterion.state_dict())
     first = gradients(criterion(hidden, weight, targets), weight)
     criterion(hidden, weight, batch(9)[3])
     criterion.load_state_dict(start)
-    assert criterion.updates == 0
+    assert criterion.steps == 0
     assert_same(gradients(criterion(hidden, weight, targets), weight), first)
 
 
 def test_a_state_of_other_parts_is_refused():
-    """Counts of three updates are none of four: they would be divided by a wrong number, unnoticed."""
+    """Counts of three steps are none of four: they would be divided by a wrong number, unnoticed."""
     saved = OutputLoss(gate=AGG(alpha=1, memory=3), counts=COUNTS).state_dict()
     OutputLoss(gate=AGG(alpha=1.0, memory=3), counts=COUNTS).load_state_dict(saved)
     for other in (AGG(alpha=1.0, memory=4), Freeze(part="b", share=0.5), None):
@@ -218,7 +214,7 @@ def test_a_state_of_other_parts_is_refused():
 @pytest.mark.parametrize("told", [None, 12])
 def test_before_agg_has_counted_nothing_is_known_to_be_rare(told):
     hidden, weight, _, targets = batch(10)
-    criterion = OutputLoss(gate=AGG(alpha=0.3, memory=3), counts=COUNTS, targets_per_update=told)
+    criterion = OutputLoss(gate=AGG(alpha=0.3, memory=3), counts=COUNTS, targets_per_step=told)
     assert criterion.rare() is None
     criterion(hidden, weight, targets)
     assert 0 < criterion.rare().sum() < TYPES
@@ -226,16 +222,16 @@ def test_before_agg_has_counted_nothing_is_known_to_be_rare(told):
 
 
 def test_a_gate_that_has_stopped_counting_keeps_no_targets():
-    criterion = OutputLoss(gate=AGG(alpha=2.0, static=True), counts=COUNTS, targets_per_update=400)
+    criterion = OutputLoss(gate=AGG(alpha=2.0, static=True), counts=COUNTS, targets_per_step=400)
     hidden, weight, _, targets = batch(4)
     kept = []
     for _ in range(5):
         criterion(hidden, weight, targets)
-        kept.append(len(criterion.get_extra_state()["recent"]))
+        kept.append(len(criterion.get_extra_state().get("gate.recent_sizes", ())))
     assert kept == [1, 2, 3, 0, 0]
 
 
-def test_a_penalty_for_the_first_updates_ends():
+def test_a_penalty_for_the_first_steps_ends():
     criterion = OutputLoss(penalty=UnigramDivergence(5.0, until=2), counts=COUNTS)
     hidden, weight, _, targets = batch(4)
     plain = OutputLoss()(hidden, weight, targets).item()
@@ -268,14 +264,14 @@ def test_low_precision_and_tied_weights():
 
 def test_a_batch_without_targets_is_zero():
     hidden, weight, _, targets = batch(6)
-    criterion = OutputLoss(Threshold(margin=1), gate=AGG(alpha=0.05, memory=2), counts=COUNTS, targets_per_update=12)
+    criterion = OutputLoss(Threshold(margin=1), gate=AGG(alpha=0.05, memory=2), counts=COUNTS, targets_per_step=12)
     loss = criterion(hidden, weight, torch.full_like(targets, -100))
     assert [value.abs().max().item() for value in gradients(loss, hidden, weight)] == [0, 0, 0]
     assert criterion.nll == 0
 
 
-def test_a_first_update_without_targets_does_not_say_how_large_updates_are():
-    """As where the first texts are all prompt: the next update does, and counts as the first."""
+def test_a_first_step_without_targets_does_not_say_how_large_steps_are():
+    """As where the first texts are all prompt: the next step does, and counts as the first."""
     hidden, weight, _, targets = batch(6)
     late, usual = (OutputLoss(gate=AGG(alpha=0.3, memory=2), counts=COUNTS) for _ in range(2))
     late(hidden, weight, torch.full_like(targets, -100))
@@ -285,21 +281,21 @@ def test_a_first_update_without_targets_does_not_say_how_large_updates_are():
             gradients(late(hidden, weight, targets), hidden, weight),
             gradients(usual(hidden, weight, targets), hidden, weight),
         )
-    assert late.get_extra_state()["targets_per_update"] == 12
+    assert late.get_extra_state()["targets_per_step"] == 12
 
 
 SENTENCES = [
     (lambda: OutputLoss(gate=AGG(alpha=0.1)), "^AGG needs counts="),
     (lambda: OutputLoss(penalty=UnigramDivergence(1.0)), "^UnigramDivergence needs counts="),
     (lambda: OutputLoss(Contrastive(), gate=AGG(alpha=0.1), counts=COUNTS), "contrastive loss do not combine"),
-    (lambda: OutputLoss(gate=AGG(alpha=1e-9), counts=COUNTS, targets_per_update=10), "makes no type rare"),
+    (lambda: OutputLoss(gate=AGG(alpha=1e-9), counts=COUNTS, targets_per_step=10), "makes no type rare"),
     (
-        lambda: OutputLoss(gate=AGG(alpha=1e9), counts=COUNTS, targets_per_update=10),
+        lambda: OutputLoss(gate=AGG(alpha=1e9), counts=COUNTS, targets_per_step=10),
         "^gate.alpha is .* every type rare",
     ),
     (lambda: OutputLoss(gate=AGPS(rare_from=99, mu_1=1, mu_2=1), counts=COUNTS), "rare_from is 99"),
     (lambda: OutputLoss(gate=Freeze(), counts=COUNTS), "part='b', 'c' or 'bc'"),
-    (lambda: OutputLoss("threshold"), "loss= is 'threshold'; give one of raretok's parts"),
+    (lambda: OutputLoss("threshold"), "loss= is 'threshold', which is no loss; give one of raretok's parts"),
     (lambda: OutputLoss(AGG(alpha=1.0), counts=COUNTS), "is no loss"),
     (lambda: OutputLoss(training_temperature=0), "must be above 0"),
     (lambda: OutputLoss(gate=AGG(alpha=1.0), counts=[0, 0]), "counts must be V whole numbers"),
@@ -307,7 +303,7 @@ SENTENCES = [
     (lambda: OutputLoss(gate=AGG(alpha=1.0), counts=COUNTS, special=[13]), "special has 13, which is no id"),
     # A tokenizer without padding.
     (lambda: OutputLoss(gate=AGG(alpha=1.0), counts=COUNTS, special=[None]), "special has None, which is no id"),
-    (lambda: OutputLoss(gate=AGG(alpha=1.0), counts=COUNTS, targets_per_update=0), "targets_per_update is 0"),
+    (lambda: OutputLoss(gate=AGG(alpha=1.0), counts=COUNTS, targets_per_step=0), "targets_per_step is 0"),
 ]
 
 
@@ -331,7 +327,7 @@ def test_shapes_and_targets_that_do_not_fit_are_said_in_a_sentence():
         criterion(hidden, weight, targets.clamp_min(0) + 13 * (targets >= 0))
     with pytest.raises(ValueError, match="bias is 12; it must be 13, one a row of weight"):
         criterion(hidden, weight, targets, bias=torch.zeros(12))
-    assert criterion.updates == 0
+    assert criterion.steps == 0
     unlikelihood = OutputLoss(penalty=Unlikelihood())
     with pytest.raises(ValueError, match="Unlikelihood needs inputs="):
         unlikelihood(hidden, weight, targets)
@@ -340,29 +336,29 @@ def test_shapes_and_targets_that_do_not_fit_are_said_in_a_sentence():
     for wrong in (-100, 13):
         with pytest.raises(ValueError, match=f"an input is {wrong}; inputs are .* ids from 0 to 12"):
             unlikelihood(hidden, weight, targets, inputs=torch.full_like(targets, wrong))
-    assert unlikelihood.updates == 0
-    criterion.begin_update(targets)
+    assert unlikelihood.steps == 0
+    criterion.begin_step(targets)
     criterion(hidden, weight, targets)
-    with pytest.raises(ValueError, match="call begin_update before each update"):
+    with pytest.raises(ValueError, match="call begin_step before each step"):
         criterion(hidden, weight, targets)
-    # Nor is an update counted that was announced too small, or a gate started by it.
+    # Nor is a step counted that was announced too small, or a gate started by it.
     criterion = OutputLoss(gate=AGG(alpha=0.3, memory=2), counts=COUNTS)
-    criterion.begin_update([])
-    with pytest.raises(ValueError, match="call begin_update before each update"):
+    criterion.begin_step([])
+    with pytest.raises(ValueError, match="call begin_step before each step"):
         criterion(hidden, weight, targets)
-    assert criterion.updates == 0
+    assert criterion.steps == 0
 
 
 def test_targets_that_were_announced_and_never_passed_are_told():
     hidden, weight, _, targets = batch(8)
     criterion = OutputLoss()
-    criterion.begin_update([targets, targets])
-    criterion.begin_update([targets, targets])  # nothing of the one before was passed: nothing was divided
+    criterion.begin_step([targets, targets])
+    criterion.begin_step([targets, targets])  # nothing of the one before was passed: nothing was divided
     criterion(hidden, weight, targets)
-    with pytest.warns(UserWarning, match=f"update 1 was told of {targets.numel()} targets more than it was passed"):
-        criterion.begin_update(targets)
+    with pytest.warns(UserWarning, match=f"step 1 was told of {targets.numel()} targets more than it was passed"):
+        criterion.begin_step(targets)
     criterion(hidden, weight, targets)
-    criterion.begin_update(targets)
+    criterion.begin_step(targets)
 
 
 def test_it_prints_its_parts():

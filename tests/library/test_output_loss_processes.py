@@ -24,7 +24,7 @@ class Model(torch.nn.Module):
 
 
 def train(rows, wrap=lambda model: model):
-    """The weights after four updates of two micro-batches, of a process that sees some `rows` of each."""
+    """The weights after four steps of two micro-batches, of a process that sees some `rows` of each."""
     model = Model()
     whole, criterion = wrap(model), OutputLoss(gate=AGG(alpha=2.5, memory=2), penalty=CosReg(), counts=COUNTS)
     optimiser = torch.optim.SGD(model.parameters(), lr=1.0)
@@ -34,7 +34,7 @@ def train(rows, wrap=lambda model: model):
         targets = texts[:, :, 1:].clone()
         targets[0, 0, :4] = -100
         micro = list(zip(texts[:, rows, :-1], targets[:, rows], strict=True))
-        criterion.begin_update([goals for _, goals in micro])
+        criterion.begin_step([goals for _, goals in micro])
         for ids, goals in micro:
             criterion(whole(ids), model.head.weight, goals).backward()
         optimiser.step()

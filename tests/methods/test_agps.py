@@ -12,7 +12,7 @@ COUNTS = np.array([900, 400, 300, 200, 100, 60, 30, 12, 6, 3, 1])
 
 
 def start(reading="eq15", counts=COUNTS, special=(), rare=None, **values):
-    gate = agps.Gate(**{"rare_from": 5, "mu_1": 50.0, "mu_2": 10.0, "reading": reading} | values)
+    gate = agps.AGPS(**{"rare_from": 5, "mu_1": 50.0, "mu_2": 10.0, "reading": reading} | values)
     return gate.start(TrainingFacts(counts, special, tokens_per_step=10, steps_per_epoch=5, rare=rare))
 
 
@@ -25,10 +25,7 @@ def example(seed):
 
 def ours(reading, h, w, y):
     state = start(reading)
-    state.begin_update()
-    # An update is one batch, however many micro-batches it has.
-    state.count(y[:4])
-    state.count(y[4:])
+    state.begin_step(y)
     loss = output_loss(build_method({}), state, h, w, y, normaliser=1).loss
     return torch.autograd.grad(loss, (h, w))
 
@@ -57,13 +54,11 @@ def test_the_readings_differ():
     assert not torch.allclose(ours("alg1", h, w, y)[1], ours("eq15", h, w, y)[1])
 
 
-def test_a_target_of_the_last_update_is_forgotten():
+def test_a_target_of_the_last_step_is_forgotten():
     state, y = start(), torch.tensor([10, 0])
-    state.begin_update()
-    state.count(y)
+    state.begin_step(y)
     assert state.gates(y)[0][:, 10].tolist() == [1, 1]
-    state.begin_update()
-    state.count(y[1:])
+    state.begin_step(y[1:])
     assert state.gates(y)[0][:, 10].tolist() == [1 / 50, 1 / 10]
     assert state.gates(y)[1].tolist() == [1, 0]
 
@@ -81,12 +76,12 @@ def test_a_scaled_run_derives_the_rank_and_the_counts():
 
 def test_a_gate_that_is_one_number_is_refused():
     """As where mu in proportion to a short text lies below the count of its rarest word, and f2 is 1 everywhere."""
-    with pytest.raises(UserError, match=r"gate.mu_2 is 1 and rare words occur 1 to 30 times, so its gate is 1 for all"):
+    with pytest.raises(ValueError, match=r"gate.mu_2 is 1 and rare words occur 1 to 30 times, so its gate is 1"):
         start(rare={"mass": 0.05, "tokens": 20120})
     once = np.array([900, 400, 1, 1, 1, 0])
-    with pytest.raises(UserError, match=r"mu_1 is 50 and rare words occur 1 to 1 times, so its gate is 0.02 for all"):
+    with pytest.raises(ValueError, match=r"mu_1 is 50 and rare words occur 1 to 1 times, so its gate is 0.02 for all"):
         start(counts=once, rare_from=2)
-    with pytest.raises(UserError, match="rare_from is beyond the words that occur"):
+    with pytest.raises(ValueError, match="rare_from is beyond the words that occur"):
         start(counts=once, rare_from=5)
     # Words that never occur are none of the rare words that decide.
     assert start(counts=np.array([900, 400, 3, 2, 0]), rare_from=2, mu_1=5.0, mu_2=3.0).derived()["rare_types"] == 3
@@ -100,7 +95,7 @@ def test_special_types_are_never_rare_and_counts_decide_the_order():
 
 @pytest.mark.parametrize(("rare_from", "special"), [(11, ()), (400, ()), (2, (0, 1))])
 def test_a_rank_that_parts_nothing_is_refused(rare_from, special):
-    with pytest.raises(UserError, match=f"rare_from is {rare_from} in a vocabulary of 11 types"):
+    with pytest.raises(ValueError, match=f"rare_from is {rare_from} in a vocabulary of 11 types"):
         start(rare_from=rare_from, special=special)
 
 

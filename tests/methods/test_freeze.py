@@ -23,7 +23,7 @@ def test_gradient_of_rows_equals_the_printed_parts(part):
     y = torch.randint(12, (31,), generator=generator)
     method = build_method({"gate": {"name": "freeze", "part": part, "share": 0.4}})
     state = start(method.gate)
-    state.begin_update()
+    state.begin_step(y)
     loss = output_loss(method, state, h, w, y, normaliser=1).loss
     expected = freeze.reference(h, w, y, state.rare(), part)
     torch.testing.assert_close(torch.autograd.grad(loss, w)[0], expected.detach(), rtol=0, atol=1e-12)
@@ -31,28 +31,28 @@ def test_gradient_of_rows_equals_the_printed_parts(part):
 
 def test_the_rarest_share_of_types_is_rare_and_special_types_never_are():
     """Of the types that occur, 9 here, in the papers; 11 never does, and is rare besides. Or of all 12."""
-    assert start(freeze.Gate(share=0.25)).rare().nonzero().flatten().tolist() == [9, 10, 11]
-    assert start(freeze.Gate(share=0.25, share_of="all")).rare().nonzero().flatten().tolist() == [9, 10, 11]
-    assert start(freeze.Gate(share=0.45)).rare().nonzero().flatten().tolist() == [7, 8, 9, 10, 11]
-    assert start(freeze.Gate(share=0.5, share_of="all")).rare().nonzero().flatten().tolist() == [6, 7, 8, 9, 10, 11]
+    assert start(freeze.Freeze(share=0.25)).rare().nonzero().flatten().tolist() == [9, 10, 11]
+    assert start(freeze.Freeze(share=0.25, share_of="all")).rare().nonzero().flatten().tolist() == [9, 10, 11]
+    assert start(freeze.Freeze(share=0.45)).rare().nonzero().flatten().tolist() == [7, 8, 9, 10, 11]
+    assert start(freeze.Freeze(share=0.5, share_of="all")).rare().nonzero().flatten().tolist() == [6, 7, 8, 9, 10, 11]
     # Ids out of frequency order: the counts decide, ties by id.
     shuffled = np.array([0, 0, 5, 80, 0, 5, 90, 5])
-    assert start(freeze.Gate(share=0.4), shuffled).rare().nonzero().flatten().tolist() == [4, 5, 7]
+    assert start(freeze.Freeze(share=0.4), shuffled).rare().nonzero().flatten().tolist() == [4, 5, 7]
 
 
 def test_most_of_a_large_vocabulary_may_never_occur():
     """50,257 types of which a short text has 1,000: the share is of these."""
     counts = np.zeros(50_257, dtype=np.int64)
     counts[::50] = np.arange(1, 1007)
-    rare = start(freeze.Gate(share=0.2), counts, special=()).rare().numpy()
+    rare = start(freeze.Freeze(share=0.2), counts, special=()).rare().numpy()
     assert (rare & (counts > 0)).sum() == 201
-    of_all = start(freeze.Gate(share=0.2, share_of="all"), counts, special=()).rare().numpy()
+    of_all = start(freeze.Freeze(share=0.2, share_of="all"), counts, special=()).rare().numpy()
     assert (of_all & (counts > 0)).sum() == 0
 
 
-def test_all_excludes_rows_from_the_update_and_gates_nothing():
-    state = start(freeze.Gate())
-    state.begin_update()
+def test_all_excludes_rows_from_the_step_and_gates_nothing():
+    state = start(freeze.Freeze())
+    state.begin_step(torch.tensor([1]))
     assert state.gates(torch.tensor([1])) is None
     assert torch.equal(state.frozen(), state.rare())
 
@@ -61,22 +61,22 @@ def test_frequent_words_of_the_source_side_are_not_frozen():
     """No rare type is a target more than 5 times; what the source has more often stays free."""
     source = np.array([0, 0, 9, 9, 9, 9, 9, 6, 5, 0, 400, 3])
     facts = TrainingFacts(COUNTS, (0, 1), tokens_per_step=10, steps_per_epoch=5, source_counts=source)
-    state = freeze.Gate(share=0.45).start(facts)
+    state = freeze.Freeze(share=0.45).start(facts)
     assert state.rare().nonzero().flatten().tolist() == [7, 8, 9, 10, 11]
     assert state.frozen().nonzero().flatten().tolist() == [8, 9, 11]
     assert state.derived() == {"rare_types": 5, "frozen_types": 3}
-    assert freeze.Gate(part="bc", share=0.45).start(facts).derived() == {"rare_types": 5}
-    with pytest.raises(UserError, match="freezes nothing: the source side has every one of the 2 rare types"):
-        freeze.Gate(share=0.12).start(facts)
+    assert freeze.Freeze(part="bc", share=0.45).start(facts).derived() == {"rare_types": 5}
+    with pytest.raises(ValueError, match="freezes nothing: the source side has every one of the 2 rare types"):
+        freeze.Freeze(share=0.12).start(facts)
 
 
 @pytest.mark.parametrize("part", ["all", "bc"])
-def test_until_counts_updates(part):
-    """until 3: updates 0, 1 and 2 are frozen, also after an interruption."""
-    gate = freeze.Gate(part=part, until=3)
+def test_until_counts_steps(part):
+    """until 3: steps 0, 1 and 2 are frozen, also after an interruption."""
+    gate = freeze.Freeze(part=part, until=3)
     state, seen = start(gate), []
     for _ in range(5):
-        state.begin_update()
+        state.begin_step(torch.tensor([1]))
         restored = start(gate)
         restored.load({name: tensor.clone() for name, tensor in state.state().items()})
         for one in (state, restored):
@@ -86,8 +86,8 @@ def test_until_counts_updates(part):
 
 @pytest.mark.parametrize("share", [0.01, 0.99])
 def test_a_share_that_parts_nothing_is_refused(share):
-    with pytest.raises(UserError, match=f"share is {share}, which makes"):
-        start(freeze.Gate(share=share))
+    with pytest.raises(ValueError, match=f"gate.share is {share}, which makes"):
+        start(freeze.Freeze(share=share))
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_a_share_that_parts_nothing_is_refused(share):
         ({"part": "d"}, "part must be one of all, b, c, bc"),
         ({"share": 1.0}, "share must be above 0 and below 1"),
         ({"share_of": "some"}, "share_of must be one of occurring, all"),
-        ({"until": 0}, "until must be at least 1 update"),
+        ({"until": 0}, "until must be at least 1 step"),
     ],
 )
 def test_wrong_values_are_refused(part, sentence):
@@ -109,11 +109,11 @@ def test_rare_from_is_the_low_group_of_agps():
     counts = np.array([500, 300, 100, 50, 30, 12, 5, 2, 1])
     for rare in (None, {"alpha": 0.03, "share": 0.2, "mass": 0.048, "tokens": 2000}):
         facts = TrainingFacts(counts, (), tokens_per_step=10, steps_per_epoch=5, rare=rare)
-        frozen = freeze.Gate(rare_from=6).start(facts).rare()
-        assert torch.equal(frozen, agps.Gate(rare_from=6, mu_1=9.0, mu_2=9.0).start(facts).rare())
+        frozen = freeze.Freeze(rare_from=6).start(facts).rare()
+        assert torch.equal(frozen, agps.AGPS(rare_from=6, mu_1=9.0, mu_2=9.0).start(facts).rare())
     assert frozen.tolist() == [False] * 5 + [True] * 4  # 12 + 5 + 2 + 1 of 1000 is at most 4.8%, with 30 it is more
 
 
 def test_share_and_rare_from_are_two_ways_to_say_it():
     with pytest.raises(ValueError, match="not both"):
-        freeze.Gate(share=0.2, rare_from=3)
+        freeze.Freeze(share=0.2, rare_from=3)

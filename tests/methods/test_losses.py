@@ -132,7 +132,7 @@ def test_softminus_with_c_1_subtracts_the_threshold_probability():
     z_y = z.gather(1, y[:, None])
     mass = (z.exp() - (z_y - 1.0).exp()).clamp_min(0)
     expected = -(mass.gather(1, y[:, None]) / mass.sum(1, keepdim=True)).log().squeeze(1)
-    loss = softminus.Loss(margin=1.0)(Outputs(z, h, w, y))
+    loss = softminus.Softminus(margin=1.0)(Outputs(z, h, w, y))
     torch.testing.assert_close(loss, expected, rtol=0, atol=1e-9)
 
 
@@ -157,7 +157,7 @@ def test_softminus_in_float32_is_that_in_float64(c):
         results = []
         for row in rows:
             z = row.float().to(dtype)[None].requires_grad_()
-            loss = softminus.Loss(margin=1.0, c=c)(Outputs(z, None, None, torch.tensor([0]))).sum()
+            loss = softminus.Softminus(margin=1.0, c=c)(Outputs(z, None, None, torch.tensor([0]))).sum()
             results += [loss.detach(), *torch.autograd.grad(loss, z)]
         found[dtype] = results
     for single, double in zip(found[torch.float32], found[torch.float64], strict=True):
@@ -169,12 +169,12 @@ def test_cosreg_leaves_rows_of_zeros_alone():
     h, w, y = random_inputs(9, 4, 11, 3)
     with torch.no_grad():
         w[[0, 7]] = 0
-    loss = cosreg.Penalty(0.7)(Outputs(None, h, w, y))
+    loss = cosreg.CosReg(0.7)(Outputs(None, h, w, y))
     gradient = torch.autograd.grad(loss, w)[0]
     torch.testing.assert_close(loss, cosreg.reference(w, 0.7), **TOLERANCE)
     kept = [row for row in range(11) if row not in (0, 7)]
     others = w.detach()[kept].requires_grad_()
-    smaller = cosreg.Penalty(0.7 * 9**2 / 11**2)(Outputs(None, h, others, y))
+    smaller = cosreg.CosReg(0.7 * 9**2 / 11**2)(Outputs(None, h, others, y))
     torch.testing.assert_close(gradient[kept], torch.autograd.grad(smaller, others)[0], **TOLERANCE)
     assert (gradient[[0, 7]] == 0).all()
 

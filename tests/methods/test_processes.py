@@ -7,23 +7,21 @@ from torch import distributed, multiprocessing
 from raretok.methods import TrainingFacts, agg, agps
 
 COUNTS = np.array([50, 40, 30, 20, 10, 5, 1])
-GATES = [agg.Gate(alpha=0.9, memory=2), agps.Gate(rare_from=4, mu_1=9.0, mu_2=7.0)]
+GATES = [agg.AGG(alpha=0.9, memory=2), agps.AGPS(rare_from=4, mu_1=9.0, mu_2=7.0)]
 
 
-def updates():
+def steps():
     generator = torch.Generator().manual_seed(1)
     return [torch.randint(7, (8,), generator=generator) for _ in range(5)]
 
 
 def train(part):
-    """Gates after every update, of a process that sees `part` of each one's targets."""
+    """Gates after every step, of a process that sees `part` of each one's targets."""
     seen = []
     for gate in GATES:
         state = gate.start(TrainingFacts(COUNTS, (), tokens_per_step=8, steps_per_epoch=5))
-        for step, targets in enumerate(updates()):
-            past = step - state.memory
-            state.begin_update(updates()[past][part] if state.memory and past >= 0 else None)
-            state.count(targets[part])
+        for targets in steps():
+            state.begin_step(targets[part])
             seen.append(state.gates(targets)[0])
     return torch.stack(seen)
 

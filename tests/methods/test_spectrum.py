@@ -29,7 +29,7 @@ def test_factors_start_at_the_matrix_and_are_what_is_trained(tied):
     torch.manual_seed(1)
     model = Model(tied)
     before = model.output_weight.detach().clone()
-    spectrum.Penalty().parametrise(model)
+    spectrum.Spectrum().parametrise(model)
     torch.testing.assert_close(model.output_weight, before)
     shapes = [tuple(parameter.shape) for name, parameter in model.named_parameters() if "parametrizations" in name]
     assert shapes == [(13, 5), (5,), (5, 5)]

@@ -75,7 +75,7 @@ def test_padding_does_not_count(inputs):
     ("options", "message"),
     [
         ({"strength": -1.0}, "strength must be at least 0"),
-        ({"strength": 1.0, "until": 0}, "until must be at least 1 update"),
+        ({"strength": 1.0, "until": 0}, "until must be at least 1 step"),
         ({"strength": 1.0, "maximum": 0.0}, "maximum must be above 0"),
         ({"strength": "much"}, r"method\.penalty\.strength is 'much'; it must be of type float"),
     ],
@@ -86,5 +86,5 @@ def test_wrong_values_are_one_sentence(options, message):
 
 
 def test_its_time_scales_with_the_training():
-    fields = {field.name: field.metadata for field in dataclasses.fields(unigram.Penalty)}
+    fields = {field.name: field.metadata for field in dataclasses.fields(unigram.UnigramDivergence)}
     assert fields["until"] == {"scales_with": "steps"}

@@ -115,18 +115,16 @@ def random_case(seed, sequences=3, context=7, width=5, bias=True, padding=True, 
     )
 
 
-def started_gate(method, case, updates=2):
+def started_gate(method, case, steps=2):
     """The gate's state after counting the case's targets, and other ones before; None without a gate."""
     if method.gate is None:
         return None
     counts = np.maximum(0, 60 - 3 * np.arange(TYPES))
     state = method.gate.start(TrainingFacts(counts, (0, 1), tokens_per_step=21, steps_per_epoch=4))
-    for update in range(updates):
-        state.begin_update()
-        state.count(torch.arange(update, 5))
-    state.begin_update()
+    for step in range(steps):
+        state.begin_step(torch.arange(step, 5))
     targets = case.y.flatten()
-    state.count(targets if case.padding is None else targets[targets != case.padding])
+    state.begin_step(targets if case.padding is None else targets[targets != case.padding])
     return state
 
 

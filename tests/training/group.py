@@ -77,19 +77,19 @@ def command(arguments, log, own_disk=None):
 
 
 def updated(kind, corpus, settings, steps, precision):
-    """What a training has after some updates, as the loop makes them: tensors by name."""
+    """What a training has after some steps, as the loop makes them: tensors by name."""
     torch.set_default_dtype(precision)
     torch.manual_seed(own_seed(settings["seed"], 0))
     task = KINDS[kind](corpus, settings, "cpu")
     trainer = Trainer(settings, task.facts())
     losses = []
     for step in range(steps):
-        update = trainer.backward(task.micro_batches(step), step, task.leaving(step, trainer.memory))
-        losses.append(torch.stack([update.loss.double(), update.nll.double(), update.norm.double()]))
+        result = trainer.backward(task.micro_batches(step))
+        losses.append(torch.stack([result.loss.double(), result.nll.double(), result.norm.double()]))
         trainer.step(0.003)
     found = {f"weights.{name}": parameter.detach() for name, parameter in trainer.model.named_parameters()}
     found |= {f"moments.{name}": tensor for name, tensor in trainer.optimiser.state().items()}
-    found |= {f"gate.{name}": tensor for name, tensor in (trainer.gate.state() if trainer.gate else {}).items()}
+    found |= {f"criterion.{name}": tensor for name, tensor in trainer.state()["criterion"].items()}
     for name, observation in trainer.observations.items():
         found |= {f"{name}.{key}": tensor for key, tensor in observation.tensors.items()}
     found["losses"] = torch.stack(losses)

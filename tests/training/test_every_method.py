@@ -47,8 +47,8 @@ def test_it_trains(experiment, method, request):
     trainer = Trainer(settings, task.facts())
     before = trainer.model.output_weight.detach().clone()
     for step in range(3):
-        update = trainer.backward(task.micro_batches(step), step)
-        assert torch.isfinite(torch.stack([update.loss.detach().double(), update.norm.double()])).all()
+        result = trainer.backward(task.micro_batches(step))
+        assert torch.isfinite(torch.stack([result.loss.double(), result.norm.double()])).all()
         trainer.step(0.01)
     assert not torch.equal(trainer.model.output_weight, before)
 
@@ -66,9 +66,9 @@ def test_every_candidate_starts(experiment, request):
             facts = task.facts()
             counts = np.geomspace(1e6, 1, len(facts.counts)).astype(np.int64)
             trainer = Trainer(settings, replace(facts, counts=counts))
-            assert (trainer.gate is None) == ("gate" not in settings["method"]), method
-            derived = trainer.gate.derived() if trainer.gate is not None else None
-            started.append((derived, trainer.method, settings["training"]["schedule"]))
+            assert (trainer.criterion.gate is None) == ("gate" not in settings["method"]), method
+            state = trainer.criterion.get_extra_state()["parts"]
+            started.append((trainer.criterion.derived(), state, settings["training"]["schedule"]))
         assert all(one not in started[:place] for place, one in enumerate(started)), family["label"]
 
 

@@ -48,7 +48,7 @@ def methods(tied):
         if entry.get("model", {}).get("tied", True) == tied
     }
     for method in found.values():
-        # As many updates as a test has, and a threshold that makes some types rare.
+        # As many steps as a test has, and a threshold that makes some types rare.
         if "gate" in method:
             method["gate"] |= {"alpha": 0.5 if method["gate"]["alpha"] < 0.1 else 1.5, "memory": 3}
     return found | copy.deepcopy(OTHERS)
@@ -70,20 +70,20 @@ def no_stop(monkeypatch):
 
 
 def alone(run, corpus, folder, steps=None):
-    """The trainer of a run after some updates of its own."""
+    """The trainer of a run after some steps of its own."""
     training = Training(vars(run), corpus, folder, folder)
     training.build("cpu", False)
     for _ in range(steps):
         training.look()
-        update = training.backward()
+        result = training.backward()
         training.trainer.step(training.learning_rate)
         training.progress.step += 1
-    return training, update
+    return training, result
 
 
 @pytest.mark.parametrize("tied", [True, False])
 def test_every_method_equals_its_single_run(tmp_path, corpus, tied):
-    """Twenty updates; rounding alone differs, since products of many models are summed in another order.
+    """Twenty steps; rounding alone differs, since products of many models are summed in another order.
 
     AdamW divides by the gradient's own size, so that a rounding of a tiny gradient can move a weight by a share of the
     learning rate (0.01 here); hence weights are compared to a thousandth of that, and losses more closely.
@@ -98,10 +98,10 @@ def test_every_method_equals_its_single_run(tmp_path, corpus, tied):
     for member in members:
         member.build("cpu", False)
     stack = TrainingStack(members)
-    for step in range(steps):
+    for _ in range(steps):
         for member in members:
             member.look()
-        update = stack.backward(step)
+        result = stack.backward()
         stack.step(members[0].learning_rate)
         for member in members:
             member.progress.step += 1
@@ -116,14 +116,14 @@ def test_every_method_equals_its_single_run(tmp_path, corpus, tied):
         assert ours.keys() == theirs.keys()
         for key, tensor in theirs.items():
             torch.testing.assert_close(ours[key], tensor, **close)
-        for ours, theirs in zip(vars(update).values(), vars(last).values(), strict=True):
+        for ours, theirs in zip(vars(result).values(), vars(last).values(), strict=True):
             torch.testing.assert_close(ours[k], theirs.float(), rtol=1e-4, atol=1e-5)
         assert member.trainer.mean_loss() == pytest.approx(single.trainer.mean_loss(), rel=1e-5)
         validated = single.task.validation_loss(single.trainer.model, steps, lambda: None)
         assert losses[k] == pytest.approx(validated, rel=1e-5)
-        if member.trainer.gate is not None:
-            for key, tensor in single.trainer.gate.state().items():
-                assert torch.equal(member.trainer.gate.state()[key], tensor), name
+        counted = member.trainer.state()["criterion"]
+        for key, tensor in single.trainer.state()["criterion"].items():
+            assert torch.equal(counted[key], tensor), name
         for key, observation in single.trainer.observations.items():
             for entry, tensor in observation.tensors.items():
                 torch.testing.assert_close(
@@ -140,7 +140,7 @@ def test_what_is_computed_at_once(corpus):
     ]
     for training in found:
         training.build("cpu", False)
-    families = StackedOutput([training.trainer.method for training in found], "cpu").families
+    families = StackedOutput([training.trainer.criterion.method for training in found], "cpu").families
     assert len(found) == 40
     assert len(families) <= 10
     assert all(family.is_mapped for family in families)

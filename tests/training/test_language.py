@@ -27,16 +27,16 @@ def trainer_of(corpus, run):
     return task, Trainer(run["settings"], task.facts())
 
 
-def updated(corpus, run, steps):
-    """A trainer after some updates, as the loop makes them."""
+def stepped(corpus, run, steps):
+    """A trainer after some steps, as the loop makes them."""
     task, trainer = trainer_of(corpus, run)
     for step in range(steps):
-        trainer.backward(task.micro_batches(step), step, task.leaving(step, trainer.memory))
+        trainer.backward(task.micro_batches(step))
         trainer.step(0.01)
     return trainer
 
 
-def test_micro_batches_are_an_update_cut_into_pieces(language, make_language_run):
+def test_micro_batches_are_a_step_cut_into_pieces(language, make_language_run):
     task = LanguageTask(language, make_language_run()["settings"], "cpu")
     whole = LanguageTask(language, make_language_run(training={"batch_size": 6, "accumulation": 1})["settings"], "cpu")
     assert task.tokens_per_step == whole.tokens_per_step == 6 * 8
@@ -69,7 +69,7 @@ METHODS = {
 
 @pytest.mark.parametrize("method", METHODS)
 def test_accumulation_changes_nothing(language, make_language_run, method):
-    """Two micro-batches or one: the gate counts the whole update first, penalties count once."""
+    """Two micro-batches or one: the gate counts the whole step first, penalties count once."""
     gradients, losses = [], []
     for sizes in ({"batch_size": 3, "accumulation": 2}, {"batch_size": 6, "accumulation": 1}):
         run = make_language_run(model={"dropout": 0.0}, training=sizes, method=METHODS[method])
@@ -77,9 +77,9 @@ def test_accumulation_changes_nothing(language, make_language_run, method):
         trainer.model.double()
         for step in range(3):
             trainer.model.zero_grad()
-            update = trainer.backward(task.micro_batches(step), step)
+            result = trainer.backward(task.micro_batches(step))
         gradients.append([parameter.grad for parameter in trainer.model.parameters()])
-        losses.append((update.loss, update.nll, update.norm))
+        losses.append((result.loss, result.nll, result.norm))
     for one, other in zip(*gradients, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-12)
     for one, other in zip(*losses, strict=True):
@@ -94,28 +94,28 @@ def test_the_logged_loss_is_the_plain_one(tmp_path, language, make_language_run,
     targets = task.targets(0)
     inputs = torch.cat([part for part, _ in task.micro_batches(0)])
     expected = F.cross_entropy(trainer.model.logits(trainer.model(inputs)).flatten(0, 1), targets)
-    update = trainer.backward(task.micro_batches(0), 0)
-    assert update.nll.item() == pytest.approx(expected.item(), rel=1e-6)
-    assert abs(update.loss.item() - update.nll.item()) > 0.1
+    result = trainer.backward(task.micro_batches(0))
+    assert result.nll.item() == pytest.approx(expected.item(), rel=1e-6)
+    assert abs(result.loss.item() - result.nll.item()) > 0.1
     rows = (trained(tmp_path, language, run) / "history.csv").read_text().splitlines()
     assert float(rows[1].split(",")[2]) == pytest.approx(expected.item(), rel=1e-6)
 
 
 def test_counters_hold_the_targets_of_the_last_epoch(language, make_language_run):
-    """After any number of updates: what an array of every update's counts would say."""
+    """After any number of steps: what an array of every step's counts would say."""
     run = make_language_run(training={"batch_size": 6, "accumulation": 1})
     run["settings"]["method"]["gate"]["memory"] = 5
     for steps in (3, 5, 12):
-        trainer = updated(language, run, steps)
+        trainer = stepped(language, run, steps)
         task = LanguageTask(language, run["settings"], "cpu")
         expected = sum(
             task.targets(step).bincount(minlength=task.vocabulary) for step in range(max(0, steps - 5), steps)
         )
-        assert torch.equal(trainer.gate.total, expected)
+        assert torch.equal(trainer.criterion.gate.total, expected)
 
 
 def test_the_loop_says_which_targets_leave(tmp_path, language, make_language_run, no_signals):
-    """Types that are rare at each update, from the targets of the last five."""
+    """Types that are rare at each step, from the targets of the last five."""
     run = make_language_run(training={"steps": 50})
     run["settings"]["method"] = {
         "gate": {"name": "agg", "alpha": 0.9, "memory": 5},
@@ -138,8 +138,8 @@ def test_frozen_rows_end_where_they_began(language, make_language_run, tied, cli
         training={"clip_norm": clip_norm},
         method={"gate": {"name": "freeze", "share": 0.3}},
     )
-    start, end = trainer_of(language, run)[1], updated(language, run, 30)
-    frozen = end.gate.frozen()
+    start, end = trainer_of(language, run)[1], stepped(language, run, 30)
+    frozen = end.criterion.frozen()
     assert 0 < frozen.sum() < len(frozen) / 2
     for before, after in zip(start.optimiser.embeddings, end.optimiser.embeddings, strict=True):
         moved = (before != after).any(dim=1)
@@ -150,18 +150,18 @@ def test_frozen_rows_end_where_they_began(language, make_language_run, tied, cli
 
 def test_rows_thaw_when_their_time_is_over(language, make_language_run):
     run = make_language_run(method={"gate": {"name": "freeze", "share": 0.3, "until": 5}})
-    weights = [updated(language, run, steps).model.input_weight.detach() for steps in (0, 5, 6)]
-    rare = updated(language, run, 1).gate.rare()
+    weights = [stepped(language, run, steps).model.input_weight.detach() for steps in (0, 5, 6)]
+    rare = stepped(language, run, 1).criterion.rare()
     assert torch.equal(weights[0][rare], weights[1][rare])
     assert (weights[1][rare] != weights[2][rare]).any(dim=1).all()
 
 
 def test_frozen_rows_count_for_no_clipping(language, make_language_run):
-    """The norm is that of what is updated."""
+    """The norm is that of the rows that change."""
     run = make_language_run(model={"dropout": 0.0}, method={"gate": {"name": "freeze", "share": 0.5}})
     task, trainer = trainer_of(language, run)
-    norm = trainer.backward(task.micro_batches(0), 0).norm
-    assert (trainer.model.input_weight.grad[trainer.gate.frozen()] == 0).all()
+    norm = trainer.backward(task.micro_batches(0)).norm
+    assert (trainer.model.input_weight.grad[trainer.criterion.frozen()] == 0).all()
     squares = sum(parameter.grad.square().sum() for parameter in trainer.model.parameters())
     assert norm.item() == pytest.approx(squares.sqrt().item(), rel=1e-5)
 
@@ -172,14 +172,14 @@ def test_validation_is_plain_cross_entropy_of_consecutive_blocks(language, make_
     monkeypatch.setattr(tasks, "LOGITS_AT_ONCE", at_once)
     run = make_language_run(training={"validation": {"every": 20, "tokens": 100}})
     task, trainer = trainer_of(language, run)
-    trainer.backward(task.micro_batches(0), 0)
-    total = trainer.gate.total.clone()
+    trainer.backward(task.micro_batches(0))
+    total = trainer.criterion.gate.total.clone()
     loss = task.validation_loss(trainer.model, 0, lambda: False)
     ids = torch.from_numpy(np.array(language.tokens("valid")[: 12 * 8 + 1]).astype(np.int64))
     model = trainer.model.eval()
     logits = model.logits(model(ids[:-1].view(12, 8))).double()
     assert loss == pytest.approx(F.cross_entropy(logits.flatten(0, 1), ids[1:]).item(), rel=1e-6)
-    assert torch.equal(trainer.gate.total, total)
+    assert torch.equal(trainer.criterion.gate.total, total)
     everything = make_language_run(training={"validation": {"every": 20, "tokens": None}})["settings"]
     shapes = [inputs.shape for inputs, _ in LanguageTask(language, everything, "cpu").validation_batches(0)]
     assert sum(rows for rows, _ in shapes) == (language.splits["valid"] - 1) // 8
@@ -260,7 +260,7 @@ def test_observing_changes_no_bit(tmp_path, language, make_language_run, no_sign
 
 
 def test_rare_types_and_their_alignment(language, make_language_run):
-    """|V_r| at every update; products of rare rows and hidden vectors one by one, over both micro-batches."""
+    """|V_r| at every step; products of rare rows and hidden vectors one by one, over both micro-batches."""
     run = make_language_run(model={"dropout": 0.0})
     run["settings"]["method"]["observe"] = [{"name": "rare_types", "steps": 4}, {"name": "rare_alignment", "every": 3}]
     task, trainer = trainer_of(language, run)
@@ -269,8 +269,8 @@ def test_rare_types_and_their_alignment(language, make_language_run):
         with torch.no_grad():
             hidden = torch.cat([trainer.model(inputs).flatten(0, 1) for inputs, _ in task.micro_batches(step)])
         weight = trainer.model.output_weight.detach().clone()
-        trainer.backward(task.micro_batches(step), step)
-        rare = trainer.gate.rare()
+        trainer.backward(task.micro_batches(step))
+        rare = trainer.criterion.gate.rare()
         sizes.append(int(rare.sum()))
         trainer.step(0.01)
     products = [float(w @ h) for w in weight[rare] for h in hidden]

@@ -1,4 +1,4 @@
-"""One update, what is observed of it, and what training writes."""
+"""One step, what is observed of it, and what training writes."""
 
 import csv
 import math
@@ -87,7 +87,7 @@ def test_observed_norms_equal_three_separate_backward_passes(corpus, make_run):
         return torch.autograd.grad(torch.nn.functional.cross_entropy(z, y), w)[0].norm(dim=1).double()
 
     aligned, marginal = gradient("input") + gradient("target"), gradient("other")
-    trainer.backward([(inputs, targets)], 0)
+    trainer.backward([(inputs, targets)])
     sums = trainer.observations["gradient_norms"].tensors
     assert (marginal == 0).any()
     assert (marginal > 0).any()

@@ -54,7 +54,7 @@ def test_loss_and_gradients_are_near_float32s(experiment, method, request, can):
         settings["training"]["precision"] = precision
         torch.manual_seed(1)
         one = Trainer(settings, task.facts())
-        loss = one.backward(task.micro_batches(0), 0).loss.item()
+        loss = one.backward(task.micro_batches(0)).loss.item()
         assert {tensor.dtype for p in one.parameters for tensor in (p, p.grad)} == {torch.float32}
         found[precision] = loss, torch.cat([p.grad.flatten() for p in one.parameters])
         one.step(0.01)

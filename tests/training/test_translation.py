@@ -44,7 +44,7 @@ def history_of(output):
 PLAIN = {"loss": {"name": "cross_entropy", "label_smoothing": 0.1}}
 
 
-def test_an_update_is_its_pairs_and_nothing_else(translation, make_translation_run):
+def test_a_step_is_its_pairs_and_nothing_else(translation, make_translation_run):
     """Loss and gradients over two padded micro-batches: the mean over real targets, each pair by itself."""
     run = make_translation_run(model={"dropout": 0.0}, training={"clip_norm": None}, method=PLAIN)
     task, trainer = trainer_of(translation, run)
@@ -62,8 +62,8 @@ def test_an_update_is_its_pairs_and_nothing_else(translation, make_translation_r
         number += len(target)
     parameters = list(trainer.model.parameters())
     expected = torch.autograd.grad(total / number, parameters)
-    update = trainer.backward(task.micro_batches(step), step)
-    assert update.loss.item() == pytest.approx(total.item() / number, rel=1e-9)
+    result = trainer.backward(task.micro_batches(step))
+    assert result.loss.item() == pytest.approx(total.item() / number, rel=1e-9)
     for parameter, gradient in zip(parameters, expected, strict=True):
         torch.testing.assert_close(parameter.grad, gradient, rtol=1e-7, atol=1e-11)
     assert task.target_tokens(step) == number == len(task.targets(step))
@@ -86,7 +86,7 @@ ANY_METHOD = {
 
 @pytest.mark.parametrize("tying", ["three_way", "encoder_decoder"])
 @pytest.mark.parametrize("parts", ANY_METHOD)
-def test_a_methods_update_is_its_pairs_whatever_their_batches(translation, make_translation_run, parts, tying):
+def test_a_methods_step_is_its_pairs_whatever_their_batches(translation, make_translation_run, parts, tying):
     """One pair a micro-batch, so without padding, gives what padded micro-batches give: loss, NLL, every gradient."""
     run = make_translation_run(
         model={"dropout": 0.0, "tying": tying}, training={"clip_norm": None}, method=PLAIN | ANY_METHOD[parts]
@@ -94,32 +94,32 @@ def test_a_methods_update_is_its_pairs_whatever_their_batches(translation, make_
     (task, padded), (_, alone), (_, plain) = (
         trainer_of(translation, settings) for settings in (run, run, {"settings": run["settings"] | {"method": PLAIN}})
     )
-    for step in range(3):  # counters see several updates
+    for step in range(3):  # counters see several steps
         chosen = np.random.default_rng(step).permutation(len(task.train))[:12]
         batches = [task._batch(task.train, part) for part in (chosen[:4], chosen[4:])]
         pairs = [task._batch(task.train, [i]) for i in chosen]
-        updates = []
+        results = []
         for trainer, micro_batches in ((padded, batches), (alone, pairs), (plain, batches)):
             trainer.model.double()
             trainer.model.zero_grad()
-            updates.append(trainer.backward(micro_batches, step))
+            results.append(trainer.backward(micro_batches))
     assert all((ids == PAD).any() for (source, _), targets in batches for ids in (source, targets))
-    assert updates[0].loss.item() == pytest.approx(updates[1].loss.item(), rel=1e-12)
-    assert updates[0].nll.item() == pytest.approx(updates[1].nll.item(), rel=1e-12)
+    assert results[0].loss.item() == pytest.approx(results[1].loss.item(), rel=1e-12)
+    assert results[0].nll.item() == pytest.approx(results[1].nll.item(), rel=1e-12)
     expected = dict(alone.model.named_parameters())
     for name, parameter in padded.model.named_parameters():
         torch.testing.assert_close(parameter.grad, expected[name].grad, rtol=1e-9, atol=1e-12)
     # Each method does something, or its equality says nothing.
-    assert (parts == "smoothing") == (updates[0].norm.item() == pytest.approx(updates[2].norm.item(), rel=1e-9))
+    assert (parts == "smoothing") == (results[0].norm.item() == pytest.approx(results[2].norm.item(), rel=1e-9))
 
 
 def test_gates_count_real_targets_of_the_target_side(translation, make_translation_run):
     run = make_translation_run()
     task, trainer = trainer_of(translation, run)
     for step in range(3):
-        trainer.count(task.micro_batches(step), task.leaving(step, trainer.memory))
+        trainer.begin([targets for _, targets in task.micro_batches(step)])
     expected = sum(task.targets(step).bincount(minlength=task.vocabulary) for step in range(3))
-    assert torch.equal(trainer.gate.total, expected)
+    assert torch.equal(trainer.criterion.gate.total, expected)
     assert expected[PAD] == 0
     facts = task.facts()
     assert np.array_equal(facts.counts, translation.counts)
@@ -134,9 +134,9 @@ def test_frozen_rows_stay_as_they_are(translation, make_translation_run, tying):
     task, trainer = trainer_of(translation, run)
     start = {name: tensor.clone() for name, tensor in trainer.model.state_dict().items()}
     for step in range(10):
-        trainer.backward(task.micro_batches(step), step)
+        trainer.backward(task.micro_batches(step))
         trainer.step(0.01)
-    frozen = trainer.gate.frozen()
+    frozen = trainer.criterion.frozen()
     for name in {"three_way": ["token_embedding.weight"]}.get(tying, ["token_embedding.weight", "output_embedding"]):
         before, after = start[name], trainer.model.state_dict()[name]
         assert torch.equal(before[frozen], after[frozen])
@@ -166,7 +166,7 @@ def test_other_parts_train(tmp_path, translation, make_translation_run, no_signa
 
 
 def test_the_penalty_ends(translation, make_translation_run):
-    """Up to update `until`; then the loss is that of a run without."""
+    """Up to step `until`; then the loss is that of a run without."""
     run = make_translation_run(model={"dropout": 0.0}, training={"clip_norm": None})
     plain = make_translation_run(
         model={"dropout": 0.0},
@@ -176,8 +176,9 @@ def test_the_penalty_ends(translation, make_translation_run):
     (task, with_penalty), (_, without) = trainer_of(translation, run), trainer_of(translation, plain)
     losses = {}
     for step in (32, 33):
-        losses[step] = [t.backward(task.micro_batches(step), step).loss.item() for t in (with_penalty, without)]
         for trainer in (with_penalty, without):
+            trainer.criterion.steps = step
+            losses.setdefault(step, []).append(trainer.backward(task.micro_batches(step)).loss.item())
             trainer.model.zero_grad()
     assert losses[32][0] < losses[32][1] - 0.001
     assert losses[33][0] == pytest.approx(losses[33][1], rel=1e-6)
@@ -364,9 +365,7 @@ def test_a_selection_that_cannot_be(training, kind, message):
         selection(training, kind)
 
 
-def test_observations_before_the_first_update_and_after_the_last(
-    tmp_path, translation, make_translation_run, no_signals
-):
+def test_observations_before_the_first_step_and_after_the_last(tmp_path, translation, make_translation_run, no_signals):
     run = make_translation_run(
         method=PLAIN
         | {"observe": [{"name": "output_bias", "every": 25}, {"name": "divergence", "steps": [0, 60, 1000]}]}
@@ -444,7 +443,7 @@ def test_the_sample_is_spread_over_the_split(translation, make_translation_run):
 
 
 def test_observations_do_not_see_padding(translation, make_translation_run):
-    """w_r . h over rare types and the real positions of an update."""
+    """w_r . h over rare types and the real positions of a step."""
     method = {"gate": {"name": "agg", "alpha": 0.9}, "observe": [{"name": "rare_alignment", "every": 1}]}
     run = make_translation_run(model={"dropout": 0.0}, method=method)
     task, trainer = trainer_of(translation, run)
@@ -452,8 +451,8 @@ def test_observations_do_not_see_padding(translation, make_translation_run):
     batches = task.micro_batches(step)
     hidden = torch.cat([trainer.model(*inputs)[targets != PAD] for inputs, targets in batches]).detach()
     weight = trainer.model.output_weight.detach().clone()
-    trainer.backward(batches, step)
-    products = hidden @ weight[trainer.gate.rare()].T
+    trainer.backward(batches)
+    products = hidden @ weight[trainer.criterion.gate.rare()].T
     observed = trainer.observations["rare_alignment"].tensors
-    assert observed["mean"][step].item() == pytest.approx(products.mean().item(), rel=1e-5)
-    assert observed["negative_share"][step].item() == pytest.approx((products < 0).double().mean().item(), abs=1e-3)
+    assert observed["mean"][0].item() == pytest.approx(products.mean().item(), rel=1e-5)
+    assert observed["negative_share"][0].item() == pytest.approx((products < 0).double().mean().item(), abs=1e-3)

@@ -1,7 +1,7 @@
 """raretok: rare tokens in neural language generation, four papers reproduced in one pipeline.
 
-What other people's training code may use stands in `__all__`: losses (`raretok.library.losses`, made of
-`raretok.library.loss_parts`), what they need of training counts (`raretok.library.frequency`), and metrics
+What other people's training code may use stands in `__all__`: the loss (`raretok.library.losses`) and
+its parts (`raretok.methods`), what they need of training counts (`raretok.library.frequency`), and metrics
 (`raretok.library.metrics`). These names are stable; the rest of the package is the pipeline's own. A name's module, and
 with it torch, is imported when the name is first asked for: Snakemake imports this package on every dry run.
 """
@@ -13,19 +13,17 @@ __version__ = "0.1.0"
 # Module: what it offers. Type checkers read the same from __init__.pyi.
 _OFFERS = {
     "library.losses": ("OutputLoss",),
-    "library.loss_parts": (
-        "CrossEntropy",
-        "Threshold",
-        "Softminus",
-        "Contrastive",
-        "AGG",
-        "AGPS",
-        "Freeze",
-        "CosReg",
-        "Unlikelihood",
-        "UnigramDivergence",
-        "Adversarial",
-    ),
+    "methods.cross_entropy": ("CrossEntropy",),
+    "methods.threshold": ("Threshold",),
+    "methods.softminus": ("Softminus",),
+    "methods.contrastive": ("Contrastive",),
+    "methods.agg": ("AGG",),
+    "methods.agps": ("AGPS",),
+    "methods.freeze": ("Freeze",),
+    "methods.cosreg": ("CosReg",),
+    "methods.unlikelihood": ("Unlikelihood",),
+    "methods.unigram": ("UnigramDivergence",),
+    "methods.adversarial": ("Adversarial",),
     "library.frequency": ("FrequencyGroups", "agg_alpha", "count_targets", "log_unigram", "start_bias"),
     "library.metrics": (
         "accuracy",

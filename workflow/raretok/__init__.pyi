@@ -4,17 +4,6 @@ from raretok.library.frequency import agg_alpha as agg_alpha
 from raretok.library.frequency import count_targets as count_targets
 from raretok.library.frequency import log_unigram as log_unigram
 from raretok.library.frequency import start_bias as start_bias
-from raretok.library.loss_parts import AGG as AGG
-from raretok.library.loss_parts import AGPS as AGPS
-from raretok.library.loss_parts import Adversarial as Adversarial
-from raretok.library.loss_parts import Contrastive as Contrastive
-from raretok.library.loss_parts import CosReg as CosReg
-from raretok.library.loss_parts import CrossEntropy as CrossEntropy
-from raretok.library.loss_parts import Freeze as Freeze
-from raretok.library.loss_parts import Softminus as Softminus
-from raretok.library.loss_parts import Threshold as Threshold
-from raretok.library.loss_parts import UnigramDivergence as UnigramDivergence
-from raretok.library.loss_parts import Unlikelihood as Unlikelihood
 from raretok.library.losses import OutputLoss as OutputLoss
 from raretok.library.metrics import accuracy as accuracy
 from raretok.library.metrics import align_similarity as align_similarity
@@ -29,5 +18,16 @@ from raretok.library.metrics import recall as recall
 from raretok.library.metrics import tail_mass as tail_mass
 from raretok.library.metrics import target_ranks as target_ranks
 from raretok.library.metrics import token_nll as token_nll
+from raretok.methods.adversarial import Adversarial as Adversarial
+from raretok.methods.agg import AGG as AGG
+from raretok.methods.agps import AGPS as AGPS
+from raretok.methods.contrastive import Contrastive as Contrastive
+from raretok.methods.cosreg import CosReg as CosReg
+from raretok.methods.cross_entropy import CrossEntropy as CrossEntropy
+from raretok.methods.freeze import Freeze as Freeze
+from raretok.methods.softminus import Softminus as Softminus
+from raretok.methods.threshold import Threshold as Threshold
+from raretok.methods.unigram import UnigramDivergence as UnigramDivergence
+from raretok.methods.unlikelihood import Unlikelihood as Unlikelihood
 
 __version__: str

@@ -7,7 +7,7 @@ import torch
 
 from raretok.core.errors import UserError
 from raretok.data.text.frequency_groups import bounds
-from raretok.methods.counting import SHARE_OF, bound_of_share
+from raretok.methods.counting import SHARE_OF, bound_of_share, checked_special
 from raretok.methods.unigram import log_unigram as _log_unigram
 from raretok.metrics.group_statistics import Groups, distinct, group_perplexities
 
@@ -43,19 +43,19 @@ def count_targets(texts: Iterable, types: int, ignore_index: int = -100) -> np.n
 
 def agg_alpha(
     counts: Sequence[int] | np.ndarray,
-    targets_per_update: float,
+    targets_per_step: float,
     share: float = 0.2,
     special: Iterable[int] = (),
     share_of: str = "occurring",
 ) -> float:
     """The alpha with which AGG holds about a share of the types rare, over training text of these counts.
 
-    alpha is a mean count per update, so a paper's value is for its own batch and corpus; in agg 0.03 goes with 0.2.
+    alpha is a mean count per step, so a paper's value is for its own batch and corpus; in agg 0.03 goes with 0.2.
     Types that never occur are rare whatever alpha is.
 
     Args:
         counts: how often each type is a target in the training text, V.
-        targets_per_update: targets of an update of the weights, over all micro-batches and processes.
+        targets_per_step: targets of a step of the optimiser, over all micro-batches and processes.
         share: of the types, above 0 and below 1. Many types may have one count: what is nearest is taken.
         special: ids that are never rare, and are left out of the share.
         share_of: `occurring` (default), the types that occur in training, as in the paper, or `all`, V, where types
@@ -74,7 +74,7 @@ def agg_alpha(
         raise ValueError("counts must have two different values at least, or no type is rarer than another")
     unused = len(plain) - len(occurring) if share_of == "all" else 0
     bound = bound_of_share(occurring, share * (len(occurring) + unused) - unused)
-    return bound * targets_per_update / int(counts.sum())
+    return bound * targets_per_step / int(counts.sum())
 
 
 class FrequencyGroups:
@@ -193,7 +193,7 @@ def log_unigram(counts: Sequence[int] | np.ndarray) -> torch.Tensor:
 def start_bias(head: torch.nn.Linear, counts: Sequence[int] | np.ndarray) -> None:
     """Let the bias of an output layer start at the log-unigram distribution (natural_bias, section 4.1), in place.
 
-    Do it before the first update, and before an optimiser is made: a layer without a bias gets one, as a parameter.
+    Do it before the first step, and before an optimiser is made: a layer without a bias gets one, as a parameter.
 
     Args:
         head: the layer from hidden vectors to logits, d to V, such as `model.get_output_embeddings()`.
@@ -210,15 +210,6 @@ def start_bias(head: torch.nn.Linear, counts: Sequence[int] | np.ndarray) -> Non
     else:
         with torch.no_grad():
             head.bias.copy_(values)
-
-
-def checked_special(special: Iterable[int], types: int) -> tuple[int, ...]:
-    """Special ids as whole numbers; ValueError for one that is none of the vocabulary's, as None of no padding."""
-    ids = tuple(special)
-    for token in ids:
-        if not hasattr(token, "__index__") or not 0 <= int(token) < types:
-            raise ValueError(f"special has {token}, which is no id; they are from 0 to below {types}")
-    return tuple(int(token) for token in ids)
 
 
 def _check_share_of(share_of: str) -> None:

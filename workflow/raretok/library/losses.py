@@ -1,36 +1,26 @@
-"""The losses for training code of your own: one object that counts, gates and computes.
+"""The training loss as one object that counts, gates and computes: for training code of any kind, the pipeline's too.
 
     criterion = OutputLoss(gate=AGG(alpha=0.03, memory=100), counts=counts)
     loss = criterion(hidden, weight, targets)      # in the place of logits and F.cross_entropy
     loss.backward()
 
-Parts combine: a loss, a gate, a penalty and a perturbation, at most one of each. docs/losses.md has whole examples.
+Parts (`raretok/methods`) combine: a loss, a gate, a penalty and a perturbation, at most one of each. docs/losses.md has
+whole examples.
 """
 
 import dataclasses
+import warnings
+from collections import deque
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 import torch
+from torch import distributed
 
-from raretok.core.errors import UserError
-from raretok.library.frequency import checked_special
-from raretok.library.loss_parts import (
-    AGG,
-    AGPS,
-    Adversarial,
-    Contrastive,
-    CosReg,
-    CrossEntropy,
-    Freeze,
-    Softminus,
-    Threshold,
-    UnigramDivergence,
-    Unlikelihood,
-)
-from raretok.library.step_state import Updates
-from raretok.methods import build_method
+from raretok.methods import Method, TrainingFacts, build_method
+from raretok.methods.counting import checked_special, summed
 from raretok.models.output_layer import output_loss
+from raretok.models.target_places import Places
 
 __all__ = ["OutputLoss"]
 
@@ -41,11 +31,11 @@ class OutputLoss(torch.nn.Module):
     """The training loss of hidden vectors and an output embedding, with all gradients; N x V logits are never held.
 
     In the place of `F.cross_entropy(hidden @ weight.T + bias, targets)`, with the same mean and the same ignored
-    index. Values are exact, not approximated (`raretok.models.output_layer` has the formula). What is computed is plain
-    cross-entropy after `eval()` and under `torch.no_grad()`: methods change training only, and stay comparable.
+    index. Values are exact, not approximated (`raretok.models.output_layer` has the formula). After `eval()` and under
+    `torch.no_grad()` it is plain cross-entropy: methods change training only, and stay comparable.
 
     Args:
-        loss: `CrossEntropy()`, `Threshold(margin=...)`, `Softminus(...)` or `Contrastive()`.
+        loss: `CrossEntropy()` (default), `Threshold(margin=...)`, `Softminus(...)` or `Contrastive()`.
         gate: `AGG(...)`, `AGPS(...)` or `Freeze(...)`, which gate the gradient of `weight` for rare types, or None.
         penalty: `CosReg(...)`, `Unlikelihood(...)` or `UnigramDivergence(...)`, added to the loss, or None.
         perturbation: `Adversarial(...)`, or None.
@@ -53,39 +43,41 @@ class OutputLoss(torch.nn.Module):
         counts: how often each type is a target in the training text, V whole numbers (`raretok.count_targets`). Gates
             and `UnigramDivergence` need them; V is the number of rows of `weight`, unused rows included.
         special: ids that are never rare, such as those of padding and of the end of a text.
-        targets_per_update: the mean number of targets of an update over all processes, which `AGG` holds `alpha`
-            against. Default: that of the first update.
+        targets_per_step: the mean number of targets of a step over all processes, which `AGG` compares `alpha` with.
+            Default: that of the first step.
         ignore_index: positions with this target do not count.
 
     Raises ValueError, one sentence, for parts or values that do not fit each other or the counts: for instance an
     alpha that makes no type rare, or every one.
 
-    One call in training is one update. Where an update has several micro-batches, say so with `begin_update`. Of
-    several processes (`torch.distributed`) each calls with its own micro-batch: counts are those of all, and the mean
-    is over the targets of all where gradients are averaged, as DistributedDataParallel does.
+    One call in training is one step of the optimiser. Where a step has several micro-batches, say so with `begin_step`.
+    With several processes (`torch.distributed`), each calls with its own micro-batch: counts are those of all, and the
+    mean is over the targets of all where gradients are averaged, as DistributedDataParallel does.
 
-    `state_dict()` holds what a gate has counted, for an exact continuation; of several processes each has its own,
-    since each keeps its own targets. `nll` is the last call's mean plain
-    negative log likelihood in nats, a detached scalar: what to log, since other losses are not comparable.
+    `nll` is the mean plain negative log-likelihood in nats, a detached scalar. Log that, since losses differ by method.
+    In training it adds up over the micro-batches of a step, as the losses do. `state_dict()` holds what a gate has
+    counted, for an exact continuation; each process has its own, since each keeps its own targets.
     """
 
     def __init__(
         self,
-        loss: CrossEntropy | Threshold | Softminus | Contrastive | None = None,
+        loss: object | None = None,
         *,
-        gate: AGG | AGPS | Freeze | None = None,
-        penalty: CosReg | Unlikelihood | UnigramDivergence | None = None,
-        perturbation: Adversarial | None = None,
+        gate: object | None = None,
+        penalty: object | None = None,
+        perturbation: object | None = None,
         training_temperature: float = 1.0,
         counts: Sequence[int] | np.ndarray | torch.Tensor | None = None,
         special: Iterable[int] = (),
-        targets_per_update: float | None = None,
-        ignore_index: int = -100,
+        targets_per_step: float | None = None,
+        ignore_index: int | None = -100,
     ):
         super().__init__()
         parts = {"loss": loss, "gate": gate, "penalty": penalty, "perturbation": perturbation}
-        self._parts = {kind: part for kind, part in parts.items() if part is not None}
-        settings = {kind: _settings(kind, part) for kind, part in self._parts.items()}
+        parts = {kind: part for kind, part in parts.items() if part is not None}
+        for kind, part in parts.items():
+            if getattr(part, "kind", None) != kind:
+                raise ValueError(f"{kind}= is {part!r}, which is no {kind}; give one of raretok's parts")
         if getattr(gate, "part", None) == "all":
             raise ValueError(
                 "Freeze(part='all') leaves rows alone in the optimiser, decay included, which a loss cannot do; "
@@ -95,39 +87,92 @@ class OutputLoss(torch.nn.Module):
             raise ValueError(
                 f"{type(gate or penalty).__name__} needs counts=, how often each type is a target in the training text"
             )
-        try:
-            self._method = build_method(settings | {"training_temperature": training_temperature}, "OutputLoss")
-        except UserError as error:
-            raise ValueError(str(error)) from None
-        self._counts = None if counts is None else _checked_counts(counts)
-        if targets_per_update is not None and not targets_per_update > 0:
-            raise ValueError(f"targets_per_update is {targets_per_update}; it must be above 0")
-        self._ignore_index = ignore_index
-        special = tuple(special) if self._counts is None else checked_special(special, len(self._counts))
-        self._updates = Updates(self._method, self._counts, special, targets_per_update, ignore_index)
-        self.nll: torch.Tensor | None = None
+        if targets_per_step is not None and not targets_per_step > 0:
+            raise ValueError(f"targets_per_step is {targets_per_step}; it must be above 0")
+        facts = None
+        if counts is not None:
+            counts = _checked_counts(counts)
+            facts = TrainingFacts(counts, checked_special(special, len(counts)), targets_per_step)
+        method = dataclasses.replace(PLAIN, **parts, training_temperature=training_temperature)
+        self._set_up(method, facts, ignore_index)
 
-    @property
-    def updates(self) -> int:
-        """How many updates were begun."""
-        return self._updates.number
+    @classmethod
+    def of_run(cls, method: Method, facts: TrainingFacts) -> "OutputLoss":
+        """The loss of a run of the pipeline, which knows more of its training than the arguments say.
+
+        Args:
+            method: of `raretok.methods.build_method`; also one that freezes whole rows, see `frozen`.
+            facts: of its task.
+
+        Raises ValueError where they do not fit each other.
+        """
+        criterion = cls()
+        criterion._set_up(method, facts, facts.padding)
+        criterion._begins_at_once = True
+        return criterion
+
+    def _set_up(self, parts: Method, facts: TrainingFacts | None, ignore_index: int | None) -> None:
+        self._parts, self._facts, self._ignore_index = parts, facts, ignore_index
+        self.steps, self.nll, self.logits = 0, None, None
+        # For probes of gradients: whether the logits of a call are kept in `logits`, N x V, with their gradient.
+        self.keeps_logits = False
+        # Whether `begin_step` counts; else the first call does, which knows where the weights are.
+        self._begins_at_once = False
+        # Targets of the step's calls that are still to come; None where every call is a step. Whether the step has
+        # begun, how many calls it has, what their summed losses are divided by, and their summed plain NLL.
+        self._told: deque[torch.Tensor] | None = None
+        self._has_begun, self._calls, self._normaliser, self._summed_nll = False, 1, None, 0.0
+        # Targets that were looked at before their call, and what was found.
+        self._prepared: tuple[torch.Tensor | None, Places | None] = None, None
+        self._start("cpu" if facts is None else facts.device)
+
+    def _start(self, device: torch.device | str) -> None:
+        """Start the gate, where enough is known of the training, and the penalty, with their states on a device."""
+        self._device, self.method, self.gate = torch.device(device), self._parts, None
+        if self._facts is None:
+            return
+        facts, gate = dataclasses.replace(self._facts, device=str(device)), self._parts.gate
+        if gate is not None and (facts.tokens_per_step or not getattr(gate, "needs_tokens_per_step", False)):
+            self.gate = gate.start(facts)
+        if hasattr(self._parts.penalty, "start"):
+            self.method = dataclasses.replace(self._parts, penalty=self._parts.penalty.start(facts))
 
     def extra_repr(self) -> str:
         """The parts, as the module is printed."""
-        return ", ".join(f"{kind}={part}" for kind, part in self._parts.items())
+        parts = {kind: getattr(self._parts, kind) for kind in ("loss", "gate", "penalty", "perturbation")}
+        return ", ".join(f"{kind}={part}" for kind, part in parts.items() if part is not None)
 
-    def begin_update(self, targets: torch.Tensor | Iterable[torch.Tensor]) -> None:
-        """Say which targets the next calls are of: those of all micro-batches of one update of the weights.
+    def begin_step(self, targets: torch.Tensor | Iterable[torch.Tensor]) -> None:
+        """Say which targets the next calls are of: those of all micro-batches of one step of the optimiser.
 
-        Call it before the first micro-batch of every update, or never: without it every call in training is an update
-        of its own. The losses of the micro-batches are then divided by the number of targets of the whole update, so
-        that their sum is its mean; do not divide by the number of micro-batches again.
+        Call it before the first micro-batch of every step, or never: without it every call in training is a step of
+        its own. The losses of the micro-batches are then divided by the number of targets of the whole step, so that
+        their sum is its mean; do not divide by the number of micro-batches again. Warns where the step before was told
+        of more targets than were passed: its losses were divided by all of them.
 
         Args:
-            targets: the `targets` of each call that follows, of this process: a tensor, or several, of any shape and
-                on any device, with `ignore_index` where there is none.
+            targets: the `targets` of each call that follows, in their order, of this process: a tensor of one call, or
+                several, of any shape and on any device, with `ignore_index` where there is none.
         """
-        self._updates.announce([targets] if isinstance(targets, torch.Tensor) else targets)
+        left = sum(batch.numel() for batch in self._told or ())
+        if left and self._has_begun and len(self._told) < self._calls:
+            warnings.warn(
+                f"step {self.steps} was told of {left} targets more than it was passed, and divided its loss by them, "
+                "too; name in begin_step what is passed",
+                stacklevel=2,
+            )
+        self._told = deque([targets] if isinstance(targets, torch.Tensor) else targets)
+        self._has_begun = False
+        if self._begins_at_once:
+            self._begin(list(self._told), self._device)
+
+    def prepare(self, targets: torch.Tensor) -> None:
+        """Look at the targets of the next call before the model runs, so that the host need not wait for a GPU there.
+
+        Args:
+            targets: of the next call, on the device of the weights.
+        """
+        self._prepared = targets, Places(self.gate, targets, self._ignore_index)
 
     def forward(
         self,
@@ -148,66 +193,112 @@ class OutputLoss(torch.nn.Module):
             inputs: the sequences that the model read, B x T; `Unlikelihood` needs them.
 
         Raises ValueError for shapes that do not fit, targets and inputs beyond the vocabulary (seen on a CPU alone),
-        and more targets than `begin_update` was told of.
+        and targets that `begin_step` was not told of.
         """
-        self._check(hidden, weight, targets, bias)
+        trains = self.training and torch.is_grad_enabled()
+        needs_inputs = trains and getattr(self.method.penalty, "needs_inputs", False)
+        self._check(hidden, weight, targets, bias, inputs if trains else None, needs_inputs)
         targets = targets.to(weight.device)
-        updates, trains = self._updates, self.training and torch.is_grad_enabled()
-        if trains:
-            inputs = self._sequences(inputs, targets, len(weight))
-            updates.enter(targets)
+        if not trains:
+            result = output_loss(PLAIN, None, hidden, weight, targets, bias=bias, padding=self._ignore_index)
+            self.nll = result.nll / self._number([targets], weight.device).clamp_min(1)
+            return result.loss
+        self._enter(targets)
+        (prepared, places), self._prepared = self._prepared, (None, None)
         result = output_loss(
-            updates.method() if trains else PLAIN,
-            updates.gate if trains else None,
+            self.method,
+            self.gate,
             hidden,
             weight,
             targets,
             inputs=None if inputs is None else inputs.to(weight.device),
             bias=bias,
             padding=self._ignore_index,
-            normaliser=updates.normaliser if trains else None,
-            share=updates.share(targets) if trains else 1.0,
+            normaliser=self._normaliser,
+            share=1 / self._calls,
+            need_logits=self.keeps_logits,
+            places=places if prepared is targets else None,
         )
-        self.nll = result.nll / (targets != self._ignore_index).sum().clamp_min(1)
+        self._summed_nll = self._summed_nll + result.nll
+        self.nll, self.logits = self._summed_nll / self._normaliser, result.logits
         return result.loss
 
     def rare(self) -> torch.Tensor | None:
-        """Which types the gate counts as rare now, V (bool); None without a gate, or before `AGG`'s first update."""
-        gate, updates = self._updates.gate, self._updates.number
-        return None if gate is None or (isinstance(self._parts["gate"], AGG) and not updates) else gate.rare()
+        """Which types the gate counts as rare now, V (bool); None without a gate, or before `AGG`'s first step."""
+        counts_steps = getattr(self._parts.gate, "needs_tokens_per_step", False)
+        return None if self.gate is None or (counts_steps and not self.steps) else self.gate.rare()
+
+    def frozen(self) -> torch.Tensor | None:
+        """Rows of the embeddings that the current step must leave alone, V (bool), or None; for the optimiser."""
+        return self.gate.frozen() if hasattr(self.gate, "frozen") else None
+
+    def derived(self) -> dict:
+        """Numbers in use that the parts do not show, such as the number of rare types; empty without a gate."""
+        return {} if self.gate is None else self.gate.derived()
 
     def get_extra_state(self) -> dict:
-        """What `state_dict` holds: numbers and tensors, no objects."""
-        return self._updates.state() | {"parts": repr(self._method)}
+        """What `state_dict` holds: tensors, and the parts as plain values."""
+        state = {"parts": _described(self._parts), "steps": torch.tensor(self.steps)}
+        if self._facts is not None and self._facts.tokens_per_step is not None:
+            state["targets_per_step"] = torch.tensor(self._facts.tokens_per_step, dtype=torch.float64)
+        return state | {f"gate.{name}": value for name, value in (self.gate.state() if self.gate else {}).items()}
 
     def set_extra_state(self, state: dict) -> None:
         """Go on where `state_dict` was taken; ValueError where the parts are not the same."""
-        if state["parts"] != repr(self._method):
-            raise ValueError(f"the state is of other parts: {state['parts']}, but this is {self._method!r}")
-        self._updates.load(state)
+        if state.get("parts", ours := _described(self._parts)) != ours:
+            raise ValueError(f"the state is of other parts: {state['parts']}, but this is {ours}")
+        self.steps, self._told, self._has_begun = int(state["steps"]), None, False
+        if self._facts is not None:
+            told = state.get("targets_per_step")
+            self._facts = dataclasses.replace(self._facts, tokens_per_step=None if told is None else told.item())
+        self._start(self._device)
+        if self.gate is not None:
+            self.gate.load({name.removeprefix("gate."): value for name, value in state.items() if "gate." in name})
 
-    def _sequences(self, inputs: torch.Tensor | None, targets: torch.Tensor, types: int) -> torch.Tensor:
-        """The inputs, B x T, which the output layer asks for where a penalty is on tokens."""
-        if (inputs is None or inputs.dim() != 2) and isinstance(self._parts.get("penalty"), Unlikelihood):
-            raise ValueError("Unlikelihood needs inputs=, the sequences that the model read, B x T")
-        if inputs is not None and inputs.shape != targets.shape:
+    def _enter(self, targets: torch.Tensor) -> None:
+        """A call begins, and with it a step, unless that has begun; ValueError for targets that were not told."""
+        if self._told is None:
+            self._begin([targets], targets.device)
+        elif not self._told or self._told[0].numel() != targets.numel():
             raise ValueError(
-                f"inputs are {_shape(inputs)}, but targets are {_shape(targets)}; each position has one input"
+                "begin_step was not told of the targets of this call; call begin_step before each step, with the "
+                "targets of all its micro-batches as they are passed here"
             )
-        if inputs is not None and inputs.device.type == "cpu" and inputs.numel():
-            least, most = inputs.min().item(), inputs.max().item()
-            if least < 0 or most >= types:
-                raise ValueError(
-                    f"an input is {least if least < 0 else most}; inputs are what the model read, ids from 0 to "
-                    f"{types - 1}"
-                )
-        # The other penalty on tokens does not look at them.
-        return targets.reshape(1, -1) if inputs is None else inputs
+        else:
+            if not self._has_begun:
+                self._begin(list(self._told), targets.device)
+            self._told.popleft()
 
-    def _check(
-        self, hidden: torch.Tensor, weight: torch.Tensor, targets: torch.Tensor, bias: torch.Tensor | None
-    ) -> None:
-        """ValueError where shapes do not fit."""
+    def _begin(self, batches: list[torch.Tensor], device: torch.device) -> None:
+        """Begin a step: count the targets of its micro-batches, of this process, before any of them is trained on."""
+        number = summed(self._number(batches, device))
+        if self._facts is not None and self.gate is None and self._parts.gate is not None and number > 0:
+            # The first step that has targets says how many a step has: the gate can start.
+            self._facts = dataclasses.replace(self._facts, tokens_per_step=number.item())
+            self._start(device)
+        elif device != self._device:
+            before = self.gate
+            self._start(device)
+            if before is not None:
+                self.gate.load(before.state())
+        processes = distributed.get_world_size() if distributed.is_available() and distributed.is_initialized() else 1
+        self._normaliser, self._calls, self._summed_nll = number.clamp_min(1) / processes, len(batches), 0.0
+        self.steps, self._has_begun = self.steps + 1, True
+        if self.gate is not None:
+            targets = torch.cat([batch.flatten() for batch in batches]).to(device, torch.int64)
+            self.gate.begin_step(targets if self._ignore_index is None else targets[targets != self._ignore_index])
+        until = getattr(self._parts.penalty, "until", None)
+        if until is not None and self.steps > until and self.method.penalty is not None:
+            self.method = dataclasses.replace(self.method, penalty=None)
+
+    def _number(self, batches: list[torch.Tensor], device: torch.device) -> torch.Tensor:
+        """How many targets there are, a scalar of 64 bits on a device: reading it would wait for a GPU."""
+        if self._ignore_index is None:
+            return torch.full((), sum(batch.numel() for batch in batches), dtype=torch.float64, device=device)
+        return sum((batch != self._ignore_index).sum(dtype=torch.float64) for batch in batches).to(device)
+
+    def _check(self, hidden, weight, targets, bias, inputs, needs_inputs: bool) -> None:
+        """ValueError where shapes do not fit, ids lie outside the vocabulary, or inputs are missing."""
         if hidden.shape[:-1] != targets.shape:
             raise ValueError(
                 f"hidden is {_shape(hidden)}, but targets are {_shape(targets)}; they must be {_shape(hidden[..., 0])}"
@@ -216,28 +307,45 @@ class OutputLoss(torch.nn.Module):
             raise ValueError(f"weight is {_shape(weight)}; it must be V x {hidden.shape[-1]}, as wide as hidden")
         if bias is not None and bias.shape != weight.shape[:1]:
             raise ValueError(f"bias is {_shape(bias)}; it must be {len(weight)}, one a row of weight")
-        if self._counts is not None and len(self._counts) != len(weight):
+        if self._facts is not None and len(self._facts.counts) != len(weight):
             raise ValueError(
-                f"counts are of {len(self._counts)} types, but weight has {len(weight)} rows; count with as many "
+                f"counts are of {len(self._facts.counts)} types, but weight has {len(weight)} rows; count with as many "
                 "types, unused ones included"
             )
-        if targets.device.type == "cpu" and targets.numel():
-            wrong = (targets != self._ignore_index) & ((targets < 0) | (targets >= len(weight)))
-            if wrong.any():
-                raise ValueError(
-                    f"a target is {targets[wrong][0].item()}; it must be below {len(weight)}, the rows of weight, or "
-                    f"{self._ignore_index}, which is ignored"
-                )
+        if needs_inputs and (inputs is None or inputs.dim() != 2):
+            name = type(self.method.penalty).__name__
+            raise ValueError(f"{name} needs inputs=, the sequences that the model read, B x T")
+        if inputs is not None and inputs.shape != targets.shape:
+            raise ValueError(
+                f"inputs are {_shape(inputs)}, but targets are {_shape(targets)}; each position has one input"
+            )
+        wrong = _outside(targets, len(weight), self._ignore_index)
+        if wrong is not None:
+            raise ValueError(
+                f"a target is {wrong}; it must be below {len(weight)}, the rows of weight, or {self._ignore_index}, "
+                "which is ignored"
+            )
+        wrong = _outside(inputs, len(weight), None) if needs_inputs else None
+        if wrong is not None:
+            raise ValueError(f"an input is {wrong}; inputs are what the model read, ids from 0 to {len(weight) - 1}")
 
 
-def _settings(kind: str, part) -> dict:
-    """A part as config has it, `{name: ..., parameters}`, which is how `build_method` checks them together."""
-    modules = (base.__module__ for base in type(part).__mro__)
-    module = next((name for name in modules if name.startswith("raretok.methods.")), None)
-    if module is None:
-        raise ValueError(f"{kind}= is {part!r}; give one of raretok's parts, such as Threshold(margin=1.0)")
-    values = {field.name: getattr(part, field.name) for field in dataclasses.fields(part)}
-    return {"name": module.rpartition(".")[2], **values}
+def _outside(ids: torch.Tensor, types: int, ignored: int | None) -> int | None:
+    """One of the ids that the vocabulary has not, if there is any; on a GPU that is not looked for, since it waits."""
+    if ids.device.type != "cpu":
+        return None
+    wrong = (ids < 0) | (ids >= types)
+    if ignored is not None:
+        wrong &= ids != ignored
+    return ids[wrong][0].item() if wrong.any() else None
+
+
+def _described(method: Method) -> dict:
+    """A method as plain values, which compare as its parts do."""
+    parts = {kind: part for kind, part in vars(method).items() if dataclasses.is_dataclass(part)}
+    return {kind: {"name": type(part).__name__, **vars(part)} for kind, part in parts.items()} | {
+        "training_temperature": method.training_temperature
+    }
 
 
 def _checked_counts(counts) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Methods: compositions of parts named in config.
 
-A part `{name: threshold, margin: 1}` of kind `loss` is the dataclass `Loss` of `raretok/methods/threshold.py`;
-its fields are the part's parameters. No file here imports torch at the top, because Snakemake reads the
+A part `{name: threshold, margin: 1}` of kind `loss` is the dataclass of `raretok/methods/threshold.py` whose `kind` is
+`loss`; its fields are the part's parameters. No file here imports torch at the top, because Snakemake reads the
 dataclasses on every dry run.
 
 May import core.
@@ -11,18 +11,12 @@ import dataclasses
 import importlib
 import types
 import typing
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from raretok.core.errors import UserError
 
-# Kind of part: name of its dataclass.
-KINDS = {
-    "loss": "Loss",
-    "gate": "Gate",
-    "penalty": "Penalty",
-    "perturbation": "Perturbation",
-    "embedding_update": "EmbeddingUpdate",
-}
+KINDS = ("loss", "gate", "penalty", "perturbation", "embedding_update")
 DEFAULTS = {
     "loss": {"name": "cross_entropy"},
     "embedding_update": {"name": "separated", "reading": "matrix"},
@@ -32,30 +26,33 @@ DEFAULTS = {
 
 @dataclass(frozen=True)
 class TrainingFacts:
-    """What a gate may know about the training it serves, before the first update.
+    """What a gate may know about the training it serves, before the first step.
 
-    counts: how often each type is a target of the training split (numpy array, V integers); None where a task
-    cannot say. special: ids that are never rare (padding, end of line, ...). tokens_per_step: targets of one
-    update, over all processes; their mean where updates differ. steps_per_epoch: updates that see the training split
-    once. rare: how a scaled run derives what a paper prints (`training.rare` of its settings: alpha, share, mass,
-    tokens), or None for the printed numbers themselves. device: where the state lives. padding: the target that is no
-    token, or None. source_counts: of a translation, how often each type stands in the source side of the training
-    split (like counts): what is rare as a target can be a frequent word of the other language.
+    counts: how often each type is a target of the training split (numpy array, V integers). special: ids that are
+    never rare (padding, end of line, ...). tokens_per_step: targets of one step, over all processes; their mean where
+    steps differ; None before the first step of a training that does not say. steps_per_epoch: steps that see the
+    training split once; None: as counts and tokens_per_step tell. rare: how a scaled run derives what a paper prints
+    (`training.rare` of its settings: alpha, share, mass, tokens), or None for the printed numbers themselves. device:
+    where the state lives. padding: the target that is no token, or None. source_counts: of a translation, how often
+    each type stands in the source side of the training split (like counts): what is rare as a target can be a frequent
+    word of the other language. earlier_targets: this process's targets of an earlier step (from 0), drawn again; None
+    where they cannot be, and a gate that needs them keeps them.
     """
 
     counts: object
     special: tuple[int, ...]
-    tokens_per_step: int | float
-    steps_per_epoch: int
+    tokens_per_step: int | float | None = None
+    steps_per_epoch: int | None = None
     rare: dict | None = None
     device: str = "cpu"
     padding: int | None = None
     source_counts: object = None
+    earlier_targets: Callable | None = None
 
 
 @dataclass(frozen=True)
 class Method:
-    """One method: a loss and how embeddings are updated, and optional parts."""
+    """One method: a loss and how embeddings are updated, and optional parts; ValueError where they do not combine."""
 
     loss: object
     embedding_update: object
@@ -64,6 +61,18 @@ class Method:
     perturbation: object = None
     training_temperature: float = 1.0
 
+    def __post_init__(self):
+        if not self.training_temperature > 0:
+            raise ValueError(f"training_temperature is {self.training_temperature}; it must be above 0")
+        if self.gate is not None and not getattr(self.loss, "combines_with_gates", True):
+            raise ValueError("a gate and the contrastive loss do not combine; leave one of them out")
+        leaves_rows = getattr(self.gate, "part", None) == "all" or self.embedding_update.skips_rows
+        if leaves_rows and hasattr(self.penalty, "parametrise"):
+            raise ValueError(
+                "the penalty makes the output matrix from factors, which have no rows to leave alone; "
+                "leave out the penalty, or the frozen gate and the skipping embedding_update"
+            )
+
 
 def build_method(settings: dict, where: str = "method") -> Method:
     """The method that `settings` (a run's `method`) describe.
@@ -71,20 +80,11 @@ def build_method(settings: dict, where: str = "method") -> Method:
     Raises UserError naming `where` and the key for a part, parameter or value that does not exist.
     """
     settings = DEFAULTS | settings
-    temperature = settings["training_temperature"]
-    if not temperature > 0:
-        raise UserError(f"{where}.training_temperature is {temperature}; it must be above 0")
     parts = {kind: build_part(kind, spec, f"{where}.{kind}") for kind, spec in settings.items() if kind in KINDS}
-    method = Method(**parts, training_temperature=temperature)
-    if method.gate is not None and not getattr(method.loss, "combines_with_gates", True):
-        raise UserError(f"{where}: a gate and the contrastive loss do not combine; leave one of them out")
-    leaves_rows = getattr(method.gate, "part", None) == "all" or method.embedding_update.skips_rows
-    if leaves_rows and hasattr(method.penalty, "parametrise"):
-        raise UserError(
-            f"{where}: the penalty makes the output matrix from factors, which have no rows to leave alone; "
-            "leave out the penalty, or the frozen gate and the skipping embedding_update"
-        )
-    return method
+    try:
+        return Method(**parts, training_temperature=settings["training_temperature"])
+    except ValueError as error:
+        raise UserError(f"{where}: {error}") from None
 
 
 def part_names(settings: dict) -> list[str]:
@@ -116,9 +116,12 @@ def find_part(kind: str, name: str | None, where: str) -> type:
         if error.name != module_name:
             raise
         raise UserError(f"{where}.name is {name!r}, but there is no workflow/raretok/methods/{name}.py") from None
-    if not hasattr(module, KINDS[kind]):
+    # Not what it imports from another file.
+    parts = (part for part in vars(module).values() if getattr(part, "__module__", None) == module_name)
+    found = next((part for part in parts if getattr(part, "kind", None) == kind), None)
+    if found is None:
         raise UserError(f"{where}.name is {name!r}, which is no {kind}")
-    return getattr(module, KINDS[kind])
+    return found
 
 
 def _checked(value, annotation, where: str):

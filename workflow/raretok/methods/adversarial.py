@@ -4,11 +4,14 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Perturbation:
-    """The target's logit becomes <h, w_y> - alpha ||w_y|| ||h||, with ||w_y|| detached.
+class Adversarial:
+    """Perturbation: the target's logit becomes <h, w_y> - alpha ||w_y|| ||h||, with ||w_y|| detached.
 
-    alpha: radius of the perturbation as a share of the embedding's norm.
+    Args:
+        alpha: radius of the perturbation as a share of the embedding's norm, at least 0.
     """
+
+    kind = "perturbation"
 
     alpha: float
 

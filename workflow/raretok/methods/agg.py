@@ -1,9 +1,9 @@
 """Adaptive gradient gating (agg, Eqs. 5 to 10): rare rows of the output embedding get a gated gradient."""
 
+from collections import deque
 from dataclasses import dataclass, field
 
-from raretok.core.errors import UserError
-from raretok.methods.counting import bound_of_share, update_counts
+from raretok.methods.counting import bound_of_share, step_counts
 
 # Keeps Eq. 8 finite while no rare token has occurred (authors' code; inventory A5).
 EPSILON = 1e-7
@@ -11,20 +11,27 @@ DIVISORS = ("elapsed", "memory")
 
 
 @dataclass(frozen=True)
-class Gate:
-    """Gates from counts of the last K updates.
+class AGG:
+    """Gate: adaptive gradient gating (agg, Eqs. 5 to 10), from counts of the last K steps.
 
-    a_k counts type k among the targets of the last `memory` updates, the current one included (inventory A4), and
+    a_k counts type k among the targets of the last `memory` steps, the current one included (inventory A4), and
     a type is rare while a_k / d < alpha, d being min(step, memory). For rare types g1_k = a_k / d gates the
     gradient from positions with a frequent target, and g2_k = min(a_k / mean of rare a, 1) the gradient from
     positions with another rare target; both are 1 elsewhere. Special types are never rare (A6).
 
-    alpha: mean count per update below which a type is rare; proportional to tokens per update.
-    memory: K, in updates; null: the updates of one epoch.
-    g1, g2: switched off, that gate is 1 everywhere ("no g1", "no g2").
-    static: counts, and with them rare types and gates, stay as they are at the end of the first epoch.
-    divisor: `elapsed` divides by min(step, memory), as the authors' code does; `memory` by K, as printed (A3).
+    Args:
+        alpha: mean count per step below which a type is rare, proportional to tokens per step; `raretok.agg_alpha`
+            finds it for a share of the types.
+        memory: K, in steps; None: those of one epoch. The targets of K steps are kept, 4 bytes each, unless the
+            training can draw them again.
+        g1, g2: whether positions with a frequent and with another rare target are gated ("no g1", "no g2").
+        static: counts, and with them rare types and gates, stay as they are at the end of the first epoch.
+        divisor: `elapsed` divides by min(step, memory), as the authors' code does; `memory` by K, as printed (A3).
     """
+
+    kind = "gate"
+    # Without the mean number of targets of a step, alpha says nothing.
+    needs_tokens_per_step = True
 
     alpha: float = field(metadata={"scales_with": "tokens_per_step"})
     memory: int | None = field(default=None, metadata={"scales_with": "steps"})
@@ -37,66 +44,56 @@ class Gate:
         if not self.alpha > 0:
             raise ValueError("alpha must be above 0, or no token is ever rare")
         if self.memory is not None and self.memory < 1:
-            raise ValueError("memory must be at least 1 update, or null for the updates of one epoch")
+            raise ValueError("memory must be at least 1 step, or null for the steps of one epoch")
         if self.divisor not in DIVISORS:
             raise ValueError(f"divisor must be one of {', '.join(DIVISORS)}")
 
     def start(self, facts) -> "Counters":
         """Counters at zero.
 
-        Raises UserError where alpha makes no type, or every type, rare over the counts of the training split.
+        Raises ValueError where alpha makes no type, or every type, rare over the counts of the training split.
         """
         return Counters(self, facts)
 
 
 class Counters:
-    """The counter memory of one training: the sum of the last K updates' target counts.
+    """The counter memory of one training: the sum of the last K steps' target counts.
 
-    Which targets leave that sum the trainer says, since it can draw any update's targets again; a ring of K
-    updates' counts would take K x V numbers (agg's own setting: 3,150 x 44,256).
+    The targets that leave that sum are drawn again where the training can do so (`facts.earlier_targets`), and kept
+    otherwise; a ring of K steps' counts would take K x V numbers (agg's own setting: 3,150 x 44,256).
 
-    State: `total` V and `step` (number of updates counted), 64-bit integers.
-    updates: K. alpha: the bound in use, derived for a scaled run.
+    total: V, 64-bit integers. step: number of steps counted. memory: K. alpha: the bound in use, derived for a scaled
+    run. recent: this process's targets of the last K steps, where they are kept.
     """
 
-    def __init__(self, gate: Gate, facts):
+    def __init__(self, gate: AGG, facts):
         import torch
 
-        self.gate = gate
+        self.gate, self.earlier_targets = gate, facts.earlier_targets
         self.types = len(facts.counts)
-        self.updates = gate.memory if gate.memory is not None else facts.steps_per_epoch
-        self.last_step = facts.steps_per_epoch if gate.static else None
         self.alpha = checked_alpha(gate.alpha, facts)
+        epoch = facts.steps_per_epoch or max(1, round(facts.counts.sum() / facts.tokens_per_step))
+        self.memory = gate.memory if gate.memory is not None else epoch
+        self.last_step = epoch if gate.static else None
         self.total = torch.zeros(self.types, dtype=torch.int64, device=facts.device)
-        self.step = torch.zeros((), dtype=torch.int64)
+        self.step, self.recent = 0, deque()
         self.can_be_rare = torch.ones(self.types, dtype=torch.bool, device=facts.device)
         self.can_be_rare[list(facts.special)] = False
-        self.counting = False
-        self.kept = None
+        self.current = None
 
-    @property
-    def memory(self) -> int:
-        """After how many updates an update is counted out again; 0: nothing is counted any more."""
-        return 0 if self.last_step is not None and int(self.step) >= self.last_step else self.updates
-
-    def begin_update(self, leaving=None) -> None:
-        """Start a new update; all micro-batches until the next call share its slot.
-
-        leaving: this process's targets of the update K before this one, None while there is none.
-        """
-        self.counting = self.last_step is None or int(self.step) < self.last_step
-        if not self.counting:
+    def begin_step(self, targets) -> None:
+        """Count a step with these targets of this process, and count out the step K before it."""
+        if self.step == self.last_step:
+            self.recent.clear()
             return
-        self.kept = None
+        self.total += step_counts(targets, self.types)
+        if self.step >= self.memory:
+            leaving = self.recent.popleft() if self.recent else self.earlier_targets(self.step - self.memory)
+            self.total -= step_counts(leaving.to(targets), self.types)
+        if self.earlier_targets is None:
+            self.recent.append(targets.int())
         self.step += 1
-        if leaving is not None:
-            self.total -= update_counts(leaving, self.types)
-
-    def count(self, targets) -> None:
-        """Add this process's targets of one micro-batch to the current update."""
-        if self.counting:
-            self.kept = None
-            self.total += update_counts(targets, self.types)
+        self.current = None
 
     def rare(self):
         """Which types are rare now, V."""
@@ -107,48 +104,51 @@ class Counters:
         gates, rare = self._now()
         return gates, rare[targets].long()
 
-    def frozen(self) -> None:
-        """No row is excluded from updates."""
-        return None
-
     def _now(self):
-        """Gates and rare types, computed once for the micro-batches of an update."""
+        """Gates and rare types, computed once for the micro-batches of a step."""
         import torch
 
-        if self.kept is None:
+        if self.current is None:
             total = self.total.double()
-            elapsed = max(1, int(self.step))
-            mean_count = total / (self.updates if self.gate.divisor == "memory" else min(elapsed, self.updates))
+            elapsed = max(1, self.step)
+            mean_count = total / (self.memory if self.gate.divisor == "memory" else min(elapsed, self.memory))
             rare = (mean_count < self.alpha) & self.can_be_rare
             one = torch.ones_like(mean_count)
             mean_rare = (total * rare).sum() / rare.sum().clamp_min(1)
             g1 = torch.where(rare, mean_count, one) if self.gate.g1 else one
             g2 = torch.where(rare, (total / (mean_rare + EPSILON)).clamp_max(1), one) if self.gate.g2 else one
-            self.kept = torch.stack([g1, g2]), rare
-        return self.kept
+            self.current = torch.stack([g1, g2]), rare
+        return self.current
 
     def derived(self) -> dict:
         """Numbers in use that the settings do not show."""
-        return {"alpha": self.alpha, "memory": self.updates, "rare_types": int(self.rare().sum())}
+        return {"alpha": self.alpha, "memory": self.memory, "rare_types": int(self.rare().sum())}
 
     def state(self) -> dict:
         """Tensors that a checkpoint keeps."""
-        return {"total": self.total, "step": self.step}
+        import torch
+
+        state = {"total": self.total, "step": torch.tensor(self.step)}
+        if self.recent:
+            sizes = torch.tensor([len(targets) for targets in self.recent])
+            state |= {"recent": torch.cat(list(self.recent)), "recent_sizes": sizes}
+        return state
 
     def load(self, state: dict) -> None:
         """Take over the tensors of a checkpoint."""
-        for name, tensor in self.state().items():
-            tensor.copy_(state[name])
-        self.kept = None
+        self.total.copy_(state["total"])
+        self.step, self.recent, self.current = int(state["step"]), deque(), None
+        if "recent" in state:
+            self.recent.extend(state["recent"].split(state["recent_sizes"].tolist()))
 
 
 def checked_alpha(alpha: float, facts) -> float:
     """alpha for this training, derived where the run is a scaled one (inventory 5.3).
 
-    A scaled run has other counts per update than the paper. The alpha that the paper selected (`rare.alpha`) becomes
+    A scaled run has other counts per step than the paper. The alpha that the paper selected (`rare.alpha`) becomes
     the bound that makes `rare.share` of the types that are targets rare over the training split; other alphas keep
     their ratio to it.
-    Raises UserError where no type that occurs, or every one, would be rare.
+    Raises ValueError where no type that occurs, or every one, would be rare.
     """
     import numpy as np
 
@@ -156,19 +156,19 @@ def checked_alpha(alpha: float, facts) -> float:
     plain = np.delete(counts, list(facts.special))
     # Types that never are targets, as words of the source language, are always rare, and say nothing.
     plain = plain[plain > 0]
-    per_update = facts.tokens_per_step / max(1, counts.sum())
+    per_step = facts.tokens_per_step / max(1, counts.sum())
     if facts.rare is not None:
-        alpha = alpha / facts.rare["alpha"] * bound_of_share(plain, facts.rare["share"] * len(plain)) * per_update
-    rare = int((plain * per_update < alpha).sum())
+        alpha = alpha / facts.rare["alpha"] * bound_of_share(plain, facts.rare["share"] * len(plain)) * per_step
+    rare = int((plain * per_step < alpha).sum())
     if rare == 0:
-        raise UserError(
-            f"method.gate.alpha is {alpha:.3g}, which makes no type rare: the rarest is a target "
-            f"{plain.min() * per_update:.3g} times an update; raise alpha"
+        raise ValueError(
+            f"gate.alpha is {alpha:.3g}, which makes no type rare: the rarest is a target "
+            f"{plain.min() * per_step:.3g} times a step; raise alpha"
         )
     if rare == len(plain):
-        raise UserError(
-            f"method.gate.alpha is {alpha:.3g}, which makes every type rare: the most frequent is a target "
-            f"{plain.max() * per_update:.3g} times an update; lower alpha"
+        raise ValueError(
+            f"gate.alpha is {alpha:.3g}, which makes every type rare: the most frequent is a target "
+            f"{plain.max() * per_step:.3g} times a step; lower alpha"
         )
     return float(alpha)
 

@@ -2,23 +2,29 @@
 
 from dataclasses import dataclass
 
-from raretok.core.errors import UserError
-from raretok.methods.counting import bound_of_share, first_rare_rank, frequency_ranks, update_counts
+from raretok.methods.counting import bound_of_share, first_rare_rank, frequency_ranks, step_counts
 
 READINGS = ("eq15", "alg1")
 
 
 @dataclass(frozen=True)
-class Gate:
-    """Rare words that are no target of the update get f1 of the gradient from targets that are not rare, and f2 of
-    the gradient from rare targets; f1 = min(c / mu_1, 1), f2 = min(c / mu_2, 1), c the training count (Eqs. 13, 14;
-    inventory G5). Rare words that are a target, and all other words, get all of it.
+class AGPS:
+    """Gate: adaptive gradient partial scaling (agps, Eqs. 10 to 15), from counts of the whole training text.
 
-    rare_from: i_r, the rank by falling training count from which words are rare.
-    mu_1, mu_2: counts.
-    reading: `eq15` as that equation; `alg1` as Algorithm 1 computes: f1 + f2 from rare targets (G1).
-    touches: the share of the rare words whose count is below mu_2 in the paper's text; a scaled run derives mu from it.
+    Rare words that are no target of the step get f1 of the gradient from targets that are not rare, and f2 of the
+    gradient from rare targets; f1 = min(c / mu_1, 1), f2 = min(c / mu_2, 1), c the training count (Eqs. 13, 14;
+    inventory G5). Rare words that are a target, and all other words, get all of it. A factor that would be one number
+    for all rare words is refused.
+
+    Args:
+        rare_from: i_r, the rank by falling training count from which words are rare, at least 1.
+        mu_1, mu_2: counts, above that of the rarest word that occurs.
+        reading: `eq15` as that equation; `alg1` as Algorithm 1 computes: f1 + f2 from rare targets (G1).
+        touches: the share of the rare words whose count is below mu_2 in the paper's text; scaled runs of the pipeline
+            derive mu from it.
     """
+
+    kind = "gate"
 
     rare_from: int
     mu_1: float
@@ -37,25 +43,23 @@ class Gate:
             raise ValueError("touches must be above 0 and below 1")
 
     def start(self, facts) -> "State":
-        """The gate's state before the first update.
+        """The gate's state before the first step.
 
-        Raises UserError where rare_from leaves no word, or no other, rare, and where f1 or f2 is the same number for
+        Raises ValueError where rare_from leaves no word, or no other, rare, and where f1 or f2 is the same number for
         all rare words that occur.
         """
         return State(self, facts)
 
 
 class State:
-    """Rare words and their two factors, fixed, and which words are targets of the current update.
+    """Rare words and their two factors, fixed, and which words are targets of the current step.
 
     A scaled run derives i_r and mu from its own counts (inventory 5.3). i_r is the smallest rank from which on words
     make up at most `rare.mass` of the training tokens. mu_2 is the count below which `touches` of the rare words lie,
     and mu_1 keeps its ratio to mu_2; without `touches` both are in proportion to the training tokens.
     """
 
-    memory = 0
-
-    def __init__(self, gate: Gate, facts):
+    def __init__(self, gate: AGPS, facts):
         import numpy as np
         import torch
 
@@ -78,13 +82,9 @@ class State:
         self.f2 = (count / self.mu_2).clamp_max(1)
         self.present = torch.zeros(self.types, dtype=torch.bool, device=facts.device)
 
-    def begin_update(self, leaving=None) -> None:
-        """Start a new update: no word is a target yet."""
-        self.present.zero_()
-
-    def count(self, targets) -> None:
-        """Mark this process's targets of one micro-batch, and those of all others."""
-        self.present |= update_counts(targets, self.types) > 0
+    def begin_step(self, targets) -> None:
+        """Mark the words that are targets of the step, of all processes."""
+        self.present = step_counts(targets, self.types) > 0
 
     def rare(self):
         """Which words are rare, V."""
@@ -100,10 +100,6 @@ class State:
         gates = [torch.where(gated, factor, one) for factor in (self.f1, from_rare)]
         return torch.stack(gates), self.is_rare[targets].long()
 
-    def frozen(self) -> None:
-        """No row is excluded from updates."""
-        return None
-
     def derived(self) -> dict:
         """Numbers in use that the settings do not show."""
         return {
@@ -114,7 +110,7 @@ class State:
         }
 
     def state(self) -> dict:
-        """Tensors that a checkpoint keeps: none, every update starts anew."""
+        """Tensors that a checkpoint keeps: none, every step starts anew."""
         return {}
 
     def load(self, state: dict) -> None:
@@ -122,14 +118,14 @@ class State:
 
 
 def check_gates(counts, **mus: float) -> None:
-    """UserError where a gate min(c / mu, 1) is one number for all rare words that occur; counts: theirs."""
+    """ValueError where a gate min(c / mu, 1) is one number for all rare words that occur; counts: theirs."""
     if not len(counts):
-        raise UserError("method.gate.rare_from is beyond the words that occur in training; lower it")
+        raise ValueError("gate.rare_from is beyond the words that occur in training; lower it")
     least, most = int(counts.min()), int(counts.max())
     for name, mu in mus.items():
         if mu <= least or least == most:
-            raise UserError(
-                f"method.gate.{name} is {mu:.3g} and rare words occur {least} to {most} times, so its gate is "
+            raise ValueError(
+                f"gate.{name} is {mu:.3g} and rare words occur {least} to {most} times, so its gate is "
                 f"{min(least / mu, 1):.3g} for all of them; raise {name} above {least}, or lower rare_from"
             )
 

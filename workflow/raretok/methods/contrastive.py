@@ -2,23 +2,30 @@
 
 from dataclasses import dataclass
 
+from raretok.methods.counting import summed
+
 
 @dataclass(frozen=True)
-class Loss:
-    """-log(exp<h_t, w_{y_t}> / sum_s exp<h_t, w_{y_s}>), s over all positions of the batch.
+class Contrastive:
+    """Loss: -log(exp<h_t, w_{y_t}> / sum_s exp<h_t, w_{y_s}>), s over all positions of the micro-batch.
 
-    A type that is the target n_k times stands n_k times in the sum, so the loss is a cross-entropy over the
-    vocabulary with log n_k added to the logits, and -inf for types that are no target at all.
+    The micro-batch is that of all processes. A type that is its target n_k times stands n_k times in the sum, so the
+    loss is a cross-entropy over the vocabulary with log n_k added to the logits, and -inf for types that are no target.
+    It does not combine with gates.
     """
 
+    kind = "loss"
     # Its D is of the batch's targets alone, which gates are not defined for.
     combines_with_gates = False
 
+    def of_batch(self, targets, types: int):
+        """n_k of the micro-batch, V, which every loss of a position of it needs. targets: N, of this process."""
+        # Out of place, since methods are also mapped over models; bincount would make the host wait for a GPU.
+        return summed(targets.new_zeros(types).scatter_add(0, targets, targets.new_ones(targets.shape)))
+
     def __call__(self, outputs):
         """Loss of each position, N."""
-        # Whole numbers, exact; bincount would make the host wait for a GPU.
-        ones = outputs.logits.new_ones(outputs.batch.shape)
-        log_counts = outputs.logits.new_zeros(outputs.logits.shape[1]).scatter_add(0, outputs.batch, ones).log()
+        log_counts = outputs.batch.to(outputs.logits.dtype).log()
         return outputs.cross_entropy(outputs.logits + log_counts) + log_counts[outputs.targets]
 
 

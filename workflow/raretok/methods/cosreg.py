@@ -4,13 +4,17 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Penalty:
-    """gamma / V^2 * (||sum_i w_i / ||w_i|| ||^2 - V): gamma times the sum of cosines over ordered pairs / V^2.
+class CosReg:
+    """Penalty: gamma times the mean cosine of all pairs of rows of the output embedding.
 
-    A row of zeros (the padding row of some models) has no direction: its cosines are 0, and it gets no gradient.
+    Computed as gamma / V^2 * (||sum_i w_i / ||w_i|| ||^2 - V). A row of zeros (the padding row of some models) has no
+    direction: its cosines are 0, and it gets no gradient.
 
-    gamma: weight of the penalty.
+    Args:
+        gamma: weight of the penalty.
     """
+
+    kind = "penalty"
 
     gamma: float = 1.0
 

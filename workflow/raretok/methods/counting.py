@@ -1,6 +1,6 @@
 """Counts of target types: what gates share."""
 
-from raretok.core.errors import UserError
+from collections.abc import Iterable
 
 # What a share is of: the types that occur in training, as in the papers, or all rows of the vocabulary.
 SHARE_OF = ("occurring", "all")
@@ -27,7 +27,7 @@ def first_rare_rank(rare_from: int, facts) -> int:
     """The rank from which types are rare: `rare_from`, or what stands for it where the run is a scaled one.
 
     That is the smallest rank from which on types make up at most `rare.mass` of the training tokens (inventory 5.3).
-    Raises UserError where no type, or every one that is not special, would be rare.
+    Raises ValueError where no type, or every one that is not special, would be rare.
     """
     import numpy as np
 
@@ -37,11 +37,20 @@ def first_rare_rank(rare_from: int, facts) -> int:
         tails = by_rank[::-1].cumsum()[::-1]
         rare_from = int((tails > facts.rare["mass"] * counts.sum()).sum())
     if not len(facts.special) < rare_from < len(counts):
-        raise UserError(
-            f"method.gate.rare_from is {rare_from} in a vocabulary of {len(counts)} types, "
+        raise ValueError(
+            f"gate.rare_from is {rare_from} in a vocabulary of {len(counts)} types, "
             f"{len(facts.special)} of them special: that makes no word rare or leaves no other"
         )
     return rare_from
+
+
+def checked_special(special: Iterable[int], types: int) -> tuple[int, ...]:
+    """Special ids as whole numbers; ValueError for one that is none of the vocabulary's, as None of no padding."""
+    ids = tuple(special)
+    for token in ids:
+        if not hasattr(token, "__index__") or not 0 <= int(token) < types:
+            raise ValueError(f"special has {token}, which is no id; they are from 0 to below {types}")
+    return tuple(int(token) for token in ids)
 
 
 def bound_of_share(counts, wanted: float) -> float:
@@ -57,13 +66,12 @@ def bound_of_share(counts, wanted: float) -> float:
     return float(values[nearest] + values[nearest + 1]) / 2
 
 
-def update_counts(targets, types: int):
-    """How often each type is a target of an update, `types` integers, summed over processes.
+def step_counts(targets, types: int):
+    """How often each type is a target of a step, `types` integers, summed over processes.
 
     targets: this process's share of them, any shape.
     """
     import torch
-    from torch import distributed
 
     targets = targets.flatten()
     if targets.device.type != "cpu":
@@ -72,6 +80,13 @@ def update_counts(targets, types: int):
         counts.scatter_add_(0, targets, torch.ones_like(targets))
     else:
         counts = targets.bincount(minlength=types)
+    return summed(counts)
+
+
+def summed(tensor):
+    """The sum of the processes' tensors, in place and on every one; of one process the tensor as it is."""
+    from torch import distributed
+
     if distributed.is_available() and distributed.is_initialized():
-        distributed.all_reduce(counts)
-    return counts
+        distributed.all_reduce(tensor)
+    return tensor

@@ -4,14 +4,16 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Loss:
-    """-log softmax(z)[y], optionally smoothed towards the uniform distribution.
+class CrossEntropy:
+    """Loss: maximum likelihood, -log softmax(z)[y], optionally smoothed towards the uniform distribution.
 
-    label_smoothing: mass given to all V types in equal parts, in [0, 1).
+    Args:
+        label_smoothing: mass given to all V types in equal parts, from 0 to below 1.
     """
 
     label_smoothing: float = 0.0
 
+    kind = "loss"
     # The output layer knows its gradient in closed form.
     is_cross_entropy = True
 

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, field
 
-from raretok.core.errors import UserError
 from raretok.methods.counting import SHARE_OF, first_rare_rank, frequency_ranks
 
 PARTS = ("all", "b", "c", "bc")
@@ -11,22 +10,26 @@ SHARE = 0.2
 
 
 @dataclass(frozen=True)
-class Gate:
-    """What of the gradient of rare rows is left out.
+class Freeze:
+    """Gate: leaves out parts of the gradient of rare rows, or the whole row (agg, sections 3.2 and 3.3).
 
     The gradient of a rare row is (a) from positions where it is the target, (b) from positions with a target that
-    is not rare, (c) from positions with another rare target (agg, Eq. 4; inventory A2).
+    is not rare, (c) from positions with another rare target (agg, Eq. 4; inventory A2). Special types are never rare;
+    types that never occur always are.
 
-    part: `all` leaves the row as it is initialised: no gradient of output or input, no decay, no update (A21). In a
-    translation, rows of words that the source side has more often than the target side has any rare word are trained
-    all the same: they are frequent words of the other language, and the encoder's input.
-    `b`, `c`, `bc` leave out those parts alone.
-    share: rare are this share of the types, the rarest in training, ties by id; special types are never rare, types
-    that never occur always are, as AGG and AGPS have them. share_of: `occurring` counts the types that occur in
-    training, special ones left out, as the papers' vocabularies do; `all` counts all types, those that never occur as
-    the rarest. rare_from: instead of a share, the rank by falling training count from which types are rare, as in agps.
-    until: number of updates after which nothing is left out any more; null: never.
+    Args:
+        part: `b`, `c` or `bc` leave out those parts. `all` keeps the row as it is initialised: no gradient of output or
+            input, no decay (A21); that is for the pipeline's optimiser, `OutputLoss` refuses it. In a translation,
+            `all` trains rows of words that the source side has more often than the target side has any rare word: they
+            are frequent words of the other language, and the encoder's input.
+        share: the rarest share of the types is rare, ties by id, above 0 and below 1 (0.2 where neither is given); or
+        rare_from: the rank by falling training count from which types are rare, as in agps.
+        until: number of steps in which something is left out; None: all.
+        share_of: `occurring`, of the types that occur in training, special ones left out, as in the papers; `all`, of
+            all types, where those that never occur are the rarest.
     """
+
+    kind = "gate"
 
     part: str = "all"
     share: float | None = None
@@ -44,19 +47,17 @@ class Gate:
         if self.share_of not in SHARE_OF:
             raise ValueError(f"share_of must be one of {', '.join(SHARE_OF)}")
         if self.until is not None and self.until < 1:
-            raise ValueError("until must be at least 1 update, or null for the whole training")
+            raise ValueError("until must be at least 1 step, or null for the whole training")
 
     def start(self, facts) -> "State":
-        """The gate's state before the first update; UserError where no type, or every type, is rare."""
+        """The gate's state before the first step; ValueError where no type, or every type, is rare."""
         return State(self, facts)
 
 
 class State:
-    """Which types are rare, and how many updates were begun (`step`, a 64-bit integer)."""
+    """Which types are rare, and how many steps were begun (`step`)."""
 
-    memory = 0
-
-    def __init__(self, gate: Gate, facts):
+    def __init__(self, gate: Freeze, facts):
         import torch
 
         types = len(facts.counts)
@@ -68,19 +69,16 @@ class State:
             self.is_frozen = torch.from_numpy(rows_to_freeze(facts, rare)).to(facts.device)
         open_, shut = torch.ones(types, dtype=torch.float64, device=facts.device), (~self.is_rare).double()
         self.fixed_gates = torch.stack([shut if "b" in gate.part else open_, shut if "c" in gate.part else open_])
-        self.step = torch.zeros((), dtype=torch.int64)
+        self.step = 0
 
     @property
     def active(self) -> bool:
-        """Whether something is left out of the current update."""
-        return self.gate.until is None or int(self.step) <= self.gate.until
+        """Whether something is left out of the current step."""
+        return self.gate.until is None or self.step <= self.gate.until
 
-    def begin_update(self, leaving=None) -> None:
-        """Count one update more."""
+    def begin_step(self, targets) -> None:
+        """Count the step; its targets do not matter, the rare types are fixed."""
         self.step += 1
-
-    def count(self, targets) -> None:
-        """Nothing: the rare types are fixed."""
 
     def rare(self):
         """Which types are rare, V."""
@@ -93,7 +91,7 @@ class State:
         return self.fixed_gates, self.is_rare[targets].long()
 
     def frozen(self):
-        """The rows that this update leaves alone, V; None: it updates all."""
+        """The rows that this step leaves alone, V; None: it changes all."""
         return self.is_frozen if self.active else None
 
     def derived(self) -> dict:
@@ -103,30 +101,32 @@ class State:
 
     def state(self) -> dict:
         """Tensors that a checkpoint keeps."""
-        return {"step": self.step}
+        import torch
+
+        return {"step": torch.tensor(self.step)}
 
     def load(self, state: dict) -> None:
         """Take over the tensors of a checkpoint."""
-        self.step.copy_(state["step"])
+        self.step = int(state["step"])
 
 
 def rows_to_freeze(facts, is_rare):
-    """The rows of `is_rare` (V, bool) that are no frequent words of the source side, V, bool; UserError of none."""
+    """The rows of `is_rare` (V, bool) that are no frequent words of the source side, V, bool; ValueError of none."""
     import numpy as np
 
     if facts.source_counts is None:
         return is_rare
     frozen = is_rare & (np.asarray(facts.source_counts) <= np.asarray(facts.counts)[is_rare].max())
     if not frozen.any():
-        raise UserError(
-            f"method.gate freezes nothing: the source side has every one of the {is_rare.sum()} rare types more often "
+        raise ValueError(
+            f"gate freezes nothing: the source side has every one of the {is_rare.sum()} rare types more often "
             "than the target side has any; count more types as rare"
         )
     return frozen
 
 
-def first_rank(gate: Gate, facts) -> int:
-    """The rank by falling training count from which types are rare; UserError where that is none, or all."""
+def first_rank(gate: Freeze, facts) -> int:
+    """The rank by falling training count from which types are rare; ValueError where that is none, or all."""
     import numpy as np
 
     if gate.rare_from is not None:
@@ -137,8 +137,8 @@ def first_rank(gate: Gate, facts) -> int:
     candidates = len(plain) if gate.share_of == "all" else int((plain > 0).sum())
     number = round(share * (len(counts) if gate.share_of == "all" else candidates))
     if not 0 < number < candidates:
-        raise UserError(
-            f"method.gate.share is {share}, which makes {number} of {candidates} types rare; give a share between"
+        raise ValueError(
+            f"gate.share is {share}, which makes {number} of {candidates} types rare; give a share between"
         )
     return len(facts.special) + candidates - number
 

@@ -10,13 +10,15 @@ READINGS = ("matrix", "listing", "skip")
 
 
 @dataclass(frozen=True)
-class EmbeddingUpdate:
+class Separated:
     """How AdamW treats the rows of the embedding matrices.
 
     reading: `matrix`, as everywhere else; `listing`, as Listing 2 and the authors' optimiser groups: equal to
     `matrix` when tied, and without weight decay on an untied output matrix; `skip`, what the text says: a row
     whose gradient is all zero is left alone, moments, decay and step count included.
     """
+
+    kind = "embedding_update"
 
     reading: str
 

@@ -9,12 +9,18 @@ FLOOR = 1e-9
 
 
 @dataclass(frozen=True)
-class Loss:
-    """Cross-entropy over z' = C log(max(1e-9, exp((z - theta) / C) - 1)) + theta for z > theta, else -inf.
+class Softminus:
+    """Loss: cross-entropy over logits that fall off smoothly towards the threshold theta_t = z_t[y_t] - margin.
 
-    theta_t = z_t[y_t] - margin. With C = 1 this subtracts exp(theta) from every unnormalised probability.
-    detach_threshold: no gradient through theta ("DT").
+    z' = C log(max(1e-9, exp((z - theta) / C) - 1)) + theta for z > theta, else -inf.
+
+    Args:
+        margin: in logits, above 0.
+        c: C, above 0; 1 subtracts exp(theta) from every unnormalised probability.
+        detach_threshold: no gradient through theta ("DT").
     """
+
+    kind = "loss"
 
     margin: float
     c: float = 1.0

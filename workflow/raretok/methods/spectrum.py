@@ -6,7 +6,7 @@ PRIORS = ("exponential", "polynomial")
 
 
 @dataclass(frozen=True)
-class Penalty:
+class Spectrum:
     """orthogonality * (||U^T U - I||^2 + ||V^T V - I||^2) + decay * ||sigma - prior||^2, Frobenius and 2-norms.
 
     The prior is c1 exp(-c2 k^g) or c1 k^-g for the k-th singular value, k from 1; c1 is fitted so that the prior's
@@ -16,6 +16,8 @@ class Penalty:
     orthogonality, decay: weights of the two penalties. prior: exponential or polynomial. g: exponent, >= 0.
     c2: rate of the exponential prior, >= 0.
     """
+
+    kind = "penalty"
 
     orthogonality: float = 1.0
     decay: float = 10.0

@@ -4,15 +4,19 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
-class Penalty:
-    """-strength * KL(unigram || p) at every position, for the first updates (natural_bias, A.4; inventory N9).
+class UnigramDivergence:
+    """Penalty: -strength * KL(unigram || p) at every position, for the first steps (natural_bias, A.4; inventory N9).
 
-    Together with the cross-entropy KL(p_data || p) - strength KL(unigram || p) is minimised: early in training a
-    model comes close to the unigram distribution, and the penalty keeps it away.
+    Early in training a model comes close to the unigram distribution; the penalty keeps it away.
 
-    strength: lambda. until: number of updates after which the loss is the method's own; null: never. maximum: the
-    divergence is cut there, in nats, and has no gradient beyond, for it is unbounded and would outgrow any loss.
+    Args:
+        strength: lambda, the weight of the penalty, at least 0.
+        until: number of steps that have the penalty; None: all.
+        maximum: in nats, above 0. The divergence is cut there and has no gradient beyond: it is unbounded and would
+            outgrow any loss.
     """
+
+    kind = "penalty"
 
     strength: float
     until: int | None = field(default=None, metadata={"scales_with": "steps"})
@@ -22,7 +26,7 @@ class Penalty:
         if self.strength < 0:
             raise ValueError("strength must be at least 0")
         if self.until is not None and self.until < 1:
-            raise ValueError("until must be at least 1 update, or null for the whole training")
+            raise ValueError("until must be at least 1 step, or null for the whole training")
         if not self.maximum > 0:
             raise ValueError("maximum must be above 0")
 
@@ -34,16 +38,11 @@ class Penalty:
 class TokenPenalty:
     """A penalty on tokens, of plain, ungated logits."""
 
-    def __init__(self, penalty: Penalty, log_q):
+    def __init__(self, penalty: UnigramDivergence, log_q):
         """log_q: log unigram probabilities, V, in 64 bits."""
         self.penalty = penalty
         self.q = log_q.exp()
         self.negative_entropy = (self.q * log_q).sum()
-
-    @property
-    def until(self) -> int | None:
-        """Number of updates that have the penalty; None: all."""
-        return self.penalty.until
 
     def token_loss(self, outputs):
         """The penalty of each position, N."""

@@ -7,13 +7,18 @@ FLOOR = 1e-5
 
 
 @dataclass(frozen=True)
-class Penalty:
-    """-alpha * sum over c in C_t of log(1 - p(c | t)) at every position t, from plain, ungated logits.
+class Unlikelihood:
+    """Penalty: -alpha * sum over c in C_t of log(1 - p(c | t)) at every position t, from plain, ungated logits.
 
-    C_t are the distinct tokens that the model has seen at t, its inputs up to t, without the target y_t.
+    C_t are the distinct tokens that the model has seen at t, its inputs up to t, without the target y_t. The loss needs
+    `inputs` at every call.
 
-    alpha: weight of the penalty against the position's loss.
+    Args:
+        alpha: weight of the penalty, at least 0.
     """
+
+    kind = "penalty"
+    needs_inputs = True
 
     alpha: float = 1.0
 

@@ -41,7 +41,7 @@ class Outputs:
     """What a loss, penalty or perturbation may look at: n positions of a micro-batch, or all of it.
 
     logits: n x V; None for a penalty on parameters. hidden: n x d. weight: V x d. targets: n.
-    batch: targets of the whole micro-batch, padding left out; None for a penalty on parameters. inputs: B x T, the
+    batch: what the loss's `of_batch` made of the targets of the whole micro-batch, or None. inputs: B x T, the
     sequences that the positions are from, and positions: n, each one's index in them, row by row. padding: the id that
     is no token, or None.
     """
@@ -50,7 +50,7 @@ class Outputs:
     hidden: torch.Tensor
     weight: torch.Tensor
     targets: torch.Tensor
-    batch: torch.Tensor | None = None
+    batch: object = None
     inputs: torch.Tensor | None = None
     positions: torch.Tensor | None = None
     padding: int | None = None
@@ -90,36 +90,35 @@ def output_loss(
     padding: int | None = None,
     normaliser: float | torch.Tensor | None = None,
     share: float = 1.0,
-    batch: torch.Tensor | None = None,
     need_logits: bool = False,
     places: Places | None = None,
 ) -> Result:
     """The training loss of a method over a micro-batch, and its gradients.
 
     method: a `raretok.methods.Method`. gate_state: what its gate's `start` returned, or None; it has counted the
-    targets of the whole update already and is only read here. hidden: B x T x d, or N x d. weight: V x d. bias: V.
+    targets of the whole step already and is only read here. hidden: B x T x d, or N x d. weight: V x d. bias: V.
     targets: B x T, or N. inputs: B x T, the sequences; only penalties on tokens need them. padding: positions with
     this target do not count. normaliser: the number of targets that the sum of losses is divided by, those of the
-    whole update where it has several micro-batches (default: those of this one). share: the micro-batch's share of
-    the update, by which penalties on parameters count. batch: targets of the whole micro-batch, any shape, where
-    several processes share it out and these are some of its rows. need_logits: keep the logits, N x V. places: of these
-    targets, where they were made before the forward pass, so that the host does not wait for it.
+    whole step where it has several micro-batches (default: those of this one). share: the micro-batch's share of the
+    step, by which penalties on parameters count. need_logits: keep the logits, N x V. places: of these targets, where
+    they were made before the forward pass, so that the host does not wait for it.
 
-    The gradients are computed here, not in the backward pass, which may run once. Raises ValueError for a penalty on
-    tokens without sequences.
+    The gradients are computed here, not in the backward pass, which may run once. Raises ValueError for a penalty that
+    needs sequences without them.
     """
     hidden = hidden.flatten(0, -2)
     penalty = method.penalty
     on_tokens = is_on_tokens(penalty)
-    if on_tokens and (inputs is None or inputs.dim() != 2 or inputs.numel() != targets.numel()):
-        raise ValueError("a penalty on tokens needs `inputs`, B x T, one for each target")
+    needs_inputs = getattr(penalty, "needs_inputs", False)
+    if needs_inputs and (inputs is None or inputs.dim() != 2 or inputs.numel() != targets.numel()):
+        raise ValueError("the penalty needs `inputs`, B x T, one for each target")
     places = Places(gate_state, targets, padding) if places is None else places
-    others = None if batch is None or batch is targets else Places(None, batch, padding)
-    job = _Job(method, on_tokens, places, others or places, inputs, padding, torch.is_grad_enabled())
+    batch = of_batch(method.loss, places.targets, len(weight))
+    job = _Job(method, on_tokens, places, batch, inputs, padding, torch.is_grad_enabled())
     logits = None
     if need_logits:
         logits = hidden.new_zeros(len(hidden), len(weight)).requires_grad_(job.with_gradient)
-    scale = 1 / (max(1, job.batch.number) if normaliser is None else normaliser)
+    scale = 1 / (max(1, places.number) if normaliser is None else normaliser)
     loss, nll = _ChunkedLoss.apply(hidden, weight, bias, logits, scale, job)
     if penalty is not None and not on_tokens:
         with torch.autocast(hidden.device.type, enabled=False):
@@ -127,6 +126,11 @@ def output_loss(
                 Outputs(None, hidden, weight, places.all_targets, None, inputs, None, padding)
             )
     return Result(loss, nll, logits)
+
+
+def of_batch(loss, targets: torch.Tensor, types: int):
+    """What a loss needs to know of all targets of a micro-batch (n, of all processes), or None."""
+    return loss.of_batch(targets, types) if hasattr(loss, "of_batch") else None
 
 
 def is_on_tokens(penalty) -> bool:
@@ -156,7 +160,7 @@ class _Job:
     method: object
     on_tokens: bool
     places: Places
-    batch: Places
+    batch: object
     inputs: torch.Tensor | None
     padding: int | None
     with_gradient: bool
@@ -181,7 +185,7 @@ class _Job:
         with torch.set_grad_enabled(self.with_gradient):
             leaves = [leaf.detach().requires_grad_(self.with_gradient) for leaf in (z, hidden, weight)]
             positions = self.places.positions(part) if self.on_tokens else None
-            outputs = Outputs(*leaves, targets, self.batch.targets, self.inputs, positions, self.padding)
+            outputs = Outputs(*leaves, targets, self.batch, self.inputs, positions, self.padding)
             nll = F.cross_entropy(z, targets, reduction="sum")
             loss, penalty = token_losses(method, outputs)
             gradients, penalty_gradient = (None, None, None), None

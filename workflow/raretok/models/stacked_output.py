@@ -17,7 +17,7 @@ import torch
 from torch.func import vmap
 from torch.nn import functional as F
 
-from raretok.models.output_layer import Outputs, gate_entries, is_on_tokens, token_losses
+from raretok.models.output_layer import Outputs, gate_entries, is_on_tokens, of_batch, token_losses
 
 # The parts of a method that a loss is made of; gates and updates of embeddings come after it.
 PARTS = ("loss", "penalty", "perturbation")
@@ -167,10 +167,11 @@ class Family:
         """Of one model: the loss with a penalty on parameters, and a penalty on tokens (0 where there is none)."""
         method = with_numbers(self.method, numbers)
         positions = torch.arange(len(targets), device=z.device)
-        total, on_tokens = token_losses(method, Outputs(z, hidden, weight, targets, targets, inputs, positions))
+        batch = of_batch(method.loss, targets, len(weight))
+        total, on_tokens = token_losses(method, Outputs(z, hidden, weight, targets, batch, inputs, positions))
         loss = total * scale
         if method.penalty is not None and on_tokens is None:
-            loss = loss + method.penalty(Outputs(None, hidden, weight, targets, targets, inputs))
+            loss = loss + method.penalty(Outputs(None, hidden, weight, targets, None, inputs))
         return loss, z.new_zeros(()) if on_tokens is None else on_tokens * scale
 
 

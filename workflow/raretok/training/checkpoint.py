@@ -24,7 +24,7 @@ from raretok.core.tensor_files import load_tensors, save_tensors
 
 FILE_NAME = "checkpoint.safetensors"
 # Raised whenever what a checkpoint holds changes, so that an old one is refused and not misread.
-VERSION = 4
+VERSION = 5
 
 
 def save_checkpoint(folder: Path, groups: dict[str, dict[str, torch.Tensor]], facts: dict) -> None:
@@ -68,7 +68,7 @@ def load_checkpoint(
 
 
 def best_path(folder: Path, step: int) -> Path:
-    """Where the best weights lie when they are those after `step` updates."""
+    """Where the best weights lie when they are those after `step` steps."""
     return folder / f"best-{step:07d}.safetensors"
 
 
@@ -91,12 +91,12 @@ def drop_best(folder: Path, keep: int | None = None) -> None:
 
 
 def validated_path(folder: Path, step: int) -> Path:
-    """Where the weights validated after `step` updates lie."""
+    """Where the weights validated after `step` steps lie."""
     return folder / f"validated-{step:07d}.safetensors"
 
 
 def save_validated(folder: Path, weights: dict[str, torch.Tensor], step: int) -> None:
-    """Write the weights after `step` updates, for a mean of several."""
+    """Write the weights after `step` steps, for a mean of several."""
     save_tensors(validated_path(folder, step), weights, {})
 
 
@@ -114,12 +114,12 @@ def drop_validated(folder: Path, keep: Iterable[int] = ()) -> None:
 
 
 def snapshot_path(folder: Path, step: int) -> Path:
-    """Where the output matrix after `step` updates lies."""
+    """Where the output matrix after `step` steps lies."""
     return folder / f"snapshot-{step:07d}.safetensors"
 
 
 def save_snapshot(folder: Path, step: int, matrix: torch.Tensor) -> None:
-    """Write the output matrix (V x d) after `step` updates, in 16 bits."""
+    """Write the output matrix (V x d) after `step` steps, in 16 bits."""
     save_tensors(snapshot_path(folder, step), {f"step{step:06d}": matrix.detach().to("cpu", torch.float16)}, {})
 
 

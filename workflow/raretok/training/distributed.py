@@ -1,7 +1,7 @@
 """Several processes that train one run together: what they settle with each other.
 
 torchrun starts them (`raretok.machine.process_launcher` on one machine), each with a device of its own. Every process
-draws the whole of every batch and works on its share of the rows; sums over the processes are what one process would
+draws the whole of every batch and works on its share of the rows; means over the processes are what one process would
 have computed. Small things (signals, verdicts, random states) are settled on the CPU by gloo, gradients where they lie.
 
 A process alone is the first of one (`raretok.machine.processes`): every function returns at once, and torch's package
@@ -124,20 +124,13 @@ def agree(asked: str | None, due: bool) -> tuple[str | None, bool]:
 
 
 def parallel(model):
-    """`model` such that the last of an update's backward passes leaves sums over the processes in the gradients.
+    """`model` such that the last of a step's backward passes leaves means over the processes in the gradients.
 
-    Every pass but the last must run within its `no_sync()`. torch's DistributedDataParallel would leave means.
+    Every pass but the last must run within its `no_sync()`.
     """
-    from torch import distributed
     from torch.nn.parallel import DistributedDataParallel
 
-    def summed(_, bucket):
-        future = distributed.all_reduce(bucket.buffer(), async_op=True).get_future()
-        return future.then(lambda done: done.value()[0])
-
-    wrapped = DistributedDataParallel(model, forward_sync_buffers=False, gradient_as_bucket_view=True)
-    wrapped.register_comm_hook(None, summed)
-    return wrapped
+    return DistributedDataParallel(model, forward_sync_buffers=False, gradient_as_bucket_view=True)
 
 
 @contextlib.contextmanager

@@ -40,7 +40,7 @@ def write_final_files(run, corpus, trainer: Trainer, final: dict, progress: Prog
         **facts,
         "tokenizer": corpus.tokenizer,
         "parameters": sum(parameter.numel() for parameter in trainer.model.parameters()),
-        "derived": facts["derived"] | (trainer.gate.derived() if trainer.gate is not None else {}),
+        "derived": facts["derived"] | trainer.criterion.derived(),
         "precision": trainer.precision,
         "best_step": progress.best_step,
         "best_validation_loss": progress.best_loss,

@@ -21,7 +21,7 @@ from raretok.training import checkpoint, finished_files
 from raretok.training.joint_trainer import Stack
 from raretok.training.loop import Options, stopped
 from raretok.training.progress import Progress
-from raretok.training.trainer import Update
+from raretok.training.trainer import StepResult
 from raretok.training.training_run import Training
 
 
@@ -70,19 +70,19 @@ def train_together(stack, corpus, folders: StackFolders, options: Options) -> No
         if progress.step == first.steps:
             break
 
-        update = job.stack.backward(progress.step)
+        result = job.stack.backward()
         is_save_step = stop.signal is not None or saves.is_due(progress.step + 1)
         # On a GPU reading a number waits for it, so it is read only when something is written.
         if options.device == "cpu" or first.is_log_step or is_save_step:
-            update = job.check(update)
+            result = job.check(result)
         job.stack.step(first.learning_rate)
-        job.advance(update)
+        job.advance(result)
 
         if is_save_step:
             if stop.signal:
                 save_and_stop()
             saves.make(job.save)
-        job.clock.report(update.nll.mean())
+        job.clock.report(result.nll.mean())
 
     job.finish()
 
@@ -111,8 +111,9 @@ class Job:
             if belongs(training, output, begun)
         ]
         self.failed: list[str] = []
+        tasks = {}
         for member in list(self.members):
-            self.attempt(member, partial(member.build, device, False))
+            self.attempt(member, partial(member.build, device, False, tasks))
         self.progress, self.number = Progress(), len(self.members)
         if not self.members:
             return
@@ -165,13 +166,13 @@ class Job:
             self.attempt(member, partial(member.note, {"valid": losses[self.places[member]]}))
         return True
 
-    def check(self, update: Update) -> Update:
-        """An update's numbers, read; members whose loss or gradient is not finite leave the stack."""
-        numbers = torch.stack([update.loss, update.nll, update.norm]).cpu()
+    def check(self, result: StepResult) -> StepResult:
+        """A step's numbers, read; members whose loss or gradient is not finite leave the stack."""
+        numbers = torch.stack([result.loss, result.nll, result.norm]).cpu()
         if not numbers.isfinite().all():
             for member in list(self.members):
-                self.attempt(member, partial(member.check, Update(*numbers[:, self.places[member]])))
-        return Update(*numbers)
+                self.attempt(member, partial(member.check, StepResult(*numbers[:, self.places[member]])))
+        return StepResult(*numbers)
 
     def attempt(self, member: Training, action: Callable[[], None]) -> None:
         """Do something for a member, which leaves the stack where that raises UserError."""
@@ -182,12 +183,13 @@ class Job:
             self.failed.append(f"{member.name} left the runs trained together and needs a training of its own: {error}")
             log(self.failed[-1])
 
-    def advance(self, update: Update) -> None:
-        """Count an update that is done."""
+    def advance(self, result: StepResult) -> None:
+        """Count a step that is done."""
         is_log_step = self.members and self.members[0].is_log_step
         for member in self.members:
             place = self.places[member]
-            member.advance(Update(*(part[place] for part in vars(update).values())) if is_log_step else update)
+            own = StepResult(*(part[place] for part in vars(result).values())) if is_log_step else result
+            member.advance(own)
             self.progress.tokens += member.task.tokens_per_step
         self.progress.step += 1
 

@@ -1,7 +1,7 @@
 """Several trainings of one shape in lock-step: one model's operations, each on all of them.
 
 Every member is an ordinary `Training`, with its own data, gate, observations, progress and files. Its parameters and
-moments are slices of stacked tensors, so that all of it but an update and a validation is done as if it were alone.
+moments are slices of stacked tensors, so that all of it but a step and a validation is done as if it were alone.
 
 Shapes: M members, B sequences, T positions, N = B T, d width, V types.
 """
@@ -17,7 +17,7 @@ from raretok.models.stacked_output import StackedOutput
 from raretok.training.joint_optimiser import StackedOptimiser, treatment
 from raretok.training.optimiser import Optimiser
 from raretok.training.probe_interface import MicroBatch
-from raretok.training.trainer import Update
+from raretok.training.trainer import StepResult
 from raretok.training.training_run import Training
 
 
@@ -46,23 +46,21 @@ class Stack:
         self.output: StackedOutput | None = None
         self.penalised: list[bool] = []
 
-    def backward(self, step: int) -> Update:
-        """Clipped gradients of update `step` (from 0), left in the stacked parameters; M losses and norms."""
-        inputs, targets = self.spread([task.draw(step) for task in self.tasks])
-        self.begin(step, inputs, targets)
+    def backward(self) -> StepResult:
+        """Clipped gradients of the next step, left in the stacked parameters; M losses and norms."""
+        inputs, targets = self.spread([task.draw(self.trainers[0].criterion.steps) for task in self.tasks])
+        for trainer, own in zip(self.trainers, targets, strict=True):
+            trainer.begin([own])
         x = self.model.embeddings(inputs)
         if any(trainer.keeps_gradients for trainer in self.trainers):
             x.retain_grad()
         hidden = self.model.hidden(x)
         flat_hidden, flat_targets = self.by_member(hidden.detach()), targets.flatten(1)
-        gatings = {
-            k: trainer.gate.gates(flat_targets[k])
-            for k, trainer in enumerate(self.trainers)
-            if trainer.gate is not None
-        }
+        gates = {k: trainer.criterion.gate for k, trainer in enumerate(self.trainers)}
+        gatings = {k: gate.gates(flat_targets[k]) for k, gate in gates.items() if gate is not None}
         gatings = {k: gating for k, gating in gatings.items() if gating is not None}
         weight = self.model.output_weight
-        result = self.output_at(step)(flat_hidden, weight.detach(), flat_targets, inputs, gatings)
+        result = self.output_now()(flat_hidden, weight.detach(), flat_targets, inputs, gatings)
         torch.autograd.backward([hidden, weight], [result.hidden.view_as(hidden), result.weight])
         for k, trainer in enumerate(self.trainers):
             if not trainer.observations:
@@ -75,22 +73,11 @@ class Stack:
                 observation.end()
         self.running[:, 0] += result.nll
         self.running[:, 1] += 1
-        return Update(result.loss, result.nll, self.clip())
+        return StepResult(result.loss, result.nll, self.clip())
 
-    def begin(self, step: int, inputs: torch.Tensor, targets: torch.Tensor) -> None:
-        """Count the targets of update `step` where a gate or an observation does."""
-        drawn = {}
-        for k, (member, trainer) in enumerate(zip(self.members, self.trainers, strict=True)):
-            if trainer.gate is None and not trainer.observations:
-                continue
-            key = member.task.seed, trainer.memory
-            if key not in drawn:
-                drawn[key] = member.task.leaving(step, trainer.memory)
-            trainer.begin([(inputs[k], targets[k])], step, drawn[key])
-
-    def output_at(self, step: int) -> StackedOutput:
-        """The output layer of update `step`; another one when a penalty has ended."""
-        methods = [trainer.method_at(step) for trainer in self.trainers]
+    def output_now(self) -> StackedOutput:
+        """The output layer of this step; another one when a penalty has ended."""
+        methods = [trainer.criterion.method for trainer in self.trainers]
         penalised = [method.penalty is not None for method in methods]
         if self.output is None or penalised != self.penalised:
             self.output, self.penalised = StackedOutput(methods, self.device), penalised
@@ -102,10 +89,9 @@ class Stack:
 
     def clip(self) -> torch.Tensor:
         """Drop the gradients of frozen rows, clip each member's rest; returns the norms before clipping, M."""
-        for k, trainer in enumerate(self.trainers):
-            if trainer.frozen is not None:
-                for matrix in self.embeddings:
-                    matrix.grad[k].masked_fill_(trainer.frozen[:, None], 0.0)
+        for k, frozen in self.frozen():
+            for matrix in self.embeddings:
+                matrix.grad[k].masked_fill_(frozen, 0.0)
         gradients = [parameter.grad for parameter in self.parameters.values()]
         norms = torch.stack([torch.linalg.vector_norm(gradient.flatten(1), dim=1) for gradient in gradients])
         norm = torch.linalg.vector_norm(norms, dim=0)
@@ -116,15 +102,15 @@ class Stack:
                 gradient.mul_(factor.view(-1, *[1] * (gradient.dim() - 1)))
         return norm
 
+    def frozen(self) -> list[tuple[int, torch.Tensor]]:
+        """Members with rows that this step leaves alone, and which, V x 1 (bool)."""
+        found = [(k, trainer.criterion.frozen()) for k, trainer in enumerate(self.trainers)]
+        return [(k, rows[:, None]) for k, rows in found if rows is not None]
+
     @torch.no_grad()
     def step(self, learning_rate: float) -> None:
-        """Update the parameters of all members by their gradients, and clear those."""
-        kept = [
-            (matrix[k], matrix[k].clone(), trainer.frozen[:, None])
-            for k, trainer in enumerate(self.trainers)
-            if trainer.frozen is not None
-            for matrix in self.embeddings
-        ]
+        """Change the parameters of all members by their gradients, and clear those."""
+        kept = [(matrix[k], matrix[k].clone(), frozen) for k, frozen in self.frozen() for matrix in self.embeddings]
         self.optimiser.step(learning_rate)
         for matrix, before, frozen in kept:
             matrix.copy_(torch.where(frozen, before, matrix))

@@ -18,7 +18,7 @@ from raretok.training.training_run import Training
 class Options:
     """How to train, as opposed to what: nothing here changes a result.
 
-    checkpoint_seconds: how often the state is saved. checkpoint_steps: also after every so many updates.
+    checkpoint_seconds: how often the state is saved. checkpoint_steps: also after every so many steps.
     compile: whether torch.compile makes kernels of the model on a GPU; rounding differs, as between two GPUs.
     """
 
@@ -63,19 +63,19 @@ def train(
         if training.at_end:
             break
 
-        update = training.backward()
+        result = training.backward()
         signal, is_save_step = agree(stop.signal, saves.is_due(progress.step + 1))
         # On a GPU reading a number waits for it, so it is read only when something is written.
         if options.device == "cpu" or training.is_log_step or is_save_step:
-            training.check(update)
+            training.check(result)
         trainer.step(training.learning_rate)
-        training.advance(update)
+        training.advance(result)
 
         if is_save_step:
             if signal:
                 save_and_stop(signal)
             saves.make(training.save)
-        training.clock.report(update.nll)
+        training.clock.report(result.nll)
 
     training.clock.stop()
     training.finish()

@@ -1,10 +1,11 @@
 """What is trained on: batches and validation for each kind of corpus.
 
-A task knows its `vocabulary`, `tokens_per_step` and `steps_per_epoch`, and gives the micro-batches of an update, all
-its targets, the scores on the validation text, and what gates need to know. An update is a pure function of
+A task knows its `vocabulary`, `tokens_per_step` and `steps_per_epoch`, and gives the micro-batches of a step, all its
+targets, the scores on the validation text, and what gates need to know. The batches of a step are a pure function of
 (seed, step), so the targets of one long past need not be kept.
 """
 
+import functools
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -47,6 +48,8 @@ class Task:
         self.rare = training.get("rare")
         self.seed = settings["seed"]
         self.device = device
+        # Of runs trained together, several ask for the same step.
+        self.earlier_targets = functools.lru_cache(maxsize=4)(lambda step: distributed.share(self.targets(step)))
 
     def micro_batches(self, step: int) -> list[Batch]:
         """Inputs and targets of update `step`, as many pairs as are accumulated."""
@@ -72,10 +75,6 @@ class Task:
         """Inputs and targets to validate on after `step` updates, arrays."""
         raise NotImplementedError
 
-    def leaving(self, step: int, memory: int) -> torch.Tensor | None:
-        """Targets that a gate which remembers `memory` updates forgets at update `step`: None while there are none."""
-        return self.targets(step - memory) if memory and step >= memory else None
-
     def facts(self) -> TrainingFacts:
         """What gates know of the training."""
         return TrainingFacts(
@@ -87,6 +86,7 @@ class Task:
             device=self.device,
             padding=self.padding,
             source_counts=self.source_counts(),
+            earlier_targets=self.earlier_targets,
         )
 
     def derived(self) -> dict:

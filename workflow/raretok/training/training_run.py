@@ -24,7 +24,7 @@ from raretok.training.final_files import hardware, write_final_files
 from raretok.training.progress import HISTORY_ROWS, Progress
 from raretok.training.random_states import own_seed
 from raretok.training.schedule import build_schedule
-from raretok.training.trainer import Trainer, Update
+from raretok.training.trainer import StepResult, Trainer
 
 # By the kind of corpus: the class in the module that `raretok.experiments.run_code.TASKS` names.
 TASK_CLASSES = {"characters": "CharacterTask", "language": "LanguageTask", "translation": "TranslationTask"}
@@ -77,12 +77,18 @@ class Training:
             log(f"continuing {self.name} at step {self.progress.step} of {self.steps}")
         self.clock = Clock(self.progress, self.steps)
 
-    def build(self, device: str, compile_model: bool) -> None:
-        """Make model, optimiser and data, as before the first update."""
+    def build(self, device: str, compile_model: bool, tasks: dict | None = None) -> None:
+        """Make model, optimiser and data, as before the first step.
+
+        tasks: by seed, of runs that differ in seed and method alone; this run's is taken from there, or put there.
+        """
         torch.manual_seed(own_seed(self.settings["seed"], 0))
         training = self.settings["training"]
-        tasks = importlib.import_module(TASKS[self.corpus.kind])
-        self.task = getattr(tasks, TASK_CLASSES[self.corpus.kind])(self.corpus, self.settings, device)
+        module = importlib.import_module(TASKS[self.corpus.kind])
+        make = getattr(module, TASK_CLASSES[self.corpus.kind])
+        shared = {} if tasks is None else tasks
+        self.task = shared.get(self.settings["seed"]) or make(self.corpus, self.settings, device)
+        shared[self.settings["seed"]] = self.task
         self.schedule = build_schedule(training["schedule"], self.steps)
         self.trainer = Trainer(self.settings, self.task.facts(), compile_model, self.outside_counts)
         self.snapshots = set(self.trainer.snapshot_steps)
@@ -134,7 +140,7 @@ class Training:
 
     @property
     def at_end(self) -> bool:
-        """Whether all updates are done."""
+        """Whether all steps are done."""
         return self.progress.step == self.steps
 
     @property
@@ -182,7 +188,7 @@ class Training:
         checkpoint.save_snapshot(self.state, self.progress.step, self.trainer.model.output_weight)
 
     def look(self) -> None:
-        """Write down what is observed of the model between updates."""
+        """Write down what is observed of the model between steps."""
         if self.progress.step in self.snapshots:
             distributed.on_first(self._save_snapshot)
         with parametrize.cached():
@@ -190,37 +196,35 @@ class Training:
 
     @property
     def learning_rate(self) -> float:
-        """Of the next update."""
+        """Of the next step."""
         return self.schedule(self.progress.step)
 
-    def backward(self) -> Update:
-        """Clipped gradients of the next update, left in the parameters."""
-        step = self.progress.step
-        leaving = self.task.leaving(step, self.trainer.memory)
-        return self.trainer.backward(self.task.micro_batches(step), step, leaving)
+    def backward(self) -> StepResult:
+        """Clipped gradients of the next step, left in the parameters."""
+        return self.trainer.backward(self.task.micro_batches(self.progress.step))
 
     @property
     def is_log_step(self) -> bool:
-        """Whether the next update ends a row of the history."""
+        """Whether the next step ends a row of the history."""
         return (self.progress.step + 1) % self.log_every == 0
 
-    def check(self, update: Update) -> None:
-        """UserError when an update's loss or gradient is not finite; waits for the device."""
-        loss, norm = update.loss.item(), update.norm.item()
+    def check(self, result: StepResult) -> None:
+        """UserError when a step's loss or gradient is not finite; waits for the device."""
+        loss, norm = result.loss.item(), result.norm.item()
         if not (math.isfinite(loss) and math.isfinite(norm)):
             raise UserError(
                 f"the loss of {self.name} is not finite at step {self.progress.step} (loss {loss}, gradient norm "
                 f"{norm}, learning rate {self.learning_rate:.3g}); {advice(self.state)}"
             )
 
-    def advance(self, update: Update) -> None:
-        """Count an update that is done, and write its row of the history where it ends one."""
+    def advance(self, result: StepResult) -> None:
+        """Count a step that is done, and write its row of the history where it ends one."""
         progress, is_log_step, learning_rate = self.progress, self.is_log_step, self.learning_rate
         progress.tokens += self.task.target_tokens(progress.step)
         progress.step += 1
         if is_log_step:
             mean = self.trainer.mean_loss()
-            row = [progress.step, "train", mean, learning_rate, update.norm.item(), progress.tokens]
+            row = [progress.step, "train", mean, learning_rate, result.norm.item(), progress.tokens]
             progress.history.append(row)
 
     def finish(self) -> None:
