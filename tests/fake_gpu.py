@@ -16,7 +16,7 @@ MOVES = ("_to_copy", "copy_")
 WAITS = ("_local_scalar_dense", "nonzero", "masked_select", "bincount", "equal", "_unique2", "unique_dim")
 
 
-# On import, since autograd counts the devices at its first backward pass.
+# On import: autograd counts the devices at its first backward pass (tests/test_fake_gpu.py).
 _module = backend_registration._DummyBackendModule()
 _module.get_amp_supported_dtype = lambda: [torch.bfloat16]
 backend_registration._setup_privateuseone_for_python_backend(DEVICE, _module)

@@ -21,14 +21,14 @@ class Event:
 
 
 def trained(settings, task, device, waits):
-    """Output matrix after some steps; what made the host wait in them, and how often it asked for classes."""
+    """The output matrix after some steps, and what made the host wait in each."""
     task.device = device
     trainer = Trainer(settings, task.facts())
     seen = []
     for step in range(STEPS):
         batches = task.micro_batches(step)
         waits.clear()
-        trainer.backward(batches, step)
+        trainer.backward(batches)
         trainer.step(0.01)
         seen.append(list(waits))
     return trainer.model.output_weight.detach().cpu().clone(), seen
