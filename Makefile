@@ -5,6 +5,7 @@ CORES ?= all
 SCALE ?=
 CONFIG ?=
 ARGS ?=
+N ?= 50
 MIRROR ?= mirror
 
 # CONFIG reaches shells as a variable, so that quotes in it are its own.
@@ -19,7 +20,7 @@ API = raretok --docformat google --no-show-source
 
 PYTEST = PATH="$(CURDIR)/.venv/bin:$$PATH" OMP_NUM_THREADS=1 .venv/bin/python -m pytest
 
-.PHONY: report recorded finished record record-page site remeasure accept slurm fetch test test-workflow test-slurm lint docs crate clean help \
+.PHONY: report recorded finished record record-page site remeasure accept slurm fetch test test-workflow torture test-slurm lint docs crate clean help \
 	environment environment-test environment-report
 
 report: environment ## reproduce the papers and print where the report is (the default)
@@ -52,6 +53,9 @@ test: environment-test ## run the fast tests
 test-workflow: environment-test ## run the tests that start Snakemake
 	@$(PYTEST) -m "workflow and not slow and not slurm" -n auto --dist loadfile $(ARGS)
 
+torture: environment-test ## train and evaluate a small run under N random kills and other attacks (default 50)
+	@PATH="$(CURDIR)/.venv/bin:$$PATH" OMP_NUM_THREADS=1 PYTHONPATH=. .venv/bin/python -m tests.survival.torture --attacks $(N) $(ARGS)
+
 test-slurm: environment-test ## run the tests that need SLURM, on one that is started for them or that runs here
 	@$(PYTEST) -m slurm -rs -n 3 --dist worksteal tests/workflow/test_slurm.py $(ARGS)
 
@@ -81,7 +85,7 @@ help: ## show this
 	@echo "make [TARGET] [VARIABLE=VALUE ...]"
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' Makefile | while IFS='|' read -r name what; do printf '%-17s%s\n' "$$name" "$$what"; done
 	@echo "Variables: SCALE=smoke|small|small_gpu|paper, CONFIG='seeds=3 data_mirror=FOLDER', CORES=all,"
-	@echo "           PYTHON=python3, MIRROR=folder, ARGS=further arguments of Snakemake, pytest or raretok fetch (--dry-run)"
+	@echo "           N=50, PYTHON=python3, MIRROR=folder, ARGS=further arguments of Snakemake, pytest or raretok fetch (--dry-run)"
 
 environment:
 	@sh envs/setup.sh

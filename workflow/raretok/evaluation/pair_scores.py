@@ -11,7 +11,7 @@ import torch
 
 from raretok.data.pairs.pair_batches import collate, in_batches, lengths
 from raretok.data.text.tokenizers import PAD
-from raretok.evaluation.text_scores import TOKENS, score_positions
+from raretok.evaluation.text_scores import TOKENS, limits_of, score_positions
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def score_pairs(model: torch.nn.Module, pairs, context: int, device: str = "cpu"
     source, target = lengths(pairs)
     kept = np.flatnonzero(np.maximum(source, target) <= context)
     bias = model.output_bias
-    kind = torch.device(device).type
+    kind = limits_of(device)
     # Where the tokens of each kept pair begin among all that are scored.
     starts = np.zeros(len(target) + 1, dtype=np.int64)
     starts[kept + 1] = target[kept]

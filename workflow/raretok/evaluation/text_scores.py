@@ -54,7 +54,7 @@ def score(
     """
     if not 0 <= window < block:
         raise ValueError(f"a window of {window} leaves nothing to score of a block of {block}")
-    size = max(1, TOKENS[_kind(device)] // block)
+    size = max(1, TOKENS[limits_of(device)] // block)
     nll = np.empty(len(tokens))
     predicted = np.empty(len(tokens), dtype=np.int64) if predict else None
     ranks = np.empty(len(tokens), dtype=np.int64) if rank else None
@@ -63,7 +63,7 @@ def score(
             inputs, targets = _read(tokens, starts, context, length, end, device)
             hidden = model(inputs)[:, context:].flatten(0, 1)
             here = (starts[:, None] + np.arange(length)).ravel()
-            losses, *others = score_positions(model, hidden, targets.flatten(), _kind(device), predict, rank)
+            losses, *others = score_positions(model, hidden, targets.flatten(), limits_of(device), predict, rank)
             for all_of_them, part in zip((nll, predicted, ranks), (losses[0], *others), strict=True):
                 if all_of_them is not None:
                     all_of_them[here] = part
@@ -125,5 +125,6 @@ def score_positions(
     return torch.cat(losses, dim=1).double().cpu().numpy(), likeliest, ranked
 
 
-def _kind(device: str) -> str:
-    return torch.device(device).type
+def limits_of(device: str) -> str:
+    """Which of the limits above are a device's: `cpu` or `cuda`."""
+    return "cpu" if torch.device(device).type == "cpu" else "cuda"

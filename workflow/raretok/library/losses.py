@@ -18,7 +18,7 @@ import torch
 from torch import distributed
 
 from raretok.methods import Method, TrainingFacts, build_method
-from raretok.methods.counting import checked_special, summed
+from raretok.methods.counting import NO_TARGET, checked_special, summed
 from raretok.models.output_layer import output_loss
 from raretok.models.target_places import Places
 
@@ -286,7 +286,9 @@ class OutputLoss(torch.nn.Module):
         self.steps, self._has_begun = self.steps + 1, True
         if self.gate is not None:
             targets = torch.cat([batch.flatten() for batch in batches]).to(device, torch.int64)
-            self.gate.begin_step(targets if self._ignore_index is None else targets[targets != self._ignore_index])
+            # Left where they are: to find out how many there are would make the host wait for a GPU.
+            ignored = self._ignore_index is not None
+            self.gate.begin_step(targets.masked_fill(targets == self._ignore_index, NO_TARGET) if ignored else targets)
         until = getattr(self._parts.penalty, "until", None)
         if until is not None and self.steps > until and self.method.penalty is not None:
             self.method = dataclasses.replace(self.method, penalty=None)

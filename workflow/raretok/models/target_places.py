@@ -94,7 +94,7 @@ class Places:
 
     def _to_device(self, indices: torch.Tensor) -> torch.Tensor:
         """Indices where the targets are, without a wait."""
-        if self.all_targets.is_cuda:
+        if self.all_targets.device.type != "cpu":
             return indices.pin_memory().to(self.all_targets.device, non_blocking=True)
         return indices
 
@@ -104,7 +104,7 @@ class ToHost:
 
     def __init__(self, tensor: torch.Tensor):
         self.copy, self.arrived = tensor, None
-        if tensor.is_cuda:
+        if tensor.device.type != "cpu":
             self.copy = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
             self.copy.copy_(tensor, non_blocking=True)
             self.arrived = torch.cuda.Event()

@@ -135,7 +135,7 @@ class Task:
         if isinstance(block, tuple):
             return tuple(self.put(part) for part in block)
         tensor = torch.from_numpy(block)
-        if self.device == "cuda":
+        if self.device != "cpu":
             # From pinned memory a copy waits for nothing that the GPU still has to do.
             return tensor.pin_memory().to(self.device, non_blocking=True)
         return tensor

@@ -1,0 +1,41 @@
+"""Evaluation on a GPU that is not there: no mixed devices, and the numbers of a CPU."""
+
+import json
+
+import numpy as np
+import torch
+from tests import fake_gpu
+from tests.evaluation import test_evaluate_command, test_evaluate_language, test_evaluate_translation
+
+run = test_evaluate_command.run
+
+
+def assert_same_numbers(evaluate, root, monkeypatch):
+    """`evaluate` writes root/out/metrics.json, and on the device what it writes on a CPU."""
+    written = root / "out" / "metrics.json"
+    assert evaluate() == 0
+    expected = json.loads(written.read_text())["metrics"]
+    monkeypatch.setattr("raretok.evaluation.evaluate_command.choose_device", lambda *_: fake_gpu.DEVICE)
+    # Its tensors have no version counters, which torch asks of tensors that Python holds.
+    monkeypatch.setattr(torch._C, "_InferenceMode", lambda _: torch.no_grad())
+    with fake_gpu.FakeGpu() as gpu:
+        assert evaluate() == 0
+    assert gpu.waits
+    rows = json.loads(written.read_text())["metrics"]
+    assert [{**row, "value": None} for row in rows] == [{**row, "value": None} for row in expected]
+    values = ([row["value"] for row in measured] for measured in (rows, expected))
+    np.testing.assert_allclose(*(np.array(column, dtype=float) for column in values), rtol=1e-4)
+
+
+def test_characters(run, monkeypatch):
+    assert_same_numbers(lambda: test_evaluate_command.evaluate(run), run, monkeypatch)
+
+
+def test_language(language_run, prepared, monkeypatch):
+    assert_same_numbers(lambda: test_evaluate_language.evaluate(language_run, prepared), language_run, monkeypatch)
+
+
+def test_translation(translation_run, prepared_pairs, pair_links, monkeypatch):
+    root = translation_run
+    measure = test_evaluate_translation.evaluate
+    assert_same_numbers(lambda: measure(root, prepared_pairs, links=pair_links), root, monkeypatch)

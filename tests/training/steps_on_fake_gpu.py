@@ -1,0 +1,46 @@
+"""Every kind of method and task on a GPU that is not there: no mixed devices, no unexpected wait, the same numbers."""
+
+import pytest
+import torch
+from tests import fake_gpu
+from tests.training.test_every_method import FIRST, TASKS, tiny
+
+from raretok.training.trainer import Trainer
+
+STEPS = 3
+
+
+class Event:
+    """What `torch.cuda.Event` is on a GPU."""
+
+    def record(self):
+        """Nothing is under way."""
+
+    def synchronize(self):
+        """Nothing is under way."""
+
+
+def trained(settings, task, device, waits):
+    """The output matrix after some steps, and what made the host wait in each."""
+    task.device = device
+    trainer = Trainer(settings, task.facts())
+    seen = []
+    for step in range(STEPS):
+        batches = task.micro_batches(step)
+        waits.clear()
+        trainer.backward(batches)
+        trainer.step(0.01)
+        seen.append(list(waits))
+    return trainer.model.output_weight.detach().cpu().clone(), seen
+
+
+@pytest.mark.parametrize("method", FIRST)
+@pytest.mark.parametrize("experiment", TASKS)
+def test_a_step_never_waits_and_mixes_nothing(experiment, method, request, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "Event", Event)
+    settings, task = tiny(experiment, method, request)
+    expected, _ = trained(settings, task, "cpu", [])
+    with fake_gpu.FakeGpu() as gpu:
+        weights, seen = trained(settings, task, fake_gpu.DEVICE, gpu.waits)
+    assert seen[1:] == [[]] * (STEPS - 1)
+    torch.testing.assert_close(weights, expected)
