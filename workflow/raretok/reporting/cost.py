@@ -51,14 +51,11 @@ def by_device(table: pd.DataFrame) -> list[dict]:
     """The rows of one paper's runs as they are shown: one a kind of device, with hours of a core or a GPU."""
     shown = []
     for device, runs in table.groupby("device", sort=True):
-        on_cpu = device.startswith(CPU)
-        units = runs["processes"] * (runs["threads"] if on_cpu else 1)
-        hours = (runs["seconds"] * units).sum() / 3600
         shown.append(
             {
                 "device": device,
                 "runs": len(runs),
-                "hours": f"{hours:,.2f} {'core' if on_cpu else 'GPU'} hours",
+                "hours": hours(runs),
                 "peak": f"{runs['peak_memory_gib'].max():.2f}",
                 "speed": f"{runs['tokens_per_second'].median():,.0f}",
                 "slowest": f"{runs['tokens_per_second'].min():,.0f}",
@@ -67,6 +64,14 @@ def by_device(table: pd.DataFrame) -> list[dict]:
             }
         )
     return shown
+
+
+def hours(runs: pd.DataFrame) -> str:
+    """What training took in hours of a core, of a GPU, or both."""
+    on_cpu = runs["device"].str.startswith(CPU)
+    taken = runs["seconds"] * runs["processes"] * runs["threads"].where(on_cpu, 1) / 3600
+    sums = {"core-hours": taken[on_cpu].sum(), "GPU-hours": taken[~on_cpu].sum()}
+    return " and ".join(f"{total:,.2f} {unit}" for unit, total in sums.items() if total) or "nothing"
 
 
 def _row(path: Path) -> list:

@@ -7,11 +7,12 @@ from collections import Counter
 from datetime import date
 from pathlib import Path
 
+import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from raretok.core.files import write_text
-from raretok.reporting.cost import by_device, read_costs
+from raretok.reporting.cost import by_device, hours, read_costs
 from raretok.reporting.csv_rows import read_rows
 from raretok.reporting.definition import Definition, read_definition
 from raretok.reporting.deviations import of_paper, read_deviations, slug
@@ -60,6 +61,7 @@ def main(arguments: argparse.Namespace) -> None:
     rows = {name: read_rows(arguments.results / f"{name}.csv") for name in ("claims", "agreement", "improvement")}
     papers = [_paper(definition, rows, sources) for definition in definitions]
     made = provenance(definitions, sources.records)
+    costs = read_costs(arguments.results / "cost.csv")
     shared = {
         "papers": papers,
         "pages": pages_of(papers),
@@ -71,7 +73,8 @@ def main(arguments: argparse.Namespace) -> None:
         "statistics_page": sources.link(arguments.deviations.with_name("statistics.md")),
         "said": first_screen(papers),
         "abbreviations": abbreviations([claim for paper in papers for claim in paper["claims"]]),
-        "costs": _costs(definitions, arguments.results / "cost.csv"),
+        "costs": _costs(definitions, costs),
+        "total": f"{len(costs)} run{'s' if len(costs) != 1 else ''}, {hours(costs)}",
         "heading": f"{title_of(papers)}: what holds up",
         "link_of": lambda run, seed: sources.link(sources.records.path(run.method, seed)),
         "made": made,
@@ -136,8 +139,7 @@ def _paper(definition: Definition, rows: dict[str, list[dict]], sources: Sources
     return shown | {"made": made, "findings": findings(shown), "abbreviations": short}
 
 
-def _costs(definitions: list[Definition], path: Path) -> list[dict]:
+def _costs(definitions: list[Definition], table: pd.DataFrame) -> list[dict]:
     """What the runs of each paper took, by device."""
-    table = read_costs(path)
     rows = [(paper, by_device(table[table["paper"] == paper.paper])) for paper in definitions]
     return [{"title": paper.title, **row} for paper, shown in rows for row in shown]
