@@ -43,8 +43,8 @@ def test_hours_are_of_a_gpu_or_of_a_core(tmp_path):
     ]
     cpu, several, gpu = by_device(costs(paths))
     assert (cpu["hours"], cpu["runs"]) == ("4.00 core-hours", 1)
-    assert several["hours"] == "8.00 GPU hours"
-    assert (gpu["hours"], gpu["runs"], gpu["resumes"]) == ("1.50 GPU hours", 2, 4)
+    assert several["hours"] == "8.00 GPU-hours"
+    assert (gpu["hours"], gpu["runs"], gpu["resumes"]) == ("1.50 GPU-hours", 2, 4)
     assert (gpu["peak"], gpu["speed"], gpu["slowest"], gpu["fastest"]) == ("20.00", "3,000", "2,000", "4,000")
 
 
