@@ -19,7 +19,9 @@ def test_a_table_has_the_printed_file_of_its_own_kind_and_no_other(kind):
     waiting = set()
     for paper, settings in TABLE.papers.items():
         for item in settings["tables"]:
-            if report.printed(TABLE, SimpleNamespace(paper=paper, item=item)) == [f"config/papers/{paper}/{kind}.csv"]:
+            if report.printed(TABLE, SimpleNamespace(paper=paper, item=item)) == [
+                f"{ROOT}/config/papers/{paper}/{kind}.csv"
+            ]:
                 assert (ROOT / "config" / "papers" / paper / f"{kind}.csv").exists()
                 waiting.add((paper, item))
     of_kind = {

@@ -14,6 +14,8 @@ config/datasets.yaml says what can be downloaded, with checksums, config/corpora
 gets its own entry as JSON. Archives and unfinished downloads lie in resources/cache/, which can be deleted at any time.
 """
 
+from raretok.data.catalogue import SYNTHETIC_FILES
+
 
 # Nodes of a cluster often have no network.
 localrules:
@@ -53,7 +55,7 @@ rule download:
         """
 
 
-for kind, files in texts.synthetic_files().items():
+for kind, files in SYNTHETIC_FILES.items():
 
     rule:
         """

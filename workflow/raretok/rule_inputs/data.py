@@ -4,11 +4,6 @@ from raretok.data import catalogue
 from raretok.experiments.run_table import RunTable
 
 
-def synthetic_files(table: RunTable) -> dict[str, list[str]]:
-    """The files of a synthetic corpus by its kind, to be added to resources/synthetic/<corpus>."""
-    return catalogue.SYNTHETIC_FILES
-
-
 def file_entry(table: RunTable, wildcards) -> str:
     """What determines a downloaded file, as canonical JSON."""
     return catalogue.file_params(table.datasets, wildcards.dataset, wildcards.file)

@@ -46,8 +46,7 @@ def translating(table: RunTable, experiment: str, seed: int | str) -> list[Run]:
 
 def hypotheses(table: RunTable, wildcards) -> list[str]:
     """The translations of every method."""
-    runs = translating(table, wildcards.experiment, wildcards.seed)
-    return [f"{table.folder(run)}/hypotheses.json" for run in runs]
+    return [system.partition("=")[2] for system in systems(table, wildcards)]
 
 
 def systems(table: RunTable, wildcards) -> list[str]:

@@ -229,7 +229,8 @@ def choices(table: RunTable) -> list[str]:
 def printed(table: RunTable, wildcards) -> list[str]:
     """The file of printed values that a table's kind has beside the numbers."""
     kind = entry(table, wildcards).get("kind")
-    return [f"{table.project}/config/papers/{wildcards.paper}/{kind}.csv"] if kind in PRINTED else []
+    folder = table.project / "config" / "papers" / wildcards.paper
+    return [str(folder / f"{kind}.csv")] if kind in PRINTED else []
 
 
 def papers_folder(table: RunTable, wildcards, input) -> str:

@@ -68,11 +68,6 @@ def stack_json(table: RunTable, stack: Stack, wildcards, output) -> str:
     return stack.json()
 
 
-def stack_results(table: RunTable, wildcards, output) -> str:
-    """The folder of results in which a stack's marks are."""
-    return table.results
-
-
 def marks(table: RunTable, stack: Stack) -> list[str]:
     """The marks of a stack's runs, but of those that were trained alone: they are not asked to wait for one."""
     waiting = (run for run in stack.runs if not is_trained(table, run))
