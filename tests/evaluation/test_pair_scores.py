@@ -6,7 +6,7 @@ import torch
 from tests.evaluation.conftest import TRANSLATION_MODEL
 
 from raretok.data.pairs.prepared_pairs import END, START, load_pairs
-from raretok.evaluation import pair_scores
+from raretok.evaluation import pair_scores, text_scores
 from raretok.evaluation.pair_scores import score_pairs
 from raretok.models import build_model
 
@@ -37,7 +37,7 @@ def reference(model, pairs, context):
 def test_scores_are_those_of_pairs_alone(prepared_pairs, monkeypatch, bias, context, held):
     # Several batches, and few logits at a time.
     monkeypatch.setitem(pair_scores.TOKENS, "cpu", 60)
-    monkeypatch.setitem(pair_scores.LOGITS, "cpu", held)
+    monkeypatch.setitem(text_scores.LOGITS, "cpu", held)
     model = build_model(TRANSLATION_MODEL | {"output_bias": bias}, prepared_pairs.types, seed=1).eval()
     if bias:
         torch.nn.init.normal_(model.output_bias)

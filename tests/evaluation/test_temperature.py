@@ -106,8 +106,9 @@ def test_characters_are_fitted_on_one_half_and_measured_on_the_other(halves):
     best = int(total.argmin())
     rows = fitted_rows(model, halves, 8, settings, 0.1, "cpu")
     # A validation text that was scored whole is not scored again.
-    known = score_languages(model, halves.tokens("valid").astype(np.int64), 6, 8, settings)
+    known, other = (score_languages(model, halves.tokens(of).astype(int), 6, 8, settings) for of in ("valid", "test"))
     assert fitted_rows(model, halves, 8, settings, 0.1, "cpu", known) == rows
+    assert fitted_rows(model, halves, 8, settings, 0.1, "cpu", other) != rows
     values = {(row["metric"], row["group"], row["split"]): row["value"] for row in rows}
     assert values["fitted_temperature", "", "valid@best"] == TEMPERATURES[best] != 1.0
     assert values["fitted_perplexity", "total", "valid@best"] == pytest.approx(math.exp(total[best]))
