@@ -17,14 +17,16 @@ import numpy as np
 import torch
 from torch import distributed
 
-from raretok.methods import Method, TrainingFacts, build_method
+from raretok.methods import Method, TrainingFacts
 from raretok.methods.counting import checked_special, summed
+from raretok.methods.cross_entropy import CrossEntropy
+from raretok.methods.separated import Separated
 from raretok.models.output_layer import output_loss
 from raretok.models.target_places import Places
 
 __all__ = ["OutputLoss"]
 
-PLAIN = build_method({})
+PLAIN = Method(CrossEntropy(), Separated("matrix"))
 
 
 class OutputLoss(torch.nn.Module):
