@@ -17,14 +17,16 @@ import numpy as np
 import torch
 from torch import distributed
 
-from raretok.methods import Method, TrainingFacts, build_method
-from raretok.methods.counting import NO_TARGET, checked_special, summed
+from raretok.methods import Method, TrainingFacts
+from raretok.methods.counting import NOT_COUNTED, checked_special, summed
+from raretok.methods.cross_entropy import CrossEntropy
+from raretok.methods.separated import Separated
 from raretok.models.output_layer import output_loss
 from raretok.models.target_places import Places
 
 __all__ = ["OutputLoss"]
 
-PLAIN = build_method({})
+PLAIN = Method(CrossEntropy(), Separated("matrix"))
 
 
 class OutputLoss(torch.nn.Module):
@@ -288,7 +290,9 @@ class OutputLoss(torch.nn.Module):
             targets = torch.cat([batch.flatten() for batch in batches]).to(device, torch.int64)
             # Left where they are: to find out how many there are would make the host wait for a GPU.
             ignored = self._ignore_index is not None
-            self.gate.begin_step(targets.masked_fill(targets == self._ignore_index, NO_TARGET) if ignored else targets)
+            self.gate.begin_step(
+                targets.masked_fill(targets == self._ignore_index, NOT_COUNTED) if ignored else targets
+            )
         until = getattr(self._parts.penalty, "until", None)
         if until is not None and self.steps > until and self.method.penalty is not None:
             self.method = dataclasses.replace(self.method, penalty=None)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 # What a share is of: the types that occur in training, as in the papers, or all rows of the vocabulary.
 SHARE_OF = ("occurring", "all")
 # Stands among targets where a position has none; negative, so that no type has it.
-NO_TARGET = -1
+NOT_COUNTED = -1
 
 
 def frequency_ranks(facts):
@@ -71,17 +71,17 @@ def bound_of_share(counts, wanted: float) -> float:
 def step_counts(targets, types: int):
     """How often each type is a target of a step, `types` integers, summed over processes.
 
-    targets: this process's share of them, any shape, `NO_TARGET` where there is none.
+    targets: this process's share of them, any shape, `NOT_COUNTED` where there is none.
     """
     import torch
 
     targets = targets.flatten()
     if targets.device.type == "cpu":
-        counts = targets[targets != NO_TARGET].bincount(minlength=types)
+        counts = targets[targets != NOT_COUNTED].bincount(minlength=types)
     else:
         # bincount and a mask would make the host wait for the device.
         counts = torch.zeros(types, dtype=torch.int64, device=targets.device)
-        counts.scatter_add_(0, targets.clamp_min(0), (targets != NO_TARGET).long())
+        counts.scatter_add_(0, targets.clamp_min(0), (targets != NOT_COUNTED).long())
     return summed(counts)
 
 
