@@ -35,10 +35,21 @@ NEEDS = {
     "align": ["numpy", "scipy"],
     "train": ["torch", "numpy", "safetensors", "sacrebleu", *CONFIG, *PIECES, *FETCHING],
     "evaluate": ["torch", "numpy", "scipy", "safetensors", "sacrebleu", "filelock", *CONFIG, *PIECES],
-    "report": ["numpy", "pandas", "scipy", "matplotlib", "seaborn", "Jinja2", "MarkupSafe", "markdown-it-py", "pillow"],
+    "report": [
+        "numpy",
+        "pandas",
+        "scipy",
+        "matplotlib",
+        "seaborn",
+        "Jinja2",
+        "MarkupSafe",
+        "markdown-it-py",
+        "pillow",
+        *CONFIG,
+    ],
 }
-# What renders a report of finished runs: the rules of `report`, Snakemake, and what reads the config.
-RENDERING = ["snakemake", "psutil", "Pygments", *NEEDS["report"], *CONFIG]
+# What renders a report of finished runs: the rules of `report`, and Snakemake.
+RENDERING = ["snakemake", "psutil", "Pygments", *NEEDS["report"]]
 PINNED = """# Written by envs/conda.py from requirements.txt; edit that and run it again.
 # All that `make recorded` and `make finished` need, without torch: envs/setup.sh report.
 """

@@ -204,7 +204,7 @@ def test_hyperparameters_of_several_experiments(language):
     ):
         found = cell(table, row, column)
         assert found["value"] == value or float(found["value"]) == pytest.approx(float(value), rel=1e-5)
-        assert "differs" not in found["note"]
+        assert ("differs" in found["note"]) == (value == "0.01")  # derived for a smaller text
     vocabulary = cell(table, "vocabulary_size", "language_modeling")
     assert (vocabulary["value"], vocabulary["published"]) == ("2000", "44256")
     assert "differs from the paper" in vocabulary["note"]

@@ -126,7 +126,7 @@ def test_the_scale_stands_once_a_page(page):
 
 def test_cost_of_training_stands_on_its_page(page):
     # 49 methods and two seeds, a minute each; every second seed was resumed once
-    row = "<td>98</td><td>1.63 GPU hours</td><td>1.50</td><td>102,400 (102,400 to 102,400)</td><td>49</td>"
+    row = "<td>98</td><td>1.63 GPU-hours</td><td>1.50</td><td>102,400 (102,400 to 102,400)</td><td>49</td>"
     assert row in page.pages["cost"]
 
 
