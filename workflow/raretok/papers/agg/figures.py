@@ -10,6 +10,7 @@ from raretok.papers.agg.claims import ALPHAS
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.figures.language_panels import (
     LOOKS,
+    POINTS_SAID,
     draw_legend,
     end_of_freeze,
     freeze_line,
@@ -29,7 +30,7 @@ GROUPS = ("frequent", "medium", "rare")
 COSINE = "mean cosine of rare and frequent (right axis)"
 PROJECTION = (
     "Rows of the embedding matrix on its first two right singular vectors, not centred; every point is a token. "
-    "The outermost 0.1% on each side are cut off."
+    f"{POINTS_SAID} The outermost 0.1% on each side are cut off."
 )
 
 

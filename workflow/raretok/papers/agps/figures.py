@@ -14,6 +14,7 @@ from raretok.reporting.corpus_names import corpus_title
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.figures.language_panels import (
     LOOKS,
+    POINTS_SAID,
     draw_legend,
     end_of_freeze,
     freeze_line,
@@ -32,8 +33,8 @@ from raretok.reporting.tables.neighbour_table import visible
 GROUPS = ("high-frequent", "mid-frequent", "low-frequent")
 COUNTERPART = "The paper's figure is of a translation model; this is its counterpart for the language model."
 PLANE = (
-    "Centred rows of the embedding matrix on their first two principal components; every point is a type. The "
-    "outermost 0.1% on each side are cut off."
+    "Centred rows of the embedding matrix on their first two principal components; every point is a type. "
+    f"{POINTS_SAID} The outermost 0.1% on each side are cut off."
 )
 NOT_RUN = "Not run."
 # Figures 5 to 7: share of the types in a window of the running mean; ids of special types, which are no words.

@@ -15,19 +15,23 @@ LOOKS = (
     {"color": MEDIUM, "linestyle": "--", "marker": "s"},
     {"color": RARE, "linestyle": "-.", "marker": "^"},
 )
+# Of a plane's points at most so many are drawn: more hide each other, and are most of a page's bytes.
+POINTS = 4_000
+# What captions say of a plane.
+POINTS_SAID = f"Of more than {POINTS:,} types a random {POINTS:,} are drawn."
 # A limit of a plane's axes leaves out this share of the points on each side, so that a few far ones do not rule it.
 OUTSIDE = 0.001
 
 
 def scatter_groups(axes: Axes, plane: np.ndarray, bounds: np.ndarray) -> None:
-    """Tokens in a plane (V x 2) by group. The points are a picture inside svg and pdf: tens of thousands of them."""
+    """Tokens in a plane (V x 2) by group. The points are a picture inside svg and pdf."""
     plane = plane.astype(float)
     colours = np.empty(len(plane), dtype="U7")
     for part, look in zip(group_slices(bounds), LOOKS, strict=True):
         colours[part] = look["color"]
     # In one random order, the same at every call: drawn group by group, the last would cover the others.
-    order = np.random.default_rng(0).permutation(len(plane))
-    size = float(np.clip(12_000 / len(plane), 0.8, 10))
+    order = np.random.default_rng(0).permutation(len(plane))[:POINTS]
+    size = float(np.clip(12_000 / len(order), 0.8, 10))
     axes.scatter(*plane[order].T, c=colours[order], s=size, alpha=0.55, linewidth=0, rasterized=True)
     for set_limits, values in ((axes.set_xlim, plane[:, 0]), (axes.set_ylim, plane[:, 1])):
         low, high = np.quantile(values, [OUTSIDE, 1 - OUTSIDE])
