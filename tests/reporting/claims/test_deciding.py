@@ -11,7 +11,7 @@ from fake_results import definition_of
 
 from raretok.reporting.claims import deciding
 from raretok.reporting.claims.claim_parts import Bound, Part
-from raretok.reporting.claims.claim_runs import Price
+from raretok.reporting.claims.claim_runs import Price, measured_prices
 from raretok.reporting.claims.deciding import cheapest, in_words, more_seeds, power_of, seeds_to_decide
 from raretok.reporting.claims.table_claims import compared
 from raretok.reporting.claims.verdicts import NOT_RUN, Finding
@@ -133,3 +133,15 @@ def test_the_spread_of_others_tells_of_one_seed():
     (found,) = compared(QUANTITY, "x", definition, results_of(two | OTHERS))
     assert [len(row) for row in found.pool] == [2] * 5
     assert found.values in found.pool  # noqa: PD011  (a dictionary by seed)
+
+
+def test_a_run_of_an_experiment_without_any_costs_what_its_paper_does(tmp_path):
+    for method, seconds in (("a", 60.0), ("b", 180.0)):
+        path = tmp_path / "runs" / "e" / method / "seed1" / "metrics.json"
+        path.parent.mkdir(parents=True)
+        run = {"paper": "agg", "experiment": "e", "method": method, "seed": 1, "device": "CPU, made up", "tokens": 1}
+        run |= {"seconds": seconds, "peak_memory_gib": 1.0, "resumes": 0, "settings": {"training": {"threads": 1}}}
+        path.write_text(json.dumps({"training": run, "metrics": []}))
+    of_agg, of_another = measured_prices(tmp_path, "agg"), measured_prices(tmp_path, "agps")
+    assert [of_agg("e", "b").minutes, of_agg("e", "c").minutes, of_agg("f", "a").minutes] == [3.0, 2.0, 2.0]
+    assert of_another("f", "a") is None

@@ -132,8 +132,8 @@ def finished_seeds(results: Results) -> dict[Trained, set[int]]:
     return dict(seeds)
 
 
-def measured_prices(folder: Path) -> Prices:
-    """Median cost of a method's recorded trainings in `folder`, else of all methods in its experiment."""
+def measured_prices(folder: Path, paper: str | None = None) -> Prices:
+    """Median cost of a method's recorded trainings in `folder`, else of its experiment's, else of the `paper`'s."""
     paths = sorted(folder.glob("runs/*/*/*/metrics.json"))
     known = defaultdict(list)
     for run in costs(paths).to_dict("records") if paths else []:
@@ -142,9 +142,11 @@ def measured_prices(folder: Path) -> Prices:
         price = Price(minutes, "core" if on_cpu else "GPU")
         known[run["experiment"], run["method"]].append(price)
         known[run["experiment"]].append(price)
+        if run["paper"] == paper:
+            known[None].append(price)
 
     def price(experiment: str, method: str) -> Price | None:
-        found = known.get((experiment, method)) or known.get(experiment)
+        found = known.get((experiment, method)) or known.get(experiment) or known.get(None)
         if not found:
             return None
         unit = statistics.mode(each.unit for each in found)

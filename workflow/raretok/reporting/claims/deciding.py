@@ -59,7 +59,7 @@ def decisions(
 
     family: how many tests Holm's correction is for. prices: what runs cost; by default what recorded ones took.
     """
-    prices = prices or measured_prices(results.folder)
+    prices = prices or measured_prices(results.folder, definition.paper)
     seeds = finished_seeds(results)
     decided = sum(finding.p_holm is not None and finding.p_holm < LEVEL for _, finding in found)
     # Holm's next step
