@@ -31,8 +31,9 @@ def test_two_processes_train_a_run(project):
 
 
 def test_a_run_asks_for_a_gpu_for_each_process(project):
-    planned = snakemake(project, "-n", f"{RUN}/metrics.json", "--config", "device=cuda", "processes=3").stdout
+    command = ("-n", "--printshellcmds", f"{RUN}/metrics.json", "--config", "device=cuda", "processes=3")
+    planned = snakemake(project, *command).stdout
     train, evaluate = (planned.split(f"rule {name}:")[1].split("\n\n")[0] for name in ("train", "evaluate"))
     assert "gpu=3, gpu_percent=300, " in train
-    assert "processes=3" in train
+    assert "--processes 3 " in planned
     assert "gpu=1, gpu_percent=100, " in evaluate

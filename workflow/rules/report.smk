@@ -21,9 +21,9 @@ OUTPUTS:
     pages   = results/<scale>/report/*.html, index.html first
 
 Nothing here needs torch or a GPU, and nothing that trains or measures reads this part's files. A table or figure
-reads the arrays of its own methods alone. Two kinds of parameters are in no shell line: they are there for Snakemake,
-which reruns a job when one changes. `code` is a digest of the program that makes an output, found by its imports;
-`digest` and `shown` are digests of what the definition of a paper says, of all of it or of one item.
+reads the arrays of its own methods alone. Two parameters are in no shell line: they are there for Snakemake, which
+reruns a job when one changes. `code` is a digest of the program that makes an output, found by its imports, `digest`
+one of what the config says of a paper.
 """
 
 
@@ -117,8 +117,7 @@ rule table:
     Render {wildcards.item} of {wildcards.paper}, published beside reproduced
     """
     input:
-        # Only what `shown` is a digest of is read of it.
-        definition=ancient("<results>/definitions/{paper}.json"),
+        definition="<results>/definitions/{paper}.json",
         measured=reporting.measured,
         numbers="<config>/papers/{paper}/numbers.csv",
         published=reporting.printed,
@@ -137,7 +136,6 @@ rule table:
     conda:
         "../../envs/report.yaml"
     params:
-        shown=reporting.item_digest,
         published=reporting.papers_folder,
         results=subpath(output.csv, ancestor=3),
         stem=subpath(output.csv, strip_suffix=".csv"),
@@ -159,8 +157,7 @@ rule figure:
     Draw {wildcards.item} of {wildcards.paper}
     """
     input:
-        # Only what `shown` is a digest of is read of it.
-        definition=ancient("<results>/definitions/{paper}.json"),
+        definition="<results>/definitions/{paper}.json",
         measured=reporting.measured,
     output:
         svg=report(
@@ -177,7 +174,6 @@ rule figure:
     conda:
         "../../envs/report.yaml"
     params:
-        shown=reporting.item_digest,
         results=subpath(output.svg, ancestor=3),
         stem=subpath(output.svg, strip_suffix=".svg"),
         code=code.of_figures,

@@ -115,7 +115,7 @@ for name, stack in training.stacks().items():
             slurm_extra=EARLY_WARNING,
         params:
             runs=partial(training.stack_json, stack),
-            results=TABLE.results,
+            results=training.results_folder,
             device=machine.untracked("device"),
             runs_per_gpu=machine.untracked("runs_per_gpu"),
             checkpoint_seconds=machine.untracked("checkpoint_seconds"),

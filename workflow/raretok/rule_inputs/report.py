@@ -14,7 +14,6 @@ from raretok.core.errors import UserError
 from raretok.core.files import read_json
 from raretok.experiments.grids import has_candidates
 from raretok.experiments.run_table import Run, RunTable, paper_ids
-from raretok.reporting.definition import of_item
 from raretok.rule_inputs.evaluate import translating
 
 FORMS = {"tables": ("csv", "md", "tex"), "figures": ("svg", "png", "pdf")}
@@ -206,19 +205,8 @@ def definition(table: RunTable, paper: str) -> dict:
 
 
 def definition_digest(table: RunTable, wildcards) -> str:
-    """Digest of a paper's definition."""
-    return _digest(definition(table, wildcards.paper))
-
-
-def item_digest(table: RunTable, wildcards) -> str:
-    """Digest of what a paper's definition says of one table or figure."""
-    entry(table, wildcards)
-    return _digest(of_item(definition(table, wildcards.paper), wildcards.item))
-
-
-def _digest(value: dict) -> str:
-    # In its own order: tables show methods in that of the config.
-    return hashlib.sha256(json.dumps(value).encode()).hexdigest()
+    """Digest of a paper's definition in its own order: tables show methods in that of the config."""
+    return hashlib.sha256(json.dumps(definition(table, wildcards.paper)).encode()).hexdigest()
 
 
 def choices(table: RunTable) -> list[str]:

@@ -91,3 +91,8 @@ def _mark(table: RunTable, run: Run) -> str:
     Another run or other code has another mark: what is there already makes no stack's job run again.
     """
     return f"{table.folder(run)}/together-{run.hash}-{code_that_trains(run)[:8]}"
+
+
+def results_folder(table: RunTable, wildcards) -> str:
+    """The folder of the scale's results, below which a stack puts the files of each of its runs."""
+    return table.results
