@@ -36,7 +36,7 @@ SCALES = {"small": "small scale, real data", "smoke": "smoke scale, synthetic da
 
 
 def raw_definition(paper: str, scale: str, seeds: int, comparable: bool, **changes) -> tuple[dict, dict]:
-    """What job_inputs.py would say about a paper, from the real config; and that config."""
+    """What the command `definition` would say about a paper, from the real config; and that config."""
     config = yaml.safe_load((PUBLISHED / paper / "paper.yaml").read_text(encoding="utf-8"))
     experiments = list(config["experiments"])
     methods = {
@@ -54,7 +54,7 @@ def raw_definition(paper: str, scale: str, seeds: int, comparable: bool, **chang
 
 
 def definition_of(scale: str = "small", seeds: int = 2, comparable: bool = True) -> dict:
-    """What job_inputs.py would say about stop_jostling."""
+    """What the command `definition` would say about stop_jostling."""
     return raw_definition("stop_jostling", scale, seeds, comparable)[0]
 
 
