@@ -36,10 +36,9 @@ NUMBERS = """item,row,column,group,value,unit,direction,rerun_by_paper,note,refe
 table1,Plain,PPL,LR,20.0,perplexity,down,yes,,
 table1,Dropped,PPL,LR,19.0,perplexity,down,yes,,
 """
-DIFFERENCE = "v('table1','Dropped','PPL','LR') - v('table1','Plain','PPL','LR')"
-CLAIMS = f"""id,kind,sentence,quantity,unit,null,direction,margin,size,ours,predicate,where,measured_by,\
+CLAIMS = """id,kind,sentence,quantity,unit,null,direction,margin,size,ours,predicate,where,measured_by,\
 holds_on_printed_numbers,note
-fifth.t1.lower,experiment,Dropping lowers perplexity,"{DIFFERENCE}",perplexity,0,<,,,,"{DIFFERENCE} < 0",1,table,yes,
+fifth.t1.lower,experiment,Dropping helps,table1 | Dropped | PPL | LR against Plain,perplexity,0,<,,,,,1,table,yes,
 """
 FIGURES = '''"""Figures of the fifth paper."""
 
@@ -55,7 +54,6 @@ def figure1(definition, item, results):
 '''
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_fifth_paper_is_two_folders_and_one_line(project):
     said, shown = project / "config/papers/fifth", project / "workflow/raretok/papers/fifth"
@@ -74,7 +72,7 @@ def test_a_fifth_paper_is_two_folders_and_one_line(project):
     assert result.returncode == 0, result.stdout
     results = project / "results/smoke"
     table = pd.read_csv(results / "tables/fifth/table1.csv")
-    assert set(table["row"]) == {"Plain", "Dropped"}
+    assert {"Plain", "Dropped"} <= set(table["row"])
     assert set(table["published"].dropna()) == {19.0, 20.0}
     assert table["value"].notna().all()
     assert (results / "figures/fifth/figure1.svg").exists()
