@@ -2,11 +2,12 @@
 
 import copy
 from argparse import Namespace
+from pathlib import Path
 
 import pytest
 from safetensors.numpy import load_file
 
-from raretok.core.config_files import canonical_json
+from raretok.core.config_files import canonical_json, read_yaml
 from raretok.core.errors import UserError
 from raretok.core.files import read_json, write_json
 from raretok.experiments.run_code import training_key
@@ -19,19 +20,7 @@ from raretok.training.train_command import main
 @pytest.fixture(scope="module")
 def cross():
     """The run table of scale small, whose comparison has the papers' tasks."""
-    papers = ["stop_jostling", "agg", "agps", "natural_bias", "cross"]
-    return load({"scale": "small", "papers": papers, "seeds": 1} | DEFAULTS)
-
-
-DEFAULTS = {
-    "recorded": False,
-    "finished": False,
-    "data_mirror": None,
-    "device": "cpu",
-    "runs_per_gpu": 1,
-    "processes": 1,
-}
-DEFAULTS |= {"gpt2_weights": "skip", "checkpoint_seconds": 60, "together": 1}
+    return load(read_yaml(Path("config/config.yaml")) | {"scale": "small", "seeds": 1})
 
 
 def test_the_comparison_shares_the_papers_runs(cross):

@@ -10,6 +10,8 @@ from argparse import Namespace
 import pytest
 
 from raretok.core.errors import EXIT_INTERRUPTED
+from raretok.training.finished_files import WEIGHTS
+from raretok.work import crew as crew_module
 from raretok.work.crew import Crew
 from raretok.work.run_status import log_of
 from raretok.work.work_command import table_of
@@ -98,3 +100,32 @@ def test_a_run_that_another_command_is_at_is_left_to_it(table):
     second.work(list(table.runs.values()))
     assert names(second.done) == ["threshold_m2", "cosreg"]
     lock.release()
+
+
+def test_weights_are_deleted_once_no_other_run_copies_them(project, monkeypatch):
+    choices = Namespace(root=project, config=["keep_weights=false"], scale="tiny", seeds=1, papers=["stop_jostling"])
+    table = table_of(choices, None)
+    first, second, _ = runs = list(table.runs.values())
+    kept = []
+
+    def write(run):
+        folder = table.root / table.folder(run)
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in WEIGHTS:
+            (folder / name).touch()
+
+    def look(run):
+        kept.append([(table.root / table.folder(other) / WEIGHTS[0]).exists() for other in (first, second)])
+
+    class Trainings(Jobs):
+        def start(self, run, stage):
+            (write if stage == "train" else look)(run)
+            return super().start(run, stage)
+
+    monkeypatch.setattr(crew_module, "is_evaluated", lambda table, run: kept and run in crew.done)
+    monkeypatch.setattr(crew_module, "same_training", lambda table, run: first if run is second else None)
+    crew = Crew(Trainings(table), Speed(), 1, None)
+    crew.work(runs)
+    # The second copies the first, whose weights stay until it has.
+    assert kept == [[True, False], [True, True], [False, False]]
+    assert not list(project.glob("results/**/*.safetensors"))

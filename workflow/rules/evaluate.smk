@@ -66,6 +66,7 @@ rule evaluate:
         folder=subpath(input.model, parent=True),
         settings=evaluation.settings,
         similarity=evaluation.similarity,
+        no_longer_kept=training.kept_files,
         device=machine.untracked("device"),
         runs_per_gpu=machine.untracked("runs_per_gpu"),
         code=evaluation.code,
@@ -85,6 +86,7 @@ rule evaluate:
             --hypotheses {output.hypotheses:q} \
             --measurable {output.measurable:q} \
             >{log:q} 2>&1
+        rm -rf {params.no_longer_kept:q}
         """
 
 

@@ -28,6 +28,9 @@ from functools import partial
 
 from raretok.rule_inputs.resources import EARLY_WARNING
 
+# Deleted once they are measured, where config says so.
+weights = str if TABLE.config["keep_weights"] else temp
+
 
 rule train:
     """
@@ -39,14 +42,15 @@ rule train:
         manifest=training.manifest,
         counts=training.outside_counts,
         same=training.same_record,
+        same_weights=training.same_weights,
         # Only its existence matters; the trained files lie in the state folder.
         together=ancient(training.together),
     output:
-        model="<run>/model.safetensors",
-        last="<run>/last.safetensors",
+        model=weights("<run>/model.safetensors"),
+        last=weights("<run>/last.safetensors"),
         history="<run>/history.csv",
         observations="<run>/observations.npz",
-        snapshots="<run>/snapshots.safetensors",
+        snapshots=weights("<run>/snapshots.safetensors"),
         training="<run>/training.json",
     log:
         "<logs>/train/<log>",

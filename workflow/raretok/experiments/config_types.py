@@ -56,6 +56,8 @@ class Choices(TypedDict):
     gpt2_weights: str
     # An interrupted training loses at most so many seconds of work; changes no result.
     checkpoint_seconds: Positive
+    # Whether the weights of a run stay once they are measured; no part of a run's identity.
+    keep_weights: bool
     # Build the report from the recorded runs in results/recorded/<scale>; train nothing.
     recorded: bool
     # Build the report from the finished runs in results/<scale> and list the missing ones; train nothing.

@@ -41,12 +41,14 @@ class RunCost:
 
 def costs_of(table: RunTable) -> list[RunCost]:
     """The cost of every training of a table, in its order; a run that copies another's files costs nothing."""
-    return [_cost(run) for run in table.runs.values() if same_training(table, run) is None]
+    keeps_weights = table.config["keep_weights"]
+    return [_cost(run, keeps_weights) for run in table.runs.values() if same_training(table, run) is None]
 
 
-def _cost(run: Run) -> RunCost:
+def _cost(run: Run, keeps_weights: bool) -> RunCost:
     size = size_of(run.settings)
     kept = size.parameters * KEPT + snapshots_of(run.settings) * size.types * size.width * SNAPSHOT_BYTES
+    kept *= keeps_weights
     return RunCost(run, size.parameters, training_of(run.settings).total, kept + SMALL_FILES, size.parameters * STATE)
 
 

@@ -151,10 +151,11 @@ def summary(table: RunTable, costs: list[RunCost], files: list[Wanted], machines
     if costs:
         lines += ["", *aligned(*grid(by_paper(costs), machines)), ""]
     state = max((cost.state for cost in costs), default=0)
+    weights = "with" if table.config["keep_weights"] else "without"
     return [
         *lines,
-        f"Storage: {in_words(sum(cost.bytes for cost in costs))} of results, about {in_words(data_bytes(files))} of "
-        f"texts and tokens, and up to {in_words(state)} for each run while it is trained.",
+        f"Storage: {in_words(sum(cost.bytes for cost in costs))} of results {weights} weights, about "
+        f"{in_words(data_bytes(files))} of texts and tokens, and up to {in_words(state)} for each run in training.",
     ]
 
 

@@ -22,7 +22,7 @@ from raretok.experiments.trained_runs import code_that_measures, code_that_train
 from raretok.rule_inputs import evaluate, train
 from raretok.rule_inputs.code import command_code
 from raretok.rule_inputs.report import gpt2_measured
-from raretok.training.finished_files import FILES, RECORD
+from raretok.training.finished_files import FILES, RECORD, WEIGHTS
 
 EVALUATED = ("arrays.npz", "hypotheses.json", "measurable.npz", "metrics.json")
 LINKS = (".links", ".json")
@@ -104,7 +104,8 @@ def accept(table: RunTable) -> Accepted:
 
 def other_training(table: RunTable, run: Run, record: dict, folder: Path) -> str:
     """Why a finished training is not the one that `table` would make; empty where it is."""
-    if any(not (folder / name).exists() for name in FILES):
+    measured = not table.config["keep_weights"] and (folder / "metrics.json").exists()
+    if any(not (folder / name).exists() for name in FILES if not (measured and name in WEIGHTS)):
         return "some of its files are missing"
     if record["hash"] != run.hash:
         return f"its settings are others ({record['hash']}, not {run.hash})"

@@ -9,6 +9,7 @@ from raretok.data import catalogue
 from raretok.experiments.joint_runs import Stack, plan
 from raretok.experiments.run_table import STATE_FOLDER, Run, RunTable
 from raretok.experiments.trained_runs import code_that_trains, is_trained, same_training
+from raretok.training.finished_files import KEPT, WEIGHTS
 
 
 def run_of(table: RunTable, wildcards) -> Run:
@@ -49,6 +50,17 @@ def same_record(table: RunTable, wildcards) -> list[str]:
     """The record of the training whose files a job's run copies, if any."""
     same = same_training(table, run_of(table, wildcards))
     return [f"{table.folder(same)}/training.json"] if same else []
+
+
+def same_weights(table: RunTable, wildcards) -> list[str]:
+    """The weights that are copied with that record, where they are deleted once nothing waits for them."""
+    same = same_training(table, run_of(table, wildcards))
+    return [f"{table.folder(same)}/{name}" for name in WEIGHTS] if same and not table.config["keep_weights"] else []
+
+
+def kept_files(table: RunTable, wildcards, output) -> str:
+    """The second copy of a job's trained files, where it goes with the weights; else nothing."""
+    return "" if table.config["keep_weights"] else f"{state(table, wildcards)}/{KEPT}"
 
 
 # Runs trained together: a stack's job keeps the files of each of its runs, and leaves a mark for its `train`.

@@ -13,7 +13,11 @@ from raretok.core.files import copy_file, read_json, write_json
 from raretok.experiments.run_code import training_code, training_key
 
 RECORD = "training.json"  # written last, so its presence means that all are there
-FILES = ("model.safetensors", "last.safetensors", "history.csv", "observations.npz", "snapshots.safetensors", RECORD)
+# What `keep_weights: false` deletes once it is measured.
+WEIGHTS = ("model.safetensors", "last.safetensors", "snapshots.safetensors")
+FILES = (*WEIGHTS, "history.csv", "observations.npz", RECORD)
+# Where they are kept, in the state folder of their run.
+KEPT = "finished"
 
 
 def keep(output: Path, folder: Path) -> None:

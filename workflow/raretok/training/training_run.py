@@ -56,7 +56,7 @@ class Training:
     def restore_finished(self) -> bool:
         """Put the final files in place if this training was finished before; whether it was."""
         if not distributed.on_first(
-            lambda: finished_files.restore(self.state / "finished", self.output, self.identity)
+            lambda: finished_files.restore(self.state / finished_files.KEPT, self.output, self.identity)
         ):
             return False
         log(f"{self.name} was finished before; its files are in place again")
@@ -242,7 +242,7 @@ class Training:
         facts = {"sources": self.identity["sources"], "counts": self.identity["counts"], "select": self.select}
         facts |= self.sharing | {"derived": self.task.derived(), **machines}
         write_final_files(self.run, self.corpus, self.trainer, final, progress, self.output, facts)
-        finished_files.keep(self.output, state / "finished")
+        finished_files.keep(self.output, state / finished_files.KEPT)
         checkpoint.drop_state(state)
         rate = progress.tokens / max(progress.seconds, 1e-9)
         log(

@@ -3,6 +3,7 @@
 import signal
 import time
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 from multiprocessing import connection
 from multiprocessing.process import BaseProcess
@@ -16,7 +17,7 @@ from raretok.machine.clock import log
 from raretok.machine.signals import StopFlag
 from raretok.work.jobs import EVALUATE, TRAIN, Jobs
 from raretok.work.run_speed import Speed
-from raretok.work.run_status import done_already, is_evaluated, last_line, log_of, trained_share
+from raretok.work.run_status import done_already, drop_weights, is_evaluated, last_line, log_of, trained_share
 
 # Between two looks at clock and signals.
 PATIENCE = 0.5
@@ -59,7 +60,8 @@ class Crew:
                 pass
             if not self.active:
                 break
-            self.look(number)
+            if self.look(number) and not self.table.config["keep_weights"]:
+                self.drop_weights(waiting)
         self.signal = flag.signal
         self.stop(number)
         if waiting and not self.signal:
@@ -107,12 +109,25 @@ class Crew:
         log(f"{verb} {run.name}{resumed}")
         self.active.append(Work(run, stage, self.jobs.start(run, stage), lock, started, share))
 
-    def look(self, number: int) -> None:
-        """Wait a little for jobs to end; note what became of those that did, and evaluate what is trained."""
+    def look(self, number: int) -> bool:
+        """Wait a little for jobs to end; note what became of those that did, and evaluate what is trained.
+
+        Returns whether any ended.
+        """
         connection.wait([work.process.sentinel for work in self.active], timeout=PATIENCE)
-        for work in [work for work in self.active if work.process.exitcode is not None]:
+        ended = [work for work in self.active if work.process.exitcode is not None]
+        for work in ended:
             self.active.remove(work)
             self.end(work, number)
+        return bool(ended)
+
+    def drop_weights(self, waiting: Iterable[Run]) -> None:
+        """Delete the weights of measured runs that none of the others copies."""
+        others = (*waiting, *(work.run for work in self.active))
+        copied = {same.name for run in others if (same := same_training(self.table, run))}
+        for run in self.done:
+            if run.name not in copied and is_evaluated(self.table, run):
+                drop_weights(self.table, run)
 
     def end(self, work: Work, number: int, stopping: bool = False) -> None:
         """Note what became of a run whose job has ended; `number` of all runs. stopping: start nothing more."""

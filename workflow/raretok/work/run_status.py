@@ -1,6 +1,7 @@
 """What is done of a run already: trained, evaluated, recorded."""
 
 import json
+import shutil
 from pathlib import Path
 
 from raretok.core.files import METADATA, read_json, read_tensor_header
@@ -8,7 +9,7 @@ from raretok.experiments.run_table import Run, RunTable
 from raretok.experiments.trained_runs import is_trained
 from raretok.rule_inputs import train
 from raretok.rule_inputs.accept import other_evaluation
-from raretok.training.finished_files import RECORD
+from raretok.training.finished_files import KEPT, RECORD, WEIGHTS
 
 CHECKPOINT = "checkpoint.safetensors"
 
@@ -42,11 +43,26 @@ def is_evaluated(table: RunTable, run: Run) -> bool:
 
 
 def trained_share(table: RunTable, run: Run) -> float:
-    """How much of a run's training is done, from 0 to 1: by the step of its saved state, or 1 where it is trained."""
-    if is_trained(table, run):
+    """How much of a run's training is done, from 0 to 1: by the step of its saved state, or 1 where it is trained.
+
+    Also 0 of a run that is to be measured again and whose weights were deleted when it was measured (`keep_weights`).
+    """
+    if is_trained(table, run) and (has_weights(table, run) or is_evaluated(table, run)):
         return 1.0
     progress = saved_progress(table.root / train.state(table, run))
     return progress["step"] / run.settings["training"]["steps"] if progress else 0.0
+
+
+def has_weights(table: RunTable, run: Run) -> bool:
+    """Whether the weights of a trained run are there to be measured."""
+    return all((table.root / table.folder(run) / name).exists() for name in WEIGHTS)
+
+
+def drop_weights(table: RunTable, run: Run) -> None:
+    """Delete the weights of a measured run, as Snakemake does where config says `keep_weights: false`."""
+    for name in WEIGHTS:
+        (table.root / table.folder(run) / name).unlink(missing_ok=True)
+    shutil.rmtree(table.root / train.state(table, run) / KEPT, ignore_errors=True)
 
 
 def saved_progress(state: Path) -> dict | None:

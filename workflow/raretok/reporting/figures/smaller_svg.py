@@ -10,7 +10,7 @@ from PIL import Image
 COORDINATES = re.compile(r'(?<= )((?:d|points|x|y|x1|x2|y1|y2|width|height)=")([^"]*)(")')
 LONG_NUMBER = re.compile(r"(\d+\.\d)\d+")
 BITMAP = re.compile(r"data:image/png;base64,([A-Za-z0-9+/=\s]+)")
-COLOURS = 64
+COLOURS = 32
 
 
 def smaller_svg(text: str) -> str:

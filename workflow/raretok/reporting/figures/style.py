@@ -78,6 +78,8 @@ METADATA = {
     ".png": {"Software": None},
 }
 DPI = 150
+# Of clouds of points within an svg: pages of all papers together stay below 3 MB.
+SVG_DPI = 110
 LINE = 0.2  # inches, of a line of a title
 # How the caption of a figure begins that has nothing to show.
 NOT_RUN = "Not run"
@@ -115,13 +117,13 @@ def save(figure: Figure, stem: Path | str, title: str, text: str) -> None:
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
     for suffix, metadata in METADATA.items():
-        more, within = {}, None
+        more, within, dpi = {}, None, DPI
         if suffix == ".svg":
-            more = {"Title": title, "Description": text}
+            more, dpi = {"Title": title, "Description": text}, SVG_DPI
         if suffix == ".png":
             within = _captioned(figure, title, text)
         with atomic_path(f"{stem}{suffix}") as temporary:
-            figure.savefig(temporary, dpi=DPI, metadata=metadata | more, bbox_inches=within)
+            figure.savefig(temporary, dpi=dpi, metadata=metadata | more, bbox_inches=within)
             if suffix == ".svg":
                 temporary.write_text(smaller_svg(temporary.read_text(encoding="utf-8")), encoding="utf-8")
 

@@ -1,0 +1,31 @@
+"""`keep_weights: false`: weights go once nothing waits for them, and come back only to be measured anew."""
+
+import pytest
+import yaml
+from tests.workflow.running import snakemake
+
+RUNS = ("baseline", "twin")
+METRICS = [f"results/smoke/runs/shakespeare/{run}/seed1/metrics.json" for run in RUNS]
+DROPPING = ("--cores", "2", "--config", "keep_weights=false", "--", *METRICS)
+
+
+@pytest.fixture
+def twins(project):
+    """A project with a second method of the baseline's settings, which copies its training."""
+    path = project / "config/papers/stop_jostling/paper.yaml"
+    paper = yaml.safe_load(path.read_text())
+    paper["methods"]["twin"] = {"label": "Twin"}
+    path.write_text(yaml.safe_dump(paper))
+    return project
+
+
+def test_weights_go_when_they_are_copied_and_measured(twins):
+    done = snakemake(twins, *DROPPING)
+    assert done.returncode == 0, done.stdout
+    assert all((twins / path).exists() for path in METRICS)
+    # In the run's folder, and beside the state, where a copy waits for a job that Snakemake lost.
+    assert not list(twins.glob("results/**/*.safetensors"))
+    assert "Nothing to be done" in snakemake(twins, *DROPPING).stdout
+    (twins / METRICS[1]).unlink()
+    plan = snakemake(twins, "--dry-run", *DROPPING).stdout.split()
+    assert plan[plan.index("train") + 1] == "2"
