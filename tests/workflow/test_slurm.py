@@ -273,6 +273,24 @@ def test_a_job_that_fails(ready):
     assert not any("Trying to restart" in log for log in logs)
 
 
+def test_a_node_that_breaks_its_jobs(ready):
+    """No second attempt goes there; as this cluster has no other node, SLURM refuses it."""
+    (node,) = set(ask("sinfo", "--noheader", "--format", "%n").split())
+    for method in ("cwt", "cosreg"):
+        log = ready / f"logs/smoke/train/shakespeare/{method}/seed1.txt"
+        log.parent.mkdir(parents=True)
+        log.write_text(f"raretok train: failed on node {node}\n")
+    slow_down(ready, 4000)
+    process = snakemake(ready, *PROFILE, f"{RUN}/training.json", "--config", "checkpoint_seconds=1", background=True)
+    wait_for(has_state(ready), process)
+    subprocess.run(["scancel", *jobs_of(ready)], check=True)
+    output = process.communicate(timeout=400)[0]
+    assert process.returncode == 1
+    assert len(submitted(output)) == 1
+    asked = "".join(path.read_text() for path in (ready / ".snakemake/log").glob("*.log"))
+    assert asked.count(f"slurm_extra=--signal=TERM@120 --exclude={node}") == 2
+
+
 def test_killing_snakemake_and_starting_again(ready):
     path = ready / "config/scales/smoke.yaml"
     slow_down(ready, 6000)
@@ -313,6 +331,26 @@ def test_preemption(ready):
     assert len(submitted(output)) == 1
     assert "Trying to restart" not in output
     assert read_json(ready / RUN / "training.json")["resumes"] == 1
+
+
+def test_controller_restart(ready):
+    """Jobs go on without the controller; Snakemake, which cannot ask it anything, waits until it is back."""
+    slow_down(ready, 4000)
+    process = snakemake(ready, *PROFILE, f"{RUN}/metrics.json", "--config", "checkpoint_seconds=1", background=True)
+    wait_for(has_state(ready), process)
+    (pid_file,) = re.findall(r"SlurmctldPidFile *= (\S+)", ask("scontrol", "show", "config"))
+    if not Path(pid_file).is_file():
+        pytest.skip("the controller of this SLURM is on another machine")
+    controller = psutil.Process(int(Path(pid_file).read_text()))
+    command, environment = controller.cmdline(), controller.environ()
+    controller.kill()
+    # Some of its questions get no answer, and the training goes on meanwhile.
+    time.sleep(15)
+    assert process.poll() is None
+    subprocess.run(command, env=environment, check=True)
+    output = finish(process)
+    assert len(submitted(output)) == 1
+    assert read_json(ready / RUN / "training.json")["resumes"] == 0
 
 
 def test_time_limit(ready, prepared, tmp_path):

@@ -61,7 +61,7 @@ rule evaluate:
         mem_mb=machine.run_megabytes,
         runtime=machine.evaluation_minutes,
         # As in rule train: jobs of one group must ask for the same.
-        slurm_extra=EARLY_WARNING,
+        slurm_extra=machine.slurm_extra,
     params:
         folder=subpath(input.model, parent=True),
         settings=evaluation.settings,

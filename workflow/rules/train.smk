@@ -26,8 +26,6 @@ state again.
 
 from functools import partial
 
-from raretok.rule_inputs.resources import EARLY_WARNING
-
 # Deleted once they are measured, where config says so.
 weights = str if TABLE.config["keep_weights"] else temp
 
@@ -64,7 +62,7 @@ rule train:
         gpu_percent=machine.training_gpu_percent,
         mem_mb=machine.training_megabytes,
         runtime=machine.training_minutes(),
-        slurm_extra=EARLY_WARNING,
+        slurm_extra=machine.slurm_extra,
     params:
         run=training.run_json,
         folder=subpath(output.model, parent=True),
@@ -116,7 +114,7 @@ for name, stack in training.stacks().items():
             gpu_percent=machine.gpu_percent(),
             mem_mb=partial(machine.stack_megabytes, stack),
             runtime=machine.training_minutes(),
-            slurm_extra=EARLY_WARNING,
+            slurm_extra=machine.slurm_extra,
         params:
             runs=partial(training.stack_json, stack),
             results=training.results_folder,

@@ -102,6 +102,10 @@ class RunTable:
         """The folder of the logs of the scale's jobs."""
         return f"logs/{self.scale}"
 
+    def run_logs(self) -> list[Path]:
+        """The logs of trainings and evaluations, one per run and stage."""
+        return list((self.root / self.logs).glob("*/*/*/seed*.txt"))
+
     @property
     def render_only(self) -> bool:
         """Whether finished runs are shown and no rule trains, measures or downloads."""

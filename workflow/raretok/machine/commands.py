@@ -9,10 +9,11 @@ import errno
 import importlib
 import signal
 import sys
+from collections.abc import Callable
 
 from raretok import __version__
 from raretok.core.errors import EXIT_INTERRUPTED, EXIT_USER_ERROR, Interrupted, UserError
-from raretok.machine.slurm import queue_again
+from raretok.machine.slurm import name_node, queue_again
 
 # command: (module, what it does)
 COMMANDS = {
@@ -91,7 +92,7 @@ def main(argv: list[str] | None = None) -> int:
     module.add_arguments(command_parser)
     arguments = command_parser.parse_args(argv[1:])
     try:
-        module.main(arguments)
+        run(name, module.main, arguments)
     except UserError as error:
         print(f"raretok {name}: error: {error}", file=sys.stderr)
         return EXIT_USER_ERROR
@@ -112,3 +113,15 @@ def main(argv: list[str] | None = None) -> int:
         print(f"raretok {name}: stopped by Ctrl-C", file=sys.stderr)
         return 128 + signal.SIGINT
     return 0
+
+
+def run(name: str, command: Callable[[argparse.Namespace], None], arguments: argparse.Namespace) -> None:
+    """Run a command; where it breaks on a node of a cluster, say on which."""
+    try:
+        command(arguments)
+    except (UserError, Interrupted):
+        raise
+    except Exception:
+        if on_node := name_node():
+            print(f"raretok {name}: {on_node}", file=sys.stderr)
+        raise

@@ -5,12 +5,19 @@ then and could only fail, which costs one of Snakemake's few attempts and asks f
 again by SLURM, the same job continues, however often that is needed; Snakemake goes on waiting for it.
 """
 
+import collections
 import os
+import re
 import subprocess
+from collections.abc import Iterable
 from datetime import datetime, timedelta
+from pathlib import Path
 
 # A signal that comes earlier than this before the limit has another cause. SLURM sends it up to a minute early.
 NEAR = timedelta(minutes=7)
+FAILED = "failed on node"
+# A node on which so many different runs failed gets no second attempt of any.
+TOO_MANY = 2
 
 
 def queue_again() -> bool:
@@ -25,6 +32,20 @@ def queue_again() -> bool:
     if state != "RUNNING" or not is_near(end):
         return False
     return answer("scontrol", "requeue", job, failed="refused") != "refused"
+
+
+def name_node() -> str:
+    """What a command that breaks says of the node it ran on, for `failing_nodes`; empty outside SLURM."""
+    node = os.environ.get("SLURMD_NODENAME")
+    return f"{FAILED} {node}" if node else ""
+
+
+def failing_nodes(logs: Iterable[Path]) -> list[str]:
+    """Nodes on which the commands of at least TOO_MANY of these logs broke; mistakes of the user's do not count."""
+    found = collections.Counter()
+    for log in logs:
+        found.update(set(re.findall(rf"{FAILED} (\S+)", log.read_text(encoding="utf-8", errors="replace"))))
+    return sorted(node for node, runs in found.items() if runs >= TOO_MANY)
 
 
 def is_near(end: str, now: datetime | None = None) -> bool:

@@ -1,11 +1,14 @@
 """Resources of the rules: threads, GPUs, memory, minutes. More memory and minutes at every attempt."""
 
+import time
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 
 from raretok.experiments.joint_runs import Stack
 from raretok.experiments.run_size import size_of
 from raretok.experiments.run_table import RunTable
+from raretok.machine.slurm import failing_nodes
 from raretok.rule_inputs import evaluate
 from raretok.rule_inputs.train import run_of, same_record, together
 
@@ -15,8 +18,7 @@ GPU_DRIVER = Path("/dev/nvidiactl")
 # and a copy of all that while it is written.
 BASE_MEGABYTES = 1500
 BYTES_PER_PARAMETER = 36
-# For SLURM: SIGTERM so many seconds before the time limit, in which a training saves its state
-# (`raretok.machine.slurm`).
+# For SLURM: SIGTERM so many seconds before the time limit, in which a training saves its state.
 EARLY_WARNING = "--signal=TERM@120"
 # What runs trained together keep of a forward pass, where that is not in a GPU's memory: for each token, layer and
 # dimension.
@@ -29,6 +31,18 @@ def untracked(table: RunTable, key: str) -> Callable:
     Snakemake compares parameters with those of the last time, but not what derives from a job's files.
     """
     return lambda wildcards, output: table.config[key] or ""
+
+
+def slurm_extra(table: RunTable, wildcards, attempt: int) -> str:
+    """Options of sbatch; a second attempt keeps away from nodes on which several runs failed."""
+    nodes = _excluded(table, int(time.monotonic() / 60)) if attempt > 1 else []
+    return EARLY_WARNING + (f" --exclude={','.join(nodes)}" if nodes else "")
+
+
+@lru_cache(maxsize=1)
+def _excluded(table: RunTable, minute: int) -> list[str]:
+    """Those nodes, looked up once a minute: the jobs of one group must ask for the same."""
+    return failing_nodes(table.run_logs())
 
 
 def gpus(table: RunTable) -> int:

@@ -16,6 +16,7 @@ from raretok.core.files import read_json
 from raretok.experiments import config_options
 from raretok.experiments.run_table import Run, RunTable, load
 from raretok.experiments.trained_runs import is_trained
+from raretok.machine.slurm import failing_nodes
 from raretok.rule_inputs import train
 from raretok.training.holder import HOLDER
 from raretok.work.jobs import EVALUATE, TRAIN
@@ -60,6 +61,9 @@ def main(arguments: argparse.Namespace) -> None:
         lines = [f"  {name}  {one.words}".rstrip() for name, one in found.items() if one.state == state]
         if lines:
             print("\n".join([f"{state}:", *lines]))
+    nodes = failing_nodes(table.run_logs())
+    if nodes:
+        print(f"several runs failed on: {', '.join(nodes)}; no second attempt of a run goes there")
 
 
 def status_of(table: RunTable, run: Run) -> Status:

@@ -1,0 +1,40 @@
+"""A node on which two runs broke gets no second attempt; mistakes of the user's and stops do not count."""
+
+import argparse
+
+import pytest
+
+from raretok.core.errors import Interrupted, UserError
+from raretok.machine import commands
+from raretok.machine.slurm import failing_nodes
+
+
+@pytest.fixture
+def log(tmp_path, monkeypatch, capsys):
+    """Write the log of a job: its number, its node, and how its command ends."""
+
+    def write(number, node, error):
+        def command(arguments):
+            raise error
+
+        monkeypatch.setenv("SLURMD_NODENAME", node)
+        with pytest.raises(type(error)):
+            commands.run("train", command, argparse.Namespace())
+        path = tmp_path / f"{number}.txt"
+        with path.open("a") as file:
+            file.write(capsys.readouterr().err)
+        return path
+
+    return write
+
+
+def test_two_runs_that_broke_on_a_node(log):
+    broken = RuntimeError("CUDA error: uncorrectable ECC error")
+    logs = {log(0, "n07", broken), log(0, "n07", broken), log(1, "n08", broken)}
+    assert failing_nodes(logs) == []
+    assert failing_nodes([*logs, log(2, "n07", broken)]) == ["n07"]
+
+
+@pytest.mark.parametrize("error", [UserError("the loss is not finite"), Interrupted("SIGTERM")])
+def test_what_is_no_fault_of_the_node(log, error):
+    assert failing_nodes([log(0, "n07", error), log(1, "n07", error)]) == []
