@@ -69,7 +69,7 @@ def measure(run, data, links=None, pairs=None, sentences=None):
     found, arrays = of_data(data, sets), {}
     for checkpoint, name in (("best", "model"), ("last", "last")):
         w = Weights(run / f"{name}.safetensors", model)
-        put(found, of_matrix(w.output, sets, arrays, checkpoint), f"weights@{checkpoint}")
+        put(found, of_matrix(w.output, data.counts, sets, arrays, checkpoint), f"weights@{checkpoint}")
         if checkpoint == "best":
             of_neighbours(w.output, data, sets[0], settings, model, found, arrays, run)
         if not data.is_translation:
@@ -176,7 +176,7 @@ def of_data(data, sets):
 # --- the output matrix ------------------------------------------------------------------------------------------------
 
 
-def of_matrix(w, sets, arrays, checkpoint):
+def of_matrix(w, counts, sets, arrays, checkpoint):
     """Isotropy, similarities, singular values and separability of W (V x d)."""
     found = {}
     for name, value in over_groups(sets, lambda part: isotropies(w[part.start : part.stop])).items():
@@ -190,6 +190,10 @@ def of_matrix(w, sets, arrays, checkpoint):
     found["cosine_rare_frequent", ""] = total / (len(rare) * len(frequent))
     # Pairs of a row with itself count in the number of pairs alone.
     found["mean_cosine", "total"] = mean_product(unit(w)) * (len(w) - 1) / len(w)
+    mean, length = (np.average(values, axis=0, weights=counts) for values in (w, np.linalg.norm(w, axis=1)))
+    found["zipfian_centrality", "total"] = 1 - np.linalg.norm(mean) / length
+    eigenvalues = np.linalg.eigvalsh(np.cov(w.T, aweights=counts, bias=True))
+    found["zipfian_isotropy", "total"] = stats.entropy(eigenvalues.clip(0)) / np.log(w.shape[1])
     singular = np.linalg.svd(np.linalg.qr(w, mode="r"), compute_uv=False)
     found["singular_sum", "total"] = (singular / singular[0]).sum()
     if checkpoint == "best":

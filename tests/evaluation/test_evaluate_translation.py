@@ -80,6 +80,7 @@ def names():
         expected |= {("inner_product", group, split) for group in GROUPS}
         expected |= {("separability", plane, split) for plane in ("svd", "pca")}
         expected |= {("cosine_rare_frequent", "", split)}
+        expected |= {(metric, "total", split) for metric in ("zipfian_centrality", "zipfian_isotropy")}
         expected |= {("mean_cosine", "total", split), ("singular_sum", "total", split)}
     expected |= {
         (m, g, "test@best") for m in ("calibration_slope", "calibration_token_slope") for g in ("full", "without_bias")

@@ -18,7 +18,7 @@ from raretok.reporting.tables.method_comparison import (
 )
 
 # Which values are better.
-BETTER = {"fitted_perplexity": "down", "bleu": "up", "uniq": "up", "isotropy_sign_free": "up"}
+BETTER = {"fitted_perplexity": "down", "bleu": "up", "uniq": "up", "isotropy_sign_free": "up", "zipfian_isotropy": "up"}
 # The columns of changes, and what they are changes of.
 ROLES = ("frequent", "rare")
 CHOSEN, MEMORY = "chosen", "GiB"
