@@ -47,7 +47,7 @@ OF_FEW = 0.12
 BEYOND = ("word_similarity", "align_similarity")
 # Metrics of an input matrix of its own.
 INPUT = "input_"
-# Takes eigenvectors with the sign that a routine happens to return, which rounding the matrix changes.
+# Takes eigenvectors with the sign that a routine happens to return, which rounding or another machine changes.
 OF_CHANCE = ("isotropy_linalg_eig",)
 
 
@@ -171,7 +171,7 @@ def merge(rows: list[dict], again: Again, run: str) -> list[Change]:
         if place is None:
             rows.append(row)
             changes.append(Change(run, row, None, row["value"]))
-        elif row["metric"] in OF_CHANCE and tolerance > TOLERANCE["exact"]:
+        elif row["metric"] in OF_CHANCE:
             continue
         elif not _same(rows[place], row, tolerance):
             changes.append(Change(run, row, rows[place]["value"], row["value"]))
