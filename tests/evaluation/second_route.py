@@ -613,20 +613,24 @@ def of_alignment(w, data, groups, links, found):
             second.append(target[j])
     types = len(w)
     one = sparse.coo_array((np.ones(len(first)), (first, second)), shape=(types, types)).tocsr()
-    gold, u, values = (one + one.T).tocsr(), unit(w), []
+    gold, u, values, of_others = (one + one.T).tocsr(), unit(w), [], []
     for start in range(0, types, ROWS):
         soft = np.exp(10 * (u[start : start + ROWS] @ u.T))
         soft /= soft.sum(1, keepdims=True)
         rows = gold[start : start + ROWS].toarray()
         with np.errstate(invalid="ignore"):
             values.append((rows * soft).sum(1) / np.linalg.norm(rows, axis=1) / np.linalg.norm(soft, axis=1))
-    values = np.concatenate(values)
-    for label, part in zip([*groups[0], "total"], [*groups[1], range(types)], strict=True):
-        some = values[part.start : part.stop]
-        linked = some[~np.isnan(some)]
-        mean = linked.mean() if len(linked) else math.nan
-        put(found, {("align_similarity", label): mean}, "weights@best")
-        put(found, {("align_similarity_skipped", label): len(some) - len(linked)}, "weights@best")
+            own = np.arange(len(rows)), np.arange(start, start + len(rows))
+            rows[own] = soft[own] = 0
+            of_others.append((rows * soft).sum(1) / np.linalg.norm(rows, axis=1) / np.linalg.norm(soft, axis=1))
+    for name, parts in (("align_similarity", values), ("align_similarity_others", of_others)):
+        whole = np.concatenate(parts)
+        for label, part in zip([*groups[0], "total"], [*groups[1], range(types)], strict=True):
+            some = whole[part.start : part.stop]
+            linked = some[~np.isnan(some)]
+            mean = linked.mean() if len(linked) else math.nan
+            put(found, {(name, label): mean}, "weights@best")
+            put(found, {(f"{name}_skipped", label): len(some) - len(linked)}, "weights@best")
 
 
 def main():

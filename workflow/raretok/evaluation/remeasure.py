@@ -5,8 +5,8 @@ calls (`character_run`, `language_run`, `translation_run`). A value that agrees 
 keeping loses (`TOLERANCE`) stays as recorded, since that one was measured from the weights; so does everything that
 needs more than is kept. What changed is replaced, and its row names the sources that measured it.
 
-BLEU, chrF, F1 of words and word similarity need the prepared corpus, too: its references, words and tokeniser are
-other people's text, of which nothing is recorded.
+BLEU, chrF, F1 of words, word similarity and AlignSim need the prepared corpus, too: its references, words, tokeniser
+and word links are other people's text, of which nothing is recorded.
 """
 
 import argparse
@@ -43,6 +43,8 @@ from raretok.evaluation.settings import parse
 TOLERANCE = {"exact": 1e-6, "float16": 1e-3, "coded": 2e-2, "tokens": 1e-3}
 # Of few tokens errors do not average out: 0.04 nats each, three standard errors.
 OF_FEW = 0.12
+# Shares of neighbours: rounding the matrix a little changes which of two is the nearer.
+OF_NEIGHBOURS = ("rare_neighbours", "neighbours_other_language")
 # Metrics of the matrix that need other people's words.
 BEYOND = ("word_similarity", "align_similarity")
 # Metrics of an input matrix of its own.
@@ -85,7 +87,9 @@ class Again:
         """Add rows, as exact as what `kind` of `TOLERANCE` was kept, and arrays."""
         self.found.add((rows, arrays or {}))
         few = OF_FEW if kind == "tokens" else 0
-        self.tolerances += [max(TOLERANCE[kind], few / math.sqrt(max(row["n"], 1))) for row in rows]
+        for row in rows:
+            kept_as = "coded" if row["metric"] in OF_NEIGHBOURS and kind == "float16" else kind
+            self.tolerances.append(max(TOLERANCE[kept_as], few / math.sqrt(max(row["n"], 1))))
 
 
 @dataclass(frozen=True)
@@ -266,6 +270,9 @@ def _of_vocabulary(
         again.add(found, "tokens", more)
         tying = training["settings"]["model"].get("tying")
         rows, more = translation_run.matrix_rows(matrix, weights, corpus, groups, settings, tying, "best")
+        links = data / ".." / "alignments" / corpus.name / "train.links" if prepared else None
+        if links and links.exists():
+            rows += translation.alignment_rows(weights, groups[0], prepared, links, "cpu")
         if prepared and texts:
             again.add(_of_translations(texts, prepared, settings), "exact")
     again.add(rows, kind, more)
