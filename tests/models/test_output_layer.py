@@ -68,6 +68,18 @@ LOSSES = {
         {"loss": {"name": "softminus", "margin": 1}},
         lambda z, y, h, w: softminus.reference(z, y, 1.0),
     ),
+    "softminus_c": (
+        {"loss": {"name": "softminus", "margin": 0.5, "c": 2.0}},
+        lambda z, y, h, w: softminus.reference(z, y, 0.5, 2.0),
+    ),
+    "softminus_detached": (
+        {"loss": {"name": "softminus", "margin": 2.0, "detach_threshold": True}},
+        lambda z, y, h, w: softminus.reference(z, y, 2.0, detach_threshold=True),
+    ),
+    "smoothing_temperature": (
+        {"loss": {"name": "cross_entropy", "label_smoothing": 0.2}, "training_temperature": 0.6},
+        lambda z, y, h, w: cross_entropy.reference(0.6 * z, y, 0.2),
+    ),
 }
 PENALTIES = {
     "none": None,

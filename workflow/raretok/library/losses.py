@@ -95,10 +95,11 @@ class OutputLoss(torch.nn.Module):
 
     `nll` is the mean plain negative log-likelihood in nats, a detached scalar. Log that, since losses differ by method.
     In training it adds up over the micro-batches of a step, as the losses do. With `observe`, `observed` has
-    `log_probability` and `entropy` (nats) and `is_best` (the target is the argmax) of the last call, in the shape of
-    its targets, without gradient, by the model's own logits; 0 and False where there is no target.
+    `log_probability` and `entropy` (nats) and `is_best` (no type has a larger logit than the target) of the last call,
+    in the shape of its targets, without gradient, by the model's own logits; 0 and False where there is no target.
 
-    `state_dict()` holds what a gate has counted, for an exact continuation; each process has its own, since each keeps its own targets.
+    `state_dict()` holds what a gate has counted, for an exact continuation; each process has its own, since
+    each keeps its own targets.
     """
 
     def __init__(

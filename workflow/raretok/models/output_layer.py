@@ -18,13 +18,20 @@ N x V is never held: the logits of some positions are computed, turned into D in
 gradients before the next positions' turn, as Liger Kernel's fused linear cross-entropy does.
 """
 
-from dataclasses import dataclass, replace
+import functools
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from raretok.models.softmax_gradient import capped, cross_entropy_gradient, fused_gradient, softmax_of
+from raretok.models.softmax_gradient import (
+    capped,
+    cross_entropy_gradient,
+    dropping_gradient,
+    fused_gradient,
+    softmax_of,
+)
 from raretok.models.target_places import Places
 
 # Bytes of logits that are held at once: what a CPU's cache holds, what a GPU fills its cores with.
@@ -60,6 +67,10 @@ class Outputs:
         """Logits of the targets, n x 1."""
         return self.logits.gather(1, self.targets[:, None])
 
+    def log_normaliser(self) -> torch.Tensor:
+        """log sum exp of the logits of each position, n."""
+        return self.logits.logsumexp(dim=1)
+
     def cross_entropy(self, logits: torch.Tensor | None = None, label_smoothing: float = 0.0) -> torch.Tensor:
         """-log softmax(logits)[y] of each position, n; of the plain logits where none are given."""
         logits = self.logits if logits is None else logits
@@ -67,11 +78,69 @@ class Outputs:
 
 
 @dataclass
+class _SharedOutputs(Outputs):
+    """Outputs that compute one softmax of the plain logits for all that asks for it.
+
+    plain: the logits, n x V, a leaf. softmax: of them, and their log normaliser.
+    """
+
+    plain: torch.Tensor | None = None
+    softmax: tuple[torch.Tensor, torch.Tensor] | None = None
+
+    def log_normaliser(self) -> torch.Tensor:
+        """As in `Outputs`."""
+        return _LogNormaliser.apply(self.logits, *self._softmax_of(self.logits))
+
+    def cross_entropy(self, logits: torch.Tensor | None = None, label_smoothing: float = 0.0) -> torch.Tensor:
+        """As in `Outputs`."""
+        logits = self.logits if logits is None else logits
+        return _CrossEntropy.apply(logits, self.targets, label_smoothing, *self._softmax_of(logits))
+
+    def _softmax_of(self, logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return self.softmax if logits is self.plain else softmax_of(logits.detach())
+
+
+class _LogNormaliser(torch.autograd.Function):
+    """log sum exp of logits, n, whose softmax is known: n x V."""
+
+    @staticmethod
+    def forward(ctx, logits, p, log_normaliser):
+        ctx.p = p
+        return log_normaliser.clone()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, gradient):
+        return ctx.p * gradient[:, None], None, None
+
+
+class _CrossEntropy(torch.autograd.Function):
+    """-log softmax(logits)[y], n, smoothed, of logits whose softmax is known: n x V."""
+
+    @staticmethod
+    def forward(ctx, logits, targets, label_smoothing, p, log_normaliser):
+        ctx.p, ctx.rows, ctx.label_smoothing = p, targets[:, None], label_smoothing
+        nll = log_normaliser - logits.gather(1, ctx.rows).squeeze(1)
+        if not label_smoothing:
+            return nll
+        return (1 - label_smoothing) * nll + label_smoothing * (log_normaliser - logits.mean(dim=1))
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, gradient):
+        gradient = gradient[:, None]
+        d = ctx.p * gradient
+        if ctx.label_smoothing:
+            d -= gradient * (ctx.label_smoothing / d.shape[1])
+        return d.scatter_add_(1, ctx.rows, gradient * (ctx.label_smoothing - 1)), None, None, None, None
+
+
+@dataclass
 class Observed:
     """What a pass saw of the model's own logits, at every position; 0 and False where there is no target.
 
-    log_probability: log softmax(z)[y], in nats. entropy: of softmax(z), in nats. is_best: whether the target is the
-    argmax. All in the shape of the targets, without gradient.
+    log_probability: log softmax(z)[y], in nats. entropy: of softmax(z), in nats. is_best: whether no type has a larger
+    logit than the target. All in the shape of the targets, without gradient.
     """
 
     log_probability: torch.Tensor
@@ -84,12 +153,12 @@ class Observed:
         zeros = torch.zeros(2, positions, dtype=dtype, device=device)
         return cls(*zeros, torch.zeros(positions, dtype=torch.bool, device=device))
 
-    def see(self, where: torch.Tensor, z: torch.Tensor, targets: torch.Tensor) -> None:
-        """Fill in the positions `where`, n, of plain logits z, n x V."""
-        p, log_normaliser = softmax_of(z)
-        self.log_probability[where] = z.gather(1, targets[:, None]).squeeze(1) - log_normaliser
-        self.entropy[where] = log_normaliser - torch.bmm(p[:, None], z[..., None]).flatten()
-        self.is_best[where] = z.argmax(dim=1) == targets
+    def see(self, where, targets, z, p, log_normaliser) -> None:
+        """Fill in the positions `where`, n, of plain logits z, n x V, with their softmax p."""
+        target_logits = z.gather(1, targets[:, None]).squeeze(1)
+        self.log_probability[where] = target_logits - log_normaliser
+        self.entropy[where] = log_normaliser - torch.linalg.vecdot(p, z)
+        self.is_best[where] = target_logits >= z.amax(dim=1)
 
 
 @dataclass
@@ -205,6 +274,7 @@ class _Job:
     """What one call of the layer works through; see `output_loss`.
 
     low: the precision of the matrix products. weights: of the kept positions, n. observed: of all positions, to fill.
+    room: matrices as large as a chunk's logits, which all chunks use in turn.
     """
 
     method: object
@@ -218,6 +288,7 @@ class _Job:
     with_gradient: bool
     weights: torch.Tensor | None = None
     observed: Observed | None = None
+    room: dict[str, torch.Tensor] = field(default_factory=dict)
 
     @property
     def high(self) -> torch.dtype:
@@ -225,37 +296,60 @@ class _Job:
         return torch.promote_types(self.low, torch.float32)
 
     @property
-    def is_cross_entropy(self) -> bool:
-        """Whether D has the closed form, softmax minus target, from plain logits."""
+    def is_plain(self) -> bool:
+        """Whether the loss alone makes D, from plain logits."""
         method = self.method
-        is_plain = method.perturbation is None and method.training_temperature == 1.0 and not self.on_tokens
-        return is_plain and getattr(method.loss, "is_cross_entropy", False)
+        return method.perturbation is None and method.training_temperature == 1.0 and not self.on_tokens
+
+    @property
+    def is_cross_entropy(self) -> bool:
+        """Whether D has the closed form, softmax minus target."""
+        return self.is_plain and getattr(self.method.loss, "is_cross_entropy", False)
 
     def chunk(self, z, part, hidden, weight) -> "_Chunk":
         """Loss and gradients of one chunk. z: n x V, may be overwritten. part: which of the kept positions."""
         targets = self.places.targets[part]
         weights = None if self.weights is None else self.weights[part].to(z.dtype)
         slope = None if self.soft_cap is None else capped(z, self.soft_cap)
+        see = None
         if self.observed is not None:
-            self.observed.see(self.places.positions(part), z, targets)
-        if self.is_cross_entropy:
-            chunk = _Chunk(*cross_entropy_gradient(z, targets, self.method.loss.label_smoothing))
+            see = functools.partial(self.observed.see, self.places.positions(part), targets)
+        loss = self.method.loss
+        out = None if see is None else self.room_for("softmax", z)
+        drops = self.is_plain and getattr(loss, "has_closed_form", False)
+        if self.is_cross_entropy or drops:
+            if drops:
+                outputs, kept = Outputs(z, hidden, weight.detach(), targets), self.room_for("kept", z)
+                chunk = _Chunk(*dropping_gradient(loss, outputs, kept=kept, see=see, out=out))
+            else:
+                chunk = _Chunk(*cross_entropy_gradient(z, targets, loss.label_smoothing, see=see, out=out))
             if weights is not None and self.with_gradient:
                 chunk.d *= weights[:, None]
         else:
-            chunk = self.chunk_by_autograd(z, targets, part, hidden, weight, weights)
+            chunk = self.chunk_by_autograd(z, targets, part, hidden, weight, weights, see)
         if slope is not None and self.with_gradient:
             chunk.d = chunk.d * slope
             chunk.extra = None if chunk.extra is None else chunk.extra * slope
         return chunk
 
-    def chunk_by_autograd(self, z, targets, part, hidden, weight, weights) -> "_Chunk":
+    def room_for(self, name: str, z: torch.Tensor) -> torch.Tensor:
+        """A matrix like z, with what another chunk has left in it; no chunk is larger than the first."""
+        if name not in self.room:
+            self.room[name] = torch.empty_like(z)
+        return self.room[name][: len(z)]
+
+    def chunk_by_autograd(self, z, targets, part, hidden, weight, weights, see) -> "_Chunk":
         """As `chunk`, of any loss, penalty and perturbation."""
+        softmax = softmax_of(z, self.room_for("softmax", z))
+        if see is not None:
+            see(z, *softmax)
         with torch.set_grad_enabled(self.with_gradient):
             leaves = [leaf.detach().requires_grad_(self.with_gradient) for leaf in (z, hidden, weight)]
             positions = self.places.positions(part) if self.on_tokens else None
-            outputs = Outputs(*leaves, targets, self.batch, self.inputs, positions, self.padding)
-            chunk = _Chunk([], F.cross_entropy(z, targets, reduction="none"))
+            outputs = _SharedOutputs(
+                *leaves, targets, self.batch, self.inputs, positions, self.padding, leaves[0], softmax
+            )
+            chunk = _Chunk([], softmax[1] - z.gather(1, targets[:, None]).squeeze(1))
             for number, values in enumerate(token_losses(self.method, outputs)):
                 if values is None:
                     continue
@@ -357,12 +451,13 @@ def _run(job: _Job, hidden, weight, bias, logits, needed: list[bool], per_positi
             elif gates is not None:
                 # The penalty's part of D is not gated, in any column.
                 gated = gate_entries(d, gates[places.classes[part]], y)
-                low_d = (gated if extra is None else gated + extra).to(low)
+                low_d = (gated if extra is None else gated.add_(extra)).to(low)
             accumulate(weight_gradient, low_d, low_h)
             if chunk.past_weight is not None:
                 past = chunk.past_weight if past is None else past + chunk.past_weight
         if gating is not None:
             gating.close(weight_gradient)
+        job.room.clear()
         if past is not None and weight_gradient is not None:
             weight_gradient += past
         if places.kept is not None and hidden_gradient is not None:
@@ -406,7 +501,9 @@ class _PositionLosses(torch.autograd.Function):
     def forward(ctx, hidden, weight, bias, job):
         ctx.save_for_backward(hidden, weight, bias)
         ctx.job = job
-        found = _run(replace(job, with_gradient=False), hidden, weight, bias, None, [False] * 3, per_position=True)
+        found = _run(
+            replace(job, with_gradient=False, room={}), hidden, weight, bias, None, [False] * 3, per_position=True
+        )
         losses, nll = found.losses, found.total[1]
         if job.weights is not None:
             losses = losses * job.places.to_all(job.weights).to(losses.dtype)
@@ -420,7 +517,7 @@ class _PositionLosses(torch.autograd.Function):
         job = ctx.job
         weights = job.places.of_kept(losses_gradient)
         weights = weights if job.weights is None else weights * job.weights
-        job = replace(job, weights=weights, observed=None)
+        job = replace(job, weights=weights, observed=None, room={})
         gradients = _run(job, hidden, weight, bias, None, ctx.needs_input_grad[:3]).gradients[:3]
         tensors = (hidden, weight, bias)
         return *[None if g is None else g.to(tensor.dtype) for g, tensor in zip(gradients, tensors, strict=True)], None
@@ -466,9 +563,8 @@ def linear(h, weight, bias, out):
 
 
 def gate_entries(d, gate, targets):
-    """D, n x V, times the gate (V), but for each position's own target."""
-    own = d.gather(1, targets[:, None])
-    return (d * gate).scatter_(1, targets[:, None], own)
+    """D times the gates, in their place, but for each position's own target: n x V, n x V, n -> n x V."""
+    return gate.scatter_(1, targets[:, None], 1.0).mul_(d)
 
 
 def accumulate(weight_gradient, d, h) -> None:

@@ -19,21 +19,38 @@ def softmax_of(z, out=None):
     return p, largest - p.amax(dim=1).log()
 
 
-def cross_entropy_gradient(z, targets, label_smoothing: float = 0.0, out=None):
+def cross_entropy_gradient(z, targets, label_smoothing: float = 0.0, *, out=None, see=None):
     """Cross-entropy and D = softmax - smoothed one-hot: n x V, float32 up.
 
-    out: takes D; default: z. Returns the terms of the loss, each a factor and a value per position (n), the plain NLL
-    (n), and D.
+    out: takes D; default: z. see: is called with z, its softmax and log normaliser, while they are there; needs an
+    `out`. Returns the terms of the loss, each a factor and a value per position (n), the plain NLL (n), and D.
     """
     rows = targets[:, None]
     target_logits = z.gather(1, rows).squeeze(1)
     mean = z.mean(dim=1) if label_smoothing else None
     d, log_normaliser = softmax_of(z, z if out is None else out)
     nll = log_normaliser - target_logits
+    if see is not None:
+        see(z, d, log_normaliser)
     if label_smoothing:
         d -= label_smoothing / z.shape[1]
     d.scatter_add_(1, rows, d.new_full(rows.shape, label_smoothing - 1))
     return smoothed_terms(nll, log_normaliser - mean if label_smoothing else None, label_smoothing), nll, d
+
+
+def dropping_gradient(loss, outputs, *, kept, out=None, see=None):
+    """As `cross_entropy_gradient`, of a loss that drops logits and has a closed form (`Threshold`, `Softminus`).
+
+    outputs: an `Outputs` with logits z. kept: takes 1 for a kept logit and 0 for a dropped one, n x V.
+    """
+    z, targets = outputs.logits, outputs.targets
+    loss.kept(outputs, kept)
+    target_logits = outputs.target_logits().squeeze(1)
+    p, log_normaliser = softmax_of(z, z if out is None else out)
+    if see is not None:
+        see(z, p, log_normaliser)
+    nll = log_normaliser - target_logits
+    return [(1.0, loss.from_softmax(p, kept, nll, targets))], nll, p
 
 
 def smoothed_terms(nll, uniform, label_smoothing: float):
