@@ -296,7 +296,8 @@ class OutputLoss(torch.nn.Module):
             targets,
             inputs=None if inputs is None else inputs.to(device),
             normaliser=self._normaliser if own is None else own,
-            share=1 / self._calls,
+            # Of a step whose size a trainer knows and whose micro-batches were not told, by targets.
+            share=1 / self._calls if number is None else self._number([targets], device) / number,
             need_logits=self.keeps_logits,
             places=places if prepared is targets else None,
             **asked,
