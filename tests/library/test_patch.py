@@ -5,10 +5,12 @@ import inspect
 import pytest
 import torch
 from tests.library.test_huggingface import batches, gradients
+from torch import distributed, multiprocessing
+from torch.distributed import fsdp
 from torch.nn import functional as F
 
 import raretok
-from raretok import AGG, Adversarial, CosReg, OutputLoss, Threshold, Unlikelihood, count_targets
+from raretok import AGG, Adversarial, CosReg, Freeze, OutputLoss, Threshold, Unlikelihood, count_targets
 
 transformers = pytest.importorskip("transformers")
 
@@ -203,6 +205,43 @@ def test_a_lora_model():
     ids, labels = labelled()
     with pytest.raises(ValueError, match="leave it out of adapters"):
         model(ids, labels=labels)
+
+
+def trained(rows, wrap):
+    """The weights of a patched model after three steps on some rows, under FSDP2 or not."""
+    model = tiny("llama", tie_word_embeddings=False)
+    counts = 3 + torch.arange(TYPES).flip(0) ** 2
+    raretok.patch(model, Threshold(margin=0.1), gate=Freeze(part="bc", share=0.5), counts=counts)
+    whole = wrap(model)
+    optimiser = torch.optim.SGD(whole.parameters(), lr=0.5)
+    for seed in range(3):
+        ids, labels = labelled(seed)
+        whole(ids[rows], labels=labels[rows]).loss.backward()
+        optimiser.step()
+        optimiser.zero_grad()
+    found = [getattr(p, "full_tensor", lambda p=p: p)().detach().flatten() for p in whole.parameters()]
+    return torch.cat(found)
+
+
+def sharded(model):
+    """The head in a group of its own: its weights are whole in its own forward pass alone."""
+    fsdp.fully_shard(model.lm_head)
+    return fsdp.fully_shard(model)
+
+
+def process(rank, store, folder):
+    distributed.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
+    torch.save(trained(slice(0, 1) if rank == 0 else slice(1, 3), sharded), f"{folder}/{rank}.pt")
+    distributed.destroy_process_group()
+
+
+def test_two_processes_with_sharded_weights_train_as_one(tmp_path):
+    multiprocessing.start_processes(process, (tmp_path / "store", tmp_path), nprocs=2, start_method="fork")
+    alone = trained(slice(None), lambda model: model)
+    assert (trained(slice(0, 1), lambda model: model) - alone).abs().max() > 0.01
+    for rank in range(2):
+        found = torch.load(tmp_path / f"{rank}.pt", weights_only=True)
+        torch.testing.assert_close(found, alone, rtol=1e-4, atol=1e-5)
 
 
 class Squared(transformers.LlamaForCausalLM):

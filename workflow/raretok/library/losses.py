@@ -265,6 +265,13 @@ class OutputLoss(torch.nn.Module):
         Raises ValueError for shapes that do not fit, targets and inputs beyond the vocabulary (seen on a CPU alone),
         and targets that `begin_step` was not told of.
         """
+        named = {"bias": bias, "inputs": inputs, "token_weights": token_weights, "number": number}
+        if torch.compiler.is_compiling():
+            return torch.compiler.disable(self._computed)(hidden, weight, targets, **named)
+        return self._computed(hidden, weight, targets, **named)
+
+    def _computed(self, hidden, weight, targets, *, bias, inputs, token_weights, number) -> torch.Tensor:
+        """As `forward`, which torch.compile goes around: gradients are computed here, chunk by chunk."""
         trains = self.training and torch.is_grad_enabled()
         needs_inputs = trains and getattr(self.method.penalty, "needs_inputs", False)
         self._check(hidden, weight, targets, bias, inputs if trains else None, needs_inputs, token_weights)
@@ -393,6 +400,11 @@ class OutputLoss(torch.nn.Module):
 
     def _check(self, hidden, weight, targets, bias, inputs, needs_inputs: bool, token_weights) -> None:
         """ValueError where shapes do not fit, ids lie outside the vocabulary, or inputs are missing."""
+        if hasattr(weight, "full_tensor"):
+            raise ValueError(
+                "weight is sharded; call OutputLoss within the forward pass of the module that fully_shard wrapped "
+                "together with the head, where it is whole"
+            )
         if hidden.shape[:-1] != targets.shape:
             raise ValueError(
                 f"hidden is {_shape(hidden)}, but targets are {_shape(targets)}; they must be {_shape(hidden[..., 0])}"

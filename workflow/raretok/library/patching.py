@@ -155,8 +155,8 @@ class Patched:
             own = torch.stack([(targets != IGNORED).sum(), (told != IGNORED).sum()])
             if number not in (*own, *summed(own.clone())):
                 raise ValueError(
-                    f"this micro-batch has {int(own[0])} of the step's {int(number)} targets, and the gate counts those "
-                    "of the whole step; call begin_step before each step"
+                    f"this micro-batch has {int(own[0])} of the step's {int(number)} targets, and the gate counts "
+                    "those of the whole step; call begin_step before each step"
                 )
         if inputs is not None and inputs.shape != targets.shape:
             inputs = None
