@@ -30,7 +30,7 @@ from raretok import (
     ZLoss,
 )
 from raretok.methods import softminus, threshold, unlikelihood, z_loss
-from raretok.models import output_layer
+from raretok.models import output_layer, softmax_gradient
 
 # Parts, and the loss of each position from z (n x V), y (n), and where positions are in 2 x 7 sequences x.
 LOSSES = {
@@ -101,6 +101,7 @@ LOGITS = {"raw": (1.0, None), "scaled": (0.3, None), "capped": (1.0, 1.5), "both
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 def test_weights_scale_cap_and_reduction(monkeypatch, name, gate, logits, reduction):
     monkeypatch.setattr(output_layer, "chunk_positions", lambda *_: 4)
+    monkeypatch.setattr(output_layer, "ROWS", 3)
     (parts, position_loss), (scale, cap) = LOSSES[name], LOGITS[logits]
     hidden, weight, bias, targets, token_weights, inputs = setting()
     criterion = OutputLoss(
@@ -121,6 +122,24 @@ def test_weights_scale_cap_and_reduction(monkeypatch, name, gate, logits, reduct
         else:
             theirs = theirs.mean() if reduction == "mean" else theirs.sum()
         assert_same(gradients(ours, *leaves), gradients(theirs, *leaves))
+
+
+@pytest.mark.parametrize("name", ["plain", "smoothed"])
+@pytest.mark.parametrize("cap", [None, 1.5])
+@pytest.mark.parametrize("compiles", [True, False])
+def test_weights_and_cap_of_the_compiled_kernels_form(monkeypatch, name, cap, compiles):
+    """What a GPU compiles, run uncompiled, and what it does where there is no compiler."""
+    monkeypatch.setattr(output_layer, "FUSED_DEVICES", ("cpu",))
+    monkeypatch.setattr(output_layer, "chunk_positions", lambda *_: 4)
+    monkeypatch.setattr(softmax_gradient.fused_gradient, "compiled", softmax_gradient.softmax_gradient)
+    monkeypatch.setattr(softmax_gradient.fused_gradient, "works", compiles)
+    hidden, weight, bias, targets, token_weights, _ = setting()
+    parts, position_loss = LOSSES[name]
+    for weights in (None, token_weights):
+        ours = OutputLoss(**parts, soft_cap=cap)(hidden, weight, targets, bias=bias, token_weights=weights)
+        theirs = literal(hidden, weight, bias, targets, position_loss, cap=cap)
+        theirs = theirs if weights is None else theirs * weights[targets != -100]
+        assert_same(gradients(ours, hidden, weight, bias), gradients(theirs.mean(), hidden, weight, bias))
 
 
 @pytest.mark.parametrize("name", ["plain", "threshold"])
@@ -170,6 +189,7 @@ def test_a_number_of_ones_own_divides_the_sum():
 @pytest.mark.parametrize("reduction", ["mean", "none"])
 def test_what_is_observed_is_of_the_models_own_logits(monkeypatch, parts, reduction):
     monkeypatch.setattr(output_layer, "chunk_positions", lambda *_: 5)
+    monkeypatch.setattr(output_layer, "ROWS", 3)
     hidden, weight, bias, targets, token_weights, _ = setting()
     options = parts | {"logit_scale": 1.3, "soft_cap": 3.0, "reduction": reduction}
     criterion, blind = OutputLoss(**options, observe=True), OutputLoss(**options)

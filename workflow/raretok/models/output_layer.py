@@ -38,6 +38,8 @@ from raretok.models.target_places import Places
 CHUNK_BYTES = {"cpu": 8 * 2**20, "cuda": 352 * 2**20}
 # Positions of a chunk at least: every chunk reads and writes all of dL/dW once.
 LEAST_POSITIONS = 256
+# Rows of a chunk that are worked on together on a CPU, where that takes further matrices.
+ROWS = 64
 # A GPU's matrix products work in tiles of so many rows; what does not fill one is wasted.
 TILE = 128
 # Where D of cross-entropy is made by a compiled kernel.
@@ -307,7 +309,33 @@ class _Job:
         return self.is_plain and getattr(self.method.loss, "is_cross_entropy", False)
 
     def chunk(self, z, part, hidden, weight) -> "_Chunk":
-        """Loss and gradients of one chunk. z: n x V, may be overwritten. part: which of the kept positions."""
+        """Loss and gradients of one chunk. z: n x V, is overwritten. part: which of the kept positions.
+
+        What needs more matrices than z goes through some rows at a time, whose D takes the place of their logits: on a
+        CPU those matrices are then small enough for its cache.
+        """
+        is_in_place = self.is_cross_entropy and self.observed is None and self.soft_cap is None
+        if z.device.type != "cpu" or is_in_place or len(z) <= ROWS:
+            return self.rows(z, part, hidden, weight)
+        found = []
+        for start in range(0, len(z), ROWS):
+            own = slice(start, min(start + ROWS, len(z)))
+            rows = self.rows(z[own], slice(part.start + own.start, part.start + own.stop), hidden[own], weight)
+            if self.with_gradient:
+                if rows.extra is not None and self.places.gates is None:
+                    rows.d, rows.extra = rows.d + rows.extra, None
+                if rows.d.data_ptr() != z[own].data_ptr():
+                    z[own] = rows.d
+                rows.d = None
+                if rows.extra is not None:
+                    self.room_for("extra", z)[own] = rows.extra
+                    rows.extra = None
+            found.append(rows)
+        extra = self.room_for("extra", z) if "extra" in self.room else None
+        return _Chunk.of_rows(found, z if self.with_gradient else None, extra)
+
+    def rows(self, z, part, hidden, weight) -> "_Chunk":
+        """As `chunk`, of all its rows at once."""
         targets = self.places.targets[part]
         weights = None if self.weights is None else self.weights[part].to(z.dtype)
         slope = None if self.soft_cap is None else capped(z, self.soft_cap)
@@ -379,6 +407,23 @@ class _Chunk:
     extra: torch.Tensor | None = None
     past_hidden: torch.Tensor | None = None
     past_weight: torch.Tensor | None = None
+
+    @classmethod
+    def of_rows(cls, found: list["_Chunk"], d, extra) -> "_Chunk":
+        """One of several, whose D lies in one matrix."""
+        terms = [
+            (factor, torch.cat([rows.terms[k][1] for rows in found])) for k, (factor, _) in enumerate(found[0].terms)
+        ]
+        past_hidden = [rows.past_hidden for rows in found]
+        past_weight = [rows.past_weight for rows in found]
+        return cls(
+            terms,
+            torch.cat([rows.nll for rows in found]),
+            d,
+            extra,
+            None if past_hidden[0] is None else torch.cat(past_hidden),
+            None if past_weight[0] is None else sum(past_weight),
+        )
 
     def sums(self, weights: torch.Tensor | None) -> torch.Tensor:
         """The summed loss, weighted, and the summed plain NLL, 2."""
