@@ -1,5 +1,6 @@
 """`raretok.patch` over tiny random models of transformers, without network: the loss is the model's own, and undone."""
 
+import copy
 import inspect
 
 import pytest
@@ -109,6 +110,18 @@ def test_a_matrix_with_rows_for_padding(name):
     assert len(model.get_output_embeddings().weight) == 64
     raretok.patch(model)
     same_training(model, own)
+
+
+def test_a_copy_of_a_patched_model_is_a_patched_model_of_its_own():
+    model, own = tiny("gemma2"), tiny("gemma2")
+    patched = raretok.patch(model)
+    other = copy.deepcopy(model)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+    same_training(other, own)
+    assert patched.criterion.steps == 0
+    assert all(parameter.grad is None for parameter in model.parameters())
 
 
 def test_what_trainers_tell_a_model_means_the_same():

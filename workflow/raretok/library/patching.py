@@ -1,6 +1,6 @@
 """A causal language model of transformers whose training loss is an `OutputLoss`: one line, which can be undone."""
 
-import functools
+import inspect
 from collections.abc import Iterable
 
 import torch
@@ -83,12 +83,7 @@ class Patched:
         self._before = [(module, name, vars(module).get(name)) for module, name in names]
         self._own_forward, self._own_loss = model.forward, model.loss_function
         self._own_head = self._head.forward
-
-        @functools.wraps(self._own_forward)  # whose signature `Trainer` and `generate` read
-        def forward(*arguments, **named):
-            return self._forward(*arguments, **named)
-
-        model.forward = forward
+        model.forward = _Forward(self)
         model.loss_function = self._loss_function
         self._head.forward = self._head_forward
 
@@ -198,6 +193,19 @@ class Patched:
         if soft_cap is not None and criterion._parts.perturbation is not None:
             raise ValueError(f"{name} has a soft cap, which a perturbation does not combine with; leave the latter out")
         criterion.logit_scale, criterion.soft_cap = scale, soft_cap
+
+
+class _Forward:
+    """A patched model's forward pass, with the signature of its own, which `Trainer` and `generate` read.
+
+    An object, since a copy of the model must have one that is the copy's.
+    """
+
+    def __init__(self, patched: Patched):
+        self.patched, self.__signature__ = patched, inspect.signature(patched._own_forward)
+
+    def __call__(self, *arguments, **named):
+        return self.patched._forward(*arguments, **named)
 
 
 def _linear(model: torch.nn.Module) -> torch.nn.Linear:
