@@ -1,4 +1,4 @@
-"""Checksums of prepared ids: over the numbers, not over the file that holds them."""
+"""Checksums of prepared ids, computed from the numbers and independent of the file format."""
 
 import hashlib
 from collections.abc import Iterable
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-# Ids read at a time.
+# Number of ids read at a time.
 CHUNK = 1 << 22
 
 
