@@ -11,7 +11,7 @@ CHUNK = 1 << 22
 
 
 def checksum_of(arrays: Iterable[np.ndarray | Path]) -> str:
-    """sha256 over the bytes of arrays of ids and of files, one after the other."""
+    """sha256 over the bytes of arrays of ids and of files, in order."""
     checksum = hashlib.sha256()
     for part in arrays:
         if isinstance(part, Path):
