@@ -95,8 +95,8 @@ def test_what_holds_alone_is_inconclusive_after_the_correction():
     why = "not after Holm's correction for 3 tests"
     assert [finding.note for finding in after] == [
         "",
-        f"alone it would be reproduced, but {why}",
-        f"alone it would be not reproduced, but {why}",
+        f"reproduced by its own test, but {why}",
+        f"not reproduced by its own test, but {why}",
     ]
     # What has no p stays, and the family is what it is.
     untested = judge(measured(part(1.0)))
@@ -226,10 +226,10 @@ def test_what_was_run_and_has_no_quantity_is_inconclusive(tmp_path):
     row = judged(tmp_path, QUANTITY, base=[1.0, math.inf], other=[2.0, math.inf])
     assert (row["verdict"], row["note"]) == (
         "inconclusive",
-        "a number is not defined, such as a ratio of infinite ones",
+        "a number is undefined, such as a ratio of infinite numbers",
     )
     row = judged(tmp_path, QUANTITY, base=[0.0, 1.0], other=[2.0, 2.0])
-    assert (row["verdict"], row["note"]) == ("inconclusive", "a ratio that is not above 0")
+    assert (row["verdict"], row["note"]) == ("inconclusive", "a ratio that is not positive")
     row = judged(tmp_path, QUANTITY, base=[1.0])
     assert (row["verdict"], row["says"]) == ("not run", "Base is larger: printed x2, not run")
 
@@ -241,7 +241,7 @@ def test_seeds_that_are_not_there_are_said(tmp_path):
     assert judged(tmp_path, QUANTITY, base=[2.0, 2.3, 2.4], other=[1.0, 1.1, 1.3])["note"] == ""
     # Seeds that are not of the same batches are not compared.
     row = judged(tmp_path, QUANTITY, base=[1.0, math.nan, math.nan], other=[math.nan, 2.2, 2.3])
-    assert (row["verdict"], row["note"]) == ("not run", "no seed was run for all the methods compared")
+    assert (row["verdict"], row["note"]) == ("not run", "the compared methods have no finished seed in common")
 
 
 def test_seeds_of_other_rows_are_pooled(tmp_path):
@@ -342,7 +342,7 @@ def test_claims_csv(scale):
     # Temperatures are on a grid, and the same in both seeds.
     minima = table.loc["stop_jostling.f7_8.min"]
     assert (minima["alone"], minima["lower"], minima["p"]) == ("inconclusive", "", "0.5")
-    assert "no spread over seeds" in minima["note"]
+    assert "equal values in all seeds" in minima["note"]
 
 
 def test_pretrained_weights_are_the_same_for_every_seed(scale, tmp_path):

@@ -54,7 +54,7 @@ def test_verdicts(bias):
     assert {name: row["alone"] for name, row in found.items()} == dict.fromkeys(found, "reproduced") | OPEN
     # The step of the minimum is on a grid, and the same in every seed: that part of figure 1's claim has no test.
     assert found["f1.unigram_early"]["lean"] == "the paper's way"
-    assert "no spread over seeds" in found["f1.unigram_early"]["note"]
+    assert "equal values in all seeds" in found["f1.unigram_early"]["note"]
     assert "5 must hold; the log-unigram start is above both others in 6 of them" in found["f3.alc_5of6"]["note"]
     assert "Multi30k De-En on newstest2014" in found["f12.ood"]["note"]
 

@@ -137,7 +137,7 @@ def test_a_candidate_that_diverged_in_a_seed_is_the_worst(tmp_path):
     criterion_of(results, third).update({1: math.inf, 2: math.inf, 3: 1.0})
     found = choose(definition, results, FAMILIES["cosreg"], "cross_bpe")
     assert (found.method.name, found.criterion) == (second, math.inf)
-    remark = "the chosen one diverged in 1 of 3 seeds, as did every candidate in as many or more"
+    remark = "the chosen one diverged in 1 of 3 seeds; every candidate diverged in as many seeds or more"
     assert found.caveats == [remark]
     cells = cells_by(comparison_cells(definition, "table1", results, tmp_path), "BPE tokens")
     assert cells["CosReg", "chosen"].remarks == (remark,)
@@ -162,7 +162,7 @@ def test_a_temperature_at_the_end_of_the_search_is_a_remark(tmp_path):
     definition, results = made(tmp_path)
     results.values[("cross_bpe", BEST, "temperature_at_bound", "", "valid@best")] = {1: 0.0, 2: 1.0, 3: 1.0}
     found = cells_by(comparison_cells(definition, "table1", results, tmp_path), "BPE tokens")
-    remark = "in 2 of 3 seeds the temperature is at the end of where it was looked for, and may not be the best"
+    remark = "in 2 of 3 seeds the temperature is at an end of the searched interval and may not be the best"
     assert found["AGG", "chosen"].remarks == (remark,)
     assert found["AGG", "chosen"].note.endswith(remark)
     assert found["Threshold", "chosen"].remarks == ()
@@ -175,7 +175,7 @@ def test_a_change_without_an_interval_says_why(tmp_path):
         cells = cells_by(comparison_cells(definition, "table1", results, tmp_path), "BPE tokens")
         return cells["Threshold", "rare - MLE, %"].note
 
-    assert note(results) == "seeds that agree to the digit: no interval"
+    assert note(results) == "equal values in all seeds: no interval"
     first = {key: {1: seeds[1]} for key, seeds in results.values.items()}
     assert note(replace(results, values=first)) == "one seed: no interval"
 
@@ -189,7 +189,7 @@ def test_a_method_that_is_infinite_in_a_seed_is_judged_by_no_other(tmp_path):
     found = cells_by(cells, "BPE tokens")
     change_of = found["Threshold", "rare - MLE, %"]
     assert (change_of.value, change_of.interval, change_of.seeds) == (math.inf, None, 3)
-    assert change_of.note == "not finite in every seed"
+    assert change_of.note == "not finite in some seeds"
     assert ["Threshold" in better for _, better, _ in said(definition, results)] == [True, False, True]
     with house_style():
         figure, _ = figure1(fake.definition(TABLE, "figure1"), "figure1", results)
@@ -219,9 +219,9 @@ def test_times_are_compared_where_they_can_be():
 
     assert seconds_against(training(30.0), training(20.0)) == ({1: 1.5}, "")
     shared = seconds_against(training(30.0, together=8), training(20.0, together=8))
-    assert shared == ({}, "trained together with others: no time of its own")
+    assert shared == ({}, "trained in a job with other runs: no separate time")
     other = seconds_against(training(30.0, device="another"), training(20.0))
-    assert other == ({}, "trained on another kind of machine than the first method")
+    assert other == ({}, "trained on a different kind of machine from the first method")
 
 
 def test_the_table_has_a_grid_for_each_task(finished, tmp_path):

@@ -1,7 +1,7 @@
-"""How prepared lines of both languages become pieces of one joint vocabulary: SentencePiece, or BPE by subword-nmt.
+"""Joint subword tokenizers of parallel text: SentencePiece, or BPE by subword-nmt.
 
-A tokenizer here has `split(lines)`, the pieces of each line; `join(pieces)`, the line again; `described`, what the
-manifest says; and `save(folder)`, which writes what `load(folder)` needs.
+A tokenizer has `split(lines)`, which returns the pieces of each line; its inverse `join(pieces)`; `described`, its
+manifest entry; and `save(folder)`, whose files `load(folder)` reads.
 """
 
 import io
@@ -16,18 +16,18 @@ from raretok.core.files import atomic_path, read_json, write_json, write_text
 from raretok.data.text.tokenizers import SPECIAL, TOKENIZER, UNKNOWN
 
 MODEL, CODES = "tokenizer.model", "codes.txt"
-# The library's result depends on the number of its threads, so it is fixed.
+# The library's result depends on its number of threads, so that is fixed.
 THREADS = 2
-# Pieces of a word are kept for its next occurrence; of this many words, that memory stays bounded.
+# Size of the cache of words and their pieces, which bounds memory.
 KNOWN_WORDS = 400_000
 SEPARATOR = "@@"
 
 
 class SentencePieces:
-    """A SentencePiece model, learnt or published. What it does not know is `<unk>`."""
+    """A SentencePiece model, learnt or published. Unknown pieces are `<unk>`."""
 
     def __init__(self, model: bytes, origin: str, **details):
-        """model: the bytes of a model file. origin: `published` or `trained`. details: what the manifest says, too."""
+        """model: the bytes of a model file. origin: `published` or `trained`. details: further manifest entries."""
         from sentencepiece import SentencePieceProcessor
 
         self._model, self._origin, self._details = model, origin, details
@@ -39,12 +39,12 @@ class SentencePieces:
                 self._names[number] = SPECIAL[UNKNOWN]
 
     def split(self, lines: Sequence[str]) -> list[list[str]]:
-        """Pieces of each line; a piece that begins a word begins with U+2581."""
+        """Pieces of each line; a word-initial piece begins with U+2581."""
         names = self._names
         return [[names[number] for number in ids] for ids in self._processor.encode(list(lines), out_type=int)]
 
     def join(self, pieces: Sequence[str]) -> str:
-        """The line of these pieces; special types print nothing."""
+        """The line of these pieces; special types are left out."""
         return self._processor.decode_pieces([piece for piece in pieces if piece not in SPECIAL])
 
     @property
@@ -54,24 +54,24 @@ class SentencePieces:
         return described | self._details | {"library": f"sentencepiece {version('sentencepiece')}"}
 
     def save(self, folder: Path) -> None:
-        """Write the model and what it is called."""
+        """Write the model and its description."""
         with atomic_path(folder / MODEL) as temporary:
             temporary.write_bytes(self._model)
         write_json(folder / TOKENIZER, {"name": "sentencepiece"})
 
 
 class JointBPE:
-    """Byte-pair encoding of words (Sennrich et al. 2016): a piece that does not end its word ends with `@@`."""
+    """Byte-pair encoding of words (Sennrich et al. 2016); pieces that do not end their word end with `@@`."""
 
     def __init__(self, codes: str, **details):
-        """codes: text of a file of merges as subword-nmt writes it. details: what the manifest says, too."""
+        """codes: text of a merges file in subword-nmt's format. details: further manifest entries."""
         from subword_nmt.apply_bpe import BPE
 
         self._codes, self._details = codes, details
         self._bpe = BPE(io.StringIO(codes))
 
     def split(self, lines: Sequence[str]) -> list[list[str]]:
-        """Pieces of each line, which are words between blanks; one that reads like a special type is `<unk>`."""
+        """Pieces of each line of words separated by blanks; a piece that equals a special type is `<unk>`."""
         if len(self._bpe.cache) > KNOWN_WORDS:
             self._bpe.cache.clear()
         return [
@@ -80,7 +80,7 @@ class JointBPE:
         ]
 
     def join(self, pieces: Sequence[str]) -> str:
-        """The line of these pieces; special types print nothing."""
+        """The line of these pieces; special types are left out."""
         line = " ".join(piece for piece in pieces if piece not in SPECIAL) + " "
         return line.replace(f"{SEPARATOR} ", "").strip()
 
@@ -96,7 +96,7 @@ class JointBPE:
         }
 
     def save(self, folder: Path) -> None:
-        """Write the merges and what they are called."""
+        """Write the merges and their description."""
         write_text(folder / CODES, self._codes)
         write_json(folder / TOKENIZER, {"name": "bpe_joint"})
 
@@ -112,14 +112,14 @@ def learn(name: str, entry: Mapping, lines: Iterable[str], **details) -> Sentenc
 
 
 def load(folder: Path) -> SentencePieces | JointBPE:
-    """The tokenizer that `save` wrote to a prepared corpus's folder."""
+    """The tokenizer written by `save` to a prepared corpus's folder."""
     if read_json(folder / TOKENIZER)["name"] == "bpe_joint":
         return JointBPE((folder / CODES).read_text(encoding="utf-8"))
     return SentencePieces((folder / MODEL).read_bytes(), "trained")
 
 
 def published(path: Path) -> SentencePieces:
-    """A published SentencePiece model; UserError where the file is missing or none."""
+    """A published SentencePiece model; raises UserError if the file is missing or invalid."""
     try:
         return SentencePieces(path.read_bytes(), "published")
     except FileNotFoundError as error:
@@ -129,7 +129,7 @@ def published(path: Path) -> SentencePieces:
 
 
 def _learn_pieces(name: str, entry: Mapping, lines: Iterable[str]) -> bytes:
-    """Bytes of a unigram SentencePiece model of `types` pieces in all, special ones included."""
+    """Bytes of a unigram SentencePiece model with `types` pieces, including special ones."""
     from sentencepiece import SentencePieceTrainer
 
     model = io.BytesIO()
@@ -144,7 +144,7 @@ def _learn_pieces(name: str, entry: Mapping, lines: Iterable[str]) -> bytes:
             pad_id=1,
             eos_id=2,
             unk_id=UNKNOWN,
-            # Lines beyond are left out by the library, without a word.
+            # The library silently skips longer lines.
             max_sentence_length=2**20,
             minloglevel=2,
         )
@@ -157,7 +157,7 @@ def _learn_pieces(name: str, entry: Mapping, lines: Iterable[str]) -> bytes:
 
 
 def _learn_merges(name: str, merges: int, lines: Iterable[str]) -> str:
-    """Text of a file of merges; words that occur once are seen, pairs that occur once are not merged."""
+    """Text of a merges file; words that occur once count, pairs that occur once are not merged."""
     from subword_nmt.learn_bpe import learn_bpe
 
     words = Counter(word for line in lines for word in line.split())

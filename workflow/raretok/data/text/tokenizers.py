@@ -1,9 +1,9 @@
-"""How lines of text become token ids: byte-level BPE as GPT-2's, or words between white space.
+"""Tokenizers of language corpora: byte-level BPE as in GPT-2, or words separated by white space.
 
-Two forms of ids. Raw ids are what a tokenizer gives while a text is read: 0 to 3 are the special types, the others are
-in an order of the tokenizer's own. Final ids are in the order of falling training frequency
-(`raretok.data.text.encode_text`); they are what a prepared corpus holds, and `codec_of` (raretok.data.pairs.pair_codec)
-turns text into them and back.
+There are two forms of ids. Raw ids are those of a tokenizer while a text is read: 0 to 3 are the special types, the
+others
+have the tokenizer's own order. Final ids are sorted by decreasing training frequency (`raretok.data.text.encode_text`).
+Prepared corpora hold final ids, and `codec_of` (raretok.data.pairs.pair_codec) converts between them and text.
 
 Special types are fairseq's, in its order: <s>, <pad>, </s> (every line's last token) and <unk>.
 """
@@ -28,13 +28,13 @@ Merges = list[tuple[str, str]]
 
 
 class Words:
-    """Words between white space. A word that reads like a special type is <unk>, as WikiText means it."""
+    """Words separated by white space. A word that equals a special type is <unk>, as in WikiText."""
 
     def __init__(self):
         self._ids = dict.fromkeys(SPECIAL, UNKNOWN)
 
     def encode(self, lines: Sequence[str]) -> np.ndarray:
-        """Raw ids of the lines, each closed by END, (tokens,) uint32; a new word gets the next id."""
+        """Raw ids of the lines, each ending with END, (tokens,) uint32; a new word gets the next id."""
         ids, flat = self._ids, []
         for line in lines:
             words = line.split()
@@ -52,29 +52,29 @@ class Words:
 
     @property
     def described(self) -> dict:
-        """What the manifest says."""
+        """The manifest entry."""
         return {"name": "words", "merges": None, "library": None}
 
     @property
     def saved(self) -> dict:
-        """What `codec_of` needs beside the vocabulary."""
+        """The data that `codec_of` needs besides the vocabulary."""
         return {"name": "words"}
 
 
 class BPE:
-    """Byte-level BPE: GPT-2's splitting into words, bytes as its 256 characters, then merges in their order."""
+    """Byte-level BPE: GPT-2's splitting into words, bytes as its 256 characters, then merges in order."""
 
     def __init__(self, merges: Merges, origin: str, **details):
         """merges: pairs of pieces in GPT-2's characters for bytes. origin: `published` or `trained`.
 
-        details: what else the manifest says of them.
+        details: further manifest entries.
         """
         self._merges, self._origin, self._details = merges, origin, details
         self._pieces = pieces_of(merges)
         self._tokenizer = _tokenizer(merges, self._pieces)
 
     def encode(self, lines: Sequence[str]) -> np.ndarray:
-        """Raw ids of the lines, each closed by END, (tokens,) uint32."""
+        """Raw ids of the lines, each ending with END, (tokens,) uint32."""
         flat = []
         for encoding in self._tokenizer.encode_batch_fast(list(lines), add_special_tokens=False):
             flat += encoding.ids
@@ -88,19 +88,19 @@ class BPE:
 
     @property
     def described(self) -> dict:
-        """What the manifest says."""
+        """The manifest entry."""
         library = f"tokenizers {version('tokenizers')}"
         described = {"name": "bpe", "merges": self._origin, "library": library, "number_of_merges": len(self._merges)}
         return described | self._details
 
     @property
     def saved(self) -> dict:
-        """What `codec_of` needs beside the vocabulary."""
+        """The data that `codec_of` needs besides the vocabulary."""
         return {"name": "bpe", "merges": [list(pair) for pair in self._merges]}
 
 
 class Codec:
-    """Text to the final ids of a prepared corpus and back."""
+    """Conversion between text and the final ids of a prepared corpus."""
 
     def __init__(self, corpus: Corpus):
         saved = read_json(corpus.folder / TOKENIZER)
@@ -115,13 +115,13 @@ class Codec:
             self._bytes = {final: bytes_of(piece) for piece, final in zip(self._pieces, self._final, strict=True)}
 
     def ids(self, text: str) -> list[int]:
-        """Final ids of `text`, UNKNOWN for what the vocabulary lacks; nothing is stripped, no END is added."""
+        """Final ids of `text`, UNKNOWN for pieces outside the vocabulary; nothing is stripped, no END is added."""
         if self._tokenizer is None:
             return [self._ids.get(word, UNKNOWN) for word in text.split()]
         return [self._final[raw] for raw in self._tokenizer.encode(text, add_special_tokens=False).ids]
 
     def text(self, ids: Iterable[int]) -> str:
-        """Text of final ids; special types as their names, bytes that are no UTF-8 as U+FFFD."""
+        """Text of final ids; special types as their names, invalid UTF-8 as U+FFFD."""
         if self._tokenizer is None:
             return " ".join(self._symbols[number] for number in ids)
         joined = b"".join(
@@ -131,9 +131,9 @@ class Codec:
 
 
 def train_merges(batches: Iterable[Sequence[str]], types: int) -> Merges:
-    """Merges that bring the 256 bytes to `types` types on these lines, or as many as the text gives.
+    """Merges learnt on these lines, from 256 bytes up to `types` types, or as many as the text gives.
 
-    The library breaks ties by the pieces' ids, so equal texts give equal merges whatever the number of threads.
+    The library breaks ties by the pieces' ids, so equal texts give equal merges for any number of threads.
     """
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
@@ -147,9 +147,9 @@ def train_merges(batches: Iterable[Sequence[str]], types: int) -> Merges:
 
 
 def read_merges(path: Path) -> Merges:
-    """Merges in GPT-2's file format: a line for each, two pieces and a space between; a first line `#version`.
+    """Merges in GPT-2's file format: one line per merge, two pieces separated by a space; a first line `#version`.
 
-    Raises UserError where the file is missing, is not UTF-8, or has a line that is no merge of known pieces.
+    Raises UserError if the file is missing, is not UTF-8, or has a line that is not a merge of known pieces.
     """
     try:
         lines = path.read_text(encoding="utf-8").split("\n")
@@ -171,19 +171,19 @@ def read_merges(path: Path) -> Merges:
 
 @cache
 def byte_characters() -> dict[int, str]:
-    """GPT-2's printable character for each byte, in the order of its vocabulary."""
+    """GPT-2's printable character for each byte, in vocabulary order."""
     printable = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
     others = [byte for byte in range(256) if byte not in printable]
     return {byte: chr(byte) for byte in printable} | {byte: chr(256 + n) for n, byte in enumerate(others)}
 
 
 def pieces_of(merges: Merges) -> list[str]:
-    """The types that merges give: bytes, then each merge's piece once, as in GPT-2's vocabulary."""
+    """The types of a list of merges: bytes, then each merge's piece once, as in GPT-2's vocabulary."""
     return list(dict.fromkeys([*byte_characters().values(), *map("".join, merges)]))
 
 
 def bytes_of(piece: str) -> bytes:
-    """The bytes that a piece in GPT-2's characters stands for."""
+    """The bytes of a piece written in GPT-2's characters."""
     return bytes(map(_characters_to_bytes().__getitem__, piece))
 
 
@@ -198,7 +198,7 @@ def _characters_to_bytes() -> dict[str, int]:
 
 
 def _tokenizer(merges: Merges, pieces: list[str]):
-    """The library's tokenizer of these merges; its ids are the pieces' places."""
+    """The library's tokenizer for these merges; its ids are indices of `pieces`."""
     from tokenizers import Tokenizer, models, pre_tokenizers
 
     tokenizer = Tokenizer(models.BPE(vocab={piece: place for place, piece in enumerate(pieces)}, merges=merges))
