@@ -1,4 +1,4 @@
-"""Stand-ins with the decoder's interface, and small prepared corpora with untrained runs."""
+"""Rigged models with the decoder's interface, and small prepared corpora with untrained runs."""
 
 import json
 import shutil
@@ -129,7 +129,7 @@ TRANSLATION_MODEL = {
 
 @pytest.fixture(scope="session")
 def prepared_pairs(tmp_path_factory):
-    """A prepared corpus of kind translation: a made-up pair of languages with a second domain."""
+    """A prepared corpus of kind translation: a synthetic pair of languages with a second domain."""
     texts, folder = tmp_path_factory.mktemp("pair_texts"), tmp_path_factory.mktemp("pairs")
     write_pairs(texts, seed=3, pairs={"train": 200, "valid": 20, "test": 25, "domain.second": 15})
     entry = {

@@ -1,4 +1,4 @@
-"""Evaluation on a GPU that is not there: no mixed devices, and the numbers of a CPU."""
+"""Evaluation on a simulated GPU: no mixed devices, and the numbers of a CPU."""
 
 import json
 

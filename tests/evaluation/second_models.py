@@ -1,4 +1,4 @@
-"""Both models and their decoding in numpy, float64, one sentence at a time: nothing of the package.
+"""Independent numpy implementation of both models and their decoding, in float64, one sentence at a time.
 
 Shapes: T positions, S source positions, k hypotheses, d width, V types.
 """

@@ -1,4 +1,4 @@
-"""The metrics of a run by a second route: numpy, scipy and the run's files, nothing of the package.
+"""Independent computation of a run's metrics from its files, with numpy and scipy only.
 
 Weights are read from safetensors and go through the models of `second_models`, in float64; text is read from the
 prepared corpus's files. Where the package has a closed form, this has the definition: all pairs, all thresholds, all
@@ -306,7 +306,7 @@ def blocks(w):
 
 
 def of_text(w, data, sets, settings, checkpoint, found):
-    """Perplexities and Uniq: after context only for `best`, and in blocks that each begin anew."""
+    """Perplexities and Uniq: windowed for `best` only, and in independent blocks."""
     passes = [("perplexity_plain", "test", 0)]
     if checkpoint == "best":
         passes += [("perplexity", "test", settings.get("window", 400)), ("perplexity_plain", "valid", 0)]

@@ -1,4 +1,4 @@
-"""The command `compare` on the files that `evaluate` writes."""
+"""The command `compare` on files written by `evaluate`."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""The command `evaluate` on the files of a run, as training and preparing write them."""
+"""The command `evaluate` on the files of a run, as written by training and preparation."""
 
 import json
 import string

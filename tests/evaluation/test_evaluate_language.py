@@ -1,4 +1,4 @@
-"""The command `evaluate` on a run of a language model, as training and encoding write it."""
+"""The command `evaluate` on a run of a language model, as written by training and encoding."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""What is kept of a run for later metrics: how exact it is, and how large."""
+"""Data kept for later metrics: precision and size."""
 
 import numpy as np
 import pytest

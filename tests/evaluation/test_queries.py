@@ -1,4 +1,4 @@
-"""Which types' neighbours are shown."""
+"""Selection of the types whose neighbours are shown."""
 
 import numpy as np
 import pytest

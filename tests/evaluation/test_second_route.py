@@ -1,4 +1,4 @@
-"""Every metric of freshly trained runs is that of a second route, which shares no code with the package."""
+"""Every metric of freshly trained runs, against an independent computation that shares no code with the package."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""The temperature that fits a text, and what is measured at it."""
+"""Fitted temperature, and metrics at it."""
 
 import json
 import math

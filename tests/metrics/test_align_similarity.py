@@ -1,4 +1,4 @@
-"""AlignSim against its dense form, and the counts that it is held against."""
+"""AlignSim against its dense form, and its link counts."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""Perplexity and its sweep, against loops straight from the formula."""
+"""Perplexity and its sweep, against literal loops."""
 
 import math
 

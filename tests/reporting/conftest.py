@@ -1,4 +1,4 @@
-"""One made-up results folder for the whole session; tests that change it copy what they need."""
+"""Session-wide synthetic results folder; tests that change it copy what they need."""
 
 import json
 from types import SimpleNamespace

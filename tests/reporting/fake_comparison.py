@@ -1,4 +1,4 @@
-"""Made-up results of the comparison of all methods, with known answers.
+"""Synthetic results of the comparison of all methods, with known answers.
 
 Every candidate of a method has its truth: the change, in per cent, of the perplexity of frequent and rare tokens
 against MLE, and its perplexity of the validation text. A seed changes all

@@ -1,4 +1,4 @@
-"""A results folder of language models, made up: every file that reporting reads of agg and agps, from their config.
+"""Synthetic results folder of language models: every file that reporting reads for agg and agps.
 
 Printed numbers are the truth that each seed is drawn around, so that tables and verdicts have known answers.
 """

@@ -1,4 +1,4 @@
-"""A report of two papers, made up, with hostile text wherever a run can bring text in."""
+"""Synthetic report of two papers, with hostile text in every field that a run can fill."""
 
 import copy
 import json
@@ -31,7 +31,7 @@ def shown_of(raw: dict) -> dict:
 
 
 def make_page(folder: Path, scale: SimpleNamespace) -> SimpleNamespace:
-    """The pages below a copy of the made-up `scale`, and of another paper, whose second seed was never run."""
+    """The pages of a copy of the synthetic `scale` and of another paper, whose second seed was not run."""
     for name in ("runs", "gpt2"):
         shutil.copytree(scale.folder / name, folder / name)
     stop, agg = shown_of(scale.definition), shown_of(fake_language.definition_of("agg"))

@@ -1,4 +1,4 @@
-"""A complete results folder of a scale, made up: every file that reporting reads, with plausible numbers.
+"""Synthetic results folder of a scale: every file that reporting reads, with plausible numbers.
 
 Printed numbers are the truth that each seed is drawn around, so that tables and verdicts have known answers.
 """

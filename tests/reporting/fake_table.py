@@ -1,4 +1,4 @@
-"""One made-up paper with one table of metrics, from numbers that a test gives."""
+"""Synthetic paper with one table of metrics, filled with numbers from a test."""
 
 import csv
 import json

@@ -1,4 +1,4 @@
-"""Results of models that translate, made up: every file that reporting reads of a run, for all three papers.
+"""Synthetic results of translation models: every file that reporting reads of a run, for all three papers.
 
 What a claim holds against each other comes out as the papers say, so that verdicts have known answers.
 """

@@ -1,4 +1,4 @@
-"""Agreement with printed numbers: planted signs, ranks and gaps come out."""
+"""Agreement with printed numbers: recovery of planted signs, ranks and gaps."""
 
 import math
 

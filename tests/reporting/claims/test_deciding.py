@@ -1,4 +1,4 @@
-"""What would decide a claim: seeds by power, the cheapest runs for them, words and costs."""
+"""Runs that would decide a claim: number of seeds by power, cheapest runs, words and costs."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Methods against the first of their table: pairing by seed, directions, intervals, several data sets."""
+"""Improvement over the first method of a table: pairing by seed, directions, intervals, several data sets."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Claims about means over seeds: shares by hand, and how often a verdict is wrong."""
+"""Claims about means over seeds: pseudo-values by hand, and error rates of verdicts."""
 
 import math
 import statistics

@@ -1,4 +1,4 @@
-"""Claims of natural_bias, from made-up runs and from some of them: each turns over when what it is about does."""
+"""Claims of natural_bias on synthetic results, complete and partial: each flips when its quantity does."""
 
 import copy
 import json
@@ -183,7 +183,7 @@ def test_claims_on_arrays_turn_over_alone(bias, tmp_path, method, key, change, c
 
 
 def test_latest_step_of_figure1_is_scaled():
-    """2,000 of 50,000 updates are 40 of 1,000; the minimum at 40 is in time, at 41 late."""
+    """2,000 of 50,000 steps are 40 of 1,000; a minimum at 40 is early enough, at 41 it is late."""
     arrays = [np.array(values) for values in ([0, 40, 80], [3.0, 1.0, 2.0], [2.0, 3.0, 3.0], [9.0, 8.0, 7.0])]
     assert natural_bias._matched(40.0, *arrays) == Truth(True, 0.0)
     assert not natural_bias._matched(39.0, *arrays).holds

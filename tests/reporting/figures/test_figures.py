@@ -1,4 +1,4 @@
-"""Figures: files, determinism, what they say."""
+"""Figures: files, determinism, captions."""
 
 import re
 import shutil

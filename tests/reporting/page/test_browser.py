@@ -1,4 +1,4 @@
-"""The page in a real browser: silent, self-contained, readable in any light, on any width, by keyboard, on paper."""
+"""Report pages in a real browser: no requests, readable in both schemes, on any width, by keyboard, in print."""
 
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""Paired tests as the page shows them, from files that `raretok compare` wrote."""
+"""Paired tests on the pages, from files written by `raretok compare`."""
 
 import json
 

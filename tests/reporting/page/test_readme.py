@@ -1,4 +1,4 @@
-"""The README's code does what it says."""
+"""README: example code, generated part, links, rule graph."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""The error rate of a paper's verdicts: the bar that docs/statistics.md publishes, with fewer projects."""
+"""Error rate of a paper's verdicts: the bar published in docs/statistics.md, with fewer projects."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Moderated t: against an independent squeezeVar, closed forms, and what few rows and odd ones get."""
+"""Moderated t: against an independent squeezeVar and closed forms, with few and with odd rows."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Estimators on data with known answers: published examples where there are, else closed forms."""
+"""Estimators on data with known answers: published examples or closed forms."""
 
 import math
 import statistics

@@ -1,4 +1,4 @@
-"""Tables as LaTeX compile: the recorded ones, and any text that a run can bring into one."""
+"""LaTeX tables compile: the recorded ones, and any text that a run can write into one."""
 
 import json
 import shutil

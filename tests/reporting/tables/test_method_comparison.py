@@ -1,4 +1,4 @@
-"""The comparison of all methods: what is chosen, what is changed, what is said, what is drawn."""
+"""Comparison of all methods: choice, changes, sentences and figure."""
 
 import json
 import math
@@ -45,7 +45,7 @@ def truth(experiment, method):
 
 
 def made(tmp_path, table=TABLE, **options):
-    """Definitions of table and figure, and the results, of made-up runs."""
+    """Definitions of table and figure, and results, of synthetic runs."""
     folder = tmp_path / "results"
     folder.mkdir()
     fake.write(folder, table, options.pop("truth", truth), **options)
@@ -314,7 +314,7 @@ def test_missing_runs_are_named_and_nothing_waits_for_them(tmp_path):
 
 
 def test_seeds_that_not_all_candidates_are_to_have_change_no_choice(tmp_path):
-    """As where more seeds are on their way: the report knows of those that are there."""
+    """With more seeds still running, the report uses the finished ones."""
     first = next(iter(FAMILIES["cosreg"]["methods"]))
     definition, results = made(tmp_path)
     more = replace(definition.methods[first], seeds=(1, 2, 3, 4))

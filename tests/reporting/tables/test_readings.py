@@ -1,4 +1,4 @@
-"""Tables of readings: pairs of made-up numbers with known differences, and each sentence that they can lead to."""
+"""Tables of readings: synthetic pairs with known differences, and each sentence that they can produce."""
 
 import copy
 import json
