@@ -31,7 +31,7 @@ def workflow(scale: str = "small_gpu", **changes) -> RunTable:
 
 
 def definition(table: RunTable, item: str = "table1") -> Definition:
-    """What a job is told of an item."""
+    """The definition of an item, as given to its job."""
     return definition_of(of_item(report.definition(table, "cross"), item))
 
 

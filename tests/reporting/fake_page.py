@@ -15,7 +15,7 @@ from raretok.__main__ import main
 HOSTILE = (
     "</td><script>window.hostile=1</script><img src=https://example.org/x onerror=window.hostile=1> & \"' \\ {{ 7*7 }}"
 )
-# Of both papers a few items: one of each kind.
+# A few items of both papers, one of each kind.
 SHOWN = {
     "stop_jostling": {
         "tables": ("table1", "table2", "table3", "table4", "table7", "readings-S6"),
