@@ -94,7 +94,7 @@ def measure(run, data, links=None, pairs=None, sentences=None):
 
 
 def compare(run, found, arrays):
-    """How far each recorded number is from the second route's, relative; and what this lacks."""
+    """Relative distance of each recorded number from the independent one; and the numbers that are missing."""
     rows = json.loads((Path(run) / "metrics.json").read_text())["metrics"]
     distances, lacking = {}, []
     for row in rows:
@@ -116,7 +116,7 @@ def compare(run, found, arrays):
 
 
 def distance(one, other):
-    """Relative to the first, or to a hundredth where that is less."""
+    """Distance relative to the first value, or to a hundredth if that is larger."""
     if (math.isnan(one) and math.isnan(other)) or one == other:
         return 0.0
     return abs(one - other) / max(0.01, abs(one)) if math.isfinite(one - other) else math.inf
@@ -188,7 +188,7 @@ def of_matrix(w, sets, arrays, checkpoint):
     rare, frequent = unit(w[third.start :]), unit(w[: first.stop])
     total = sum((part @ frequent.T).sum() for part in blocks(rare))
     found["cosine_rare_frequent", ""] = total / (len(rare) * len(frequent))
-    # Pairs of a row with itself count in the number of pairs alone.
+    # The pairs of a row with itself count only in the number of pairs.
     found["mean_cosine", "total"] = mean_product(unit(w)) * (len(w) - 1) / len(w)
     singular = np.linalg.svd(np.linalg.qr(w, mode="r"), compute_uv=False)
     found["singular_sum", "total"] = (singular / singular[0]).sum()
@@ -342,7 +342,7 @@ def perplexities(nll, ids, sets):
 
 
 def of_continuations(w, data, prefixes, found):
-    """Different tokens of greedy continuations."""
+    """Distinct tokens of greedy continuations."""
     number, length = prefixes.get("number", 64), prefixes.get("length", 50)
     ids = data.ids("test")
     starts = [round(i * (len(ids) - length) / max(1, number - 1)) for i in range(number)]
@@ -406,7 +406,7 @@ def byte_pieces(text, merges):
 
 
 def of_pairs(w, data, sets, split, checkpoint, found):
-    """Perplexity given the true words; ids, and log-likelihoods with and without the output bias."""
+    """Perplexity given the true prefix; ids, and log-likelihoods with and without the output bias."""
     ids, full, plain = [], [], []
     for source, target in zip(data.lines(split, "source"), data.lines(split, "target"), strict=True):
         if max(len(source), len(target)) > w.settings["context"]:
@@ -574,7 +574,7 @@ def of_training(run, settings, counts, found):
         names = [f"early{i}" if i > 1 else "early" for i in range(1, len(settings.get("alc", ())) + 1)]
         for name, end in [*zip(names, settings.get("alc", ()), strict=True), ("full", points[-1][0])]:
             end = min(end, points[-1][0])
-            # The mean over every step of the line between the measurements.
+            # The mean over all steps of the linear interpolation between measurements.
             heights = np.interp(np.arange(end * 4 + 1) / 4, *zip(*points, strict=True))
             put(found, {(f"alc_{metric}", name): (heights[1:] + heights[:-1]).mean() / 2}, "valid")
     with np.load(run / "observations.npz") as file:
