@@ -69,7 +69,7 @@ def measure(run, data, links=None, pairs=None, sentences=None):
     found, arrays = of_data(data, sets), {}
     for checkpoint, name in (("best", "model"), ("last", "last")):
         w = Weights(run / f"{name}.safetensors", model)
-        put(found, of_matrix(w.output, sets, arrays, checkpoint), f"weights@{checkpoint}")
+        put(found, of_matrix(w.output, data.counts, sets, arrays, checkpoint), f"weights@{checkpoint}")
         if checkpoint == "best":
             of_neighbours(w.output, data, sets[0], settings, model, found, arrays, run)
         if not data.is_translation:
@@ -176,7 +176,7 @@ def of_data(data, sets):
 # --- the output matrix ------------------------------------------------------------------------------------------------
 
 
-def of_matrix(w, sets, arrays, checkpoint):
+def of_matrix(w, counts, sets, arrays, checkpoint):
     """Isotropy, similarities, singular values and separability of W (V x d)."""
     found = {}
     for name, value in over_groups(sets, lambda part: isotropies(w[part.start : part.stop])).items():
@@ -190,6 +190,10 @@ def of_matrix(w, sets, arrays, checkpoint):
     found["cosine_rare_frequent", ""] = total / (len(rare) * len(frequent))
     # The pairs of a row with itself count only in the number of pairs.
     found["mean_cosine", "total"] = mean_product(unit(w)) * (len(w) - 1) / len(w)
+    mean, length = (np.average(values, axis=0, weights=counts) for values in (w, np.linalg.norm(w, axis=1)))
+    found["zipfian_centrality", "total"] = 1 - np.linalg.norm(mean) / length
+    eigenvalues = np.linalg.eigvalsh(np.cov(w.T, aweights=counts, bias=True))
+    found["zipfian_isotropy", "total"] = stats.entropy(eigenvalues.clip(0)) / np.log(w.shape[1])
     singular = np.linalg.svd(np.linalg.qr(w, mode="r"), compute_uv=False)
     found["singular_sum", "total"] = (singular / singular[0]).sum()
     if checkpoint == "best":
@@ -609,20 +613,24 @@ def of_alignment(w, data, groups, links, found):
             second.append(target[j])
     types = len(w)
     one = sparse.coo_array((np.ones(len(first)), (first, second)), shape=(types, types)).tocsr()
-    gold, u, values = (one + one.T).tocsr(), unit(w), []
+    gold, u, values, of_others = (one + one.T).tocsr(), unit(w), [], []
     for start in range(0, types, ROWS):
         soft = np.exp(10 * (u[start : start + ROWS] @ u.T))
         soft /= soft.sum(1, keepdims=True)
         rows = gold[start : start + ROWS].toarray()
         with np.errstate(invalid="ignore"):
             values.append((rows * soft).sum(1) / np.linalg.norm(rows, axis=1) / np.linalg.norm(soft, axis=1))
-    values = np.concatenate(values)
-    for label, part in zip([*groups[0], "total"], [*groups[1], range(types)], strict=True):
-        some = values[part.start : part.stop]
-        linked = some[~np.isnan(some)]
-        mean = linked.mean() if len(linked) else math.nan
-        put(found, {("align_similarity", label): mean}, "weights@best")
-        put(found, {("align_similarity_skipped", label): len(some) - len(linked)}, "weights@best")
+            own = np.arange(len(rows)), np.arange(start, start + len(rows))
+            rows[own] = soft[own] = 0
+            of_others.append((rows * soft).sum(1) / np.linalg.norm(rows, axis=1) / np.linalg.norm(soft, axis=1))
+    for name, parts in (("align_similarity", values), ("align_similarity_others", of_others)):
+        whole = np.concatenate(parts)
+        for label, part in zip([*groups[0], "total"], [*groups[1], range(types)], strict=True):
+            some = whole[part.start : part.stop]
+            linked = some[~np.isnan(some)]
+            mean = linked.mean() if len(linked) else math.nan
+            put(found, {(name, label): mean}, "weights@best")
+            put(found, {(f"{name}_skipped", label): len(some) - len(linked)}, "weights@best")
 
 
 def main():

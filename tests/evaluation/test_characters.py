@@ -57,7 +57,8 @@ def literal_scores(model: Bigram, ids: list[int], context: int, count: int) -> l
 def evaluated(model, ids, symbols, context, settings, checkpoint):
     ids = np.asarray(ids, dtype=np.int64)
     scored = score_languages(model, ids, len(symbols), context, settings)
-    return evaluate_checkpoint(model, ids, symbols, context, settings, checkpoint, scored)
+    counts = np.bincount(ids, minlength=len(symbols))
+    return evaluate_checkpoint(model, ids, symbols, counts, context, settings, checkpoint, scored)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +132,9 @@ def test_rows_and_arrays_are_the_contracts():
     on_text = "perplexity best_perplexity best_temperature accuracy recall@5 mrr mean_rank"
     on_text += " target_probability tail_mass"
     expected = {(metric, group, "valid@best") for metric in on_text.split() for group in ("HR", "LR")}
-    expected |= {(m, g, "weights@best") for m in EIGENVECTORS for g in ("HR", "LR")}
+    expected |= {
+        (m, g, "weights@best") for m in [*EIGENVECTORS, "zipfian_centrality", "zipfian_isotropy"] for g in ("HR", "LR")
+    }
     masks = ("NA", "UC", "LC", "T", "C", "T+C", "off", "HR-HR", "LR-LR", "HR-LR")
     expected |= {("mask_cosine", group, "weights@best") for group in masks}
     expected |= {("related_neighbours", group, "weights@best") for group in ("Aa", "letters")}

@@ -73,6 +73,7 @@ def test_rows_are_the_contracts(language_run, prepared):
     expected |= {(m, g, s) for m, splits in without_total.items() for s in splits for g in GROUPS + index}
     for split in ("weights@best", "weights@last"):
         expected |= {("cosine_rare_frequent", "", split), ("mean_cosine", "total", split)}
+        expected |= {(metric, "total", split) for metric in ("zipfian_centrality", "zipfian_isotropy")}
         expected |= {("singular_sum", "total", split), ("separability", "svd", split), ("separability", "pca", split)}
     names = ["word_similarity", "word_similarity_coverage"]
     if prepared.tokenizer["name"] == "bpe":

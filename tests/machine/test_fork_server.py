@@ -3,8 +3,10 @@
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 
 import psutil
@@ -177,3 +179,24 @@ def test_commands_are_those_of_rules():
 
     assert {command for own in fork_server.COMMANDS.values() for command in own} <= COMMANDS.keys()
     assert fork_server.COMMANDS.keys() == fork_server.LIBRARIES.keys()
+
+
+def test_a_job_that_ends_before_its_start_was_heard_of(tmp_path, monkeypatch):
+    """On a busy machine, process id and exit status are both there when the process that asked looks."""
+    monkeypatch.setenv(fork_server.VARIABLE, str(tmp_path))
+    # This process is not the job's: its signals are its own.
+    monkeypatch.setattr(signal, "signal", lambda number, handler: None)
+
+    def serve(listener):
+        connection, _ = listener.accept()
+        fork_server.close_all(fork_server.receive(connection)[1])
+        answers = [str(number).encode().ljust(fork_server.ANSWER) for number in (os.getpid(), 3)]
+        connection.sendall(b"".join(answers))
+
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(f"{tmp_path}/report.sock")
+        listener.listen()
+        thread = threading.Thread(target=serve, args=(listener,))
+        thread.start()
+        assert fork_server.run_elsewhere(["table"]) == 3
+        thread.join()

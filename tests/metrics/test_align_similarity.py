@@ -48,6 +48,33 @@ def test_it_is_the_dense_form(counted, tau, cells):
     assert np.flatnonzero(np.isnan(found)).tolist() == [4, 17]
 
 
+@pytest.mark.parametrize("cells", [2**25, 100, 1])
+def test_without_itself_it_is_the_dense_form_of_the_others(counted, cells):
+    w, a = counted
+    a[[4, 9]], a[:, [4, 9]] = 0, 0
+    a[9, 9] = 3  # linked with itself alone: nothing is left
+    found = align_similarity(w, sparse(a), cells=cells, itself=False)
+    for i in range(len(w)):
+        others = np.arange(len(w)) != i
+        unit = w / np.linalg.norm(w, axis=1, keepdims=True)
+        model, links = np.exp(10 * (unit[others] @ unit[i])), a[i, others]
+        if links.any():
+            expected = links @ model / np.linalg.norm(links) / np.linalg.norm(model)
+            assert found[i] == pytest.approx(expected, rel=1e-5)
+        else:
+            assert np.isnan(found[i])
+
+
+def test_with_itself_it_says_little_of_a_model_whose_rows_spread_out():
+    rng = np.random.default_rng(0)
+    a = np.diag(rng.integers(1, 9, 64)) + np.roll(np.eye(64, dtype=int), 1, axis=1) * 4
+    a = a + a.T
+    own = np.diag(a) / np.linalg.norm(a, axis=1)
+    for seed in range(2):
+        w = np.random.default_rng(seed).normal(size=(64, 48))
+        np.testing.assert_allclose(align_similarity(w, sparse(a)), own, atol=0.03)
+
+
 def test_a_model_of_the_alignment_itself_scores_high():
     # Pairs of equal rows, far from all others, linked with each other and themselves.
     w = np.repeat(np.eye(8), 2, axis=0)

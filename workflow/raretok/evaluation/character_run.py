@@ -56,7 +56,7 @@ def evaluate_run(
         model = load_model(folder / file, model_settings, vocabulary=2 * len(symbols), device=device)
         context = model_settings["context"]
         scored = score_languages(model, ids, len(symbols), context, settings, device)
-        more = evaluate_checkpoint(model, ids, symbols, context, settings, checkpoint, scored)
+        more = evaluate_checkpoint(model, ids, symbols, found.arrays["counts"], context, settings, checkpoint, scored)
         found.add((more.rows, more.arrays))
         found.measurable |= more.measurable
         if settings.fit_temperature and checkpoint == "best":
@@ -75,7 +75,9 @@ def matrix_rows(
     found, symbols = Found(), [chr(point) for point in arrays["symbols"]]
     for checkpoint in CHECKPOINTS:
         untied = unpack_matrix(kept, f"{checkpoint}.input")
-        found.add(weight_metrics(arrays[f"{checkpoint}.embeddings"], untied, symbols, settings, checkpoint))
+        found.add(
+            weight_metrics(arrays[f"{checkpoint}.embeddings"], untied, symbols, arrays["counts"], settings, checkpoint)
+        )
     return found.rows, found.arrays
 
 

@@ -26,6 +26,7 @@ from raretok.metrics.perplexity import (
     sweep,
 )
 from raretok.metrics.tail_mass import tail_mass, target_probability
+from raretok.metrics.zipfian_symmetry import zipfian_symmetry
 
 # Positions scored at a time: for V = 130 their logits take 1 MB, which stays in the cache.
 ROWS = 2048
@@ -162,10 +163,14 @@ def weight_metrics(
     output: np.ndarray,
     untied_input: np.ndarray | None,
     symbols: list[str],
+    counts: np.ndarray,
     settings: CharacterSettings,
     checkpoint: str,
 ) -> tuple[list[dict], dict[str, np.ndarray]]:
-    """Metric rows and arrays of the output embeddings (2n x d), and of the input embeddings if not tied."""
+    """Metric rows and arrays of the output embeddings (2n x d), and of the input's when not tied.
+
+    counts: of the n characters in the training text.
+    """
     n, split, rows = len(symbols), f"weights@{checkpoint}", []
 
     def add(name, group, value, count, **fields):
@@ -175,6 +180,8 @@ def weight_metrics(
         for name, value in isotropy.isotropy_readings(output[part]).items():
             vectors = isotropy.EIGENVECTORS[name]
             add(name, group, value, n, groups="language", matrix="output", eigenvectors=vectors)
+        for name, value in zipfian_symmetry(output[part], counts).items():
+            add(name, group, value, n, groups="language", matrix="output")
         if untied_input is not None:
             name, vectors = f"input_{isotropy.SIGN_FREE}", isotropy.EIGENVECTORS[isotropy.SIGN_FREE]
             value = isotropy.isotropy(untied_input[part])
@@ -201,6 +208,7 @@ def evaluate_checkpoint(
     model: torch.nn.Module,
     ids: np.ndarray,
     symbols: list[str],
+    counts: np.ndarray,
     context: int,
     settings: CharacterSettings,
     checkpoint: str,
@@ -208,7 +216,8 @@ def evaluate_checkpoint(
 ) -> Found:
     """All metrics and arrays of one checkpoint (`best` or `last`), as listed in docs/results.md.
 
-    ids: the validation text in HR ids. symbols: the n characters; V = 2n. scored: scores of that text
+    ids: the validation text in HR ids. symbols: the n characters; the model's vocabulary is 2n. counts: of
+    each in the training text. scored: of that text
     (`score_languages`).
     """
     fields, found = block_fields(context, settings), Found()
@@ -224,7 +233,7 @@ def evaluate_checkpoint(
     output, inputs = (weight.detach().cpu().numpy() for weight in (model.output_weight, model.input_weight))
     tied = model.output_weight is model.input_weight
     untied = None if tied else inputs
-    found.add(weight_metrics(output, untied, symbols, settings, checkpoint))
+    found.add(weight_metrics(output, untied, symbols, counts, settings, checkpoint))
     # The output matrix is among the arrays.
     found.measurable |= pack_matrices({f"{checkpoint}.input": untied})
     return found

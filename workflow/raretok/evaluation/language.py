@@ -23,6 +23,7 @@ from raretok.metrics.projection import plane, relative_singular_values
 from raretok.metrics.rare_neighbours import rare_share
 from raretok.metrics.separability import separability
 from raretok.metrics.word_similarity import word_similarity
+from raretok.metrics.zipfian_symmetry import zipfian_symmetry
 
 # Group of the first and second group together, of the first set (deviations, agg A23).
 NONRARE = "nonrare"
@@ -143,8 +144,10 @@ def uniq_rows(predicted: np.ndarray, number: int, groups: list[Groups], split: s
     return rows
 
 
-def weight_rows(weights: np.ndarray, groups: list[Groups], checkpoint: str) -> tuple[list[dict], dict[str, np.ndarray]]:
-    """Metric rows and arrays of an output matrix (V x d, float64)."""
+def weight_rows(
+    weights: np.ndarray, counts: np.ndarray, groups: list[Groups], checkpoint: str
+) -> tuple[list[dict], dict[str, np.ndarray]]:
+    """Metric rows and arrays of an output matrix (V x d, float64); counts: of its types in training (V)."""
     rows, split, fields = [], f"weights@{checkpoint}", {"matrix": "output", "checkpoint": checkpoint}
     whole = isotropy_readings(weights)
     for one in groups:
@@ -166,6 +169,8 @@ def weight_rows(weights: np.ndarray, groups: list[Groups], checkpoint: str) -> t
     rows.append(_row("cosine_rare_frequent", "", split, between, pairs, one, **fields))
     total, size = "total", len(weights)
     rows.append(_row("mean_cosine", total, split, mean_cosine(weights), size, None, pairs="without_self", **fields))
+    for name, value in zipfian_symmetry(weights, counts).items():
+        rows.append(_row(name, total, split, value, size, None, **fields))
     singular = relative_singular_values(weights)
     rows.append(_row("singular_sum", total, split, singular.sum(), len(singular), None, **fields))
     arrays = {}

@@ -94,7 +94,7 @@ def matrix_rows(
     matrix: W on the device, weights: the same (V x d, float64). corpus: its name, symbols, counts and special ids.
     """
     found = Found()
-    found.add(language.weight_rows(weights, groups, checkpoint))
+    found.add(language.weight_rows(weights, corpus.counts, groups, checkpoint))
     if checkpoint == "best":
         known, queries = queried(settings, corpus, groups[0])
         found.add(language.neighbour_rows(matrix, weights, groups[0], queries, known, settings))

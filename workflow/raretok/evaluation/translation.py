@@ -194,16 +194,17 @@ def alignment_rows(weights: np.ndarray, groups: Groups, corpus, links: Path, dev
             f"{len(pairs):,}; delete it and align again"
         )
     gold = count(link_arrays(links), pairs, corpus.types)
-    similarity = align_similarity(weights, gold, device=device)
-    linked = gold.squared_lengths() > 0
-    rows, fields = [], {"tau": f"{TAU:g}", "self": "counted", "gold": "symmetric_counts", "checkpoint": "best"}
+    rows, fields = [], {"gold": "symmetric_counts", "checkpoint": "best"}
     parts = dict(zip(groups.labels, groups.parts, strict=True)) | {"total": slice(0, corpus.types)}
-    for label, part in parts.items():
-        number, types = int(linked[part].sum()), linked[part].size
-        value = similarity[part][linked[part]].mean() if number else float("nan")
-        made = {"groups": groups.rule, **fields}
-        rows.append(row("align_similarity", label, "weights@best", value, number, **made))
-        rows.append(row("align_similarity_skipped", label, "weights@best", types - number, types, **made))
+    for name, itself in (("align_similarity", True), ("align_similarity_others", False)):
+        similarity = align_similarity(weights, gold, device=device, itself=itself)
+        linked = gold.squared_lengths(itself) > 0
+        made = {"groups": groups.rule, "tau": f"{TAU:g}", "self": "counted" if itself else "left_out", **fields}
+        for label, part in parts.items():
+            number, types = int(linked[part].sum()), linked[part].size
+            value = similarity[part][linked[part]].mean() if number else float("nan")
+            rows.append(row(name, label, "weights@best", value, number, **made))
+            rows.append(row(f"{name}_skipped", label, "weights@best", types - number, types, **made))
     return rows
 
 

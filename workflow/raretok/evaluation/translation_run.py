@@ -108,7 +108,7 @@ def matrix_rows(
     ids.
     """
     found = Found()
-    found.add(language.weight_rows(weights, groups, checkpoint))
+    found.add(language.weight_rows(weights, corpus.counts, groups, checkpoint))
     if checkpoint == "best":
         known, queries = queried(settings, corpus, groups[0].bounds[1], tying)
         found.add(language.neighbour_rows(matrix, weights, groups[0], queries, known, settings))

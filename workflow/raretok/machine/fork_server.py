@@ -45,6 +45,8 @@ LIBRARIES = {
         "jinja2",
     ),
 }
+# Bytes of an answer, a number: the process id of a copy and its exit status may arrive together.
+ANSWER = 16
 # A start by itself is no slower than a server for fewer jobs.
 FEWEST = 3
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
@@ -105,7 +107,7 @@ def run_elsewhere(arguments: list[str]) -> int | None:
             return None
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-        status = connection.recv(16)
+        status = connection.recv(ANSWER, socket.MSG_WAITALL)
     # A server that ends takes its copies with it.
     return int(status) if status else 128 + signal.SIGKILL
 
@@ -129,7 +131,7 @@ def ask(connection: socket.socket, arguments: list[str]) -> bytes:
     header = len(message).to_bytes(8, "big")
     connection.sendmsg([header], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, files)])
     connection.sendall(message)
-    return connection.recv(16)
+    return connection.recv(ANSWER, socket.MSG_WAITALL)
 
 
 def ignored() -> list[int]:
@@ -203,7 +205,7 @@ class Copies:
         self.events.register(copy, selectors.EVENT_READ, self.end)
         self.events.register(connection, selectors.EVENT_READ, lambda _: self.hear(copy))
         with contextlib.suppress(OSError):
-            connection.sendall(str(pid).encode())
+            connection.sendall(str(pid).encode().ljust(ANSWER))
         return None
 
     def hear(self, copy: int) -> None:
@@ -222,7 +224,7 @@ class Copies:
         if connection in self.events.get_map():
             self.events.unregister(connection)
         with contextlib.suppress(OSError):
-            connection.sendall(str(code if code >= 0 else 128 - code).encode())
+            connection.sendall(str(code if code >= 0 else 128 - code).encode().ljust(ANSWER))
         connection.close()
 
     def forget(self) -> None:

@@ -7,7 +7,10 @@ The cosine does not depend on the softmax's normaliser, so with e_ij = exp(tau c
 
     AlignSim_i = sum_j a_ij e_ij / (|a(i)| sqrt(sum_j e_ij^2)).
 
-Both e and a are symmetric: only half of the N x N products are computed, in stripes of rows with at most `CELLS` cells.
+With i itself counted, e_ii = exp(tau) outweighs all others as soon as the rows spread out, and AlignSim_i becomes
+a_ii / |a(i)|: how often a type is linked with itself, whatever the model. `itself=False` leaves i out of both vectors.
+
+Both e and a are symmetric: of N x N products half are computed, in stripes of rows that never hold more than `CELLS`.
 """
 
 import numpy as np
@@ -22,12 +25,18 @@ CELLS = 2**22
 
 
 def align_similarity(
-    embeddings: np.ndarray, gold: CoOccurrences, tau: float = TAU, device: str = "cpu", cells: int = CELLS
+    embeddings: np.ndarray,
+    gold: CoOccurrences,
+    tau: float = TAU,
+    device: str = "cpu",
+    cells: int = CELLS,
+    itself: bool = True,
 ) -> np.ndarray:
     """AlignSim of each of the N types, (N,) float64; NaN for types without a link.
 
-    embeddings: W, N x d. gold: the counts a. tau: of the softmax (printed 10^1; deviations, G9). With float32 products
-    and float64 sums, the relative error at tau = 10 is below 10^-5 compared with the dense form in float64.
+    embeddings: W, N x d. gold: the counts a. tau: of the softmax (printed 10^1; inventory, G9). itself: whether i is an
+    entry of its own vectors, as printed. float32 products, float64 sums: at tau = 10 the result is within 10^-5 of the
+    dense form in float64, relative.
     """
     unit = torch.from_numpy(unit_rows(embeddings).astype(np.float32)).to(device)
     types = len(unit)
@@ -37,6 +46,8 @@ def align_similarity(
         stop = min(types, start + max(1, cells // (types - start)))
         # exp(tau (cos - 1)): a common factor of a row does not change the cosine, and keeps a large tau finite.
         stripe = (unit[start:stop] @ unit[start:].T).sub_(1).mul_(tau).exp_()
+        if not itself:
+            stripe[:, : stop - start].fill_diagonal_(0)
         part = slice(*np.searchsorted(gold.first, [start, stop]))
         first, second, counts = gold.first[part], gold.second[part], gold.counts[part]
         here = torch.from_numpy(first - start).to(device), torch.from_numpy(second - start).to(device)
@@ -49,7 +60,7 @@ def align_similarity(
         # By symmetry, the columns right of the stripe's square also count for the rows below it.
         squares[stop:] += stripe[:, stop - start :].sum(0, dtype=torch.float64)
         start = stop
-    lengths = gold.squared_lengths()
+    lengths = gold.squared_lengths(itself)
     has_links = lengths > 0
     similarity = np.full(types, np.nan)
     scale = np.sqrt(lengths[has_links] * squares.cpu().numpy()[has_links])

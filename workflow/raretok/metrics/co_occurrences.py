@@ -27,11 +27,11 @@ class CoOccurrences:
     second: np.ndarray
     counts: np.ndarray
 
-    def squared_lengths(self) -> np.ndarray:
-        """|a(i)|^2 of each type, (N,) float64; 0 for a type without a link."""
-        squares = self.counts.astype(np.float64) ** 2
-        lengths = np.bincount(self.first, weights=squares, minlength=self.types)
+    def squared_lengths(self, itself: bool = True) -> np.ndarray:
+        """|a(i)|^2 of each type, (N,) float64; 0 of a type without a link. itself: whether a(i)_i counts."""
         other = self.first != self.second
+        squares = np.where(other | itself, self.counts.astype(np.float64) ** 2, 0)
+        lengths = np.bincount(self.first, weights=squares, minlength=self.types)
         return lengths + np.bincount(self.second[other], weights=squares[other], minlength=self.types)
 
 

@@ -17,7 +17,14 @@ from raretok.reporting.page.page_command import templates
 
 PAGES = ("README.md", "CHANGELOG.md", "docs/*.md", "config/README.md", "results/recorded/*/README.md")
 PAGES += ("results/recorded/*/tables/*/*.md",)
-FILES = ("LICENSE", "CITATION.cff", "config/config.yaml", "results/recorded/*/*.csv", "results/recorded/*/report/*")
+FILES = (
+    "LICENSE",
+    "CITATION.cff",
+    "config/config.yaml",
+    "docs/*.svg",
+    "results/recorded/*/*.csv",
+    "results/recorded/*/report/*",
+)
 FILES += (
     "results/recorded/*/tables/*/*",
     "results/recorded/*/figures/*/*",

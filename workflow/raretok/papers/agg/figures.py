@@ -157,8 +157,8 @@ def figure4(definition: Definition, item: str, results: Results) -> Drawn:
     share = axes.secondary_yaxis("right", functions=(lambda y: 100 * y / types, lambda y: y * types / 100))
     share.set_ylabel("% of the vocabulary")
     return figure, (
-        f"{method.label}: number of tokens seen fewer than alpha times per step, averaged over the last K steps (over "
-        "all steps so far at the start). "
+        f"{method.label}: tokens seen fewer than alpha times per step, averaged over the last K steps, or over all "
+        "steps before step K. Counts are whole numbers: the curve jumps where alpha times the steps so far passes one. "
         f"{seeds_note(results, methods)}{_derived(definition, results, methods)}"
     )
 

@@ -39,6 +39,9 @@ PLANE = (
 NOT_RUN = "Not run."
 # Figures 5 to 7: share of the types in a window of the running mean; number of special types, which are not words.
 WINDOW, SPECIAL = 0.05, 4
+# Of the types of a panel of cosines at most so many are drawn; the line is of all.
+DRAWN = 4_000
+DRAWN_SAID = f"Of more than {DRAWN:,} types a random {DRAWN:,} are drawn."
 
 
 def figure1(definition: Definition, item: str, results: Results) -> Drawn:
@@ -113,9 +116,9 @@ def _cosines(definition: Definition, item: str, results: Results, query: int) ->
     handles = [*group_handles(GROUPS), *max(means, key=len)[:1]]
     draw_legend(strip, handles)
     return figure, (
-        f"{_corpus(definition, methods[0])}, query “{word}”; types that occur in training, first seed. Line: "
-        f"running mean over {WINDOW:.0%} of the types. Spearman's correlation of index and cosine, mean over seeds: "
-        "above 0, rare words are nearer."
+        f"{_corpus(definition, methods[0])}, query “{word}”; types that occur in training, the first seed's. "
+        f"{DRAWN_SAID} Line: running mean over {WINDOW:.0%} of the types. Spearman's correlation of index and cosine, "
+        "mean over seeds: above 0, rare words are nearer."
     )
 
 
@@ -134,13 +137,21 @@ def _draw_cosines(axes, arrays: dict[str, np.ndarray], query: int) -> None:
     for part, look in zip(group_slices(arrays["bounds"]), LOOKS, strict=True):
         colours[part] = look["color"]
     places = np.flatnonzero(occurs)
-    size = float(np.clip(24_000 / len(places), 1.2, 14))
-    axes.scatter(places, cosines[places], c=colours[places], s=size, alpha=0.45, linewidth=0, rasterized=True)
+    drawn = np.random.default_rng(0).permutation(places)[:DRAWN]
+    size = float(np.clip(12_000 / len(drawn), 1.2, 14))
+    axes.scatter(drawn, cosines[drawn], c=colours[drawn], s=size, alpha=0.55, linewidth=0, rasterized=True)
     width = max(3, round(WINDOW * len(places)))
     if len(places) >= width:
         means = np.convolve(cosines[places], np.full(width, 1 / width), mode="valid")
         first = width // 2
-        axes.plot(places[first : first + len(means)], means, color="#000000", linewidth=1.6, label="running mean")
+        every = max(1, width // 8)  # the line is as smooth, and its path a fraction of the svg
+        axes.plot(
+            places[first : first + len(means) : every],
+            means[::every],
+            color="#000000",
+            linewidth=1.6,
+            label="running mean",
+        )
     axes.axhline(0, color="#999999", linewidth=0.7, zorder=0.5)
     axes.grid(False)
 

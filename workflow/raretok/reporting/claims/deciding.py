@@ -95,7 +95,7 @@ def _decision(finding: Finding, trainings: tuple[Trained, ...], level: float, se
         if all(part.estimate.sd is not None or part.estimate.seeds > 1 for part in finding.parts):
             return Decision(f"more than {MOST_SEEDS} seeds: the effect is small compared with their spread")
         runs = cheapest(trainings, 1, seeds, prices)
-        return _priced("one more seed, to estimate their spread", 1, runs, prices)
+        return _priced("one more seed, to see how far seeds differ", 1, runs, prices)
     runs = cheapest(trainings, more, seeds, prices)
     words = f"{WORDS[more] if more < len(WORDS) else more} more seed{'s' if more > 1 else ''}"
     return _priced(words, more, runs, prices, sure=True)

@@ -14,7 +14,7 @@ from raretok.reporting.results import Results
 from raretok.reporting.table_layout import layout
 from raretok.reporting.tables.cells import blocks
 from raretok.reporting.tables.table_command import cells_of, sentences_of
-from raretok.reporting.tables.table_text import legend, number, prose_columns, remarks, under_heading
+from raretok.reporting.tables.table_text import legend, number, prose_columns, remarks, spread, under_heading
 
 READINGS = "readings"
 # Font size in pixels that the smallest letters of a figure keep on the narrowest window.
@@ -71,7 +71,7 @@ def table(definition: Definition, item: str, sources: Sources) -> dict:
         "legend": " ".join(legend(definition, cells)),
         "remarks": remarks(cells),
         "number": number,
-        "spread": lambda cell: format(cell.spread, cell.format),
+        "spread": spread,
         "waits": bool(about["expected"]) and all(cell.value is None for cell in cells),
         "signatures": signatures(definition, item, sources, about["runs"]),
         "examples": definition.tables[item]["kind"] in EXAMPLES,

@@ -30,6 +30,7 @@ ABBREVIATIONS = {
     "Uniq": "distinct predicted tokens",
     "ALC": "area under the learning curve",
     "I(W)": "isotropy of the output embeddings",
+    "Zipfian": "isotropy of the output embeddings weighted by frequency",
     "S(w)": "mean cosine of all embeddings",
 }
 PICTURE = "overview.svg"  # the picture of the README, beside the pages

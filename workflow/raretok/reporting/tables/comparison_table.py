@@ -17,9 +17,9 @@ from raretok.reporting.tables.method_comparison import (
     seconds_against,
 )
 
-# Better direction of each metric.
-BETTER = {"fitted_perplexity": "down", "bleu": "up", "uniq": "up", "isotropy_sign_free": "up"}
-# The columns of changes, by token group.
+# Which values are better.
+BETTER = {"fitted_perplexity": "down", "bleu": "up", "uniq": "up", "isotropy_sign_free": "up", "zipfian_isotropy": "up"}
+# The columns of changes, and what they are changes of.
 ROLES = ("frequent", "rare")
 CHOSEN, MEMORY = "chosen", "GiB"
 UNCORRECTED = "By 95% intervals over seeds, not corrected for the number of methods."

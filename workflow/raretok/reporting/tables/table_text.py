@@ -14,7 +14,7 @@ from raretok.reporting.tables.neighbour_table import OTHER, RARE
 MARKDOWN_CHARACTERS, LATEX_CHARACTERS = 400, 250
 # Columns with texts longer than this are set as paragraphs.
 PROSE_CHARACTERS = 60
-READINGS = "[bracket]: another reading of the printed row of the same name, compared with the same printed value."
+READINGS = "[bracket]: another reading of the printed row."
 
 
 def number(cell: Cell) -> str:
@@ -28,6 +28,11 @@ def number(cell: Cell) -> str:
         return own
     lower, upper = (format(bound, cell.format) for bound in cell.interval)
     return f"{own} [{lower}, {upper}]"
+
+
+def spread(cell: Cell) -> str:
+    """The standard deviation of a cell over seeds as shown; empty for one seed, and where all seeds agree."""
+    return format(cell.spread, cell.format) if cell.spread else ""
 
 
 def shortened(text: str, characters: int) -> str:
@@ -46,10 +51,12 @@ def legend(definition: Definition, cells: list[Cell]) -> list[str]:
     """Explanations of the table's marks, one sentence each."""
     seeds = max((cell.seeds for cell in cells), default=0)
     sentences = []
-    if any(cell.spread is not None for cell in cells):
+    if any(cell.spread for cell in cells):
         alike = all(cell.seeds in (0, seeds) for cell in cells)
         over = f"{seeds} seeds" if alike else f"the row's seeds, at most {seeds}; a number without ± has one seed"
         sentences.append(f"Mean ± sample standard deviation over {over}.")
+    elif any(cell.spread == 0 for cell in cells):
+        sentences.append(f"The same in all {seeds} seeds.")
     elif any(cell.seeds for cell in cells):
         sentences.append("One seed." if seeds == 1 else f"First of {seeds} seeds.")
     if any(cell.interval for cell in cells):
@@ -58,7 +65,7 @@ def legend(definition: Definition, cells: list[Cell]) -> list[str]:
     if printed:
         sentences.append("In parentheses: the paper's value.")
     if any(cell.best for cell in cells):
-        sentences.append("Bold: the best of the rows with as many seeds; its 95% interval overlaps none of theirs.")
+        sentences.append("Bold: the best row, where its 95% interval is clear of all others with as many seeds.")
     if printed and any("[" in cell.row for cell in cells):
         sentences.append(READINGS)
     if any(isinstance(cell.value, str) and RARE in cell.value for cell in cells):
@@ -134,8 +141,8 @@ def _markdown_cell(cell: Cell | None) -> str:
         return ""
     own = _markdown(shortened(number(cell), MARKDOWN_CHARACTERS))
     own = f"**{own}**" if cell.best else own
-    spread = "" if cell.spread is None else f" ± {format(cell.spread, cell.format)}"
-    return own + spread + (f" ({_markdown(cell.published)})" if cell.published else "")
+    over_seeds = f" ± {spread(cell)}" if spread(cell) else ""
+    return own + over_seeds + (f" ({_markdown(cell.published)})" if cell.published else "")
 
 
 def _markdown(text: str) -> str:
@@ -187,9 +194,9 @@ def _latex_cell(cell: Cell | None) -> str:
         return ""
     own = "$\\infty$" if number(cell) == "inf" else _latex(shortened(number(cell), LATEX_CHARACTERS))
     own = f"\\textbf{{{own}}}" if cell.best else own
-    spread = "" if cell.spread is None else f" $\\pm$ {format(cell.spread, cell.format)}"
+    over_seeds = f" $\\pm$ {spread(cell)}" if spread(cell) else ""
     printed = "$\\infty$" if cell.published == "inf" else _latex(cell.published)
-    return own + spread + (f" ({printed})" if cell.published else "")
+    return own + over_seeds + (f" ({printed})" if cell.published else "")
 
 
 LATEX = {
