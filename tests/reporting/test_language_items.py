@@ -1,4 +1,4 @@
-"""Tables, figures and claims of agg and agps, from made-up runs and from none at all."""
+"""Tables, figures and claims of agg and agps, from synthetic runs and from none."""
 
 import json
 import re

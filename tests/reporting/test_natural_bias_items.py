@@ -1,4 +1,4 @@
-"""Figures of natural_bias, from made-up runs, from some of them and from none."""
+"""Figures of natural_bias, from synthetic runs, complete, partial and empty."""
 
 import copy
 import json

@@ -1,4 +1,4 @@
-"""Tables, figures and claims of agg and agps on translation, from made-up runs; scales that leave experiments out."""
+"""Tables, figures and claims of agg and agps on translation, from synthetic runs; scales without some experiments."""
 
 import copy
 import json

@@ -1,4 +1,4 @@
-"""Figures: files, determinism, what they say."""
+"""Figures: files, determinism, captions."""
 
 import re
 import shutil
@@ -17,7 +17,7 @@ from raretok.reporting.figures import style
 from raretok.reporting.figures.shown import means_note
 from raretok.reporting.results import read_results
 
-# Of every format; other tests make svg alone (conftest.py).
+# All formats; other tests draw svg only (conftest.py).
 METADATA = style.METADATA
 ITEMS = [f"figure{k}" for k in range(1, 9)]
 

@@ -1,4 +1,4 @@
-"""The pages of the report: need no network, escape what they show, link to their files, say what they rest on."""
+"""Report pages: no network, escaped content, links to files, runs behind the numbers."""
 
 import re
 from html.parser import HTMLParser

@@ -1,4 +1,4 @@
-"""Tables of readings: pairs of made-up numbers with known differences, and each sentence that they can lead to."""
+"""Tables of readings: synthetic pairs with known differences, and each sentence that they can produce."""
 
 import copy
 import json
@@ -63,7 +63,7 @@ def definition_of(entry, comparable=True, seeds=3):
 
 
 def results_of(folder, numbers):
-    """numbers: {(method, metric, group, split): values by seed, from 1 on}; a None is a seed that was not run."""
+    """numbers: {(method, metric, group, split): values by seed, from 1 on}; None for a seed that was not run."""
     rows = [
         dict(zip(COLUMNS, ("stop_jostling", "e", key[0], seed, *key[1:], value, "1", "made:up", "0"), strict=True))
         for key, values in numbers.items()
@@ -95,7 +95,7 @@ def test_differences_are_paired_by_seed(tmp_path):
     assert found.interval == pytest.approx((0.02 - 0.024841, 0.02 + 0.024841), abs=1e-6)
     assert found.seeds == 3
     assert cell_of(cells, "matrix").spread == pytest.approx(0.3)
-    # Only seeds that both have: unpaired, the mean of listing would be 0.15 above that of matrix.
+    # Only common seeds: unpaired, the mean of listing would be 0.15 above that of matrix.
     assert cell_of(cells, "listing - matrix").value == 0
     assert cell_of(cells, "listing").remarks == ("2 of 3 seeds",)
     assert [cell.row for cell in cells[::2]] == ["matrix", "skip", "listing", "skip - matrix", "listing - matrix"]

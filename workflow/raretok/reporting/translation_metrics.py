@@ -72,9 +72,9 @@ def training_pairs(arrays: dict[str, np.ndarray]) -> int:
     return int(arrays["counts"][arrays["vocabulary"] == "</s>"].sum())
 
 
-def scaled(definition: Definition, experiment: str, updates: float, published: int) -> float:
+def scaled(definition: Definition, experiment: str, steps: float, published: int) -> float:
     """A printed number of steps, scaled to the length of training here; published: the printed length."""
-    return updates * definition.settings[experiment]["training"]["steps"] / published
+    return steps * definition.settings[experiment]["training"]["steps"] / published
 
 
 def other_language(arrays: dict[str, np.ndarray], query: int) -> np.ndarray | None:

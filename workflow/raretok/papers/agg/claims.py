@@ -122,7 +122,7 @@ def f4_fluctuates(evidence: Evidence) -> Found:
         sizes = np.asarray(sizes, dtype=float)
         part = len(sizes) // INITIAL
         if part < 2:
-            raise Missing("the sizes of the rare group are of too few updates")
+            raise Missing("the sizes of the rare group cover too few steps")
         first, last = _variation(sizes[:part]), _variation(sizes[-part:])
         moves = np.diff(sizes)
         moves = moves[moves != 0]

@@ -164,7 +164,7 @@ def figure4(definition: Definition, item: str, results: Results) -> Drawn:
 
 
 def figure5(definition: Definition, item: str, results: Results) -> Drawn:
-    """Perplexity, Uniq and I(W) of rare, of non-rare and of all tokens against alpha (inventory, A23)."""
+    """Perplexity, Uniq and I(W) of rare, of non-rare and of all tokens against alpha (deviations, A23)."""
     figure = sheet(7.4)
     panels, strip = panels_over_legend(figure, 3, 3, sharex=True)
     methods = shown_methods(definition, item)

@@ -39,7 +39,7 @@ PLANE = (
 NOT_RUN = "Not run."
 # Figures 5 to 7: share of the types in a window of the running mean; number of special types, which are not words.
 WINDOW, SPECIAL = 0.05, 4
-# Of the types of a panel of cosines at most so many are drawn; the line is of all.
+# Maximum number of types drawn per panel of cosines; the line uses all types.
 DRAWN = 4_000
 DRAWN_SAID = f"Of more than {DRAWN:,} types a random {DRAWN:,} are drawn."
 

@@ -33,7 +33,7 @@ from raretok.reporting.claims.truths import Missing, Truth, all_of, at_least, gr
 from raretok.reporting.corpus_names import corpus_title, unigram_text
 
 REGULARISED = "regularised"  # prefix of the methods of figure 11
-UPDATES = 50_000  # printed length of training, to which the paper's steps refer (footnote 10)
+PRINTED_STEPS = 50_000  # printed length of training, to which the paper's steps refer (footnote 10)
 MATCHED_BY = 2000  # figure 1
 EARLY = 10_000  # ours: figure 5, the first fifth of training
 STAYS = 0.05  # ours: figures 13 and 14
@@ -44,14 +44,14 @@ def f1_unigram_early(evidence: Evidence) -> Found:
 
     def judge(here: Evidence) -> dict[int, Truth]:
         latest = translation_metrics.scaled(
-            here.definition, here.definition.method(ZERO).experiment, MATCHED_BY, UPDATES
+            here.definition, here.definition.method(ZERO).experiment, MATCHED_BY, PRINTED_STEPS
         )
         names = ("steps", "unigram", "uniform", "empirical")
         series = [here.array(ZERO, f"divergence.{name}") for name in names]
         return here.per_seed(lambda *values: _matched(latest, *values), *series)
 
     parts, without = each(evidence, list(evidence.definition.settings), judge)
-    return conjunction(parts, without), None, f"zero bias; {MATCHED_BY:,} of {UPDATES:,} steps, scaled{without}"
+    return conjunction(parts, without), None, f"zero bias; {MATCHED_BY:,} of {PRINTED_STEPS:,} steps, scaled{without}"
 
 
 def _matched(latest: float, steps, unigram, uniform, empirical) -> Truth:
@@ -126,18 +126,22 @@ def f5_curves(evidence: Evidence) -> Found:
 
     def early(here: Evidence, name: str) -> dict[int, float]:
         method = here.definition.method(name)
-        until = translation_metrics.scaled(here.definition, method.experiment, EARLY, UPDATES)
+        until = translation_metrics.scaled(here.definition, method.experiment, EARLY, PRINTED_STEPS)
         found = {}
         for seed, arrays in here.results.seeds_with_arrays(method):
             curve = translation_metrics.curve(arrays)
             if curve is not None and (curve[0] <= until).any():
                 found[seed] = float(curve[1][curve[0] <= until].mean())
         if not found:
-            raise Missing(f"{name} was not validated in the first updates of {method.experiment}")
+            raise Missing(f"{name} was not validated in the first steps of {method.experiment}")
         return found
 
     truths, _, note = most(evidence, early)
-    return truths, None, f"mean of the validations in the first {EARLY:,} of {UPDATES:,} updates, scaled (ours); {note}"
+    return (
+        truths,
+        None,
+        f"mean validation score of the first {EARLY:,} of {PRINTED_STEPS:,} steps, scaled (ours); {note}",
+    )
 
 
 def f6_alc_full(evidence: Evidence) -> Found:

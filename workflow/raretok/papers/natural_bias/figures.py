@@ -11,7 +11,7 @@ import numpy as np
 
 from raretok.papers.natural_bias.along_training import bias_curves, divergences, validation_curves
 from raretok.papers.natural_bias.bias_starts import IWSLT14, WMT14, ZERO, standard_error
-from raretok.papers.natural_bias.claims import REGULARISED, UPDATES
+from raretok.papers.natural_bias.claims import PRINTED_STEPS, REGULARISED
 from raretok.papers.natural_bias.data_set_panels import (
     LOOKS,
     draw_points,
@@ -182,8 +182,8 @@ def figure11(definition: Definition, item: str, results: Results) -> Drawn:
     missing = []
     grid = (method for method in methods if method.name.startswith(REGULARISED))
     for method in (method for method in grid if method.is_trained_in(method.experiment)):
-        _, strength, updates = method.name.split("_")
-        step = max(1, round(translation_metrics.scaled(definition, method.experiment, int(updates), UPDATES)))
+        _, strength, until = method.name.split("_")
+        step = max(1, round(translation_metrics.scaled(definition, method.experiment, int(until), PRINTED_STEPS)))
         if values := translation_metrics.in_domain(results, method):
             swept.setdefault(strength, {})[step] = list(values.values())
         else:
