@@ -272,7 +272,7 @@ def _of_vocabulary(
         again.add(found, "tokens", more)
         tying = training["settings"]["model"].get("tying")
         rows, more = translation_run.matrix_rows(matrix, weights, corpus, groups, settings, tying, "best")
-        links = data / ".." / "alignments" / corpus.name / "train.links" if prepared else None
+        links = data / ".." / "alignments" / corpus.name / "train.links" if prepared and settings.alignment else None
         if links and links.exists():
             rows += translation.alignment_rows(weights, groups[0], prepared, links, "cpu")
         if prepared and texts:
