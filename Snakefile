@@ -122,6 +122,6 @@ for name in TABLE.papers:
 onstart:
     keep_one_timer(workflow.scheduler)
     try:
-        before_start(TABLE, workflow.dag.needrun_jobs(), elsewhere=not workflow.local_exec)
+        before_start(TABLE, elsewhere=not workflow.local_exec)
     except UserError as error:
         raise WorkflowError(str(error)) from None

@@ -170,7 +170,7 @@ def test_what_a_job_ignores_its_copy_ignores(server, tmp_path):
 def test_few_jobs_need_no_server(monkeypatch):
     monkeypatch.delenv(fork_server.VARIABLE, raising=False)
     monkeypatch.setattr(fork_server.subprocess, "Popen", None)
-    fork_server.start(["train", "train", "prepare", "prepare", "prepare"])
+    fork_server.start({"train": 2, "report": 0})
     assert fork_server.VARIABLE not in os.environ
 
 

@@ -39,7 +39,7 @@ rule download:
     params:
         entry=texts.file_entry,
         sources=texts.file_sources,
-        mirror=machine.untracked("data_mirror"),
+        machine=machine.options("data_mirror"),
     shell:
         """
         # The progress of a download is for the terminal, too.
@@ -51,7 +51,7 @@ rule download:
             --sources {params.sources:q} \
             --output {output.file:q} \
             --cache resources/cache \
-            --mirror {params.mirror:q}
+            {params.machine:q}
         """
 
 

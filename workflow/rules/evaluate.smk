@@ -3,10 +3,7 @@ This part of the workflow measures what was trained: metrics for tables and clai
 
 REQUIRED INPUTS:
 
-    model, last  = results/<scale>/runs/<experiment>/<method>/seed<k>/{model,last}.safetensors
-    observations = results/<scale>/runs/<experiment>/<method>/seed<k>/observations.npz
-    snapshots    = results/<scale>/runs/<experiment>/<method>/seed<k>/snapshots.safetensors
-    training     = results/<scale>/runs/<experiment>/<method>/seed<k>/training.json
+    trained      = results/<scale>/runs/<experiment>/<method>/seed<k>/, all files of rule train
     manifest     = results/<scale>/data/<corpus>/manifest.json
     similarity   = resources/<dataset>/<file>, pairs of words with a human score
     links        = results/<scale>/alignments/<corpus>/train.links, where a translation's words are aligned
@@ -29,20 +26,10 @@ Nothing here is read by training.
 rule evaluate:
     """
     Measure both checkpoints of {wildcards.experiment}/{wildcards.method}, seed {wildcards.seed}
-      - characters: perplexity, temperature sweep and ranks on the validation text, for each language
-      - a language: perplexity and distinct predictions for each group of types, greedy continuations
-      - pairs to translate: BLEU and chrF of beam search, and what the output bias does
-      - isotropy, neighbours, projections and word similarity of the embeddings
-      - what training observed
     """
     input:
-        model="<run>/model.safetensors",
-        last="<run>/last.safetensors",
-        history="<run>/history.csv",
-        observations="<run>/observations.npz",
-        snapshots="<run>/snapshots.safetensors",
-        training="<run>/training.json",
-        manifest=training.manifest,
+        trained=rules.train.output,
+        manifest=evaluation.manifest_to_evaluate,
         similarity=evaluation.similarity_files,
         links=evaluation.links,
     output:
@@ -54,21 +41,18 @@ rule evaluate:
         "<logs>/evaluate/<log>",
     conda:
         "../../envs/evaluate.yaml"
-    threads: 1
     resources:
         gpu=machine.gpus(),
         gpu_percent=machine.gpu_percent(),
         mem_mb=machine.run_megabytes,
         runtime=machine.evaluation_minutes,
-        # As in rule train: jobs of one group must ask for the same.
         slurm_extra=machine.slurm_extra,
     params:
-        folder=subpath(input.model, parent=True),
+        folder=subpath(output.metrics, parent=True),
         settings=evaluation.settings,
         similarity=evaluation.similarity,
         no_longer_kept=training.kept_files,
-        device=machine.untracked("device"),
-        runs_per_gpu=machine.untracked("runs_per_gpu"),
+        machine=machine.options("device", "runs_per_gpu"),
         code=evaluation.code,
     shell:
         """
@@ -78,9 +62,8 @@ rule evaluate:
             --settings {params.settings:q} \
             --word-similarity {params.similarity:q} \
             --links {input.links:q} \
-            --device {params.device:q} \
-            --runs-per-gpu {params.runs_per_gpu} \
             --threads {threads} \
+            {params.machine:q} \
             --metrics {output.metrics:q} \
             --arrays {output.arrays:q} \
             --hypotheses {output.hypotheses:q} \
@@ -119,9 +102,7 @@ rule compare:
 
 rule measure_gpt2:
     """
-    Measure the effective margin and alpha of {wildcards.repository}
-      - at the random initialisation of every seed
-      - pre-trained, where gpt2_weights gives its checkpoint
+    Measure the effective margin and alpha of {wildcards.repository}: of its initialisations, and pre-trained if given
     """
     input:
         checkpoint=evaluation.gpt2_checkpoint,
@@ -131,7 +112,6 @@ rule measure_gpt2:
         "<logs>/measure_gpt2/{repository}.txt",
     conda:
         "../../envs/evaluate.yaml"
-    threads: 1
     resources:
         gpu=machine.gpus(),
         gpu_percent=machine.gpu_percent(),
@@ -140,8 +120,7 @@ rule measure_gpt2:
     params:
         gpt2=evaluation.gpt2,
         seeds=TABLE.usual_seeds,
-        device=machine.untracked("device"),
-        runs_per_gpu=machine.untracked("runs_per_gpu"),
+        machine=machine.options("device", "runs_per_gpu"),
         code=code.of_command("measure-gpt2"),
     shell:
         """
@@ -152,9 +131,8 @@ rule measure_gpt2:
             --percentile-index {params.gpt2[percentile_index]} \
             --checkpoint {input.checkpoint:q} \
             --seeds {params.seeds} \
-            --device {params.device:q} \
-            --runs-per-gpu {params.runs_per_gpu} \
             --threads {threads} \
+            {params.machine:q} \
             --output {output.measured:q} \
             >{log:q} 2>&1
         """

@@ -118,8 +118,7 @@ rule table:
     """
     input:
         definition="<results>/definitions/{paper}.json",
-        measured=reporting.measured,
-        numbers="<config>/papers/{paper}/numbers.csv",
+        measured=reporting.measured_to_show,
         published=reporting.printed,
     output:
         csv=report(
@@ -129,8 +128,7 @@ rule table:
             subcategory="tables",
             labels=reporting.labels,
         ),
-        md="<results>/tables/{paper}/{item}.md",
-        tex="<results>/tables/{paper}/{item}.tex",
+        texts=multiext("<results>/tables/{paper}/{item}", ".md", ".tex"),
     log:
         "<logs>/table/{paper}/{item}.txt",
     conda:
@@ -158,7 +156,7 @@ rule figure:
     """
     input:
         definition="<results>/definitions/{paper}.json",
-        measured=reporting.measured,
+        measured=reporting.measured_to_show,
     output:
         svg=report(
             "<results>/figures/{paper}/{item}.svg",
@@ -167,8 +165,7 @@ rule figure:
             subcategory="figures",
             labels=reporting.labels,
         ),
-        png="<results>/figures/{paper}/{item}.png",
-        pdf="<results>/figures/{paper}/{item}.pdf",
+        pictures=multiext("<results>/figures/{paper}/{item}", ".png", ".pdf"),
     log:
         "<logs>/figure/{paper}/{item}.txt",
     conda:
@@ -196,8 +193,7 @@ rule claims:
         definitions=expand("<results>/definitions/{paper}.json", paper=TABLE.papers),
         metrics="<results>/metrics.csv",
         measured=reporting.measured_for_claims(),
-        claims=expand("<config>/papers/{paper}/claims.csv", paper=TABLE.papers),
-        numbers=expand("<config>/papers/{paper}/numbers.csv", paper=TABLE.papers),
+        printed=expand("<config>/papers/{paper}/{file}.csv", paper=TABLE.papers, file=["claims", "numbers"]),
     output:
         claims=report(
             "<results>/claims.csv",
@@ -232,8 +228,7 @@ rule agreement:
         definitions=expand("<results>/definitions/{paper}.json", paper=TABLE.papers),
         metrics="<results>/metrics.csv",
         gpt2=reporting.gpt2_measured(),
-        claims=expand("<config>/papers/{paper}/claims.csv", paper=TABLE.papers),
-        numbers=expand("<config>/papers/{paper}/numbers.csv", paper=TABLE.papers),
+        printed=expand("<config>/papers/{paper}/{file}.csv", paper=TABLE.papers, file=["claims", "numbers"]),
     output:
         agreement=report(
             "<results>/agreement.csv",
@@ -301,14 +296,10 @@ rule page:
     input:
         definitions=expand("<results>/definitions/{paper}.json", paper=TABLE.papers),
         metrics="<results>/metrics.csv",
-        claims="<results>/claims.csv",
-        agreement="<results>/agreement.csv",
-        improvement="<results>/improvement.csv",
-        cost="<results>/cost.csv",
+        summaries=expand("<results>/{name}.csv", name=["claims", "agreement", "improvement", "cost"]),
         shown=reporting.all_items(),
         compared=reporting.comparisons(),
-        numbers=expand("<config>/papers/{paper}/numbers.csv", paper=TABLE.papers),
-        claims_printed=expand("<config>/papers/{paper}/claims.csv", paper=TABLE.papers),
+        printed=expand("<config>/papers/{paper}/{file}.csv", paper=TABLE.papers, file=["claims", "numbers"]),
         deviations="<docs>/deviations.md",
     output:
         pages=reporting.pages(),

@@ -34,6 +34,19 @@ entry of config/corpora.yaml as JSON. `code` is in no shell line: a digest of th
 a changed tokenizer makes it again.
 """
 
+# What a vocabulary is, and the ids, lines and pieces of both sides of a parallel text.
+VOCABULARY = {
+    "counts": "<results>/data/{corpus}/counts.npy",
+    "vocabulary": "<results>/data/{corpus}/vocabulary.json",
+    "tokenizer": "<results>/data/{corpus}/tokenizer.json",
+}
+SIDES = expand(
+    "<results>/data/{{corpus}}/{split}.{side}.{form}",
+    split=["train", "valid", "test"],
+    side=["source", "target"],
+    form=["npy", "txt", "tok.txt"],
+)
+
 
 # One addition, of which a cluster need not know.
 localrules:
@@ -75,20 +88,14 @@ rule prepare:
 
 rule encode:
     """
-    Turn the splits of {wildcards.corpus} into token ids
-      - byte-level BPE, by published merges or by merges learnt on the training split, or words
-      - ids in the order of training frequency; counts, vocabulary and checksums beside them
+    Turn the splits of {wildcards.corpus} into token ids, in the order of training frequency
     """
     input:
         unpack(corpora.splits),
         merges=corpora.merges,
     output:
-        train="<results>/data/{corpus}/train.npy",
-        valid="<results>/data/{corpus}/valid.npy",
-        test="<results>/data/{corpus}/test.npy",
-        counts="<results>/data/{corpus}/counts.npy",
-        vocabulary="<results>/data/{corpus}/vocabulary.json",
-        tokenizer="<results>/data/{corpus}/tokenizer.json",
+        **VOCABULARY,
+        splits=expand("<results>/data/{{corpus}}/{split}.npy", split=["train", "valid", "test"]),
         manifest="<results>/data/{corpus}/manifest.json",
     log:
         "<logs>/encode/{corpus}.txt",
@@ -106,9 +113,7 @@ rule encode:
         code=code.of_command("encode"),
     shell:
         """
-        export RAYON_NUM_THREADS={threads}
-
-        python -m raretok encode \
+        RAYON_NUM_THREADS={threads} python -m raretok encode \
             --corpus {wildcards.corpus:q} \
             --entry {params.entry:q} \
             --train {input.train:q} \
@@ -122,24 +127,15 @@ rule encode:
 
 rule encode_pairs:
     """
-    Turn both sides of {wildcards.corpus} into token ids
-      - prepared, cleaned and split as config/corpora.yaml says; one joint vocabulary, published or learnt
-      - ids in the order of target-side training frequency
+    Turn both sides of {wildcards.corpus} into token ids of a joint vocabulary, in the order of target frequency
     """
     input:
         texts=corpora.pair_texts,
         model=corpora.published_model,
     output:
-        sides=expand(
-            "<results>/data/{{corpus}}/{split}.{side}.{form}",
-            split=["train", "valid", "test"],
-            side=["source", "target"],
-            form=["npy", "txt", "tok.txt"],
-        ),
-        counts="<results>/data/{corpus}/counts.npy",
+        **VOCABULARY,
+        sides=SIDES,
         source_counts="<results>/data/{corpus}/source_counts.npy",
-        vocabulary="<results>/data/{corpus}/vocabulary.json",
-        tokenizer="<results>/data/{corpus}/tokenizer.json",
         manifest="<results>/data/{corpus}/manifest.json",
     log:
         "<logs>/encode_pairs/{corpus}.txt",
@@ -170,22 +166,14 @@ rule encode_pairs:
 
 rule reverse_pairs:
     """
-    Turn {wildcards.corpus} out of the same texts in the other direction
-      - texts, pieces and the joint tokenizer are shared; ids follow what were the source side's counts
+    Exchange the sides of a corpus for {wildcards.corpus}: ids are sorted by what were the source side's counts
     """
     input:
         manifest=corpora.forward_manifest,
     output:
-        sides=expand(
-            "<results>/data/{{corpus}}/{split}.{side}.{form}",
-            split=["train", "valid", "test"],
-            side=["source", "target"],
-            form=["npy", "txt", "tok.txt"],
-        ),
-        counts="<results>/data/{corpus}/counts.npy",
+        **VOCABULARY,
+        sides=SIDES,
         source_counts="<results>/data/{corpus}/source_counts.npy",
-        vocabulary="<results>/data/{corpus}/vocabulary.json",
-        tokenizer="<results>/data/{corpus}/tokenizer.json",
         manifest="<results>/data/{corpus}/manifest.json",
     log:
         "<logs>/reverse_pairs/{corpus}.txt",

@@ -32,15 +32,12 @@ weights = str if TABLE.config["keep_weights"] else temp
 
 rule train:
     """
-    Train {wildcards.experiment}/{wildcards.method}, seed {wildcards.seed}
-      - continues where an interrupted attempt stopped
-      - `code` is in no shell line: a digest of the program that decides the result, so that new code trains again
+    Train {wildcards.experiment}/{wildcards.method}, seed {wildcards.seed}, from its last checkpoint if there is one
     """
     input:
-        manifest=training.manifest,
+        manifest=training.manifest_to_train,
         counts=training.outside_counts,
-        same=training.same_record,
-        same_weights=training.same_weights,
+        same=training.same_files,
         # Only its existence matters; the trained files lie in the state folder.
         together=ancient(training.together),
     output:
@@ -67,10 +64,7 @@ rule train:
         run=training.run_json,
         folder=subpath(output.model, parent=True),
         state=training.state,
-        device=machine.untracked("device"),
-        runs_per_gpu=machine.untracked("runs_per_gpu"),
-        processes=machine.untracked("processes"),
-        checkpoint_seconds=machine.untracked("checkpoint_seconds"),
+        machine=machine.options("device", "runs_per_gpu", "processes", "checkpoint_seconds"),
         code=training.code,
     shell:
         """
@@ -81,10 +75,7 @@ rule train:
             --same-as {input.same:q} \
             --output {params.folder:q} \
             --state {params.state:q} \
-            --device {params.device:q} \
-            --runs-per-gpu {params.runs_per_gpu} \
-            --processes {params.processes} \
-            --checkpoint-seconds {params.checkpoint_seconds} \
+            {params.machine:q} \
             >>{log:q} 2>&1
         """
 
@@ -118,17 +109,13 @@ for name, stack in training.stacks().items():
         params:
             runs=partial(training.stack_json, stack),
             results=training.results_folder,
-            device=machine.untracked("device"),
-            runs_per_gpu=machine.untracked("runs_per_gpu"),
-            checkpoint_seconds=machine.untracked("checkpoint_seconds"),
+            machine=machine.options("device", "runs_per_gpu", "checkpoint_seconds"),
         shell:
             """
             exec python -m raretok train-together \
                 --runs {params.runs:q} \
                 --manifest {input.manifest:q} \
                 --results {params.results:q} \
-                --device {params.device:q} \
-                --runs-per-gpu {params.runs_per_gpu} \
-                --checkpoint-seconds {params.checkpoint_seconds} \
+                {params.machine:q} \
                 >>{log:q} 2>&1
             """

@@ -143,7 +143,7 @@ def test_commands_from_mirror_to_manifest(tmp_path):
     text, folder = tmp_path / "input.txt", tmp_path / "out"
     file = (load_datasets(root / "config" / "datasets.yaml"), "tiny_shakespeare", "input.txt")
     wanted = ["--dataset", file[1], "--entry", file_params(*file), "--sources", file_sources(*file)]
-    arguments = ["download", *wanted, "--output", text, "--mirror", os.environ["RARETOK_MIRROR"]]
+    arguments = ["download", *wanted, "--output", text, "--data-mirror", os.environ["RARETOK_MIRROR"]]
     assert main([str(argument) for argument in arguments]) == 0
     entry = corpus_params(load_corpora(root / "config" / "corpora.yaml"), "tiny_shakespeare")
     arguments = ["prepare", "--corpus", "tiny_shakespeare", "--entry", entry, "--text", text, "--output", folder]

@@ -171,7 +171,7 @@ def test_full_disk_is_one_sentence(server, tmp_path, capsys):
     part.parent.mkdir(parents=True)
     part.symlink_to("/dev/full")
     options = ["--dataset", "plays", "--entry", file_params(*listed), "--sources", file_sources(*listed)]
-    options += ["--output", tmp_path / "out", "--cache", tmp_path / "cache", "--mirror"]
+    options += ["--output", tmp_path / "out", "--cache", tmp_path / "cache", "--data-mirror"]
     assert main(["download", *map(str, options)]) == 2
     message = capsys.readouterr().err.strip().splitlines()[-1]
     assert message.startswith("raretok download: error: the disk is full: text.txt of plays does not fit into")

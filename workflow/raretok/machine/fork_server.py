@@ -24,6 +24,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 # Where the sockets of this workflow's servers are.
@@ -59,13 +60,12 @@ ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in THREADS} | {"VECLIB_MAXIMUM
 PR_SET_PDEATHSIG = 1
 
 
-def start(rules: list[str]) -> None:
-    """Start servers for the jobs of a workflow, given by their rules, where there are enough; at most once a process.
+def start(jobs: Mapping[str, int]) -> None:
+    """Start a server for each kind of job (of COMMANDS) of which there are enough; at most once per process.
 
     They end with this process. Elsewhere than on Linux there are none.
     """
-    commands = [rule.replace("_", "-") for rule in rules]
-    kinds = [kind for kind, own in COMMANDS.items() if sum(command in own for command in commands) >= FEWEST]
+    kinds = [kind for kind, number in jobs.items() if number >= FEWEST]
     if not kinds or not hasattr(os, "pidfd_open") or VARIABLE in os.environ:
         return
     folder = tempfile.mkdtemp(prefix="raretok-")

@@ -20,7 +20,7 @@ from raretok.planning.cost_estimate import RunCost, costs_of, data_bytes
 from raretok.planning.plan_text import default_machines, details, summary
 from raretok.planning.throughput import CPU, Throughput
 from raretok.rule_inputs import resources as hardware
-from raretok.rule_inputs.required_files import needed_files
+from raretok.rule_inputs.required_files import files_of, is_here
 
 CACHE = Path("resources/cache")
 
@@ -69,8 +69,7 @@ def _files(table: RunTable, costs: list[RunCost], arguments: argparse.Namespace)
     if arguments.files is not None:
         split = (name.partition("/") for name in arguments.files)
         return [find_file(table.datasets, dataset, file) for dataset, _, file in split]
-    wanted = needed_files(table, [cost.run for cost in costs])
-    return [one for one in wanted if not (table.root / "resources" / one.dataset / one.name).exists()]
+    return [one for one in files_of(table, [cost.run for cost in costs]) if not is_here(table, one)]
 
 
 def find_device(choice: str, throughput: Throughput) -> tuple[str, str | None, float | None]:

@@ -5,12 +5,20 @@ import json
 from raretok.core.errors import UserError
 from raretok.experiments.run_table import Run, RunTable
 from raretok.experiments.trained_runs import code_that_measures
-from raretok.rule_inputs.train import run_of
+from raretok.rule_inputs.requested_jobs import requested
+from raretok.rule_inputs.train import manifest, run_of
 
 
 def code(table: RunTable, wildcards) -> str:
     """Digest of the code that measures a run."""
     return code_that_measures(run_of(table, wildcards))
+
+
+def manifest_to_evaluate(table: RunTable, wildcards) -> str:
+    """The manifest for rule `evaluate`; marks the run as requested."""
+    run = run_of(table, wildcards)
+    requested(table).evaluated[run.name] = run
+    return manifest(table, run)
 
 
 def settings(table: RunTable, wildcards) -> str:
@@ -76,8 +84,10 @@ def gpt2(table: RunTable, wildcards) -> dict:
 
 
 def gpt2_checkpoint(table: RunTable, wildcards) -> list[str]:
-    """Pre-trained weights of one GPT-2, or nothing where the config skips them."""
+    """Pre-trained weights of one GPT-2, or nothing where the config skips them; marks them as requested."""
     place = table.config["gpt2_weights"]
     if place == "skip":
         return []
-    return [f"{'resources' if place == 'hub' else place}/{wildcards.repository}/model.safetensors"]
+    path = f"{'resources' if place == 'hub' else place}/{wildcards.repository}/model.safetensors"
+    requested(table).checkpoints.add(path)
+    return [path]

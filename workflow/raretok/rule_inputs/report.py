@@ -15,6 +15,7 @@ from raretok.core.files import read_json
 from raretok.experiments.grids import has_candidates
 from raretok.experiments.run_table import Run, RunTable, paper_ids
 from raretok.rule_inputs.evaluate import translating
+from raretok.rule_inputs.requested_jobs import requested
 
 FORMS = {"tables": ("csv", "md", "tex"), "figures": ("svg", "png", "pdf")}
 # Kinds of tables that have a file of printed values of their own.
@@ -89,6 +90,12 @@ def outdated(table: RunTable) -> list[str]:
 def _is_outdated(table: RunTable, run: Run, folder: str) -> bool:
     path = table.root / folder / "metrics.json"
     return path.exists() and read_json(path)["training"]["hash"] != run.hash
+
+
+def measured_to_show(table: RunTable, wildcards) -> list[str]:
+    """The measurements for rules `table` and `figure`; marks the item as requested."""
+    requested(table).items.add((wildcards.paper, wildcards.item))
+    return measured(table, wildcards)
 
 
 def measured(table: RunTable, wildcards) -> list[str]:
@@ -215,10 +222,10 @@ def choices(table: RunTable) -> list[str]:
 
 
 def printed(table: RunTable, wildcards) -> list[str]:
-    """The file of printed values that a table's kind has beside the numbers."""
+    """The printed numbers of a table's paper, and the file of printed values that some kinds of tables have."""
     kind = entry(table, wildcards).get("kind")
-    folder = table.project / "config" / "papers" / wildcards.paper
-    return [str(folder / f"{kind}.csv")] if kind in PRINTED else []
+    names = ["numbers", kind] if kind in PRINTED else ["numbers"]
+    return [str(table.project / "config" / "papers" / wildcards.paper / f"{name}.csv") for name in names]
 
 
 def papers_folder(table: RunTable, wildcards, input) -> str:

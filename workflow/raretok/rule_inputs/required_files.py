@@ -1,5 +1,6 @@
 """What the runs of a config read from outside: published files, with what each is for."""
 
+from collections.abc import Iterable
 from types import SimpleNamespace
 
 from raretok.data.catalogue import Wanted, find_file
@@ -10,22 +11,33 @@ RESOURCES = "resources/"
 MADE_HERE = f"{RESOURCES}synthetic/"
 
 
-def needed_files(table: RunTable, runs: list[Run] | None = None) -> list[Wanted]:
-    """The files that jobs of `table` ask the rule `download` for, each once, in the order of the runs.
+def needed_files(table: RunTable) -> list[Wanted]:
+    """The files that jobs of `table` ask the rule `download` for: those of all runs, and the weights of GPT-2."""
+    checkpoints = []
+    for paper in table.papers.values():
+        for model in paper.get("gpt2", {"models": {}})["models"].values():
+            checkpoints += evaluate.gpt2_checkpoint(table, SimpleNamespace(repository=model["repository"]))
+    return files_of(table, table.runs.values(), checkpoints)
+
+
+def files_of(table: RunTable, runs: Iterable[Run], checkpoints: Iterable[str] = ()) -> list[Wanted]:
+    """The files that `runs` ask the rule `download` for, each once, in their order; and `checkpoints` of the hub.
 
     Texts of the runs' corpora with their other domains and published tokenizers, texts of which unigrams are counted,
-    sets of word pairs; and the weights of GPT-2 where the config says `hub`, unless only some `runs` are asked for.
+    and sets of word pairs.
     """
-    paths = {path: None for run in (table.runs.values() if runs is None else runs) for path in _of_run(table, run)}
-    for paper in table.papers.values() if runs is None else ():
-        for model in paper.get("gpt2", {"models": {}})["models"].values():
-            paths |= dict.fromkeys(evaluate.gpt2_checkpoint(table, SimpleNamespace(repository=model["repository"])))
+    paths = dict.fromkeys([*(path for run in runs for path in _of_run(table, run)), *checkpoints])
     found = []
     for path in paths:
         if path.startswith(RESOURCES) and not path.startswith(MADE_HERE):
             dataset, _, name = path.removeprefix(RESOURCES).partition("/")
             found.append(find_file(table.datasets, dataset, name))
     return found
+
+
+def is_here(table: RunTable, wanted: Wanted) -> bool:
+    """Whether a file was downloaded already."""
+    return (table.root / RESOURCES / wanted.dataset / wanted.name).exists()
 
 
 def _of_run(table: RunTable, run: Run) -> list[str]:

@@ -25,12 +25,13 @@ EARLY_WARNING = "--signal=TERM@120"
 BYTES_PER_ACTIVATION = 160
 
 
-def untracked(table: RunTable, key: str) -> Callable:
-    """A choice of config.yaml that changes no result, as a parameter whose change reruns nothing.
+def options(table: RunTable, *keys: str) -> Callable:
+    """Values of config.yaml that change no result as options of a command: `--runs-per-gpu 2` for `runs_per_gpu: 2`.
 
-    Snakemake compares parameters with those of the last time, but not what derives from a job's files.
+    Their change reruns nothing: Snakemake does not compare parameters that derive from a job's files.
     """
-    return lambda wildcards, output: table.config[key] or ""
+    words = [word for key in keys for word in (f"--{key.replace('_', '-')}", str(table.config[key] or ""))]
+    return lambda wildcards, output: words
 
 
 def slurm_extra(table: RunTable, wildcards, attempt: int) -> str:

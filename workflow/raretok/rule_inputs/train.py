@@ -9,6 +9,7 @@ from raretok.data import catalogue
 from raretok.experiments.joint_runs import Stack, plan
 from raretok.experiments.run_table import STATE_FOLDER, Run, RunTable
 from raretok.experiments.trained_runs import code_that_trains, is_trained, same_training
+from raretok.rule_inputs.requested_jobs import requested
 from raretok.training.finished_files import KEPT, WEIGHTS
 
 
@@ -37,6 +38,13 @@ def manifest(table: RunTable, wildcards) -> str:
     return f"{table.results}/data/{run_of(table, wildcards).settings['corpus']['name']}/manifest.json"
 
 
+def manifest_to_train(table: RunTable, wildcards) -> str:
+    """The manifest for rule `train`; marks the run as requested."""
+    run = run_of(table, wildcards)
+    requested(table).trained[run.name] = run
+    return manifest(table, run)
+
+
 def outside_counts(table: RunTable, wildcards) -> list[str]:
     """Counts of another text, where the output bias of a job's run starts from those."""
     settings = run_of(table, wildcards).settings
@@ -52,10 +60,11 @@ def same_record(table: RunTable, wildcards) -> list[str]:
     return [f"{table.folder(same)}/training.json"] if same else []
 
 
-def same_weights(table: RunTable, wildcards) -> list[str]:
-    """The weights that are copied with that record, where they are deleted once nothing waits for them."""
+def same_files(table: RunTable, wildcards) -> list[str]:
+    """That record and, where weights are deleted once no job waits for them, the weights that are copied with it."""
     same = same_training(table, run_of(table, wildcards))
-    return [f"{table.folder(same)}/{name}" for name in WEIGHTS] if same and not table.config["keep_weights"] else []
+    weights = WEIGHTS if same and not table.config["keep_weights"] else ()
+    return [*same_record(table, wildcards), *(f"{table.folder(same)}/{name}" for name in weights)]
 
 
 def kept_files(table: RunTable, wildcards, output) -> str:

@@ -6,41 +6,42 @@ import re
 import socket
 import subprocess
 import sys
-from collections.abc import Iterable
 from functools import partial
 from inspect import signature
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 from raretok.core.errors import EXIT_USER_ERROR, UserError
-from raretok.experiments.run_table import RUN_NAME, RunTable
+from raretok.experiments.run_table import RunTable
 from raretok.machine import fork_server
 from raretok.rule_inputs.report import outdated
+from raretok.rule_inputs.requested_jobs import requested, runs_to_evaluate, runs_to_train
+from raretok.rule_inputs.required_files import files_of, is_here
 from raretok.rule_inputs.resources import gpu_percent
 
 
-def before_start(table: RunTable, jobs: Iterable, elsewhere: bool) -> None:
-    """What the workflow calls when it starts: check what `jobs` of Snakemake need, if they train anything.
+def before_start(table: RunTable, elsewhere: bool) -> None:
+    """What the workflow calls when it starts: checks what the runs to train need, if there are any.
 
     elsewhere: whether jobs run on other machines than this one. Raises UserError with the reason.
     """
-    jobs = list(jobs)
+    runs = runs_to_train(table)
     if not elsewhere:
-        # What may compute on a GPU starts by itself.
-        on_gpu = {job.rule.name for job in jobs if "gpu_percent" in job.rule.resources} if gpu_percent(table) else set()
-        fork_server.start([job.rule.name for job in jobs if job.rule.name not in on_gpu])
+        # Jobs that may compute on a GPU start by themselves.
+        on_cpu = {} if gpu_percent(table) else {"train": len(runs), "evaluate": len(runs_to_evaluate(table))}
+        fork_server.start(on_cpu | {"report": len(requested(table).items)})
     if outdated(table):
         print(left_out(outdated(table)), file=sys.stderr)
     if table.render_only:
         return
     note_host(table.root)
-    runs = sorted(RUN_NAME.format(**job.wildcards_dict) for job in jobs if job.rule.name == "train")
     if not runs:
         return
-    files = [f"{job.wildcards.dataset}/{job.wildcards.file}" for job in jobs if job.rule.name == "download"]
+    files = [one for one in files_of(table, runs, requested(table).checkpoints) if not is_here(table, one)]
     command = [sys.executable, "-m", "raretok", "preflight", "--root", str(table.root), "--project", str(table.project)]
     command += ["--config", *config_words(table.config), *(["--elsewhere"] if elsewhere else [])]
-    finished = subprocess.run([*command, "--only", *runs, "--files", *files], stderr=subprocess.PIPE, text=True)
+    command += ["--only", *(run.name for run in runs), "--files", *(f"{one.dataset}/{one.name}" for one in files)]
+    finished = subprocess.run(command, stderr=subprocess.PIPE, text=True)
     if finished.returncode == EXIT_USER_ERROR:
         raise UserError(finished.stderr.strip().rpartition("error: ")[2])
     if finished.returncode:

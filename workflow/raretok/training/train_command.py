@@ -27,10 +27,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--same-as",
-        nargs="?",
+        nargs="*",
+        default=[],
         type=Path,
-        metavar="TRAINING_JSON",
-        help="record of a finished training with the same weights: copy its files instead of training; may be empty",
+        metavar="FILE",
+        help="training.json of a finished run with the same weights: copy its files instead of training; further files "
+        "are those that it must find beside it",
     )
     add_option_arguments(parser)
     parser.add_argument(
@@ -64,8 +66,9 @@ def main(arguments: argparse.Namespace) -> None:
     if arguments.same_as:
         from raretok.data.prepared_corpus import load_manifest
 
-        adopt(arguments.same_as, run, arguments.output, load_manifest(arguments.manifest))
-        log(f"copied the files of {arguments.same_as.parent}, a training with the same settings")
+        record, *_ = arguments.same_as
+        adopt(record, run, arguments.output, load_manifest(arguments.manifest))
+        log(f"copied the files of {record.parent}, a training with the same settings")
         return
     if arguments.processes > 1 and not processes.launched():
         from raretok.machine.device import hold_devices

@@ -107,7 +107,7 @@ def _provide_file(table: RunTable, path: str) -> None:
     dataset, _, file = path.removeprefix("resources/").partition("/")
     job = SimpleNamespace(dataset=dataset, file=file)
     what = ("--entry", data.file_entry(table, job), "--sources", data.file_sources(table, job, path))
-    mirror = ("--mirror", *filter(None, [table.config["data_mirror"]]))
+    mirror = ("--data-mirror", *filter(None, [table.config["data_mirror"]]))
     _once(table, path, _later("download", "--dataset", dataset, *what, "--output", path, *mirror))
 
 

@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="folder for archives and unfinished downloads (default: %(default)s)",
     )
     parser.add_argument(
-        "--mirror",
+        "--data-mirror",
         nargs="?",
         help="a folder that holds the data: nothing is downloaded then (nothing given: no mirror)",
     )
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     wanted = read_wanted(arguments.dataset, arguments.entry, arguments.sources)
-    mirror = Path(arguments.mirror) if arguments.mirror else None
+    mirror = Path(arguments.data_mirror) if arguments.data_mirror else None
     try:
         fetch(wanted, arguments.output, arguments.cache, mirror)
     except OSError as error:
