@@ -126,6 +126,8 @@ def under_heading(cells: list[Cell]) -> list[Cell]:
 def markdown_grid(cells: list[Cell]) -> str:
     """The cells of one grid as a Markdown table, without heading and legend."""
     grid = layout(cells)
+    if not grid.rows:
+        return "Not run."
     prose = prose_columns(cells)
     lines = ["| " + " | ".join(["", *([""] if grid.grouped else []), *map(_markdown, grid.heads)]) + " |"]
     sides = ["---" if column in prose else "---:" for column, _ in grid.keys]
