@@ -61,7 +61,7 @@ def run(corpus: str, texts: dict[str, Path], folder: Path, merges: list[Path]) -
     output = folder / corpus
     entry = corpus_params(load_corpora(ROOT / "config/corpora.yaml"), corpus)
     command = [sys.executable, "-m", "raretok", "encode", "--corpus", corpus, "--entry", entry]
-    command += ["--output", output, "--merges", *merges]
+    command += ["--output", output, "--published", *merges]
     for split, text in texts.items():
         command += [f"--{split}", text]
     environment = os.environ | {"PYTHONPATH": str(ROOT / "workflow"), "RAYON_NUM_THREADS": str(THREADS)}

@@ -25,10 +25,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import torch
+from raretok.data.text.tokenizers import END, PAD, SPECIAL
 from torch import nn
 from torch.nn import functional as F
 
-from raretok.data.text.tokenizers import END, PAD, SPECIAL
 from raretok.machine.device import has_bfloat16, keep_freed_memory
 from raretok.training.schedule import build_schedule
 from raretok.training.trainer import Trainer

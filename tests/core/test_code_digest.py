@@ -96,10 +96,10 @@ def counted(monkeypatch):
 @pytest.mark.parametrize(
     ("command", "own", "others"),
     [
-        ("prepare", {"data/characters/prepare"}, {"data/text/tokenizers", "data/characters/expected_counts"}),
-        ("encode", {"data/text/encode_text", "data/text/tokenizers"}, {"data/characters/prepare"}),
-        ("encode-pairs", {"data/pairs/encode_pairs", "data/pairs/pieces"}, {"data/characters/prepare"}),
-        ("align", {"data/alignment/align_command"}, {"data/text/tokenizers"}),
+        ("prepare", {"data/characters/prepare"}, {"data/tokenizers/words", "data/characters/expected_counts"}),
+        ("encode", {"data/text/encode_text"}, {"data/characters/prepare"}),
+        ("encode-pairs", {"data/pairs/encode_pairs"}, {"data/characters/prepare"}),
+        ("align", {"data/alignment/align_command"}, {"data/tokenizers/words"}),
     ],
 )
 def test_data_depend_on_what_writes_them(counted, command, own, others):
@@ -108,6 +108,21 @@ def test_data_depend_on_what_writes_them(counted, command, own, others):
     assert own <= files
     assert not others & files
     assert not any(name.startswith(("training", "models", "reporting")) for name in files)
+
+
+def test_ids_depend_on_the_tokenizer_of_their_corpus_and_on_no_other(table, counted):
+    used = {
+        name: {one for one in code.of_encoding(table, command)(SimpleNamespace(corpus=name)) if "tokenizers/" in one}
+        for name, command in (
+            ("wikitext-2_words16k", "encode"),
+            ("synthetic_translation", "encode-pairs"),
+            ("iwslt14_en-de", "reverse-pairs"),
+        )
+    }
+    both = "data/tokenizers/__init__"
+    assert used["wikitext-2_words16k"] == {both, "data/tokenizers/words"}
+    assert used["synthetic_translation"] == {both, "data/tokenizers/sentencepiece"}
+    assert used["iwslt14_en-de"] - {both} == {"data/tokenizers/sentencepiece"}
 
 
 def test_a_figure_depends_on_its_papers_module(table, counted):
@@ -152,10 +167,13 @@ def test_a_job_depends_on_no_other_kind_of_run(table, counted):
 @pytest.mark.parametrize(("kind", "model"), [("characters", "decoder"), ("translation", "encoder_decoder")])
 def test_what_is_loaded_by_name_is_listed(kind, model):
     """A run's modules, imported as its command does, are what its digest reads."""
-    modules = ["raretok.evaluation.evaluate_command", run_code.MEASURES[kind], model_module(model)]
-    assert paths(loaded(", ".join(modules)) - IGNORED) <= set(all_sources(*modules))
-    modules = ["raretok.training.loop", run_code.TASKS[kind], model_module(model)]
-    assert paths(loaded(", ".join(modules)) - IGNORED) <= set(all_sources(*modules))
+    for modules in (
+        ["raretok.evaluation.evaluate_command", run_code.MEASURES[kind], model_module(model)],
+        ["raretok.training.loop", run_code.TASKS[kind], model_module(model)],
+    ):
+        read = loaded(", ".join(modules)) - IGNORED
+        # All tokenizers say what config can hold; the one of a run's corpus is added to its digest.
+        assert paths(one for one in read if "data.tokenizers" not in one) <= set(all_sources(*modules))
 
 
 PROGRAM = '"""Doubles."""\n\n\ndef double(x):\n    """Two x."""\n    return 2 * x  # not x**2\n'

@@ -17,7 +17,6 @@ from raretok.data.catalogue import (
     find_file,
     load_corpora,
     load_datasets,
-    merges_file,
     pair_files,
     shards,
     split_files,
@@ -69,7 +68,7 @@ def pair_paths(corpora, name):
 
 PLACES = {
     "characters": lambda corpora, name: [text_file(corpora, name)],
-    "language": lambda corpora, name: [*split_files(corpora, name).values(), *merges_file(corpora, name)],
+    "language": lambda corpora, name: [*split_files(corpora, name).values(), *tokenizer_file(corpora, name)],
     "translation": pair_paths,
     "unigrams": shards,
 }
@@ -93,11 +92,11 @@ MERGES = {"dataset": "gpt2_bpe", "file": "vocab.bpe"}
 def test_texts_and_merges_of_languages(write):
     load_corpora(write(language()))
     assert split_files(language(), "c") == {split: f"resources/synthetic/c/{split}.txt" for split in SPLITS}
-    assert merges_file(language(), "c") == []
+    assert tokenizer_file(language(), "c") == []
     entry = {"kind": "language", "dataset": "d", "files": {split: f"{split}.tokens" for split in SPLITS}}
     corpora = {"c": entry | {"tokenizer": {"name": "bpe", "merges": MERGES}}}
     assert split_files(corpora, "c")["test"] == "resources/d/test.tokens"
-    assert merges_file(corpora, "c") == ["resources/gpt2_bpe/vocab.bpe"]
+    assert tokenizer_file(corpora, "c") == ["resources/gpt2_bpe/vocab.bpe"]
     with pytest.raises(UserError, match=r"corpus c .* has kind language; characters is needed"):
         text_file(corpora, "c")
     with pytest.raises(UserError, match=r"corpus c .* has kind characters; language is needed"):

@@ -11,7 +11,7 @@ from tests.evaluation.conftest import LANGUAGE_MODEL, remeasured
 
 from raretok.__main__ import main
 from raretok.core.errors import EXIT_USER_ERROR
-from raretok.data.pairs.pair_codec import codec_of
+from raretok.data.codec import codec_of
 from raretok.data.text.frequency_groups import bounds
 from raretok.evaluation import language, measurable
 from raretok.evaluation.remeasure import OF_CHANCE

@@ -13,7 +13,7 @@ from tests.evaluation.conftest import TRANSLATION_MODEL, remeasured
 from raretok.__main__ import main
 from raretok.core.errors import EXIT_USER_ERROR
 from raretok.data.alignment.links import link_arrays
-from raretok.data.pairs.pair_codec import codec_of
+from raretok.data.codec import codec_of
 from raretok.data.pairs.prepared_pairs import load_pairs
 from raretok.data.text.frequency_groups import bounds
 from raretok.evaluation import translation_run as run_module

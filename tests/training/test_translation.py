@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from raretok.core.errors import UserError
 from raretok.core.files import read_json
 from raretok.data.pairs.prepared_pairs import load_pairs
-from raretok.data.text.tokenizers import PAD
+from raretok.data.special_types import PAD
 from raretok.methods.unigram import log_unigram
 from raretok.models.building import load_model
 from raretok.training import translation_task as translation_module

@@ -33,8 +33,11 @@ def test_a_job_is_given_what_its_rule_gives(project, rule):
     words = jobs.training(run) if rule == "train" else jobs.evaluation(run)
     text = (ROOT / "workflow" / "rules" / f"{rule}.smk").read_text()
     shell = re.search(rf"python -m raretok {rule} \\\n(.*?)\"\"\"", text, flags=re.DOTALL)[1]
+    chosen = re.search(r"machine=machine.options\((.*?)\)", text)[1]
+    options = {f"--{key.replace('_', '-')}" for key in re.findall(r'"(\w+)"', chosen)}
     # One process trains a run here.
-    assert {word for word in words if word.startswith("--")} == set(re.findall(r"--[\w-]+", shell)) - {"--processes"}
+    given = set(re.findall(r"--[\w-]+", shell)) | options - {"--processes"}
+    assert {word for word in words if word.startswith("--")} == given
     assert words[words.index("--runs-per-gpu") + 1] == "3"
 
 

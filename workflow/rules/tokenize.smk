@@ -92,7 +92,7 @@ rule encode:
     """
     input:
         unpack(corpora.splits),
-        merges=corpora.merges,
+        published=corpora.published_tokenizer,
     output:
         **VOCABULARY,
         splits=expand("<results>/data/{{corpus}}/{split}.npy", split=["train", "valid", "test"]),
@@ -110,7 +110,7 @@ rule encode:
     params:
         entry=texts.corpus_entry,
         folder=subpath(output.manifest, parent=True),
-        code=code.of_command("encode"),
+        code=code.of_encoding("encode"),
     shell:
         """
         RAYON_NUM_THREADS={threads} python -m raretok encode \
@@ -119,7 +119,7 @@ rule encode:
             --train {input.train:q} \
             --valid {input.valid:q} \
             --test {input.test:q} \
-            --merges {input.merges:q} \
+            --published {input.published:q} \
             --output {params.folder:q} \
             &>{log:q}
         """
@@ -131,7 +131,7 @@ rule encode_pairs:
     """
     input:
         texts=corpora.pair_texts,
-        model=corpora.published_model,
+        published=corpora.published_tokenizer,
     output:
         **VOCABULARY,
         sides=SIDES,
@@ -151,14 +151,14 @@ rule encode_pairs:
         entry=texts.corpus_entry,
         texts=corpora.texts_by_split,
         folder=subpath(output.manifest, parent=True),
-        code=code.of_command("encode-pairs"),
+        code=code.of_encoding("encode-pairs"),
     shell:
         """
         python -m raretok encode-pairs \
             --corpus {wildcards.corpus:q} \
             --entry {params.entry:q} \
             --texts {params.texts:q} \
-            --model {input.model:q} \
+            --published {input.published:q} \
             --output {params.folder:q} \
             &>{log:q}
         """
@@ -186,7 +186,7 @@ rule reverse_pairs:
         runtime=machine.data_minutes,
     params:
         folder=subpath(output.manifest, parent=True),
-        code=code.of_command("reverse-pairs"),
+        code=code.of_encoding("reverse-pairs"),
     shell:
         """
         python -m raretok reverse-pairs \
@@ -217,7 +217,7 @@ rule count_unigrams:
         mem_mb=machine.megabytes(2048),
         runtime=machine.data_minutes,
     params:
-        code=code.of_command("count-unigrams"),
+        code=code.of_encoding("count-unigrams"),
     shell:
         """
         python -m raretok count-unigrams \

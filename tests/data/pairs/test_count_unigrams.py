@@ -11,11 +11,11 @@ import pytest
 from raretok.__main__ import main
 from raretok.core.errors import UserError
 from raretok.data.catalogue import PairFiles
+from raretok.data.codec import codec_of
 from raretok.data.pairs import count_unigrams as module
 from raretok.data.pairs.count_unigrams import count_shard
 from raretok.data.pairs.encode_pairs import encode_pairs
 from raretok.data.pairs.merge_counts import merge
-from raretok.data.pairs.pair_codec import codec_of
 from raretok.data.prepared_corpus import load_manifest
 from raretok.data.synthetic.synthetic_pairs import write_documents, write_pairs
 

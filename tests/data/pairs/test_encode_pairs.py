@@ -2,7 +2,6 @@
 
 import json
 from collections import Counter
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,14 +9,15 @@ import pytest
 from raretok.__main__ import main
 from raretok.core.errors import UserError
 from raretok.data.catalogue import PairFiles
+from raretok.data.codec import codec_of
 from raretok.data.pairs import encode_pairs as module
-from raretok.data.pairs import pair_folder, pieces
+from raretok.data.pairs import pair_folder
 from raretok.data.pairs.encode_pairs import encode_pairs
-from raretok.data.pairs.pair_codec import codec_of
 from raretok.data.pairs.prepared_pairs import END, load_pairs
 from raretok.data.pairs.reverse_pairs import reverse_pairs
 from raretok.data.prepared_corpus import load_manifest
 from raretok.data.synthetic.synthetic_pairs import write_pairs
+from raretok.data.tokenizers.bpe_joint import BpeJoint, _learn_merges
 
 SPLITS = ("train", "valid", "test", "domain.second")
 PIECES = {"name": "sentencepiece", "types": 300}
@@ -137,9 +137,9 @@ def test_pieces_are_learnt_on_what_is_trained_on(tmp_path, texts, monkeypatch):
 
     def learn(name, entry, lines, **details):
         learnt.append(list(lines))
-        return pieces.learn(name, entry, iter(learnt[-1]), **details)
+        return BpeJoint(_learn_merges(name, entry["merges"], learnt[-1]), **details)
 
-    monkeypatch.setattr(module, "pieces", SimpleNamespace(learn=learn))
+    monkeypatch.setattr(BpeJoint, "learn", learn)
     monkeypatch.setattr(module, "BATCH", 7)
     given = {split: files for split, files in texts.items() if split != "valid"}
     corpus = entry(MERGES | {"merges": 40}, held_out={"valid": 60, "seed": 2})
@@ -250,7 +250,7 @@ def test_nothing_left_and_missing_splits(tmp_path, texts):
         prepared(tmp_path, texts, entry(preparation=PLAIN | {"max_length": 1}))
     with pytest.raises(UserError, match="has no valid split"):
         prepared(tmp_path, {split: texts[split] for split in ("train", "test")}, entry())
-    with pytest.raises(UserError, match="takes a published model"):
+    with pytest.raises(UserError, match="takes a published tokenizer"):
         prepared(tmp_path, texts, entry({"name": "sentencepiece", "model": {}}))
     assert not (tmp_path / "tiny" / "manifest.json").exists()
 

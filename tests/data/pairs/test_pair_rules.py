@@ -27,7 +27,7 @@ def wildcards(**names):
 def test_texts_of_pairs_with_their_domains_and_tokenizer(table):
     texts = tokenize.pair_texts(table, wildcards(corpus="afromt_af-en"))
     assert texts[:2] == ["resources/afromt/afromt/en-af/train.af", "resources/afromt/afromt/en-af/train.en"]
-    assert tokenize.published_model(table, wildcards(corpus="afromt_af-en")) == ["resources/afromt/spm_model.model"]
+    assert tokenize.published_tokenizer(table, wildcards(corpus="afromt_af-en")) == ["resources/afromt/spm_model.model"]
     assert "resources/flores200/devtest/afr_Latn.devtest" in texts
     # A table is one file.
     assert tokenize.pair_texts(table, wildcards(corpus="kirundi_run-en"))[0] == "resources/kirundi-dataset/metadata.csv"

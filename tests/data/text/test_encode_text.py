@@ -84,10 +84,10 @@ def test_trained_bpe_keeps_what_occurs_in_training(tmp_path, texts):
 
 def test_published_merges_need_their_file(tmp_path, texts):
     entry = {"kind": "language", "tokenizer": {"name": "bpe", "merges": {"dataset": "d", "file": "f"}}}
-    with pytest.raises(UserError, match=r"tiny of config/corpora.yaml takes published merges"):
+    with pytest.raises(UserError, match=r"tiny of config/corpora.yaml takes a published tokenizer"):
         prepared(tmp_path, texts, entry)
     (tmp_path / "merges").write_text("Ġ t\nh e\nĠt he\n", encoding="utf-8")
-    corpus = prepared(tmp_path, texts, entry, merges=tmp_path / "merges")
+    corpus = prepared(tmp_path, texts, entry, published=tmp_path / "merges")
     assert corpus.tokenizer["merges"] == "published"
     assert " the" in corpus.symbols
     assert " t" not in corpus.symbols  # a piece that never stands alone in training
@@ -179,7 +179,7 @@ def test_a_wrong_text_is_one_sentence(tmp_path, texts, entry, split, content, me
 
 def test_a_vocabulary_that_the_text_does_not_give(tmp_path, texts):
     entry = {"kind": "language", "tokenizer": {"name": "bpe", "types": 800}}
-    with pytest.raises(UserError, match=r"train gives only \d+ BPE types, but corpus tiny .* asks for 800; lower"):
+    with pytest.raises(UserError, match=r"corpus tiny gives only \d+ BPE types, but .* asks for 800; lower"):
         prepared(tmp_path, texts, entry)
 
 
@@ -214,7 +214,7 @@ def test_the_command(tmp_path, texts, capsys):
     plays = ["--corpus", "plays", "--entry", '{"kind": "characters"}']
     news = ["--corpus", "news", "--entry", '{"kind": "language", "tokenizer": {"name": "words"}}']
     splits = [argument for split, path in texts.items() for argument in (f"--{split}", str(path))]
-    rest = [*splits, "--merges", "--output", str(tmp_path / "out")]
+    rest = [*splits, "--published", "--output", str(tmp_path / "out")]
     assert main(["encode", *news, *rest]) == 0
     assert load_manifest(tmp_path / "out" / "manifest.json").name == "news"
     assert main(["encode", *plays, *rest]) == 2

@@ -1,8 +1,8 @@
 """The code that decides a result, as one digest: rules have it in `params`, results record it, `accept` compares it.
 
 Modules are found by import statements, never by importing: Snakemake asks on every dry run, and torch takes seconds.
-What is loaded by a name from config (a kind of corpus, a model, a method's part, a paper's figures) no import shows;
-it is named here, for those who load it and for the digest alike.
+What is loaded by a name from config (a kind of corpus, a tokenizer, a model, a method's part, a paper's figures) no
+import shows; it is named here, for those who load it and for the digest alike.
 """
 
 import ast
@@ -78,6 +78,11 @@ def all_sources(*modules: str) -> list[str]:
 def model_module(name: str) -> str:
     """The module of a model by its name in a run's settings."""
     return f"raretok.models.{name}"
+
+
+def tokenizer_module(name: str) -> str:
+    """The module of a tokenizer by its name in config."""
+    return f"raretok.data.tokenizers.{name}"
 
 
 def claims_module(paper: str) -> str:

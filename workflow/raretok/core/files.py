@@ -10,8 +10,6 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
-
 from raretok.core.errors import UserError
 
 
@@ -63,8 +61,11 @@ def read_json(source: Path | str):
     return json.loads(Path(source).read_text(encoding="utf-8"))
 
 
-def read_arrays(source: Path | str) -> dict[str, np.ndarray]:
+def read_arrays(source: Path | str) -> dict:
     """The arrays in the npz file `source`; UserError for one that is damaged."""
+    # Here, since every start of Snakemake loads this module.
+    import numpy as np
+
     try:
         with np.load(source, allow_pickle=False) as archive:
             return dict(archive)

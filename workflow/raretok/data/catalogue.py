@@ -10,6 +10,7 @@ from pathlib import Path
 from raretok.core.config_files import canonical_json, read_config
 from raretok.core.errors import UserError
 from raretok.data.catalogue_types import SPLITS, Corpora, DataSets
+from raretok.data.tokenizers import published_file
 
 # Files of a synthetic pair of languages.
 SYNTHETIC_SPLITS = (*SPLITS, "domain.second")
@@ -187,12 +188,6 @@ def split_files(corpora: dict, name: str) -> dict[str, str]:
     return {split: f"resources/{corpus['dataset']}/{file}" for split, file in corpus["files"].items()}
 
 
-def merges_file(corpora: dict, name: str) -> list[str]:
-    """Path of the published BPE merges of language corpus `name`, as a list; empty if it needs none."""
-    merges = _find_kind(corpora, name, "language")["tokenizer"].get("merges")
-    return [f"resources/{merges['dataset']}/{merges['file']}"] if merges else []
-
-
 def pair_files(corpora: dict, name: str) -> dict[str, list[PairFiles]]:
     """Paths of the texts of translation corpus `name` by split (`domain.<name>` for further test sets).
 
@@ -219,9 +214,9 @@ def _pair_of_files(files: dict) -> PairFiles:
 
 
 def tokenizer_file(corpora: dict, name: str) -> list[str]:
-    """Path of the published SentencePiece model of translation corpus `name`, as a list; empty if it needs none."""
-    model = _find_kind(corpora, name, "translation").get("tokenizer", {}).get("model")
-    return [f"resources/{model['dataset']}/{model['file']}"] if model else []
+    """Where the published tokenizer of corpus `name` lies: one path, or none where its tokenizer is not published."""
+    found = published_file(find_corpus(corpora, name).get("tokenizer", {}))
+    return [f"resources/{found['dataset']}/{found['file']}"] if found else []
 
 
 def shards(corpora: dict, name: str) -> list[str]:
@@ -322,10 +317,10 @@ def corpus_definition(corpora: dict, datasets: dict, name: str, counts: str | No
         else:
             files = definition.pop("files")
             definition["checksums"] = {split: _checksum(datasets, dataset, file) for split, file in files.items()}
-    for key in ("merges", "model"):
-        published = definition.get("tokenizer", {}).get(key)
-        if isinstance(published, dict):
-            definition["tokenizer"][key] = _checksum(datasets, published["dataset"], published["file"])
+    tokenizer = definition.get("tokenizer", {})
+    for key, value in tokenizer.items():
+        if isinstance(value, dict):
+            tokenizer[key] = _checksum(datasets, value["dataset"], value["file"])
     return definition
 
 

@@ -3,9 +3,9 @@
 from typing import Annotated, Literal, NotRequired, Required, TypedDict
 
 from raretok.core.config_types import Count, Limit, Positive, Share, Text, each, keys
+from raretok.data.tokenizers import config_type
 
 SPLITS = ("train", "valid", "test")
-Published = each(str, "dataset", "file")
 # The kinds of corpora, of data sets and of names that are parts of paths.
 Key = Annotated[str, Limit("pattern", r"^[a-z0-9][a-z0-9_.-]*\Z"), "small letters, digits and then also _ . -"]
 Word = Annotated[str, Limit("pattern", r"^[a-z0-9][a-z0-9_-]*\Z"), "small letters, digits and then also _ -"]
@@ -77,25 +77,6 @@ class Characters(TypedDict, total=False):
     symbols: Annotated[int, Limit("minimum", 2)]
 
 
-@keys(one_of=("types", "merges"))
-class BytePairs(TypedDict, total=False):
-    """GPT-2's byte-level BPE."""
-
-    name: Required[Literal["bpe"]]
-    # Types of a vocabulary learnt on the training split; 4 are special, 256 are bytes.
-    types: Annotated[int, Limit("minimum", 264), Limit("multipleOf", 8)]
-    # Published merges, in GPT-2's format.
-    merges: Published
-
-
-class Words(TypedDict):
-    """What stands between white space."""
-
-    name: Literal["words"]
-    # The most frequent types are kept, 4 special ones among them; all others are <unk>. Without it, all are kept.
-    types: NotRequired[Annotated[int, Limit("minimum", 8), Limit("multipleOf", 8)]]
-
-
 @keys(one_of=("dataset", "synthetic"), dataset=["files"], files=["dataset"])
 class LanguageText(TypedDict, total=False):
     """A corpus of one language: lines become tokens and </s>, with ids in the order of falling training frequency."""
@@ -106,7 +87,7 @@ class LanguageText(TypedDict, total=False):
     files: each(str, *SPLITS)
     # Text made by the project, instead of `dataset` and `files`: about how many words each split has.
     synthetic: synthetic("language", words=each(Positive, *SPLITS))
-    tokenizer: Required[BytePairs | Words]
+    tokenizer: Required[config_type("language")]
 
 
 @keys(one_of=("source", "file"), source=["target"], target=["source"], file=["columns"], columns=["file"])
@@ -151,26 +132,6 @@ class Preparation(TypedDict, total=False):
     empty: Literal["error", "drop"]
 
 
-@keys(one_of=("types", "model"))
-class SentencePiece(TypedDict, total=False):
-    """A joint unigram model of SentencePiece."""
-
-    name: Required[Literal["sentencepiece"]]
-    # Pieces of a model learnt on the training split; 4 are special.
-    types: Annotated[int, Limit("minimum", 8)]
-    # Default: 1.
-    character_coverage: Annotated[float, Limit("exclusiveMinimum", 0), Limit("maximum", 1)]
-    # A published model.
-    model: Published
-
-
-class JointBytePairs(TypedDict):
-    """BPE of subword-nmt, learnt on both sides together."""
-
-    name: Literal["bpe_joint"]
-    merges: Positive
-
-
 @keys(one_of=("files", "synthetic"))
 class Pairs(TypedDict, total=False):
     """A parallel corpus with one vocabulary of both sides, in the order of target-side counts."""
@@ -191,7 +152,7 @@ class Pairs(TypedDict, total=False):
     # Corpora of kind unigrams, by the name that `output_bias` calls their counts.
     external_counts: Annotated[dict[CountsName, str], Limit("minProperties", 1)]
     preparation: Required[Preparation]
-    tokenizer: Required[SentencePiece | JointBytePairs]
+    tokenizer: Required[config_type("translation")]
 
 
 class ReversedPairs(TypedDict):

@@ -8,8 +8,10 @@ from collections.abc import Mapping
 import numpy as np
 import torch
 
+from raretok.data.codec import Codec
+from raretok.data.special_types import END, UNKNOWN
 from raretok.data.text.frequency_groups import masses
-from raretok.data.text.tokenizers import END, UNKNOWN, Codec
+from raretok.data.tokenizers import tokenizer_class
 from raretok.evaluation import generation, measurable
 from raretok.evaluation.metric_rows import row
 from raretok.evaluation.settings import LanguageSettings
@@ -189,7 +191,8 @@ def weight_rows(
 def similarity_rows(weights: np.ndarray, corpus, codec: Codec, pairs: Mapping[str, list]) -> list[dict]:
     """Word similarity on each set of pairs; for BPE also with a space before the words (deviations, A22)."""
     rows = []
-    variants = {"": ""} if corpus.tokenizer["name"] == "words" else {"": "", "_with_space": " "}
+    marks_words = tokenizer_class(corpus.tokenizer["name"]).marks_words
+    variants = {"": "", "_with_space": " "} if marks_words else {"": ""}
     for name, judged in pairs.items():
         for suffix, space in variants.items():
             found = word_similarity(judged, lambda word, space=space: codec.ids(space + word), weights, UNKNOWN)

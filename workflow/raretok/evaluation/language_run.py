@@ -15,7 +15,7 @@ import torch
 
 from raretok.core.errors import UserError
 from raretok.core.files import read_arrays
-from raretok.data.pairs.pair_codec import codec_of
+from raretok.data.codec import codec_of
 from raretok.data.text.frequency_groups import bounds
 from raretok.data.text.similarity_pairs import read_pairs
 from raretok.evaluation import language

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from raretok.data.pairs.pair_batches import collate, in_batches, lengths
-from raretok.data.text.tokenizers import PAD
+from raretok.data.special_types import PAD
 from raretok.evaluation.text_scores import TOKENS, limits_of, score_positions
 
 

@@ -23,7 +23,7 @@ import torch
 from raretok.core.code_digest import digest_of, sources_of
 from raretok.core.errors import UserError
 from raretok.core.files import atomic_path, read_json, write_json
-from raretok.data.pairs.pair_codec import codec_of
+from raretok.data.codec import codec_of
 from raretok.data.pairs.prepared_pairs import load_pairs
 from raretok.data.prepared_corpus import load_manifest
 from raretok.data.text.similarity_pairs import read_pairs

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from raretok.core.errors import UserError
-from raretok.data.pairs.pair_codec import codec_of
+from raretok.data.codec import codec_of
 from raretok.data.pairs.prepared_pairs import load_pairs
 from raretok.evaluation import language, translation
 from raretok.evaluation.decoding import Decoding, decode

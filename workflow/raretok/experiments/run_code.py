@@ -1,6 +1,6 @@
 """What decides the result of a run: the code that trains it and that measures it, as digests, and its settings."""
 
-from raretok.core.code_digest import code_of, model_module
+from raretok.core.code_digest import code_of, model_module, tokenizer_module
 from raretok.core.config_files import canonical_json
 
 # By the kind of corpus: what trains on it, and what measures a run.
@@ -22,12 +22,21 @@ def training_code(settings: dict, kind: str) -> str:
     from raretok.methods import part_names
 
     methods = (f"raretok.methods.{name}" for name in part_names(settings["method"]))
-    return code_of("raretok.training.loop", TASKS[kind], model_module(settings["model"]["name"]), *methods)
+    # Only translations are measured as text while they are trained.
+    tokenizer = tokenizer_of(settings) if kind == "translation" else []
+    return code_of("raretok.training.loop", TASKS[kind], model_module(settings["model"]["name"]), *tokenizer, *methods)
 
 
 def evaluation_code(settings: dict, kind: str) -> str:
     """Digest of the code that measures a run with these settings (of its training), on a corpus of this kind."""
-    return code_of("raretok.evaluation.evaluate_command", MEASURES[kind], model_module(settings["model"]["name"]))
+    model = model_module(settings["model"]["name"])
+    return code_of("raretok.evaluation.evaluate_command", MEASURES[kind], model, *tokenizer_of(settings))
+
+
+def tokenizer_of(settings: dict) -> list[str]:
+    """The module of the tokenizer of a run's corpus; none of a corpus of characters."""
+    tokenizer = settings.get("corpus", {}).get("definition", {}).get("tokenizer")
+    return [tokenizer_module(tokenizer["name"])] if tokenizer else []
 
 
 def training_key(settings: dict) -> str:

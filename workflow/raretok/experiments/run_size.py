@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-# Types of a vocabulary, where the config does not say how many: GPT-2's, AfroMT's, and the words of WikiText-103.
-TYPES = {"merges": 50_264, "model": 80_000, "words": 267_744}
+from raretok.data.tokenizers import tokenizer_class
+
 # Types of corpora of words whose text is known, and smaller than that (docs/data.md).
 WORDS = {"wikitext-2_words": 33_280}
 
@@ -76,13 +76,10 @@ def types_at_most(settings: dict) -> int:
     tokenizer = definition.get("tokenizer", {})
     if not tokenizer:
         return 2 * definition["symbols"]  # two languages
-    kind = next((kind for kind in TYPES if kind in tokenizer), "words")
-    # Joint merges are a number, published ones a checksum.
-    learnt = [value for value in (tokenizer.get("types"), tokenizer.get("merges")) if isinstance(value, int)]
-    known = WORDS.get(settings["corpus"]["name"], TYPES[kind])
+    most = tokenizer_class(tokenizer["name"]).types(tokenizer)
     # A text made here says how many words it has, and so how many it can have that differ.
-    words = definition.get("synthetic", {}).get("words", {}).get("train", known)
-    return learnt[0] if learnt else min(known, words)
+    words = definition.get("synthetic", {}).get("words", {}).get("train", most)
+    return min(most, words, WORDS.get(settings["corpus"]["name"], most))
 
 
 def snapshots_of(settings: dict) -> int:

@@ -6,7 +6,7 @@
 import hashlib
 from collections.abc import Callable
 
-from raretok.core.code_digest import PACKAGE, claims_module, code_of, figures_module, file_of
+from raretok.core.code_digest import PACKAGE, claims_module, code_of, figures_module, file_of, tokenizer_module
 from raretok.experiments.run_table import RunTable
 from raretok.machine.commands import COMMANDS
 
@@ -28,6 +28,17 @@ def command_code(command: str) -> str:
 def of_command(command: str) -> Callable:
     """Digest of the code of one command, found when a job asks."""
     return lambda wildcards: command_code(command)
+
+
+def of_encoding(table: RunTable, command: str) -> Callable:
+    """Digest of the code of a command that uses the tokenizer of the job's corpus."""
+
+    def digest(wildcards) -> str:
+        corpus = table.corpora[wildcards.corpus]
+        corpus = table.corpora[corpus.get("reverse_of", wildcards.corpus)]
+        return code_of(COMMANDS[command][0], tokenizer_module(corpus["tokenizer"]["name"]))
+
+    return digest
 
 
 def of_synthesis(kind: str) -> str:

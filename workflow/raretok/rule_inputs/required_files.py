@@ -49,9 +49,9 @@ def _of_run(table: RunTable, run: Run) -> list[str]:
     if kind == "characters":
         paths = [tokenize.text(table, wildcards)]
     elif kind == "language":
-        paths = [*tokenize.splits(table, wildcards).values(), *tokenize.merges(table, wildcards)]
+        paths = [*tokenize.splits(table, wildcards).values(), *tokenize.published_tokenizer(table, wildcards)]
     else:
-        paths = [*tokenize.pair_texts(table, wildcards), *tokenize.published_model(table, wildcards)]
+        paths = [*tokenize.pair_texts(table, wildcards), *tokenize.published_tokenizer(table, wildcards)]
     for counts in train.outside_counts(table, run):
         text = counts.rpartition("/")[2].removesuffix(".npy")
         paths = [*paths, *tokenize.shards(table, text).values()]

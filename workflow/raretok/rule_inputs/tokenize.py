@@ -23,11 +23,6 @@ def splits(table: RunTable, wildcards) -> dict[str, str]:
     return catalogue.split_files(table.corpora, wildcards.corpus)
 
 
-def merges(table: RunTable, wildcards) -> list[str]:
-    """The published BPE merges of a language corpus, or nothing where it has its own tokenizer."""
-    return catalogue.merges_file(table.corpora, wildcards.corpus)
-
-
 def pair_texts(table: RunTable, wildcards) -> list[str]:
     """The texts of a translation corpus and of its other domains, each file once."""
     parts = catalogue.pair_files(table.corpora, wildcards.corpus).values()
@@ -43,8 +38,8 @@ def texts_by_split(table: RunTable, wildcards) -> str:
     return json.dumps(named)
 
 
-def published_model(table: RunTable, wildcards) -> list[str]:
-    """The published SentencePiece model of a translation corpus, or nothing where it has its own."""
+def published_tokenizer(table: RunTable, wildcards) -> list[str]:
+    """The published tokenizer of a corpus, or nothing where it has its own."""
     return catalogue.tokenizer_file(table.corpora, wildcards.corpus)
 
 

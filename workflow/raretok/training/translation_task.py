@@ -7,10 +7,10 @@ import numpy as np
 import torch
 
 from raretok.core.errors import UserError
+from raretok.data.codec import codec_of
 from raretok.data.pairs.pair_batches import PairBatches, collate, in_batches, lengths
-from raretok.data.pairs.pair_codec import codec_of
 from raretok.data.pairs.prepared_pairs import load_pairs
-from raretok.data.text.tokenizers import PAD
+from raretok.data.special_types import PAD
 from raretok.models.beam_search import translate
 from raretok.training import distributed
 from raretok.training.tasks import Batch, Task

@@ -49,15 +49,15 @@ def _provide_corpus(table: RunTable, name: str) -> None:
             _provide_file(table, text)
             _command("prepare", *common, *described, "--text", text)
         elif entry["kind"] == "language":
-            splits, merges = tokenize.splits(table, wildcards), tokenize.merges(table, wildcards)
-            _provide_files(table, (*splits.values(), *merges))
+            splits, published = tokenize.splits(table, wildcards), tokenize.published_tokenizer(table, wildcards)
+            _provide_files(table, (*splits.values(), *published))
             texts = [word for split, path in splits.items() for word in (f"--{split}", path)]
-            _command("encode", *common, *described, *texts, "--merges", *merges)
+            _command("encode", *common, *described, *texts, "--published", *published)
         else:
-            model = tokenize.published_model(table, wildcards)
-            _provide_files(table, (*tokenize.pair_texts(table, wildcards), *model))
+            published = tokenize.published_tokenizer(table, wildcards)
+            _provide_files(table, (*tokenize.pair_texts(table, wildcards), *published))
             texts = tokenize.texts_by_split(table, wildcards)
-            _command("encode-pairs", *common, *described, "--texts", texts, "--model", *model)
+            _command("encode-pairs", *common, *described, "--texts", texts, "--published", *published)
 
     _once(table, f"{folder}/manifest.json", make)
 

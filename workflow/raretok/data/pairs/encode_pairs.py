@@ -19,12 +19,13 @@ import numpy as np
 
 from raretok.core.errors import UserError
 from raretok.data.catalogue import SPLITS, PairFiles, add_entry_arguments
-from raretok.data.pairs import held_out, pieces
+from raretok.data.pairs import held_out
 from raretok.data.pairs.pair_folder import SIDES, write_final, write_manifest, write_raw
 from raretok.data.pairs.parallel_text import read_pairs
 from raretok.data.pairs.preparation import Preparation, described, reason_to_drop
+from raretok.data.special_types import SPECIAL
 from raretok.data.text.encode_text import LEARNT_BYTES, order_by_frequency
-from raretok.data.text.tokenizers import SPECIAL
+from raretok.data.tokenizers import published_file, read_published, tokenizer_class
 
 # Number of pairs that are tokenised at a time.
 BATCH = 10_000
@@ -35,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--texts", required=True, type=json.loads, help="JSON: each split to its [source, target, columns or null]"
     )
-    parser.add_argument("--model", nargs="*", type=Path, default=[], help="published SentencePiece model, where it has")
+    parser.add_argument("--published", nargs="*", type=Path, default=[], help="published tokenizer, where it has one")
     parser.add_argument("--output", required=True, type=Path, help="folder for ids, texts, counts and manifest")
 
 
@@ -46,7 +47,7 @@ def main(arguments: argparse.Namespace) -> None:
         split: [PairFiles(Path(source), Path(target), columns and tuple(columns)) for source, target, columns in pairs]
         for split, pairs in arguments.texts.items()
     }
-    encode_pairs(arguments.corpus, arguments.entry, files, arguments.output, *arguments.model)
+    encode_pairs(arguments.corpus, arguments.entry, files, arguments.output, *arguments.published)
 
 
 @dataclass
@@ -82,15 +83,15 @@ Split = tuple[Prepared, np.ndarray | None]
 
 
 def encode_pairs(
-    name: str, corpus: Mapping, files: Mapping[str, list[PairFiles]], folder: Path, model: Path | None = None
+    name: str, corpus: Mapping, files: Mapping[str, list[PairFiles]], folder: Path, published: Path | None = None
 ) -> None:
     """Write the prepared form of `corpus` (its entry in config/corpora.yaml) to `folder`, the manifest last.
 
-    files: texts of each split, concatenated in order; `domain.<name>` are further test sets. A split without files is
-    held
-    out of the training text. model: the published tokenizer, if the entry uses one.
+    files: texts of each split, joined in their order; `domain.<name>` are further test sets. A split without files is
+    held out of the training text. published: where the entry's tokenizer is a published one.
 
-    Raises UserError from `read_pairs`, `held_out.assign` and `pieces.learn`, and if a split has no pair left.
+    Raises UserError for what `read_pairs`, `held_out.assign` and the tokenizer refuse, and where no pair of a split is
+    left.
     """
     folder.mkdir(parents=True, exist_ok=True)
     entry = corpus["preparation"]
@@ -102,7 +103,7 @@ def encode_pairs(
 
         texts = {split: _prepare(parts, corpus, split, temporary()) for split, parts in files.items()}
         splits = _splits(name, corpus, texts)
-        tokenizer = _tokenizer(name, corpus["tokenizer"], splits["train"], model)
+        tokenizer = _tokenizer(name, corpus["tokenizer"], splits["train"], published)
         numbers = {piece: number for number, piece in enumerate(SPECIAL)}
         raw = {}
         for split, (text, chosen) in splits.items():
@@ -188,19 +189,18 @@ def _splits(name: str, corpus: Mapping, texts: Mapping[str, Prepared]) -> dict[s
     return splits | {split: (text, None) for split, text in texts.items() if split not in SPLITS}
 
 
-def _tokenizer(name: str, entry: Mapping, train: Split, model: Path | None):
+def _tokenizer(name: str, entry: Mapping, train: Split, published: Path | None):
     """The corpus's tokenizer: published, or learnt on both sides of the training text."""
-    if "model" in entry:
-        if model is None:
-            raise UserError(f"corpus {name} of config/corpora.yaml takes a published model; give its file")
-        return pieces.published(model)
+    if published_file(entry) is not None:
+        return read_published(name, entry, published)
     text, chosen = train
     size = text.stream.seek(0, 2)
     if not size or (chosen is not None and not chosen.any()):
         raise _nothing_left(name, "train")
     # The prepared lines, on which it is learnt, are half of the file.
     every = -(-size // (2 * LEARNT_BYTES))
-    return pieces.learn(name, entry, _learnt_lines(text, chosen, every), learnt_on_every=every)
+    lines = _learnt_lines(text, chosen, every)
+    return tokenizer_class(entry["name"]).learn(name, entry, lines, learnt_on_every=every)
 
 
 def _all_dropped(texts: Mapping[str, Prepared]) -> dict[str, int]:

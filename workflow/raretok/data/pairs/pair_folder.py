@@ -14,8 +14,8 @@ from raretok.core.files import atomic_path, write_json
 from raretok.data.checksums import checksum_of
 from raretok.data.pairs.preparation import reason_to_drop
 from raretok.data.prepared_corpus import COUNTS, SIDES, SOURCE_COUNTS, VOCABULARY, digest
+from raretok.data.special_types import END, SPECIAL
 from raretok.data.text.encode_text import add_counts, write_ids
-from raretok.data.text.tokenizers import END, SPECIAL
 
 # Ids, or bytes, of one step through a file.
 CHUNK = 2**20

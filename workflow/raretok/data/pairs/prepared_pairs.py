@@ -8,7 +8,7 @@ import numpy as np
 
 from raretok.core.errors import UserError
 from raretok.data.prepared_corpus import Corpus
-from raretok.data.text.tokenizers import END, PAD, START, UNKNOWN
+from raretok.data.special_types import END, PAD, START, UNKNOWN
 
 __all__ = ["END", "PAD", "START", "UNKNOWN", "Pairs", "load_pairs"]
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 
 from raretok.core.files import atomic_path, copy_file, read_json
-from raretok.data.pairs import pieces
 from raretok.data.pairs.encode_pairs import id_type
 from raretok.data.pairs.pair_folder import (
     CHUNK,
@@ -21,8 +20,9 @@ from raretok.data.pairs.pair_folder import (
     write_pieces,
 )
 from raretok.data.prepared_corpus import Corpus, load_manifest
+from raretok.data.special_types import SPECIAL
 from raretok.data.text.encode_text import order_by_frequency
-from raretok.data.text.tokenizers import SPECIAL, TOKENIZER
+from raretok.data.tokenizers import load_tokenizer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,9 +52,7 @@ def reverse_pairs(name: str, forward: Corpus, folder: Path) -> None:
             _exchange(forward.folder / split, folder / split, side, other, final_ids)
             write_pieces(folder / split, side, symbols)
         splits[split] = describe_split(folder / split, of["pairs"])
-    for file in (TOKENIZER, pieces.MODEL, pieces.CODES):
-        if (forward.folder / file).exists():
-            copy_file(forward.folder / file, folder / file)
+    load_tokenizer(forward.folder).save(folder)
     described = {key: manifest[key] for key in ("kind", "preparation", "tokenizer", "dropped")} | {
         "corpus": name,
         "languages": dict(zip(SIDES, (manifest["languages"][side] for side in reversed(SIDES)), strict=True)),

@@ -19,7 +19,8 @@ from raretok.core.errors import UserError
 from raretok.core.files import atomic_path, write_json
 from raretok.data.catalogue import SPLITS, add_entry_arguments
 from raretok.data.prepared_corpus import COUNTS, VOCABULARY, digest
-from raretok.data.text.tokenizers import BPE, SPECIAL, TOKENIZER, UNKNOWN, Words, read_merges, train_merges
+from raretok.data.special_types import SPECIAL, UNKNOWN
+from raretok.data.tokenizers import published_file, read_published, tokenizer_class
 
 # Bytes of text per batch, and of the longest accepted line, since a line is tokenised in memory as a whole.
 BATCH, LONGEST_LINE = 2**20, 2**22
@@ -36,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_entry_arguments(parser)
     for split in SPLITS:
         parser.add_argument(f"--{split}", required=True, type=Path, help=f"the {split} split, one text a line (UTF-8)")
-    parser.add_argument("--merges", nargs="*", type=Path, default=[], help="published BPE merges, where the corpus has")
+    parser.add_argument("--published", nargs="*", type=Path, default=[], help="published tokenizer, where it has one")
     parser.add_argument("--output", required=True, type=Path, help="folder for ids, counts, vocabulary and manifest")
 
 
@@ -44,20 +45,18 @@ def main(arguments: argparse.Namespace) -> None:
     if arguments.entry["kind"] != "language":
         raise UserError(f"corpus {arguments.corpus} has kind {arguments.entry['kind']}; use prepare")
     texts = {split: getattr(arguments, split) for split in SPLITS}
-    encode(arguments.corpus, arguments.entry, texts, arguments.output, *arguments.merges)
+    encode(arguments.corpus, arguments.entry, texts, arguments.output, *arguments.published)
 
 
-def encode(name: str, corpus: Mapping, texts: Mapping[str, Path], folder: Path, merges: Path | None = None) -> None:
+def encode(name: str, corpus: Mapping, texts: Mapping[str, Path], folder: Path, published: Path | None = None) -> None:
     """Write the prepared form of `corpus` (its entry in config/corpora.yaml) to `folder`, the manifest last.
 
-    texts: the file of each split. merges: published merges, if the entry's tokenizer uses them.
+    texts: the file of each split. published: where the entry's tokenizer is a published one.
 
-    Raises UserError if a text is missing, empty, not UTF-8 or has too long a line, if merges are needed and not given,
-    or if
-    the training text gives fewer BPE types than the entry asks for.
+    Raises UserError if a text is missing, empty, not UTF-8 or has an endless line, and for what the tokenizer refuses.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    tokenizer = _build_tokenizer(name, corpus["tokenizer"], texts["train"], merges)
+    tokenizer = _tokenizer(name, corpus["tokenizer"], texts["train"], published)
     with contextlib.ExitStack() as stack:
         # In the output folder, where there is room; removed at the end in any case.
         raw = {split: stack.enter_context(tempfile.TemporaryFile(dir=folder)) for split in SPLITS}
@@ -65,14 +64,12 @@ def encode(name: str, corpus: Mapping, texts: Mapping[str, Path], folder: Path, 
         for split in SPLITS:
             tokens[split] = 0
             for lines in read_lines(texts[split]):
-                ids = tokenizer.encode(lines)
+                ids = np.array(tokenizer.encode(lines), dtype=np.uint32)
                 raw[split].write(ids.tobytes())
                 tokens[split] += len(ids)
                 if split == "train":
                     counts = add_counts(counts, np.bincount(ids))
-        # The number of BPE types follows from the merges.
-        types = corpus["tokenizer"].get("types") if corpus["tokenizer"]["name"] == "words" else None
-        final_ids, symbols, counts = order_by_frequency(tokenizer.symbols, counts, types=types)
+        final_ids, symbols, counts = order_by_frequency(tokenizer.symbols, counts, types=tokenizer.kept)
         dtype = np.dtype("<u2" if len(symbols) <= 2**16 else "<u4")
         splits = {
             split: {
@@ -84,7 +81,7 @@ def encode(name: str, corpus: Mapping, texts: Mapping[str, Path], folder: Path, 
     with atomic_path(folder / COUNTS) as temporary:
         np.save(temporary, counts, allow_pickle=False)
     write_json(folder / VOCABULARY, symbols)
-    write_json(folder / TOKENIZER, tokenizer.saved)
+    tokenizer.save(folder)
     manifest = {
         "corpus": name,
         "kind": corpus["kind"],
@@ -152,24 +149,12 @@ def order_by_frequency(
     return final_ids, vocabulary, np.concatenate([counts[order], np.zeros(len(unused), dtype=np.int64)])
 
 
-def _build_tokenizer(name: str, entry: Mapping, text: Path, merges: Path | None) -> Words | BPE:
-    """The tokenizer of a corpus entry's `tokenizer`; BPE is trained on `text` unless merges are published."""
-    if entry["name"] == "words":
-        return Words()
-    if "merges" in entry:
-        if merges is None:
-            raise UserError(f"corpus {name} of config/corpora.yaml takes published merges; give their file by --merges")
-        return BPE(read_merges(merges), "published")
+def _tokenizer(name: str, entry: Mapping, text: Path, published: Path | None):
+    """The tokenizer of a corpus's entry: published, or learnt on `text`."""
+    if published_file(entry) is not None:
+        return read_published(name, entry, published)
     every = -(-_size(text) // LEARNT_BYTES)
-    merges = train_merges(_every_line(text, every), entry["types"] - len(SPECIAL))
-    tokenizer = BPE(merges, "trained", learnt_on_every=every)
-    found = len(tokenizer.symbols)
-    if found < entry["types"]:
-        raise UserError(
-            f"{text} gives only {found:,} BPE types, but corpus {name} of config/corpora.yaml asks for "
-            f"{entry['types']:,}; lower tokenizer.types or take a longer text"
-        )
-    return tokenizer
+    return tokenizer_class(entry["name"]).learn(name, entry, _every_line(text, every), learnt_on_every=every)
 
 
 def _every_line(path: Path, every: int) -> Iterator[list[str]]:

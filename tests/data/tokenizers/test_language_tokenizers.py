@@ -8,20 +8,12 @@ from pathlib import Path
 import pytest
 
 from raretok.core.errors import UserError
-from raretok.data.pairs.pair_codec import codec_of
+from raretok.data.codec import codec_of
 from raretok.data.prepared_corpus import load_manifest
+from raretok.data.special_types import END, UNKNOWN
 from raretok.data.text.encode_text import encode
-from raretok.data.text.tokenizers import (
-    BPE,
-    END,
-    UNKNOWN,
-    Words,
-    byte_characters,
-    pieces_of,
-    read_merges,
-    text_of,
-    train_merges,
-)
+from raretok.data.tokenizers.bpe import Bpe, byte_characters, pieces_of, read_merges, text_of, train_merges
+from raretok.data.tokenizers.words import Words
 
 LINES = ["the cat sat on the mat .", "", "Größe of the cats — 12 @-@ 13 , 𝔞 !", "the hats  that fit", "cat's 日本"] * 5
 
@@ -39,7 +31,7 @@ def test_a_hand_made_merges_file_is_applied_in_its_order(tmp_path):
     (tmp_path / "vocab.bpe").write_text("#version: 0.2\nt h\nth e\nĠ the\na t\nh at\n", encoding="utf-8")
     merges = read_merges(tmp_path / "vocab.bpe")
     assert merges == [("t", "h"), ("th", "e"), ("Ġ", "the"), ("a", "t"), ("h", "at")]
-    bpe = BPE(merges, "published")
+    bpe = Bpe(merges, "published")
     assert bpe.described["merges"] == "published"
     assert bpe.described["library"].startswith("tokenizers ")
     symbols = bpe.symbols
@@ -76,7 +68,7 @@ def test_trained_merges_are_the_commonest_pairs():
 
 def test_training_does_not_depend_on_threads_or_hash_seeds(tmp_path):
     script = (
-        "import hashlib, sys; from raretok.data.text.tokenizers import train_merges\n"
+        "import hashlib, sys; from raretok.data.tokenizers.bpe import train_merges\n"
         "words = [f'{(n * n) % 701:x}{n % 17:x}q{n % 5}' for n in range(3000)]\n"
         "print(hashlib.sha256(repr(train_merges([[' '.join(words[n:n + 9]) for n in range(0, 3000, 9)]], 500))"
         ".encode()).hexdigest())"
@@ -103,8 +95,8 @@ def test_an_error_while_training_reads_is_not_swallowed():
 
 def test_words_are_ids_in_the_order_met_and_specials_are_unknown():
     words = Words()
-    assert words.encode(["b a  b", "", "<unk> </s> c"]).tolist() == [4, 5, 4, END, END, 3, 3, 6, END]
-    assert words.encode(["a d"]).tolist() == [5, 7, END]
+    assert words.encode(["b a  b", "", "<unk> </s> c"]) == [4, 5, 4, END, END, 3, 3, 6, END]
+    assert words.encode(["a d"]) == [5, 7, END]
     assert words.symbols == ["<s>", "<pad>", "</s>", "<unk>", "b", "a", "c", "d"]
 
 

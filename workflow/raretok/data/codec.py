@@ -1,13 +1,30 @@
-"""Codecs between plain text and final ids: `codec_of` for any prepared corpus, PairCodec for translation."""
+"""Plain text to final ids of a prepared corpus, and back: `codec_of` gives a Codec or, for pairs, a PairCodec."""
 
 from collections.abc import Iterable
 
 from raretok.core.errors import UserError
 from raretok.core.files import read_json
-from raretok.data.pairs import pieces
 from raretok.data.pairs.preparation import Preparation
 from raretok.data.prepared_corpus import Corpus
-from raretok.data.text.tokenizers import SPECIAL, TOKENIZER, UNKNOWN, Codec
+from raretok.data.special_types import SPECIAL, UNKNOWN
+from raretok.data.tokenizers import TOKENIZER, load_tokenizer
+
+
+class Codec:
+    """Text of a corpus of kind `language`."""
+
+    def __init__(self, corpus: Corpus):
+        self._symbols = corpus.symbols
+        self._ids = {symbol: number for number, symbol in enumerate(corpus.symbols) if number >= len(SPECIAL)}
+        self._tokenizer = load_tokenizer(corpus.folder)
+
+    def ids(self, text: str) -> list[int]:
+        """Final ids of `text`, UNKNOWN for what the vocabulary lacks; nothing is stripped, no END is added."""
+        return [self._ids.get(symbol, UNKNOWN) for symbol in self._tokenizer.split(text)]
+
+    def text(self, ids: Iterable[int]) -> str:
+        """Text of final ids; special types as their names."""
+        return self._tokenizer.join(self._symbols[number] for number in ids)
 
 
 class PairCodec:
@@ -22,7 +39,7 @@ class PairCodec:
         self._ids = {symbol: number for number, symbol in enumerate(corpus.symbols) if number >= len(SPECIAL)}
         occurs = corpus.counts + corpus.source_counts > 0
         self._printed = {number for number in self._ids.values() if occurs[number]}
-        self._pieces = pieces.load(corpus.folder)
+        self._tokenizer = load_tokenizer(corpus.folder)
         self._preparations = {
             side: Preparation(manifest["preparation"], language) for side, language in manifest["languages"].items()
         }
@@ -34,11 +51,11 @@ class PairCodec:
     def encode(self, lines: Iterable[str], side: str) -> list[list[int]]:
         """Final ids of each plain line, without END."""
         prepared = [self._preparations[side].apply(" ".join(line.split())) for line in lines]
-        return [[self._ids.get(piece, UNKNOWN) for piece in line] for line in self._pieces.split(prepared)]
+        return [[self._ids.get(piece, UNKNOWN) for piece in line] for line in self._tokenizer.split(prepared)]
 
     def text(self, ids: Iterable[int]) -> str:
-        """Final ids as prepared text: pieces joined, words of a tokenised corpus still separate."""
-        return self._pieces.join([self._symbols[number] for number in ids if number in self._printed])
+        """Final ids as prepared text: pieces joined, words of a tokenised corpus still apart."""
+        return self._tokenizer.join([self._symbols[number] for number in ids if number in self._printed])
 
     def detokenised(self, ids: Iterable[int], side: str = "target") -> str:
         """Final ids as plain text."""

@@ -1,68 +1,43 @@
-"""Tokenizers of language corpora: byte-level BPE as in GPT-2, or words separated by white space.
-
-There are two forms of ids. Raw ids are those of a tokenizer while a text is read: 0 to 3 are the special types, the
-others
-have the tokenizer's own order. Final ids are sorted by decreasing training frequency (`raretok.data.text.encode_text`).
-Prepared corpora hold final ids, and `codec_of` (raretok.data.pairs.pair_codec) converts between them and text.
-
-Special types are fairseq's, in its order: <s>, <pad>, </s> (every line's last token) and <unk>.
-"""
+"""Byte-level BPE: GPT-2's splitting into words, bytes as its 256 characters, then merges in their order."""
 
 import json
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import cache, cached_property
 from importlib.metadata import version
 from pathlib import Path
+from typing import Annotated, ClassVar, Literal, Required, TypedDict
 
-import numpy as np
-
+from raretok.core.config_types import Limit, keys
 from raretok.core.errors import UserError
-from raretok.core.files import read_json
-from raretok.data.prepared_corpus import Corpus
+from raretok.core.files import read_json, write_json
+from raretok.data.special_types import END, SPECIAL
+from raretok.data.tokenizers import TOKENIZER, Published
 
-SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
-START, PAD, END, UNKNOWN = range(4)
-TOKENIZER = "tokenizer.json"
+# GPT-2's vocabulary, with the special types and filled up to a multiple of 8.
+PUBLISHED_TYPES = 50_264
 
 Merges = list[tuple[str, str]]
 
 
-class Words:
-    """Words separated by white space. A word that equals a special type is <unk>, as in WikiText."""
+@keys(one_of=("types", "merges"))
+class BytePairs(TypedDict, total=False):
+    """GPT-2's byte-level BPE."""
 
-    def __init__(self):
-        self._ids = dict.fromkeys(SPECIAL, UNKNOWN)
-
-    def encode(self, lines: Sequence[str]) -> np.ndarray:
-        """Raw ids of the lines, each ending with END, (tokens,) uint32; a new word gets the next id."""
-        ids, flat = self._ids, []
-        for line in lines:
-            words = line.split()
-            for word in words:
-                if word not in ids:
-                    ids[word] = len(ids)
-            flat += [ids[word] for word in words]
-            flat.append(END)
-        return np.array(flat, dtype=np.uint32)
-
-    @property
-    def symbols(self) -> list[str]:
-        """Text of every raw id."""
-        return list(self._ids)
-
-    @property
-    def described(self) -> dict:
-        """The manifest entry."""
-        return {"name": "words", "merges": None, "library": None}
-
-    @property
-    def saved(self) -> dict:
-        """The data that `codec_of` needs besides the vocabulary."""
-        return {"name": "words"}
+    name: Required[Literal["bpe"]]
+    # Types of a vocabulary learnt on the training split; 4 are special, 256 are bytes.
+    types: Annotated[int, Limit("minimum", 264), Limit("multipleOf", 8)]
+    # Published merges, in GPT-2's format.
+    merges: Published
 
 
-class BPE:
-    """Byte-level BPE: GPT-2's splitting into words, bytes as its 256 characters, then merges in order."""
+class Bpe:
+    """Byte-level BPE by given merges."""
+
+    corpora: ClassVar[str] = "language"
+    config: ClassVar[type] = BytePairs
+    # The number of types is that of the merges.
+    kept: ClassVar[None] = None
+    marks_words: ClassVar[bool] = True
 
     def __init__(self, merges: Merges, origin: str, **details):
         """merges: pairs of pieces in GPT-2's characters for bytes. origin: `published` or `trained`.
@@ -73,15 +48,46 @@ class BPE:
         self._pieces = pieces_of(merges)
         self._tokenizer = _tokenizer(merges, self._pieces)
 
-    def encode(self, lines: Sequence[str]) -> np.ndarray:
-        """Raw ids of the lines, each ending with END, (tokens,) uint32."""
+    @staticmethod
+    def types(entry: dict) -> int:
+        """How many types the vocabulary has at most."""
+        return entry.get("types", PUBLISHED_TYPES)
+
+    @classmethod
+    def learn(cls, name: str, entry: dict, text: Iterable[Sequence[str]], **details) -> "Bpe":
+        """Merges learnt on batches of lines; UserError if they give fewer types than corpus `name` asks for."""
+        tokenizer = cls(train_merges(text, entry["types"] - len(SPECIAL)), "trained", **details)
+        found = len(tokenizer.symbols)
+        if found < entry["types"]:
+            raise UserError(
+                f"the training text of corpus {name} gives only {found:,} BPE types, but config/corpora.yaml asks for "
+                f"{entry['types']:,}; lower tokenizer.types or take a longer text"
+            )
+        return tokenizer
+
+    @classmethod
+    def read(cls, path: Path) -> "Bpe":
+        """Published merges; see `read_merges` for the errors."""
+        return cls(read_merges(path), "published")
+
+    @classmethod
+    def load(cls, folder: Path) -> "Bpe":
+        """The tokenizer of a prepared corpus."""
+        return cls([tuple(pair) for pair in read_json(folder / TOKENIZER)["merges"]], "trained")
+
+    def save(self, folder: Path) -> None:
+        """Write the merges."""
+        write_json(folder / TOKENIZER, {"name": "bpe", "merges": [list(pair) for pair in self._merges]})
+
+    def encode(self, lines: Sequence[str]) -> list[int]:
+        """Raw ids of the lines, each closed by END."""
         flat = []
         for encoding in self._tokenizer.encode_batch_fast(list(lines), add_special_tokens=False):
             flat += encoding.ids
             flat.append(END - len(SPECIAL))
-        return (np.array(flat, dtype=np.int64) + len(SPECIAL)).astype(np.uint32)
+        return [number + len(SPECIAL) for number in flat]
 
-    @property
+    @cached_property
     def symbols(self) -> list[str]:
         """Text of every raw id."""
         return [*SPECIAL, *map(text_of, self._pieces)]
@@ -93,41 +99,19 @@ class BPE:
         described = {"name": "bpe", "merges": self._origin, "library": library, "number_of_merges": len(self._merges)}
         return described | self._details
 
-    @property
-    def saved(self) -> dict:
-        """The data that `codec_of` needs besides the vocabulary."""
-        return {"name": "bpe", "merges": [list(pair) for pair in self._merges]}
+    def split(self, text: str) -> list[str]:
+        """The pieces of a text; nothing is stripped."""
+        ids = self._tokenizer.encode(text, add_special_tokens=False).ids
+        return [self.symbols[number + len(SPECIAL)] for number in ids]
 
+    def join(self, symbols: Iterable[str]) -> str:
+        """The text of pieces; bytes that are no UTF-8 as U+FFFD."""
+        return b"".join(self._bytes.get(symbol, b"") for symbol in symbols).decode("utf-8", "replace")
 
-class Codec:
-    """Conversion between text and the final ids of a prepared corpus."""
-
-    def __init__(self, corpus: Corpus):
-        saved = read_json(corpus.folder / TOKENIZER)
-        self._symbols = corpus.symbols
-        self._ids = {symbol: number for number, symbol in enumerate(corpus.symbols) if number >= len(SPECIAL)}
-        self._tokenizer = None
-        if saved["name"] == "bpe":
-            merges = [tuple(pair) for pair in saved["merges"]]
-            self._pieces = pieces_of(merges)
-            self._tokenizer = _tokenizer(merges, self._pieces)
-            self._final = [self._ids.get(text_of(piece), UNKNOWN) for piece in self._pieces]
-            self._bytes = {final: bytes_of(piece) for piece, final in zip(self._pieces, self._final, strict=True)}
-
-    def ids(self, text: str) -> list[int]:
-        """Final ids of `text`, UNKNOWN for pieces outside the vocabulary; nothing is stripped, no END is added."""
-        if self._tokenizer is None:
-            return [self._ids.get(word, UNKNOWN) for word in text.split()]
-        return [self._final[raw] for raw in self._tokenizer.encode(text, add_special_tokens=False).ids]
-
-    def text(self, ids: Iterable[int]) -> str:
-        """Text of final ids; special types as their names, invalid UTF-8 as U+FFFD."""
-        if self._tokenizer is None:
-            return " ".join(self._symbols[number] for number in ids)
-        joined = b"".join(
-            self._symbols[number].encode() if number < len(SPECIAL) else self._bytes.get(number, b"") for number in ids
-        )
-        return joined.decode("utf-8", "replace")
+    @cached_property
+    def _bytes(self) -> dict[str, bytes]:
+        pieces = dict(zip(self.symbols[len(SPECIAL) :], map(bytes_of, self._pieces), strict=True))
+        return pieces | {symbol: symbol.encode() for symbol in SPECIAL}
 
 
 def train_merges(batches: Iterable[Sequence[str]], types: int) -> Merges:

@@ -1,0 +1,105 @@
+"""BPE of subword-nmt, learnt on both sides of a parallel text together."""
+
+import io
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from contextlib import redirect_stderr
+from importlib.metadata import version
+from pathlib import Path
+from typing import ClassVar, Literal, TypedDict
+
+from raretok.core.config_types import Positive
+from raretok.core.errors import UserError
+from raretok.core.files import write_json, write_text
+from raretok.data.special_types import SPECIAL, UNKNOWN
+from raretok.data.tokenizers import TOKENIZER
+
+CODES = "codes.txt"
+# Pieces of a word are kept for its next occurrence; of this many words, that memory stays bounded.
+KNOWN_WORDS = 400_000
+SEPARATOR = "@@"
+
+
+class JointBytePairs(TypedDict):
+    """BPE of subword-nmt, learnt on both sides together."""
+
+    name: Literal["bpe_joint"]
+    merges: Positive
+
+
+class BpeJoint:
+    """Byte-pair encoding of words (Sennrich et al. 2016): a piece that does not end its word ends with `@@`."""
+
+    corpora: ClassVar[str] = "translation"
+    config: ClassVar[type] = JointBytePairs
+
+    def __init__(self, codes: str, **details):
+        """codes: text of a file of merges as subword-nmt writes it. details: what the manifest says, too."""
+        from subword_nmt.apply_bpe import BPE
+
+        self._codes, self._details = codes, details
+        self._bpe = BPE(io.StringIO(codes))
+
+    @staticmethod
+    def types(entry: dict) -> int:
+        """About how many types the vocabulary has."""
+        return entry["merges"]
+
+    @classmethod
+    def learn(cls, name: str, entry: dict, text: Iterable[str], **details) -> "BpeJoint":
+        """Merges learnt on lines; UserError if the text gives fewer than the entry of corpus `name` asks for."""
+        return cls(_learn_merges(name, entry["merges"], text), **details)
+
+    @classmethod
+    def load(cls, folder: Path) -> "BpeJoint":
+        """The tokenizer of a prepared corpus."""
+        return cls((folder / CODES).read_text(encoding="utf-8"))
+
+    def split(self, lines: Sequence[str]) -> list[list[str]]:
+        """Pieces of each line, which are words between blanks; one that reads like a special type is `<unk>`."""
+        if len(self._bpe.cache) > KNOWN_WORDS:
+            self._bpe.cache.clear()
+        return [
+            [SPECIAL[UNKNOWN] if piece in SPECIAL else piece for piece in self._bpe.segment_tokens(line.split())]
+            for line in lines
+        ]
+
+    def join(self, pieces: Sequence[str]) -> str:
+        """The line of these pieces; special types print nothing."""
+        line = " ".join(piece for piece in pieces if piece not in SPECIAL) + " "
+        return line.replace(f"{SEPARATOR} ", "").strip()
+
+    @property
+    def described(self) -> dict:
+        """What the manifest says."""
+        merges = self._codes.count("\n") - self._codes.startswith("#version")
+        return {
+            "name": "bpe_joint",
+            "merges": merges,
+            **self._details,
+            "library": f"subword-nmt {version('subword-nmt')}",
+        }
+
+    def save(self, folder: Path) -> None:
+        """Write the merges and what they are called."""
+        write_text(folder / CODES, self._codes)
+        write_json(folder / TOKENIZER, {"name": "bpe_joint"})
+
+
+def _learn_merges(name: str, merges: int, lines: Iterable[str]) -> str:
+    """Text of a file of merges; words that occur once are seen, pairs that occur once are not merged."""
+    from subword_nmt.learn_bpe import learn_bpe
+
+    words = Counter(word for line in lines for word in line.split())
+    # The library breaks ties by text, so the order of words does not matter.
+    listed = io.StringIO("".join(f"{word} {count}\n" for word, count in words.items()))
+    codes = io.StringIO()
+    with redirect_stderr(io.StringIO()):
+        learn_bpe(listed, codes, merges, is_dict=True)
+    found = codes.getvalue().count("\n") - 1
+    if found < merges:
+        raise UserError(
+            f"the training text of corpus {name} gives only {found:,} BPE merges, but config/corpora.yaml asks for "
+            f"{merges:,}; lower tokenizer.merges"
+        )
+    return codes.getvalue()

@@ -1,0 +1,82 @@
+"""Words between white space."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal, NotRequired, TypedDict
+
+from raretok.core.config_types import Limit
+from raretok.core.files import write_json
+from raretok.data.special_types import END, SPECIAL, UNKNOWN
+from raretok.data.tokenizers import TOKENIZER
+
+# Of WikiText-103, where config does not say how many are kept.
+MOST_TYPES = 267_744
+
+
+class PlainWords(TypedDict):
+    """What stands between white space."""
+
+    name: Literal["words"]
+    # The most frequent types are kept, 4 special ones among them; all others are <unk>. Without it, all are kept.
+    types: NotRequired[Annotated[int, Limit("minimum", 8), Limit("multipleOf", 8)]]
+
+
+class Words:
+    """Words between white space. A word that reads like a special type is <unk>, as WikiText means it."""
+
+    corpora: ClassVar[str] = "language"
+    config: ClassVar[type] = PlainWords
+    marks_words: ClassVar[bool] = False
+
+    def __init__(self, kept: int | None = None):
+        self.kept = kept
+        self._ids = dict.fromkeys(SPECIAL, UNKNOWN)
+
+    @staticmethod
+    def types(entry: dict) -> int:
+        """How many types the vocabulary has at most."""
+        return entry.get("types", MOST_TYPES)
+
+    @classmethod
+    def learn(cls, name: str, entry: dict, text: Iterable[Sequence[str]], **details) -> "Words":
+        """The tokenizer of a corpus's entry; there is nothing to learn."""
+        return cls(entry.get("types"))
+
+    @classmethod
+    def load(cls, folder: Path) -> "Words":
+        """The tokenizer of a prepared corpus."""
+        return cls()
+
+    def save(self, folder: Path) -> None:
+        """Write the tokenizer's name."""
+        write_json(folder / TOKENIZER, {"name": "words"})
+
+    def encode(self, lines: Sequence[str]) -> list[int]:
+        """Raw ids of the lines, each closed by END; a new word gets the next id."""
+        ids, flat = self._ids, []
+        for line in lines:
+            words = line.split()
+            for word in words:
+                if word not in ids:
+                    ids[word] = len(ids)
+            flat += [ids[word] for word in words]
+            flat.append(END)
+        return flat
+
+    @property
+    def symbols(self) -> list[str]:
+        """Text of every raw id."""
+        return list(self._ids)
+
+    @property
+    def described(self) -> dict:
+        """What the manifest says."""
+        return {"name": "words", "merges": None, "library": None}
+
+    def split(self, text: str) -> list[str]:
+        """The words of a text."""
+        return text.split()
+
+    def join(self, symbols: Iterable[str]) -> str:
+        """Words with a space between them."""
+        return " ".join(symbols)
