@@ -1,11 +1,14 @@
-"""Training step of the character model (stop_jostling's size) against a plain loop of the same model and batch.
+"""Training step of the character model (stop_jostling's size), compared with a plain loop on the same model and batch.
 
     python benchmarks/char_step.py [--methods] [--manifest results/smoke/data/synthetic_characters/manifest.json]
 
-One core. The plain loop is what one would write first: separate modules, `torch.optim.AdamW` as it comes,
-cross-entropy over all logits. Repetitions are interleaved (plain, ours, plain, ours, ...), so that a machine
-whose speed drifts slows both, and CPU seconds are counted: one thread never waits, and neighbours do not count.
-With a manifest it also measures what a job costs beyond `import torch`.
+It uses one core. The plain loop is a straightforward implementation: separate modules, `torch.optim.AdamW`,
+cross-entropy
+over all logits. Repetitions are interleaved (plain, ours, plain, ours, ...), so that drift of the machine's speed
+affects
+both. It reports CPU seconds, which other processes affect least. With a manifest it also measures the fixed cost of a
+job
+beyond `import torch`.
 """
 
 import argparse
@@ -29,7 +32,7 @@ from raretok.training.tasks import CharacterTask
 from raretok.training.trainer import Trainer
 
 TYPES, CONTEXT, BATCH, WIDTH, LAYERS, HEADS = 65, 64, 12, 128, 4, 4
-# Methods of every kind: what each adds to the baseline's step.
+# Methods of every kind, to measure what each adds to the baseline's step.
 METHODS = {
     "baseline": {},
     "threshold": {"loss": {"name": "threshold", "margin": 1}},
@@ -76,7 +79,7 @@ def settings_of(method: dict) -> dict:
 
 
 class Ours:
-    """The project's own step, as `raretok.training.loop.train` makes it between two saves."""
+    """The project's step, as in `raretok.training.loop.train` between two saves."""
 
     def __init__(self, text: np.ndarray, method: dict):
         settings = settings_of(method)
@@ -152,7 +155,7 @@ class PlainModel(nn.Module):
 
 
 class Plain:
-    """The loop one would write first."""
+    """A straightforward training loop."""
 
     def __init__(self, text: np.ndarray):
         torch.manual_seed(1)
@@ -189,7 +192,7 @@ def steps_per_second(contender, steps: int) -> float:
 
 
 def compare(methods: dict, repetitions: int, steps: int) -> None:
-    """Print steps a second: median, least and most over the repetitions, and the ratio to the plain loop."""
+    """Print steps per second: median, minimum and maximum over repetitions, and the ratio to the plain loop."""
     text = np.random.default_rng(1).integers(0, TYPES, 100_000).astype(np.uint8)
     contenders = {"plain loop": Plain(text)} | {name: Ours(text, method) for name, method in methods.items()}
     speeds = {name: [] for name in contenders}
@@ -200,14 +203,14 @@ def compare(methods: dict, repetitions: int, steps: int) -> None:
             speeds[name].append(steps_per_second(contender, steps))
     print(f"{'steps a CPU second, one core':36}{'median':>9}{'least':>9}{'most':>9}{'of plain':>10}")
     for name, values in speeds.items():
-        # The ratio within a repetition, then its median: both sides ran within the same seconds.
+        # The median of ratios within a repetition, because both sides then ran within the same seconds.
         pairs = zip(values, speeds["plain loop"], strict=True)
         ratio = statistics.median(value / plain for value, plain in pairs)
         print(f"{name:36}{statistics.median(values):9.1f}{min(values):9.1f}{max(values):9.1f}{ratio:10.2f}")
 
 
 def children(command: list[str]) -> tuple[float, float]:
-    """CPU seconds and peak resident memory (MiB) of a command that ends well."""
+    """CPU seconds and peak resident memory (MiB) of a command that must succeed."""
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=os.environ | {"OMP_NUM_THREADS": "1"})
     _, status, usage = os.wait4(process.pid, 0)
     if status != 0:
@@ -216,7 +219,7 @@ def children(command: list[str]) -> tuple[float, float]:
 
 
 def job_costs(manifest: Path, repetitions: int) -> None:
-    """Print what `raretok train` costs beside its steps: a run of one step against `import torch`."""
+    """Print the cost of `raretok train` besides its steps: a run of one step compared with `import torch`."""
     settings = settings_of({})
     settings["training"] |= {"steps": 1, "validation": {"every": 1, "batches": 1}}
     settings["training"]["schedule"]["warmup"] = 0

@@ -1,15 +1,18 @@
 """
-How often a paper's claims are decided wrongly by chance, and which effects are found: the table of docs/statistics.md.
+Family-wise error rate of a paper's verdicts, and detectable effects: the tables of docs/statistics.md.
 
     python benchmarks/claims_error_rate.py [--projects 10000]
 
-A project is what seeds could decide of one paper: `pools` metrics of `rows` methods each, the first of which the others
-are compared with, and `tested` of these comparisons per metric are claims. Seeds of a method are normal, no method
-differs from another, and metrics are independent, for which Holm's correction has the least to spare. A family-wise
-error is one claim or more whose p survives Holm: with no true claim, one p below 5% over the number of claims.
+A project simulates the tests of one paper: `pools` metrics of `rows` methods each. All rows are compared with the first
+one, and `tested` of these comparisons per metric are claims. Seeds of a method are normal, no method differs from
+another,
+and metrics are independent, the case in which Holm's correction is least conservative. A family-wise error is at least
+one
+claim whose p survives Holm: with no true claim, one p below 5% divided by the number of claims.
 
 The arithmetic of raretok/reporting/statistics/moderated_t.py is repeated here for many projects at once; a test
-compares the two.
+compares
+the two.
 """
 
 import argparse
@@ -25,7 +28,7 @@ SEEDS = (2, 3, 5, 10)
 LIMMA = "limma"
 METHODS = {"t": "Student's t", LIMMA: "limma", "ours": "moderated t", "levels": "levels"}
 POWER = 0.8
-# Projects computed at a time, which is what fits into memory.
+# Number of projects computed at a time, limited by memory.
 BATCH = 500
 
 
@@ -53,17 +56,17 @@ FAMILIES = {
 
 
 def equal(generator, shape):
-    """All rows alike."""
+    """All rows have equal standard deviation."""
     return np.ones(shape)
 
 
 def drawn(generator, shape):
-    """Standard deviations drawn from a log-normal: two rows differ by a factor of 1.6 at the median."""
+    """Log-normal standard deviations: two rows differ by a factor of 1.6 at the median."""
     return np.exp(0.5 * generator.standard_normal(shape))
 
 
 def half(generator, shape):
-    """Every second row has three times the others' standard deviation."""
+    """Every second row has three times the standard deviation of the others."""
     sd = np.ones(shape)
     sd[..., 1::2] = 3
     return sd
@@ -91,16 +94,16 @@ BEYOND = {"a claim's row x 10": row_of(1, 10), "the baseline x 10": row_of(0, 10
 
 
 def contrasts(family: Family, seeds: int, projects: int, spread, generator) -> np.ndarray:
-    """Values of projects in which nothing differs: (projects, pools, rows, seeds), seeds of equal number shared."""
+    """Values of projects without differences: (projects, pools, rows, seeds); rows share their seeds."""
     shape = (projects, family.pools, family.rows)
     shared = generator.standard_normal((projects, family.pools, 1, seeds))
     return shared + generator.standard_normal((*shape, seeds)) * spread(generator, shape)[..., None]
 
 
 def p_values(values: np.ndarray, tested: int, method: str, shift: float = 0.0) -> np.ndarray:
-    """Two-sided p of the first `tested` differences to row 0, (projects, pools, tested); `shift`: added to each.
+    """Two-sided p of the first `tested` differences from row 0, (projects, pools, tested); `shift` is added to each.
 
-    method "levels": of the rows themselves, each against a constant.
+    method "levels": p of the rows themselves, each against a constant.
     """
     rows, seeds = values.shape[-2:]
     df = seeds - 1
@@ -132,7 +135,7 @@ def squeeze(variances: np.ndarray, df: float) -> tuple[np.ndarray, np.ndarray]:
     logs = np.log(variances) - digamma(df / 2) + np.log(df / 2)
     excess = logs.var(-1, ddof=1) - polygamma(1, df / 2)
     varied = excess > 0
-    # d0 of 1e6 and more is infinite: the Newton iterations start below it
+    # d0 of 1e6 and more counts as infinite, so that the Newton iterations start below it.
     half_df = trigamma_inverse(np.where(varied, np.maximum(excess, 2e-6), 1.0))
     moments = np.exp(logs.mean(-1) + digamma(half_df) - np.log(half_df))
     return np.where(varied, moments, variances.mean(-1)), np.where(varied, 2 * half_df, 1e6)
@@ -148,7 +151,7 @@ def trigamma_inverse(values: np.ndarray) -> np.ndarray:
 
 
 def error_rate(family: Family, seeds: int, spread, method: str, projects: int, seed: int = 0) -> float:
-    """Share of projects without a true claim in which Holm lets a claim through."""
+    """Share of projects without true claims in which at least one claim survives Holm."""
     wrong = 0
     for generator, number in batches(projects, seed):
         values = contrasts(family, seeds, number, spread, generator)
@@ -158,26 +161,26 @@ def error_rate(family: Family, seeds: int, spread, method: str, projects: int, s
 
 
 def effect_found(claims: int, rows: int, seeds: int, method: str, projects: int, seed: int = 0) -> float:
-    """The effect, in standard deviations of a difference over seeds, that the first Holm step finds with power 0.8."""
+    """The effect, in standard deviations of a difference over seeds, that Holm's first step detects with power 0.8."""
     generator = np.random.default_rng(seed)
     values = contrasts(Family(1, rows, 1), seeds, projects, equal, generator)
     low, high = 0.0, 2000.0
     for _ in range(40):
         middle = (low + high) / 2
-        # a difference of two rows of standard deviation 1 has that of sqrt(2)
+        # The difference of two rows with standard deviation 1 has standard deviation sqrt(2).
         found = (p_values(values, 1, method, middle * 2**0.5) < LEVEL / claims).mean()
         low, high = (low, middle) if found >= POWER else (middle, high)
     return high
 
 
 def batches(projects: int, seed: int):
-    """Generators and numbers of projects, so that what one batch needs of memory is bounded."""
+    """Generators and numbers of projects for batches of bounded memory."""
     for start in range(0, projects, BATCH):
         yield np.random.default_rng([seed, start]), min(BATCH, projects - start)
 
 
 def error_table(projects: int, scenarios: dict, methods: list[str]) -> list[str]:
-    """Markdown: family-wise error by family, variances and seeds."""
+    """Markdown table: family-wise error by family, variances and number of seeds."""
     heads = ["claims, rows", "seeds differ", *(f"{METHODS[name]}, {seeds}" for name in methods for seeds in SEEDS)]
     lines = [f"| {' | '.join(heads)} |", f"|---|---|{'---:|' * (len(heads) - 2)}"]
     for family in FAMILIES.values():
@@ -188,7 +191,7 @@ def error_table(projects: int, scenarios: dict, methods: list[str]) -> list[str]
 
 
 def effect_table(projects: int, claims: int, rows: int) -> list[str]:
-    """Markdown: effects that seeds find."""
+    """Markdown table: detectable effects by number of seeds."""
     lines = ["| seeds | Student's t | moderated t |", "|---:|---:|---:|"]
     for seeds in SEEDS:
         found = [effect_found(claims, rows, seeds, name, projects) for name in ("t", "ours")]

@@ -1,15 +1,21 @@
-"""Beam search over 1,000 sentences against CTranslate2 (fp32) with the same weights.
+"""Beam search over 1,000 sentences, compared with CTranslate2 (fp32) on the same weights.
 
     python benchmarks/decode.py [--threads 2] [--beam 5]
     python benchmarks/decode.py --run results/small/runs/EXPERIMENT/METHOD/seed1 --data results/small/data/CORPUS
 
-Without a run: a random model of 3 + 3 layers, width 256, over 8,000 types, that never ends a sentence, so that both
-write 20 types for each of 1,000 sources as long as Multi30k's. With a run: its final model and its data's test
-sentences. Both times, how many translations are the same: with a run nearly all; of a random model's a few differ with
-a beam above 1, since ours counts the </s> that ends them, which CTranslate2 never writes. Repetitions are
-interleaved (ours, CTranslate2, ours, ...), so that a machine whose speed drifts slows both. Wall time (with one
-thread: processor time, since neighbours do not count) of translating ids to ids, all reading and converting left out;
-CTranslate2 runs once with all threads in each operation and once with one worker a thread.
+Without a run: a random model of 3 + 3 layers, width 256 and 8,000 types that never ends a sentence, so that both write
+20
+types for each of 1,000 sources with Multi30k's lengths. With a run: its final model on the test sentences of its data.
+It
+also prints how many translations agree: with a run almost all; with a random model and a beam above 1 a few differ,
+because
+ours counts the final </s>, which CTranslate2 never writes. Repetitions are interleaved (ours, CTranslate2, ours, ...),
+so
+that drift of the machine's speed affects both. It reports wall time (with one thread CPU time, which other processes
+affect
+least) of translating ids to ids, without reading and conversion. CTranslate2 runs once with all threads in each
+operation
+and once with one worker per thread.
 """
 
 import argparse
@@ -40,12 +46,12 @@ MODEL = {
     "context": 256,
     "output_bias": "zero",
 }
-# Mean and standard deviation of the ids in a German sentence of Multi30k, with </s>.
+# Mean and standard deviation of the length of Multi30k's German sentences in ids, including </s>.
 LENGTH = (15.4, 5.0)
 
 
 def random_case(number: int) -> tuple[EncoderDecoder, list[np.ndarray], int]:
-    """A model that never ends a sentence, sources, and the ids to write with the last </s>."""
+    """A model that never ends a sentence, sources, and the number of ids to write, including the last </s>."""
     model = build_model(MODEL, VOCABULARY, seed=1).eval().requires_grad_(False)
     # CTranslate2 would write the first two.
     model.output_bias[[START, PADDING, END]] = -1e4
@@ -56,7 +62,7 @@ def random_case(number: int) -> tuple[EncoderDecoder, list[np.ndarray], int]:
 
 
 def run_case(run: Path, data: Path, number: int) -> tuple[EncoderDecoder, list[np.ndarray], int]:
-    """A run's final model, the first test sentences of its data that fit it, and the most ids to write."""
+    """A run's final model, the first test sentences of its data that fit it, and the maximum number of ids to write."""
     settings = json.loads((run / "training.json").read_text())["settings"]
     corpus = load_manifest(data / "manifest.json")
     model = load_model(run / "model.safetensors", settings["model"], corpus.types)
@@ -68,7 +74,7 @@ def run_case(run: Path, data: Path, number: int) -> tuple[EncoderDecoder, list[n
 
 
 def convert(model: EncoderDecoder, folder: Path) -> None:
-    """Write `model` as a CTranslate2 model. Raises ValueError where that has no such model."""
+    """Write `model` as a CTranslate2 model. Raises ValueError if that has no equivalent."""
     from ctranslate2.specs import TransformerSpec, common_spec
 
     config = model.config
@@ -120,7 +126,7 @@ def convert(model: EncoderDecoder, folder: Path) -> None:
 def ctranslate2_forms(
     model: EncoderDecoder, sources: list[np.ndarray], most: int, beam: int, threads: int, folder: Path
 ) -> dict[str, Callable[[], list[list[int]]]]:
-    """Its ways to use the threads, each a function that translates all sources; none where it is not installed."""
+    """CTranslate2 with different uses of threads, as functions that translate all sources; empty if not installed."""
     try:
         import ctranslate2
     except ImportError:
@@ -173,7 +179,7 @@ def main() -> None:
 
 
 def compare(model: EncoderDecoder, sources: list[np.ndarray], most: int, arguments: argparse.Namespace) -> None:
-    """Time all forms in turn, print each one's times, the ratio of the best ones, and how far translations agree."""
+    """Time all variants in turn; print times, the ratio of the best ones, and the share of equal translations."""
 
     def ours():
         return translate(model, sources, arguments.beam, 1.0, arguments.batch_tokens, most)

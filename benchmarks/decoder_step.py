@@ -1,12 +1,13 @@
-"""Training step of a language model against a plain nanoGPT-style loop of the same model, batch and optimiser.
+"""Training step of a language model, compared with a plain nanoGPT-style loop on the same model, batch and optimiser.
 
     python benchmarks/decoder_step.py [--threads 1 2] [--methods]
     python benchmarks/decoder_step.py --device cuda [--presets empirical gpt2-medium] [--no-compile]
 
-The plain loop is what one would write first: separate modules, cross-entropy over all logits, `torch.optim.AdamW` as
-it comes (fused on a GPU), and on a GPU torch.compile of the whole model with bf16 autocast. Repetitions are
-interleaved (plain, ours, plain, ours, ...), so that a machine whose speed drifts slows both. On a CPU that multiplies
-in bfloat16, ours trains in both precisions. Wall time; on a GPU the peak of its memory too.
+The plain loop is a straightforward implementation: separate modules, cross-entropy over all logits, `torch.optim.AdamW`
+(fused on a GPU), and on a GPU torch.compile of the whole model with bf16 autocast. Repetitions are interleaved (plain,
+ours, plain, ours, ...), so that drift of the machine's speed affects both. On a CPU with bfloat16 arithmetic, ours
+trains
+in both precisions. It reports wall time and, on a GPU, peak memory.
 """
 
 import argparse
@@ -28,7 +29,7 @@ from raretok.training.trainer import Trainer
 
 @dataclass(frozen=True)
 class Preset:
-    """A model and a step: batch sequences of context tokens."""
+    """A model and a step: `batch` sequences of `context` tokens."""
 
     layers: int
     heads: int
@@ -55,7 +56,7 @@ TRAIN_TOKENS = 2_000_000
 
 
 def settings_of(preset: Preset, method: dict, precision: str) -> dict:
-    """A run's settings at a preset's size, as the paper has them."""
+    """A run's settings at a preset's size, as in the paper."""
     return {
         "model": {
             "name": "decoder",
@@ -88,7 +89,7 @@ def settings_of(preset: Preset, method: dict, precision: str) -> dict:
 
 
 class Ours:
-    """The project's own step, as `raretok.training.loop.train` makes it between two saves."""
+    """The project's step, as in `raretok.training.loop.train` between two saves."""
 
     def __init__(self, preset: Preset, text: np.ndarray, method: dict, precision: str, device: str, compiled: bool):
         settings = settings_of(preset, method, precision)
@@ -160,7 +161,7 @@ class PlainModel(nn.Module):
 
 
 class Plain:
-    """The loop one would write first."""
+    """A straightforward training loop."""
 
     def __init__(self, preset: Preset, text: np.ndarray, device: str, compiled: bool):
         torch.manual_seed(1)
@@ -207,10 +208,10 @@ def tokens_per_second(contender, preset: Preset, device: str, steps: int) -> flo
 def compare(
     name: str, methods: dict, precisions: list[str], device: str, compiled: bool, repetitions: int, steps: int
 ) -> None:
-    """Print tokens a second: median, least and most over the repetitions, and the ratio to the plain loop."""
+    """Print tokens per second: median, minimum and maximum over repetitions, and the ratio to the plain loop."""
     preset = PRESETS[name]
     generator = np.random.default_rng(1)
-    # Zipfian ids, so that a gate finds rare types.
+    # Zipfian ids, so that a gate has rare types.
     weights = 1 / np.arange(1, preset.vocabulary + 1)
     text = generator.choice(preset.vocabulary, TRAIN_TOKENS, p=weights / weights.sum()).astype(np.uint16)
     makers = {"plain loop": lambda: Plain(preset, text, device, compiled)} | {
@@ -234,7 +235,7 @@ def compare(
     where = torch.cuda.get_device_name() if device == "cuda" else f"{torch.get_num_threads()} thread(s)"
     print(f"\n{name}, {where}\n{'tokens a second':30}{'median':>11}{'least':>11}{'most':>11}{'of plain':>10}{'GiB':>8}")
     for contender, values in speeds.items():
-        # The ratio within a repetition, then its median: both sides ran within the same seconds.
+        # The median of ratios within a repetition, because both sides then ran within the same seconds.
         ratio = statistics.median(ours / plain for ours, plain in zip(values, speeds["plain loop"], strict=True))
         line = f"{contender:30}{statistics.median(values):11,.0f}{min(values):11,.0f}{max(values):11,.0f}{ratio:10.2f}"
         print(line + (f"{memory[contender]:8.1f}" if device == "cuda" else ""), flush=True)

@@ -1,9 +1,10 @@
-"""How long Snakemake plans a scale of all four papers, and in how much memory.
+"""Time and memory of a Snakemake dry run of all four papers at a scale.
 
     python benchmarks/dry_run.py [--scales smoke small paper] [--seeds 5]
 
-A dry run from start to end, in this project: jobs and models planned, wall and processor seconds, and the peak of
-resident memory. Bar, at scale paper with five seeds: 20 s and 1 GiB (tests/workflow/test_paper_scale.py).
+It prints planned jobs and models, wall and CPU seconds, and peak resident memory of a dry run in this project. The bar
+at
+scale paper with five seeds is 20 s and 1 GiB (tests/workflow/test_paper_scale.py).
 """
 
 import argparse
@@ -21,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 
 @dataclass
 class DryRun:
-    """What was planned (text), and what planning took."""
+    """The plan (text), and the resources that planning took."""
 
     text: str
     wall_seconds: float
@@ -33,7 +34,7 @@ class DryRun:
 
 
 def dry_run(folder: Path, *choices: str) -> DryRun:
-    """Plan the project in `folder` with `choices` for --config."""
+    """Dry run of the project in `folder` with `choices` for --config."""
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     command = [sys.executable, "-m", "snakemake", "-n", "--nolock", "--config", *choices]
     began = time.perf_counter()
@@ -41,7 +42,7 @@ def dry_run(folder: Path, *choices: str) -> DryRun:
         command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     text = process.stdout.read()
-    # The figures of this child alone; RUSAGE_CHILDREN has the largest of all so far.
+    # Usage of this child alone; RUSAGE_CHILDREN gives the maximum over all so far.
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if status:

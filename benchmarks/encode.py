@@ -2,10 +2,10 @@
 
     python benchmarks/encode.py [--mirror ../shared/mirror] [--merges vocab.bpe] [--megabytes 500] [--folder /tmp]
 
-With a mirror it times the command on WikiText-2 with each tokenizer, from the start of Python to its end, on two
-threads (bar: 15 s). With --megabytes it generates a training text of that size with a vocabulary of a million words,
-far more than WikiText-103's 268,000, and encodes it: peak memory is the largest resident set of the process as the
-kernel counts it (bar: 2 GiB).
+With a mirror it times the command on WikiText-2 with each tokenizer, including the start of Python, on two threads
+(bar:
+15 s). With --megabytes it generates a training text of that size with a vocabulary of a million words, far more than
+WikiText-103's 268,000, and encodes it. Peak memory is the largest resident set of the process (bar: 2 GiB).
 """
 
 import argparse
@@ -25,7 +25,8 @@ from raretok.data.catalogue import corpus_params, load_corpora
 ROOT = Path(__file__).parents[1]
 SPLITS = ("train", "valid", "test")
 THREADS = 2
-# Words of the generated text: so many different ones, ranks drawn with probability proportional to 1 / (rank + RANK).
+# Words of the generated text: number of distinct ones; ranks are drawn with probability proportional to 1 / (rank +
+# RANK).
 WORDS, RANK, LINE = 1_000_000, 3, 60
 
 
@@ -48,7 +49,7 @@ def main() -> None:
         if arguments.megabytes:
             text = Path(folder) / "text"
             generate(text, arguments.megabytes * 10**6)
-            # The smaller splits hold a word each, so that the training text is what is measured.
+            # The smaller splits have one word each, so that the training text dominates.
             (Path(folder) / "small").write_text("a\n")
             texts = {"train": text, "valid": Path(folder) / "small", "test": Path(folder) / "small"}
             for corpus in ("wikitext-103_trained", "wikitext-103_words"):
@@ -56,7 +57,7 @@ def main() -> None:
 
 
 def run(corpus: str, texts: dict[str, Path], folder: Path, merges: list[Path]) -> tuple[float, float, int]:
-    """Encode as an entry of config/corpora.yaml says: wall seconds, peak resident GiB, training tokens."""
+    """Encode with an entry of config/corpora.yaml; returns wall seconds, peak resident GiB and training tokens."""
     output = folder / corpus
     entry = corpus_params(load_corpora(ROOT / "config/corpora.yaml"), corpus)
     command = [sys.executable, "-m", "raretok", "encode", "--corpus", corpus, "--entry", entry]
@@ -66,7 +67,7 @@ def run(corpus: str, texts: dict[str, Path], folder: Path, merges: list[Path]) -
     environment = os.environ | {"PYTHONPATH": str(ROOT / "workflow"), "RAYON_NUM_THREADS": str(THREADS)}
     began = time.perf_counter()
     process = subprocess.Popen([str(part) for part in command], env=environment)
-    # wait4 tells this child's own peak; RUSAGE_CHILDREN would tell the largest of all so far.
+    # wait4 gives this child's own peak; RUSAGE_CHILDREN gives the maximum over all so far.
     _, status, usage = os.wait4(process.pid, 0)
     seconds = time.perf_counter() - began
     if status:
@@ -88,10 +89,10 @@ def describe(corpus: str, text: Path, measured: tuple[float, float, int], repeti
 
 
 def generate(path: Path, size: int) -> None:
-    """Write about `size` bytes of words in lines, the same for the same numpy."""
+    """Write about `size` bytes of words in lines, equal for equal versions of numpy."""
     generator = np.random.default_rng(1)
     letters = np.frombuffer(b"etaoinshrdlucmfwypvbgkjqxz", dtype="S1")
-    # The commoner a word, the shorter.
+    # More common words are shorter.
     lengths = np.clip(np.log2(np.arange(WORDS) + 2) / 2 + generator.integers(0, 4, WORDS), 1, 14).astype(int)
     drawn = letters[np.minimum(generator.geometric(0.12, lengths.sum()) - 1, len(letters) - 1)].tobytes().decode()
     ends = np.cumsum(lengths)

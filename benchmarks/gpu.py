@@ -1,13 +1,14 @@
-"""What only a GPU can show, in stages: is it right, is it fast, and what are whole runs worth on it.
+"""Checks and measurements that need a GPU, in stages: correctness, speed, and whole runs.
 
     python benchmarks/gpu.py --output gpu.jsonl                          all stages
     python benchmarks/gpu.py --output gpu.jsonl --stages layer           some
-    python benchmarks/gpu.py --output gpu.jsonl --device cpu --tiny      whether the stages themselves work
+    python benchmarks/gpu.py --output gpu.jsonl --device cpu --tiny      tests the stages themselves
 
-Each stage is a process of its own with its own time limit, so that one that hangs or dies leaves the others alone. A
-measurement is one line of JSON in the output file, with `stage` and what was measured; `ok` says whether a check held.
-A stage that finished is not repeated unless asked with --again; one that was cut off starts anew. docs/gpu.md says what
-to carry to a machine without network. Exit status 1 where a check failed or a stage did not finish.
+Each stage is a separate process with its own time limit, so that a hanging or dying stage does not affect the others. A
+measurement is one line of JSON in the output file, with `stage` and the results; `ok` is the result of a check.
+Finished
+stages are skipped without --again; an interrupted one starts anew. docs/gpu.md says what to carry to a machine without
+network. The exit status is 1 if a check failed or a stage did not finish.
 """
 
 import argparse
@@ -21,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-# Stage: its seconds at most. A module of gpu_stages has the same name and a function `main(bench)`.
+# Time limit of each stage in seconds. The module of gpu_stages with the same name has a function `main(bench)`.
 STAGES = {
     "machine": 60,
     "methods": 150,
@@ -37,7 +38,7 @@ STAGES = {
 
 @dataclass
 class Bench:
-    """How a stage measures. minutes: what the stage `runs` gives to runs; workers: how many at once."""
+    """Options of a stage. minutes: time for runs in the stage `runs`; workers: number of concurrent runs."""
 
     stage: str
     device: str
@@ -49,7 +50,7 @@ class Bench:
     order: Path | None
 
     def emit(self, **measured) -> None:
-        """Write one measurement, and show it."""
+        """Write one measurement and print it."""
         emit(self.output, {"stage": self.stage, **measured})
 
 
@@ -61,7 +62,7 @@ def emit(output: Path, measured: dict) -> None:
 
 
 def lines(output: Path) -> list[dict]:
-    """What was measured so far; a line that a kill cut off counts not."""
+    """The measurements so far; a line truncated by a kill is skipped."""
     found = []
     for line in output.read_text(encoding="utf-8").splitlines() if output.exists() else []:
         try:
@@ -72,13 +73,13 @@ def lines(output: Path) -> list[dict]:
 
 
 def run_stage(arguments: argparse.Namespace, stage: str) -> None:
-    """One stage in a process of its own; says in the output how that ended."""
+    """Run one stage in a separate process; writes its end to the output."""
     words = ["--output", arguments.output, "--device", arguments.device, "--minutes", arguments.minutes]
     words += ["--workers", arguments.workers, "--scale", arguments.scale]
     words += ["--order", arguments.order] if arguments.order else []
     words += ["--tiny"] if arguments.tiny else []
     command = [sys.executable, __file__, "--run", stage, *map(str, words)]
-    # For the stage and for all that it starts.
+    # For the stage and all its child processes.
     path = os.pathsep.join(filter(None, [str(ROOT / "workflow"), os.environ.get("PYTHONPATH")]))
     environment = os.environ | {"PYTHONPATH": path}
     started = time.monotonic()
@@ -92,12 +93,12 @@ def run_stage(arguments: argparse.Namespace, stage: str) -> None:
 
 
 def finished(found: list[dict]) -> set[str]:
-    """Stages that came to their end once."""
+    """Stages that have finished at least once."""
     return {line["stage"] for line in found if line.get("end") == "finished"}
 
 
 def failures(found: list[dict]) -> list[str]:
-    """Of the last attempt of each stage: that it did not finish, and checks that did not hold."""
+    """For the last attempt of each stage: whether it did not finish, and its failed checks."""
     under_way, last = {}, {}
     for line in found:
         attempt = under_way.setdefault(line["stage"], [])

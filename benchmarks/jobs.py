@@ -1,11 +1,13 @@
-"""What Snakemake's own process takes for each job: the workflow with jobs that only touch their outputs.
+"""CPU time of Snakemake's own process per job, in a workflow whose jobs only touch their outputs.
 
     python benchmarks/jobs.py [--seeds 1 4 16] [--scale smoke] [--papers agg agps] [--executor local stub] [--plain]
 
-In a copy of the project each job's command is `touch`. `stub` is an executor for clusters whose jobs end at the next
-look at the queue, so that submission, status checks and the rate limit are those of a cluster and nothing waits for
-one. Prints runs, jobs, processor seconds of the process of Snakemake, the same for each job, and the most threads it
-had. --plain leaves Snakemake its timers (docs/snakemake_timers.md). Bar: 0.08 s a job for 121 to 1,936 runs.
+In a copy of the project each job's command is `touch`. `stub` is a cluster executor whose jobs end at the next status
+check, so that submission, status checks and the rate limit are those of a cluster without its waiting time. It prints
+runs,
+jobs, CPU seconds of Snakemake's process, the same per job, and its maximum number of threads. --plain leaves
+Snakemake's
+timers unchanged (docs/snakemake_timers.md). The bar is 0.08 s per job for 121 to 1,936 runs.
 """
 
 import argparse
@@ -29,7 +31,7 @@ PARTS = ("Snakefile", "config", "envs", "workflow", "docs")
 
 @dataclass
 class Cost:
-    """What the process of Snakemake took for a whole workflow."""
+    """Resources of Snakemake's process for a whole workflow."""
 
     runs: int
     jobs: int
@@ -39,7 +41,7 @@ class Cost:
 
 
 def copy_with_stubs(folder: Path, plain: bool) -> None:
-    """The project in `folder`, with jobs that touch their outputs and without a check before the start."""
+    """Copy the project to `folder`, with jobs that touch their outputs and without the preflight check."""
     for part in PARTS:
         copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copy
         copy(ROOT / part, folder / part)
@@ -56,7 +58,7 @@ def copy_with_stubs(folder: Path, plain: bool) -> None:
 
 
 def measure(seeds: int, scale: str, executor: str, plain: bool = False, papers: Sequence[str] = ()) -> Cost:
-    """Run the workflow of `papers`, by default all, with that many seeds; SystemExit with its output where it fails."""
+    """Run the workflow of `papers` (default: all) with that many seeds; SystemExit with its output on failure."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         copy_with_stubs(folder, plain)
@@ -73,7 +75,7 @@ def measure(seeds: int, scale: str, executor: str, plain: bool = False, papers: 
             )
         seconds, threads = 0.0, 0
         while process.poll() is None:
-            # Of the process alone, without the jobs it waited for.
+            # Usage of the process alone, without the jobs it waited for.
             try:
                 times = process.cpu_times()
                 seconds, threads = times.user + times.system, max(threads, process.num_threads())

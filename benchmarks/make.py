@@ -1,12 +1,12 @@
-"""What `make` takes: processor seconds by command and of Snakemake's own process, and wall time.
+"""Cost of `make`: CPU seconds by command and of Snakemake's own process, and wall time.
 
     python benchmarks/make.py [--cores 2] [TARGET ...]      in a copy of the project, from nothing to the report
     python benchmarks/make.py --install                     the same from a clone, with `make` and its installation
 
-Processor seconds are those of each process of Python itself, added up by what it was started as (the command of
-raretok, snakemake, forkserver) at its end; `train (copy)` does what a `train` asked a server for. Bars on two quiet
-cores: scale smoke at most 5 minutes and 9 core-minutes, Snakemake's own process 20 s of CPU, a `make` that has nothing
-to do 4 s, with installation 8 minutes.
+CPU seconds are those of each Python process, summed by command (the command of raretok, snakemake, forkserver); `train
+(copy)` is a `train` done by a fork server. The bars on two idle cores: scale smoke at most 5 minutes and 9
+core-minutes,
+Snakemake's own process 20 s of CPU, a `make` with nothing to do 4 s, with installation 8 minutes.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from pathlib import Path
 from jobs import PARTS
 
 ROOT = Path(__file__).parents[1]
-# Every Python of the workflow imports this at its start.
+# Imported by every Python process of the workflow at its start.
 NOTE = """
 import atexit, os, resource, sys, time
 
@@ -45,7 +45,7 @@ atexit.register(note)
 
 
 def cost(command: list[str], folder: Path) -> tuple[float, dict[str, list[float]]]:
-    """Run a command in `folder`: its wall time, and processor seconds of every Python process by its name."""
+    """Run a command in `folder`; returns its wall time, and CPU seconds of every Python process by name."""
     with tempfile.TemporaryDirectory() as hook:
         (Path(hook) / "sitecustomize.py").write_text(NOTE)
         notes = Path(hook) / "notes.txt"
@@ -53,7 +53,7 @@ def cost(command: list[str], folder: Path) -> tuple[float, dict[str, list[float]
         began = time.perf_counter()
         subprocess.run(command, cwd=folder, env=environment, check=True, stdout=subprocess.DEVNULL)
         wall = time.perf_counter() - began
-        time.sleep(2)  # for servers, which end after Snakemake
+        time.sleep(2)  # fork servers end after Snakemake
         found = defaultdict(list)
         for line in notes.read_text().splitlines():
             name, seconds = line.rsplit(" ", 1)
@@ -62,7 +62,7 @@ def cost(command: list[str], folder: Path) -> tuple[float, dict[str, list[float]
 
 
 def show(title: str, wall: float, found: dict[str, list[float]]) -> None:
-    """One line a command, the most expensive first."""
+    """Print one line per command, the most expensive first."""
     total = sum(map(sum, found.values()))
     print(f"{title}: {wall:.0f} s, {total / 60:.1f} core-minutes")
     print(f"  {'command':24} {'processes':>9} {'processor s':>12} {'s each':>7}")

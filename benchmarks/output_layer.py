@@ -6,7 +6,7 @@
 Rows: plain cross-entropy over all logits and the same compiled; what else users have, where it can be imported: torch's
 own `linear_cross_entropy` in chunks (2.13), Liger Kernel's fused linear cross-entropy and Cut Cross Entropy without
 approximation (`cce_exact`; both GPU); AGG as it is printed with three sets of logits; and ours. `head frozen`: no
-gradient of the matrix, as where it is not trained.
+gradient of the matrix, as where it is not trained. `observed`: with log-probabilities and entropy of every position.
 
 The whole step is the same decoder and fused AdamW for all rows; on a GPU its body is compiled and runs under bf16
 autocast. Repetitions are interleaved (row after row, again and again), so that a machine whose speed drifts slows all;
@@ -67,8 +67,12 @@ PRESETS = {
 METHODS = {
     "ours, MLE": {},
     "ours, MLE, head frozen": {},
+    "ours, MLE, observed": {},
+    "ours, label smoothing": {"loss": {"name": "cross_entropy", "label_smoothing": 0.1}},
     "ours, AGG": {"gate": {"name": "agg", "alpha": 0.03}},
     "ours, threshold": {"loss": {"name": "threshold", "margin": 8}},
+    "ours, softminus": {"loss": {"name": "softminus", "margin": 8}},
+    "ours, z-loss": {"penalty": {"name": "z_loss"}},
     "ours, UL": {"penalty": {"name": "unlikelihood"}},
     "ours, UL + AGG": {"gate": {"name": "agg", "alpha": 0.03}, "penalty": {"name": "unlikelihood"}},
 }
@@ -172,7 +176,8 @@ class Row:
         """(hidden, weight, inputs, targets) -> loss."""
         name = self.name
         if name in METHODS:
-            return lambda h, w, x, y: output_loss(self.method, self.gate, h, w, y, inputs=x).loss
+            observe = name.endswith("observed")
+            return lambda h, w, x, y: output_loss(self.method, self.gate, h, w, y, inputs=x, observe=observe).loss
         if name in OTHERS:
             return others_loss(name.removesuffix(FROZEN))
         is_plain = name.removesuffix(FROZEN) in (PLAIN, COMPILED)

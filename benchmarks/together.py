@@ -1,14 +1,15 @@
-"""Model-steps per second of runs trained together, against the same runs one after another.
+"""Model-steps per second of runs trained together, compared with the same runs one after another.
 
     python benchmarks/together.py [--threads 1] [--scale smoke] [--together 2 8 32]
     python benchmarks/together.py --device cuda --scale paper --together 1 32 190
 
-The runs are stop_jostling's tied methods with as many seeds as it takes, in the order in which the workflow puts them
-into stacks, at the sizes of a scale, on a made-up text. One after another: the trainer as `raretok train` uses it, with
-torch.compile on a GPU; of the stack's runs only `--alone` are trained so. Both are measured in turns. Validation is a
-row of its own: seconds for one of all members. On a GPU the peak of its memory too.
+The runs are stop_jostling's tied methods with as many seeds as needed, in the workflow's order of stacks, at the sizes
+of a
+scale, on synthetic text. One after another means the trainer as in `raretok train`, with torch.compile on a GPU; only
+`--alone` of the stack's runs are trained this way. Both are measured in turns. A separate row gives the seconds of one
+validation of all members. On a GPU it also reports peak memory.
 
-The bar: 37 models x 5 seeds x 8,000 steps on one H200 in 15 minutes, 1,644 model-steps/s.
+The bar is 37 models x 5 seeds x 8,000 steps on one H200 in 15 minutes, 1,644 model-steps/s.
 """
 
 import argparse
@@ -33,7 +34,7 @@ SYMBOLS = 65
 
 
 def text() -> SimpleNamespace:
-    """A corpus of characters whose frequencies fall as those of a text do."""
+    """A character corpus with frequencies like those of a text."""
     shares = np.exp(-np.arange(SYMBOLS) / 8)
     tokens = np.random.default_rng(0).choice(SYMBOLS, 200_000, p=shares / shares.sum()).astype(np.uint8)
     counts = np.bincount(tokens, minlength=SYMBOLS)
@@ -43,7 +44,7 @@ def text() -> SimpleNamespace:
 
 
 def runs_of(scale: str, number: int) -> list:
-    """So many runs of one shape, as the workflow would put them into one job; UserError where the scale lacks them."""
+    """`number` runs of one shape, as in the workflow's stacks; raises UserError if the scale has fewer."""
     config = read_yaml(ROOT / "config" / "config.yaml")
     table = load(config | {"papers": ["stop_jostling"], "scale": scale, "seeds": -(-number // 38)}, ROOT)
     return plan(table.runs.values(), max(2, number))[0].runs[:number]

@@ -1,15 +1,18 @@
-"""Training step of a translation model against a plain loop around torch.nn.Transformer: same size, batches, optimiser.
+"""Training step of a translation model, compared with a plain loop around torch.nn.Transformer on the same batches.
 
     python benchmarks/translation_step.py [--threads 1 2] [--presets small] [--methods]
     python benchmarks/translation_step.py --device cuda [--presets base]
 
-The plain loop is what one would write first: `torch.nn.Transformer` with a causal mask and masks of padding, tied
-embeddings, label-smoothed cross-entropy over all logits with padding ignored, `torch.optim.AdamW` as it comes (fused on
-a GPU, with bf16 autocast). Both sides train on the same batches, made by the same code, and drop out at the same
-places: embeddings and residual branches, neither attention weights nor inside the feed-forward part. Repetitions are
-interleaved (plain, ours, plain, ours, ...), so that a machine whose speed drifts slows both. On a CPU that multiplies
-in bfloat16, ours trains in both precisions.
-Target tokens a second, padding left out; wall time; on a GPU the peak of its memory too.
+The plain loop is a straightforward implementation: `torch.nn.Transformer` with causal and padding masks, tied
+embeddings,
+label-smoothed cross-entropy over all logits with padding ignored, `torch.optim.AdamW` (fused on a GPU, with bf16
+autocast).
+Both sides have the same size and optimiser, train on the same batches, and have dropout at the same places: embeddings
+and
+residual branches, neither attention weights nor inside the feed-forward part. Repetitions are interleaved (plain, ours,
+plain, ours, ...), so that drift of the machine's speed affects both. On a CPU with bfloat16 arithmetic, ours trains in
+both
+precisions. It reports target tokens per second without padding, by wall time, and on a GPU peak memory.
 """
 
 import argparse
@@ -34,7 +37,7 @@ from raretok.training.translation_task import TranslationTask
 
 @dataclass(frozen=True)
 class Preset:
-    """A model, and batches of target tokens of sentences whose mean length is `words`."""
+    """A model, and batches by target tokens of sentences with mean length `words`."""
 
     layers: int
     heads: int
@@ -93,11 +96,11 @@ def settings_of(preset: Preset, method: dict, precision: str) -> dict:
 
 
 def made_corpus(preset: Preset) -> SimpleNamespace:
-    """Pairs of Zipfian ids, as `load_manifest` would give them; lengths as in real text."""
+    """Pairs of Zipfian ids in the form of `load_manifest`, with realistic lengths."""
     generator = np.random.default_rng(1)
     types = preset.vocabulary - len(SPECIAL)
     weights = 1 / np.arange(1, types + 1)
-    # Poisson by a gamma: as widely spread as Multi30k's.
+    # A Poisson-gamma mixture, with a spread like Multi30k's.
     lengths = generator.poisson(preset.words * generator.gamma(10, 0.1, PAIRS)).clip(3, CONTEXT - 8)
     sides = {}
     for side in ("source", "target"):
@@ -119,7 +122,7 @@ def made_corpus(preset: Preset) -> SimpleNamespace:
 
 
 class Ours:
-    """The project's own step, as `raretok.training.loop.train` makes it between two saves."""
+    """The project's step, as in `raretok.training.loop.train` between two saves."""
 
     def __init__(self, preset: Preset, corpus, method: dict, precision: str, device: str):
         settings = settings_of(preset, method, precision)
@@ -137,7 +140,7 @@ class Ours:
 
 
 class PlainModel(nn.Module):
-    """`nn.Transformer` between embeddings and a tied output layer; its loss is the mean over real targets."""
+    """`nn.Transformer` between embeddings and a tied output layer; its loss is the mean over non-padding targets."""
 
     def __init__(self, preset: Preset):
         super().__init__()
@@ -154,7 +157,8 @@ class PlainModel(nn.Module):
             batch_first=True,
             norm_first=True,
         )
-        # Left on: residual branches. Off, as ours has none there: attention weights, inside the feed-forward part.
+        # Dropout stays on in residual branches. It is off in attention weights and the feed-forward part, where ours
+        # has none.
         for module in self.transformer.modules():
             if isinstance(module, nn.MultiheadAttention):
                 module.dropout = 0.0
@@ -183,7 +187,7 @@ class PlainModel(nn.Module):
 
 
 class Plain:
-    """The loop one would write first."""
+    """A straightforward training loop."""
 
     def __init__(self, preset: Preset, task: TranslationTask, device: str):
         torch.manual_seed(1)
@@ -212,7 +216,7 @@ class Plain:
 
 
 def tokens_per_second(contender, task: TranslationTask, device: str, numbers: range) -> float:
-    """Target tokens a second of the steps `numbers`, padding left out."""
+    """Target tokens per second of the steps `numbers`, without padding."""
     started = time.perf_counter()
     for number in numbers:
         contender.step(number)
@@ -222,7 +226,7 @@ def tokens_per_second(contender, task: TranslationTask, device: str, numbers: ra
 
 
 def compare(name: str, methods: dict, precisions: list[str], device: str, repetitions: int, steps: int) -> None:
-    """Print tokens a second: median, least and most over the repetitions, and the ratio to the plain loop."""
+    """Print tokens per second: median, minimum and maximum over repetitions, and the ratio to the plain loop."""
     preset = PRESETS[name]
     corpus = made_corpus(preset)
     task = TranslationTask(corpus, settings_of(preset, {}, "float32"), device)
@@ -243,13 +247,13 @@ def compare(name: str, methods: dict, precisions: list[str], device: str, repeti
         memory[contender] = (torch.cuda.max_memory_allocated() - before) / 2**30 if device == "cuda" else 0
     for repetition in range(repetitions):
         for contender, object_ in contenders.items():
-            # Every contender trains on the same batches in the same repetition.
+            # Within a repetition, every contender trains on the same batches.
             numbers = range(10 + repetition * steps, 10 + (repetition + 1) * steps)
             speeds[contender].append(tokens_per_second(object_, task, device, numbers))
     where = torch.cuda.get_device_name() if device == "cuda" else f"{torch.get_num_threads()} thread(s)"
     print(f"\n{name}, {where}\n{'target tokens/s':30}{'median':>11}{'least':>11}{'most':>11}{'of plain':>10}{'GiB':>8}")
     for contender, values in speeds.items():
-        # The ratio within a repetition, then its median: both sides ran within the same seconds.
+        # The median of ratios within a repetition, because both sides then ran within the same seconds.
         ratio = statistics.median(ours / plain for ours, plain in zip(values, speeds["plain loop"], strict=True))
         line = f"{contender:30}{statistics.median(values):11,.0f}{min(values):11,.0f}{max(values):11,.0f}{ratio:10.2f}"
         print(line + (f"{memory[contender]:8.1f}" if device == "cuda" else ""), flush=True)
@@ -264,7 +268,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=5, help="steps a repetition (default: %(default)s)")
     parser.add_argument("--methods", action="store_true", help="measure every kind of method, not MLE alone")
     arguments = parser.parse_args()
-    # The encoder says that it does not skip padding when its norms come first.
+    # torch warns that its encoder does not skip padding with pre-norm.
     warnings.filterwarnings("ignore", message="enable_nested_tensor")
     methods = METHODS if arguments.methods else {"mle": METHODS["mle"]}
     precisions = ["bfloat16"]

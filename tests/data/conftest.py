@@ -1,4 +1,4 @@
-"""A small HTTP server that misbehaves on request, and an archive for it to serve."""
+"""Small HTTP server that misbehaves on request, with an archive to serve."""
 
 import threading
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Files, archives and their descriptions in the catalogue, made for the tests of the data stage."""
+"""Files, archives and catalogue entries for tests of data preparation."""
 
 import hashlib
 import io

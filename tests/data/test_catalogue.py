@@ -1,4 +1,4 @@
-"""The lists of data sets and corpora: the real ones are sound, and mistakes in them are named."""
+"""Catalogue of data sets and corpora: the real files are valid, and mistakes are named."""
 
 import json
 from pathlib import Path

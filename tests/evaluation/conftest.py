@@ -1,4 +1,4 @@
-"""Stand-ins with the decoder's interface, and small prepared corpora with untrained runs."""
+"""Rigged models with the decoder's interface, and small prepared corpora with untrained runs."""
 
 import json
 import shutil
@@ -21,7 +21,7 @@ from raretok.models.building import build_model
 
 
 def remeasured(root: Path, **more) -> tuple[list, list[str], dict]:
-    """Record what `evaluate` wrote to `root`/out, and measure that again: changes, what is missing, metrics.json."""
+    """Record the output of `evaluate` in `root`/out and remeasure it: changes, what is missing, metrics.json."""
     folder = root / "recorded" / "runs" / "experiment" / "method" / "seed1"
     if not folder.exists():
         shutil.copytree(root / "out", folder)
@@ -38,7 +38,7 @@ LANGUAGE_MODEL = {"name": "decoder", "layers": 1, "heads": 2, "width": 8, "conte
 
 
 class NextToken(torch.nn.Module):
-    """A model rigged to given probabilities: what follows a token depends on that token alone. table: V x V."""
+    """A model rigged to given probabilities: the next token depends only on the current one. table: V x V."""
 
     def __init__(self, table):
         super().__init__()
@@ -48,12 +48,12 @@ class NextToken(torch.nn.Module):
         return torch.nn.functional.one_hot(ids, len(self.output_weight)).float()
 
     def logits(self, hidden):
-        # Not a product: 0 x -inf, for tokens that never follow, is no number.
+        # Not a product, because 0 x -inf, for tokens that never follow, is NaN.
         return self.output_weight.T[hidden.argmax(-1)]
 
 
 class Cumulative(torch.nn.Module):
-    """A model whose logits depend on every token it is shown, and so on where its context begins."""
+    """A model whose logits depend on all tokens of its context, and so on where the context begins."""
 
     def __init__(self, vocabulary=12, width=5):
         super().__init__()
@@ -129,7 +129,7 @@ TRANSLATION_MODEL = {
 
 @pytest.fixture(scope="session")
 def prepared_pairs(tmp_path_factory):
-    """A prepared corpus of kind translation: a made-up pair of languages with a second domain."""
+    """A prepared corpus of kind translation: a synthetic pair of languages with a second domain."""
     texts, folder = tmp_path_factory.mktemp("pair_texts"), tmp_path_factory.mktemp("pairs")
     write_pairs(texts, seed=3, pairs={"train": 200, "valid": 20, "test": 25, "domain.second": 15})
     entry = {
@@ -158,7 +158,7 @@ def pair_links(prepared_pairs, tmp_path_factory):
 
 @pytest.fixture
 def translation_run(prepared_pairs, tmp_path):
-    """A folder with `run/`, an untrained run on the prepared pairs, whose training measured and observed."""
+    """A folder with `run/`, an untrained run on the prepared pairs with validations and observations."""
     folder = tmp_path / "run"
     folder.mkdir()
     for seed, name in enumerate(("model", "last")):

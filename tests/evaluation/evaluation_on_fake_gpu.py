@@ -1,4 +1,4 @@
-"""Evaluation on a GPU that is not there: no mixed devices, and the numbers of a CPU."""
+"""Evaluation on a simulated GPU: no mixed devices, and the numbers of a CPU."""
 
 import json
 
@@ -11,12 +11,12 @@ run = test_evaluate_command.run
 
 
 def assert_same_numbers(evaluate, root, monkeypatch):
-    """`evaluate` writes root/out/metrics.json, and on the device what it writes on a CPU."""
+    """`evaluate` on the simulated device writes the same root/out/metrics.json as on a CPU."""
     written = root / "out" / "metrics.json"
     assert evaluate() == 0
     expected = json.loads(written.read_text())["metrics"]
     monkeypatch.setattr("raretok.evaluation.evaluate_command.choose_device", lambda *_: fake_gpu.DEVICE)
-    # Its tensors have no version counters, which torch asks of tensors that Python holds.
+    # Its tensors have no version counters, which torch needs for tensors held by Python.
     monkeypatch.setattr(torch._C, "_InferenceMode", lambda _: torch.no_grad())
     with fake_gpu.FakeGpu() as gpu:
         assert evaluate() == 0

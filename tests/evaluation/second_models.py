@@ -1,4 +1,4 @@
-"""Both models and their decoding in numpy, float64, one sentence at a time: nothing of the package.
+"""Independent numpy implementation of both models and their decoding, in float64, one sentence at a time.
 
 Shapes: T positions, S source positions, k hypotheses, d width, V types.
 """
@@ -11,7 +11,7 @@ START, PAD, END = 0, 1, 2
 
 
 class Weights:
-    """The weights in a safetensors file, float64, and the settings of the model that they are of."""
+    """The weights in a safetensors file, float64, and the settings of their model."""
 
     def __init__(self, path, settings):
         self.tensors = {name: value.astype(np.float64) for name, value in load_file(path).items()}
@@ -111,7 +111,7 @@ def decode(w, inputs, memory):
 
 
 def greedy(w, prefix, length):
-    """`length` ids after the prefixes (k x T), each the likeliest next one."""
+    """`length` greedy ids after each prefix (k x T)."""
     text = prefix
     for _ in range(length):
         hidden = decoder(w, text[:, -w.settings["context"] :])[:, -1]

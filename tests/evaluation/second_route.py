@@ -1,4 +1,4 @@
-"""The metrics of a run by a second route: numpy, scipy and the run's files, nothing of the package.
+"""Independent computation of a run's metrics from its files, with numpy and scipy only.
 
 Weights are read from safetensors and go through the models of `second_models`, in float64; text is read from the
 prepared corpus's files. Where the package has a closed form, this has the definition: all pairs, all thresholds, all
@@ -94,7 +94,7 @@ def measure(run, data, links=None, pairs=None, sentences=None):
 
 
 def compare(run, found, arrays):
-    """How far each recorded number is from the second route's, relative; and what this lacks."""
+    """Relative distance of each recorded number from the independent one; and the numbers that are missing."""
     rows = json.loads((Path(run) / "metrics.json").read_text())["metrics"]
     distances, lacking = {}, []
     for row in rows:
@@ -116,7 +116,7 @@ def compare(run, found, arrays):
 
 
 def distance(one, other):
-    """Relative to the first, or to a hundredth where that is less."""
+    """Distance relative to the first value, or to a hundredth if that is larger."""
     if (math.isnan(one) and math.isnan(other)) or one == other:
         return 0.0
     return abs(one - other) / max(0.01, abs(one)) if math.isfinite(one - other) else math.inf
@@ -188,7 +188,7 @@ def of_matrix(w, counts, sets, arrays, checkpoint):
     rare, frequent = unit(w[third.start :]), unit(w[: first.stop])
     total = sum((part @ frequent.T).sum() for part in blocks(rare))
     found["cosine_rare_frequent", ""] = total / (len(rare) * len(frequent))
-    # Pairs of a row with itself count in the number of pairs alone.
+    # The pairs of a row with itself count only in the number of pairs.
     found["mean_cosine", "total"] = mean_product(unit(w)) * (len(w) - 1) / len(w)
     mean, length = (np.average(values, axis=0, weights=counts) for values in (w, np.linalg.norm(w, axis=1)))
     found["zipfian_centrality", "total"] = 1 - np.linalg.norm(mean) / length
@@ -310,7 +310,7 @@ def blocks(w):
 
 
 def of_text(w, data, sets, settings, checkpoint, found):
-    """Perplexities and Uniq: after context only for `best`, and in blocks that each begin anew."""
+    """Perplexities and Uniq: windowed for `best` only, and in independent blocks."""
     passes = [("perplexity_plain", "test", 0)]
     if checkpoint == "best":
         passes += [("perplexity", "test", settings.get("window", 400)), ("perplexity_plain", "valid", 0)]
@@ -346,7 +346,7 @@ def perplexities(nll, ids, sets):
 
 
 def of_continuations(w, data, prefixes, found):
-    """Different tokens of greedy continuations."""
+    """Distinct tokens of greedy continuations."""
     number, length = prefixes.get("number", 64), prefixes.get("length", 50)
     ids = data.ids("test")
     starts = [round(i * (len(ids) - length) / max(1, number - 1)) for i in range(number)]
@@ -410,7 +410,7 @@ def byte_pieces(text, merges):
 
 
 def of_pairs(w, data, sets, split, checkpoint, found):
-    """Perplexity given the true words; ids, and log-likelihoods with and without the output bias."""
+    """Perplexity given the true prefix; ids, and log-likelihoods with and without the output bias."""
     ids, full, plain = [], [], []
     for source, target in zip(data.lines(split, "source"), data.lines(split, "target"), strict=True):
         if max(len(source), len(target)) > w.settings["context"]:
@@ -578,7 +578,7 @@ def of_training(run, settings, counts, found):
         names = [f"early{i}" if i > 1 else "early" for i in range(1, len(settings.get("alc", ())) + 1)]
         for name, end in [*zip(names, settings.get("alc", ()), strict=True), ("full", points[-1][0])]:
             end = min(end, points[-1][0])
-            # The mean over every step of the line between the measurements.
+            # The mean over all steps of the linear interpolation between measurements.
             heights = np.interp(np.arange(end * 4 + 1) / 4, *zip(*points, strict=True))
             put(found, {(f"alc_{metric}", name): (heights[1:] + heights[:-1]).mean() / 2}, "valid")
     with np.load(run / "observations.npz") as file:

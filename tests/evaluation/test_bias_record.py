@@ -1,4 +1,4 @@
-"""Single numbers of what training observed of predictions and the output bias."""
+"""Summaries of observed predictions and output biases."""
 
 import math
 

@@ -98,7 +98,7 @@ def test_scores_are_the_literal_ones_whatever_the_chunks(monkeypatch, tied, drop
     assert scores.ranks.tolist() == list(ranks)
     np.testing.assert_allclose(scores.tail_mass, tail, atol=1e-5)
     np.testing.assert_allclose(scores.target_probability, np.exp(-np.array(nll)), atol=1e-5)
-    # Examples stand at evenly spaced positions, first and last among them.
+    # Examples are at evenly spaced positions, including the first and the last.
     at = np.linspace(0, count - 1, 5).round().astype(int)
     assert scores.example_targets.tolist() == ids[at + 1].tolist()
     assert scores.examples.shape == (5, 10)

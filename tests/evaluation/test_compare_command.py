@@ -1,4 +1,4 @@
-"""The command `compare` on the files that `evaluate` writes."""
+"""The command `compare` on files written by `evaluate`."""
 
 import argparse
 import json
@@ -69,7 +69,7 @@ def test_what_cannot_be_compared_is_one_sentence(folder, hypotheses, more, messa
 def test_references_are_read_line_by_line(folder):
     expected = run(folder, "mle=one.json", "agg=other.json")["comparisons"]
     path = folder / "references.txt"
-    # An end of line that others use, no end of the last line.
+    # Another line-end character inside a line, and no line end after the last line.
     path.write_bytes("\r\n".join(REFERENCES).encode())
     assert run(folder, "mle=one.json", "agg=other.json")["comparisons"] == expected
     path.write_text("\n".join(line.replace(" ", "\u2028", 1) for line in REFERENCES))

@@ -1,4 +1,4 @@
-"""The command `evaluate` on the files of a run, as training and preparing write them."""
+"""The command `evaluate` on the files of a run, as written by training and preparation."""
 
 import json
 import string
@@ -69,7 +69,7 @@ def test_both_checkpoints_are_measured(run):
         assert arrays["counts"].tolist() == list(corpus.counts)
         assert len(arrays["temperatures"]) == 200
         assert not np.array_equal(arrays["best.embeddings"], arrays["last.embeddings"])
-        # An untrained model knows nothing: its perplexity is near the size of the vocabulary.
+        # An untrained model predicts nearly uniformly: its perplexity is near the vocabulary size.
         assert arrays["best.perplexity.HR"][99] == pytest.approx(2 * len(corpus.symbols), rel=0.05)
         assert not [name for name in arrays if name.startswith("gradients")]
 
@@ -110,7 +110,7 @@ def test_what_is_kept_gives_the_same_metrics_again(run, tied, monkeypatch):
     changes, missing, before = remeasured(run)
     assert not changes
     assert not missing
-    # Every metric of the text and the weights but those of whole distributions is measured again.
+    # Every metric of the text and the weights is remeasured, except those of whole distributions.
     monkeypatch.setattr("raretok.evaluation.remeasure._same", lambda *_: False)
     changes, _, after = remeasured(run)
     left = {row["metric"] for row in after["metrics"] if row["split"].endswith("@best") and "sources" not in row}

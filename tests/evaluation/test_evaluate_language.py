@@ -1,4 +1,4 @@
-"""The command `evaluate` on a run of a language model, as training and encoding write it."""
+"""The command `evaluate` on a run of a language model, as written by training and encoding."""
 
 import json
 import math
@@ -97,7 +97,7 @@ def test_numbers_agree_with_each_other_and_with_the_model(language_run, prepared
         for split in ("train", "valid", "test"):
             assert sum(value["group_mass", g, f"{split}@data"] for g in groups) == pytest.approx(1)
         assert sum(value["group_types", g, "train@data"] for g in groups) == prepared.types
-        # Masses reproduce the totals.
+        # The masses reproduce the totals.
         for metric in ("perplexity", "perplexity_plain"):
             total = sum(
                 value["group_mass", g, "test@data"] * math.log(value[metric, g, "test@best"])
@@ -215,7 +215,7 @@ def test_what_is_kept_gives_the_same_metrics_again(language_run, prepared, monke
     assert not changes
     assert missing == ["translations and words, whose prepared corpus is not there"]
     assert measured(language_run).keys() == {(r["metric"], r["group"], r["split"]) for r in before["metrics"]}
-    # A definition that changes is measured; everything else stays.
+    # A changed definition is remeasured; everything else stays.
     monkeypatch.setattr(language, "mean_cosine", lambda weights: 0.125)
     changes, _, after = remeasured(language_run)
     (change,) = changes

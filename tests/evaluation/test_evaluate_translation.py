@@ -1,4 +1,4 @@
-"""The command `evaluate` on a run of a translation model, as training and encoding write it."""
+"""The command `evaluate` on a run of a translation model, as written by training and encoding."""
 
 import json
 import math
@@ -46,7 +46,7 @@ SPLITS = ("test", "domain.second")
 
 def evaluate(root, corpus, settings=SETTINGS, links=None, more=()) -> int:
     arguments = ["--run-folder", root / "run", "--manifest", corpus.folder / "manifest.json", "--device", "cpu"]
-    # The rule gives --links with nothing after it where there are none.
+    # Without links, the rule passes --links without a value.
     arguments += ["--settings", json.dumps(settings), "--links", *([links] if links else []), *more]
     arguments += ["--metrics", root / "out" / "metrics.json", "--arrays", root / "out" / "arrays.npz"]
     return main(["evaluate", *map(str, arguments)])
@@ -132,7 +132,7 @@ def test_bleu_is_that_of_the_hypotheses_that_are_kept(translation_run, prepared_
 
 
 def test_a_run_that_repeats_the_reference_scores_100(translation_run, prepared_pairs, pair_links, monkeypatch):
-    """The identity: decoding that gives the target back has BLEU, chrF and F1 of 1 in every bucket that has words."""
+    """Decoding that returns the target has BLEU and chrF of 100, and F1 of 1 in every bucket with words."""
 
     def oracle(model, pairs, decoding):
         offsets = pairs.target_offsets
@@ -187,7 +187,7 @@ def test_alignment_calibration_and_ranks_are_those_of_their_modules(translation_
         skipped = rows["align_similarity_skipped", group, "weights@best"]["value"]
         assert skipped == (~linked[low:high]).sum()
     assert rows["align_similarity_skipped", "total", "weights@best"]["value"] >= 4  # special types have no link
-    # An untrained model with the unigram distribution in its bias predicts that, and nothing without it.
+    # An untrained model with the unigram distribution in its bias predicts that, and without the bias nothing.
     assert rows["calibration_slope", "full", "test@best"]["value"] == pytest.approx(1, abs=0.15)
     assert rows["calibration_slope", "without_bias", "test@best"]["value"] == pytest.approx(0, abs=0.15)
     with np.load(translation_run / "out" / "arrays.npz") as arrays:
@@ -265,7 +265,7 @@ def test_what_is_kept_gives_the_same_metrics_again(translation_run, prepared_pai
     changes, _, _ = remeasured(translation_run, data=prepared_pairs.folder)
     again = {change.row["metric"] for change in changes}
     everything = {key[0] for key in measured(translation_run) if key[2].endswith("@best")}
-    # Moses tokens of a translation are not kept, links are not recorded.
+    # Moses tokens of translations are not kept, and links are not recorded.
     assert everything - again == {"bleu_tokenised"} | {
         metric for metric in everything if metric.startswith("align_similarity")
     }

@@ -82,7 +82,7 @@ def test_a_percentile_outside_the_vocabulary_is_refused(k):
 
 
 def test_command_without_a_checkpoint(tmp_path):
-    # The rule gives `--checkpoint` nothing when there is none.
+    # Without a checkpoint, the rule passes `--checkpoint` without a value.
     output = tmp_path / "tiny.json"
     assert main([*OPTIONS, "--checkpoint", "--seeds", "2", "5", "--output", str(output)]) == 0
     result = json.loads(output.read_text())

@@ -1,4 +1,4 @@
-"""Perplexity and Uniq by group, and that groups make up the total."""
+"""Perplexity and Uniq by group, and consistency with the total."""
 
 import math
 

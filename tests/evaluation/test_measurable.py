@@ -1,4 +1,4 @@
-"""What is kept of a run for later metrics: how exact it is, and how large."""
+"""Data kept for later metrics: precision and size."""
 
 import numpy as np
 import pytest
@@ -50,7 +50,7 @@ def test_a_run_of_scale_small_keeps_at_most_3_megabytes(packed, tmp_path):
     ids=["pieces of WikiText-2", "natural_bias on Multi30k"],
 )
 def test_so_do_runs_of_other_sizes(tmp_path, types, width, matrices, tokens):
-    """Values that compress worst: normal, and likelihoods and ranks that are evenly spread."""
+    """The values that compress worst: normal weights, evenly spread likelihoods and ranks."""
     rng = np.random.default_rng(0)
     names = ("best.output", "best.input")[:matrices]
     kept = measurable.pack_matrices({name: rng.normal(size=(types, width)) for name in names})

@@ -1,4 +1,4 @@
-"""Scores of target sides: against one pair at a time, unpadded, with every step written out."""
+"""Scores of target sides, against an explicit computation for one unpadded pair at a time."""
 
 import numpy as np
 import pytest

@@ -18,10 +18,10 @@ RECORDED = Path(__file__).parents[2] / "results" / "recorded" / "small"
 
 @pytest.fixture
 def recorded(tmp_path):
-    """A copy of two recorded runs: of a character model, and of a translation model without anything kept."""
+    """A copy of two recorded runs: of a character model, and of a translation model without kept data."""
     for run in ("shakespeare/baseline/seed1", "iwslt14_de-en/zero/seed1"):
         shutil.copytree(RECORDED / "runs" / run, tmp_path / "runs" / run)
-    # As of a run that was recorded before anything was kept for later metrics.
+    # Like a run that was recorded before data for later metrics were kept.
     (tmp_path / "runs/iwslt14_de-en/zero/seed1/measurable.npz").unlink()
     return tmp_path
 
@@ -33,7 +33,7 @@ def row(metric, value, split="weights@best", signature="m|k:1|raretok:0.1.0"):
 def test_embeddings_of_recorded_character_models_are_measured_again(recorded, monkeypatch, capsys):
     folder = recorded / "runs" / "shakespeare" / "baseline" / "seed1"
     monkeypatch.setattr(projection, "translation_distance", lambda plane: 0.125)
-    # Recorded once by a routine that was mended since.
+    # Recorded by a routine that was later corrected.
     arrays = load_arrays(folder / "arrays.npz")
     np.savez(folder / "arrays.npz", **(arrays | {"best.pca": arrays["best.pca"] * 2}))
     assert main(["remeasure", "--recorded", str(recorded)]) == 0
@@ -49,7 +49,7 @@ def test_embeddings_of_recorded_character_models_are_measured_again(recorded, mo
     np.testing.assert_allclose(load_arrays(folder / "arrays.npz")["best.pca"], arrays["best.pca"], atol=1e-9)
     other = "runs/iwslt14_de-en/zero/seed1/metrics.json"
     assert (recorded / other).read_bytes() == (RECORDED / other).read_bytes()
-    # A second time there is nothing left to change.
+    # The second time nothing changes.
     assert main(["remeasure", "--recorded", str(recorded)]) == 0
     assert "0 of 2 recorded runs changed" in capsys.readouterr().out
 

@@ -1,4 +1,4 @@
-"""Every metric of freshly trained runs is that of a second route, which shares no code with the package."""
+"""Every metric of freshly trained runs, against an independent computation that shares no code with the package."""
 
 from collections import Counter
 
@@ -10,7 +10,7 @@ from tests.training.conftest import LANGUAGE_SETTINGS, TRANSLATION_SETTINGS, run
 
 from raretok.training.loop import Options, train
 
-# Forward passes are float32 in the package and float64 here; so are planes and AlignSim's products.
+# Forward passes, planes and AlignSim's products are float32 in the package and float64 here.
 NEAR = 1e-4
 
 
@@ -25,7 +25,7 @@ def trained(root, corpus, settings, **changes):
 
 
 def differences(root, corpus, links=None, pairs=None):
-    """Numbers further apart than rounding, and those that the second route lacks."""
+    """Numbers that differ by more than rounding, and those that are missing in the independent computation."""
     for name in ("metrics.json", "arrays.npz", "hypotheses.json"):
         if (root / "out" / name).exists():
             (root / "out" / name).rename(root / "run" / name)

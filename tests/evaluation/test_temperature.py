@@ -1,4 +1,4 @@
-"""The temperature that fits a text, and what is measured at it."""
+"""Fitted temperature, and metrics at it."""
 
 import json
 import math
@@ -23,7 +23,7 @@ MODEL = {"name": "decoder", "layers": 1, "heads": 2, "width": 16, "context": 8}
 
 
 def binary_loss(logit, share):
-    """Mean loss of a model that gives one of two types `logit` more, where it is right `share` of the time."""
+    """Mean loss of a model that gives one of two types `logit` more and is right in `share` of the cases."""
     return lambda temperature: math.log1p(math.exp(-logit / temperature)) + (1 - share) * logit / temperature
 
 
@@ -57,7 +57,7 @@ def test_a_temperature_at_the_end_of_the_search_is_told(mean_nll, end, capsys):
 
 
 def test_the_sweep_has_ends_of_its_own():
-    """Of characters, temperatures are looked for in steps of a hundredth: the last but one is no end."""
+    """For characters, the search has steps of a hundredth: the last value but one is not an end."""
     ends = TEMPERATURES[0], TEMPERATURES[-1]
     found = [temperature_rows(value, 1, *ends)[1]["value"] for value in (0.01, 0.02, 1.0, 1.99, 2.0, math.nan)]
     assert found == [1, 0, 0, 0, 1, 0]
@@ -105,7 +105,7 @@ def test_characters_are_fitted_on_one_half_and_measured_on_the_other(halves):
     total = sum(share[group] * losses["valid", group] for group in share)
     best = int(total.argmin())
     rows = fitted_rows(model, halves, 8, settings, 0.1, "cpu")
-    # A validation text that was scored whole is not scored again.
+    # A validation text that was scored as a whole is not scored again.
     known, other = (score_languages(model, halves.tokens(of).astype(int), 6, 8, settings) for of in ("valid", "test"))
     assert fitted_rows(model, halves, 8, settings, 0.1, "cpu", known) == rows
     assert fitted_rows(model, halves, 8, settings, 0.1, "cpu", other) != rows

@@ -20,7 +20,7 @@ def text(length: int, vocabulary: int = 12) -> np.ndarray:
 
 
 def literal(model: Cumulative, tokens: list[int], block: int, window: int) -> list[tuple[float, int]]:
-    """NLL and likeliest type of every token: each sees its own span so far, and `window` tokens before the span."""
+    """NLL and arg max of every token: each sees its own span so far, and `window` tokens before the span."""
     w, stream, found = model.output_weight.double(), [END, *tokens], []
     for position, target in enumerate(tokens):
         span = position // (block - window) * (block - window)
@@ -60,7 +60,7 @@ def test_no_more_than_a_block_is_read_and_every_token_is_scored_once(monkeypatch
 
     score(Watched(), text(103), 8, 6, END)
     assert max(width for _, width in shapes) == 8
-    # Windows cost block / (block - window) in the blocks of the model, and nothing in the output layer.
+    # Windows cost block / (block - window) in the model's blocks, and nothing in the output layer.
     assert scored == 103
     assert sum(rows * width for rows, width in shapes) == pytest.approx(103 * 8 / 2, rel=0.05)
     assert max(rows for rows, _ in shapes) == 3
@@ -77,7 +77,7 @@ def test_a_window_of_nothing_is_the_plain_pass():
     found = score(model, tokens, 8, 0, END)
     np.testing.assert_allclose(found.nll, expected, atol=1e-5)
     assert found.predicted.tolist() == logits.argmax(1).tolist()
-    # A model with a memory tells a window from none.
+    # With a model that remembers its context, a window makes a difference.
     assert not np.allclose(score(model, tokens, 8, 4, END).nll, found.nll, atol=1e-4)
 
 

@@ -1,4 +1,4 @@
-"""Rows of translations: plain text and Moses tokens of the same hypotheses."""
+"""Metric rows of translations: plain text and Moses tokens of the same hypotheses."""
 
 from types import SimpleNamespace
 

@@ -15,14 +15,19 @@ from torch.nn import functional as F
 from raretok import (
     AGG,
     AGPS,
+    AdaptiveTraining,
     CosReg,
     Freeze,
     FrequencyGroups,
+    LogitAdjustment,
+    MuLoss,
     OutputLoss,
+    PowerLawDecay,
     Softminus,
     Threshold,
     UnigramDivergence,
     Unlikelihood,
+    ZLoss,
     agg_alpha,
     count_targets,
     isotropy,
@@ -80,6 +85,11 @@ METHODS = {
     "divergence": {"penalty": UnigramDivergence(0.3)},
     "threshold": {"loss": Threshold(margin=1.0)},
     "softminus": {"loss": Softminus(margin=1.0)},
+    "adaptive": {"loss": AdaptiveTraining()},
+    "power law": {"loss": PowerLawDecay()},
+    "logit adjustment": {"loss": LogitAdjustment()},
+    "mu-loss": {"penalty": MuLoss(0.1)},
+    "z-loss": {"penalty": ZLoss(0.1)},
 }
 
 
@@ -109,6 +119,9 @@ def measured(method, seed):
         "isotropy": isotropy(weight),
         "cosine": mean_cosine(weight),
         "repetition": seen.tril().sum(-1).mean().item(),
+        "rare mass": log_p.exp()[..., GROUPS.members()["rare"]].sum(-1).mean().item(),
+        "mean row": weight.mean(0).norm().item(),
+        "log normaliser": (hidden @ weight.T).logsumexp(-1).abs().mean().item(),
         "divergence from unigram": (log_q.exp() * (log_q - log_p)).sum(-1).mean().item(),
     }
 
@@ -125,6 +138,12 @@ EFFECTS = [
     ("cosreg", "isotropy", True),
     ("unlikelihood", "repetition", False),  # Welleck et al. 2020
     ("divergence", "divergence from unigram", True),  # natural_bias, A.4
+    ("adaptive", "rare mass", True),  # Gu et al. 2020
+    ("power law", "rare mass", True),  # arXiv 2505.16900
+    ("power law", "rare perplexity", False),
+    ("logit adjustment", "rare mass", True),  # arXiv 2007.07314
+    ("mu-loss", "mean row", False),  # arXiv 2601.02031
+    ("z-loss", "log normaliser", False),
 ]
 
 

@@ -1,4 +1,4 @@
-"""The examples of docs/losses.md with tiny random models of Hugging Face, without network."""
+"""The examples of docs/losses.md with tiny random models of Hugging Face, TRL, litgpt and nanoGPT, without network."""
 
 import re
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
+import raretok
 from raretok import AGG, OutputLoss, Threshold, count_targets, start_bias
 
 transformers = pytest.importorskip("transformers")
@@ -94,21 +95,141 @@ def test_the_example_trains(name, monkeypatch):
     ids = names["batches"][0]
     before = model(ids, labels=ids).loss.item()
     exec(code, names)
-    assert names["criterion"].steps == 72
-    rare = names["criterion"].rare()
-    assert 0 < rare.sum() < TYPES / 2
+    criterion = names["patched"].criterion
+    assert criterion.steps == 72
+    assert 0 < criterion.rare().sum() < TYPES / 2
     assert model(ids, labels=ids).loss.item() < before - 0.5
 
 
 def test_all_code_of_the_page_runs_in_its_order(monkeypatch):
+    """But for packages that need not be here, which have tests of their own."""
     monkeypatch.setattr(transformers.AutoModelForCausalLM, "from_pretrained", lambda _: tiny("gpt2"))
-    names = {"batches": batches(), "micro_batches": batches(2)}
-    for code in re.findall(r"```python\n(.*?)```", DOCS, flags=re.DOTALL):
+    names = {"batches": batches(), "micro_batches": batches(2), "GPT": GPT}
+    page = re.sub(r"<!-- (trl|litgpt):begin -->.*?<!-- \1:end -->", "", DOCS, flags=re.DOTALL)
+    for code in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL):
         exec(code, names)
     assert names["hidden"].shape == (4, 15, 32)
     # Six steps of the loop, and one of two micro-batches.
     assert names["criterion"].steps == 7
     assert names["head"].bias.requires_grad
+
+
+class GPT(torch.nn.Module):
+    """A model with nanoGPT's names, tied, whose blocks are as simple as can be."""
+
+    def __init__(self, config):
+        super().__init__()
+        torch.manual_seed(0)
+        wte = torch.nn.Embedding(TYPES, 32, _weight=0.1 * torch.randn(TYPES, 32))
+        self.transformer = torch.nn.ModuleDict(
+            {
+                "wte": wte,
+                "wpe": torch.nn.Embedding(64, 32),
+                "drop": torch.nn.Dropout(0.0),
+                "h": torch.nn.ModuleList([torch.nn.Linear(32, 32)]),
+                "ln_f": torch.nn.LayerNorm(32),
+            }
+        )
+        self.lm_head = torch.nn.Linear(32, TYPES, bias=False)
+        self.lm_head.weight = wte.weight
+
+    def forward(self, idx, targets=None):
+        parts = self.transformer
+        x = parts.drop(parts.wte(idx) + parts.wpe(torch.arange(idx.shape[1])))
+        for block in parts.h:
+            x = block(x)
+        logits = self.lm_head(parts.ln_f(x))
+        if targets is None:
+            return logits[:, [-1]], None
+        return logits, torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=-1)
+
+
+def test_the_nanogpt_example_is_its_loss():
+    names = {"GPT": GPT, "raretok": raretok, "torch": torch}
+    exec(example("nanogpt"), names)
+    assert len(example("nanogpt").splitlines()) <= 20
+    ours, theirs = names["RareGPT"](None), GPT(None)
+    ids = batches(1)[0]
+    targets = ids[:, 1:].clone()
+    targets[0, :5] = -1
+    plain = theirs(ids[:, :-1], targets)[1]
+    assert ours(ids[:, :-1], targets)[1] < plain - 0.02
+    assert torch.equal(ours(ids)[0], theirs(ids)[0])
+    ours.eval()
+    torch.testing.assert_close(ours(ids[:, :-1], targets)[1], plain)
+    ours.train().criterion = OutputLoss(ignore_index=-1)
+    ours(ids[:, :-1], targets)[1].backward()
+    plain.backward()
+    expected, found = gradients(theirs), gradients(ours)
+    assert found.keys() == expected.keys()
+    for key, gradient in expected.items():
+        torch.testing.assert_close(found[key], gradient, rtol=1e-4, atol=1e-6)
+
+
+def test_the_litgpt_example_trains_as_litgpts_loss_does(monkeypatch):
+    litgpt = pytest.importorskip("litgpt")
+    from litgpt.utils import chunked_cross_entropy
+
+    settings = {"block_size": 32, "n_layer": 2, "n_embd": 32, "n_head": 2, "padded_vocab_size": TYPES}
+    models = []
+    for _ in range(2):
+        torch.manual_seed(0)
+        models.append(litgpt.GPT(litgpt.Config(**settings)))
+    theirs, ours = models
+    for model in models:
+        names = {"model": model, "batches": batches(3), "raretok": raretok}
+        names["optimiser"] = torch.optim.SGD(model.parameters(), lr=0.5)
+        if model is ours:
+            monkeypatch.setattr(raretok, "Threshold", lambda margin: None)
+            exec(example("litgpt"), names)
+            continue
+        for ids in names["batches"]:
+            chunked_cross_entropy(model(ids[:, :-1]), ids[:, 1:].contiguous()).backward()
+            names["optimiser"].step()
+            names["optimiser"].zero_grad()
+    for (name, mine), other in zip(ours.state_dict().items(), theirs.state_dict().values(), strict=True):
+        torch.testing.assert_close(mine, other, rtol=1e-4, atol=1e-5, msg=name)
+    assert names["criterion"].steps == 3
+    del ours.lm_head.forward
+    assert ours(names["batches"][0]).shape[-1] == TYPES
+
+
+def test_the_trl_example_trains_as_trl_does(tmp_path):
+    """Micro-batches of different sizes included; thresholding trains another model."""
+    trl = pytest.importorskip("trl")
+    datasets = pytest.importorskip("datasets")
+    names = {}
+    exec(example("trl"), names)
+    rows = [{"input_ids": text[: 5 + k % 9].tolist()} for k, text in enumerate(torch.cat(batches(2, 8)))]
+    found = []
+    for trainer_class, loss in (
+        (trl.SFTTrainer, None),
+        (names["RareSFTTrainer"], OutputLoss()),
+        (names["RareSFTTrainer"], Threshold(margin=0.1)),
+    ):
+        model = tiny("llama")
+        if loss is not None:
+            raretok.patch(model, loss)
+        settings = trl.SFTConfig(
+            str(tmp_path), per_device_train_batch_size=2, gradient_accumulation_steps=4, report_to=[], use_cpu=True,
+            num_train_epochs=1, learning_rate=1e-2, save_strategy="no", logging_steps=1, disable_tqdm=True, bf16=False,
+            dataset_kwargs={"skip_prepare_dataset": True}, gradient_checkpointing=False,
+        )  # fmt: skip
+        run = trainer_class(
+            model=model, args=settings, train_dataset=datasets.Dataset.from_list(rows), processing_class=tokenizer()
+        )
+        run.train()
+        found.append(model.get_output_embeddings().weight.detach())
+    torch.testing.assert_close(found[1], found[0], rtol=1e-3, atol=1e-4)
+    assert (found[2] - found[0]).abs().max() > 1e-3
+
+
+def tokenizer():
+    """One that only pads."""
+    tokenizers = pytest.importorskip("tokenizers")
+    words = {f"w{k}": k for k in range(TYPES)}
+    whole = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="w0"))
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=whole, pad_token="w0", eos_token="w0")
 
 
 def test_agg_gates_rare_rows_of_the_matrix_alone():
@@ -149,9 +270,13 @@ def test_a_bfloat16_model_trains(name):
 
 
 def trainer(model, criterion, folder, rows, **arguments):
-    """A `RareTokenTrainer` of the docs over four steps' texts."""
-    names = {"criterion": criterion}
+    """A `CountingTrainer` of the docs over four steps' texts."""
+    names = {"patched": raretok.patch(model, criterion)}
     exec(example("trainer"), names)
+    return started(names["CountingTrainer"], model, folder, rows, **arguments)
+
+
+def started(trainer_class, model, folder, rows, **arguments):
     texts = torch.cat(batches(4, 8))
     data = [{"input_ids": text, "labels": text.where(text != 5, -100)} for text in texts]
     settings = transformers.TrainingArguments(
@@ -159,7 +284,7 @@ def trainer(model, criterion, folder, rows, **arguments):
         num_train_epochs=1, learning_rate=1e-2, save_strategy="no", logging_steps=1, disable_tqdm=True,
         max_grad_norm=0, **arguments,
     )  # fmt: skip
-    return names["RareTokenTrainer"](model=model, args=settings, train_dataset=data, eval_dataset=data[:5])
+    return trainer_class(model=model, args=settings, train_dataset=data, eval_dataset=data[:5])
 
 
 def test_trainer_accumulates_as_one_large_batch(tmp_path):
@@ -167,28 +292,40 @@ def test_trainer_accumulates_as_one_large_batch(tmp_path):
     counts = count_targets(batches(4, 8), TYPES)
     found = []
     for rows in (8, 2):
-        model, criterion = tiny("gpt2"), OutputLoss(gate=AGG(alpha=2.0, memory=2), counts=counts)
+        model, criterion = tiny("llama"), OutputLoss(gate=AGG(alpha=2.0, memory=2), counts=counts)
         run = trainer(model, criterion, tmp_path, rows)
         run.train()
         assert criterion.steps == 4
         found.append(model.get_output_embeddings().weight.detach())
         assert criterion.rare().any()
-    assert (found[0] - tiny("gpt2").get_output_embeddings().weight).abs().max() > 0.01
+    assert (found[0] - tiny("llama").get_output_embeddings().weight).abs().max() > 0.01
     torch.testing.assert_close(found[1], found[0], rtol=1e-3, atol=1e-4)
     score = run.evaluate()["eval_loss"]
     assert criterion.steps == 4
     with torch.no_grad():
         ids = torch.stack([row["input_ids"] for row in run.eval_dataset])
         labels = torch.stack([row["labels"] for row in run.eval_dataset])
-        assert score == pytest.approx(model.eval()(ids, labels=labels).loss.item(), rel=1e-2)
+        assert score == pytest.approx(model.eval()(ids, labels=labels).loss.item(), rel=1e-5)
 
 
-def test_trainer_without_parts_is_the_plain_trainer(tmp_path):
+def test_a_plain_trainer_trains_a_patched_model_as_the_model(tmp_path):
+    """And says so where a gate would count micro-batches as steps."""
     pytest.importorskip("accelerate")
-    ours, theirs = tiny("llama"), tiny("llama")
-    trainer(ours, OutputLoss(), tmp_path, 2).train()
-    run = trainer(theirs, OutputLoss(), tmp_path, 2)
-    transformers.Trainer(model=theirs, args=run.args, train_dataset=run.train_dataset).train()
-    torch.testing.assert_close(
-        ours.get_output_embeddings().weight, theirs.get_output_embeddings().weight, rtol=1e-3, atol=1e-4
-    )
+    for name in MODELS:
+        ours, theirs = tiny(name), tiny(name)
+        raretok.patch(ours)
+        scores = []
+        for model in (ours, theirs):
+            run = started(transformers.Trainer, model, tmp_path, 2)
+            run.train()
+            scores.append(run.evaluate()["eval_loss"])
+        torch.testing.assert_close(
+            ours.get_output_embeddings().weight, theirs.get_output_embeddings().weight, rtol=1e-3, atol=1e-4
+        )
+        assert scores[0] == pytest.approx(scores[1], rel=1e-5)
+        gated = tiny(name)
+        patched = raretok.patch(gated, gate=AGG(alpha=2.0, memory=2), counts=count_targets(batches(4, 8), TYPES))
+        started(transformers.Trainer, gated, tmp_path, 8).train()
+        assert patched.criterion.steps == 4
+    with pytest.raises(ValueError, match="call begin_step before each step"):
+        started(transformers.Trainer, gated, tmp_path, 2).train()

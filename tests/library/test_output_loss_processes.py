@@ -1,58 +1,103 @@
-"""`OutputLoss` in two processes under DistributedDataParallel trains as one process does with the whole batch."""
+"""`OutputLoss` in two processes, under DistributedDataParallel and FSDP2, trains as one with the whole batch."""
 
+import pytest
 import torch
 from torch import distributed, multiprocessing
+from torch.distributed import fsdp
 from torch.nn.parallel import DistributedDataParallel
 
-from raretok import AGG, CosReg, OutputLoss
+from raretok import AGG, CosReg, OutputLoss, Threshold, ZLoss
 
 TYPES, WIDTH = 11, 4
 COUNTS = [90, 80, 70, 60, 50, 40, 30, 20, 10, 5, 1]
 
 
 class Model(torch.nn.Module):
-    """Hidden vectors from ids, and an output embedding that a loss reads beside the forward pass."""
+    """Hidden vectors from ids, and the loss of an output embedding, also where only its forward pass has it whole."""
 
-    def __init__(self):
+    def __init__(self, options):
         super().__init__()
         torch.manual_seed(0)
         self.body = torch.nn.Embedding(TYPES, WIDTH, dtype=torch.float64)
         self.head = torch.nn.Linear(WIDTH, TYPES, bias=False, dtype=torch.float64)
+        self.criterion = OutputLoss(**options, counts=COUNTS)
 
-    def forward(self, ids):
-        return self.body(ids)
+    def forward(self, ids, targets=None, token_weights=None):
+        hidden = self.body(ids)
+        if targets is None:
+            return hidden
+        return self.criterion(hidden, self.head.weight, targets, token_weights=token_weights)
 
 
-def train(rows, wrap=lambda model: model):
-    """The weights after four steps of two micro-batches, of a process that sees some `rows` of each."""
-    model = Model()
-    whole, criterion = wrap(model), OutputLoss(gate=AGG(alpha=2.5, memory=2), penalty=CosReg(), counts=COUNTS)
-    optimiser = torch.optim.SGD(model.parameters(), lr=1.0)
+def train(rows, options, wrap=lambda model: model, weighted=False, within=True):
+    """The weights after four steps of two micro-batches, of a process that sees some `rows` of each.
+
+    within: whether the loss is computed in the model's forward pass.
+    """
+    model = Model(options)
+    whole = wrap(model)
+    optimiser = torch.optim.SGD(whole.parameters(), lr=1.0)
     generator = torch.Generator().manual_seed(1)
     for _ in range(4):
         texts = torch.randint(TYPES, (2, 5, 7), generator=generator)
+        weights = torch.rand(2, 5, 6, generator=generator, dtype=torch.float64) if weighted else [None, None]
         targets = texts[:, :, 1:].clone()
         targets[0, 0, :4] = -100
-        micro = list(zip(texts[:, rows, :-1], targets[:, rows], strict=True))
-        criterion.begin_step([goals for _, goals in micro])
-        for ids, goals in micro:
-            criterion(whole(ids), model.head.weight, goals).backward()
+        micro = list(zip(texts[:, rows, :-1], targets[:, rows], weights, strict=True))
+        model.criterion.begin_step([goals for _, goals, _ in micro])
+        for ids, goals, own in micro:
+            own = None if own is None else own[rows]
+            if within:
+                whole(ids, goals, own).backward()
+            else:
+                model.criterion(whole(ids), model.head.weight, goals, token_weights=own).backward()
         optimiser.step()
         optimiser.zero_grad()
-    return torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
+    found = [getattr(parameter, "full_tensor", lambda p=parameter: p)() for parameter in whole.parameters()]
+    return torch.cat([parameter.detach().flatten() for parameter in found])
 
 
-def process(rank, store, folder):
+def sharded(model):
+    """Under FSDP2, but for the head in a group of its own."""
+    fsdp.fully_shard(model.body)
+    outside = fsdp.fully_shard(Model({})).head.weight
+    with pytest.raises(ValueError, match="weight is sharded; call OutputLoss within the forward pass"):
+        OutputLoss()(torch.zeros(1, WIDTH), outside, torch.zeros(1, dtype=torch.int64))
+    return fsdp.fully_shard(model)
+
+
+WRAPS = {"ddp": DistributedDataParallel, "fsdp": sharded}
+OPTIONS = {
+    "agg": {"gate": AGG(alpha=2.5, memory=2), "penalty": CosReg()},
+    "threshold": {"loss": Threshold(margin=0.5), "penalty": ZLoss(0.1), "soft_cap": 3.0},
+}
+
+
+def process(rank, store, folder, wrap, options, weighted, within):
     distributed.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
     # Different numbers of targets.
-    torch.save(train(slice(0, 2) if rank == 0 else slice(2, 5), DistributedDataParallel), f"{folder}/{rank}.pt")
+    rows = slice(0, 2) if rank == 0 else slice(2, 5)
+    torch.save(train(rows, OPTIONS[options], WRAPS[wrap], weighted, within), f"{folder}/{rank}.pt")
     distributed.destroy_process_group()
 
 
-def test_two_processes_train_as_one(tmp_path):
+@pytest.mark.parametrize(
+    ("wrap", "options", "weighted", "within"),
+    [
+        ("ddp", "agg", False, False),
+        ("ddp", "threshold", True, True),
+        ("fsdp", "threshold", True, True),
+        ("fsdp", "agg", False, True),
+    ],
+)
+def test_two_processes_train_as_one(tmp_path, wrap, options, weighted, within):
+    if wrap == "fsdp" and not hasattr(fsdp, "fully_shard"):
+        pytest.skip("FSDP2 came with torch 2.6")
     # Forked: seconds less than to import torch anew.
-    multiprocessing.start_processes(process, (tmp_path / "store", tmp_path), nprocs=2, start_method="fork")
-    alone = train(slice(None))
-    assert (train(slice(0, 2)) - alone).abs().max() > 0.01
+    arguments = (tmp_path / "store", tmp_path, wrap, options, weighted, within)
+    multiprocessing.start_processes(process, arguments, nprocs=2, start_method="fork")
+    alone = train(slice(None), OPTIONS[options], weighted=weighted)
+    assert (train(slice(0, 2), OPTIONS[options], weighted=weighted) - alone).abs().max() > 0.01
     for rank in range(2):
-        torch.testing.assert_close(torch.load(tmp_path / f"{rank}.pt"), alone, rtol=0, atol=1e-12)
+        found = torch.load(tmp_path / f"{rank}.pt", weights_only=True)
+        torch.testing.assert_close(found, alone, rtol=0, atol=1e-12)

@@ -1,4 +1,4 @@
-"""AlignSim against its dense form, and the counts that it is held against."""
+"""AlignSim against its dense form, and its link counts."""
 
 from types import SimpleNamespace
 
@@ -80,7 +80,7 @@ def test_a_model_of_the_alignment_itself_scores_high():
     w = np.repeat(np.eye(8), 2, axis=0)
     a = np.kron(np.eye(8, dtype=int), np.ones((2, 2), dtype=int))
     np.testing.assert_allclose(align_similarity(w, sparse(a)), 1, atol=1e-4)
-    # A model that tells nothing apart: the cosine of a row of ones with one of two ones (inventory, G9).
+    # A model that tells nothing apart: the cosine of a row of ones with one of two ones (deviations, G9).
     np.testing.assert_allclose(align_similarity(np.ones((16, 3)), sparse(a)), np.sqrt(2 / 16), rtol=1e-6)
 
 

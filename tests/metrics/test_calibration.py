@@ -1,4 +1,4 @@
-"""Calibration against unigram log-frequency: bins and slopes against loops and lines that are known."""
+"""Calibration against unigram log-frequency: bins and slopes against loops and known lines."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The mask of figure 5 and the mean cosines on it."""
+"""Clusters of figure 5 and mean cosines in them."""
 
 import math
 import string

@@ -1,4 +1,4 @@
-"""Cosines against frequency rank, and the languages of types."""
+"""Cosines against frequency rank, and languages of types."""
 
 import math
 

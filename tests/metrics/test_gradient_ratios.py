@@ -1,4 +1,4 @@
-"""Ratios of gradient norms from running sums, against the same from every step."""
+"""Ratios of gradient norms from running sums, against sums over single steps."""
 
 import math
 

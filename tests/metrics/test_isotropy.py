@@ -1,4 +1,4 @@
-"""I(W) against its formula, over drivers of the eigenvectors, and how it behaves under what should not matter."""
+"""I(W) against its formula, over eigenvector routines, and its invariances."""
 
 import itertools
 import math

@@ -1,4 +1,4 @@
-"""Closed forms of means over pairs, against the double sums."""
+"""Closed forms of means over pairs, against double sums."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Perplexity and its sweep, against loops straight from the formula."""
+"""Perplexity and its sweep, against literal loops."""
 
 import math
 
@@ -87,7 +87,7 @@ def test_total_is_the_weighted_combination_of_groups(groups):
 
 
 def test_published_totals_of_agg_combine_from_groups():
-    # agg, table 3, with the group masses of inventory 1.3: the printed total of MLE and of AGG.
+    # agg, table 3, with the group masses behind it: the printed total of MLE and of AGG.
     masses = (0.9368, 0.0612, 0.0020)
     for groups, total in (((13.30, 146.47, 438.67), 15.51), ((13.35, 146.44, 75.39), 15.51)):
         nll = sum(mass * math.log(value) for mass, value in zip(masses, groups, strict=True))

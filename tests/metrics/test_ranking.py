@@ -1,4 +1,4 @@
-"""Ranks of targets and what is made of them."""
+"""Ranks of targets and metrics derived from them."""
 
 import math
 

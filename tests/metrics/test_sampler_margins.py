@@ -1,4 +1,4 @@
-"""Lemma 3 and the min-p margin, and that their checks can fail."""
+"""Lemma 3 and the min-p margin; the property tests can fail."""
 
 import math
 import subprocess

@@ -1,4 +1,4 @@
-"""BLEU and chrF with signatures; the tokenised number against BLEU's formula written out."""
+"""BLEU and chrF with signatures; the tokenised score against a literal BLEU."""
 
 import math
 from collections import Counter

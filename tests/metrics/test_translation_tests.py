@@ -1,4 +1,4 @@
-"""Paired tests of two systems' translations: against sacrebleu itself, and where the answer is known."""
+"""Paired tests of two systems' translations: against sacrebleu, and on cases with known answers."""
 
 import os
 import re

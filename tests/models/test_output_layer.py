@@ -68,6 +68,18 @@ LOSSES = {
         {"loss": {"name": "softminus", "margin": 1}},
         lambda z, y, h, w: softminus.reference(z, y, 1.0),
     ),
+    "softminus_c": (
+        {"loss": {"name": "softminus", "margin": 0.5, "c": 2.0}},
+        lambda z, y, h, w: softminus.reference(z, y, 0.5, 2.0),
+    ),
+    "softminus_detached": (
+        {"loss": {"name": "softminus", "margin": 2.0, "detach_threshold": True}},
+        lambda z, y, h, w: softminus.reference(z, y, 2.0, detach_threshold=True),
+    ),
+    "smoothing_temperature": (
+        {"loss": {"name": "cross_entropy", "label_smoothing": 0.2}, "training_temperature": 0.6},
+        lambda z, y, h, w: cross_entropy.reference(0.6 * z, y, 0.2),
+    ),
 }
 PENALTIES = {
     "none": None,
@@ -183,6 +195,7 @@ def run(case, config, gate_name="none", penalty_name="none", **options):
 @pytest.mark.parametrize("gate", GATES)
 def test_all_that_composes_equals_plain_autograd(monkeypatch, gate, loss, penalty):
     monkeypatch.setattr(output_layer, "chunk_positions", lambda *_: 4)
+    monkeypatch.setattr(output_layer, "ROWS", 3)
     config, position_loss = LOSSES[loss]
     for seed, (bias, padding) in enumerate([(True, True), (False, False), (False, True)]):
         case = random_case(seed, bias=bias, padding=padding)
@@ -214,6 +227,7 @@ def test_contrastive_negatives_are_the_whole_micro_batch_without_padding(monkeyp
 def test_any_sizes(seed, sequences, context, width, at_once, bias, padding, gate, loss, penalty):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(output_layer, "chunk_positions", lambda *_: at_once)
+        patch.setattr(output_layer, "ROWS", 5)
         case = random_case(seed, sequences, context, width, bias, padding)
         if padding and (case.y == 1).all():
             case.y[0, 0] = 2
@@ -445,9 +459,9 @@ def test_the_compiled_kernels_form_is_the_same(monkeypatch, gate, smoothing):
     )
     z = torch.randn(5, 9, dtype=torch.bfloat16)
     expected = softmax_gradient.cross_entropy_gradient(z.float(), torch.arange(5), smoothing)
-    loss, nll, d = softmax_gradient.fused_gradient(z, torch.arange(5), smoothing)
+    terms, nll, d = softmax_gradient.fused_gradient(z, torch.arange(5), smoothing)
     assert d is z
-    torch.testing.assert_close((loss, nll), expected[:2])
+    torch.testing.assert_close((terms, nll), expected[:2])
     torch.testing.assert_close(d.float(), expected[2], rtol=2**-8, atol=0)
 
 

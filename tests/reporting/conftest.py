@@ -1,4 +1,4 @@
-"""One made-up results folder for the whole session; tests that change it copy what they need."""
+"""Session-wide synthetic results folder; tests that change it copy what they need."""
 
 import json
 from types import SimpleNamespace
@@ -14,7 +14,7 @@ from raretok.reporting.figures import style
 
 @pytest.fixture(scope="session", autouse=True)
 def vector_graphics_alone():
-    """Figures are made for pages alone, as svg; test_figures.py makes the other formats."""
+    """Draw figures only as svg, which pages need; test_figures.py tests the other formats."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(style, "METADATA", {".svg": style.METADATA[".svg"]})
         yield
@@ -58,7 +58,7 @@ def scale(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def figures(scale):
-    """All figures, drawn once; the folder they lie in."""
+    """The folder with all figures, drawn once."""
     folder = scale.folder / "figures" / "stop_jostling"
     for item in scale.definition["figures"]:
         assert scale.figure(item, folder / item) == 0

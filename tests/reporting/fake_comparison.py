@@ -1,4 +1,4 @@
-"""Made-up results of the comparison of all methods, with known answers.
+"""Synthetic results of the comparison of all methods, with known answers.
 
 Every candidate of a method has its truth: the change, in per cent, of the perplexity of frequent and rare tokens
 against MLE, and its perplexity of the validation text. A seed changes all
@@ -31,7 +31,7 @@ def workflow(scale: str = "small_gpu", **changes) -> RunTable:
 
 
 def definition(table: RunTable, item: str = "table1") -> Definition:
-    """What a job is told of an item."""
+    """The definition of an item, as given to its job."""
     return definition_of(of_item(report.definition(table, "cross"), item))
 
 

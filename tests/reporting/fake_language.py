@@ -1,4 +1,4 @@
-"""A results folder of language models, made up: every file that reporting reads of agg and agps, from their config.
+"""Synthetic results folder of language models: every file that reporting reads for agg and agps.
 
 Printed numbers are the truth that each seed is drawn around, so that tables and verdicts have known answers.
 """
@@ -18,7 +18,7 @@ TRANSLATION = "translation"  # in the names of experiments of models that transl
 GROUPS = {"agg": ("freq", "med", "rare"), "agps": ("high", "mid", "low")}
 SUFFIX = {"agg": "@index", "agps": "@mass"}
 TYPES, BOUNDS = 2000, (600, 1600)
-# Steps of a training 1/20 of the paper's, and where its methods end their freeze.
+# Training is 1/20 as long as the paper's; steps at which its methods end their freeze.
 SCALE = 20
 QUERY = "homepage"
 SIMILARITY = ("MEN", "WS353", "RG65", "RW")
@@ -27,7 +27,7 @@ ALPHAS = ("agg_a0.01", "agg_a0.02", "agg", "agg_a0.04", "agg_a0.05")
 
 
 def definition_of(paper: str, scale: str = "small", seeds: int = 2, comparable: bool = False) -> dict:
-    """What the command `definition` would say about a paper, the experiments of its methods, and their gates."""
+    """The output of the command `definition` for a paper, the experiments of its methods, and their gates."""
     raw, config = raw_definition(paper, scale, seeds, comparable)
     every = list(config["experiments"])
     methods = config["methods"].items()
@@ -162,7 +162,7 @@ def _defaults(paper: str, name: str) -> dict[tuple[str, str], float]:
         found |= {("uniq", third): 345.0 - 40 * bend, ("isotropy_sign_free", third): 0.813 - 0.06 * bend}
         found |= {("isotropy_sign_free", "total"): 0.813 - 0.05 * step}
     found |= {("separability", "svd"): 0.7 if gated else 0.98, ("separability", "pca"): 0.6 if gated else 0.95}
-    # Non-rare as printed for all: a few thousandths of the tokens are rare.
+    # Non-rare equals the printed total, because only a few thousandths of the tokens are rare.
     for metric in ("perplexity", "uniq", "isotropy_sign_free"):
         found[metric, "nonrare"] = 0.97 * found[metric, "total"]
     found |= {(f"word_similarity{what}_with_space", name): 0.5 for what in ("", "_coverage") for name in SIMILARITY}

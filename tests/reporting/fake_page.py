@@ -1,4 +1,4 @@
-"""A report of two papers, made up, with hostile text wherever a run can bring text in."""
+"""Synthetic report of two papers, with hostile text in every field that a run can fill."""
 
 import copy
 import json
@@ -15,7 +15,7 @@ from raretok.__main__ import main
 HOSTILE = (
     "</td><script>window.hostile=1</script><img src=https://example.org/x onerror=window.hostile=1> & \"' \\ {{ 7*7 }}"
 )
-# Of both papers a few items: one of each kind.
+# A few items of both papers, one of each kind.
 SHOWN = {
     "stop_jostling": {
         "tables": ("table1", "table2", "table3", "table4", "table7", "readings-S6"),
@@ -31,7 +31,7 @@ def shown_of(raw: dict) -> dict:
 
 
 def make_page(folder: Path, scale: SimpleNamespace) -> SimpleNamespace:
-    """The pages below a copy of the made-up `scale`, and of another paper, whose second seed was never run."""
+    """The pages of a copy of the synthetic `scale` and of another paper, whose second seed was not run."""
     for name in ("runs", "gpt2"):
         shutil.copytree(scale.folder / name, folder / name)
     stop, agg = shown_of(scale.definition), shown_of(fake_language.definition_of("agg"))

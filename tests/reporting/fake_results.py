@@ -1,4 +1,4 @@
-"""A complete results folder of a scale, made up: every file that reporting reads, with plausible numbers.
+"""Synthetic results folder of a scale: every file that reporting reads, with plausible numbers.
 
 Printed numbers are the truth that each seed is drawn around, so that tables and verdicts have known answers.
 """
@@ -35,7 +35,7 @@ SCALES = {"small": "small scale, real data", "smoke": "smoke scale, synthetic da
 
 
 def raw_definition(paper: str, scale: str, seeds: int, comparable: bool, **changes) -> tuple[dict, dict]:
-    """What the command `definition` would say about a paper, from the real config; and that config."""
+    """The output of the command `definition` for a paper, from the real config; and that config."""
     config = yaml.safe_load((PUBLISHED / paper / "paper.yaml").read_text(encoding="utf-8"))
     experiments = list(config["experiments"])
     methods = {
@@ -53,7 +53,7 @@ def raw_definition(paper: str, scale: str, seeds: int, comparable: bool, **chang
 
 
 def definition_of(scale: str = "small", seeds: int = 2, comparable: bool = True) -> dict:
-    """What the command `definition` would say about stop_jostling."""
+    """The output of the command `definition` for stop_jostling."""
     return raw_definition("stop_jostling", scale, seeds, comparable)[0]
 
 
@@ -84,7 +84,7 @@ def write_results(folder: Path, definition: dict) -> list[Path]:
     paths = []
     for name, method in definition["methods"].items():
         label = parse_definition(json.dumps(definition)).methods[name].printed_label
-        # A method of which nothing was printed has the first one's numbers.
+        # A method without printed numbers has those of the first one.
         truth = printed.get(label, next(iter(printed.values())))
         for seed in method["seeds"]:
             generator = np.random.default_rng([seed, *name.encode()])
@@ -152,7 +152,7 @@ def _metrics(name: str, truth: dict, arrays: dict, generator: np.random.Generato
         distance = float(np.linalg.norm(plane[:65] - plane[65:], axis=1).mean())
         yield _row("pca_distance", "", f"weights@{checkpoint}", distance)
         yield _row("pca_distance_relative", "", f"weights@{checkpoint}", relative_translation_distance(plane))
-        # Seeds differ a little: those that agree to the bit decide nothing.
+        # Seeds differ slightly, because equal seeds decide nothing.
         related = (10.0 if name == "threshold_m0.6_se" else 1.0) + 0.01 * generator.spawn(1)[0].normal()
         yield _row("related_neighbours", "Aa", f"weights@{checkpoint}", related)
         yield _row("related_neighbours", "letters", f"weights@{checkpoint}", related / 12)
@@ -238,7 +238,7 @@ def cell(table: pd.DataFrame, row: str, column: str, group: str = "") -> pd.Seri
 def check_markup(stem: Path) -> None:
     """A table's LaTeX has its braces, dollars and columns; its Markdown has rows of one width."""
     text = Path(f"{stem}.tex").read_text(encoding="utf-8")
-    # The comment above, and the line end that \\resizebox's argument must not begin with, are no text.
+    # The comment above, and the line end at the start of \\resizebox's argument, are not text.
     bare = re.sub(r"\\[\\{}%&#_$]", "", text.split("\n", 1)[1]).replace("{!}{%\n", "{!}{")
     assert bare.count("{") == bare.count("}")
     assert bare.count("$") % 2 == 0

@@ -1,4 +1,4 @@
-"""One made-up paper with one table of metrics, from numbers that a test gives."""
+"""Synthetic paper with one table of metrics, filled with numbers from a test."""
 
 import csv
 import json
@@ -35,7 +35,7 @@ def definition_of(methods: dict[str, str], comparable: bool = True, **table) -> 
 
 
 def results_of(folder: Path, scores: dict[str, list[float]], group: str = "", experiment: str = "e1") -> Results:
-    """Results in which a method has these scores, of seeds 1, 2, ...; NaN where a seed was not run."""
+    """Results in which a method has these scores for seeds 1, 2, ...; NaN for a seed that was not run."""
     return index_results(folder, pd.DataFrame(rows_of(scores, group, experiment), columns=COLUMNS))
 
 
@@ -49,7 +49,7 @@ def rows_of(scores: dict[str, list[float]], group: str = "", experiment: str = "
 
 
 def write_published(folder: Path, numbers: dict[tuple[str, str], str], claims=(), reference=None) -> Path:
-    """Write printed numbers of table1, by row and group, and claims about it (columns of claims.csv); the folder."""
+    """Write printed numbers of table1, by row and group, and claims about it (rows of claims.csv)."""
     own_folder = folder / "made_up"
     own_folder.mkdir(exist_ok=True)
     with open(own_folder / "numbers.csv", "w", encoding="utf-8", newline="") as file:

@@ -1,4 +1,4 @@
-"""Results of models that translate, made up: every file that reporting reads of a run, for all three papers.
+"""Synthetic results of translation models: every file that reporting reads of a run, for all three papers.
 
 What a claim holds against each other comes out as the papers say, so that verdicts have known answers.
 """
@@ -20,14 +20,14 @@ TYPES, BOUNDS = 1200, (360, 960)
 STEPS = 1000  # of a training at the made-up scale, 1/50 of natural_bias's
 DOMAINS = ("newstest2014",)
 WORDS = ("optimum", "criminal", "happiness")
-# BLEU by method; what is not here has the last.
+# BLEU by method; other methods have the last value.
 BLEU = {"unigram": 30.6, "zero": 30.0, "none": 29.9, "c4": 30.5, "transformer": 27.3, "translator": 27.3}
 BLEU |= {"cosreg_translation": 28.4, "adversarial_translation": 28.4, "spectrum_translation": 28.4}
 BLEU |= {"agg_translation": 28.9, "agps_translation": 28.8, "freeze_translation": 28.3}
 OTHER_BLEU = 28.3
 ALIGNED = {"translator": 0.005, "cosreg_translation": 0.05, "agps_translation": 0.11}
 CORPORA = {"afromt_af-en": "autshumato_af-en", "afromt_run-en": "kirundi_run-en", "iwslt14_de-en": "multi30k_de-en"}
-# Without its bias, the slope of calibration.
+# Slope of calibration without the bias.
 SLOPES = {"unigram": -0.3, "zero": 0.6}
 
 
@@ -91,7 +91,7 @@ def metrics_of(name: str, arrays: dict, generator: np.random.Generator):
     """Rows of metrics.json, by the names of raretok/evaluation/translation.py."""
     level = BLEU.get(name, OTHER_BLEU) + 0.01 * generator.normal()
     for split, value in (("test@best", level), *((f"domain.{domain}@best", level / 3) for domain in DOMAINS)):
-        # What is out of domain gains by a start from other text.
+        # A start from another text improves out-of-domain scores.
         value += 1.0 if name == "c4" and split != "test@best" else 0.0
         yield _row("bleu", "", split, value)
         yield _row("chrf", "", split, 1.8 * value)
@@ -111,7 +111,7 @@ def metrics_of(name: str, arrays: dict, generator: np.random.Generator):
         yield _row("align_similarity_skipped", group, "weights@best", 41)
     cosine = {"translator": 0.53, "freeze_translation": 0.02}.get(name, 0.2) + 0.001 * generator.normal()
     yield _row("mean_cosine", "total", "weights@best", cosine)
-    # Seeds differ a little: those that agree to the bit decide nothing.
+    # Seeds differ slightly, because equal seeds decide nothing.
     separable = (0.6 if gated else 0.97) + 0.001 * generator.spawn(1)[0].normal()
     yield _row("separability", "pca", "weights@best", separable)
     yield _row("neighbours_other_language", "", "weights@best", 0.4 if gated else 0.0)
@@ -128,7 +128,7 @@ def arrays_of(name: str, generator: np.random.Generator) -> dict[str, np.ndarray
     """The arrays of one run, by the names of raretok/evaluation/translation_run.py."""
     gated = name not in ("transformer", "translator", "cosreg_translation")
     counts = (2e5 / np.arange(1, TYPES + 1)).astype(np.int64)
-    # Every second type is of the source side alone.
+    # Every second type belongs to the source side only.
     source = np.where(np.arange(TYPES) % 2 == 0, 3 * counts, 0)
     counts = np.where(np.arange(TYPES) % 2 == 0, 0, counts)
     counts[:4] = [0, 0, 5000, 3]

@@ -1,4 +1,4 @@
-"""What runs took, from their metrics.json."""
+"""Cost of runs, from their metrics.json."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""The list of deviations: what its rows name exists, and stands where it is named."""
+"""List of deviations: every name exists, and every item shows its deviations."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The forest plot: which side of the line, which scale."""
+"""Forest plot: side of the line and scale."""
 
 import math
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""Tables, figures and claims of agg and agps, from made-up runs and from none at all."""
+"""Tables, figures and claims of agg and agps, from synthetic runs and from none."""
 
 import json
 import re
@@ -183,7 +183,7 @@ def test_neighbours_of_printed_and_of_own_queries(language):
     assert found["value"] == f"{name}{rare} {cosine:.2f}"
     assert found["published"] == "inbox"
     assert cell(table, "MLE", "Werewolf", "1")["value"] == ""
-    assert "no query of this run" in cell(table, "MLE", "Werewolf", "1")["note"]
+    assert "not in this run's vocabulary" in cell(table, "MLE", "Werewolf", "1")["note"]
     assert cell(table, "MLE", own, "5")["value"] != ""
     assert cell(table, "MLE", own, "5")["published"] == ""
     assert table["value"].str.contains("†").any()
@@ -269,7 +269,7 @@ def test_verdicts_on_language_models(verdicts):
     # Counts of checkpoints, neighbours and signs, and ranks of alphas, are the same in both seeds: no verdict.
     counted = {name: named.pop(name) for name in COUNTED}
     assert {row["alone"] for row in counted.values()} == {"inconclusive"}
-    assert all("no spread over seeds" in row["note"] for row in counted.values())
+    assert all("equal values in all seeds" in row["note"] for row in counted.values())
     assert {name: row["alone"] for name, row in named.items()} == dict.fromkeys(named, "reproduced") | NOISY
     tables = [row for row in verdicts.values() if row["measured_by"] == "table"]
     # Noise of the made-up seeds decides the tightest ones alone.
@@ -414,7 +414,7 @@ def test_the_page_shows_both_papers(language):
     page = "".join(pages)
     items = re.findall(r'(?:<h3|<li) id="(?:agg|agps)-((?:table|figure|readings)[^"]*)"', page)
     assert len(items) == len(TABLES) + len(FIGURES)
-    assert all("smaller than the paper, so sizes are not comparable" in text for text in pages)
+    assert all("smaller than in the paper, so effect sizes are not comparable" in text for text in pages)
     assert '<th scope="col" class="side">Text</th>' in page
     assert "MLE [index bounds]" not in page  # the heading says it
 

@@ -1,4 +1,4 @@
-"""Figures of natural_bias, from made-up runs, from some of them and from none."""
+"""Figures of natural_bias, from synthetic runs, complete, partial and empty."""
 
 import copy
 import json
@@ -66,7 +66,7 @@ def test_points_are_means_with_standard_errors(bias):
     ends = panels[0].collections[-1].get_segments()[0][:, 1]
     assert (ends[1] - ends[0]) / 2 == pytest.approx(values.std(ddof=1) / 3**0.5)
     assert "standard error over 3 seeds" in text
-    assert "Pairs of training: Multi30k De-En 5,000, IWSLT14 En-De 5,000," in text
+    assert "Training pairs: Multi30k De-En 5,000, IWSLT14 En-De 5,000," in text
     low, high = panels[0].get_ylim()
     assert high - low >= 0.5
 
@@ -110,7 +110,7 @@ def test_what_the_scale_leaves_out_has_no_panel(tmp_path):
     collected(tmp_path, run)
     panels, text = draw(definition, "figure2", tmp_path)
     assert [axes.get_title(loc="left").split("\n")[0] for axes in panels] == SIX[:1]
-    assert "One seed; the vertical axes" in text
+    assert "One seed; vertical axes" in text
     assert len(panels[0].texts) == 2  # a number beside each of two points
     for item in ("figure7", "figure8"):
         assert draw(definition, item, tmp_path)[1] == "Not run."
@@ -133,7 +133,7 @@ def test_bars_name_the_text_that_stands_in_for_c4(bias, item):
     names = [[label.get_text() for label in axes.get_xticklabels()] for axes in panels]
     assert [of[-1].split("\n")[-1] for of in names] == ["WikiText-2", "C4"]
     assert names[0][:3] == ["none", "zero", "log-\nunigram"]
-    assert "In the place of C4's English text stands another, WikiText-2." in text
+    assert "C4's English text is replaced by WikiText-2." in text
 
 
 def test_every_corpus_with_other_text_than_c4_says_which():

@@ -1,4 +1,4 @@
-"""What is kept of finished runs, and that nothing recorded is lost."""
+"""Recorded files of finished runs; recording loses none."""
 
 import json
 import shutil

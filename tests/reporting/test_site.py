@@ -1,4 +1,4 @@
-"""The folder for a static host: pages of Markdown as HTML, links between them and to what is copied."""
+"""Static site: Markdown rendered as HTML, links between pages and to copied files."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""How tables are laid out: groups as columns, arrows, names, rows that show nothing."""
+"""Table layout: groups as columns, arrows, names, rows without numbers."""
 
 from raretok.reporting.table_layout import MOST_COLUMNS, layout
 from raretok.reporting.tables.cells import Cell

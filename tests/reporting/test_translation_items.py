@@ -1,4 +1,4 @@
-"""Tables, figures and claims of agg and agps on translation, from made-up runs; scales that leave experiments out."""
+"""Tables, figures and claims of agg and agps on translation, from synthetic runs; scales without some experiments."""
 
 import copy
 import json
@@ -188,19 +188,19 @@ def fails(row):
 def test_verdicts_on_translation(verdicts):
     found = {name: row["alone"] for name, row in verdicts.items() if row["alone"] not in ("not run", "fails")}
     assert found == dict.fromkeys(OF_TRANSLATION, "reproduced") | dict.fromkeys((*COUNTED, NOISY), "inconclusive")
-    assert all("no spread over seeds" in verdicts[name]["note"] for name in COUNTED)
+    assert all("equal values in all seeds" in verdicts[name]["note"] for name in COUNTED)
     assert all(verdicts[name]["lean"] != "against it" for name in COUNTED)
     assert not any("on the language model" in row["note"] for row in verdicts.values())
     note = verdicts["agg.t7.gain_base"]["note"]
-    assert "against our own baseline; AGG is above it in 2 of 2 seeds" in note
-    assert "the cited" not in note.split("against our own")[1]
+    assert "compared with our own baseline; AGG is above it in 2 of 2 seeds" in note
+    assert "the cited" not in note.split("our own")[1]
 
 
 def test_the_gain_over_the_cited_number_is_said_where_numbers_can_be_compared(translation):
     definition = translation.definitions["agps"] | {"comparable": True}
     note = judged(translation, translation.results, {"agps": definition})["agps.t2.gain_base"]["note"]
     value = mean(translation, "agps_translation_base", "agps_translation", "bleu_tokenised")
-    assert f"against the cited 27.30 the gain is {value - 27.3:.2f}" in note
+    assert f"over the cited 27.30 the gain is {value - 27.3:.2f}" in note
 
 
 def test_claims_on_both_sizes_are_judged_on_the_size_that_the_scale_has(translation):
@@ -216,7 +216,7 @@ def test_claims_on_both_sizes_are_judged_on_the_size_that_the_scale_has(translat
     found = judged(translation, read_results(folder), definitions)
     for claim, experiment in (("agg.t7.best", "translation_big"), ("agps.t2.best", "agps_translation_big")):
         assert found[claim]["alone"] == "reproduced"
-        assert f"without {experiment}, left out at this scale" in found[claim]["note"]
+        assert f"without {experiment}, which this scale leaves out" in found[claim]["note"]
     assert found["agg.t7.gain_big"]["alone"] == "not run"
     assert "translation_big is left out at this scale" in found["agg.t7.gain_big"]["note"]
     assert found["agg.t7.gain_base"]["alone"] == "reproduced"

@@ -1,4 +1,4 @@
-"""A training in a process of its own that can be killed, forked from one that has imported torch already."""
+"""Killable training processes, forked from a process that has imported torch."""
 
 import multiprocessing
 import os

@@ -1,4 +1,4 @@
-"""A small prepared corpus and a run that uses every kind of state, for tests of training."""
+"""Small prepared corpus, and a run with every kind of state."""
 
 import copy
 import functools

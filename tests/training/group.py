@@ -1,4 +1,4 @@
-"""Processes that train one run together, forked where torchrun would start them anew: seconds less for each."""
+"""Distributed training processes, forked instead of started by torchrun, which saves seconds each."""
 
 import contextlib
 import os

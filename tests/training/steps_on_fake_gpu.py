@@ -1,4 +1,4 @@
-"""Every kind of method and task on a GPU that is not there: no mixed devices, no unexpected wait, the same numbers."""
+"""Every kind of method and task on a simulated GPU: no mixed devices, no unexpected wait, equal numbers."""
 
 import pytest
 import torch

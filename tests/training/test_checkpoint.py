@@ -1,4 +1,4 @@
-"""Files of an unfinished training beside its checkpoint."""
+"""Files of an unfinished training next to its checkpoint."""
 
 import pytest
 import torch

@@ -127,7 +127,7 @@ def test_two_processes_train_what_one_does(trainings, by_two, name):
 
 @pytest.mark.parametrize("name", IN_32_BITS)
 def test_two_processes_in_32_bits(trainings, by_two, name):
-    """The bar: 1e-6 after 20 updates."""
+    """The bar is 1e-6 after 20 steps."""
     assert_equal_to_one(read(by_two, f"{name}_32", 2), trainings(name, precision=torch.float32), 1e-6)
 
 

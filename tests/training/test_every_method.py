@@ -1,4 +1,4 @@
-"""Every method of the comparison trains on every kind of task: its parts combine, and its losses are finite."""
+"""Every method of the comparison on every kind of task: parts combine, losses are finite."""
 
 from dataclasses import replace
 from pathlib import Path

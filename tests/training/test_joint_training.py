@@ -1,4 +1,4 @@
-"""Runs trained together in one job: each equal to its single run, survival, and what is left out."""
+"""Joint training of runs: equivalence to single runs, survival, and runs that are left out."""
 
 import copy
 import json

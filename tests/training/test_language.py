@@ -1,4 +1,4 @@
-"""Language runs: batches, micro-batches, what gates are told, frozen rows, validation, and what is written."""
+"""Language runs: batches, micro-batches, facts for gates, frozen rows, validation, files."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""One step, what is observed of it, and what training writes."""
+"""Training steps, observations and files."""
 
 import csv
 import math

@@ -1,4 +1,4 @@
-"""Training in bfloat16 on a CPU: which runs do, what stays float32, and how near the gradients are."""
+"""Training in bfloat16 on a CPU: which runs use it, what stays float32, accuracy of gradients."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""One training for several runs: runs with the same settings copy its files."""
+"""Shared training: runs with the same settings copy the files of one training."""
 
 import copy
 from argparse import Namespace

@@ -17,7 +17,7 @@ def test_cosine_schedule():
 
 
 def test_inverse_sqrt_schedule_is_fairseqs():
-    """Step by step what fairseq's InverseSquareRootSchedule.step_update(number of updates so far) gives."""
+    """At every step the value of fairseq's InverseSquareRootSchedule.step_update."""
     start, peak, warmup = 1e-7, 7e-4, 4000
     schedule = InverseSqrt(peak=peak, warmup=warmup, steps=50_000, start=start)
     lr_step, decay_factor = (peak - start) / warmup, peak * warmup**0.5

@@ -1,4 +1,4 @@
-"""Training that is really killed continues exactly: final files equal to an unbroken run's, byte for byte."""
+"""Trainings that are killed continue exactly: final files equal an unbroken run's, byte for byte."""
 
 import os
 import shutil
@@ -224,7 +224,7 @@ def test_a_killed_finish_is_repeated(tmp_path, manifest, run_json, unbroken):
 
 
 def test_state_of_other_code_is_not_continued(tmp_path, manifest, run_json, unbroken):
-    """A changed source starts the training anew; a changed comment does not."""
+    """A changed source restarts the training; a changed comment does not."""
     package = tmp_path / "code" / "raretok"
     shutil.copytree(Path(raretok.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
     loss = package / "methods" / "threshold.py"

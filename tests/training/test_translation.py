@@ -1,4 +1,4 @@
-"""Translation runs: padding, accumulation, the output bias, validation by BLEU, means of checkpoints, observations."""
+"""Translation runs: padding, accumulation, output bias, validation by BLEU, averages of checkpoints, observations."""
 
 import csv
 

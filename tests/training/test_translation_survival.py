@@ -1,4 +1,4 @@
-"""A translation run that is really killed continues exactly: final files equal to an unbroken run's, byte for byte."""
+"""A translation run that is killed continues exactly: final files equal an unbroken run's, byte for byte."""
 
 import signal
 

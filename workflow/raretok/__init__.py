@@ -12,7 +12,8 @@ __version__ = "0.1.0"
 
 # Module: what it offers. Type checkers read the same from __init__.pyi.
 _OFFERS = {
-    "library.losses": ("OutputLoss",),
+    "library.losses": ("OutputLoss", "output_loss"),
+    "library.patching": ("Patched", "patch"),
     "methods.cross_entropy": ("CrossEntropy",),
     "methods.threshold": ("Threshold",),
     "methods.softminus": ("Softminus",),

@@ -5,6 +5,7 @@ from raretok.library.frequency import count_targets as count_targets
 from raretok.library.frequency import log_unigram as log_unigram
 from raretok.library.frequency import start_bias as start_bias
 from raretok.library.losses import OutputLoss as OutputLoss
+from raretok.library.losses import output_loss as output_loss
 from raretok.library.metrics import accuracy as accuracy
 from raretok.library.metrics import align_similarity as align_similarity
 from raretok.library.metrics import best_temperature as best_temperature
@@ -18,6 +19,8 @@ from raretok.library.metrics import recall as recall
 from raretok.library.metrics import tail_mass as tail_mass
 from raretok.library.metrics import target_ranks as target_ranks
 from raretok.library.metrics import token_nll as token_nll
+from raretok.library.patching import Patched as Patched
+from raretok.library.patching import patch as patch
 from raretok.methods.adaptive_training import AdaptiveTraining as AdaptiveTraining
 from raretok.methods.adversarial import Adversarial as Adversarial
 from raretok.methods.agg import AGG as AGG

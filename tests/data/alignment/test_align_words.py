@@ -1,4 +1,4 @@
-"""The command `align`: what it links, with which tool, and what it refuses."""
+"""The command `align`: links, choice of tool, errors."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""The model in NumPy against the model written out, and how directions are put together."""
+"""NumPy alignment model against the literal implementation, and symmetrisation."""
 
 import fast_align_model
 import pytest

@@ -1,4 +1,4 @@
-"""Prepared corpora: ids, counts, manifest, and every way a text can be wrong."""
+"""Prepared character corpora: ids, counts, manifest, and invalid texts."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The download stage: cache, lock, mirror, and what a user reads when something is missing."""
+"""Downloads: cache, lock, mirror, and messages about missing files."""
 
 import multiprocessing
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Filling a data mirror: what is there, what is fetched, and what is said of the rest."""
+"""Filling a data mirror: present files, downloads, and the table of the rest."""
 
 import hashlib
 import shutil

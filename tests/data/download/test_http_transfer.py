@@ -1,4 +1,4 @@
-"""Downloads: URLs in order, retries, resuming, checks."""
+"""HTTP transfer: order of URLs, retries, resumption, checks."""
 
 import pytest
 from made_files import published

@@ -1,4 +1,4 @@
-"""Archives: the member asked for, and nothing a hostile or broken archive wants."""
+"""Archives: the requested member only, and refusal of hostile or broken archives."""
 
 import gzip
 

@@ -1,4 +1,4 @@
-"""Unigrams of other text: shards counted in any batches and added up are what a plain counter gives."""
+"""Unigrams of another text: sums over shards and batches equal a plain counter."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""Prepared pairs: ids, counts, texts and pieces that fit together, held-out splits, other domains, the way back."""
+"""Prepared pairs: consistent ids, counts, texts and pieces, held-out splits, domains, reversal."""
 
 import json
 from collections import Counter

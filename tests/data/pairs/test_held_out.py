@@ -1,4 +1,4 @@
-"""Pairs held out of a training text: as many as asked for, none in two splits, the same every time."""
+"""Held-out pairs: requested numbers, disjoint splits, determinism."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Batches of pairs: every pair once an epoch, like lengths together, nothing but (seed, step) decides."""
+"""Batches of pairs: every pair once per epoch, similar lengths together, determined by (seed, step)."""
 
 from types import SimpleNamespace
 

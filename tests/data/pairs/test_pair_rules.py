@@ -1,4 +1,4 @@
-"""What the rules of parallel texts ask for: paths of texts, of what a corpus reverses, of shards and their sums."""
+"""Rules of parallel texts: paths of texts, of reversed corpora, of shards and their sums."""
 
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""Parallel texts in every form, and every way that one can be wrong, named by file and line."""
+"""Parallel texts in every format, and errors that name file and line."""
 
 import gzip
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Moses' normalisation, tokens and their undoing; cleaning as clean-corpus-n.perl."""
+"""Moses' normalisation, tokenisation and its inverse; cleaning as in clean-corpus-n.perl."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The synthetic text: the same everywhere, Zipfian, all symbols, and predictable from its context."""
+"""Synthetic character text: equal bytes everywhere, Zipfian, all symbols, predictable from context."""
 
 import hashlib
 import json

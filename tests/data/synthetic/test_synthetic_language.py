@@ -1,4 +1,4 @@
-"""The synthetic language: the same everywhere, topical, with a tail of rare words and pairs that mean something."""
+"""Synthetic language: equal bytes everywhere, topical, with rare words and meaningful word pairs."""
 
 import hashlib
 from collections import Counter

@@ -1,4 +1,4 @@
-"""The made-up pair of languages: the same bytes every time, another order and inflection, a tail, a second domain."""
+"""Synthetic sentence pairs: equal bytes everywhere, word order and inflection, rare words, a second domain."""
 
 import gzip
 import hashlib

@@ -1,4 +1,4 @@
-"""Language corpora: ids, counts, vocabulary and manifest, and every way a text can be wrong."""
+"""Language corpora: ids, counts, vocabulary and manifest, and invalid texts."""
 
 import json
 import os

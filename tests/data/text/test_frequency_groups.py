@@ -1,4 +1,4 @@
-"""Frequency groups: bounds by every rule, masses that add up, and the papers' own totals."""
+"""Frequency groups: bounds by every rule, masses that add up, and the papers' totals."""
 
 import csv
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""Pairs of words with scores, in every published form."""
+"""Word pairs with scores, in every published format."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""SentencePiece and joint BPE: learnt the same every time, joined again, and errors in a sentence."""
+"""SentencePiece and joint BPE: determinism, joining of pieces, one-sentence errors."""
 
 import pytest
 

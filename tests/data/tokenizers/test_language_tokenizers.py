@@ -1,4 +1,4 @@
-"""Byte-level BPE and words: published and trained merges, text back from ids."""
+"""Byte-level BPE and words: published and learnt merges, and decoding."""
 
 import os
 import subprocess

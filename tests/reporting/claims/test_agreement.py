@@ -1,4 +1,4 @@
-"""Agreement with printed numbers: planted signs, ranks and gaps come out."""
+"""Agreement with printed numbers: recovery of planted signs, ranks and gaps."""
 
 import math
 
@@ -14,7 +14,7 @@ from raretok.reporting.statistics.variation import cv_star
 
 METHODS = {"a": "A", "b": "B", "b_other": "B [listing]", "c": "C", "d": "D"}
 PRINTED = {("A", ""): "1", ("B", ""): "2", ("C", ""): "3", ("D", ""): "4"}
-# A and B stand the other way round; the further reading of B would make it worse, were it counted.
+# A and B are in reverse order; the alternative reading of B would make it worse if it were counted.
 OURS = {"a": [2.0, 2.2, 1.8], "b": [1.0, 1.1, 0.9], "b_other": [9.0], "c": [3.0, 3.0], "d": [4.4, 4.4, 4.4]}
 
 
@@ -30,7 +30,7 @@ def test_signs_ranks_and_variation(tmp_path):
     assert float(row["sign_agreement"]) == pytest.approx(5 / 6, abs=1e-6)
     assert float(row["kendall_tau"]) == pytest.approx(2 / 3, abs=1e-6)
     assert float(row["spearman"]) == pytest.approx(0.8)
-    # Of the four rows' 1 and 2, 2 and 1, 3 and 3, 4 and 4.4: the mean of the middle two.
+    # The rows have 1 and 2, 2 and 1, 3 and 3, 4 and 4.4: the mean of the middle two.
     expected = (cv_star([1, 2]) + cv_star([4, 4.4])) / 2
     assert float(row["cv_star"]) == pytest.approx(expected, rel=1e-5)
     assert row["note"] == ""
@@ -50,7 +50,7 @@ def test_where_the_print_slipped_the_reference_counts(tmp_path):
 
 
 def test_groups_are_compared_by_themselves(tmp_path):
-    """In each group the order is the printed one; across groups it is not."""
+    """The order is the printed one in each group, but not across groups."""
     printed = {("A", "rare"): "1", ("C", "rare"): "2", ("A", "freq"): "10", ("C", "freq"): "9"}
     published = write_published(tmp_path, printed)
     definition = definition_of({"a": "A", "c": "C"}, groups=["freq", "rare"])
@@ -76,7 +76,7 @@ def test_claims_agree_where_their_slack_has_the_printed_sign(tmp_path):
 
 
 def test_signs_of_claims_are_of_the_groups_that_the_scale_has(tmp_path):
-    """Printed, A is below B in the first group and above it in the second, which the scale leaves out."""
+    """In print, A is below B in the first group and above it in the second, which the scale leaves out."""
     printed = {("A", "base"): "1", ("B", "base"): "2", ("A", "big"): "4", ("B", "big"): "3"}
     published = write_published(tmp_path, printed, [below("A", "B", "base; big")])
     definition = definition_of({"a": "A", "b": "B"}, experiments={"base": "e1", "big": "left_out"})
@@ -93,7 +93,7 @@ def test_an_infinite_perplexity_has_a_rank_and_no_variation(tmp_path):
 
 
 def test_command(scale, tmp_path):
-    """Of numbers drawn around the printed ones."""
+    """For numbers drawn around the printed ones."""
     common = [f"--definitions={scale.text}", f"--results={scale.folder}", f"--published={PUBLISHED}"]
     assert main(["agreement", *common, f"--output={tmp_path / 'agreement.csv'}"]) == 0
     table = read_csv(tmp_path / "agreement.csv")

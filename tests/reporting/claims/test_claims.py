@@ -69,7 +69,7 @@ def measured(*parts, **more):
         ([-1.0], "inconclusive", "against it"),
         ([0.0], "inconclusive", ""),
         ([math.inf, 1.0], "inconclusive", "the paper's way"),
-        # Seeds that agree, as coarse numbers can: in a tie, far from one, beyond all bounds, and but for rounding.
+        # Equal seeds, as of coarse numbers: at a tie, far from one, beyond all bounds, and equal up to rounding.
         ([0.0, 0.0], "inconclusive", ""),
         ([0.01, 0.01], "inconclusive", "the paper's way"),
         ([math.inf, math.inf], "inconclusive", "the paper's way"),
@@ -83,7 +83,7 @@ def test_verdicts(values, verdict, lean):
 
 
 def test_what_holds_alone_is_inconclusive_after_the_correction():
-    """p is 0.0082 and twice 0.0346; by Holm it is tripled and doubled."""
+    """The p values are 0.0082 and twice 0.0346; Holm triples the first and doubles the others."""
     found = [judge(measured(part(*of))) for of in ((1.0, 1.1, 0.8), (1.0, 1.3, 0.65), (-1.0, -1.3, -0.65))]
     assert [finding.verdict for finding in found] == ["reproduced", "reproduced", "not reproduced"]
     after = corrected(found, 3)
@@ -95,35 +95,35 @@ def test_what_holds_alone_is_inconclusive_after_the_correction():
     why = "not after Holm's correction for 3 tests"
     assert [finding.note for finding in after] == [
         "",
-        f"alone it would be reproduced, but {why}",
-        f"alone it would be not reproduced, but {why}",
+        f"reproduced by its own test, but {why}",
+        f"not reproduced by its own test, but {why}",
     ]
-    # What has no p stays, and the family is what it is.
+    # A finding without p stays unchanged, and the size of the family does not depend on it.
     untested = judge(measured(part(1.0)))
     assert corrected([untested, found[0]], 5)[0] == untested
     assert corrected([untested, found[0]], 5)[1].p_holm == pytest.approx(5 * found[0].p)
 
 
 def test_a_conjunction_needs_every_comparison():
-    """By hand: the largest p where all hold; of two that fail the smaller p, three times for three comparisons."""
+    """By hand: the largest p if all hold; if two of three fail, three times the smaller p."""
     strong, weak, against = part(1.0, 1.1, 0.8), part(1.0, 1.3, 0.65), part(-1.0, -1.1, -0.8)
     found = judge(measured(strong, weak))
     assert (found.verdict, found.p, found.binding) == ("reproduced", weak.estimate.p(), weak)
     found = judge(measured(strong, part(-1.0, -1.3, -0.65), against))
     assert (found.verdict, found.binding) == ("not reproduced", against)
     assert found.p == pytest.approx(3 * against.estimate.p())
-    # Seeds that agree to the last digit are judged by their signs: of n seeds, 2^(1-n).
+    # Equal seeds are judged by a sign test: p = 2^(1-n) for n seeds.
     assert [judge(measured(strong, part(*[2.0] * n))).p for n in (3, 6)] == [0.25, 0.03125]
     assert judge(measured(part(0.0, 0.0, 0.0))).p == 1
-    # One that has no p leaves the conjunction none, but not its refutation.
+    # A comparison without p leaves the conjunction without p, but it can still be refuted.
     assert judge(measured(strong, part(2.0, math.inf))).p is None
     assert judge(measured(part(2.0, math.inf), against)).p == pytest.approx(2 * against.estimate.p())
-    # All hold, one for certain and one by chance: the one that decides is shown.
+    # All hold, one clearly and one barely: the latter decides and is shown.
     assert judge(measured(strong, part(0.1, 0.9, -0.5))).verdict == "inconclusive"
 
 
 def test_no_harm_is_within_a_margin():
-    """A ratio of 1.000 to 1.008 is within 1%, which by its sign alone nothing could say."""
+    """A ratio of 1.000 to 1.008 is within 1%, which a sign test alone could not show."""
     claim = SimpleNamespace(id="c", direction="=", margin="0.01", null="1", unit="x")
     bounds = bounds_of(claim, 0)
     assert [bound.value for bound in bounds] == pytest.approx([-math.log(1.01), math.log(1.01)])
@@ -131,10 +131,10 @@ def test_no_harm_is_within_a_margin():
     assert judge(measured(part(*logs, bounds=bounds))).verdict == "reproduced"
     assert judge(measured(part(*(10 * log for log in logs), bounds=bounds))).verdict == "inconclusive"
     assert judge(measured(part(*(log + 0.05 for log in logs), bounds=bounds))).verdict == "not reproduced"
-    # One-sided: better than before is no harm.
+    # One-sided: an improvement does no harm.
     (bound,) = bounds_of(SimpleNamespace(id="c", direction="<", margin="0.01", null="1", unit="x"), 0)
     assert judge(measured(part(*(log - 0.5 for log in logs), bounds=(bound,)))).verdict == "reproduced"
-    # A margin for each comparison.
+    # One margin per comparison.
     claim = SimpleNamespace(id="c", direction=">", margin="0.5; 0", null="0", unit="BLEU")
     assert [bounds_of(claim, place)[0].value for place in (0, 1)] == [-0.5, 0.0]
 
@@ -147,7 +147,7 @@ def test_a_stated_size_must_lie_in_the_prediction_interval():
     assert [one.size for one in found] == ["yes", "yes", "no", "no"]
     assert [one.verdict for one in found] == ["reproduced", "reproduced", "not reproduced", "reproduced"]
     assert all(one.direction == "the paper's way" for one in found)
-    # The size is a test like any other: of two it is not beyond chance.
+    # The size is a test like any other: after correction for two tests it is not significant.
     assert corrected([found[2]], 3)[0].verdict == "inconclusive"
     assert (
         corrected([judge(measured(part(0.9, 1.0, 1.1, printed=3.0), states_size=True))], 2)[0].verdict != "reproduced"
@@ -165,7 +165,7 @@ def test_a_tie_without_seeds_reproduces_only_what_is_not_strict():
 
 @pytest.mark.parametrize("claim", ALL, ids=lambda claim: claim.id)
 def test_a_claim_says_what_it_means(claim):
-    """One plain sentence, a kind, a bound; and the printed quantity holds where claims.csv says so."""
+    """One plain sentence, a kind and a bound; and the printed quantity holds if claims.csv says so."""
     assert 10 < len(claim.sentence) <= 120
     assert claim.sentence[-1] not in ".;:"
     assert claim.kind in ("experiment", "mathematics", "printed_arithmetic")
@@ -179,7 +179,7 @@ def test_a_claim_says_what_it_means(claim):
     values = printed_quantities(comparisons(claim.quantity), claim.unit, printed_numbers(PUBLISHED, claim.paper))
     assert holds(claim, values) == (claim.holds_on_printed_numbers == "yes")
     if claim.kind == "experiment":
-        # No bound is the printed value: a replication that prints the same would be on it.
+        # No bound is the printed value: a replication with the same value would be exactly on it.
         assert all(abs(bound.slack(value)) > 1e-4 for k, value in enumerate(values) for bound in bounds_of(claim, k))
 
 
@@ -219,33 +219,33 @@ def test_one_seed_points_somewhere(tmp_path):
 
 
 def test_what_was_run_and_has_no_quantity_is_inconclusive(tmp_path):
-    """One seed that diverged has an infinite ratio; a ratio of two that did has none, nor has one of 0."""
+    """A ratio with one diverged run is infinite; with two it is undefined, and so is a ratio of 0."""
     row = judged(tmp_path, QUANTITY, base=[1.0, 1.1, math.inf], other=[2.0, 2.1, 2.3])
     assert (row["verdict"], row["ours"], row["lower"], row["p"]) == ("inconclusive", "inf", "", "")
     assert row["note"] == "infinite in some seeds: no interval"
     row = judged(tmp_path, QUANTITY, base=[1.0, math.inf], other=[2.0, math.inf])
     assert (row["verdict"], row["note"]) == (
         "inconclusive",
-        "a number is not defined, such as a ratio of infinite ones",
+        "a number is undefined, such as a ratio of infinite numbers",
     )
     row = judged(tmp_path, QUANTITY, base=[0.0, 1.0], other=[2.0, 2.0])
-    assert (row["verdict"], row["note"]) == ("inconclusive", "a ratio that is not above 0")
+    assert (row["verdict"], row["note"]) == ("inconclusive", "a ratio that is not positive")
     row = judged(tmp_path, QUANTITY, base=[1.0])
     assert (row["verdict"], row["says"]) == ("not run", "Base is larger: printed x2, not run")
 
 
 def test_seeds_that_are_not_there_are_said(tmp_path):
-    """A training that diverged has no numbers; the others alone are more hopeful than all would be."""
+    """A diverged training has no numbers; the other seeds alone would be too optimistic."""
     row = judged(tmp_path, QUANTITY, base=[2.0, 2.2, math.nan], other=[1.0, 1.1001, 2.3])
     assert (row["alone"], row["seeds"], row["note"]) == ("reproduced", 2, "2 of 3 seeds")
     assert judged(tmp_path, QUANTITY, base=[2.0, 2.3, 2.4], other=[1.0, 1.1, 1.3])["note"] == ""
-    # Seeds that are not of the same batches are not compared.
+    # Seeds with different batches are not compared.
     row = judged(tmp_path, QUANTITY, base=[1.0, math.nan, math.nan], other=[math.nan, 2.2, 2.3])
-    assert (row["verdict"], row["note"]) == ("not run", "no seed was run for all the methods compared")
+    assert (row["verdict"], row["note"]) == ("not run", "the compared methods have no finished seed in common")
 
 
 def test_seeds_of_other_rows_are_pooled(tmp_path):
-    """The same comparison of every other method of the experiment that has several seeds."""
+    """The same comparison for every other method of the experiment with several seeds."""
     scores = {"base": [4.0, 8.0, 12.0], "other": [2.0, 1.0, 3.0], "third": [2.0, 2.0, 1.0], "single": [5.0]}
     definition = definition_of({name: name.capitalize() for name in scores})
     (found,) = compared(QUANTITY, "x", definition, results_of(tmp_path, scores))
@@ -285,7 +285,7 @@ def test_printed_sums_are_judged_on_the_printed_numbers(tmp_path):
 
 
 def test_the_family_is_the_same_however_much_was_run(scale, tmp_path):
-    """All tests that training seeds can decide: neither the two proofs nor the claim on pre-trained weights."""
+    """All tests that training seeds can decide, without the two proofs and the claim on pre-trained weights."""
     definition = parse_definition(scale.text)
     (tmp_path / "metrics.csv").write_text((scale.folder / "metrics.csv").read_text(encoding="utf-8").splitlines()[0])
     nothing = judge_paper(definition, read_results(tmp_path), PUBLISHED)
@@ -312,7 +312,7 @@ def test_claims_that_are_joined_are_so_on_means(tmp_path):
 
 
 def test_formulas_that_fail_have_no_p(scale, monkeypatch):
-    """Their random cases have seeds, which are no training seeds."""
+    """Their random cases have seeds, which are not training seeds."""
     monkeypatch.setattr("raretok.metrics.sampler_margins.check_lemma3", lambda seed, cases: seed)
     rows = {row["id"]: row for row in judge_paper(parse_definition(scale.text), read_results(scale.folder), PUBLISHED)}
     row = rows["stop_jostling.lemma3"]
@@ -339,14 +339,14 @@ def test_claims_csv(scale):
     assert len(changed)
     assert set(changed["verdict"]) == {"inconclusive"}
     assert changed["note"].str.contains("but not after Holm's correction for 50 tests").all()
-    # Temperatures are on a grid, and the same in both seeds.
+    # Temperatures are on a grid, and equal in both seeds.
     minima = table.loc["stop_jostling.f7_8.min"]
     assert (minima["alone"], minima["lower"], minima["p"]) == ("inconclusive", "", "0.5")
-    assert "no spread over seeds" in minima["note"]
+    assert "equal values in all seeds" in minima["note"]
 
 
 def test_pretrained_weights_are_the_same_for_every_seed(scale, tmp_path):
-    """A claim that holds them against random initialisations is judged seed by seed; one on them alone has none."""
+    """A claim that compares pre-trained weights with random ones has seeds; one on the former alone has none."""
     shutil.copy(scale.folder / "metrics.csv", tmp_path)
     shutil.copytree(scale.folder / "gpt2", tmp_path / "gpt2")
     for path in (tmp_path / "gpt2").iterdir():
@@ -363,7 +363,7 @@ def test_pretrained_weights_are_the_same_for_every_seed(scale, tmp_path):
 def test_embeddings_that_shrink_bring_no_translations_together(scale, tmp_path):
     metrics = read_results(scale.folder).metrics.copy()
     separated = metrics["method"] == "threshold_m0.6_se"
-    # A tenth of the distances of every pair alike, which says nothing of translations.
+    # A tenth of the distance of every pair, which changes nothing relative to other pairs.
     metrics.loc[separated & (metrics["metric"] == "pca_distance"), "value"] = 0.001
     metrics.loc[separated & (metrics["metric"] == "pca_distance_relative"), "value"] = 1.5
     metrics.to_csv(tmp_path / "metrics.csv", index=False)

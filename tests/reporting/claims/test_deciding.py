@@ -1,4 +1,4 @@
-"""What would decide a claim: seeds by power, the cheapest runs for them, words and costs."""
+"""Runs that would decide a claim: number of seeds by power, cheapest runs, words and costs."""
 
 import json
 from pathlib import Path
@@ -26,10 +26,10 @@ def part(mean, sd=1.0, seeds=3, sign=1, value=0.0, prior=None):
 
 @pytest.mark.parametrize(("effect", "seeds"), [(0.5, 34), (0.8, 15), (1.0, 10)])
 def test_seeds_of_textbook_power(effect, seeds):
-    """Cohen's tables: a two-sided one-sample t test at 5% has power 0.8 from so many on."""
+    """Cohen's tables: the sample size at which a two-sided one-sample t test at 5% has power 0.8."""
     assert power_of(effect, seeds, seeds - 1, 0.05) >= 0.8 > power_of(effect, seeds - 1, seeds - 2, 0.05)
     assert more_seeds(Estimate(effect, 1.0, 4.0, 5), Bound(1, 0.0), 0.05) == seeds - 5
-    # from the bound, not from 0, and of either sign
+    # The effect is measured from the bound, not from 0, with either sign.
     assert more_seeds(Estimate(7 - effect, 1.0, 4.0, 5), Bound(1, 7.0), 0.05) == seeds - 5
 
 
@@ -48,7 +48,7 @@ def test_no_number_of_seeds():
     assert more_seeds(Estimate(0.0, 1.0, 4.0, 5), Bound(1, 0.0), 0.05) is None
     assert more_seeds(Estimate(0.01, 1.0, 4.0, 5), Bound(1, 0.0), 0.05) is None
     assert more_seeds(Estimate(3.0, None, 0.0, 1), Bound(1, 0.0), 0.05) is None
-    # at least one more, however clear it is
+    # At least one more seed, however clear the effect is.
     assert more_seeds(Estimate(100.0, 1.0, 4.0, 5), Bound(1, 0.0), 0.05) == 1
 
 
@@ -63,7 +63,7 @@ def test_a_conjunction_waits_for_its_weakest_part_or_falls_with_one():
     alone = seeds_to_decide((weak,), 0.01)
     assert seeds_to_decide((strong, weak), 0.01) > alone
     assert seeds_to_decide((strong, part(0.0001)), 0.01) is None
-    # one part that fails decides it, at the level divided by their number
+    # One failing part decides the claim, at the level divided by the number of parts.
     assert seeds_to_decide((weak, failing), 0.01) == seeds_to_decide((failing,), 0.005)
 
 
@@ -88,7 +88,7 @@ def test_a_claim_that_no_run_decides_says_so(monkeypatch):
     found = [(claim, Finding(NOT_RUN)) for claim in claims]
     results = Results(Path(), pd.DataFrame(columns=COLUMNS), {})
     experiment, mathematics = deciding.decisions(found, 1, None, results, lambda *_: None)
-    assert experiment.columns()["decides"] == "no run of this scale: the note says why"
+    assert experiment.columns()["decides"] == "no run of this scale: see the note"
     assert not mathematics.columns()["decides"]
 
 
@@ -117,7 +117,7 @@ OTHERS = dict.fromkeys(("threshold_m1", "threshold_m2", "threshold_m4", "thresho
 
 
 def test_the_spread_of_others_tells_of_one_seed():
-    """Where the baseline has one seed, nothing has a second difference to it; differences to another spread alike."""
+    """If the baseline has one seed, there is no second difference; those to another method have a similar spread."""
     definition = parse_definition(json.dumps(definition_of("small")))
     one = {"baseline": (1,), "monolingual": (1,)}
     (alone,) = compared(QUANTITY, "x", definition, results_of(one))
@@ -128,7 +128,7 @@ def test_the_spread_of_others_tells_of_one_seed():
     result = estimate(found.values, found.pool, found.paired)
     assert result.p() is None
     assert 0.005 < result.sd < 0.1
-    # with two seeds of its own, the baseline is what all are compared with
+    # With two seeds of its own, the baseline is used for all comparisons.
     two = {"baseline": (1, 2), "monolingual": (1, 2)}
     (found,) = compared(QUANTITY, "x", definition, results_of(two | OTHERS))
     assert [len(row) for row in found.pool] == [2] * 5

@@ -1,4 +1,4 @@
-"""Methods against the first of their table: pairing by seed, directions, intervals, several data sets."""
+"""Improvement over the first method of a table: pairing by seed, directions, intervals, several data sets."""
 
 import json
 import math
@@ -31,13 +31,13 @@ def numbers(row):
 
 
 def test_differences_are_paired_by_seed():
-    """By 1, 2 and 3 in the three seeds, though the runs of both overlap: mean 2, half width 4.3027 / sqrt 3."""
+    """By 1, 2 and 3 in the three seeds, although the runs of both overlap: mean 2, half width 4.3027 / sqrt 3."""
     row = compare([pair([10.0, 20.0, 30.0], [11.0, 22.0, 33.0])], "up")
     assert row["seeds"] == 3
     found = numbers(row)
     assert [found[name] for name in ("difference", "lower", "upper")] == pytest.approx([2, -0.48414, 4.48414], abs=1e-4)
     assert (found["bootstrap_lower"], found["bootstrap_upper"]) == (1, 3)  # 1 in 27 is all of one seed
-    # Of the nine pairs of runs, unpaired, the other is above in 3 + 2 + 1.
+    # Of the nine unpaired pairs of runs, the other method is above in 3 + 2 + 1.
     assert found["probability"] == pytest.approx(2 / 3, abs=1e-6)
     assert found["probability_lower"] < 2 / 3 < found["probability_upper"]
 
@@ -73,7 +73,7 @@ def test_only_seeds_that_both_have_are_compared(tmp_path):
 
 
 def test_several_data_sets_have_their_mean_besides(tmp_path):
-    """Up by 3 and 5 on one, down by 1 on the other: by seed 1 and 2; of two strata one is won, one lost."""
+    """Up by 3 and 5 on one data set, down by 1 on the other: by seed 1 and 2; one of two strata is better."""
     published = write_published(tmp_path, {("Base", "first"): "1"})
     definition = definition_of(METHODS, experiments={"first": "e1", "second": "e2"})
     rows = rows_of({"base": [1.0, 2.0], "other": [4.0, 7.0]})
@@ -86,7 +86,7 @@ def test_several_data_sets_have_their_mean_besides(tmp_path):
 
 
 def test_methods_are_called_what_the_item_calls_them(tmp_path):
-    """In a table, and in a figure of several experiments; a further reading keeps its bracket."""
+    """In a table, and in a figure of several experiments; an alternative reading keeps its bracket."""
     labels = {"base": "Baseline (2017)", "other": "Other [alg1]"}
     published = write_published(tmp_path, {})
     definition = definition_of(METHODS, labels=labels)
@@ -126,7 +126,7 @@ def test_figures_that_name_columns_are_compared_over_their_data_sets(bias):
 
 
 def test_of_methods_with_candidates_the_chosen_ones_are_compared(tmp_path):
-    """Tasks have perplexities of different sizes: their probabilities have a mean, their differences have none."""
+    """Perplexities of tasks differ in size: their probabilities are averaged, their differences are not."""
     table = comparison.workflow(papers=["cross"])
     best = "agg_alpha0.5"  # by the validation text
 

@@ -1,4 +1,4 @@
-"""Claims about means over seeds: shares by hand, and how often a verdict is wrong."""
+"""Claims about means over seeds: pseudo-values by hand, and error rates of verdicts."""
 
 import math
 import statistics
@@ -12,7 +12,7 @@ from raretok.reporting.statistics.intervals import t_interval
 
 
 def shares_of(judge, *values):
-    """Shares of `judge(means)` of numbers by seed."""
+    """Pseudo-values of `judge(means)` by seed."""
     by_seed = [dict(enumerate(of, 1)) for of in values]
     return shares(list(by_seed[0]), lambda seeds: judge(*(mean_of(of, seeds) for of in by_seed)))
 
@@ -50,7 +50,7 @@ def test_infinite_slacks_have_no_shares():
 
 
 def shares_of_false_verdicts(judge, means, seeds, trials=800):
-    """How often `judge` of normal values around `means` is reproduced, and how often not, by its own interval."""
+    """How often `judge` on normal values around `means` is reproduced, and how often not, by its own interval."""
     draws = np.random.default_rng(seeds).normal(size=(trials, len(means), seeds)) + np.array(means)[:, None]
     intervals = [t_interval(slacks(shares_of(judge, *of.tolist()))) for of in draws]
     return statistics.fmean(one.lower > 0 for one in intervals), statistics.fmean(one.upper < 0 for one in intervals)
@@ -58,7 +58,7 @@ def shares_of_false_verdicts(judge, means, seeds, trials=800):
 
 @pytest.mark.parametrize("seeds", [2, 3, 5])
 def test_false_verdicts_are_rare(seeds):
-    """2.5% to each side of what is on its bound; what has a bend is wrong seldom enough, judged seed by seed it is not.
+    """2.5% errors on each side for a quantity at its bound; pseudo-values keep this for kinked slacks, seeds do not.
 
     Ties in eight places at once are the worst case: one in eight is `not reproduced`, of which Holm takes its share.
     """

@@ -1,4 +1,4 @@
-"""Claims of natural_bias, from made-up runs and from some of them: each turns over when what it is about does."""
+"""Claims of natural_bias on synthetic results, complete and partial: each flips when its quantity does."""
 
 import copy
 import json
@@ -17,7 +17,7 @@ from raretok.reporting.results import read_results
 
 
 def test_some_data_sets_decide_nothing_and_the_others_are_named(tmp_path):
-    """Two of seven were run, three seeds, one of them without its zero start: the effect is that of the other."""
+    """Two of seven data sets were run with three seeds, one of them without its zero start: the other one counts."""
     definition = fake_translation.definition_of(seeds=3)
     run = copy.deepcopy(definition)
     for name, method in run["methods"].items():
@@ -52,15 +52,15 @@ def test_one_seed_decides_nothing(tmp_path):
 def test_verdicts(bias):
     found = verdicts_of(bias.definition, bias.results)
     assert {name: row["alone"] for name, row in found.items()} == dict.fromkeys(found, "reproduced") | OPEN
-    # The step of the minimum is on a grid, and the same in every seed: that part of figure 1's claim has no test.
+    # The step of the minimum is on a grid and equal in every seed, so that part of figure 1's claim has no test.
     assert found["f1.unigram_early"]["lean"] == "the paper's way"
-    assert "no spread over seeds" in found["f1.unigram_early"]["note"]
+    assert "equal values in all seeds" in found["f1.unigram_early"]["note"]
     assert "5 must hold; the log-unigram start is above both others in 6 of them" in found["f3.alc_5of6"]["note"]
     assert "Multi30k De-En on newstest2014" in found["f12.ood"]["note"]
 
 
 def changed(bias, tmp_path, change):
-    """Verdicts where `change(rows)` was done to the metrics; arrays as they are."""
+    """Verdicts after `change(rows)` on the metrics, with unchanged arrays."""
     rows = bias.results.metrics.copy()
     change(rows)
     (tmp_path / "runs").symlink_to(bias.folder / "runs")
@@ -80,7 +80,7 @@ def worse(rows, experiments, metric, by=5.0, method="unigram", **more):
 
 
 def test_slopes_are_by_token_and_those_by_bin_stand_beside_them(bias, tmp_path):
-    """A bin of three tokens counts as much as one of three thousand: what bins say decides nothing."""
+    """A bin of three tokens weighs as much as one of three thousand, so slopes by bin decide nothing."""
     rows = bias.results.metrics.copy()
     bins = (rows["experiment"] == "iwslt14_de-en") & (rows["metric"] == "calibration_slope")
     rows.loc[bins & (rows["group"] == "without_bias"), "value"] = 0.25
@@ -144,7 +144,7 @@ def test_claims_on_numbers_turn_over_alone(bias, tmp_path, change, claims):
     [
         ("zero", "divergence.unigram", lambda values: values + 9, {"f1.unigram_early"}),
         ("zero", "divergence.unigram", lambda values: np.linspace(1.0, 0.1, len(values)), {"f1.unigram_early"}),
-        # The least is at update 60 of 1,000, where 40 is the latest.
+        # The minimum is at step 60 of 1,000, and 40 is the latest.
         ("zero", "divergence.steps", lambda steps: steps * 3, {"f1.unigram_early"}),
         # Lower in the first fifth, much higher after it.
         (
@@ -153,7 +153,7 @@ def test_claims_on_numbers_turn_over_alone(bias, tmp_path, change, claims):
             lambda values: values * np.where(np.arange(len(values)) < len(values) / 5, 0.5, 3),
             {"f5.curves", "abs.efficiency"},
         ),
-        # 8% where 5% are too much.
+        # 8%, where 5% is the limit.
         ("unigram", "output_bias.divergence", lambda values: values + np.arange(len(values)) / 520, {"f13.divergence"}),
         ("unigram", "output_bias.norm", lambda values: values * np.linspace(1, 1.08, len(values)), {"f14.norm"}),
         ("zero", "output_bias.norm", lambda values: values * 16, {"f14.norm"}),
@@ -183,7 +183,7 @@ def test_claims_on_arrays_turn_over_alone(bias, tmp_path, method, key, change, c
 
 
 def test_latest_step_of_figure1_is_scaled():
-    """2,000 of 50,000 updates are 40 of 1,000; the minimum at 40 is in time, at 41 late."""
+    """2,000 of 50,000 steps are 40 of 1,000; a minimum at 40 is early enough, at 41 it is late."""
     arrays = [np.array(values) for values in ([0, 40, 80], [3.0, 1.0, 2.0], [2.0, 3.0, 3.0], [9.0, 8.0, 7.0])]
     assert natural_bias._matched(40.0, *arrays) == Truth(True, 0.0)
     assert not natural_bias._matched(39.0, *arrays).holds
@@ -192,7 +192,7 @@ def test_latest_step_of_figure1_is_scaled():
 
 
 def test_the_best_of_several_is_so_by_its_mean():
-    """Three equal ones: seed by seed the better of two would be above the third by 2/3 on average."""
+    """Three equal starts: seed by seed, the better of two would be above the third by 2/3 on average."""
     ours, others = {1: 30.0, 2: 30.0, 3: 30.0}, [{1: 31.0, 2: 29.0, 3: 30.0}, {1: 29.0, 2: 31.0, 3: 30.0}]
     assert starts.above_best(ours, others) == {1: -1.0, 2: 1.0, 3: 0.0}
     # By the seeds that all have, of which the second is no longer one.
@@ -201,7 +201,7 @@ def test_the_best_of_several_is_so_by_its_mean():
 
 
 def test_of_data_sets_the_one_of_the_rank_is_so_by_its_mean(monkeypatch):
-    """Of two data sets both must hold; each is the worse in one seed."""
+    """Both data sets must hold; each is worse in one seed."""
     margins = [{1: 2.0, 2: -1.0}, {1: -1.0, 2: 3.0}]
     monkeypatch.setattr(starts, "data_sets", lambda evidence: ["a", "b"])
     monkeypatch.setattr(starts, "each", lambda *_: (margins, ""))
@@ -228,7 +228,7 @@ def judged(tmp_path, claim, **scores):
     ("by", "ours", "lean"), [(0.0, -0.1, "the paper's way"), (0.3, -0.4, "the paper's way"), (0.5, -0.6, "against it")]
 )
 def test_as_good_is_within_half_a_bleu(tmp_path, by, ours, lean):
-    """By hand: -0.2 and 0 have a mean of -0.1; the margin of 0.5 is fixed in claims.csv, whatever the seeds do."""
+    """By hand: -0.2 and 0 have a mean of -0.1; the margin of 0.5 is fixed in claims.csv, independent of the seeds."""
     none = (29.0, 29.0)
     row = judged(tmp_path, "f2.bleu_5of6", unigram=(30.0 - by, 30.4 - by), zero=(30.2, 30.4), none=none)
     assert (float(row["ours"]), row["lean"]) == (pytest.approx(ours), lean)

@@ -1,4 +1,4 @@
-"""Quantities of claims about tables: how they are written, what they are on numbers, and slacks of truths."""
+"""Quantities of claims about tables: syntax, values on numbers, slacks of truths."""
 
 import math
 

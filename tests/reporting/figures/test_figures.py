@@ -1,4 +1,4 @@
-"""Figures: files, determinism, what they say."""
+"""Figures: files, determinism, captions."""
 
 import re
 import shutil
@@ -17,7 +17,7 @@ from raretok.reporting.figures import style
 from raretok.reporting.figures.shown import means_note
 from raretok.reporting.results import read_results
 
-# Of every format; other tests make svg alone (conftest.py).
+# All formats; other tests draw svg only (conftest.py).
 METADATA = style.METADATA
 ITEMS = [f"figure{k}" for k in range(1, 9)]
 
@@ -41,7 +41,7 @@ def test_every_format_is_written_and_the_same_bytes_again(scale, tmp_path, monke
 
 
 def test_figure4_says_which_position_it_shows(figures):
-    assert "position 3 of 16: the first at which both models rank" in (figures / "figure4.svg").read_text()
+    assert "position 3 of 16: the first where both models rank" in (figures / "figure4.svg").read_text()
 
 
 def test_figure2_shows_the_expected_counts(scale):
@@ -110,7 +110,7 @@ def test_an_undrawn_figure_is_one_sentence(scale, tmp_path, capsys):
         ([1, 0, 1], "One seed."),
         ([], "One seed."),
         ([3, 0, 3], "Mean over 3 seeds; the bar."),
-        ([4, 1, 0], "Mean over the seeds of each method, 4 at most; the bar."),
+        ([4, 1, 0], "Mean over each method's seeds, at most 4; the bar."),
     ],
 )
 def test_a_caption_says_over_how_many_seeds_means_are(counts, note):

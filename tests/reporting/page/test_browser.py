@@ -1,4 +1,4 @@
-"""The page in a real browser: silent, self-contained, readable in any light, on any width, by keyboard, on paper."""
+"""Report pages in a real browser: no requests, readable in both schemes, on any width, by keyboard, in print."""
 
 import re
 import shutil
@@ -12,7 +12,7 @@ sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not 
 PROGRAM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium is on PATH")
 
-# Of WCAG 2: text needs this contrast with what is behind it (level AA).
+# WCAG 2, level AA: minimum contrast of text with its background.
 READABLE = 4.5
 NAMES = ("index", "stop_jostling", "agg", "method", "cost", "provenance")
 UNFOLD = "document.querySelectorAll('details').forEach((part) => { part.open = true; })"
@@ -48,7 +48,7 @@ def browser():
 
 @contextmanager
 def opened(browser, page, name="index", **options):
-    """One of the pages in a window, and what went wrong in it: messages, errors, requests that leave it."""
+    """A page in a window, and its problems: messages, errors, requests to other hosts."""
     context = browser.new_context(**({"viewport": {"width": 1280, "height": 900}} | options))
     tab, wrong = context.new_page(), []
     tab.on("console", lambda message: wrong.append(message.text))
@@ -131,7 +131,7 @@ def test_the_first_column_of_a_table_stays_and_the_bar_too(browser, page):
 
 
 def shown(tab):
-    """Sentences of the claims that are seen."""
+    """Sentences of the visible claims."""
     rows = (
         "rows => rows.filter((row) => row.checkVisibility()).map((row) => row.querySelector('td').textContent.trim())"
     )

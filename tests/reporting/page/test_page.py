@@ -1,4 +1,4 @@
-"""The pages of the report: need no network, escape what they show, link to their files, say what they rest on."""
+"""Report pages: no network, escaped content, links to files, runs behind the numbers."""
 
 import re
 from html.parser import HTMLParser
@@ -104,7 +104,7 @@ def test_the_first_page_says_what_was_found_and_shows_every_claim(page):
     assert "<h1>Two papers on rare tokens: what holds up</h1>" in index
     lead = between(index, '<div class="lead">', "</div>")
     assert lead.count("<p>") == 3
-    assert "claims that an experiment can test" in lead
+    assert "claims that experiments can test" in lead
     for paper in PAPERS:
         own = set(re.findall(r'<tr role="row" id="claim-([^"]+)"', page.pages[paper]))
         linked = set(re.findall(rf'href="{paper}.html#claim-([^"]+)"', index))

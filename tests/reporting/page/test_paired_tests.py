@@ -1,4 +1,4 @@
-"""Paired tests as the page shows them, from files that `raretok compare` wrote."""
+"""Paired tests on the pages, from files written by `raretok compare`."""
 
 import json
 
@@ -21,7 +21,7 @@ REFERENCES = [
 
 @pytest.fixture
 def results(tmp_path):
-    """Results with the comparison of one seed of one experiment: the second system is right, the first is not."""
+    """Results with the comparison for one seed of one experiment: the second system is right, the first is wrong."""
     (tmp_path / "references.txt").write_text("".join(f"{line}\n" for line in REFERENCES))
     wrong = [" ".join(line.split()[::-1]) for line in REFERENCES]
     for name, lines in (("none", wrong), ("unigram", REFERENCES), ("left_out", wrong)):
@@ -45,7 +45,7 @@ def test_every_metric_of_every_known_system(results):
 
 
 def test_of_candidates_none_are_shown(results):
-    """An earlier run may have left files of them."""
+    """An earlier run may have left such files."""
     definition = definition_of()
     item = next(iter(definition["tables"]))
     definition["tables"][item] = definition["tables"][item] | {"candidates": {}}

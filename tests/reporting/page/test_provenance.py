@@ -1,4 +1,4 @@
-"""What numbers rest on: runs that are there, and how those that are not are named."""
+"""Provenance: finished runs, and names of missing ones."""
 
 from raretok.reporting.definition import Method
 from raretok.reporting.page.provenance import Runs, count, missing, provenance

@@ -1,4 +1,4 @@
-"""The README's code does what it says."""
+"""README: example code, generated part, links, rule graph."""
 
 import os
 import re
@@ -28,7 +28,7 @@ def test_the_losses_alone():
 
 
 def test_numbers_and_pictures_are_those_of_the_recorded_results():
-    """Where this fails, results, config or reporting changed: delete readme.md in the folder, and `make recorded`."""
+    """If this fails, results, config or reporting changed: delete the folder's readme.md and run `make recorded`."""
     config = yaml.safe_load((ROOT / "config" / "config.yaml").read_text(encoding="utf-8"))
     table = load(config | {"scale": "small", "recorded": True}, ROOT)
     folder = ROOT / table.results
@@ -71,7 +71,7 @@ def test_the_rule_graph_names_the_rules_there_are():
         for path in ROOT.glob("workflow/rules/*.smk")
         for name in re.findall(r"^rule (\w+):$", path.read_text(), re.M)
     }
-    # Not drawn: the check before a start, this README, what the config says. `synthesise` is one rule for each kind.
+    # Not drawn: the preflight check, this README, and the definitions. `synthesise` stands for one rule per kind.
     assert shown == rules - {"preflight", "readme", "definition"} | {"synthesise"}
 
 

@@ -1,4 +1,4 @@
-"""The error rate of a paper's verdicts: the bar that docs/statistics.md publishes, with fewer projects."""
+"""Error rate of a paper's verdicts: the bar published in docs/statistics.md, with fewer projects."""
 
 import sys
 from pathlib import Path
@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
 import claims_error_rate as rates
 
 PROJECTS = 2000
-# 5% and what chance adds to that in so many projects, at three standard errors
+# 5% plus three standard errors for this number of projects.
 BAR = 0.05 + 3 * (0.05 * 0.95 / PROJECTS) ** 0.5
 
 
@@ -26,7 +26,7 @@ def test_a_paper_with_no_true_claim_claims_one_in_five_percent(seeds, spread):
 
 
 def test_the_simulation_can_fail():
-    """limma's own d0, which knows thousands of rows, breaks the bar with those that papers have."""
+    """limma's d0, which is made for thousands of rows, exceeds the bar with the papers' numbers of rows."""
     assert rates.error_rate(rates.FAMILIES["agps"], 3, rates.equal, rates.LIMMA, PROJECTS) > BAR
 
 

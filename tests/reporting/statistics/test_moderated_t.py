@@ -1,4 +1,4 @@
-"""Moderated t: against an independent squeezeVar, closed forms, and what few rows and odd ones get."""
+"""Moderated t: against an independent squeezeVar and closed forms, with few and with odd rows."""
 
 import math
 
@@ -22,7 +22,7 @@ def rows_of(table):
 
 
 def squeezed(variances, df):
-    """limma's fitFDist by another route: the equation for d0 solved by bracketing, in logs as Smyth writes it."""
+    """Independent fitFDist of limma: the equation for d0 solved by bracketing, in logs as in Smyth's paper."""
     logs = np.log(variances)
     excess = logs.var(ddof=1) - special.polygamma(1, df / 2)
     if excess <= 0:
@@ -38,7 +38,7 @@ def test_squeeze_agrees_with_another_solution_of_the_same_moments(df):
     variances = 3.0 * stats.f(df, 5).rvs(400, random_state=generator)
     ours = squeeze(variances, np.full(400, float(df)))
     assert ours == pytest.approx(squeezed(variances, df), rel=1e-6)
-    # and both find what the variances were drawn with
+    # Both recover the parameters from which the variances were drawn.
     assert 1.5 < ours[0] < 6
     assert 2.5 < ours[1] < 12
 
@@ -83,7 +83,7 @@ def test_degrees_of_freedom_where_rows_lack_seeds():
     _, dfs = row_variances(rows)
     assert sum(dfs) == pytest.approx(27 - 5 - 6 + 1)
     assert dfs[0] < dfs[3] < dfs[1]
-    # a seed that one row alone has says nothing
+    # A seed that only one row has carries no information.
     alone = [*rows, {7: 1.0, 8: 3.0}]
     assert row_variances(alone)[1] == pytest.approx(dfs)
 
@@ -98,14 +98,14 @@ def test_a_row_is_drawn_towards_the_others():
         assert found.sd**2 == pytest.approx(expected)
         assert found.df == pytest.approx(2 + known.df)
         assert found.mean == plain.mean
-        # the row may stand in its pool or not
+        # The row may be in its pool or not.
         assert found == estimate(row, [other for other in table if other is not row])
 
 
 def test_few_rows_lend_little():
     generator = np.random.default_rng(5)
     alike = generator.normal(size=(40, 10))
-    # with the row that all are compared with, there is one row more
+    # With the baseline, there is one row more.
     assert [prior_of(rows_of(alike[:number])) for number in (0, 1, 2)] == [None, None, None]
     caps = [prior_of(rows_of(alike[:number])).df for number in (3, 4, 40)]
     assert caps == pytest.approx([0.5, 1, MOST_PRIOR_DF])

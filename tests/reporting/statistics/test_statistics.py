@@ -1,4 +1,4 @@
-"""Estimators on data with known answers: published examples where there are, else closed forms."""
+"""Estimators on data with known answers: published examples or closed forms."""
 
 import math
 import statistics
@@ -42,7 +42,7 @@ def test_what_cannot_be_tested_has_no_p():
     assert p_of([math.inf, 1.0]) is None
     assert p_of([math.inf, math.inf]) is None
     assert p_of([2.0, 2.0]) is None
-    # The same but for rounding: no spread either, where a p of next to 0 would come out.
+    # Equal up to rounding: no spread, where a p near 0 would come out.
     assert p_of([0.3, 0.1 + 0.2, 0.3]) is None
     assert t_interval([0.3, 0.1 + 0.2, 0.3])[1:] == bootstrap_interval([0.3, 0.1 + 0.2, 0.3])[1:] == (None, None)
     assert p_of([2.0, 2.000001]) < 1e-6
@@ -125,7 +125,7 @@ def test_one_seed_has_no_bootstrap():
 
 @pytest.mark.parametrize("seeds", [3, 5])
 def test_coverage(seeds):
-    """Of 95% intervals of the mean of normal values: t keeps its word, a bootstrap of few seeds cannot."""
+    """95% intervals of the mean of normal values: t has its nominal coverage, a bootstrap of few seeds has not."""
     draws = np.random.default_rng(seeds).normal(size=(2000, seeds)).tolist()
     within = statistics.fmean(one.lower <= 0 <= one.upper for one in map(t_interval, draws))
     assert within == pytest.approx(0.95, abs=0.015)  # three standard errors
@@ -141,7 +141,7 @@ def test_concordance():
 
 
 def test_concordance_of_ties_and_infinities():
-    # Equal in print: no sign to agree with. Equal in ours: agrees with no difference.
+    # A printed tie has no sign to agree with; a tie in ours agrees with no difference.
     assert concordance([1, 1, 2], [5, 6, 7])[:3] == (3, 2, 1)
     assert concordance([1, 2, 3], [5, 5, 7])[:3] == (3, 3, 2 / 3)
     assert concordance([1, 2, math.inf], [5, 6, math.inf]) == (3, 3, 1, 1, 1)

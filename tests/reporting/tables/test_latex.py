@@ -1,4 +1,4 @@
-"""Tables as LaTeX compile: the recorded ones, and any text that a run can bring into one."""
+"""LaTeX tables compile: the recorded ones, and any text that a run can write into one."""
 
 import json
 import shutil
@@ -25,7 +25,7 @@ TEXTS = [
 
 
 def compile_all(folder, bodies):
-    """The number of pages of a document of these tables; pdflatex's words where it fails."""
+    """The number of pages of a document with these tables; pdflatex's messages on failure."""
     lines = ["\\documentclass{article}", "\\usepackage{booktabs,graphicx}", "\\begin{document}"]
     for body in bodies:
         lines += [body, "\\clearpage"]
@@ -47,7 +47,7 @@ def test_any_text_compiles(tmp_path):
     raw = definition_of("small")
     raw["tables"] = {"table1": {"title": TEXTS[1], "kind": "metrics"}}
     definition = parse_definition(json.dumps(raw))
-    # names and printed numbers come from config, and are short
+    # Names and printed numbers come from the config and are short.
     cells = [
         Cell(row=text[:90], column=text[:90], group=text[:30], published=text[:90], value=text, best=True)
         for text in TEXTS

@@ -1,4 +1,4 @@
-"""The comparison of all methods: what is chosen, what is changed, what is said, what is drawn."""
+"""Comparison of all methods: choice, changes, sentences and figure."""
 
 import json
 import math
@@ -35,7 +35,7 @@ def family_of(method):
 
 
 def truth(experiment, method):
-    """The candidate that the validation text likes best is the one that the test text likes least."""
+    """The candidate that is best on the validation text is the worst on the test text."""
     family = family_of(method)
     frequent, rare = EFFECTS.get(family, (0.0, 0.0))
     if family == "agg":
@@ -45,7 +45,7 @@ def truth(experiment, method):
 
 
 def made(tmp_path, table=TABLE, **options):
-    """Definitions of table and figure, and the results, of made-up runs."""
+    """Definitions of table and figure, and results, of synthetic runs."""
     folder = tmp_path / "results"
     folder.mkdir()
     fake.write(folder, table, options.pop("truth", truth), **options)
@@ -63,7 +63,7 @@ def cells_by(cells, task):
 
 
 def said(definition, results):
-    """(task, methods that are called better for rare tokens, those of them without a loss) of each sentence."""
+    """(task, methods named better for rare tokens, those of them without a loss) of each sentence."""
     sentences = better_methods(definition, "table1", comparison_cells(definition, "table1", results, None))
     found = [re.fullmatch(r"(.*): better .* than MLE: (.*); .*: (.*)\.", text) for text in sentences[:-1]]
     return [(match[1], *(set(match[part].split(", ")) for part in (2, 3))) for match in found]
@@ -87,7 +87,7 @@ def test_the_validation_text_chooses(finished):
     assert (found.method.name, found.words) == (BEST, "alpha=0.5")
     assert (found.finished, found.tried, found.seeds) == (3, 3, (1, 2, 3))
     assert found.criterion == pytest.approx(40, rel=0.01)
-    # Had the test text chosen, it were another one.
+    # By the test text, another candidate would be chosen.
     rare = {
         name: results.per_seed(
             definition.method(name).within("cross_bpe"), "fitted_perplexity", "rare", split="test@best"
@@ -117,7 +117,7 @@ def test_candidates_are_held_against_each_other_on_seeds_that_all_have(tmp_path)
     assert found.caveats == ["the choice is provisional: 5 of 9 runs missing"]
     criterion_of(results, first)[3] = 40.5
     assert choose(definition, results, FAMILIES["cosreg"], "cross_bpe").method.name == first
-    # Without a common seed nothing says which is better: it is the first, however bad on a seed of its own.
+    # Without a common seed the candidates cannot be compared: the first one is used, however bad a seed of its own is.
     criterion_of(results, first).update({1: 90.0, 2: 90.0})
     del criterion_of(results, first)[3]
     found = choose(definition, results, FAMILIES["cosreg"], "cross_bpe")
@@ -125,7 +125,7 @@ def test_candidates_are_held_against_each_other_on_seeds_that_all_have(tmp_path)
 
 
 def test_a_candidate_that_diverged_in_a_seed_is_the_worst(tmp_path):
-    """However good it is in the others; of candidates that all diverged it is the one that did in the fewest seeds."""
+    """However good its other seeds; if all candidates diverged, the one with the fewest diverged seeds is chosen."""
     first, second, third = FAMILIES["cosreg"]["methods"]
     definition, results = made(tmp_path)
     criterion_of(results, first).update({1: 10.0, 2: 10.0, 3: math.inf})
@@ -137,13 +137,13 @@ def test_a_candidate_that_diverged_in_a_seed_is_the_worst(tmp_path):
     criterion_of(results, third).update({1: math.inf, 2: math.inf, 3: 1.0})
     found = choose(definition, results, FAMILIES["cosreg"], "cross_bpe")
     assert (found.method.name, found.criterion) == (second, math.inf)
-    remark = "the chosen one diverged in 1 of 3 seeds, as did every candidate in as many or more"
+    remark = "the chosen one diverged in 1 of 3 seeds; every candidate diverged in as many seeds or more"
     assert found.caveats == [remark]
     cells = cells_by(comparison_cells(definition, "table1", results, tmp_path), "BPE tokens")
     assert cells["CosReg", "chosen"].remarks == (remark,)
     drawn = points(definition, results, fake.definition(TABLE, "figure1").figures["figure1"], "cross_bpe")
     assert [point.label for point in drawn if not point.is_drawn] == ["CosReg"]
-    # Of the first method, nothing is said in this task.
+    # Without the first method there is no sentence on this task.
     for name in FAMILIES["mle"]["methods"]:
         criterion_of(results, name)[2] = math.inf
     assert [task for task, _, _ in said(definition, results)] == ["Characters", "Translation"]
@@ -158,11 +158,11 @@ def test_a_perplexity_that_is_not_a_number_is_infinite_but_not_that_of_no_token(
 
 
 def test_a_temperature_at_the_end_of_the_search_is_a_remark(tmp_path):
-    """Runs that do not say where theirs is have none."""
+    """Runs without this record have no remark."""
     definition, results = made(tmp_path)
     results.values[("cross_bpe", BEST, "temperature_at_bound", "", "valid@best")] = {1: 0.0, 2: 1.0, 3: 1.0}
     found = cells_by(comparison_cells(definition, "table1", results, tmp_path), "BPE tokens")
-    remark = "in 2 of 3 seeds the temperature is at the end of where it was looked for, and may not be the best"
+    remark = "in 2 of 3 seeds the temperature is at an end of the searched interval and may not be the best"
     assert found["AGG", "chosen"].remarks == (remark,)
     assert found["AGG", "chosen"].note.endswith(remark)
     assert found["Threshold", "chosen"].remarks == ()
@@ -175,13 +175,13 @@ def test_a_change_without_an_interval_says_why(tmp_path):
         cells = cells_by(comparison_cells(definition, "table1", results, tmp_path), "BPE tokens")
         return cells["Threshold", "rare - MLE, %"].note
 
-    assert note(results) == "seeds that agree to the digit: no interval"
+    assert note(results) == "equal values in all seeds: no interval"
     first = {key: {1: seeds[1]} for key, seeds in results.values.items()}
     assert note(replace(results, values=first)) == "one seed: no interval"
 
 
 def test_a_method_that_is_infinite_in_a_seed_is_judged_by_no_other(tmp_path):
-    """The threshold would be the best for rare tokens by its other two seeds."""
+    """By its other two seeds, the threshold would be the best for rare tokens."""
     definition, results = made(tmp_path)
     name = next(iter(FAMILIES["threshold"]["methods"]))
     results.values[("cross_bpe", name, "fitted_perplexity", "rare", "test@best")][2] = math.inf
@@ -189,7 +189,7 @@ def test_a_method_that_is_infinite_in_a_seed_is_judged_by_no_other(tmp_path):
     found = cells_by(cells, "BPE tokens")
     change_of = found["Threshold", "rare - MLE, %"]
     assert (change_of.value, change_of.interval, change_of.seeds) == (math.inf, None, 3)
-    assert change_of.note == "not finite in every seed"
+    assert change_of.note == "not finite in some seeds"
     assert ["Threshold" in better for _, better, _ in said(definition, results)] == [True, False, True]
     with house_style():
         figure, _ = figure1(fake.definition(TABLE, "figure1"), "figure1", results)
@@ -198,17 +198,17 @@ def test_a_method_that_is_infinite_in_a_seed_is_judged_by_no_other(tmp_path):
 
 
 def test_changes_are_paired_by_seed():
-    # Seeds differ by a factor of ten, ratios hardly.
+    # Seeds differ by a factor of ten, but their ratios hardly differ.
     found = change({1: 11.0, 2: 110.0, 3: 1110.0, 9: 5.0}, {1: 10.0, 2: 100.0, 3: 1000.0})
     assert found.mean == pytest.approx(100 * (0.1 + 0.1 + 0.11) / 3)
     assert found.seeds == 3
     # t for two degrees of freedom, 4.3027, times 0.5774 / sqrt(3)
     assert found.upper - found.mean == pytest.approx(4.3027 * 100 * 0.0057735 / math.sqrt(3), rel=1e-3)
     assert change({1: 9.0}, {1: 10.0}) == Change(pytest.approx(-10.0), None, None, 1)
-    # One seed that is not finite is not left out.
+    # A seed that is not finite is not left out.
     assert change({1: math.inf, 2: 9.0}, {1: 10.0, 2: 10.0}) == Change(math.inf, None, None, 2)
     assert change({1: 9.0}, {2: 9.0}) is None
-    # Nothing is 100% better than what is not finite.
+    # There is no change relative to a value that is not finite.
     assert change({1: 9.0}, {1: math.inf}) is None
     assert change({1: 9.0, 2: 9.0}, {1: math.inf, 2: 10.0}) is None
 
@@ -219,9 +219,9 @@ def test_times_are_compared_where_they_can_be():
 
     assert seconds_against(training(30.0), training(20.0)) == ({1: 1.5}, "")
     shared = seconds_against(training(30.0, together=8), training(20.0, together=8))
-    assert shared == ({}, "trained together with others: no time of its own")
+    assert shared == ({}, "trained in a job with other runs: no separate time")
     other = seconds_against(training(30.0, device="another"), training(20.0))
-    assert other == ({}, "trained on another kind of machine than the first method")
+    assert other == ({}, "trained on a different kind of machine from the first method")
 
 
 def test_the_table_has_a_grid_for_each_task(finished, tmp_path):
@@ -272,7 +272,7 @@ def test_it_renders_as_csv_markdown_and_latex(finished, tmp_path):
     for heading in ("Characters", "BPE tokens", "Translation"):
         assert f"{{l}}{{\\emph{{{heading}}}}}" in latex
     assert latex.count("\nAGG & alpha=0.5 & ") == 3
-    # One header for all: a cell that a task does not measure is empty.
+    # One header for all grids: cells that a task does not measure are empty.
     heads = next(line for line in latex.splitlines() if line.startswith(" & ")).split(" & ")
     assert [head.split(" ")[0] for head in heads[1:5]] == ["chosen", "frequent", "medium", "rare"]
 
@@ -294,7 +294,7 @@ def test_missing_runs_are_named_and_nothing_waits_for_them(tmp_path):
     assert found["AGG", "chosen"].remarks == ()
     assert found["Threshold", "chosen"].remarks == ("the choice is provisional: 6 of 9 runs missing",)
     assert found["Freeze", "chosen"].note == "not run"
-    # Bold is the best of what is final, where seeds tell it from the others.
+    # Bold is the best final choice, if its interval overlaps no other.
     assert {label for (label, column), cell in found.items() if column == "rare" and cell.best} <= {"CosReg"}
     found = cells_by(cells, "translation")
     assert found["AGG", "rare"].note == "2 of 3 seeds"
@@ -306,7 +306,7 @@ def test_missing_runs_are_named_and_nothing_waits_for_them(tmp_path):
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["BPE tokens", "Translation"]
     assert figure.axes[0].get_title(loc="right") == f"not run: {OTHERS - 3} of {OTHERS} methods"
     assert "95% t interval over at most 3 seeds" in text
-    # Hollow points are provisional: one of three, and all where the first method is.
+    # Hollow points are provisional: one of three, and all if the first method is.
     for axes, hollow, full in ((figure.axes[0], 1, 2), (figure.axes[1], OTHERS, 0)):
         faces = [bars[0].get_markerfacecolor() for bars in axes.containers]
         assert (faces.count("white"), len(faces) - faces.count("white")) == (hollow, full)
@@ -314,7 +314,7 @@ def test_missing_runs_are_named_and_nothing_waits_for_them(tmp_path):
 
 
 def test_seeds_that_not_all_candidates_are_to_have_change_no_choice(tmp_path):
-    """As where more seeds are on their way: the report knows of those that are there."""
+    """With more seeds still running, the report uses the finished ones."""
     first = next(iter(FAMILIES["cosreg"]["methods"]))
     definition, results = made(tmp_path)
     more = replace(definition.methods[first], seeds=(1, 2, 3, 4))

@@ -1,4 +1,4 @@
-"""Tables of readings: pairs of made-up numbers with known differences, and each sentence that they can lead to."""
+"""Tables of readings: synthetic pairs with known differences, and each sentence that they can produce."""
 
 import copy
 import json
@@ -63,7 +63,7 @@ def definition_of(entry, comparable=True, seeds=3):
 
 
 def results_of(folder, numbers):
-    """numbers: {(method, metric, group, split): values by seed, from 1 on}; a None is a seed that was not run."""
+    """numbers: {(method, metric, group, split): values by seed, from 1 on}; None for a seed that was not run."""
     rows = [
         dict(zip(COLUMNS, ("stop_jostling", "e", key[0], seed, *key[1:], value, "1", "made:up", "0"), strict=True))
         for key, values in numbers.items()
@@ -95,7 +95,7 @@ def test_differences_are_paired_by_seed(tmp_path):
     assert found.interval == pytest.approx((0.02 - 0.024841, 0.02 + 0.024841), abs=1e-6)
     assert found.seeds == 3
     assert cell_of(cells, "matrix").spread == pytest.approx(0.3)
-    # Only seeds that both have: unpaired, the mean of listing would be 0.15 above that of matrix.
+    # Only common seeds: unpaired, the mean of listing would be 0.15 above that of matrix.
     assert cell_of(cells, "listing - matrix").value == 0
     assert cell_of(cells, "listing").remarks == ("2 of 3 seeds",)
     assert [cell.row for cell in cells[::2]] == ["matrix", "skip", "listing", "skip - matrix", "listing - matrix"]
@@ -109,10 +109,10 @@ def test_outcomes(tmp_path):
     assert "listing against matrix (Accuracy of LR): no difference shown" in text
     infinite = float("inf")
     for skip, note in {
-        (0.4, 0.7): "the same difference in every seed: no interval",
+        (0.4, 0.7): "equal differences in all seeds: no interval",
         (0.4,): "one seed",
-        (None, None, 0.4): "no seed with finite numbers in both",
-        (infinite, infinite): "no seed with finite numbers in both",
+        (None, None, 0.4): "no seed with finite numbers for both",
+        (infinite, infinite): "no seed with finite numbers for both",
         (): "not run",
     }.items():
         cells, text = said(tmp_path, BY_METHOD, {"plain": [0.3, 0.6], "skip": skip})
@@ -187,7 +187,7 @@ def test_intervals_are_shown_and_stand_in_the_csv(tmp_path):
     shown = markdown(definition, ITEM, cells, [text])
     assert "### T: Readings X1. X (small scale)" in shown
     assert "+0.0200 \\[-0.0048, +0.0448]" in shown
-    assert "a - b: mean of the differences, seed by seed, with their 95% t interval in brackets." in shown
+    assert "a - b: mean difference, paired by seed, with its 95% t interval in brackets." in shown
     assert "+0.0200 {[}-0.0048, +0.0448{]}" in latex(definition, ITEM, cells, [text])
     tidy(cells).to_csv(tmp_path / "x.csv", index=False)
     table = read_csv(tmp_path / "x.csv")
@@ -199,7 +199,7 @@ def test_intervals_are_shown_and_stand_in_the_csv(tmp_path):
 def test_a_legend_does_not_give_one_seed_the_spread_of_six(tmp_path):
     values = {"plain": [0.30, 0.60, 0.90], "skip": [0.31, 0.62, 0.93], "listing": [0.3]}
     cells, _ = said(tmp_path, BY_METHOD, values)
-    mixed = "Mean ± sample standard deviation over the row's seeds, 3 at most; a number without ± is of one seed."
+    mixed = "Mean ± sample standard deviation over the row's seeds, at most 3; a number without ± has one seed."
     assert mixed in legend(definition_of(BY_METHOD), cells)
     alike = [cell for cell in cells if cell.seeds == 3]
     assert "Mean ± sample standard deviation over 3 seeds." in legend(definition_of(BY_METHOD), alike)

@@ -91,7 +91,7 @@ def test_where_the_print_slipped_we_compare_with_the_notebook(tables):
     found = cell(read_csv(tables / "table7.csv"), "Softminus (DT, margin=2, C=5)", "MRR", "HR")
     assert found["published"] == "0.5017"
     assert float(found["difference"]) == pytest.approx(float(found["value"]) - 0.4870, abs=1e-5)
-    assert "the difference is from 0.487, the notebook's value" in found["note"]
+    assert "the difference is to 0.487, the notebook's value" in found["note"]
 
 
 def test_neighbours_gpt2_and_hyperparameters(tables):
@@ -136,7 +136,7 @@ def test_a_model_of_one_language_is_reported_on_that_alone(scale, tmp_path):
     assert scale.table("table1", tmp_path / "table1", definition) == 0
     table = read_csv(tmp_path / "table1.csv")
     high, low = (cell(table, "Monolingual", "PPL", group) for group in ("HR", "LR"))
-    assert (high["value"], high["note"]) == ("", "not printed; says nothing of HR")
+    assert (high["value"], high["note"]) == ("", "not printed; not measured on HR")
     assert low["value"]
     assert low["published"] == "12.24"
 

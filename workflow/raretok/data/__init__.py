@@ -1,4 +1,4 @@
-"""Texts, from download to batches of token ids.
+"""Data: downloads, synthetic text, tokenizers, prepared corpora, batches and word alignment.
 
 May import core.
 """

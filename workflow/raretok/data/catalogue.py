@@ -1,4 +1,4 @@
-"""What can be fetched and trained on: config/datasets.yaml and config/corpora.yaml."""
+"""Catalogue of data sets and corpora: config/datasets.yaml and config/corpora.yaml."""
 
 import argparse
 import json
@@ -12,9 +12,9 @@ from raretok.core.errors import UserError
 from raretok.data.catalogue_types import SPLITS, Corpora, DataSets
 from raretok.data.tokenizers import published_file
 
-# The files of a synthetic pair of languages.
+# Files of a synthetic pair of languages.
 SYNTHETIC_SPLITS = (*SPLITS, "domain.second")
-# The files of a synthetic corpus by its kind, to be added to resources/synthetic/<corpus>.
+# Files of a synthetic corpus by kind, below resources/synthetic/<corpus>.
 SYNTHETIC_FILES = {
     "characters": [".txt"],
     "language": ["/train.txt", "/valid.txt", "/test.txt", "/similarity.tsv"],
@@ -25,7 +25,7 @@ SYNTHETIC_FILES = {
 
 @dataclass(frozen=True)
 class Member:
-    """One file inside an archive: its path there; `size` in bytes, `checksum` as `algorithm:digits`."""
+    """A file inside an archive: its path there; `size` in bytes, `checksum` as `algorithm:digits`."""
 
     path: str
     size: int | None = None
@@ -34,7 +34,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Published:
-    """One file as its publisher offers it; `size` in bytes, `checksum` as `algorithm:digits`."""
+    """A published file; `size` in bytes, `checksum` as `algorithm:digits`."""
 
     path: str
     size: int | None
@@ -46,9 +46,9 @@ class Published:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a job asked for: a published file, or a member of one.
+    """A file requested by a job: a published file, or a member of one.
 
-    `mirror` is the data set's folder in a data mirror; `name` is the path that was asked for.
+    `mirror` is the data set's folder in a data mirror; `name` is the requested path.
     """
 
     dataset: str
@@ -63,7 +63,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class PairFiles:
-    """The two sides of a parallel text; where `columns` (header names, or numbers from 1) are given, one table."""
+    """The two sides of a parallel text; with `columns` (header names, or numbers from 1) a single table."""
 
     source: Path
     target: Path
@@ -73,8 +73,9 @@ class PairFiles:
 def load_datasets(path: Path | str = "config/datasets.yaml") -> dict:
     """The data sets in `path`, by name.
 
-    Raises UserError where the file is missing, is not YAML, has a wrong key (file and key are named),
-    or lists one name twice in a data set.
+    Raises UserError if the file is missing, is not YAML, has a wrong key (file and key are named), or lists one name
+    twice
+    in a data set.
     """
     datasets = _load(path, DataSets)
     for dataset, entry in datasets.items():
@@ -88,7 +89,7 @@ def load_datasets(path: Path | str = "config/datasets.yaml") -> dict:
 
 
 def _check_file(where: str, file: dict) -> None:
-    """What a publisher does not give is explained, and a compressed file is one file; UserError otherwise."""
+    """Raise UserError if a missing size or checksum is unexplained, or a compressed file has several members."""
     for key, reason, absent in (("note", "checksum", file["checksum"] is None), ("manual", "URL", not file["urls"])):
         if absent and key not in file:
             raise UserError(f"{where}.{key} is missing: a file without {reason} needs it")
@@ -99,8 +100,9 @@ def _check_file(where: str, file: dict) -> None:
 def load_corpora(path: Path | str = "config/corpora.yaml") -> dict:
     """The corpora in `path`, by name.
 
-    Raises UserError where the file is missing, is not YAML, has a wrong key (file and key are named),
-    or cuts one text into splits that do not add up to 1.
+    Raises UserError if the file is missing, is not YAML, has a wrong key (file and key are named), or has splits of one
+    text
+    that do not add up to 1.
     """
     corpora = _load(path, Corpora)
     for corpus, entry in corpora.items():
@@ -114,7 +116,7 @@ def load_corpora(path: Path | str = "config/corpora.yaml") -> dict:
 
 
 def _check_translation(where: str, corpora: dict, entry: dict) -> None:
-    """Every split of a parallel corpus comes from one place; what a reversed one names is one that is not reversed."""
+    """Check that every split of a parallel corpus has one source, and that `reverse_of` names a corpus with texts."""
     if "reverse_of" in entry:
         forward = corpora.get(entry["reverse_of"], {})
         if forward.get("kind") != "translation" or "reverse_of" in forward:
@@ -142,7 +144,7 @@ def find_corpus(corpora: dict, name: str) -> dict:
 
 
 def find_file(datasets: dict, dataset: str, name: str) -> Wanted:
-    """The file or archive member `name` of `dataset`; UserError with the known names if there is none."""
+    """The file or archive member `name` of `dataset`; raises UserError with the known names if there is none."""
     if dataset not in datasets:
         known = ", ".join(sorted(datasets))
         raise UserError(
@@ -171,7 +173,7 @@ def find_file(datasets: dict, dataset: str, name: str) -> Wanted:
 
 
 def text_file(corpora: dict, name: str) -> str:
-    """Where the text of corpus `name` lies: resources/<dataset>/ or, if made here, resources/synthetic/."""
+    """Path of the text of corpus `name`: in resources/<dataset>/ or, if synthetic, in resources/synthetic/."""
     corpus = _find_kind(corpora, name, "characters")
     if "synthetic" in corpus:
         return f"resources/synthetic/{name}.txt"
@@ -179,7 +181,7 @@ def text_file(corpora: dict, name: str) -> str:
 
 
 def split_files(corpora: dict, name: str) -> dict[str, str]:
-    """Where the texts of language corpus `name` lie, by split: train, valid, test."""
+    """Paths of the texts of language corpus `name` by split: train, valid, test."""
     corpus = _find_kind(corpora, name, "language")
     if "synthetic" in corpus:
         return {split: f"resources/synthetic/{name}/{split}.txt" for split in SPLITS}
@@ -187,9 +189,9 @@ def split_files(corpora: dict, name: str) -> dict[str, str]:
 
 
 def pair_files(corpora: dict, name: str) -> dict[str, list[PairFiles]]:
-    """Where the texts of translation corpus `name` lie, by split (`domain.<name>` for further test sets).
+    """Paths of the texts of translation corpus `name` by split (`domain.<name>` for further test sets).
 
-    The reverse of a corpus has no texts of its own.
+    A reversed corpus has no texts of its own.
     """
     corpus = _find_kind(corpora, name, "translation")
     if "synthetic" in corpus:
@@ -212,13 +214,13 @@ def _pair_of_files(files: dict) -> PairFiles:
 
 
 def tokenizer_file(corpora: dict, name: str) -> list[str]:
-    """Where the published tokenizer of corpus `name` lies: one path, or none where its tokenizer is not published."""
+    """Path of the published tokenizer of corpus `name`, as a list; empty if its tokenizer is not published."""
     found = published_file(find_corpus(corpora, name).get("tokenizer", {}))
     return [f"resources/{found['dataset']}/{found['file']}"] if found else []
 
 
 def shards(corpora: dict, name: str) -> list[str]:
-    """Where the shards lie of a text of which unigrams are counted."""
+    """Paths of the shards of a text whose unigrams are counted."""
     corpus = _find_kind(corpora, name, "unigrams")
     if "synthetic" in corpus:
         return [f"resources/synthetic/{name}.json.gz"]
@@ -226,7 +228,7 @@ def shards(corpora: dict, name: str) -> list[str]:
 
 
 def external_text(corpora: dict, name: str, counts: str) -> str:
-    """The corpus of kind unigrams that translation corpus `name` calls `counts`; UserError if there is none."""
+    """The corpus of kind unigrams that translation corpus `name` calls `counts`; raises UserError if there is none."""
     known = _find_kind(corpora, name, "translation").get("external_counts", {})
     if counts not in known:
         raise UserError(
@@ -242,9 +244,9 @@ def corpora_of_kind(corpora: dict, kind: str, reverse: bool = False) -> list[str
 
 
 def file_params(datasets: dict, dataset: str, name: str) -> str:
-    """Canonical JSON of what determines the bytes of a file: a job reruns when this changes.
+    """Canonical JSON of everything that determines the bytes of a file: a job reruns when it changes.
 
-    URLs are left out where a checksum stands for them, so that adding a mirror site downloads nothing again.
+    URLs are left out if there is a checksum, so that adding a mirror site downloads nothing again.
     """
     wanted = find_file(datasets, dataset, name)
     file = asdict(wanted.file)
@@ -254,13 +256,13 @@ def file_params(datasets: dict, dataset: str, name: str) -> str:
 
 
 def file_sources(datasets: dict, dataset: str, name: str) -> str:
-    """JSON of where a file can be had, which changes no byte of it: URLs, what to do by hand, its mirror's folder."""
+    """JSON of the sources of a file, which do not change its bytes: URLs, manual instructions, folder in a mirror."""
     wanted = find_file(datasets, dataset, name)
     return canonical_json({"urls": wanted.file.urls, "manual": wanted.file.manual, "mirror": wanted.mirror})
 
 
 def read_wanted(dataset: str, entry: str, sources: str) -> Wanted:
-    """The file of `file_params` and `file_sources`."""
+    """The file described by `file_params` and `file_sources`."""
     entry, sources = json.loads(entry), json.loads(sources)
     file = entry["file"] | {"urls": tuple(sources["urls"]), "manual": sources["manual"]}
     member = Member(**entry["member"]) if entry["member"] else None
@@ -268,28 +270,30 @@ def read_wanted(dataset: str, entry: str, sources: str) -> Wanted:
 
 
 def corpus_params(corpora: dict, name: str) -> str:
-    """JSON of what determines how corpus `name` is written, in the order of the file, which is that of its splits."""
+    """JSON of everything that determines the prepared corpus `name`, in the order of its entry (that of the splits)."""
     corpus = deepcopy(find_corpus(corpora, name))
-    corpus.pop("external_counts", None)  # of another text
+    corpus.pop("external_counts", None)  # belongs to another text
     if "of" in corpus.get("synthetic", {}):
         corpus["synthetic"]["of"] = find_corpus(corpora, corpus["synthetic"]["of"])["synthetic"]
     return json.dumps(corpus, ensure_ascii=False)
 
 
 def add_entry_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the name and entry of a corpus."""
+    """Declare the options for the name and entry of a corpus."""
     parser.add_argument("--corpus", required=True, help="name of the corpus")
     parser.add_argument("--entry", required=True, type=json.loads, help="its entry of config/corpora.yaml, as JSON")
 
 
 def corpus_definition(corpora: dict, datasets: dict, name: str, counts: str | None = None) -> dict:
-    """What determines the tokens of corpus `name`, for the hash of a run.
+    """Everything that determines the tokens of corpus `name`, for the run hash.
 
-    counts: the name in `external_counts` of the other text that the run counts, if any; it is part of that run alone.
+    counts: the name in `external_counts` of another text that the run counts, if any; it is part of that run only.
 
-    Its entry and, where texts, merges or models are downloaded, the checksums that stand for their bytes (the
-    archive's where a member has none, the URLs where none is published) in place of where they come from. A reversed
-    corpus has the definition of the one that it reverses, and says so.
+    This is the corpus's entry and, for downloaded texts, merges or models, their checksums instead of their sources
+    (the
+    archive's checksum for a member without one, the URLs if none is published). A reversed corpus has the definition of
+    the
+    original with a flag.
     """
     definition = deepcopy(find_corpus(corpora, name))
     if "reverse_of" in definition:
@@ -321,20 +325,20 @@ def corpus_definition(corpora: dict, datasets: dict, name: str, counts: str | No
 
 
 def _all_files(entry: dict) -> list[dict]:
-    """Every place of text that the entry of a translation corpus names."""
+    """All text files named in the entry of a translation corpus."""
     parts = [*entry.get("files", {}).values(), *entry.get("domains", {}).values()]
     return [files for part in parts for files in part]
 
 
 def _checksum(datasets: dict, dataset: str, name: str) -> str | list[str]:
-    """What stands for the bytes of a file: its checksum, else its archive's, else its URLs."""
+    """Identification of the bytes of a file: its checksum, else its archive's, else its URLs."""
     wanted = find_file(datasets, dataset, name)
     checksum = wanted.member.checksum if wanted.member else None
     return checksum or wanted.file.checksum or list(wanted.file.urls)
 
 
 def _find_kind(corpora: dict, name: str, kind: str) -> dict:
-    """The entry of corpus `name`, which must be of `kind`."""
+    """The entry of corpus `name`; raises UserError if its kind is not `kind`."""
     corpus = find_corpus(corpora, name)
     if corpus["kind"] != kind:
         raise UserError(f"corpus {name} of config/corpora.yaml has kind {corpus['kind']}; {kind} is needed here")
@@ -345,7 +349,7 @@ def _load(path: Path | str, kind: object) -> dict:
     path = Path(path)
     if not path.exists():
         raise UserError(f"{path} does not exist; run from the project's folder or name the file")
-    # Every run of the table asks for its corpus: parse a file again only when it has changed.
+    # Every run in the table asks for its corpus, so a file is parsed again only if it has changed.
     return deepcopy(_parse(path, kind, path.stat().st_mtime_ns))
 
 

@@ -1,4 +1,4 @@
-"""Checksums of prepared ids: over the numbers, not over the file that holds them."""
+"""Checksums of prepared ids, computed from the numbers and independent of the file format."""
 
 import hashlib
 from collections.abc import Iterable
@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
-# Ids read at a time.
+# Number of ids read at a time.
 CHUNK = 1 << 22
 
 
 def checksum_of(arrays: Iterable[np.ndarray | Path]) -> str:
-    """sha256 over the bytes of arrays of ids and of files, one after the other."""
+    """sha256 over the bytes of arrays of ids and of files, in order."""
     checksum = hashlib.sha256()
     for part in arrays:
         if isinstance(part, Path):

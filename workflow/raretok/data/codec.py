@@ -1,4 +1,4 @@
-"""Plain text to final ids of a prepared corpus, and back: `codec_of` gives a Codec or, for pairs, a PairCodec."""
+"""Codecs between plain text and final ids of a prepared corpus: Codec for language, PairCodec for translation."""
 
 from collections.abc import Iterable
 
@@ -28,9 +28,9 @@ class Codec:
 
 
 class PairCodec:
-    """Lines of a corpus of kind `translation`; `side` is `source` or `target`, whose language decides.
+    """Codec of a corpus of kind `translation`; `side`, `source` or `target`, selects the language.
 
-    Special types, and those that fill the vocabulary up, print nothing.
+    Special types and unused fillers are decoded as nothing.
     """
 
     def __init__(self, corpus: Corpus):
@@ -45,7 +45,7 @@ class PairCodec:
         }
 
     def ids(self, text: str, side: str = "target") -> list[int]:
-        """Final ids of plain text, UNKNOWN for what the vocabulary lacks; no END is added."""
+        """Final ids of plain text, UNKNOWN for pieces outside the vocabulary; no END is added."""
         return self.encode([text], side)[0]
 
     def encode(self, lines: Iterable[str], side: str) -> list[list[int]]:
@@ -54,7 +54,7 @@ class PairCodec:
         return [[self._ids.get(piece, UNKNOWN) for piece in line] for line in self._tokenizer.split(prepared)]
 
     def text(self, ids: Iterable[int]) -> str:
-        """Final ids as prepared text: pieces joined, words of a tokenised corpus still apart."""
+        """Final ids as prepared text: pieces joined, words of a tokenised corpus still separate."""
         return self._tokenizer.join([self._symbols[number] for number in ids if number in self._printed])
 
     def detokenised(self, ids: Iterable[int], side: str = "target") -> str:
@@ -67,13 +67,13 @@ class PairCodec:
         return text if self._preparations[side].tokenises else self._preparations[side].words(text)
 
     def words(self, text: str, side: str = "target") -> str:
-        """Plain text as Moses tokens between blanks, prepared as the corpus is: the reference to `tokenised`."""
+        """Plain text as Moses tokens between blanks, prepared like the corpus: the reference for `tokenised`."""
         prepared = self._preparations[side].apply(text)
         return prepared if self._preparations[side].tokenises else self._preparations[side].words(prepared)
 
 
 def codec_of(corpus: Corpus):
-    """The codec of a prepared corpus: Codec of kind `language`, PairCodec of kind `translation`.
+    """The codec of a prepared corpus: Codec for kind `language`, PairCodec for kind `translation`.
 
     Raises UserError if its tokenizer is missing or damaged.
     """

@@ -1,7 +1,7 @@
-"""Prepared corpora of any kind: `load_manifest` opens and checks one.
+"""Prepared corpora of any kind; `load_manifest` opens and verifies one.
 
-A prepared corpus is a folder of `train.npy`, `valid.npy` (unsigned integers, one dimension), `manifest.json`; one of
-kind `language` has `test.npy`, `counts.npy`, `vocabulary.json` and `tokenizer.json`, too.
+A prepared corpus is a folder with `train.npy`, `valid.npy` (unsigned integers, one dimension) and `manifest.json`; kind
+`language` also has `test.npy`, `counts.npy`, `vocabulary.json` and `tokenizer.json`.
 """
 
 import hashlib
@@ -25,11 +25,14 @@ VOCABULARY, COUNTS, SOURCE_COUNTS = "vocabulary.json", "counts.npy", "source_cou
 class Corpus:
     """A prepared corpus.
 
-    `kind`: `characters` (ids in the order of code points, `types` of them in one language), `language` or
-    `translation` (ids in the order of falling training frequency, of the target side). `counts`: how often each type
-    occurs in the training split (of the target side), (types,) int64. `splits`: tokens in each split (of the target
-    side). `sha256`: names the data in results. `special`: ids that are no part of the text. `tokenizer`: how text
-    became tokens, for results. `languages`: of a translation, the names of `source` and `target`.
+    `kind`: `characters` (ids in code point order, `types` of them in one language), `language` or `translation` (ids by
+    decreasing training frequency, of the target side). `counts`: training counts of each type (of the target side),
+    (types,)
+    int64. `splits`: number of tokens in each split (of the target side). `sha256`: identifies the data in results.
+    `special`:
+    ids that are not part of the text. `tokenizer`: its description for results. `languages`: for a translation, the
+    names of
+    `source` and `target`.
     """
 
     name: str
@@ -45,12 +48,12 @@ class Corpus:
 
     @cached_property
     def source_counts(self) -> np.ndarray:
-        """How often each type occurs in the source side of the training split of a translation, (types,) int64."""
+        """Counts of each type in the source side of a translation's training split, (types,) int64."""
         return np.load(self.folder / SOURCE_COUNTS, allow_pickle=False)
 
     @cached_property
     def symbols(self) -> tuple[str, ...]:
-        """The token types as text, the index is the id; read when first asked for."""
+        """The types as text, indexed by id; read on first use."""
         if self.kind == "characters":
             return tuple(read_json(self.folder / "manifest.json")["symbols"])
         path = self.folder / VOCABULARY
@@ -66,9 +69,9 @@ class Corpus:
         return symbols
 
     def tokens(self, split: str, at_least: int = 1) -> np.ndarray:
-        """The ids of `split`, (tokens,) unsigned integers, left on disk (memory map) until they are read.
+        """The ids of `split`, (tokens,) unsigned integers, as a memory map.
 
-        Raises UserError if there are fewer than `at_least`, such as a context and the token to predict.
+        Raises UserError if there are fewer than `at_least`, for example a context and the token to predict.
         """
         if self.splits[split] < at_least:
             raise UserError(
@@ -79,18 +82,19 @@ class Corpus:
         return self.ids(split, "target" if self.kind == "translation" else None)
 
     def file(self, split: str, side: str | None = None) -> Path:
-        """Where the ids of `split` lie, of a translation those of its `source` or `target`."""
+        """Path of the ids of `split`; for a translation, of its `source` or `target`."""
         return self.folder / (f"{split}.{side}.npy" if side else f"{split}.npy")
 
     def ids(self, split: str, side: str | None = None) -> np.ndarray:
-        """The ids of `split`, of a translation those of its `source` or `target`, (tokens,), a memory map."""
+        """The ids of `split`, for a translation of its `source` or `target`, (tokens,), as a memory map."""
         return np.load(self.file(split, side), mmap_mode="r", allow_pickle=False)
 
 
 def load_manifest(path: Path | str) -> Corpus:
     """The prepared corpus whose manifest.json is at `path`.
 
-    Everything is checked against the manifest's checksums, once: a flipped byte would train another model under the
+    Everything is compared with the manifest's checksums once: with a flipped byte, another model would be trained under
+    the
     same name. Raises UserError if the manifest, a split or the counts are missing, damaged or of another corpus.
     """
     path = Path(path)
@@ -139,7 +143,7 @@ def load_manifest(path: Path | str) -> Corpus:
 
 
 def _named(corpus: Corpus, split: str) -> Iterator[np.ndarray | Path]:
-    """What the checksum of a split is over: its ids; of a translation, the ids and the plain lines of both sides."""
+    """The contents of a split's checksum: its ids; for a translation, ids and plain lines of both sides."""
     if corpus.kind != "translation":
         yield corpus.ids(split)
         return
@@ -149,7 +153,7 @@ def _named(corpus: Corpus, split: str) -> Iterator[np.ndarray | Path]:
 
 
 def _arrays(manifest: Mapping) -> dict[tuple[str, str | None], int]:
-    """Numbers of ids by split and, of a translation, side."""
+    """Number of ids by split and, for a translation, side."""
     if manifest["kind"] != "translation":
         return {(part, None): described["tokens"] for part, described in manifest["splits"].items()}
     keys = {"source": "source_tokens", "target": "tokens"}
@@ -157,10 +161,11 @@ def _arrays(manifest: Mapping) -> dict[tuple[str, str | None], int]:
 
 
 def digest(manifest: Mapping) -> str:
-    """sha256 that names the data of a manifest.
+    """sha256 that identifies the data of a manifest.
 
-    Over the canonical JSON of the splits' lengths and checksums and, of kinds other than `characters`, those of the
-    vocabulary and the counts.
+    It covers the canonical JSON of the splits' lengths and checksums and, except for kind `characters`, the checksums
+    of
+    vocabulary and counts.
     """
     named = manifest["splits"]
     if manifest["kind"] != "characters":
@@ -170,7 +175,7 @@ def digest(manifest: Mapping) -> str:
 
 
 def _load_counts(folder: Path, manifest: Mapping, again: str) -> np.ndarray:
-    """Counts of the training split, (types,) int64, from the manifest or from the file that it names."""
+    """Counts of the training split, (types,) int64, from the manifest or from the file named there."""
     if manifest["kind"] == "characters":
         return np.array(manifest["counts"], dtype=np.int64)
     path = folder / COUNTS

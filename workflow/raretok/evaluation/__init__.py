@@ -1,4 +1,4 @@
-"""Measurements of trained runs, one module a task.
+"""Evaluation of trained runs, one module per task.
 
 May import core, machine, data, models, metrics and experiments.
 """

@@ -1,4 +1,4 @@
-"""What training observed of the output bias and of predictions without context (natural_bias, figures 1, 13, 14)."""
+"""Summaries of observed output biases and predictions without context (natural_bias, figures 1, 13, 14)."""
 
 from collections.abc import Mapping
 
@@ -6,14 +6,14 @@ import numpy as np
 
 from raretok.metrics.calibration import log_frequencies
 
-# References of the model's divergences, in the order of figure 1.
+# Reference distributions, in the order of figure 1.
 REFERENCES = ("unigram", "uniform", "empirical")
 
 
 def nearest_to_unigram(observed: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """Where KL(unigram || model) is least along training: the `step`, and the divergences from each reference there.
+    """The `step` with the smallest observed KL(unigram || model), and the divergences from each reference there.
 
-    observed: arrays `divergence.steps` and `divergence.<reference>`, (s,), in nats. Nothing where there are none.
+    observed: arrays `divergence.steps` and `divergence.<reference>`, (s,), in nats. Empty if there are none.
     """
     values = observed.get("divergence.unigram", np.empty(0))
     if not np.isfinite(values).any():
@@ -24,7 +24,7 @@ def nearest_to_unigram(observed: Mapping[str, np.ndarray]) -> dict[str, float]:
 
 
 def divergence_at_start(observed: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """Divergences of the model from each reference before the first update, in nats; nothing where none was measured.
+    """Divergences of the model from each reference before the first step, in nats; empty if they were not measured.
 
     observed: arrays `divergence.steps` and `divergence.<reference>`, (s,).
     """
@@ -34,14 +34,14 @@ def divergence_at_start(observed: Mapping[str, np.ndarray]) -> dict[str, float]:
 
 
 def bias_changes(observed: Mapping[str, np.ndarray], counts: np.ndarray) -> dict[str, dict[str, float]]:
-    """How far the bias goes from where it started: `start`, `end` and `change` of its l2 `norm` and its `divergence`.
+    """Change of the output bias during training: `start`, `end` and `change` of its l2 `norm` and its `divergence`.
 
-    observed: arrays `output_bias.<name>`, (s,), the first before the first update; divergence is
-    KL(unigram || softmax(b)). counts: of the training targets, (V,). change: the greatest difference from the start
-    over training, as a share of what lies between knowing nothing and the unigram distribution: of the norm of the
-    log-unigram bias, and of KL(unigram || uniform). A share of the start itself would be one of 0, for the norm of a
-    bias that starts from zero and for the divergence of one that starts from the unigram distribution. Nothing where
-    there are no observations.
+    observed: arrays `output_bias.<name>`, (s,), the first one before the first step; divergence is
+    KL(unigram || softmax(b)). counts: of the training targets, (V,). change: the largest difference from the start,
+    relative
+    to the norm of the log-unigram bias and to KL(unigram || uniform). It is not relative to the start itself, which is
+    0
+    for the norm of a zero bias and for the divergence of a log-unigram bias. Empty if there are no observations.
     """
     log_unigram = log_frequencies(counts)
     scales = {

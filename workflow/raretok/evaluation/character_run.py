@@ -1,4 +1,4 @@
-"""Evaluation of a run of a character model on two languages: both checkpoints, and what training observed."""
+"""Evaluation of a run of a character model on two languages: both checkpoints and its observations."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -39,10 +39,10 @@ def evaluate_run(
     low_resource_probability: float | None = None,
     device: str = "cpu",
 ) -> Found:
-    """All that is measured of the run in `folder`, as docs/results.md names it.
+    """All metrics and arrays of the run in `folder`, as listed in docs/results.md.
 
-    corpus: a `data.corpora.Corpus` of kind characters. low_resource_probability: of training, which the settings'
-    `fit_temperature` needs. Raises UserError for a text shorter than a batch.
+    corpus: a `data.corpora.Corpus` of kind characters. low_resource_probability: of training, needed for
+    `fit_temperature`. Raises UserError for a text shorter than a batch.
     """
     symbols = list(corpus.symbols)
     ids = np.asarray(corpus.tokens("valid"), dtype=np.int64)
@@ -68,9 +68,9 @@ def evaluate_run(
 def matrix_rows(
     arrays: Mapping[str, np.ndarray], kept: Mapping[str, np.ndarray], settings: CharacterSettings
 ) -> tuple[list[dict], dict[str, np.ndarray]]:
-    """Metric rows and arrays that the kept matrices of both checkpoints give.
+    """Metric rows and arrays computed from the kept matrices of both checkpoints.
 
-    arrays: those of the run, with `<checkpoint>.embeddings`. kept: `measurable`, with the input's where not tied.
+    arrays: those of the run, with `<checkpoint>.embeddings`. kept: `measurable`, with untied input matrices.
     """
     found, symbols = Found(), [chr(point) for point in arrays["symbols"]]
     for checkpoint in CHECKPOINTS:
@@ -84,7 +84,7 @@ def matrix_rows(
 def kept_rows(
     arrays: Mapping[str, np.ndarray], kept: Mapping[str, np.ndarray], context: int, settings: CharacterSettings
 ) -> list[dict]:
-    """The metric rows that the kept tokens of the best checkpoint give; arrays: with its perplexity curves."""
+    """Metric rows computed from the kept tokens of the best checkpoint; arrays: those with its perplexity curves."""
     rows, fields = [], block_fields(context, settings)
     for group in ("HR", "LR"):
         tokens, curve = unpack_tokens(kept, f"best.valid.{group}"), arrays[f"best.perplexity.{group}"]
@@ -93,7 +93,7 @@ def kept_rows(
 
 
 def held_out(corpus) -> tuple[np.ndarray, np.ndarray]:
-    """Validation and test text; of a corpus without a test split both halves of the validation text."""
+    """Validation and test text; without a test split, both halves of the validation text."""
     valid = np.asarray(corpus.tokens("valid"), dtype=np.int64)
     if "test" in corpus.splits:
         return valid, np.asarray(corpus.tokens("test"), dtype=np.int64)
@@ -109,12 +109,14 @@ def fitted_rows(
     device: str,
     scored: Mapping[str, Scores] | None = None,
 ) -> list[dict]:
-    """Perplexities at the temperature that fits the validation text, and how many types are predicted in the test text.
+    """Perplexities at the temperature that fits the validation text, and Uniq of the test text.
 
-    One temperature for the model: that of the validation text in both languages, which have the shares of the text that
-    training had (`probability` of the low-resource one). Perplexities of each language, and of both in those shares;
-    inf where no temperature gives the validation text a finite one, which then has none that fits. scored: of the whole
-    validation text, where that is known.
+    One temperature is fitted per model, on the validation text in both languages, which are weighted by their shares of
+    the training text (`probability` of the low-resource one). Perplexities are given for each language, and for both
+    with
+    these weights. If no temperature gives a finite validation perplexity, they are inf and no temperature fits. scored:
+    of
+    the whole validation text, if known.
     """
     types, shares = len(corpus.symbols), {"HR": 1 - probability, "LR": probability}
     valid, text = held_out(corpus)
@@ -140,7 +142,7 @@ def fitted_rows(
 
 
 def mixed(by_language: Mapping[str, np.ndarray], shares: Mapping[str, float]) -> np.ndarray:
-    """Mean losses of a text in several languages from those of each; a language without a share has no part in it."""
+    """Mean losses of a text in several languages, weighted by `shares`; a language without a share is left out."""
     return sum(share * by_language[name] for name, share in shares.items() if share)
 
 
@@ -149,7 +151,7 @@ def _fitted(group: str, split: str, value: float, n: int) -> dict:
 
 
 def gradient_ratios(path: Path, types: int) -> tuple[list[dict], dict[str, np.ndarray]]:
-    """Rows (mean over LR tokens) and arrays (V) of the gradient norms in `path`; nothing if not observed."""
+    """Rows (mean over LR tokens) and arrays (V) of the gradient norms in `path`; empty if not observed."""
     prefix = "gradient_norms."
     sums = {name.removeprefix(prefix): values for name, values in read_arrays(path).items() if name.startswith(prefix)}
     rows, arrays = [], {}

@@ -28,15 +28,15 @@ from raretok.metrics.perplexity import (
 from raretok.metrics.tail_mass import tail_mass, target_probability
 from raretok.metrics.zipfian_symmetry import zipfian_symmetry
 
-# Positions scored at a time: with V = 130 their logits are 1 MB, which stays in the cache.
+# Positions scored at a time: for V = 130 their logits take 1 MB, which stays in the cache.
 ROWS = 2048
 
 
 @dataclass(frozen=True)
 class Scores:
-    """Statistics of N positions (four arrays of N), the sweep's sums (200), P examples and their targets.
+    """Statistics of N positions (four arrays of N), sums of the temperature sweep (200), P examples and their targets.
 
-    predicted: the likeliest type of each position, N.
+    predicted: the arg max prediction at each position, N.
     """
 
     nll: np.ndarray
@@ -50,9 +50,9 @@ class Scores:
 
 
 def scored_positions(length: int, context: int, settings: CharacterSettings) -> int:
-    """How many characters of a text of `length` are predicted.
+    """Number of characters of a text of `length` that are predicted.
 
-    111,360 of 111,540 with context 64 and batches of 12. Raises UserError when that is none.
+    111,360 of 111,540 with context 64 and batches of 12. Raises UserError if it is 0.
     """
     if settings.drop_incomplete:
         batch = settings.batch_size * context
@@ -66,12 +66,12 @@ def scored_positions(length: int, context: int, settings: CharacterSettings) -> 
 
 
 def score(model: torch.nn.Module, ids: np.ndarray, context: int, settings: CharacterSettings, device="cpu") -> Scores:
-    """Score the text `ids` (whole numbers) in consecutive blocks of `context`, each on its own.
+    """Score the text `ids` (integers) in consecutive independent blocks of `context`.
 
-    A batch only decides what is dropped: as many blocks are computed at once as fit ROWS.
+    The batch size only decides how many blocks are dropped; blocks are computed together up to ROWS positions.
     """
     count = scored_positions(len(ids), context, settings)
-    # int64 also where the file holds bytes, which the low-resource ids would overflow.
+    # int64 even if the file holds bytes, which low-resource ids would overflow.
     ids = torch.from_numpy(np.asarray(ids[: count + 1], dtype=np.int64)).to(device)
     inputs, targets = ids[:-1], ids[1:]
     wanted = np.unique(np.linspace(0, count - 1, min(settings.examples, count)).round().astype(np.int64))
@@ -96,12 +96,12 @@ def score(model: torch.nn.Module, ids: np.ndarray, context: int, settings: Chara
 def score_languages(
     model: torch.nn.Module, text: np.ndarray, types: int, context: int, settings: CharacterSettings, device: str = "cpu"
 ) -> dict[str, Scores]:
-    """Scores of a text (HR ids, int64) in both languages, each of so many types."""
+    """Scores of a text (HR ids, int64) in both languages with `types` characters each."""
     return {group: score(model, text + k * types, context, settings, device) for k, group in enumerate(("HR", "LR"))}
 
 
 def _chunks(count: int, context: int):
-    """(start, stop, block length) of consecutive chunks of whole blocks; a shorter last block comes alone."""
+    """(start, stop, block length) of consecutive chunks of whole blocks; a shorter last block is a chunk of its own."""
     step = max(1, ROWS // context) * context
     whole = count // context * context
     for start in range(0, whole, step):
@@ -113,11 +113,11 @@ def _chunks(count: int, context: int):
 def text_metrics(scores: Scores, group: str, checkpoint: str, fields: dict) -> tuple[list[dict], np.ndarray]:
     """Metric rows of one language, and its perplexity at each of `TEMPERATURES`.
 
-    fields: what the signature says of the blocks.
+    fields: signature fields of the blocks.
     """
     n = len(scores.nll)
     curve = from_mean(scores.sweep / n)
-    # The same number from the more exact sums, so that the best is never above it by rounding.
+    # The same number from more exact sums, so that rounding cannot put the best one above it.
     curve[TEMPERATURES == 1.0] = perplexity(scores.nll)
     rows = token_rows(scores.nll, scores.ranks, curve, group, checkpoint, fields)
     for name, values, extra in (
@@ -132,9 +132,9 @@ def text_metrics(scores: Scores, group: str, checkpoint: str, fields: dict) -> t
 def token_rows(
     nll: np.ndarray, ranks: np.ndarray, curve: np.ndarray, group: str, checkpoint: str, fields: dict
 ) -> list[dict]:
-    """The metric rows of one language that need no logits.
+    """The metric rows of one language that do not need logits.
 
-    nll, ranks: of N positions. curve: perplexity at each of `TEMPERATURES`. fields: as `text_metrics` has them.
+    nll, ranks: of N positions. curve: perplexity at each of `TEMPERATURES`. fields: as for `text_metrics`.
     """
     best, temperature = best_temperature(curve)
     ties, sweep = {"ties": "lower_id"}, {"temperatures": "0.01-2.00"}
@@ -154,7 +154,7 @@ def token_rows(
 
 
 def block_fields(context: int, settings: CharacterSettings) -> dict:
-    """What signatures say of the blocks that a text is scored in."""
+    """Signature fields of the blocks in which a text is scored."""
     incomplete = "drop" if settings.drop_incomplete else "keep"
     return {"groups": "language", "context": context, "batch": settings.batch_size, "incomplete": incomplete}
 
@@ -214,7 +214,7 @@ def evaluate_checkpoint(
     checkpoint: str,
     scored: Mapping[str, Scores],
 ) -> Found:
-    """All that is measured of one checkpoint (`best` or `last`), as docs/results.md names it.
+    """All metrics and arrays of one checkpoint (`best` or `last`), as listed in docs/results.md.
 
     ids: the validation text in HR ids. symbols: the n characters; the model's vocabulary is 2n. counts: of
     each in the training text. scored: of that text

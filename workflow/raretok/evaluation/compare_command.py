@@ -1,4 +1,4 @@
-"""The command `compare`: whether other methods translate a split better or worse than a first one."""
+"""The command `compare`: significance tests of translations of several methods against the first one."""
 
 import argparse
 import hashlib
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Write BLEU and chrF of the first system against each other one, by paired bootstrap and randomisation."""
+    """Write BLEU and chrF of the first system and every other one, with paired bootstrap and randomisation tests."""
     references = [line for _, line in numbered_lines(arguments.references)]
     systems = {}
     for pair in arguments.hypotheses:
@@ -59,7 +59,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def _lines(path: Path, split: str, number: int) -> list[str]:
-    """The translations of a split in a file of `evaluate`; UserError unless there is one for each reference."""
+    """The translations of a split in a file of `evaluate`; raises UserError unless there is one per reference."""
     try:
         lines = read_json(path)[split]
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Translations of a split by beam search."""
+"""Decoding of a split by beam search."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -11,14 +11,14 @@ from raretok.models.beam_search import translate
 
 @dataclass(frozen=True)
 class Decoding:
-    """How sentences are decoded: hypotheses kept a sentence, and the power of the length in their order."""
+    """Decoding settings: hypotheses per sentence, and the exponent of length normalisation."""
 
     beam: int
     length_exponent: float
 
     @property
     def described(self) -> str:
-        """For signatures."""
+        """The settings as a signature field."""
         return f"beam:{self.beam}|length_exponent:{self.length_exponent:g}"
 
 

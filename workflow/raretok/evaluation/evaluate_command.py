@@ -1,4 +1,4 @@
-"""The command `evaluate`: metrics and arrays of one trained run, from its files alone."""
+"""The command `evaluate`: metrics and arrays of one trained run, from its files."""
 
 import argparse
 import importlib
@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Evaluate both checkpoints of a run on its corpus's held-out text, and what training observed."""
+    """Evaluate both checkpoints of a run on its corpus's held-out text, with its observations."""
     torch.set_num_threads(arguments.threads)
     settings = read_settings(arguments.settings)
     device = choose_device(arguments.device, arguments.runs_per_gpu)
@@ -63,7 +63,7 @@ def main(arguments: argparse.Namespace) -> None:
     if training.get("data", corpus.sha256) != corpus.sha256:
         raise UserError(f"{arguments.run_folder} was trained on other data than {arguments.manifest} describes")
     model = training["settings"]["model"]
-    # Only what this run needs: the others take seconds to import.
+    # Imports only the evaluator of this run, because the others take seconds to import.
     measure = importlib.import_module(MEASURES[corpus.kind])
     if corpus.kind == "translation":
         needed = arguments.links
@@ -72,10 +72,10 @@ def main(arguments: argparse.Namespace) -> None:
     else:
         needed = training["settings"].get("corpus", {}).get("low_resource_probability")
     found = measure.evaluate_run(arguments.run_folder, model, corpus, parse(settings, corpus.kind), needed, device)
-    # Texts and their padding shrink to a few per cent.
+    # Compression reduces texts and their padding to a few per cent.
     save = np.savez if corpus.kind == "characters" else np.savez_compressed
     name_average(found.rows, training)
-    # The other files first: metrics.json is the sign that a run is evaluated.
+    # metrics.json is written last: its existence means that the run is evaluated.
     if found.hypotheses or arguments.hypotheses:
         write_json(arguments.hypotheses or arguments.metrics.with_name("hypotheses.json"), found.hypotheses)
     with atomic_path(arguments.measurable or arguments.metrics.with_name("measurable.npz")) as temporary:
@@ -87,7 +87,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def name_average(rows: list[dict], training: dict) -> None:
-    """Say in the rows' signatures where what stands for the best checkpoint is the mean of several."""
+    """Note in the rows' signatures if the best checkpoint is an average of several."""
     averaged = training.get("averaged_steps")
     if averaged:
         for one in rows:
@@ -95,7 +95,7 @@ def name_average(rows: list[dict], training: dict) -> None:
 
 
 def read_settings(text: str) -> dict:
-    """The JSON object in `text`; UserError for anything else."""
+    """The JSON object in `text`; raises UserError for anything else."""
     try:
         settings = json.loads(text)
     except ValueError as error:
@@ -106,7 +106,7 @@ def read_settings(text: str) -> dict:
 
 
 def similarity_files(pairs: list[str]) -> dict[str, Path]:
-    """Files of word pairs by the name of their set, of arguments NAME=PATH; UserError where a file is missing."""
+    """Files of word pairs by set, from arguments NAME=PATH; raises UserError if a file is missing."""
     files = {}
     for pair in pairs:
         name, equals, path = pair.partition("=")
@@ -122,7 +122,7 @@ def similarity_files(pairs: list[str]) -> dict[str, Path]:
 
 
 def read_training(path: Path) -> dict:
-    """The record of a run's training; UserError when it is missing or broken."""
+    """The training record of a run; raises UserError if it is missing or invalid."""
     try:
         training = read_json(path)
         training["settings"]["model"]["context"]

@@ -1,4 +1,4 @@
-"""Greedy continuations of prefixes of the test text (agg, tables 5 and 15; inventory 1.7)."""
+"""Greedy continuations of prefixes of the test text (agg, tables 5 and 15)."""
 
 import numpy as np
 import torch
@@ -7,7 +7,7 @@ import torch
 def prefixes(tokens: np.ndarray, number: int, length: int) -> np.ndarray:
     """`number` prefixes of `length` tokens (number x length, int64), evenly spaced over N `tokens`.
 
-    Raises ValueError where the text has not that many different ones.
+    Raises ValueError if the text has fewer distinct positions.
     """
     if len(tokens) < number + length - 1:
         raise ValueError(f"{len(tokens)} tokens have no {number} different parts of {length}")
@@ -16,11 +16,13 @@ def prefixes(tokens: np.ndarray, number: int, length: int) -> np.ndarray:
 
 
 def greedy(model: torch.nn.Module, begun: torch.Tensor, length: int, context: int) -> torch.Tensor:
-    """`length` tokens after each of the texts `begun` (B x P), each the likeliest next one; B x length.
+    """`length` greedy tokens after each of the texts `begun` (B x P); returns B x length.
 
-    Where a text is longer than `context`, the model sees its last `context` tokens. Every token reads the whole
-    text again (no cache of keys and values, which would need another model); logits are computed at the last
-    position alone. Cost: B x sum of the lengths read, at 50 and 100 about 9,950 tokens a prefix.
+    If a text is longer than `context`, the model sees its last `context` tokens. Every new token reads the whole text
+    again,
+    because the model has no cache of keys and values; logits are computed only at the last position. Cost: B x sum of
+    the
+    lengths read, about 9,950 tokens per prefix for P = 50 and length 100.
     """
     text = begun
     with torch.inference_mode():
@@ -31,5 +33,5 @@ def greedy(model: torch.nn.Module, begun: torch.Tensor, length: int, context: in
 
 
 def distinct_tokens(texts: np.ndarray) -> np.ndarray:
-    """Uniq of each text (B x L): how many different tokens it has, (B,) int64."""
+    """Uniq of each text (B x L): number of distinct tokens, (B,) int64."""
     return np.array([len(np.unique(text)) for text in texts], dtype=np.int64)

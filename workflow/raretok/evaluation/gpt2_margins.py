@@ -18,13 +18,13 @@ from raretok.machine import gpu_locks
 from raretok.machine.device import choose_device
 from raretok.models.gpt2 import FinalLayers, initialise, load_final_layers
 
-# Rows of scores held at a time: 256 x 50,257 floats are 51 MB, and a few copies of that.
+# Rows of scores in memory at a time: 256 x 50,257 floats take 51 MB, and there are a few copies.
 BLOCK = 256
 
 
 @dataclass(frozen=True)
 class EffectiveMargin:
-    """Mean and standard deviation over tokens i; margin in logits, alpha without unit."""
+    """Mean and standard deviation over tokens i; the margin is in logits, alpha is dimensionless."""
 
     margin: float
     margin_sigma: float
@@ -35,8 +35,8 @@ class EffectiveMargin:
 def effective_margin(layers: FinalLayers, percentile_index: int, block: int = BLOCK) -> EffectiveMargin:
     """Mean and spread of margin_i and alpha_i over the N rows of the embedding matrix.
 
-    percentile_index: the percentile is the k-th smallest of the N values of t, t = i included, 1 <= k <= N
-    (the author's 2,500 of 50,257). Computed `block` tokens i at a time: N x N is never held.
+    percentile_index: the percentile is the k-th smallest of the N values over t, including t = i, 1 <= k <= N (the
+    author's 2,500 of 50,257). Computed for `block` tokens i at a time; N x N is never in memory.
     """
     margins, alphas = per_token_margins(layers, percentile_index, block)
     return EffectiveMargin(
@@ -50,7 +50,7 @@ def effective_margin(layers: FinalLayers, percentile_index: int, block: int = BL
 def per_token_margins(
     layers: FinalLayers, percentile_index: int, block: int = BLOCK
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """margin_i and alpha_i of every token, N each, float64."""
+    """margin_i and alpha_i of every token, (N,) each, float64."""
     w = layers.embeddings
     if not 1 <= percentile_index <= len(w):
         raise UserError(f"percentile_index is {percentile_index}, outside 1 to the vocabulary's {len(w)}")
@@ -85,11 +85,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Measure one model at the random initialisation of every seed and, given its checkpoint, pre-trained."""
+    """Measure one model at random initialisation with every seed and, given its checkpoint, pre-trained."""
     torch.set_num_threads(arguments.threads)
     device = choose_device(arguments.device, arguments.runs_per_gpu)
     sizes = arguments.vocabulary, arguments.width
-    # The checkpoint first: a wrong path should not cost minutes.
+    # The checkpoint is loaded first, so that a wrong path fails at once.
     layers = load_final_layers(arguments.checkpoint, *sizes) if arguments.checkpoint else None
     percentile_index = arguments.percentile_index
     result = {

@@ -1,6 +1,6 @@
-"""Numbers and arrays of a language model (agg sections 3, 5, 6 and appendices; agps sections 2 and 4.2).
+"""Metrics and arrays of a language model (agg sections 3, 5, 6 and appendices; agps sections 2 and 4.2).
 
-Each function gives metric rows as docs/results.md names them, some of them arrays too.
+Each function returns metric rows as listed in docs/results.md, some of them arrays too.
 """
 
 from collections.abc import Mapping
@@ -27,16 +27,16 @@ from raretok.metrics.separability import separability
 from raretok.metrics.word_similarity import word_similarity
 from raretok.metrics.zipfian_symmetry import zipfian_symmetry
 
-# The first and second group together, of the first set of groups (inventory, A23).
+# Group of the first and second group together, of the first set (deviations, agg A23).
 NONRARE = "nonrare"
 # Passes over a text by the best checkpoint whose scores are kept: metric and split.
 KEPT_PASSES = (("perplexity", "test"), ("perplexity_plain", "valid"))
-# Tokens of the validation text that a temperature is fitted on.
+# Number of validation tokens used to fit a temperature.
 FIT_TOKENS = 32768
 
 
 def data_rows(corpus, groups: list[Groups]) -> list[dict]:
-    """Numbers of types, masses and the Human row of Uniq: what the data alone say."""
+    """Rows that depend on the data alone: numbers of types, masses, and the Human row of Uniq."""
     rows = []
     test = np.asarray(corpus.tokens("test"), dtype=np.int64)
     counts = {
@@ -66,12 +66,13 @@ def text_rows(
     device: str,
     known: Scores | None = None,
 ) -> tuple[list[dict], Scores, dict[str, np.ndarray]]:
-    """Perplexities and Uniq of one checkpoint, the plain scores of the test text, and what later metrics need of them.
+    """Perplexities and Uniq of one checkpoint, plain scores of the test text, and arrays of `measurable`.
 
-    Windows, and arrays of `measurable`, for `best` alone. known: plain scores of the test text by the same weights,
-    where there are any.
+    Windowed perplexity and `measurable` are for `best` only. known: plain scores of the test text by the same weights,
+    if
+    they exist.
     """
-    # Uniq is that of the plain pass over the test text (inventory 1.7).
+    # Uniq is computed from the plain pass over the test text.
     passes = [("perplexity_plain", "test")]
     if checkpoint == "best":
         passes += KEPT_PASSES
@@ -94,15 +95,15 @@ def text_rows(
 
 
 def pass_fields(metric: str, settings: LanguageSettings, checkpoint: str) -> dict:
-    """What signatures say of a pass over a text."""
+    """Signature fields of a pass over a text."""
     window = settings.window if metric == "perplexity" else 0
     return {"block": settings.block, "window": window, "checkpoint": checkpoint}
 
 
 def fitted_rows(model: torch.nn.Module, corpus, groups: list[Groups], settings, device: str) -> list[dict]:
-    """Perplexities of the validation and test text, blocks without context, at the temperature that fits the former.
+    """Perplexities of validation and test text, in plain blocks, at the temperature that fits the former.
 
-    It is fitted on its first FIT_TOKENS, since that scores them about fifteen times.
+    It is fitted on the first FIT_TOKENS tokens, because fitting scores them about fifteen times.
     """
     texts = {split: np.asarray(corpus.tokens(split), dtype=np.int64) for split in ("valid", "test")}
 
@@ -121,7 +122,7 @@ def fitted_rows(model: torch.nn.Module, corpus, groups: list[Groups], settings, 
 def score_rows(
     metric: str, scores: Scores, targets: np.ndarray, groups: list[Groups], split: str, fields: Mapping
 ) -> list[dict]:
-    """Perplexity by group under the name `metric`; Uniq where there are predictions. Of the first set, non-rare too."""
+    """Perplexity by group as `metric`, and Uniq if there are predictions; for the first set also non-rare."""
     rows = []
     for one in groups:
         values, numbers = group_perplexities(scores.nll, targets, one)
@@ -135,7 +136,7 @@ def score_rows(
 
 
 def uniq_rows(predicted: np.ndarray, number: int, groups: list[Groups], split: str, fields: Mapping) -> list[dict]:
-    """Uniq by group, of the likeliest types of `number` positions (ids, each at least once)."""
+    """Uniq by group, from the arg max predictions at `number` positions (ids, each at least once)."""
     rows = []
     for one in groups:
         found = distinct(predicted, one)
@@ -188,7 +189,7 @@ def weight_rows(
 
 
 def similarity_rows(weights: np.ndarray, corpus, codec: Codec, pairs: Mapping[str, list]) -> list[dict]:
-    """Word similarity on each set of pairs; of BPE a second time with a space before the words (inventory, A22)."""
+    """Word similarity on each set of pairs; for BPE also with a space before the words (deviations, A22)."""
     rows = []
     marks_words = tokenizer_class(corpus.tokenizer["name"]).marks_words
     variants = {"": "", "_with_space": " "} if marks_words else {"": ""}
@@ -211,9 +212,9 @@ def neighbour_rows(
     known: np.ndarray,
     settings: LanguageSettings,
 ) -> tuple[list[dict], dict[str, np.ndarray]]:
-    """Neighbours of the queries, and how rare those of rare types are, among the types that are `known` (V booleans).
+    """Neighbours of the queries, and the share of rare ones among those of rare types; only `known` types (V booleans).
 
-    matrix: W on the device, weights: the same.
+    matrix: W on the device, weights: the same in numpy.
     """
     ids, cosines = nearest_to(weights, queries, settings.neighbours, known)
     share, slots = rare_share(matrix, groups.bounds[1], settings.neighbours, known)
@@ -241,7 +242,7 @@ def generated_rows(
         "decoding": "greedy",
         "checkpoint": "best",
     }
-    # Of all prefixes, the examples are evenly spaced too.
+    # The examples are evenly spaced over all prefixes.
     shown = np.unique(np.linspace(0, asked.number - 1, min(asked.examples, asked.number)).round().astype(np.int64))
     rows = [_row("generated_uniq", "mean", "test@best", found.mean(), asked.number, None, **fields)]
     for number, i in enumerate(shown, 1):
@@ -255,7 +256,7 @@ def generated_rows(
 
 
 def _four(metric: str, groups: Groups, split: str, values, numbers, **fields) -> list[dict]:
-    """Rows of a set's three groups and, for the set without a suffix, of the total, which is the same for all."""
+    """Rows of a set's three groups and, for the set without a suffix, of the total, which all sets share."""
     labels = groups.labels if groups.suffix else (*groups.labels, "total")
     return [
         _row(metric, label, split, value, n, groups, **fields)
@@ -264,11 +265,11 @@ def _four(metric: str, groups: Groups, split: str, values, numbers, **fields) ->
 
 
 def _row(metric: str, group: str, split: str, value: float, n: int, groups: Groups | None, **fields) -> dict:
-    """A row whose signature says how groups were made, where there are any."""
+    """A metric row whose signature describes the groups, if there are any."""
     made = {"groups": groups.rule, "bounds": listed(groups.bounds)} if groups else {}
     return row(metric, group, split, value, n, **made, **fields)
 
 
 def listed(value) -> str:
-    """A value of a rule as signatures show it."""
+    """A value of a group rule as shown in signatures."""
     return ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)

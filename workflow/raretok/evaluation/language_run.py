@@ -1,9 +1,10 @@
 """Evaluation of a run of a language model: both checkpoints, snapshots and observations.
 
-Cost, in tokens through the blocks of the model, for N test and M validation tokens: 2 N + M plain, block / (block -
-window) x N windowed (best checkpoint alone), and those of the continuations (generation.py). Through the output layer:
-3 N + M, and one a continued token. Both N less where the last checkpoint is the best. The rest is d x d algebra of the
-output matrix, and rare types against all types.
+Cost in tokens through the model's blocks, for N test and M validation tokens: 2 N + M plain, block / (block - window) x
+N
+windowed (best checkpoint only), plus the continuations (generation.py). Through the output layer: 3 N + M, and one per
+continued token. Both are N less if the last checkpoint is the best. The rest is d x d algebra of the output matrix, and
+products of rare types with all types.
 """
 
 from collections.abc import Mapping
@@ -29,7 +30,7 @@ from raretok.metrics.neighbours import occurring
 from raretok.models.building import load_model
 
 CHECKPOINTS = {"best": "model.safetensors", "last": "last.safetensors"}
-# Observations that figures show as training wrote them.
+# Observations that are copied unchanged for figures.
 COPIED = ("rare_types.", "rare_alignment.", "divergence.", "output_bias.")
 
 
@@ -41,10 +42,11 @@ def evaluate_run(
     similarity_files: Mapping[str, Path],
     device: str = "cpu",
 ) -> Found:
-    """All that is measured of the run in `folder`, as docs/results.md names it.
+    """All metrics and arrays of the run in `folder`, as listed in docs/results.md.
 
-    corpus: a `data.corpora.Corpus` of kind language. similarity_files: the file of each set of word pairs.
-    Everything a user can have got wrong is found before the first forward pass; raises UserError.
+    corpus: a `data.corpora.Corpus` of kind language. similarity_files: the file of each set of word pairs. All settings
+    are
+    checked before the first forward pass; raises UserError.
     """
     groups = group_sets(settings, corpus)
     check_lengths(settings, corpus, model_settings["context"])
@@ -56,7 +58,7 @@ def evaluate_run(
             f"--word-similarity {missing[0]}=PATH or take the set out of the settings"
         )
     codec = codec_of(corpus)
-    queried(settings, corpus, groups[0])  # for its UserError
+    queried(settings, corpus, groups[0])  # raises UserError for a wrong query
     found = Found(language.data_rows(corpus, groups))
     found.measurable["special"] = np.array(corpus.special, dtype=np.int64)
     found.arrays |= {
@@ -67,7 +69,7 @@ def evaluate_run(
     plain, previous = None, None
     for checkpoint, file in CHECKPOINTS.items():
         model = load_model(folder / file, dict(model_settings), vocabulary=corpus.types, device=device)
-        # Often the last checkpoint is the best: then its text is scored already.
+        # If the last checkpoint is the best, which is common, its text is scored already.
         scored = plain if previous is not None and same_weights(model, previous) else None
         weights = model.output_weight.detach().float().cpu().numpy().astype(np.float64)
         rows, plain, kept = language.text_rows(model, corpus, groups, settings, checkpoint, device, scored)
@@ -87,7 +89,7 @@ def evaluate_run(
 def matrix_rows(
     matrix: torch.Tensor, weights: np.ndarray, corpus, groups: list[Groups], settings: LanguageSettings, checkpoint: str
 ) -> tuple[list[dict], dict[str, np.ndarray]]:
-    """Metric rows and arrays that the output matrix gives, with neighbours for `best` alone.
+    """Metric rows and arrays computed from the output matrix, with neighbours for `best` only.
 
     matrix: W on the device, weights: the same (V x d, float64). corpus: its name, symbols, counts and special ids.
     """
@@ -100,7 +102,7 @@ def matrix_rows(
 
 
 def kept_rows(kept: Mapping[str, np.ndarray], groups: list[Groups], settings: LanguageSettings) -> list[dict]:
-    """The metric rows that the kept tokens and predictions of the best checkpoint give (`measurable`)."""
+    """Metric rows computed from the kept tokens and predictions of the best checkpoint (`measurable`)."""
     rows = []
     for metric, split in language.KEPT_PASSES:
         tokens, fields = unpack_tokens(kept, f"best.{split}"), language.pass_fields(metric, settings, "best")
@@ -111,7 +113,7 @@ def kept_rows(kept: Mapping[str, np.ndarray], groups: list[Groups], settings: La
 
 
 def kept_matrices(model: torch.nn.Module, weights: np.ndarray) -> dict[str, np.ndarray]:
-    """What is kept of a model's matrices; weights: its output matrix (V x d). An input matrix that is tied is not."""
+    """Kept arrays of a model's matrices; weights: its output matrix (V x d). A tied input matrix is left out."""
     inputs = None if model.input_weight is model.output_weight else _to_numpy(model.input_weight)
     packed = pack_matrices({"best.output": weights, "best.input": inputs})
     if model.output_bias is not None:
@@ -124,13 +126,13 @@ def _to_numpy(tensor: torch.Tensor) -> np.ndarray:
 
 
 def queried(settings: LanguageSettings, corpus, groups: Groups) -> tuple[np.ndarray, np.ndarray]:
-    """Which types count as neighbours (V booleans), and the ids of the queries, which are among them."""
+    """Types that can be neighbours (V booleans), and the ids of the queries, which are among them."""
     known = occurring(corpus.counts, corpus.special)
     return known, query_ids(settings.queries, corpus.symbols, known, groups.bounds[1], corpus.name)
 
 
 def group_sets(settings: LanguageSettings, corpus) -> list[Groups]:
-    """The settings' sets of groups with the bounds that their rules have for this corpus."""
+    """The sets of groups in the settings, with bounds computed for this corpus."""
     sets = []
     for entry in settings.groups:
         rule = {key: value for key, value in entry.items() if key not in ("names", "suffix")}
@@ -141,7 +143,7 @@ def group_sets(settings: LanguageSettings, corpus) -> list[Groups]:
 
 
 def check_lengths(settings: LanguageSettings, corpus, context: int) -> None:
-    """UserError where the model or the test split is too short for what the settings ask."""
+    """Raise UserError if the model's context or a split is too short for the settings."""
     if settings.block > context:
         raise UserError(
             f"evaluation.block is {settings.block}, but the model reads {context} tokens (model.context); "
@@ -170,5 +172,5 @@ def same_weights(first: torch.nn.Module, second: torch.nn.Module) -> bool:
 
 
 def observed(path: Path) -> dict[str, np.ndarray]:
-    """What training observed of rare types, of predictions and of the output bias, as it wrote it."""
+    """Observations of rare types, predictions and output bias, unchanged."""
     return {name: values for name, values in read_arrays(path).items() if name.startswith(COPIED)}

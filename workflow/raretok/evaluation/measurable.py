@@ -1,17 +1,17 @@
-"""What later metrics need of a trained model, without its weights: `measurable.npz`.
+"""Data for later metrics of a trained model, without its weights: `measurable.npz`.
 
-Three things are kept. Matrices: the output embedding and, where there are any, an input embedding of its own and the
-output bias. Tokens: negative log-likelihood and rank of every target of a text. Predictions: which types are the
-likeliest one anywhere.
+It holds three things. Matrices: the output embedding and, if there are any, a separate input embedding and the output
+bias. Tokens: negative log-likelihood and rank of every target of a text. Predictions: the types that are the arg max at
+some position.
 
-Tokens lie in the order of their target's id, with the number of each type: every grouping of types can be measured,
-but the text cannot be read. Equal targets keep the order of the text, so that whoever has the text can put them back.
+Tokens are sorted by target id, with the count of each type. Any grouping of types can be measured, but the text cannot
+be reconstructed. Tokens of one type keep the order of the text, so with the text they can be put back.
 
-What is lost. Matrices that fit `MATRIX_BYTES` in float16 have an error of 2.4e-4 of each value. Larger ones are rounded
-in steps of a share of each row's root mean square, so that about `MATRIX_BYTES` are left after compression, but with
-3.75 bits a value at least and 7 at most: an error of 0.9 to 8.9% of a row's length, without a preferred direction.
-Negative log-likelihoods have 255 levels, which lie evenly on a square root scale; a level's value is the mean of its
-tokens, so that the mean over all tokens is exact. Ranks are exact up to 128 and within 3% above.
+Compression loses precision. Matrices that fit into `MATRIX_BYTES` as float16 have a relative error of 2.4e-4 per value.
+Larger ones are rounded to multiples of a fraction of each row's root mean square, chosen so that about `MATRIX_BYTES`
+remain after compression, with 3.75 to 7 bits per value: an unbiased error of 0.9 to 8.9% of a row's length. Negative
+log-likelihoods have 255 levels, evenly spaced on a square root scale; a level's value is the mean of its tokens, so the
+mean over all tokens is exact. Ranks are exact up to 128 and within 3% above.
 """
 
 import math
@@ -23,19 +23,19 @@ from pathlib import Path
 
 import numpy as np
 
-# Compressed size of all matrices of a run: with 463,000 tokens of WikiText-2 that leaves a run below 3 MB.
+# Compressed size of a run's matrices: with the 463,000 tokens of WikiText-2 a run stays below 3 MB.
 MATRIX_BYTES = 2_000_000
 LEAST_BITS, MOST_BITS = 3.75, 7.0
-# Bits of a normal variable that is rounded in steps of its standard deviation.
+# Entropy in bits of a normal variable rounded to multiples of its standard deviation.
 GAUSSIAN_BITS = 0.5 * math.log2(2 * math.pi * math.e)
-# Levels of a code of one byte; the last one of a likelihood is for values that are not finite.
+# Number of codes of one byte; the last one of a likelihood stands for values that are not finite.
 LEVELS = 256
 EXACT_RANKS = 128
 
 
 @dataclass(frozen=True)
 class TokenScores:
-    """Scores of N targets in the order of their ids: targets int64, nll float64 in nats, ranks int64 from 1; N each."""
+    """Scores of N targets sorted by id: targets int64, nll float64 in nats, ranks int64 from 1; (N,) each."""
 
     targets: np.ndarray
     nll: np.ndarray
@@ -43,7 +43,7 @@ class TokenScores:
 
 
 def save_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
-    """Write arrays as `numpy.load` reads them, compressed by bzip2."""
+    """Write arrays in `numpy.load`'s format, compressed by bzip2."""
     with zipfile.ZipFile(path, "w") as archive:
         for name, values in arrays.items():
             member = zipfile.ZipInfo(f"{name}.npy")
@@ -59,7 +59,7 @@ def load_arrays(path: Path) -> dict[str, np.ndarray]:
 
 
 def pack_matrices(matrices: Mapping[str, np.ndarray | None]) -> dict[str, np.ndarray]:
-    """Arrays to keep of the matrices (V x d) by name, which share `MATRIX_BYTES`; None has none."""
+    """Packed arrays of the matrices (V x d) by name, which share `MATRIX_BYTES`; None values are skipped."""
     there = {name: np.asarray(matrix, dtype=np.float32) for name, matrix in matrices.items() if matrix is not None}
     values = sum(matrix.size for matrix in there.values())
     if 2 * values <= MATRIX_BYTES:
@@ -73,7 +73,7 @@ def pack_matrices(matrices: Mapping[str, np.ndarray | None]) -> dict[str, np.nda
 
 
 def unpack_matrix(arrays: Mapping[str, np.ndarray], name: str) -> np.ndarray | None:
-    """A kept matrix, V x d float64, or None where there is none of that name."""
+    """A kept matrix, V x d float64, or None if there is none of that name."""
     if f"{name}.values" in arrays:
         return arrays[f"{name}.values"].astype(np.float64)
     if f"{name}.codes" in arrays:
@@ -86,7 +86,7 @@ def unpack_matrix(arrays: Mapping[str, np.ndarray], name: str) -> np.ndarray | N
 def pack_tokens(
     name: str, targets: np.ndarray, nll: np.ndarray, types: int, ranks: np.ndarray | None = None
 ) -> dict[str, np.ndarray]:
-    """Arrays to keep of the scores of N targets (ids below `types`); ranks may be left out."""
+    """Packed arrays of the scores of N targets (ids below `types`); ranks are optional."""
     order = np.argsort(targets, kind="stable")
     packed = {f"{name}.counts": np.bincount(targets, minlength=types).astype(np.uint32)}
     packed[f"{name}.nll"], packed[f"{name}.nll_levels"] = _code_likelihoods(np.asarray(nll)[order])
@@ -99,7 +99,7 @@ def pack_tokens(
 
 
 def unpack_tokens(arrays: Mapping[str, np.ndarray], name: str) -> TokenScores | None:
-    """The kept scores of a text, or None where there are none of that name; ranks are empty where none were kept."""
+    """The kept scores of a text, or None if there are none of that name; ranks are empty if they were not kept."""
     if f"{name}.nll" not in arrays:
         return None
     counts = arrays[f"{name}.counts"]
@@ -111,7 +111,7 @@ def unpack_tokens(arrays: Mapping[str, np.ndarray], name: str) -> TokenScores | 
 
 
 def rank_levels(types: int) -> np.ndarray:
-    """The ranks that a code of one byte stands for, float64, rising: 1 to 128, then in equal ratios up to `types`."""
+    """The ranks that one-byte codes stand for, increasing float64: 1 to 128, then in equal ratios up to `types`."""
     if types <= LEVELS:
         return np.arange(1.0, types + 1)
     above = np.geomspace(EXACT_RANKS, types, LEVELS - EXACT_RANKS + 1)[1:]
@@ -119,9 +119,9 @@ def rank_levels(types: int) -> np.ndarray:
 
 
 def _round_rows(matrix: np.ndarray, levels: float) -> tuple[np.ndarray, np.ndarray]:
-    """Codes (V x d int8) and steps (V float16) of rows in steps of their root mean square over `levels`.
+    """Codes (V x d int8) and steps (V float16) of rows, in steps of their root mean square divided by `levels`.
 
-    A step is larger where the row's largest value needs more than 127. A row that is not finite becomes NaN.
+    A step is larger if the row's largest value would exceed 127 steps. A row that is not finite becomes NaN.
     """
     finite = np.isfinite(matrix).all(1)
     rows = np.where(finite[:, None], matrix, 0).astype(np.float64)
@@ -133,13 +133,13 @@ def _round_rows(matrix: np.ndarray, levels: float) -> tuple[np.ndarray, np.ndarr
 
 
 def _shrink(codes: np.ndarray) -> np.ndarray:
-    """Codes (int8) as bytes of zlib (uint8), by Huffman's code alone: nothing repeats, and bzip2 takes 7% more."""
+    """Codes (int8) compressed by zlib (uint8) with Huffman coding only: nothing repeats, and bzip2 takes 7% more."""
     deflate = zlib.compressobj(level=9, strategy=zlib.Z_HUFFMAN_ONLY)
     return np.frombuffer(deflate.compress(codes.tobytes()) + deflate.flush(), dtype=np.uint8)
 
 
 def _code_likelihoods(nll: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Codes (N uint8) of negative log-likelihoods, and the values (256 float64) that they stand for."""
+    """Codes (N uint8) of negative log-likelihoods, and the values (256 float64) of the codes."""
     finite = np.isfinite(nll)
     largest = nll[finite].max(initial=0.0) or 1.0
     places = np.sqrt(np.where(finite, nll, 0).clip(min=0) / largest) * (LEVELS - 2)

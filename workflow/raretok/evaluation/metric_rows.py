@@ -1,4 +1,4 @@
-"""Rows of `metrics.json`: one number, of which metric, group and split, over how many items, computed how."""
+"""Rows of `metrics.json`: metric, group, split, value, number of items, and signature."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from raretok import __version__
 def row(metric: str, group: str, split: str, value: float, n: int, sign: str = "", /, **fields: object) -> dict:
     """One entry of `metrics.json`; a value that JSON cannot hold is the string `inf`, `-inf` or `nan`.
 
-    sign: a signature that someone else made; by default that of the metric and `fields`.
+    sign: an external signature; by default that of the metric and `fields`.
     """
     value = float(value)
     return {
@@ -22,7 +22,7 @@ def row(metric: str, group: str, split: str, value: float, n: int, sign: str = "
 
 
 def signature(metric: str, /, **fields: object) -> str:
-    """How a number was computed, as sacrebleu's: the metric, `key:value` fields and the package's version.
+    """Signature of a number, like sacrebleu's: the metric, `key:value` fields and the package's version.
 
     >>> signature("perplexity", context=64)
     'perplexity|context:64|raretok:0.1.0'

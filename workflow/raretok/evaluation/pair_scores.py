@@ -1,7 +1,7 @@
-"""Scores of the target side of pairs under a translation model, given the true words so far (teacher forcing).
+"""Scores of the target side of pairs under a translation model, given the true prefix (teacher forcing).
 
-One negative log-likelihood for each target token, </s> too, and a second one with the output layer's bias dropped where
-the model has one. Cost: every pair once through the model; twice as many soft maxima, but one output layer.
+One negative log-likelihood per target token, including </s>, and a second one without the output bias if the model has
+one. Cost: one pass over every pair, with one output layer and up to two softmaxes.
 """
 
 from dataclasses import dataclass
@@ -18,9 +18,10 @@ from raretok.evaluation.text_scores import TOKENS, limits_of, score_positions
 class PairScores:
     """Statistics of n target tokens, in the order of the split.
 
-    targets: ids, (n,) int64. nll, nll_without_bias: negative log-likelihoods in nats, (n,) float64; the second is
-    None for a model without an output bias. skipped: pairs with a side longer than the model's context, not scored.
-    ranks: of the targets from 1, (n,) int64, equal logits share the better one; None unless asked for.
+    targets: ids, (n,) int64. nll, nll_without_bias: negative log-likelihoods in nats, (n,) float64; the second is None
+    for
+    a model without an output bias. skipped: number of pairs with a side longer than the model's context. ranks: of the
+    targets from 1, (n,) int64, ties share the better rank; None unless requested.
     """
 
     targets: np.ndarray
@@ -31,16 +32,17 @@ class PairScores:
 
 
 def score_pairs(model: torch.nn.Module, pairs, context: int, device: str = "cpu", rank: bool = False) -> PairScores:
-    """Score all target tokens of `pairs` (`data.pairs.Pairs`) whose sides are at most `context` tokens long.
+    """Score all target tokens of `pairs` (`data.pairs.Pairs`) with at most `context` tokens per side.
 
-    model: `EncoderDecoder`'s interface. rank: find the targets' ranks too, a twentieth of the output
-    layer's time. float32 forward; sums are the caller's.
+    model: `EncoderDecoder`'s interface. rank: also compute ranks, which takes a twentieth of the output layer's time.
+    The
+    forward pass is in float32; the caller sums in float64.
     """
     source, target = lengths(pairs)
     kept = np.flatnonzero(np.maximum(source, target) <= context)
     bias = model.output_bias
     kind = limits_of(device)
-    # Where the tokens of each kept pair begin among all that are scored.
+    # Offset of each kept pair's tokens among all scored tokens.
     starts = np.zeros(len(target) + 1, dtype=np.int64)
     starts[kept + 1] = target[kept]
     starts = np.cumsum(starts)

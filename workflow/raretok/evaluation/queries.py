@@ -1,4 +1,4 @@
-"""Types whose neighbours are shown: words that a reader names, or some of the rare ones."""
+"""Queries for nearest neighbours: given words, or a selection of rare types."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,19 +6,20 @@ import numpy as np
 
 from raretok.core.errors import UserError
 
-# What a type that begins a word begins with: a blank (byte-level BPE), SentencePiece's mark, or nothing.
+# Possible beginnings of a word-initial type: a blank (byte-level BPE), SentencePiece's mark, or nothing.
 BEFORE_WORDS = (" ", "▁", "")
 
 
 def query_ids(
     queries: Sequence[str] | Mapping[str, int], symbols: Sequence[str], known: np.ndarray, first_rare: int, corpus: str
 ) -> np.ndarray:
-    """Ids of the types whose neighbours are wanted.
+    """Ids of the query types.
 
-    queries: words, looked up as they stand inside a line first (`BEFORE_WORDS`); or {rare: n} for n types (fewer where
-    there are not as many) evenly spaced among the rare ones that are known and made of letters, all that are known
-    where none is. symbols: texts of the V types. known: which of them occur in training and are not special; the
-    others are no queries (`neighbours.occurring`). Raises UserError for a word that is no known type.
+    queries: words, looked up in the form that they have inside a line first (`BEFORE_WORDS`); or {rare: n} for up to n
+    evenly spaced rare types that are known and consist of letters, or of all known types if there is none. symbols:
+    texts
+    of the V types. known: which types occur in training and are not special (`neighbours.occurring`); only these can be
+    queries. Raises UserError for a word that is not a known type.
     """
     if isinstance(queries, Mapping):
         rare = [i for i in range(first_rare, len(symbols)) if known[i]]

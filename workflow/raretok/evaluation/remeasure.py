@@ -1,9 +1,10 @@
-"""The command `remeasure`: metrics of recorded runs by the code of today, from what was kept of them without weights.
+"""The command `remeasure`: recompute metrics of recorded runs with the current code, without weights.
 
-Every metric that the kept matrices, tokens and translations give is computed again by the functions that evaluation
-calls (`character_run`, `language_run`, `translation_run`). A value that agrees with the recorded one within what
-keeping loses (`TOLERANCE`) stays as recorded, since that one was measured from the weights; so does everything that
-needs more than is kept. What changed is replaced, and its row names the sources that measured it.
+Every metric that follows from the kept matrices, tokens and translations is recomputed by the functions that evaluation
+uses (`character_run`, `language_run`, `translation_run`). A recorded value stays if the new one agrees within the
+compression error (`TOLERANCE`), because it was measured from the weights. Metrics that need more data also stay.
+Changed
+values are replaced, and their rows name the code that measured them.
 
 BLEU, chrF, F1 of words, word similarity and AlignSim need the prepared corpus, too: its references, words, tokeniser
 and word links are other people's text, of which nothing is recorded.
@@ -39,15 +40,15 @@ from raretok.evaluation.measurable import load_arrays, unpack_matrix
 from raretok.evaluation.run_results import Found
 from raretok.evaluation.settings import parse
 
-# How far a metric of what was kept lies from that of the weights, relative; or absolute, a tenth of it.
+# Relative error of a metric due to compression; or absolute, a tenth of it.
 TOLERANCE = {"exact": 1e-6, "float16": 1e-3, "coded": 2e-2, "tokens": 1e-3}
-# Of few tokens errors do not average out: 0.04 nats each, three standard errors.
+# For few tokens errors do not average out: 0.04 nats each, three standard errors.
 OF_FEW = 0.12
 # Shares of neighbours: rounding the matrix a little changes which of two is the nearer.
 OF_NEIGHBOURS = ("rare_neighbours", "neighbours_other_language")
 # Metrics of the matrix that need other people's words.
 BEYOND = ("word_similarity", "align_similarity")
-# Metrics of an input matrix of its own.
+# Prefix of metrics of an untied input matrix.
 INPUT = "input_"
 # Takes eigenvectors with the sign that a routine happens to return, which rounding or another machine changes.
 OF_CHANCE = ("isotropy_linalg_eig",)
@@ -55,7 +56,7 @@ OF_CHANCE = ("isotropy_linalg_eig",)
 
 @dataclass(frozen=True)
 class KeptCorpus:
-    """What a run's arrays say of its corpus, as `data.corpora.Corpus` names it."""
+    """The part of a run's corpus that its arrays hold, with the interface of `data.corpora.Corpus`."""
 
     name: str
     symbols: tuple[str, ...]
@@ -71,10 +72,11 @@ class KeptCorpus:
 
 @dataclass
 class Again:
-    """What was measured again of one run.
+    """Recomputed metrics of one run.
 
-    found: rows and arrays. tolerances: of each row of `found`, in its order. whole: splits all of whose rows are in
-    `found`, but for metrics that begin as `beyond` says. missing: why something could not be measured again.
+    found: rows and arrays. tolerances: of each row of `found`, in order. whole: splits all of whose rows are in
+    `found`,
+    except metrics with a prefix in `beyond`. missing: reasons why something could not be recomputed.
     """
 
     found: Found = field(default_factory=Found)
@@ -84,7 +86,7 @@ class Again:
     missing: list[str] = field(default_factory=list)
 
     def add(self, rows: list[dict], kind: str, arrays: Mapping[str, np.ndarray] | None = None) -> None:
-        """Add rows, as exact as what `kind` of `TOLERANCE` was kept, and arrays."""
+        """Add arrays, and rows with the precision `kind` of `TOLERANCE`."""
         self.found.add((rows, arrays or {}))
         few = OF_FEW if kind == "tokens" else 0
         for row in rows:
@@ -94,7 +96,7 @@ class Again:
 
 @dataclass(frozen=True)
 class Change:
-    """A row that is another now: recorded value (None: not recorded), and today's (None: no longer measured)."""
+    """A changed row: recorded value (None: not recorded) and new value (None: no longer measured)."""
 
     run: str
     row: dict
@@ -114,7 +116,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Measure every recorded run again, write what changed, and print it."""
+    """Remeasure every recorded run, write the changes, and print them."""
     torch.set_num_threads(1)
     files = similarity_files(arguments.word_similarity)
     folders = sorted(path.parent for path in arguments.recorded.glob("runs/*/*/*/metrics.json"))
@@ -133,9 +135,9 @@ def main(arguments: argparse.Namespace) -> None:
 def remeasure(
     folder: Path, name: str, data: Path | None = None, files: Mapping[str, Path] | None = None
 ) -> tuple[list[Change], list[str]]:
-    """Measure the recorded run in `folder` again and write what changed; the changes, and what could not be measured.
+    """Remeasure the recorded run in `folder` and write the changes; returns them and what could not be measured.
 
-    data: folder of prepared corpora. files: word pairs by the name of their set.
+    data: folder of prepared corpora. files: word pairs by set.
     """
     record = read_json(folder / "metrics.json")
     arrays = load_arrays(folder / "arrays.npz")
@@ -152,7 +154,7 @@ def remeasure(
     changes = merge(record["metrics"], again, name)
     newer = changed_arrays(arrays, again.found.arrays)
     if newer:
-        # A language's arrays are compressed, as evaluation writes them.
+        # Arrays of language models are compressed, as by `evaluate`.
         save = np.savez if "symbols" in arrays else np.savez_compressed
         with atomic_path(folder / "arrays.npz") as temporary:
             save(temporary, **(arrays | newer))
@@ -166,7 +168,7 @@ def remeasure(
 
 
 def merge(rows: list[dict], again: Again, run: str) -> list[Change]:
-    """Put what was measured again into the recorded `rows`; what changed."""
+    """Merge recomputed metrics into the recorded `rows`; returns the changes."""
     places = {_key(row): i for i, row in enumerate(rows)}
     changes, fresh = [], set()
     for row, tolerance in zip(again.found.rows, again.tolerances, strict=True):
@@ -188,9 +190,9 @@ def merge(rows: list[dict], again: Again, run: str) -> list[Change]:
 
 
 def changed_arrays(arrays: Mapping[str, np.ndarray], again: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The arrays of `again` that the recorded `arrays` lack or that differ by more than keeping loses.
+    """The arrays of `again` that are missing in `arrays` or differ by more than the compression error.
 
-    Those that `make record` leaves out, and ids of neighbours that are as near, are no difference.
+    Arrays that `make record` leaves out, and ids of equally near neighbours, do not count as differences.
     """
     found = {}
     for name, values in again.items():
@@ -205,7 +207,7 @@ def changed_arrays(arrays: Mapping[str, np.ndarray], again: Mapping[str, np.ndar
 
 
 def report(changes: list[Change], missing: Mapping[str, list[str]], runs: int) -> str:
-    """How many values of each metric changed, are new or no longer measured, and what could not be measured again."""
+    """Numbers of changed, new and removed values by metric, and what could not be remeasured, as text."""
     kinds = defaultdict(list)
     for change in changes:
         kind = "new" if change.before is None else "no longer measured" if change.after is None else "changed"
@@ -218,7 +220,7 @@ def report(changes: list[Change], missing: Mapping[str, list[str]], runs: int) -
 
 
 def _of_characters(record: Mapping, arrays: Mapping, kept: Mapping) -> Again | None:
-    """Of a character model, whose output matrices are among its arrays; None of another model."""
+    """Remeasure a character model, whose output matrices are among its arrays; None for other models."""
     if "symbols" not in arrays:
         return None
     settings, again = parse(record.get("evaluation", {}).get("settings", {}), "characters"), Again()
@@ -240,7 +242,7 @@ def _of_characters(record: Mapping, arrays: Mapping, kept: Mapping) -> Again | N
 def _of_vocabulary(
     record: Mapping, arrays: Mapping, kept: Mapping, texts: Mapping, data: Path | None, files: Mapping[str, Path]
 ) -> Again:
-    """Of a language or translation model."""
+    """Remeasure a language or translation model."""
     again, training = Again(whole=["weights@best"]), record["training"]
     corpus = KeptCorpus(
         training["settings"]["corpus"]["name"],
@@ -270,7 +272,7 @@ def _of_vocabulary(
         again.add(found, "tokens", more)
         tying = training["settings"]["model"].get("tying")
         rows, more = translation_run.matrix_rows(matrix, weights, corpus, groups, settings, tying, "best")
-        links = data / ".." / "alignments" / corpus.name / "train.links" if prepared else None
+        links = data / ".." / "alignments" / corpus.name / "train.links" if prepared and settings.alignment else None
         if links and links.exists():
             rows += translation.alignment_rows(weights, groups[0], prepared, links, "cpu")
         if prepared and texts:
@@ -280,7 +282,7 @@ def _of_vocabulary(
 
 
 def _of_translations(texts: Mapping[str, list[str]], corpus, settings) -> list[dict]:
-    """BLEU, chrF and F1 of the recorded translations; corpus: prepared, whose target side is the reference."""
+    """BLEU, chrF and F1 of the recorded translations; corpus: prepared, its target side is the reference."""
     rows, decoding = [], Decoding(settings.beam, settings.length_exponent)
     for split, lines in texts.items():
         references = load_pairs(corpus, split).texts("target")
@@ -292,7 +294,7 @@ def _of_translations(texts: Mapping[str, list[str]], corpus, settings) -> list[d
 
 
 def _prepared(data: Path | None, name: str, sha256: str, again: Again):
-    """The prepared corpus of a run, or None where it is not there or is another."""
+    """The prepared corpus of a run, or None if it is missing or different."""
     path = data / name / "manifest.json" if data else None
     corpus = load_manifest(path) if path and path.exists() else None
     if corpus is None or corpus.sha256 != sha256:
@@ -306,7 +308,7 @@ def _key(row: Mapping) -> tuple[str, str, str]:
 
 
 def _same(recorded: Mapping, row: Mapping, tolerance: float) -> bool:
-    """Whether both say the same: n, signature but for the version, and the value within the tolerance."""
+    """Whether two rows agree: n, signature except the version, and the value within the tolerance."""
     before, after = float(recorded["value"]), float(row["value"])
     close = math.isclose(before, after, rel_tol=tolerance, abs_tol=tolerance / 10) or before == after
     close |= math.isnan(before) and math.isnan(after)

@@ -1,4 +1,4 @@
-"""What the evaluation of a run gives: metric rows, arrays for figures, and what later metrics need."""
+"""Results of evaluating a run: metric rows, arrays for figures, and data for later metrics."""
 
 from dataclasses import dataclass, field
 
@@ -7,7 +7,7 @@ import numpy as np
 
 @dataclass
 class Found:
-    """Metric rows, arrays for figures, arrays of `measurable.npz`, and translations (plain lines) by split, so far."""
+    """Metric rows, arrays for figures, arrays of `measurable.npz`, and translations (plain lines) by split."""
 
     rows: list[dict] = field(default_factory=list)
     arrays: dict[str, np.ndarray] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""How models are evaluated: an experiment's `evaluation`, which `experiments.config_types` describes and checks."""
+"""Evaluation settings of an experiment, as described and checked by `experiments.config_types`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from raretok.core.errors import UserError
 
 @dataclass(frozen=True)
 class CharacterSettings:
-    """For a corpus of kind characters."""
+    """Settings for corpora of kind characters."""
 
     batch_size: int = 12
     drop_incomplete: bool = True
@@ -19,7 +19,7 @@ class CharacterSettings:
 
 @dataclass(frozen=True)
 class Prefixes:
-    """Greedy continuations."""
+    """Settings of greedy continuations."""
 
     number: int = 64
     length: int = 50
@@ -29,7 +29,7 @@ class Prefixes:
 
 @dataclass(frozen=True)
 class LanguageSettings:
-    """For a corpus of kind language."""
+    """Settings for corpora of kind language."""
 
     groups: tuple[dict, ...]
     block: int = 512
@@ -43,7 +43,7 @@ class LanguageSettings:
 
 @dataclass(frozen=True)
 class TranslationSettings:
-    """For a corpus of kind translation."""
+    """Settings for corpora of kind translation."""
 
     groups: tuple[dict, ...]
     beam: int = 5
@@ -63,7 +63,7 @@ SETTINGS = {"characters": CharacterSettings, "language": LanguageSettings, "tran
 
 
 def parse(options: Mapping, kind: str):
-    """The settings for a corpus of a kind; UserError for an unknown or missing key."""
+    """The settings for a corpus of a kind; raises UserError for an unknown or missing key."""
     values = {key: tuple(value) if isinstance(value, list) else value for key, value in options.items()}
     try:
         if "prefixes" in values:

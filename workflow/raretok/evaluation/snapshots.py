@@ -1,4 +1,4 @@
-"""Snapshots of the output matrix along training, measured one by one (agg figures 1, 2; agps figures 1, 2)."""
+"""Metrics of snapshots of the output matrix along training (agg figures 1, 2; agps figures 1, 2)."""
 
 from pathlib import Path
 
@@ -12,16 +12,17 @@ from raretok.metrics.mean_similarity import mean_cosine_between, mean_inner_prod
 from raretok.metrics.projection import plane
 
 PREFIX = "step"
-# Projections of more snapshots than a figure has panels are not kept: V x 2 numbers each.
+# With more snapshots than this, projections (V x 2 each) are not kept, because no figure has as many panels.
 PLANES = 8
 
 
 def measure_snapshots(path: Path, groups: Groups) -> dict[str, np.ndarray]:
-    """Arrays of the s snapshots in the safetensors file `path` (tensors `step000500`, V x d); none gives nothing.
+    """Arrays of the s snapshots in the safetensors file `path` (tensors `step000500`, V x d); empty without snapshots.
 
-    steps (s), isotropy_sign_free (s x 3 groups), cosine_rare_frequent (s), inner_product (s x 3), and of at most
-    `PLANES` snapshots svd and pca (s x V x 2, float32); all under `snapshots.`. One snapshot is held at a time.
-    Raises UserError when the file cannot be read.
+    steps (s), isotropy_sign_free (s x 3 groups), cosine_rare_frequent (s), inner_product (s x 3) and, for at most
+    `PLANES`
+    snapshots, svd and pca (s x V x 2, float32); all with the prefix `snapshots.`. One snapshot is in memory at a time.
+    Raises UserError if the file cannot be read.
     """
     try:
         with safe_open(path, framework="numpy") as file:
@@ -37,7 +38,7 @@ def measure_snapshots(path: Path, groups: Groups) -> dict[str, np.ndarray]:
 
 
 def _measure(embeddings: np.ndarray, groups: Groups, planes: bool) -> dict[str, np.ndarray]:
-    """Numbers of one snapshot, V x d."""
+    """Metrics of one snapshot, V x d."""
     w = embeddings.astype(np.float64)
     first, _, third = groups.parts
     measured = {

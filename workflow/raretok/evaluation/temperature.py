@@ -1,7 +1,7 @@
-"""The temperature that fits a model to the validation text, and perplexities at it (stop_jostling, 4.3).
+"""Temperature fitted to the validation text, and perplexities at it (stop_jostling, 4.3).
 
-Some methods train logits that are too flat or too steep by design. One number, fitted on the validation text, puts that
-right, so that methods can be held against each other on the test text.
+Some methods train logits that are too flat or too steep by design. A temperature fitted on the validation text corrects
+this, so that methods can be compared on the test text.
 """
 
 import math
@@ -13,19 +13,19 @@ from scipy.optimize import minimize_scalar
 from raretok.evaluation.metric_rows import row
 from raretok.machine.clock import log
 
-# Where a temperature is looked for, and how exactly its logarithm is found: that leaves a millionth of the loss.
+# Search interval, and precision of the logarithm of the temperature, which changes the loss by a millionth.
 LOWEST, HIGHEST, EXACT = 0.02, 20.0, 1e-3
 FITTED = "fitted_perplexity"
 
 
 class Tempered:
-    """A model whose logits are divided by a temperature; in everything else it is the model."""
+    """A model whose logits are divided by a temperature."""
 
     def __init__(self, model: torch.nn.Module, temperature: float):
         self.model, self.temperature = model, temperature
 
     def __call__(self, *inputs):
-        """Hidden vectors, as the model's."""
+        """Hidden vectors of the model."""
         return self.model(*inputs)
 
     def __getattr__(self, name: str):
@@ -37,9 +37,9 @@ class Tempered:
 
 
 def fit(mean_nll: Callable[[float], float]) -> float:
-    """The temperature at which `mean_nll`, of the validation text in nats, is least; never worse than 1.
+    """The temperature that minimises `mean_nll`, the validation loss in nats; never worse than 1.
 
-    mean_nll is convex in 1 / T: a log-sum-exp of z / T less a term that is linear in it. So it has one minimum.
+    mean_nll is convex in 1 / T, as a log-sum-exp of z / T minus a linear term, so it has one minimum.
     """
     found = minimize_scalar(
         lambda logarithm: mean_nll(math.exp(logarithm)),
@@ -52,9 +52,9 @@ def fit(mean_nll: Callable[[float], float]) -> float:
 
 
 def temperature_rows(temperature: float, n: int, lowest: float = LOWEST, highest: float = HIGHEST) -> list[dict]:
-    """The rows that say what was fitted, and whether it is at an end of where it was looked for (1) or not (0).
+    """Rows with the fitted temperature, and whether it is at an end of the searched interval (1) or not (0).
 
-    There a text may have a better temperature, or none: the log has a warning. n: validation tokens.
+    At an end there may be a better temperature, or none; the log then has a warning. n: validation tokens.
     """
     ends = [end for end in (lowest, highest) if math.isclose(temperature, end, rel_tol=3 * EXACT)]
     if ends:

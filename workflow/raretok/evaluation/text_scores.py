@@ -1,14 +1,14 @@
-"""Scores of a text under a language model: one negative log likelihood and one arg max a token.
+"""Scores of a text under a language model: negative log-likelihood and arg max prediction per token.
 
-A text of N tokens has N targets: the first is predicted from the end of a sentence, which stands before it, as
-fairseq's blocks begin. So a split's masses are those of its perplexity, whatever the blocks.
+A text of N tokens has N targets. The first one is predicted from the end of a sentence, as at the start of fairseq's
+blocks, so a split's group masses are those of its perplexity for any block size.
 
-A span of tokens is scored after up to `window` tokens that are context only: `block` tokens are read to score
-block - window, as fairseq's `--tokens-per-sample` and `--context-window` (512 and 400 in agg, inventory 1.7). Near
-the beginning there is less context than that. A plain pass has window 0: a block's first token sees one token.
+A span of tokens is scored with up to `window` tokens of context before it: `block` tokens are read to score
+block - window, as with fairseq's `--tokens-per-sample` and `--context-window` (512 and 400 in agg). Near the beginning
+there is less context. A plain pass has window 0: a block's first token has one token of context.
 
-Cost, for N targets: block / (block - window) x N tokens through the blocks of the model (4.6 x N at 512 and 400 or
-at 128 and 100), and N through the output layer in any case, since context needs no logits.
+Cost for N targets: block / (block - window) x N tokens through the model's blocks (4.6 x N for 512 and 400, or for 128
+and 100), and N through the output layer, because context needs no logits.
 """
 
 from dataclasses import dataclass
@@ -19,16 +19,16 @@ from torch.nn import functional as F
 
 from raretok.metrics.ranking import quick_ranks
 
-# Tokens read, and logits held, at a time. On a CPU the logits stay in the cache: twice as fast as 16 times as many.
+# Tokens and logits at a time. On a CPU the logits stay in the cache: twice as fast as with 16 times as many.
 TOKENS = {"cpu": 2048, "cuda": 65536}
 LOGITS = {"cpu": 2**20, "cuda": 2**28}
 
 
 @dataclass(frozen=True)
 class Scores:
-    """Statistics of N targets: negative log likelihood in nats (float64), and if asked the likeliest type and the rank.
+    """Statistics of N targets: negative log-likelihood in nats (float64) and, if requested, arg max and rank.
 
-    predicted, ranks: int64; ranks from 1, equal logits share the better one.
+    predicted, ranks: int64; ranks from 1, ties share the better rank.
     """
 
     nll: np.ndarray
@@ -46,11 +46,13 @@ def score(
     predict: bool = True,
     rank: bool = False,
 ) -> Scores:
-    """Score every one of the N `tokens` (ids, N whole numbers), in spans of block - window.
+    """Score all N `tokens` (ids, integers) in spans of block - window.
 
-    model: ids (B x T) to hidden vectors, whose `logits` are those of types. end: id of the end of a sentence.
-    predict: find the likeliest types too, a fifth of the output layer's time. rank: the targets' ranks, a twentieth.
-    float32 forward on a CPU; sums are the caller's. Raises ValueError unless 0 <= window < block.
+    model: ids (B x T) to hidden vectors, with a method `logits`. end: id of the end of a sentence. predict: also find
+    the arg
+    max predictions, a fifth of the output layer's time. rank: also find the targets' ranks, a twentieth. Forward pass
+    in
+    float32 on a CPU; the caller sums. Raises ValueError unless 0 <= window < block.
     """
     if not 0 <= window < block:
         raise ValueError(f"a window of {window} leaves nothing to score of a block of {block}")
@@ -71,9 +73,9 @@ def score(
 
 
 def _batches(length: int, block: int, window: int, size: int):
-    """(first scored positions, context, span) of batches of spans of one shape, that cover `length` once.
+    """(first scored positions, context, span) of batches of spans of one shape, which cover `length` once.
 
-    At most `size` spans a batch. The first spans have less context than `window`, the last may be shorter.
+    At most `size` spans per batch. The first spans have less context than `window`, the last one may be shorter.
     """
     step = block - window
     spans = [(start, min(start, window), min(step, length - start)) for start in range(0, length, step)]
@@ -90,9 +92,9 @@ def _batches(length: int, block: int, window: int, size: int):
 def _read(
     tokens: np.ndarray, starts: np.ndarray, context: int, length: int, end: int, device: str
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Inputs (B x (context + length)) and targets (B x length) of spans that begin at `starts`."""
+    """Inputs (B x (context + length)) and targets (B x length) of spans that start at `starts`."""
     places = starts[:, None] + np.arange(-context, length)
-    # The input of a position is the token before it; before the first stands the end of a sentence.
+    # The input of a position is the previous token; that of the first one is the end of a sentence.
     inputs = np.where(places > 0, tokens[np.maximum(places - 1, 0)], end).astype(np.int64)
     targets = tokens[places[:, context:]].astype(np.int64)
     return torch.from_numpy(inputs).to(device), torch.from_numpy(targets).to(device)
@@ -107,9 +109,9 @@ def score_positions(
     rank: bool = False,
     bias: torch.Tensor | None = None,
 ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
-    """Negative log-likelihoods, arg maxima and ranks of N x d hidden vectors, never holding N x V logits.
+    """Negative log-likelihoods, arg maxima and ranks for N x d hidden vectors, without N x V logits in memory.
 
-    Likelihoods are (1, N) float64, with an output bias (2, N): the second without it.
+    Likelihoods are (1, N) float64 or, with an output bias, (2, N): the second row without it.
     """
     rows = max(1, LOGITS[kind] // len(model.output_weight))
     losses, predicted, ranks = [], [], []
@@ -126,5 +128,5 @@ def score_positions(
 
 
 def limits_of(device: str) -> str:
-    """Which of the limits above are a device's: `cpu` or `cuda`."""
+    """The key of a device's limits above: `cpu` or `cuda`."""
     return "cpu" if torch.device(device).type == "cpu" else "cuda"

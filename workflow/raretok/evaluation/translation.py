@@ -1,7 +1,7 @@
-"""Numbers and arrays of a translation model (natural_bias section 4; agg 5.3; agps 2, 4.1 and appendix C).
+"""Metrics and arrays of a translation model (natural_bias section 4; agg 5.3; agps 2, 4.1 and appendix C).
 
-Each function gives metric rows as docs/results.md names them, some of them arrays too. What weights and groups
-alone say comes from `language`, which measures every output matrix alike.
+Each function returns metric rows as listed in docs/results.md, some of them arrays too. Metrics of weights and groups
+come from `language`, which is the same for every output matrix.
 """
 
 from collections import Counter
@@ -33,13 +33,13 @@ from raretok.metrics.word_f1 import training_frequencies, word_f1
 
 
 def score_rows(scores: PairScores, groups: Sequence[Groups], split: str) -> list[dict]:
-    """Perplexity of the target side by group, true words before every token."""
+    """Perplexity of the target side by group, given the true prefix of every token."""
     fields = {"teacher": "forced", "skipped_pairs": scores.skipped, "checkpoint": split.partition("@")[2]}
     return language.score_rows("perplexity", Scores(scores.nll, None), scores.targets, groups, split, fields)
 
 
 def pack_scores(scores: PairScores, split: str, types: int) -> dict[str, np.ndarray]:
-    """What is kept of the scores of a split by the best checkpoint (`measurable`)."""
+    """Packed scores of a split by the best checkpoint (`measurable`)."""
     name = f"best.{split}"
     packed = measurable.pack_tokens(name, scores.targets, scores.nll, types, scores.ranks)
     packed[f"{name}.skipped"] = np.array(scores.skipped)
@@ -49,7 +49,7 @@ def pack_scores(scores: PairScores, split: str, types: int) -> dict[str, np.ndar
 
 
 def unpack_scores(kept: Mapping[str, np.ndarray], split: str) -> PairScores:
-    """The scores that `pack_scores` keeps, in the order of the targets' ids."""
+    """The scores packed by `pack_scores`, sorted by target id."""
     name = f"best.{split}"
     tokens, plain = measurable.unpack_tokens(kept, name), measurable.unpack_tokens(kept, f"{name}.without_bias")
     without_bias = None if plain is None else plain.nll
@@ -57,7 +57,7 @@ def unpack_scores(kept: Mapping[str, np.ndarray], split: str) -> PairScores:
 
 
 def fitted_rows(model, pairs: Mapping, groups: Sequence[Groups], context: int, device: str) -> list[dict]:
-    """Perplexities of the validation and test text at the temperature that fits the former; pairs: by split."""
+    """Perplexities of validation and test text at the temperature that fits the former; pairs: by split."""
 
     def scored(split, temperature):
         return score_pairs(Tempered(model, temperature), pairs[split], context, device)
@@ -74,7 +74,7 @@ def fitted_rows(model, pairs: Mapping, groups: Sequence[Groups], context: int, d
 
 
 def used_rows(translated: Sequence[Sequence[int]], groups: Groups, split: str) -> list[dict]:
-    """Uniq of translations: how many different types they use (ids of each sentence), by group and in all."""
+    """Uniq of translations: number of distinct types (ids of each sentence), by group and in total."""
     ids = np.concatenate([np.asarray(sentence, dtype=np.int64) for sentence in translated])
     fields = {"groups": groups.rule, "of": "translations", "checkpoint": split.partition("@")[2]}
     found = zip((*groups.labels, "total"), distinct(ids, groups), strict=True)
@@ -86,7 +86,7 @@ def translation_rows(
 ) -> tuple[list[dict], list[str]]:
     """BLEU, chrF and chrF++ of hypotheses (ids of each sentence) against the targets of `pairs`; and their plain text.
 
-    tokenised: the compound-split BLEU of Moses tokens too.
+    tokenised: also compute the compound-split BLEU of Moses tokens.
     """
     texts, references = [codec.detokenised(ids) for ids in translated], pairs.texts("target")
     rows = plain_rows(texts, references, decoding, split)
@@ -98,7 +98,7 @@ def translation_rows(
 
 
 def plain_rows(texts: Sequence[str], references: Sequence[str], decoding: Decoding, split: str) -> list[dict]:
-    """BLEU, chrF and chrF++ of plain texts, one reference a sentence."""
+    """BLEU, chrF and chrF++ of plain texts, one reference per sentence."""
     found = {
         "bleu": translation_scores.bleu(texts, references),
         "chrf": translation_scores.chrf(texts, references),
@@ -113,21 +113,21 @@ def _score_row(name: str, score: translation_scores.Score, n: int, decoding: Dec
 
 
 def target_frequencies(corpus) -> Counter:
-    """How often each word occurs in the target side of the training text, which is read a line at a time."""
+    """Number of occurrences of each word in the target side of the training text, read line by line."""
     return training_frequencies(line for _, line in numbered_lines(text_path(corpus.folder / "train", "target")))
 
 
 def f1_rows(
     hypotheses: Sequence[str], references: Sequence[str], frequencies: Counter, buckets: Sequence[int], split: str
 ) -> list[dict]:
-    """F1 of words by how often the training text has them; each row's n are the words of references and hypotheses."""
+    """F1 of words by training frequency; each row's n is the number of words of references and hypotheses."""
     fields = {"words": "13a", "case": "mixed", "frequencies": "train.target"}
     found = word_f1(hypotheses, references, frequencies, buckets)
     return [row("word_f1", one.label, split, one.f1, one.given + one.wanted, **fields) for one in found]
 
 
 def calibration_rows(scores: PairScores, counts: np.ndarray, bins: int) -> tuple[list[dict], dict[str, np.ndarray]]:
-    """Slopes and bins of log p(gold) against unigram log-frequency, of the whole model and without its bias."""
+    """Slopes and bins of log p(gold) against unigram log-frequency, for the whole model and without its bias."""
     log_unigram = log_frequencies(counts)[scores.targets]
     parts = {"full": scores.nll}
     if scores.nll_without_bias is not None:
@@ -145,16 +145,16 @@ def calibration_rows(scores: PairScores, counts: np.ndarray, bins: int) -> tuple
 
 
 def curve_rows(history: Path, ends: Sequence[int]) -> tuple[list[dict], dict[str, np.ndarray]]:
-    """Area under the validation curves (ALC) until each of `ends` and the last measurement; their best values; curves.
+    """Area under the validation curves (ALC) until each of `ends` and the last measurement; best values; curves.
 
-    Nothing of a training that did not decode.
+    Empty for a training that did not decode.
     """
     rows, arrays = [], {}
     for metric, split in learning_curve.CURVES.items():
         steps, values = learning_curve.read_curve(history, split)
         if not len(steps):
             continue
-        # Scales change the ends, so that names count them instead.
+        # Scales change the ends, so names number them.
         intervals = {f"early{number}" if number > 1 else "early": end for number, end in enumerate(ends, 1)}
         for group, end in (intervals | {"full": None}).items():
             value, last = learning_curve.area(steps, values, end)
@@ -166,7 +166,7 @@ def curve_rows(history: Path, ends: Sequence[int]) -> tuple[list[dict], dict[str
 
 
 def observed_rows(observed: Mapping[str, np.ndarray], counts: np.ndarray) -> list[dict]:
-    """What training observed of its predictions and its output bias, in single numbers; counts: of targets, V."""
+    """Observations of predictions and output bias, summarised as single numbers; counts: of targets, V."""
     rows = []
     for group, value in bias_record.nearest_to_unigram(observed).items():
         n = len(observed["divergence.steps"])
@@ -183,9 +183,9 @@ def observed_rows(observed: Mapping[str, np.ndarray], counts: np.ndarray) -> lis
 
 
 def alignment_rows(weights: np.ndarray, groups: Groups, corpus, links: Path, device: str) -> list[dict]:
-    """AlignSim, means over the linked types of each group and of all; and how many types have no link.
+    """AlignSim, means over the linked types of each group and of all; and the number of types without a link.
 
-    weights: W (V x d). links: of the training split (rule align). Raises UserError where they are of another text.
+    weights: W (V x d). links: of the training split (rule align). Raises UserError if they belong to another text.
     """
     pairs = load_pairs(corpus, "train")
     if count_lines(links) != len(pairs):
@@ -211,7 +211,7 @@ def alignment_rows(weights: np.ndarray, groups: Groups, corpus, links: Path, dev
 def query_rows(
     weights: np.ndarray, neighbours: np.ndarray, queries: np.ndarray, known: np.ndarray, corpus
 ) -> tuple[list[dict], dict[str, np.ndarray]]:
-    """Cosines of queries with all types against frequency rank, and how many neighbours are of the other language.
+    """Rank correlation of frequency and cosine for each query, and the share of neighbours in the other language.
 
     weights: W, V x d. neighbours: ids of the nearest types, q x k. known: types that count, V booleans.
     """

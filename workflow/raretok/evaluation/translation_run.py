@@ -1,7 +1,8 @@
-"""Evaluation of a run of a translation model: its translations, both checkpoints' weights, and its training.
+"""Evaluation of a run of a translation model: translations, weights of both checkpoints, and observations.
 
-Cost: the test split and each domain decoded once (best checkpoint), test twice and validation once through the model
-with the true words (test once where the last checkpoint is the best); AlignSim, where asked for, N^2 d / 2 products.
+Cost: the test split and each domain are decoded once (best checkpoint); the test split is scored twice and the
+validation
+split once (test once if the last checkpoint is the best); AlignSim, if requested, takes N^2 d / 2 products.
 """
 
 from collections import Counter
@@ -37,11 +38,11 @@ def evaluate_run(
     links: Path | None = None,
     device: str = "cpu",
 ) -> Found:
-    """All that is measured of the run in `folder`, as docs/results.md names it, and its translations.
+    """All metrics and arrays of the run in `folder`, as listed in docs/results.md, and its translations.
 
-    corpus: a `data.corpora.Corpus` of kind translation. links: word links of its training split, for AlignSim.
-    Everything a user can have got wrong is found before the first forward pass;
-    raises UserError.
+    corpus: a `data.corpora.Corpus` of kind translation. links: word links of its training split, for AlignSim. All
+    settings
+    are checked before the first forward pass; raises UserError.
     """
     if settings.alignment and links is None:
         raise UserError("evaluation.alignment is true, but no links are given; add --links PATH (rule align)")
@@ -49,7 +50,7 @@ def evaluate_run(
     splits = ["test"] + [split for split in corpus.splits if settings.domains and split.startswith(DOMAIN)]
     pairs = {split: load_pairs(corpus, split) for split in (*splits, "valid")}
     tying = model_settings.get("tying")
-    queried(settings, corpus, groups[0].bounds[1], tying)  # for its UserError
+    queried(settings, corpus, groups[0].bounds[1], tying)  # raises UserError for a wrong query
     context = model_settings["context"]
     seen = observed(folder / "observations.npz")
     found = Found(language.data_rows(corpus, groups) + translation.observed_rows(seen, corpus.counts))
@@ -64,7 +65,7 @@ def evaluate_run(
     codec, scores, previous = codec_of(corpus), None, None
     for checkpoint, file in CHECKPOINTS.items():
         model = load_model(folder / file, dict(model_settings), vocabulary=corpus.types, device=device)
-        # Often the last checkpoint is the best: then its text is scored already.
+        # If the last checkpoint is the best, which is common, its text is scored already.
         if previous is None or not same_weights(model, previous):
             scores = score_pairs(model, pairs["test"], context, device, rank=checkpoint == "best")
         previous = model
@@ -100,10 +101,11 @@ def matrix_rows(
     tying: str | None,
     checkpoint: str,
 ) -> tuple[list[dict], dict[str, np.ndarray]]:
-    """Metric rows and arrays that the output matrix gives, with neighbours and queries for `best` alone.
+    """Metric rows and arrays computed from the output matrix, with neighbours and queries for `best` only.
 
     matrix: W on the device, weights: the same (V x d, float64). corpus: its name, symbols, counts of both sides and
-    special ids.
+    special
+    ids.
     """
     found = Found()
     found.add(language.weight_rows(weights, corpus.counts, groups, checkpoint))
@@ -117,7 +119,7 @@ def matrix_rows(
 def kept_rows(
     kept: Mapping[str, np.ndarray], counts: np.ndarray, groups: list[Groups], settings: TranslationSettings
 ) -> tuple[list[dict], dict[str, np.ndarray]]:
-    """Metric rows and arrays that the kept tokens of the best checkpoint give (`measurable`); counts: of training."""
+    """Metric rows and arrays from the kept tokens of the best checkpoint (`measurable`); counts: of training."""
     found, scores = Found(), {split: translation.unpack_scores(kept, split) for split in ("test", "valid")}
     for split, of_split in scores.items():
         found.rows += translation.score_rows(of_split, groups, f"{split}@best")
@@ -129,10 +131,10 @@ def kept_rows(
 def translate_split(
     model: torch.nn.Module, pairs, codec, settings: TranslationSettings, frequencies: Counter, groups: list
 ) -> tuple[list[dict], list[str]]:
-    """Rows of the translations of one split by the best checkpoint, and their plain lines.
+    """Metric rows of the translations of one split by the best checkpoint, and their plain lines.
 
-    codec: of the corpus. frequencies: of words in the training text, where settings ask for F1 by them. groups: by
-    which the types that translations use are counted, where settings ask for a fitted temperature.
+    codec: of the corpus. frequencies: of words in the training text, if settings ask for F1. groups: for Uniq of the
+    translations, if settings ask for a fitted temperature.
     """
     decoding, split = Decoding(settings.beam, settings.length_exponent), f"{pairs.split}@best"
     ids = decode(model, pairs, decoding)
@@ -145,11 +147,12 @@ def translate_split(
 
 
 def queried(settings: TranslationSettings, corpus, first_rare: int, tying: str | None) -> tuple[np.ndarray, np.ndarray]:
-    """Which types count as neighbours (V booleans), and the ids of the queries, which are among them.
+    """Types that count as neighbours (V booleans), and the ids of the queries, which are among them.
 
-    Types that the target side has; where one matrix serves all three places, those of the source side too, which are
-    the ones that agps looks for across languages. Rare types to look at are drawn from the target side's, unless none
-    of them is in the third group.
+    These are the types of the target side; with one matrix in all three places also those of the source side, which
+    agps
+    examines across languages. Rare queries are drawn from the target side's types, unless none of them is in the third
+    group.
     """
     of_target = occurring(corpus.counts, corpus.special)
     known = of_target

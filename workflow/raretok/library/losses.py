@@ -21,12 +21,40 @@ from raretok.methods import Method, TrainingFacts
 from raretok.methods.counting import NOT_COUNTED, checked_special, summed
 from raretok.methods.cross_entropy import CrossEntropy
 from raretok.methods.separated import Separated
-from raretok.models.output_layer import output_loss
+from raretok.models import output_layer
+from raretok.models.output_layer import Observed
 from raretok.models.target_places import Places
 
-__all__ = ["OutputLoss"]
+__all__ = ["OutputLoss", "output_loss"]
 
 PLAIN = Method(CrossEntropy(), Separated("matrix"))
+REDUCTIONS = ("mean", "sum", "none")
+
+
+def output_loss(
+    hidden: torch.Tensor,
+    weight: torch.Tensor,
+    targets: torch.Tensor,
+    loss: object | None = None,
+    *,
+    bias: torch.Tensor | None = None,
+    inputs: torch.Tensor | None = None,
+    token_weights: torch.Tensor | None = None,
+    **options,
+) -> torch.Tensor:
+    """`OutputLoss` as a function, for losses that need no counts of the training text and remember nothing.
+
+    Args:
+        hidden, weight, targets, bias, inputs, token_weights: as `OutputLoss` is called with.
+        loss, options: as `OutputLoss` is made with, but for `gate`, `counts` and what goes with them.
+
+    Returns a scalar, or the loss of every position with `reduction="none"`. Raises ValueError as `OutputLoss` does.
+    """
+    parts = [loss, options.get("penalty"), options.get("gate")]
+    stateful = next((type(part).__name__ for part in parts if hasattr(part, "start")), None)
+    if stateful is not None:
+        raise ValueError(f"{stateful} needs counts of the training text; make one OutputLoss, and call it in each step")
+    return OutputLoss(loss, **options)(hidden, weight, targets, bias=bias, inputs=inputs, token_weights=token_weights)
 
 
 class OutputLoss(torch.nn.Module):
@@ -50,6 +78,13 @@ class OutputLoss(torch.nn.Module):
         targets_per_step: the mean number of targets of a step over all processes, which `AGG` compares `alpha` with.
             Default: that of the first step.
         ignore_index: positions with this target do not count.
+        reduction: `mean`, over the targets; `sum`; or `none`, the loss of every position. `mean` alone can have a
+            penalty on parameters. `none` computes the logits a second time, in its backward pass, because the
+            gradient of each position is known only there.
+        logit_scale: the model's own: its logits are this times h W^T + b, in evaluation too. Granite divides: give
+            1 / `logits_scaling`.
+        soft_cap: the model's own: its logits z are soft_cap tanh(z / soft_cap), after the scale; above 0, or None.
+        observe: keep in `observed` what each call sees at each position.
 
     Raises ValueError, one sentence, for parts or values that do not fit each other or the counts: for instance an
     alpha that makes no type rare, or every one.
@@ -59,8 +94,12 @@ class OutputLoss(torch.nn.Module):
     mean is over the targets of all where gradients are averaged, as DistributedDataParallel does.
 
     `nll` is the mean plain negative log-likelihood in nats, a detached scalar. Log that, since losses differ by method.
-    In training it adds up over the micro-batches of a step, as the losses do. `state_dict()` holds what a gate has
-    counted, for an exact continuation; each process has its own, since each keeps its own targets.
+    In training it adds up over the micro-batches of a step, as the losses do. With `observe`, `observed` has
+    `log_probability` and `entropy` (nats) and `is_best` (no type has a larger logit than the target) of the last call,
+    in the shape of its targets, without gradient, by the model's own logits; 0 and False where there is no target.
+
+    `state_dict()` holds what a gate has counted, for an exact continuation; each process has its own, since
+    each keeps its own targets.
     """
 
     def __init__(
@@ -75,6 +114,10 @@ class OutputLoss(torch.nn.Module):
         special: Iterable[int] = (),
         targets_per_step: float | None = None,
         ignore_index: int | None = -100,
+        reduction: str = "mean",
+        logit_scale: float = 1.0,
+        soft_cap: float | None = None,
+        observe: bool = False,
     ):
         super().__init__()
         parts = {"loss": loss, "gate": gate, "penalty": penalty, "perturbation": perturbation}
@@ -92,11 +135,23 @@ class OutputLoss(torch.nn.Module):
             raise ValueError(f"{needing[0]} needs counts=, how often each type is a target in the training text")
         if targets_per_step is not None and not targets_per_step > 0:
             raise ValueError(f"targets_per_step is {targets_per_step}; it must be above 0")
+        if reduction not in REDUCTIONS:
+            raise ValueError(f"reduction is {reduction!r}; it must be one of {', '.join(REDUCTIONS)}")
+        if reduction != "mean" and penalty is not None and not _is_on_tokens(penalty):
+            raise ValueError(
+                f"{type(penalty).__name__} is a penalty on parameters, which is added to the mean loss of a step; "
+                "leave reduction='mean'"
+            )
+        if soft_cap is not None and not soft_cap > 0:
+            raise ValueError(f"soft_cap is {soft_cap}; it must be above 0")
+        if soft_cap is not None and perturbation is not None:
+            raise ValueError("a perturbation is of logits without a soft cap; leave one of them out")
         facts = None
         if counts is not None:
             counts = _checked_counts(counts)
             facts = TrainingFacts(counts, checked_special(special, len(counts)), targets_per_step)
         method = dataclasses.replace(PLAIN, **parts, training_temperature=training_temperature)
+        self.reduction, self.logit_scale, self.soft_cap, self.observe = reduction, logit_scale, soft_cap, observe
         self._set_up(method, facts, ignore_index)
 
     @classmethod
@@ -117,6 +172,7 @@ class OutputLoss(torch.nn.Module):
     def _set_up(self, parts: Method, facts: TrainingFacts | None, ignore_index: int | None) -> None:
         self._parts, self._facts, self._ignore_index = parts, facts, ignore_index
         self.steps, self.nll, self.logits = 0, None, None
+        self.observed: Observed | None = None
         # For probes of gradients: whether the logits of a call are kept in `logits`, N x V, with their gradient.
         self.keeps_logits = False
         # Whether `begin_step` counts; else the first call does, which knows where the weights are.
@@ -142,7 +198,10 @@ class OutputLoss(torch.nn.Module):
     def extra_repr(self) -> str:
         """The parts, as the module is printed."""
         parts = {kind: getattr(self._parts, kind) for kind in ("loss", "gate", "penalty", "perturbation")}
-        return ", ".join(f"{kind}={part}" for kind, part in parts.items() if part is not None)
+        shown = [f"{kind}={part}" for kind, part in parts.items() if part is not None]
+        shown += [f"reduction={self.reduction!r}"] * (self.reduction != "mean")
+        shown += [f"logit_scale={self.logit_scale}"] * (self.logit_scale != 1.0)
+        return ", ".join(shown + [f"soft_cap={self.soft_cap}"] * (self.soft_cap is not None))
 
     def begin_step(self, targets: torch.Tensor | Iterable[torch.Tensor]) -> None:
         """Say which targets the next calls are of: those of all micro-batches of one step of the optimiser.
@@ -184,46 +243,82 @@ class OutputLoss(torch.nn.Module):
         *,
         bias: torch.Tensor | None = None,
         inputs: torch.Tensor | None = None,
+        token_weights: torch.Tensor | None = None,
+        number: float | torch.Tensor | None = None,
     ) -> torch.Tensor:
-        """The loss, a scalar of 32 bits or more. Its backward pass may run once.
+        """The loss, a scalar of 32 bits or more, or with `reduction="none"` one per target, 0 where it is ignored.
+
+        The backward pass of a scalar may run once. There are no second derivatives.
 
         Args:
             hidden: what the output layer reads, B x T x d or N x d; of any precision, also under autocast.
-            weight: the output embedding, V x d; tied or not.
+            weight: the output embedding, V x d; tied or not. Where it needs no gradient none is computed.
             targets: the type that each position predicts, B x T or N (already shifted), or `ignore_index`.
             bias: of the output layer, V, or None.
             inputs: the sequences that the model read, B x T; `Unlikelihood` needs them.
+            token_weights: what the loss of each position is multiplied by, penalties on tokens included, in the shape
+                of targets; any sign; without gradient. The mean is still over the number of targets: weights of mean 1
+                keep the loss's size. Gates and `nll` do not see them.
+            number: what the sum is divided by in the place of the number of targets, for trainers that know that of
+                the step (`num_items_in_batch` of transformers).
 
         Raises ValueError for shapes that do not fit, targets and inputs beyond the vocabulary (seen on a CPU alone),
         and targets that `begin_step` was not told of.
         """
+        named = {"bias": bias, "inputs": inputs, "token_weights": token_weights, "number": number}
+        if torch.compiler.is_compiling():
+            return torch.compiler.disable(self._computed)(hidden, weight, targets, **named)
+        return self._computed(hidden, weight, targets, **named)
+
+    def _computed(self, hidden, weight, targets, *, bias, inputs, token_weights, number) -> torch.Tensor:
+        """As `forward`, which torch.compile goes around: gradients are computed here, chunk by chunk."""
         trains = self.training and torch.is_grad_enabled()
         needs_inputs = trains and getattr(self.method.penalty, "needs_inputs", False)
-        self._check(hidden, weight, targets, bias, inputs if trains else None, needs_inputs)
-        targets = targets.to(weight.device)
+        self._check(hidden, weight, targets, bias, inputs if trains else None, needs_inputs, token_weights)
+        device = weight.device
+        targets = targets.to(device)
+        if self.logit_scale != 1.0:
+            hidden, bias = hidden * self.logit_scale, None if bias is None else bias * self.logit_scale
+        asked = {
+            "bias": bias,
+            "padding": self._ignore_index,
+            "token_weights": None if token_weights is None else token_weights.to(device),
+            "soft_cap": self.soft_cap,
+            "per_position": self.reduction == "none",
+            "observe": self.observe,
+        }
+        own = 1.0 if self.reduction == "sum" else number
         if not trains:
-            result = output_loss(PLAIN, None, hidden, weight, targets, bias=bias, padding=self._ignore_index)
-            self.nll = result.nll / self._number([targets], weight.device).clamp_min(1)
-            return result.loss
+            number = self._number([targets], device).clamp_min(1)
+            result = output_layer.output_loss(PLAIN, None, hidden, weight, targets, normaliser=own, **asked)
+            self.nll = result.nll / number
+            return self._returned(result, targets)
         self._enter(targets)
         (prepared, places), self._prepared = self._prepared, (None, None)
-        result = output_loss(
+        result = output_layer.output_loss(
             self.method,
             self.gate,
             hidden,
             weight,
             targets,
-            inputs=None if inputs is None else inputs.to(weight.device),
-            bias=bias,
-            padding=self._ignore_index,
-            normaliser=self._normaliser,
-            share=1 / self._calls,
+            inputs=None if inputs is None else inputs.to(device),
+            normaliser=self._normaliser if own is None else own,
+            # Of a step whose size a trainer knows and whose micro-batches were not told, by targets.
+            share=1 / self._calls if number is None else self._number([targets], device) / number,
             need_logits=self.keeps_logits,
             places=places if prepared is targets else None,
+            **asked,
         )
         self._summed_nll = self._summed_nll + result.nll
         self.nll, self.logits = self._summed_nll / self._normaliser, result.logits
-        return result.loss
+        return self._returned(result, targets)
+
+    def _returned(self, result: output_layer.Result, targets: torch.Tensor) -> torch.Tensor:
+        """The loss of a result, and what it observed, in the shape of the targets."""
+        if result.observed is not None:
+            seen = {name: values.view_as(targets) for name, values in vars(result.observed).items()}
+            self.observed = Observed(**seen)
+        return result.loss.view_as(targets) if self.reduction == "none" else result.loss
 
     def rare(self) -> torch.Tensor | None:
         """Which types the gate counts as rare now, V (bool); None without a gate, or before `AGG`'s first step."""
@@ -303,8 +398,13 @@ class OutputLoss(torch.nn.Module):
             return torch.full((), sum(batch.numel() for batch in batches), dtype=torch.float64, device=device)
         return sum((batch != self._ignore_index).sum(dtype=torch.float64) for batch in batches).to(device)
 
-    def _check(self, hidden, weight, targets, bias, inputs, needs_inputs: bool) -> None:
+    def _check(self, hidden, weight, targets, bias, inputs, needs_inputs: bool, token_weights) -> None:
         """ValueError where shapes do not fit, ids lie outside the vocabulary, or inputs are missing."""
+        if hasattr(weight, "full_tensor"):
+            raise ValueError(
+                "weight is sharded; call OutputLoss within the forward pass of the module that fully_shard wrapped "
+                "together with the head, where it is whole"
+            )
         if hidden.shape[:-1] != targets.shape:
             raise ValueError(
                 f"hidden is {_shape(hidden)}, but targets are {_shape(targets)}; they must be {_shape(hidden[..., 0])}"
@@ -325,6 +425,8 @@ class OutputLoss(torch.nn.Module):
             raise ValueError(
                 f"inputs are {_shape(inputs)}, but targets are {_shape(targets)}; each position has one input"
             )
+        if token_weights is not None and token_weights.shape != targets.shape:
+            raise ValueError(f"token_weights are {_shape(token_weights)}, but targets are {_shape(targets)}")
         wrong = _outside(targets, len(weight), self._ignore_index)
         if wrong is not None:
             raise ValueError(
@@ -334,6 +436,11 @@ class OutputLoss(torch.nn.Module):
         wrong = _outside(inputs, len(weight), None) if needs_inputs else None
         if wrong is not None:
             raise ValueError(f"an input is {wrong}; inputs are what the model read, ids from 0 to {len(weight) - 1}")
+
+
+def _is_on_tokens(penalty) -> bool:
+    """Whether a penalty is one of each position, also before it has been started."""
+    return output_layer.is_on_tokens(penalty) or hasattr(penalty, "start")
 
 
 def _outside(ids: torch.Tensor, types: int, ignored: int | None) -> int | None:

@@ -32,6 +32,11 @@ class Softminus:
         if self.c <= 0:
             raise ValueError("c must be above 0")
 
+    @property
+    def has_closed_form(self):
+        """With C = 1 exp(theta) is subtracted from every exponential, and one softmax of plain logits gives all."""
+        return self.c == 1
+
     def __call__(self, outputs):
         """Loss of each position, N."""
         z = outputs.logits
@@ -44,6 +49,31 @@ class Softminus:
         # C log(exp(gap) - 1) + theta = z + C log(1 - exp(-gap)), which does not overflow from a gap of 89 on.
         raised = z + self.c * (-gap.neg().expm1()).log()
         return outputs.cross_entropy(raised.masked_fill(under, -math.inf))
+
+    def kept(self, outputs, out):
+        """Write 1 for every logit above the threshold and 0 for the others into out, N x V."""
+        import torch
+
+        torch.gt(outputs.logits, outputs.target_logits() - self.margin, out=out)
+
+    def from_softmax(self, p, kept, nll, targets):
+        """Loss of each position, N, and its gradient in the place of the softmax of all logits, p: N x V.
+
+        kept: N x V. nll: -log p[y], N. With q = exp(-margin) p[y], that of the threshold, and m the sum of p - q over
+        the n kept logits: loss = nll + log m - log(1 - exp(-margin)), and its gradient is p / m for a kept logit, and
+        -1 / (1 - exp(-margin)) more for the target. Through the threshold the target gets exp(-margin) /
+        (1 - exp(-margin)) - n q / m. No logarithm is taken of a small gap, so none is cut at the floor.
+        """
+        share = -math.expm1(-self.margin)
+        q, n = (-nll - self.margin).exp(), kept.sum(dim=1)
+        p *= kept
+        mass = p.sum(dim=1) - n * q
+        p /= mass[:, None]
+        own = p.new_full((len(p),), -1 / share)
+        if not self.detach_threshold:
+            own += (1 - share) / share - n * q / mass
+        p.scatter_add_(1, targets[:, None], own[:, None])
+        return nll + mass.log() - math.log(share)
 
 
 def reference(z, y, margin, c=1.0, detach_threshold=False):

@@ -18,6 +18,7 @@ class Threshold:
     """
 
     kind = "loss"
+    has_closed_form = True
 
     margin: float | None = None
     alpha: float | None = None
@@ -29,17 +30,40 @@ class Threshold:
         if (self.alpha if self.margin is None else self.margin) < 0:
             raise ValueError("a margin below 0 would drop the target itself")
 
-    def __call__(self, outputs):
-        """Loss of each position, N."""
-        z = outputs.logits
+    def _least_kept(self, outputs):
+        """theta, N x 1."""
         if self.margin is not None:
             margin = self.margin
         else:
             target_rows = outputs.weight.detach()[outputs.targets]
             margin = self.alpha * (outputs.hidden.detach().norm(dim=1) * target_rows.norm(dim=1))[:, None]
-        under = z.detach() < outputs.target_logits().detach() - margin
+        return outputs.target_logits().detach() - margin
+
+    def __call__(self, outputs):
+        """Loss of each position, N."""
+        z = outputs.logits
+        under = z.detach() < self._least_kept(outputs)
         kept = z.detach().where(under, z) if self.detach_under else z.masked_fill(under, -math.inf)
         return outputs.cross_entropy(kept)
+
+    def kept(self, outputs, out):
+        """Write 1 for every kept logit and 0 for the others into out, N x V."""
+        import torch
+
+        torch.ge(outputs.logits, self._least_kept(outputs), out=out)
+
+    def from_softmax(self, p, kept, nll, targets):
+        """Loss of each position, N, and its gradient in the place of the softmax of all logits, p: N x V.
+
+        kept: N x V. nll: -log p[y], N. The kept mass is at least 1 / V, since the largest logit is kept.
+        """
+        p *= kept
+        if not self.detach_under:
+            mass = p.sum(dim=1)
+            p /= mass[:, None]
+            nll = nll + mass.log()
+        p.scatter_add_(1, targets[:, None], p.new_full((len(p), 1), -1.0))
+        return nll
 
 
 def reference(z, y, margin, detach_under=False):

@@ -47,7 +47,7 @@ class TokenPenalty:
     def token_loss(self, outputs):
         """The penalty of each position, N."""
         z = outputs.logits
-        divergence = self.negative_entropy.to(z.dtype) - z @ self.q.to(z.dtype) + z.logsumexp(dim=1)
+        divergence = self.negative_entropy.to(z.dtype) - z @ self.q.to(z.dtype) + outputs.log_normaliser()
         return -self.penalty.strength * divergence.clamp_max(self.penalty.maximum)
 
 

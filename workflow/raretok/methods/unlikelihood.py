@@ -41,7 +41,7 @@ class Unlikelihood:
         if outputs.padding is not None:
             counts &= candidates != outputs.padding
         z = outputs.logits
-        log_p = z.gather(1, candidates) - z.logsumexp(dim=1, keepdim=True)
+        log_p = z.gather(1, candidates) - outputs.log_normaliser()[:, None]
         terms = (-log_p.expm1()).clamp_min(FLOOR).log()
         return -self.alpha * terms.masked_fill(~counts, 0.0).sum(dim=1)
 

@@ -21,7 +21,7 @@ class ZLoss:
 
     def token_loss(self, outputs):
         """The penalty of each position, N."""
-        return self.strength * outputs.logits.logsumexp(dim=1).square()
+        return self.strength * outputs.log_normaliser().square()
 
 
 def reference(z, strength=1e-4):

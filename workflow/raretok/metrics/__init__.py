@@ -1,4 +1,4 @@
-"""Metrics: pure functions of arrays and tensors.
+"""Metrics as pure functions of arrays and tensors.
 
 May import core, data and methods.
 """

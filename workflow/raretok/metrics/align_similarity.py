@@ -1,9 +1,9 @@
-"""AlignSim: how far a model's idea of which words belong together is that of word alignment (agps, Eqs. 16-17).
+"""AlignSim: agreement of embedding similarity with word alignment (agps, Eqs. 16-17).
 
-The model's vector of type i is ahat(i), the softmax over all j (i included, as printed; inventory, G10) of
-tau cos(w_i, w_j); the pseudo-gold vector is a(i), how often i and j are linked. AlignSim_i = cos(a(i), ahat(i)).
+The model's vector of type i is ahat(i), the softmax over all j (including i, as printed; deviations, G10) of
+tau cos(w_i, w_j). The pseudo-gold vector a(i) counts the links of i and j. AlignSim_i = cos(a(i), ahat(i)).
 
-The cosine does not see the softmax's normaliser, so that with e_ij = exp(tau cos_ij)
+The cosine does not depend on the softmax's normaliser, so with e_ij = exp(tau cos_ij)
 
     AlignSim_i = sum_j a_ij e_ij / (|a(i)| sqrt(sum_j e_ij^2)).
 
@@ -20,7 +20,7 @@ from raretok.metrics.co_occurrences import CoOccurrences
 from raretok.metrics.mean_similarity import unit_rows
 
 TAU = 10.0
-# Products held at a time, in float32. More, and getting memory costs as much as the exponentials.
+# Products in memory at a time, in float32. With more, allocation costs as much as the exponentials.
 CELLS = 2**22
 
 
@@ -32,7 +32,7 @@ def align_similarity(
     cells: int = CELLS,
     itself: bool = True,
 ) -> np.ndarray:
-    """AlignSim of each of the N types, (N,) float64; NaN of types without a link.
+    """AlignSim of each of the N types, (N,) float64; NaN for types without a link.
 
     embeddings: W, N x d. gold: the counts a. tau: of the softmax (printed 10^1; inventory, G9). itself: whether i is an
     entry of its own vectors, as printed. float32 products, float64 sums: at tau = 10 the result is within 10^-5 of the
@@ -44,7 +44,7 @@ def align_similarity(
     start = 0
     while start < types:
         stop = min(types, start + max(1, cells // (types - start)))
-        # exp(tau (cos - 1)): a factor that every row shares leaves the cosine too, and keeps a large tau finite.
+        # exp(tau (cos - 1)): a common factor of a row does not change the cosine, and keeps a large tau finite.
         stripe = (unit[start:stop] @ unit[start:].T).sub_(1).mul_(tau).exp_()
         if not itself:
             stripe[:, : stop - start].fill_diagonal_(0)
@@ -57,7 +57,7 @@ def align_similarity(
         linked += np.bincount(second[other], weights=terms[other], minlength=types)
         stripe.square_()
         squares[start:stop] += stripe.sum(1, dtype=torch.float64)
-        # What lies right of the stripe's own square stands for its mirror image below the diagonal.
+        # By symmetry, the columns right of the stripe's square also count for the rows below it.
         squares[stop:] += stripe[:, stop - start :].sum(0, dtype=torch.float64)
         start = stop
     lengths = gold.squared_lengths(itself)

@@ -1,8 +1,8 @@
-"""What the bias of the output layer does: log-probability of gold tokens by their frequency (natural_bias, figure 4).
+"""Calibration of the output bias: log-probability of gold tokens by unigram frequency (natural_bias, figure 4).
 
-Test tokens stand in bins of equal width of their type's unigram log-frequency in training; a bin's height is their mean
-log p(y) under the whole model, and under softmax(W phi), the bias dropped. A model that learnt frequency in W rises in
-both; one whose bias holds it falls without the bias.
+Test tokens are binned by their type's unigram log-frequency in training, in bins of equal width. A bin's height is the
+mean log p(y) of its tokens under the whole model, and under softmax(W phi), without the bias. A model that learnt
+frequency in W rises in both; a model whose bias holds it falls without the bias.
 """
 
 from dataclasses import dataclass
@@ -14,10 +14,10 @@ from raretok.methods.unigram import log_unigram
 
 @dataclass(frozen=True)
 class Calibration:
-    """Bins of tokens; those without a token are NaN.
+    """Bins of tokens; empty bins are NaN.
 
     edges: (B + 1,). numbers: tokens, (B,). places: mean unigram log-frequency, (B,). heights: mean log p(y), (B,).
-    slope: of the least-squares line through the points (places, heights). token_slope: of that through all tokens.
+    slope: of the least-squares line through the points (places, heights). token_slope: of the line through all tokens.
     """
 
     edges: np.ndarray
@@ -29,15 +29,15 @@ class Calibration:
 
 
 def log_frequencies(counts: np.ndarray) -> np.ndarray:
-    """Log relative frequency of each type, (V,), one added to every count: types may be unseen (inventory, N5)."""
+    """Log relative frequency of each type, (V,), with one added to every count for unseen types (deviations, N5)."""
     return log_unigram(counts).numpy()
 
 
 def calibrate(log_unigram: np.ndarray, log_p: np.ndarray, bins: int) -> Calibration:
     """Bin n gold tokens by their type's unigram log-frequency.
 
-    log_unigram, log_p: of each token, (n,). bins: B, of equal width between the smallest and the largest frequency;
-    the last holds its right edge.
+    log_unigram, log_p: of each token, (n,). bins: B, of equal width between the smallest and the largest frequency; the
+    last bin includes its right edge.
     """
     edges = np.linspace(log_unigram.min(), log_unigram.max(), bins + 1)
     member = np.clip(np.searchsorted(edges, log_unigram, side="right") - 1, 0, bins - 1)
@@ -50,7 +50,7 @@ def calibrate(log_unigram: np.ndarray, log_p: np.ndarray, bins: int) -> Calibrat
 
 
 def slope(x: np.ndarray, y: np.ndarray) -> float:
-    """Slope of the least-squares line of y on x, (n,) both; NaN where x does not vary."""
+    """Slope of the least-squares line of y on x, (n,) both; NaN if x is constant."""
     x = x - x.mean()
     spread = x @ x
     return float(x @ (y - y.mean()) / spread) if spread else float("nan")

@@ -1,9 +1,10 @@
-"""Expected clusters of the characters of two languages, mean cosine on each (stop_jostling, figure 5).
+"""Expected clusters of the characters of two languages, and the mean cosine in each (stop_jostling, figure 5).
 
-Of the caption: NA (13 non-alphabetical characters), UC (26 uppercase letters), LC (26 lowercase letters), ID
-(identity), T (translation: the same character in the other language), C (capitalisation: the same letter in
-the other case), T+C (both). NA, UC and LC are clusters within a language and across both: the authors' notebook
-fills the quadrants of both languages too. A pair has one name: ID and T lie inside a cluster, and win.
+Cluster names are those of the caption: NA (13 non-alphabetical characters), UC (26 uppercase letters), LC (26 lowercase
+letters), ID (identity), T (translation: the same character in the other language), C (capitalisation: the same letter
+in
+the other case), T+C (both). As in the authors' notebook, NA, UC and LC hold pairs within a language and across both. A
+pair has one name: ID and T lie inside a cluster and take precedence.
 """
 
 import numpy as np
@@ -14,7 +15,7 @@ MASKS = ("NA", "UC", "LC", "T", "C", "T+C")
 
 
 def mask(symbols: list[str]) -> np.ndarray:
-    """Name of the relation of every two tokens, 2n x 2n strings in order of ids, empty for none.
+    """Name of the relation of every pair of tokens, 2n x 2n strings in id order, empty if none.
 
     symbols: the n characters of one language; token i + n is character i of the other.
     """
@@ -33,7 +34,7 @@ def mask(symbols: list[str]) -> np.ndarray:
 
 
 def kind(symbol: str) -> str:
-    """UC, LC or NA of a character; a letter without case is LC."""
+    """Class of a character, UC, LC or NA; a letter without case is LC."""
     if not symbol.isalpha():
         return "NA"
     return "UC" if symbol.isupper() else "LC"
@@ -47,10 +48,10 @@ def figure_order(symbols: list[str]) -> np.ndarray:
 
 
 def mask_cosines(embeddings: np.ndarray, symbols: list[str]) -> dict[str, tuple[float, int]]:
-    """Mean cosine and number of ordered pairs of every mask, of the pairs `off` all masks, and of the blocks.
+    """Mean cosine and number of ordered pairs of every cluster, of the pairs `off` all clusters, and of the blocks.
 
-    embeddings: 2n x d. A token's cosine with itself (ID, always 1) is in none of the means. A mask without a
-    pair has NaN and 0.
+    embeddings: 2n x d. A token's cosine with itself (ID, always 1) is left out everywhere. A cluster without pairs has
+    NaN and 0.
     """
     similarity = cosines(embeddings)
     names = mask(symbols)

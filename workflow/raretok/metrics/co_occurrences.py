@@ -1,7 +1,7 @@
-"""How often word alignment links two types: the pseudo-gold vectors of agps section 4.1.2, sparse.
+"""Link counts of pairs of types from word alignment: the sparse pseudo-gold vectors of agps, section 4.1.2.
 
-a(i) counts the links of type i with every type, over the joint vocabulary: links from source to target and the same
-links from target to source added up (inventory, G10), so that the matrix is symmetric.
+a(i) counts the links of type i with every type of the joint vocabulary. Links from source to target and from target to
+source are added (deviations, G10), so the matrix is symmetric.
 """
 
 from collections.abc import Iterable
@@ -11,15 +11,15 @@ import numpy as np
 
 from raretok.core.errors import UserError
 
-# Distinct pairs of types that wait before they are merged into what was counted.
+# Number of pairs that are buffered before they are merged into the counts.
 PENDING = 2**23
 
 
 @dataclass(frozen=True)
 class CoOccurrences:
-    """A symmetric matrix of counts of N types, of which each pair (i <= j) that occurs is held once.
+    """A symmetric sparse matrix of counts of N types; each pair (i <= j) that occurs is stored once.
 
-    first, second: ids, (P,) int64, in rising order of (first, second). counts: (P,) int64; a(i)_j = a(j)_i.
+    first, second: ids, (P,) int64, sorted by (first, second). counts: (P,) int64; a(i)_j = a(j)_i.
     """
 
     types: int
@@ -38,9 +38,9 @@ class CoOccurrences:
 def count(links: Iterable[tuple[np.ndarray, np.ndarray]], pairs, types: int) -> CoOccurrences:
     """Count the links of a corpus.
 
-    links: as `alignment.links.link_arrays` gives them. pairs: ids and offsets of the same lines
-    (`data.pairs.Pairs`), whose lines end in a token that is never linked. types: N.
-    Raises UserError where a link points outside its line: the links are those of another text.
+    links: from `alignment.links.link_arrays`. pairs: ids and offsets of the same lines (`data.pairs.Pairs`), whose
+    lines end in a token that is never linked. types: N. Raises UserError if a link points outside its line: the links
+    then belong to another text.
     """
     merged = _Merged()
     for lines, places in links:
@@ -57,7 +57,7 @@ def count(links: Iterable[tuple[np.ndarray, np.ndarray]], pairs, types: int) -> 
                     "align the corpus again"
                 )
             sides.append(np.asarray(side[here], dtype=np.int64))
-        # A type linked with itself counts in both directions too.
+        # A link of a type with itself also counts in both directions.
         merged.add(np.minimum(*sides) * types + np.maximum(*sides))
     keys, counts = merged.result()
     first, second = keys // types, keys % types
@@ -65,7 +65,7 @@ def count(links: Iterable[tuple[np.ndarray, np.ndarray]], pairs, types: int) -> 
 
 
 class _Merged:
-    """Distinct keys and how often each came, with memory for the distinct ones alone."""
+    """Distinct keys and their counts; memory grows with the number of distinct keys."""
 
     def __init__(self):
         self._keys, self._counts = np.empty(0, np.int64), np.empty(0, np.int64)

@@ -1,4 +1,4 @@
-"""Whether a word's neighbours go by their frequency: cosines against frequency rank (agps, figures 5-7)."""
+"""Frequency bias of neighbours: cosines against frequency rank (agps, figures 5-7)."""
 
 import numpy as np
 
@@ -15,8 +15,8 @@ def query_cosines(embeddings: np.ndarray, queries: np.ndarray) -> np.ndarray:
 def rank_correlations(cosines: np.ndarray, queries: np.ndarray, known: np.ndarray) -> list[float]:
     """Spearman's correlation of a type's index with its cosine with the query, for each query.
 
-    cosines: (q, V). Ids are indices in falling target-side frequency. known: types that count (V booleans); the query
-    itself does not. Above 0: rare types are nearer than frequent ones.
+    cosines: (q, V). Ids are ordered by decreasing target-side frequency. known: types that count (V booleans), except
+    the query itself. Above 0: rare types are nearer than frequent ones.
     """
     found = []
     for query, row in zip(queries, cosines, strict=True):

@@ -1,6 +1,6 @@
-"""Groups of token types by training frequency, and per-item statistics aggregated over them.
+"""Groups of types by training frequency, and statistics by group.
 
-Ids are in order of frequency, so three groups are two ids: the first of the second group and of the third.
+Ids are sorted by frequency, so three groups are given by the first ids of the second and of the third.
 """
 
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ from raretok.data.text.frequency_groups import group_of
 
 @dataclass(frozen=True)
 class Groups:
-    """Three groups of the V `types`, frequent to rare.
+    """Three groups of the V `types`, from frequent to rare.
 
-    names: of the groups. bounds: first id of the second and of the third. suffix: what distinguishes this set's
-    rows from those of another set. rule: how the bounds were found, for signatures.
+    names: of the groups. bounds: first id of the second and of the third group. suffix: distinguishes the rows of this
+    set from those of another. rule: how the bounds were found, for signatures.
     """
 
     names: tuple[str, str, str]
@@ -26,7 +26,7 @@ class Groups:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Names with the suffix, as rows show them."""
+        """Names with the suffix, as in metric rows."""
         return tuple(name + self.suffix for name in self.names)
 
     @property
@@ -40,16 +40,16 @@ class Groups:
         return group_of(self.bounds, ids)
 
     def occurrences(self, ids: np.ndarray) -> np.ndarray:
-        """How many of `ids` lie in each group, (3,) int64."""
+        """Number of `ids` in each group, (3,) int64."""
         return np.bincount(self.of(ids), minlength=3)
 
 
 def group_perplexities(nll: np.ndarray, targets: np.ndarray, groups: Groups) -> tuple[np.ndarray, np.ndarray]:
-    """Perplexity of the targets in each group and of all, and their numbers; (4,) both (inventory 1.3).
+    """Perplexity of the targets in each group and in total, and their numbers; (4,) both.
 
-    nll: negative log likelihood of each of N targets. targets: their ids. The total is exp of the sum of the groups'
-    sums over the sum of their numbers: exactly the combination of the groups weighted by their masses. A group
-    without targets has NaN.
+    nll: negative log-likelihood of each of N targets. targets: their ids. The total is exp of the sum of all nll
+    divided
+    by N, which is exactly the combination of the groups weighted by their masses. A group without targets has NaN.
     """
     members = groups.of(targets)
     sums = np.bincount(members, weights=nll, minlength=3)
@@ -60,7 +60,7 @@ def group_perplexities(nll: np.ndarray, targets: np.ndarray, groups: Groups) -> 
 
 
 def nonrare_perplexity(nll: np.ndarray, targets: np.ndarray, groups: Groups) -> tuple[float, int]:
-    """Perplexity of the targets in the first and second group together, and their number (agg figure 5; A23)."""
+    """Perplexity of the targets in the first and second group together, and their number (agg, figure 5; A23)."""
     frequent = np.asarray(targets) < groups.bounds[1]
     number = int(frequent.sum())
     with np.errstate(over="ignore", invalid="ignore"):
@@ -68,10 +68,10 @@ def nonrare_perplexity(nll: np.ndarray, targets: np.ndarray, groups: Groups) -> 
 
 
 def distinct(ids: np.ndarray, groups: Groups) -> np.ndarray:
-    """Uniq: how many different ids lie in each group, and in all; (4,) int64 (agg, section 5.1).
+    """Uniq: number of distinct ids in each group and in total; (4,) int64 (agg, section 5.1).
 
-    Of the likeliest types of all positions it is the models' Uniq, of the targets the Human row. Groups add up to
-    the total.
+    Of the arg max predictions at all positions this is a model's Uniq, of the targets the Human row. The groups add up
+    to the total.
     """
     found = groups.occurrences(np.unique(ids))
     return np.append(found, found.sum())

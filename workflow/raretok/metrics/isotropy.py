@@ -1,19 +1,21 @@
-"""Isotropy I(W) of an embedding matrix (agg, Eq. 3, after Mu and Viswanath 2018), and what signs do to it.
+"""Isotropy I(W) of an embedding matrix (agg, Eq. 3, after Mu and Viswanath 2018), and its dependence on signs.
 
-I(W) = min_a Z(a) / max_a Z(a), Z(a) = sum_i exp(<w_i, a>), a over the unit eigenvectors of W^T W. With a, -a is one
-too, and Z differs: a routine that returns one of the two leaves I(W) to chance (inventory, A16). Here a runs over both.
-For a group of tokens pass its rows alone. Z in float64, in logarithms.
+I(W) = min_a Z(a) / max_a Z(a), Z(a) = sum_i exp(<w_i, a>), over the unit eigenvectors a of W^T W. If a is one, so is
+-a,
+with another Z. A routine that returns only one of the two makes I(W) arbitrary (deviations, A16); here a runs over
+both.
+For a group of tokens, pass only its rows. Z is computed in float64, as a logarithm.
 
-A degenerate eigenvalue has no eigenvectors of its own, and the value then depends on the basis that is returned. Fewer
-rows than columns make zero one, which is harmless: there Z(a) is the number of rows for every a.
+The eigenvectors of a degenerate eigenvalue are not unique, so the value then depends on the basis that is returned.
+Fewer rows than columns make 0 degenerate, which is harmless: Z(a) is then the number of rows for every such a.
 """
 
 import numpy as np
 
-# Eigenvectors looked at a time: rows x COLUMNS scores are held.
+# Eigenvectors at a time: rows x COLUMNS scores are in memory.
 COLUMNS = 256
 SIGN_FREE = "isotropy_sign_free"
-# What each metric's signature says of the eigenvectors.
+# Description of the eigenvectors in each metric's signature.
 EIGENVECTORS = {
     SIGN_FREE: "both_signs",
     "isotropy_lowest": "one_sign_each_lowest",
@@ -23,7 +25,7 @@ EIGENVECTORS = {
 
 
 def isotropy(embeddings: np.ndarray) -> float:
-    """I(W) of W (N x d), in [0, 1]: both signs of every eigenvector. NaN where W holds a value that is not finite."""
+    """I(W) of W (N x d), in [0, 1], over both signs of every eigenvector. NaN if W is not finite."""
     w = np.asarray(embeddings, dtype=np.float64)
     if not np.isfinite(w).all():
         return float("nan")
@@ -32,10 +34,11 @@ def isotropy(embeddings: np.ndarray) -> float:
 
 
 def isotropy_readings(embeddings: np.ndarray) -> dict[str, float]:
-    """I(W) of W (N x d) under the names of `EIGENVECTORS`, all in [0, 1]; NaN where W is not finite.
+    """I(W) of W (N x d) for each name in `EIGENVECTORS`, all in [0, 1]; NaN if W is not finite.
 
-    isotropy_sign_free: that of `isotropy`. isotropy_lowest, isotropy_highest: the least and the largest that one sign
-    of each eigenvector can give. isotropy_linalg_eig: with the eigenvectors of the stop_jostling authors' routine.
+    isotropy_sign_free: as `isotropy`. isotropy_lowest, isotropy_highest: the smallest and largest value with one sign
+    per
+    eigenvector. isotropy_linalg_eig: with the eigenvectors of the stop_jostling authors' routine.
     """
     w = np.asarray(embeddings, dtype=np.float64)
     if not np.isfinite(w).all():
@@ -47,14 +50,14 @@ def isotropy_readings(embeddings: np.ndarray) -> dict[str, float]:
 
 
 def symmetric_eigenvectors(w: np.ndarray) -> np.ndarray:
-    """Unit eigenvectors of W^T W (d x d, one a column), by the routine for symmetric matrices in float64."""
+    """Unit eigenvectors of W^T W as columns (d x d), by the routine for symmetric matrices in float64."""
     return np.linalg.eigh(w.T @ w)[1]
 
 
 def general_eigenvectors(embeddings: np.ndarray) -> np.ndarray:
-    """Real parts of what `torch.linalg.eig` returns of W^T W in float32 (d x d), the stop_jostling authors' routine.
+    """Real parts of the output of `torch.linalg.eig` for W^T W in float32 (d x d), the stop_jostling authors' routine.
 
-    Rounding can make a pair of them complex, whose real parts are no unit vectors: the authors keep these.
+    Rounding can make a pair of eigenvectors complex; the real parts are then not unit vectors. The authors keep these.
     """
     import torch  # not at the top: reporting imports this module without it
 
@@ -63,7 +66,7 @@ def general_eigenvectors(embeddings: np.ndarray) -> np.ndarray:
 
 
 def log_partition(w: np.ndarray, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """ln Z(a) and ln Z(-a) of each column a of `vectors` (d x k), W being N x d; k numbers each."""
+    """ln Z(a) and ln Z(-a) for each column a of `vectors` (d x k), where W is N x d; k numbers each."""
     plus, minus = [], []
     for start in range(0, vectors.shape[1], COLUMNS):
         scores = w @ vectors[:, start : start + COLUMNS]  # N x columns
@@ -73,16 +76,17 @@ def log_partition(w: np.ndarray, vectors: np.ndarray) -> tuple[np.ndarray, np.nd
 
 
 def sign_range(plus: np.ndarray, minus: np.ndarray) -> tuple[float, float]:
-    """The least and the largest I(W) over the 2^d ways to take one sign of each eigenvector.
+    """The smallest and largest I(W) over the 2^d choices of one sign per eigenvector.
 
-    plus, minus: ln Z of each with the one sign and the other, d. The least takes the lower value of one eigenvector
-    and the higher one of another. The largest is the narrowest interval that holds a value of each: one pass over the
-    2d sorted values.
+    plus, minus: ln Z of each eigenvector with either sign, (d,). The smallest value takes the lower number of one
+    eigenvector and the higher number of another. The largest corresponds to the narrowest interval that holds a number
+    of
+    each, found in one pass over the 2d sorted numbers.
     """
     if len(plus) == 1:
         return 1.0, 1.0
     low, high = np.minimum(plus, minus), np.maximum(plus, minus)
-    # Should one eigenvector have both extremes, the next one takes the place of either.
+    # If one eigenvector has both extremes, the next one replaces either of them.
     lowest, highest = np.argsort(low)[:2], np.argsort(high)[:-3:-1]
     widest = max(high[j] - low[i] for i in lowest for j in highest if i != j)
 
@@ -102,7 +106,7 @@ def sign_range(plus: np.ndarray, minus: np.ndarray) -> tuple[float, float]:
 
 
 def _ratio(logarithms: np.ndarray) -> float:
-    """Least over largest of what the logarithms are of."""
+    """Smallest divided by largest of the exponentials."""
     return float(np.exp(logarithms.min() - logarithms.max()))
 
 

@@ -1,4 +1,4 @@
-"""Validation BLEU and chrF along training, and the area under their curves (natural_bias, 4.1: ALC)."""
+"""Validation curves of BLEU and chrF, and the area under them (natural_bias, 4.1: ALC)."""
 
 import csv
 from collections.abc import Sequence
@@ -8,14 +8,14 @@ import numpy as np
 
 from raretok.core.errors import UserError
 
-# Metric of a curve: the split under which the history has it, its value in the column `loss`.
+# Split in the history of each curve; its value is in the column `loss`.
 CURVES = {"bleu": "valid_bleu", "chrf": "valid_chrf"}
 
 
 def read_curve(history: Path, split: str) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers of updates (k,) and values (k,) of the rows of `split` in a run's history.csv, in order of updates.
+    """Steps (k,) and values (k,) of the rows of `split` in a run's history.csv, sorted by step.
 
-    None of them gives two empty arrays; UserError when the file cannot be read.
+    Two empty arrays if there are none; raises UserError if the file cannot be read.
     """
     try:
         with open(history, encoding="utf-8", newline="") as file:
@@ -28,11 +28,13 @@ def read_curve(history: Path, split: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def area(steps: Sequence[int], values: Sequence[float], end: int | None = None) -> tuple[float, int]:
-    """Mean height of a curve over updates 0 to `end` by the composite trapezoidal rule, and the end itself.
+    """Mean height of a curve over steps 0 to `end` by the trapezoidal rule, and the end itself.
 
-    The area divided by the interval, so in the values' unit. Before the first measurement stands 0 at update 0: a
-    model that has seen nothing translates nothing. An end between two measurements cuts the line between them; without
-    an end, or where it lies beyond the last measurement, the interval ends there. NaN of no measurement after 0.
+    This is the area divided by the interval, so it has the unit of the values. Before the first measurement the curve
+    starts with 0 at step 0, since an untrained model translates nothing. Between two measurements the curve is
+    interpolated linearly. Without an end, or if it lies beyond the last measurement, the interval ends there. NaN
+    without
+    a measurement after step 0.
     """
     steps, values = np.asarray(steps, dtype=np.float64), np.asarray(values, dtype=np.float64)
     if not len(steps) or steps[-1] <= 0:

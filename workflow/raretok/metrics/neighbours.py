@@ -1,4 +1,4 @@
-"""Nearest tokens by cosine similarity; how many are related characters (stop_jostling, 4.6 and table 2)."""
+"""Nearest tokens by cosine similarity, and related characters among them (stop_jostling, 4.6 and table 2)."""
 
 from collections.abc import Sequence
 
@@ -8,15 +8,15 @@ from raretok.metrics.mean_similarity import unit_rows
 
 
 def cosines(embeddings: np.ndarray) -> np.ndarray:
-    """Cosine similarity of every two rows, V x V, float64; a row of length 0 has 0 with every row."""
+    """Cosine similarity of every pair of rows, V x V, float64; a row of length 0 has 0 with every row."""
     unit = unit_rows(embeddings)
     return unit @ unit.T
 
 
 def nearest(embeddings: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Ids and cosines (V x k each) of the k tokens most similar to each, itself excluded.
+    """Ids and cosines (V x k each) of the k nearest tokens of each token, itself excluded.
 
-    Falling by cosine, equals by rising id. k is cut to V - 1.
+    Sorted by decreasing cosine, ties by id. k is limited to V - 1.
     """
     similarity = cosines(embeddings)
     np.fill_diagonal(similarity, -np.inf)
@@ -24,9 +24,10 @@ def nearest(embeddings: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def occurring(counts: np.ndarray, special: Sequence[int]) -> np.ndarray:
-    """Which of V types can be queries and neighbours: those that training saw (`counts`) and that are not special.
+    """Which of V types can be queries and neighbours: those that occur in training (`counts`) and are not special.
 
-    What never occurred, such as types that fill up the vocabulary, was only ever pushed away: it says nothing of words.
+    Types without occurrences, such as fillers of the vocabulary, were only pushed away, so their neighbours mean
+    nothing.
     """
     known = np.asarray(counts) > 0
     known[list(special)] = False
@@ -36,10 +37,11 @@ def occurring(counts: np.ndarray, special: Sequence[int]) -> np.ndarray:
 def nearest_to(
     embeddings: np.ndarray, queries: np.ndarray, k: int, known: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Ids and cosines (q x k each) of the k tokens most similar to each of the q ids `queries`, itself excluded.
+    """Ids and cosines (q x k each) of the k nearest tokens of each of the q ids `queries`, itself excluded.
 
-    As `nearest`, for a vocabulary whose V x V cosines do not fit: q x V are held. known: which types are neighbours
-    (V booleans, as the queries themselves are); without, all. k is cut to their number less one.
+    Like `nearest`, for vocabularies whose V x V cosines do not fit in memory: q x V are held. known: possible
+    neighbours
+    (V booleans, which include the queries); by default all. k is limited to their number minus one.
     """
     unit = unit_rows(embeddings)
     similarity = unit[queries] @ unit.T
@@ -51,7 +53,7 @@ def nearest_to(
 
 
 def _largest(similarity: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Ids and values of the k largest of each row, but never all of them: one is the token itself."""
+    """Ids and values of the k largest entries of each row, k at most the row's length minus one (the token itself)."""
     k = min(k, similarity.shape[1] - 1)
     ids = np.argsort(-similarity, axis=1, kind="stable")[:, :k]
     return ids, np.take_along_axis(similarity, ids, axis=1)
@@ -60,8 +62,8 @@ def _largest(similarity: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
 def related(symbols: list[str]) -> np.ndarray:
     """Whether token j is a related character of token i: the same letter in other case, language or both.
 
-    symbols: the n characters of one language; token i + n is character i of the other. 2n x 2n, boolean,
-    False for characters that are no letters and on the diagonal.
+    symbols: the n characters of one language; token i + n is character i of the other. Returns 2n x 2n booleans, False
+    for non-letters and on the diagonal.
     """
     folded = np.array([s.lower() if s.isalpha() else "" for s in symbols] * 2)
     same = (folded[:, None] == folded[None, :]) & (folded != "")[:, None]
@@ -70,10 +72,10 @@ def related(symbols: list[str]) -> np.ndarray:
 
 
 def related_share(neighbour_ids: np.ndarray, symbols: list[str], queries: str | None = None) -> tuple[int, int]:
-    """How many neighbours of the letters are related characters, and of how many.
+    """Number of related characters among the neighbours of the letters, and number of neighbours.
 
-    neighbour_ids: 2n x k, from `nearest`. queries: letters to look at in both languages ("Aa" gives table 2's
-    12 slots for k = 3); None: every letter.
+    neighbour_ids: 2n x k, from `nearest`. queries: letters of both languages to use ("Aa" gives table 2's 12 neighbours
+    for k = 3); None: every letter.
     """
     chosen = [i for i, s in enumerate(symbols) if (s.isalpha() if queries is None else s in queries)]
     rows = np.array(chosen + [i + len(symbols) for i in chosen], dtype=int)

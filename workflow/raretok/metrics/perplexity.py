@@ -1,6 +1,6 @@
 """Perplexity and its temperature sweep (stop_jostling, section 4.3; agg, section 3).
 
-The statistic of an item is its negative log likelihood in nats; perplexity is exp of the mean.
+The statistic of an item is its negative log-likelihood in nats; perplexity is exp of the mean.
 """
 
 import math
@@ -8,21 +8,21 @@ import math
 import numpy as np
 import torch
 
-# The grid of T_best: 0.01, 0.02, ..., 2.00.
+# Grid for T_best: 0.01, 0.02, ..., 2.00.
 GRID = 200
 TEMPERATURES = np.arange(1, GRID + 1) / 100
 
 
 def negative_log_likelihood(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """-ln softmax(z)[y] per item, float64 (N), of logits N x V and targets N.
+    """-ln softmax(z)[y] of each item, float64 (N); logits N x V, targets N.
 
-    A target whose logit is -inf gives inf; logits with a NaN, or with +inf, give NaN.
+    A target with logit -inf gives inf; logits with NaN or +inf give NaN.
     """
     return -logits.double().log_softmax(1).gather(1, targets[:, None]).squeeze(1)
 
 
 def perplexity(nll: np.ndarray) -> float:
-    """exp of the mean of N negative log likelihoods: inf when that overflows, NaN of none or of a NaN."""
+    """exp of the mean of N negative log-likelihoods: inf on overflow, NaN for none or with a NaN."""
     return float(from_mean(np.mean(nll))) if len(nll) else float("nan")
 
 
@@ -33,21 +33,22 @@ def from_mean(mean_nll: np.ndarray | float) -> np.ndarray:
 
 
 def sweep(logits: torch.Tensor, targets: torch.Tensor) -> np.ndarray:
-    """Sum over items of -ln softmax(z / T)[y] for the T of `TEMPERATURES`, float64 (200).
+    """Sum over items of -ln softmax(z / T)[y] for each T in `TEMPERATURES`, float64 (200).
 
-    logits: N x V, a few thousand rows at a time so that they stay in the cache; sums of chunks add up.
+    logits: N x V, a few thousand rows at a time so that they stay in the cache; sums of chunks can be added.
 
-    Only 100 of the 200 temperatures need exp: halving T squares exp(z / T), and every k / 100 below 1.01 is
-    reached by halving one of 1.01 ... 2.00. The logits are shifted so that the largest is 0, hence every sum
-    is at least 1 and float32 is exact to about 1e-7 nats; each squaring doubles the relative error of terms
-    below 1, which seven of them leave under 1e-5.
+    Only 100 of the 200 temperatures need exp: halving T squares exp(z / T), and every k / 100 below 1.01 is reached by
+    halving one of 1.01 ... 2.00. The logits are shifted so that the largest is 0. Every sum is thus at least 1, and
+    float32 is exact to about 1e-7 nats. Each squaring doubles the relative error of terms below 1, which stays below
+    1e-5
+    after seven squarings.
     """
     shifted = logits.float() - logits.amax(1, keepdim=True).float()
     totals = shifted.new_empty(GRID, len(shifted))
     powers = torch.empty_like(shifted)
     for base in range(GRID // 2 + 1, GRID + 1):
         k = base
-        # exp(z / T) as a power of 2, which torch computes three times as fast on a CPU.
+        # exp(z / T) as a power of 2, which is three times as fast in torch on a CPU.
         torch.mul(shifted, 100 / k / math.log(2), out=powers)
         powers.exp2_()
         torch.sum(powers, 1, out=totals[k - 1])
@@ -62,9 +63,9 @@ def sweep(logits: torch.Tensor, targets: torch.Tensor) -> np.ndarray:
 
 
 def best_temperature(perplexities: np.ndarray) -> tuple[float, float]:
-    """The lowest perplexity of a sweep and its temperature, the lowest T among equals.
+    """The lowest perplexity of a sweep and its temperature, the lowest T for ties.
 
-    When no temperature has a finite perplexity the temperature means nothing (inventory, S17) and is NaN.
+    If no temperature has a finite perplexity, the temperature is meaningless (deviations, S17) and NaN.
     """
     finite = np.isfinite(perplexities)
     if not finite.any():

@@ -1,8 +1,9 @@
-"""Embeddings in the plane of their first two components, and their singular values.
+"""Projection of embeddings on their first two components, and singular values.
 
 Centred (principal components: stop_jostling figure 6, agps figures 1, 3, 4) or not (singular value decomposition: agg
-figures 1, 3). A direction is known up to its sign: here its largest entry by absolute value, the first of equals, is
-positive. NaN where W holds a value that is not finite.
+figures 1, 3). Directions are defined up to their sign: here the entry with the largest absolute value, the first for
+ties,
+is positive. NaN if W is not finite.
 """
 
 import numpy as np
@@ -11,8 +12,7 @@ import numpy as np
 def principal_components(embeddings: np.ndarray, components: int = 2) -> np.ndarray:
     """Coordinates (V x components, float64) of the centred rows of W (V x d).
 
-    The axes are the leading right singular vectors of the centred matrix. Missing components (d or V too small)
-    are 0.
+    The axes are the leading right singular vectors of the centred matrix. Missing components (d or V too small) are 0.
     """
     w = np.asarray(embeddings, dtype=np.float64)
     if not np.isfinite(w).all():
@@ -25,8 +25,8 @@ def principal_components(embeddings: np.ndarray, components: int = 2) -> np.ndar
 def plane(embeddings: np.ndarray, centred: bool) -> np.ndarray:
     """Coordinates (V x 2, float64) of the rows of W (V x d) on its first two right singular vectors.
 
-    centred: the rows' mean is taken off first. The vectors are eigenvectors of the d x d matrix W^T W: a full
-    decomposition of W would cost ten times as much, and its left vectors are not wanted.
+    centred: subtract the mean of the rows first. The vectors are eigenvectors of the d x d matrix W^T W, since a full
+    decomposition of W costs ten times as much and its left vectors are not needed.
     """
     w = np.asarray(embeddings, dtype=np.float64)
     if not np.isfinite(w).all():
@@ -34,14 +34,14 @@ def plane(embeddings: np.ndarray, centred: bool) -> np.ndarray:
     if centred:
         w = w - w.mean(0)
     _, vectors = np.linalg.eigh(w.T @ w)
-    # Eigenvalues rise, so that the last vectors lead.
+    # Eigenvalues are in increasing order.
     return _project(w, vectors[:, ::-1].T[:2], 2)
 
 
 def relative_singular_values(embeddings: np.ndarray) -> np.ndarray:
-    """sigma_i / sigma_1 of W (V x d), falling, d of them, float64 (agg, figure 3c).
+    """sigma_i / sigma_1 of W (V x d) in decreasing order, (d,) float64 (agg, figure 3c).
 
-    Square roots of the eigenvalues of W^T W: values below 1e-8 are rounding. NaN of a matrix of zeros.
+    Square roots of the eigenvalues of W^T W; values below 1e-8 are rounding errors. NaN for a matrix of zeros.
     """
     w = np.asarray(embeddings, dtype=np.float64)
     if not np.isfinite(w).all():
@@ -58,10 +58,10 @@ def translation_distance(plane: np.ndarray) -> float:
 
 
 def relative_translation_distance(plane: np.ndarray) -> float:
-    """`translation_distance` over the mean distance of all n^2 pairs of characters of the two languages.
+    """`translation_distance` divided by the mean distance of all n^2 pairs of characters across the two languages.
 
-    It does not change with the scale of W: 1 where the two versions of a character are as far apart as any two
-    characters across languages. NaN where all distances are 0.
+    Independent of the scale of W; 1 if the two versions of a character are as far apart as any two characters across
+    languages. NaN if all distances are 0.
     """
     n = len(plane) // 2
     pairs = np.linalg.norm(plane[:n, None] - plane[None, n:], axis=2).mean()
@@ -69,7 +69,7 @@ def relative_translation_distance(plane: np.ndarray) -> float:
 
 
 def _project(rows: np.ndarray, directions: np.ndarray, components: int) -> np.ndarray:
-    """Coordinates of `rows` (V x d) on `directions` (at most components x d), their signs settled."""
+    """Coordinates of `rows` (V x d) on `directions` (at most components x d), with fixed signs."""
     largest = np.abs(directions).argmax(1)
     signs = np.where(directions[np.arange(len(directions)), largest] < 0, -1.0, 1.0)
     coordinates = np.zeros((len(rows), components))

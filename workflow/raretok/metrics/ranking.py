@@ -1,8 +1,8 @@
 """Rank of the target among all types: accuracy, recall@k, mean reciprocal rank (stop_jostling, section 4.3).
 
-The statistic of an item is its rank, 1 the best. Ties go to the lower token id, as a stable sort by falling
-logit would place them, so that accuracy is that of arg max and the ranks of all tokens are a permutation.
-A logit that is NaN counts against the target: a broken model must not look good.
+The statistic of an item is its rank, 1 is the best. Ties go to the lower token id, as in a stable sort by decreasing
+logit, so that accuracy is that of arg max and the ranks of all tokens are a permutation. A NaN logit counts against the
+target: a broken model must not look good.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ import torch
 
 
 def target_ranks(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """Rank of each target, int64 (N), 1 to V, of logits N x V and targets N."""
+    """Rank of each target, int64 (N), from 1 to V; logits N x V, targets N."""
     own = logits.gather(1, targets[:, None])
     ids = torch.arange(logits.shape[1], device=logits.device)
     below = (logits < own) | ((logits == own) & (ids > targets[:, None]))
@@ -19,12 +19,12 @@ def target_ranks(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
 
 
 def quick_ranks(logits: torch.Tensor, targets: torch.Tensor, nll: torch.Tensor) -> torch.Tensor:
-    """As `target_ranks`, in half the time of an arg max: equal logits share the better rank. Overwrites the logits.
+    """Like `target_ranks`, in half the time of an arg max: ties share the better rank. Overwrites the logits.
 
-    nll: negative log-likelihood of each target, N; where it is NaN, as where any logit is, the rank is V.
+    nll: negative log-likelihood of each target, (N,); if it is NaN, as with a NaN among the logits, the rank is V.
     """
     own = logits.gather(1, targets[:, None])
-    # Floats add up five times as fast as booleans on a CPU, and exactly below 2^24 types.
+    # Floats are summed five times as fast as booleans on a CPU, exactly for fewer than 2^24 types.
     above = logits.gt_(own).sum(1).long()
     return torch.where(nll.isnan(), logits.shape[1], 1 + above)
 
@@ -35,25 +35,25 @@ def accuracy(ranks: np.ndarray) -> float:
 
 
 def recall(ranks: np.ndarray, k: int) -> float:
-    """Share of items whose target is among the k first; NaN of none."""
+    """Share of items whose target is among the first k; NaN for no items."""
     return float(np.mean(ranks <= k)) if len(ranks) else float("nan")
 
 
 def mean_reciprocal_rank(ranks: np.ndarray) -> float:
-    """Mean of 1 / rank; NaN of none."""
+    """Mean of 1 / rank; NaN for no items."""
     return float(np.mean(1 / ranks)) if len(ranks) else float("nan")
 
 
 def mean_rank(ranks: np.ndarray) -> float:
-    """Mean rank; NaN of none."""
+    """Mean rank; NaN for no items."""
     return float(np.mean(ranks)) if len(ranks) else float("nan")
 
 
 def mrr_bounds(accuracy: float, recall_5: float, vocabulary: int) -> tuple[float, float]:
-    """The least and the largest MRR that an accuracy and a recall@5 allow (inventory, 4.3).
+    """The smallest and the largest MRR that an accuracy and a recall@5 allow.
 
-    Targets neither first nor among five have ranks 2 to 5 or 6 to V; the printed MRR of table 7's
-    Softminus (DT, margin=1, C=5) lies outside.
+    Targets that are not first but among five have ranks 2 to 5, others 6 to V. The printed MRR of table 7's Softminus
+    (DT, margin=1, C=5) lies outside.
     """
     second, rest = recall_5 - accuracy, 1 - recall_5
     return accuracy + second / 5 + rest / vocabulary, accuracy + second / 2 + rest / 6

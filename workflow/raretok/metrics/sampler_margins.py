@@ -1,24 +1,24 @@
-"""Margins that thresholding cannot feel through a sampler, and seeded checks that they are right.
+"""Margins for which thresholding cannot affect a sampler, with seeded property tests.
 
-Lemma 3 (stop_jostling, Appendix A) for nucleus sampling, and section 3.2's margin for min-p sampling. A token
-i is thresholded when z_i < z_y - margin. The checks are property tests that the claims `stop_jostling.lemma3`
-and `stop_jostling.min_p` evaluate: random logits, temperatures and levels, half of them drawn at the border,
-where a margin a little too small is caught. numpy alone.
+Lemma 3 (stop_jostling, Appendix A) covers nucleus sampling, section 3.2's margin min-p sampling. A token i is
+thresholded if z_i < z_y - margin. The claims `stop_jostling.lemma3` and `stop_jostling.min_p` use the property tests:
+random logits, temperatures and levels, half of them at the border, where a margin that is slightly too small fails.
 """
 
 import math
 
 import numpy as np
 
-# How far beyond the threshold the border cases put their tokens, in units of T: above rounding.
+# Distance of border cases beyond the threshold, in units of T: above rounding errors.
 BEYOND = 1e-6
 
 
 def nucleus_margin(vocabulary: int, top_p: float, temperature: float = 1.0) -> float:
     """T ln((N - 1) p / (1 - p)), the margin of Lemma 3 in logits; 14.50 for N = 100,000, p = 0.99, T = 0.9.
 
-    Raises ValueError unless N >= 2, 1 / N <= p < 1 and T > 0: for p < 1 / N the margin is negative, so that
-    the target itself is thresholded, and the lemma does not hold.
+    Raises ValueError unless N >= 2, 1 / N <= p < 1 and T > 0: for p < 1 / N the margin is negative, the target itself
+    is
+    thresholded, and the lemma does not hold.
     """
     if vocabulary < 2 or not 1 / vocabulary <= top_p < 1 or temperature <= 0:
         raise ValueError(f"no margin for N = {vocabulary}, top_p = {top_p}, T = {temperature}")
@@ -26,7 +26,7 @@ def nucleus_margin(vocabulary: int, top_p: float, temperature: float = 1.0) -> f
 
 
 def min_p_margin(p_base: float, temperature: float = 1.0) -> float:
-    """-T ln(p_base) in logits, positive; the paper prints T ln(p_base), which is negative (inventory, S2).
+    """-T ln(p_base) in logits, positive; the paper prints T ln(p_base), which is negative (deviations, S2).
 
     Raises ValueError unless 0 < p_base <= 1 and T > 0.
     """
@@ -43,9 +43,9 @@ def softmax(logits: np.ndarray, temperature: float = 1.0) -> np.ndarray:
 
 
 def in_nucleus(probabilities: np.ndarray, top_p: float) -> np.ndarray:
-    """Whether each token is in the smallest set of likeliest tokens reaching mass `top_p`; ties by id."""
+    """Whether each token is in the smallest set of most likely tokens with mass `top_p`; ties by id."""
     order = np.argsort(-probabilities, kind="stable")
-    # Tokens before which the mass is still below top_p; the first always is.
+    # Tokens before which the mass is still below top_p, which always include the first.
     before = np.concatenate([[0.0], np.cumsum(probabilities[order])[:-1]])
     inside = np.zeros(len(probabilities), dtype=bool)
     inside[order] = before < top_p
@@ -58,9 +58,9 @@ def in_min_p(probabilities: np.ndarray, p_base: float) -> np.ndarray:
 
 
 def check_lemma3(seed: int, cases: int, factor: float = 1.0) -> int:
-    """In how many of `cases` random cases a thresholded token lies in the nucleus; the lemma says in none.
+    """Number of `cases` random cases in which a thresholded token lies in the nucleus; 0 by the lemma.
 
-    factor multiplies the margin: below 1 the check must find violations.
+    factor multiplies the margin: below 1 the test must find violations.
     """
     generator = np.random.default_rng(seed)
     violations = 0
@@ -76,9 +76,9 @@ def check_lemma3(seed: int, cases: int, factor: float = 1.0) -> int:
 
 
 def check_min_p(seed: int, cases: int, printed_sign: bool = False) -> int:
-    """In how many of `cases` random cases a thresholded token passes min-p sampling: none, by -T ln(p_base).
+    """Number of `cases` random cases in which a thresholded token passes min-p sampling; 0 with -T ln(p_base).
 
-    printed_sign: take the margin as printed, T ln(p_base); the check must find violations.
+    printed_sign: use the printed margin T ln(p_base); the test must then find violations.
     """
     generator = np.random.default_rng(seed)
     violations = 0
@@ -96,13 +96,13 @@ def check_min_p(seed: int, cases: int, printed_sign: bool = False) -> int:
 def _logits(
     generator: np.random.Generator, case: int, vocabulary: int, temperature: float, margin: float
 ) -> tuple[np.ndarray, int]:
-    """Logits and a target: even cases random, odd ones with all other tokens just beyond the threshold.
+    """Logits and a target: even cases are random, in odd ones all other tokens are just beyond the threshold.
 
-    The second is the hardest: as much mass as possible on thresholded tokens.
+    The latter are the hardest: thresholded tokens have as much mass as possible.
     """
     if case % 2 == 0:
         logits = generator.normal(0.0, float(generator.uniform(0.5, 10.0)), vocabulary)
-        # A likely target in half of them: an unlikely one thresholds next to nothing.
+        # Half of them have a likely target, because an unlikely one thresholds almost nothing.
         likely = case % 4 == 0
         return logits, int(logits.argmax()) if likely else int(generator.integers(vocabulary))
     logits = np.full(vocabulary, -margin - BEYOND * temperature)

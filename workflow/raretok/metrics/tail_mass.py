@@ -1,4 +1,4 @@
-"""Probability of the target, and of the unreliable tail (stop_jostling, section 4.4 and figure 4)."""
+"""Probability of the target and of the unreliable tail (stop_jostling, section 4.4 and figure 4)."""
 
 import torch
 
@@ -6,20 +6,19 @@ LIKELIEST = 5
 
 
 def target_probability(nll: torch.Tensor) -> torch.Tensor:
-    """softmax(z)[y] per item, of its negative log likelihood in nats."""
+    """softmax(z)[y] of each item, from its negative log-likelihood in nats."""
     return torch.exp(-nll)
 
 
 def tail_mass(logits: torch.Tensor, likeliest: int = LIKELIEST) -> torch.Tensor:
-    """Probability outside the `likeliest` tokens per item, float64 (N), of logits N x V.
+    """Probability outside the `likeliest` tokens for each item, float64 (N); logits N x V.
 
-    0 when V is no larger. The tail is summed itself, not taken as 1 minus the head, which would lose a small
-    tail to rounding.
+    0 if V is no larger. The tail itself is summed; 1 minus the head would lose small tails to rounding.
     """
     if logits.shape[1] <= likeliest:
         return torch.zeros(len(logits), dtype=torch.float64, device=logits.device)
     total = logits.double().logsumexp(1)
-    # Which of equal tokens at the border is masked does not matter: they have equal probability.
+    # Ties at the border have equal probability, so it does not matter which is masked.
     head = logits.topk(likeliest, dim=1).indices
     tail = logits.double().scatter(1, head, float("-inf")).logsumexp(1)
     return torch.exp(tail - total)

@@ -1,9 +1,10 @@
-"""BLEU and chrF of translations by sacrebleu, with the signature that says how they were computed.
+"""BLEU and chrF of translations by sacrebleu, with signatures.
 
-`bleu`, `chrf` and `chrf++` are those of plain, cased text with sacrebleu's defaults (natural_bias, section 4.1).
-`bleu_tokenised` is the older number that agg and agps print: BLEU of Moses tokens in which hyphenated words are split
-into three, references too (the authors' `compound_split_bleu.sh`; inventory 1.7). It is higher for German, depends on
-the tokeniser, and is never comparable with the first.
+`bleu`, `chrf` and `chrf++` are for plain, cased text with sacrebleu's defaults (natural_bias, section 4.1).
+`bleu_tokenised` is the older score that agg and agps print: BLEU of Moses tokens with hyphenated words split into
+three,
+in references too (the authors' `compound_split_bleu.sh`). It is higher for German, depends on the tokeniser, and is not
+comparable with `bleu`.
 """
 
 from collections.abc import Sequence
@@ -23,27 +24,27 @@ class Score:
 
 
 def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
-    """BLEU of plain text, one reference a sentence."""
+    """BLEU of plain text, one reference per sentence."""
     return _score(BLEU(), hypotheses, references)
 
 
 def chrf(hypotheses: Sequence[str], references: Sequence[str], word_order: int = 0) -> Score:
-    """chrF of plain text, one reference a sentence; chrF++ counts n-grams of words up to `word_order` 2, too."""
+    """chrF of plain text, one reference per sentence; with `word_order` 2, chrF++, which also counts word n-grams."""
     return _score(CHRF(word_order=word_order), hypotheses, references)
 
 
 def tokenised_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
-    """BLEU of tokens between spaces, without smoothing, as Moses' multi-bleu.perl has it.
+    """BLEU of tokens between spaces, without smoothing, like Moses' multi-bleu.perl.
 
     Both sides are Moses tokens with compounds split (`data.preparation.split_compounds`).
     """
-    # force: text that is tokenised is what is meant here.
+    # force: suppresses sacrebleu's warning about tokenised text, which is intended here.
     score = _score(BLEU(tokenize="none", smooth_method="none", force=True), hypotheses, references)
     return Score(score.value, f"moses|compounds:split|{score.signature}")
 
 
 def _score(metric: BLEU | CHRF, hypotheses: Sequence[str], references: Sequence[str]) -> Score:
-    """The metric over all sentences; ValueError unless there is one reference for each hypothesis."""
+    """The metric over all sentences; raises ValueError unless there is one reference per hypothesis."""
     if len(hypotheses) != len(references):
         raise ValueError(f"{len(hypotheses)} hypotheses do not fit {len(references)} references")
     value = metric.corpus_score(list(hypotheses), [list(references)]).score

@@ -1,9 +1,9 @@
-"""Whether two methods' translations differ: paired bootstrap and approximate randomisation, by sacrebleu.
+"""Significance tests of two methods' translations: paired bootstrap and approximate randomisation, by sacrebleu.
 
-Koehn 2004 and Riezler and Maxwell 2005. From hypotheses alone: nothing is trained or decoded again.
+Sources: Koehn 2004; Riezler and Maxwell 2005. Only hypotheses are needed.
 
-sacrebleu counts samples whose difference is larger than the one observed, not those where it is equal. Of systems that
-differ in a handful of sentences most samples are equal, and its p is far too small.
+sacrebleu counts samples whose difference is larger than the observed one, but not equal ones. If systems differ in a
+handful of sentences, most samples are equal, and its p is far too small.
 """
 
 import os
@@ -15,9 +15,9 @@ from sacrebleu.metrics import BLEU, CHRF
 from sacrebleu.significance import PairedTest
 
 METRICS = {"bleu": BLEU, "chrf": CHRF}
-# sacrebleu's names and numbers of samples.
+# sacrebleu's names of the tests, and default numbers of samples.
 TESTS = {"bootstrap": ("bs", 1000), "randomisation": ("ar", 10_000)}
-# sacrebleu takes it from the environment.
+# sacrebleu reads its seed from the environment.
 SEED_VARIABLE = "SACREBLEU_SEED"
 
 
@@ -25,9 +25,9 @@ SEED_VARIABLE = "SACREBLEU_SEED"
 class Comparison:
     """One metric of two systems by one test.
 
-    first, second: the systems' values, 0 to 100. p: probability of a difference as large when there is none.
-    intervals: lowest and highest of a 95 % interval of each system's value where the test resamples (bootstrap), else
-    None. signature: sacrebleu's, of metric and test.
+    first, second: the systems' values, 0 to 100. p: probability of a difference at least this large if there is none.
+    intervals: bounds of a 95 % interval of each system's value if the test resamples (bootstrap), else None. signature:
+    sacrebleu's, of metric and test.
     """
 
     metric: str
@@ -47,10 +47,11 @@ def compare(
     samples: int | None = None,
     seed: int = 12345,
 ) -> list[Comparison]:
-    """BLEU and chrF of two systems' translations of the same sentences, plain text, by each of the tests.
+    """BLEU and chrF of two systems' translations of the same sentences, plain text, by each test.
 
-    samples: resamples or trials; without, sacrebleu's 1,000 and 10,000. The same seed, at least 1, gives the same p.
-    Raises ValueError where the three have not the same number of sentences.
+    samples: number of resamples or trials; by default sacrebleu's 1,000 and 10,000. Equal seeds (at least 1) give equal
+    p.
+    Raises ValueError unless all three have the same number of sentences.
     """
     if seed < 1:
         raise ValueError(f"seed is {seed}; sacrebleu takes 0 for none")
@@ -64,7 +65,7 @@ def compare(
         with _seed(seed):
             paired = PairedTest(systems, metrics, references=None, test_type=kind, n_samples=samples or usual)
             signatures, scores = paired()
-        # sacrebleu names metrics by their variant (chrF2), in the order in which they were given.
+        # sacrebleu names metrics by variant (chrF2), in the given order.
         for name, variant in zip(METRICS, signatures, strict=True):
             results = scores[variant]
             values = [float(one.score) for one in results]
@@ -74,7 +75,7 @@ def compare(
                     test=test,
                     first=values[0],
                     second=values[1],
-                    # No sample of equal systems has a larger difference than 0: sacrebleu would say 1/1001.
+                    # For equal systems no sample has a larger difference than 0: sacrebleu would report 1/1001.
                     p=1.0 if values[0] == values[1] else float(results[1].p_value),
                     intervals=tuple(map(_interval, results)) if test == "bootstrap" else None,
                     signature=str(signatures[variant]),
@@ -84,7 +85,7 @@ def compare(
 
 
 def _interval(result) -> tuple[float, float]:
-    """A system's 95 % interval, of which sacrebleu has the mean and half the width."""
+    """A system's 95 % interval, from sacrebleu's mean and half width."""
     return float(result.mean) - float(result.ci), float(result.mean) + float(result.ci)
 
 

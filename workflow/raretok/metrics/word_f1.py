@@ -1,8 +1,8 @@
-"""How well words are translated by how often training saw them: F1 in buckets of training frequency.
+"""F1 of translated words in buckets of training frequency.
 
-As compare-mt (Neubig et al. 2019) has it: in each sentence a word of the hypothesis is right as often as the reference
-has it too; a bucket's precision and recall count the words in it over all sentences. Words are those of sacrebleu's
-tokeniser 13a, cased, which splits off punctuation; frequencies are those of the plain training text, tokenised alike.
+As in compare-mt (Neubig et al. 2019): in each sentence, a hypothesis word is correct as often as the reference has it
+too; a bucket's precision and recall count its words over all sentences. Words are those of sacrebleu's tokeniser 13a,
+cased, which splits off punctuation; frequencies are those of the plain training text with the same tokeniser.
 """
 
 from collections import Counter
@@ -15,10 +15,9 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Bucket:
-    """Words seen in training at least `least` times, and fewer times than in the next bucket.
+    """Words seen in training at least `least` times, and less often than those of the next bucket.
 
-    matched: words of the hypotheses that their references have; given: words of the hypotheses; wanted: words of the
-    references.
+    matched: hypothesis words that their references have; given: hypothesis words; wanted: reference words.
     """
 
     label: str
@@ -28,13 +27,13 @@ class Bucket:
 
     @property
     def f1(self) -> float:
-        """2 matched / (given + wanted), the harmonic mean of precision and recall; NaN where there is no word."""
+        """2 matched / (given + wanted), the harmonic mean of precision and recall; NaN without words."""
         both = self.given + self.wanted
         return 2 * self.matched / both if both else float("nan")
 
 
 def training_frequencies(lines: Iterable[str]) -> Counter:
-    """How often each word occurs in lines of plain text."""
+    """Number of occurrences of each word in lines of plain text."""
     words = _tokeniser()
     counts = Counter()
     for line in lines:
@@ -45,9 +44,9 @@ def training_frequencies(lines: Iterable[str]) -> Counter:
 def word_f1(
     hypotheses: Sequence[str], references: Sequence[str], frequencies: Counter, buckets: Sequence[int]
 ) -> list[Bucket]:
-    """F1 of each bucket, of rarest words first; plain text of n sentences against one reference each.
+    """F1 of each bucket, rarest words first; plain text of n sentences, one reference each.
 
-    buckets: least frequencies, rising; words below the first have a bucket of their own unless the first is 0.
+    buckets: lower bounds of frequency, increasing; words below the first have their own bucket unless the first is 0.
     """
     words = _tokeniser()
     labels = bucket_labels(buckets)

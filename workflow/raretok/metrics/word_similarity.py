@@ -1,4 +1,4 @@
-"""Word similarity: do cosines of word vectors rank pairs of words as people do (agg, table 6; inventory 1.5)?"""
+"""Word similarity: rank correlation of cosines with human scores of word pairs (agg, table 6)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,8 +27,9 @@ def word_similarity(
 ) -> WordSimilarity:
     """Rank correlation of cosine similarity and human score over all `pairs` (word, word, score).
 
-    pieces: ids of a word's pieces; its vector is the mean of their rows of W (V x d). A piece that is no type has
-    the id `unknown`, whose row it takes; so has a word without pieces. No pair is left out.
+    pieces: ids of a word's pieces; its vector is the mean of their rows of W (V x d). Pieces outside the vocabulary,
+    and
+    words without pieces, use the row of the id `unknown`. No pair is left out.
     """
     words = sorted({word for first, second, _ in pairs for word in (first, second)})
     ids = {word: list(pieces(word)) or [unknown] for word in words}

@@ -8,43 +8,83 @@ import warnings
 import torch
 
 
-def cross_entropy_gradient(z, targets, label_smoothing: float = 0.0):
-    """Summed cross-entropy, summed plain NLL and D = softmax - smoothed one-hot, in place of z: n x V, float32 up.
+def softmax_of(z, out=None):
+    """softmax(z) and log sum exp z: n x V -> n x V, n.
 
-    One softmax gives D and the log normaliser both: at the largest logit the probability is at least 1 / V, so its
-    logarithm loses nothing, where the target's own might underflow.
+    One softmax gives both: at the largest logit the probability is at least 1 / V, so its logarithm loses nothing,
+    where the target's own might underflow. out: takes the softmax, also in the place of z.
+    """
+    largest = z.amax(dim=1)
+    p = torch.softmax(z, dim=1, out=out)
+    return p, largest - p.amax(dim=1).log()
+
+
+def cross_entropy_gradient(z, targets, label_smoothing: float = 0.0, *, out=None, see=None):
+    """Cross-entropy and D = softmax - smoothed one-hot: n x V, float32 up.
+
+    out: takes D; default: z. see: is called with z, its softmax and log normaliser, while they are there; needs an
+    `out`. Returns the terms of the loss, each a factor and a value per position (n), the plain NLL (n), and D.
     """
     rows = targets[:, None]
-    target_logits, largest = z.gather(1, rows).squeeze(1), z.amax(dim=1)
+    target_logits = z.gather(1, rows).squeeze(1)
     mean = z.mean(dim=1) if label_smoothing else None
-    d = torch.softmax(z, dim=1, out=z)
-    log_normaliser = largest - d.amax(dim=1).log()
-    loss = nll = (log_normaliser - target_logits).sum()
+    d, log_normaliser = softmax_of(z, z if out is None else out)
+    nll = log_normaliser - target_logits
+    if see is not None:
+        see(z, d, log_normaliser)
     if label_smoothing:
-        loss = (1 - label_smoothing) * nll + label_smoothing * (log_normaliser - mean).sum()
         d -= label_smoothing / z.shape[1]
     d.scatter_add_(1, rows, d.new_full(rows.shape, label_smoothing - 1))
-    return loss, nll, d
+    return smoothed_terms(nll, log_normaliser - mean if label_smoothing else None, label_smoothing), nll, d
 
 
-def softmax_gradient(z, target_logits, targets, label_smoothing: float):
+def dropping_gradient(loss, outputs, *, kept, out=None, see=None):
+    """As `cross_entropy_gradient`, of a loss that drops logits and has a closed form (`Threshold`, `Softminus`).
+
+    outputs: an `Outputs` with logits z. kept: takes 1 for a kept logit and 0 for a dropped one, n x V.
+    """
+    z, targets = outputs.logits, outputs.targets
+    loss.kept(outputs, kept)
+    target_logits = outputs.target_logits().squeeze(1)
+    p, log_normaliser = softmax_of(z, z if out is None else out)
+    if see is not None:
+        see(z, p, log_normaliser)
+    nll = log_normaliser - target_logits
+    return [(1.0, loss.from_softmax(p, kept, nll, targets))], nll, p
+
+
+def smoothed_terms(nll, uniform, label_smoothing: float):
+    """Terms of a cross-entropy. uniform: mean NLL over all types, n; None without smoothing."""
+    return [(1 - label_smoothing, nll), (label_smoothing, uniform)] if label_smoothing else [(1.0, nll)]
+
+
+def softmax_gradient(z, target_logits, targets, label_smoothing: float, weights=None, soft_cap: float | None = None):
     """As `cross_entropy_gradient`, from logits of any precision, in steps that a compiler makes one pass of.
 
     target_logits: n x 1, gathered before: a compiler would make three kernels where z is read and then overwritten.
-    Statistics are float32 (float64 for such logits); D takes the place and the precision of z.
+    weights: of positions, n, by which D is multiplied; or None. soft_cap: z becomes soft_cap tanh(z / soft_cap), and D
+    is with respect to the z before. Statistics are float32 (float64 for such logits); D takes the place and the
+    precision of z. Returns the NLL, n, and that over all types, n; None without smoothing.
     """
     high = z.to(torch.promote_types(z.dtype, torch.float32))
+    target_logits = target_logits.to(high.dtype)
+    if soft_cap is not None:
+        high, target_logits = soft_cap * (high / soft_cap).tanh(), soft_cap * (target_logits / soft_cap).tanh()
     largest = high.amax(dim=1, keepdim=True)
     log_normaliser = largest + (high - largest).exp().sum(dim=1, keepdim=True).log()
-    loss = nll = (log_normaliser - target_logits).sum()
+    nll, uniform = log_normaliser - target_logits, None
     if label_smoothing:
-        mean = high.mean(dim=1, keepdim=True)
-        loss = (1 - label_smoothing) * nll + label_smoothing * (log_normaliser - mean).sum()
+        uniform = (log_normaliser - high.mean(dim=1, keepdim=True)).squeeze(1)
     is_target = torch.arange(z.shape[1], device=z.device) == targets[:, None]
     # Another exponential rather than the same one again: nothing as large as z is kept for it.
     d = (high - log_normaliser).exp() - label_smoothing / z.shape[1]
-    z.copy_(torch.where(is_target, d - (1 - label_smoothing), d))
-    return loss, nll
+    d = torch.where(is_target, d - (1 - label_smoothing), d)
+    if weights is not None:
+        d = d * weights[:, None]
+    if soft_cap is not None:
+        d = d * (1 - (high / soft_cap).square())
+    z.copy_(d)
+    return nll.squeeze(1), uniform
 
 
 class Fusion:
@@ -59,16 +99,17 @@ class Fusion:
         """Whether the compiled form has computed something and has not failed."""
         return self.works and self.compiled is not None
 
-    def __call__(self, z, targets, label_smoothing: float):
-        """Summed loss, summed NLL and D in the precision of z, in its place if that can be."""
+    def __call__(self, z, targets, label_smoothing: float, weights=None, soft_cap: float | None = None):
+        """Terms of the loss, NLL and D in the precision of z, in its place if that can be; D has its weights."""
         if self.works:
             self.compiled = self.compiled or torch.compile(softmax_gradient)
             # The last chunk is shorter, and micro-batches differ in length.
             target_logits = z.gather(1, targets[:, None])
-            for tensor in (z, target_logits, targets):
+            for tensor in (z, target_logits, targets, *(() if weights is None else (weights,))):
                 torch._dynamo.maybe_mark_dynamic(tensor, 0)
             try:
-                return *self.compiled(z, target_logits, targets, label_smoothing), z
+                nll, uniform = self.compiled(z, target_logits, targets, label_smoothing, weights, soft_cap)
+                return smoothed_terms(nll, uniform, label_smoothing), nll, z
             except torch.OutOfMemoryError:
                 raise
             except Exception as error:  # whatever a compiler's chain of tools raises, before z is touched
@@ -76,8 +117,21 @@ class Fusion:
                 reason = str(error).strip().split("\n")[0]
                 warnings.warn(f"torch.compile does not work here ({reason}); the loss goes on without", stacklevel=2)
         high = z.to(torch.promote_types(z.dtype, torch.float32))
-        loss, nll, d = cross_entropy_gradient(high, targets, label_smoothing)
-        return loss, nll, d.to(z.dtype)
+        slope = None if soft_cap is None else capped(high, soft_cap)
+        terms, nll, d = cross_entropy_gradient(high, targets, label_smoothing)
+        if weights is not None:
+            d *= weights[:, None]
+        if slope is not None:
+            d *= slope
+        return terms, nll, d.to(z.dtype)
+
+
+def capped(z, soft_cap: float):
+    """Make z soft_cap tanh(z / soft_cap), in place; returns the derivative, n x V."""
+    z.div_(soft_cap).tanh_()
+    slope = 1 - z.square()
+    z.mul_(soft_cap)
+    return slope
 
 
 fused_gradient = Fusion()

@@ -169,10 +169,10 @@ class Family:
         positions = torch.arange(len(targets), device=z.device)
         batch = of_batch(method.loss, targets, len(weight))
         total, on_tokens = token_losses(method, Outputs(z, hidden, weight, targets, batch, inputs, positions))
-        loss = total * scale
+        loss = total.sum() * scale
         if method.penalty is not None and on_tokens is None:
             loss = loss + method.penalty(Outputs(None, hidden, weight, targets, None, inputs))
-        return loss, z.new_zeros(()) if on_tokens is None else on_tokens * scale
+        return loss, z.new_zeros(()) if on_tokens is None else on_tokens.sum() * scale
 
 
 def described(method) -> tuple[tuple, dict[Name, float]]:

@@ -86,6 +86,14 @@ class Places:
             return self.kept[part]
         return torch.arange(part.start, part.stop, device=self.all_targets.device)
 
+    def of_kept(self, values: torch.Tensor) -> torch.Tensor:
+        """Those of the kept positions, n, of values of all, N."""
+        return values if self.kept is None else values[self.kept]
+
+    def to_all(self, values: torch.Tensor) -> torch.Tensor:
+        """Values of all positions, N, from those of the kept ones, n; 0 where there is no target."""
+        return values if self.kept is None else values.new_zeros(self.size).index_copy(0, self.kept, values)
+
     def chosen(self, part: slice) -> torch.Tensor:
         """Positions of a part of the kept ones whose target is not of the first class, or is gated itself; from 0."""
         host, device = self._chosen

@@ -1,4 +1,4 @@
-"""How each paper is shown: its figures and its claims that are functions, loaded by the paper's name.
+"""Presentation of each paper: its figures, and its claims that need code; modules are loaded by the paper's name.
 
 May import data, metrics and reporting.
 """

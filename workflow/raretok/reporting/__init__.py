@@ -1,4 +1,4 @@
-"""Tables, figures, verdicts on claims and the report, from measurements alone: no torch.
+"""Tables, figures, verdicts on claims and report pages, computed from recorded measurements without torch.
 
 May import core, metrics and experiments.
 """

@@ -1,4 +1,4 @@
-"""Gather the metrics of all runs into one csv, in an order that does not depend on when runs ended."""
+"""The command `collect`: metrics of all runs in one csv, in a deterministic order."""
 
 import argparse
 from pathlib import Path
@@ -24,9 +24,9 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def collect(paths: list[Path]) -> pd.DataFrame:
-    """One row a measurement, sorted by run; the order of a run's metrics is the order they were written in.
+    """One row per measurement, sorted by run; the metrics of a run keep the order in which they were written.
 
-    Raises UserError where a file is missing, is not a metrics.json, or two files are of the same run.
+    Raises UserError if a file is missing or invalid, or if two files belong to one run.
     """
     rows = [row for path in paths for row in _rows(path)]
     table = pd.DataFrame(rows, columns=COLUMNS)
@@ -35,17 +35,18 @@ def collect(paths: list[Path]) -> pd.DataFrame:
     if not twice.empty:
         first = twice.iloc[0]
         raise UserError(
-            f"{first['metric']} of {first['experiment']}/{first['method']}/seed{first['seed']} is there "
+            f"{first['metric']} of {first['experiment']}/{first['method']}/seed{first['seed']} was given "
             "twice: give every run's metrics.json once."
         )
     return table.sort_values(["paper", "experiment", "method", "seed"], kind="stable")
 
 
 def read_item(folder: Path, definition: Definition) -> Results:
-    """The results of the methods in a definition alone, from the metrics.json of their runs that are there.
+    """The results of a definition's methods, read from the metrics.json of their finished runs.
 
-    A table or figure needs no run but its own, so it does not wait for `metrics.csv`. Raises UserError where
-    there is no such folder.
+    A table or figure needs only its own runs, so it does not wait for `metrics.csv`. Raises UserError if the folder
+    does
+    not exist.
     """
     if not folder.is_dir():
         raise UserError(f"{folder} does not exist; --results names the results of a scale, such as results/smoke.")

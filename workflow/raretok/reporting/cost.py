@@ -1,4 +1,4 @@
-"""What runs took: time, memory and speed of every training, as a csv and by paper for the page."""
+"""The command `cost`: time, memory and speed of every training as a csv, and summaries by device."""
 
 import argparse
 from pathlib import Path
@@ -12,7 +12,7 @@ COLUMNS = [
     *("paper", "experiment", "method", "seed", "device", "processes", "together", "threads"),
     *("seconds", "tokens", "tokens_per_second", "peak_memory_gib", "resumes"),
 ]
-# What records of before there was a choice do not say.
+# Defaults for older records without these keys.
 ALONE = {"processes": 1, "together": 1}
 CPU = "CPU"
 
@@ -30,25 +30,24 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def costs(paths: list[Path]) -> pd.DataFrame:
-    """A row a run, sorted by run: seconds of its training with validations, also before it was interrupted.
+    """One row per run, sorted: seconds of training with validation, including time before interruptions.
 
-    Of runs trained together seconds are each one's share. threads: of each of the `processes` that trained a run. Peak
-    memory is of the GPU where there is one, else of the process, of the one that took most. UserError for a file that
-    is no metrics.json.
+    For runs trained together, seconds are each run's share. threads: per process. Peak memory is that of the GPU, or of
+    the process on a CPU, and the maximum over processes. Raises UserError for an invalid metrics.json.
     """
     table = pd.DataFrame([_row(path) for path in paths], columns=COLUMNS)
     return table.sort_values(["paper", "experiment", "method", "seed"], kind="stable")
 
 
 def read_costs(path: Path) -> pd.DataFrame:
-    """The table that `cost` wrote; UserError where there is none."""
+    """The table written by `cost`; raises UserError if it does not exist."""
     if not path.exists():
         raise UserError(f"{path} does not exist; make it with `snakemake {path}`.")
     return pd.read_csv(path)
 
 
 def by_device(table: pd.DataFrame) -> list[dict]:
-    """The rows of one paper's runs as they are shown: one a kind of device, with hours of a core or a GPU."""
+    """Summary of one paper's runs, one row per kind of device, in core or GPU hours."""
     shown = []
     for device, runs in table.groupby("device", sort=True):
         shown.append(
@@ -67,13 +66,13 @@ def by_device(table: pd.DataFrame) -> list[dict]:
 
 
 def unit_seconds(runs: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
-    """Whether each training ran on a CPU, and the seconds that it took of one core, or else of one GPU."""
+    """Whether each training ran on a CPU, and its seconds on one core or one GPU."""
     on_cpu = runs["device"].str.startswith(CPU)
     return on_cpu, runs["seconds"] * runs["processes"] * runs["threads"].where(on_cpu, 1)
 
 
 def hours(runs: pd.DataFrame) -> str:
-    """What training took in hours of a core, of a GPU, or both."""
+    """Total training time in core hours, GPU hours, or both, as text."""
     on_cpu, seconds = unit_seconds(runs)
     taken = seconds / 3600
     sums = {"core-hours": taken[on_cpu].sum(), "GPU-hours": taken[~on_cpu].sum()}

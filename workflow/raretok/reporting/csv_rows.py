@@ -1,4 +1,4 @@
-"""Tidy csv files of reports: how they are written and read again."""
+"""Tidy csv files of the report: writing and reading."""
 
 import csv
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from raretok.core.files import atomic_path
 
 
 def write_rows(path: Path, columns: list[str], rows: Iterable[dict]) -> None:
-    """Write `rows` as a csv with `columns`; a key that is no column is an error."""
+    """Write `rows` as a csv with `columns`; a key that is not a column is an error."""
     with (
         atomic_path(path) as temporary,
         open(temporary, "w", encoding="utf-8", newline="") as file,
@@ -20,7 +20,7 @@ def write_rows(path: Path, columns: list[str], rows: Iterable[dict]) -> None:
 
 
 def read_rows(path: Path) -> list[dict[str, str]]:
-    """The rows of a csv that `write_rows` wrote, everything as text; UserError where there is none."""
+    """The rows of a csv written by `write_rows`, all values as text; raises UserError if it does not exist."""
     if not path.exists():
         raise UserError(f"{path} does not exist; make it with `snakemake {path}`.")
     with open(path, encoding="utf-8", newline="") as file:
@@ -28,5 +28,5 @@ def read_rows(path: Path) -> list[dict[str, str]]:
 
 
 def csv_number(value: float | None) -> str:
-    """A number in six digits, nothing for None."""
-    return "" if value is None else f"{value + 0.0:.6g}"  # + 0.0: no minus before a zero
+    """A number with six digits; empty for None."""
+    return "" if value is None else f"{value + 0.0:.6g}"  # + 0.0 turns -0.0 into 0.0

@@ -1,8 +1,8 @@
-"""What a report job is told about a paper: its tables, figures, methods and scale, as a JSON file.
+"""Definition of a paper at a scale: its tables, figures and methods, read from a JSON file.
 
-The command `definition` writes the file, so that reporting reads results and nothing else. An item's definition is the
-paper's with one table or figure, and only the methods that it shows. Keys keep the order of the config file, because
-columns and rows are shown in it.
+The command `definition` writes the file, so that reporting reads results and no config. The definition of an item
+holds one table or figure and only the methods that it shows. Keys keep the order of the config file, which is the order
+of columns and rows.
 """
 
 import json
@@ -14,10 +14,10 @@ from raretok.core.errors import UserError
 
 @dataclass(frozen=True)
 class Method:
-    """One trained method: `label` as printed (a [bracket] marks a further reading), seeds of this scale.
+    """One trained method: `label` as printed (a [bracket] marks an alternative reading), and seeds at this scale.
 
-    groups: the groups of data that it is measured on, where it is not all. trained: the experiments in which it is
-    trained at this scale, where that is known.
+    groups: the groups on which it is measured, if not all. trained: the experiments in which it is trained at this
+    scale, if known.
     """
 
     name: str
@@ -32,33 +32,33 @@ class Method:
         return replace(self, experiment=experiment)
 
     def is_trained_in(self, experiment: str) -> bool:
-        """Whether there can be runs of it in an experiment."""
+        """Whether the method is trained in an experiment."""
         return self.trained is None or experiment in self.trained
 
     def run_folder(self, results: Path, seed: int) -> Path:
-        """Where the files of one of its runs lie, below the results of a scale."""
+        """The folder of one of its runs, below the results of a scale."""
         return results / "runs" / self.experiment / self.name / f"seed{seed}"
 
     def is_measured_on(self, group: str) -> bool:
-        """Whether a number of this group says anything about the method."""
+        """Whether the method is measured on this group."""
         return self.groups is None or group in self.groups
 
     @property
     def printed_label(self) -> str:
-        """The label of the paper's row: the label without a [bracket]."""
+        """The label of the paper's row: the label without its [bracket]."""
         return self.label.split(" [")[0]
 
     @property
     def reading(self) -> str:
-        """What stands in the [bracket], or an empty string."""
+        """The text in the [bracket], or an empty string."""
         return self.label.partition(" [")[2].removesuffix("]")
 
 
 @dataclass(frozen=True)
 class Definition:
-    """A paper at one scale. `comparable`: whether a difference to the printed numbers means anything here.
+    """A paper at one scale.
 
-    printed: whether there are any printed numbers at all.
+    comparable: whether numbers can be compared with the printed ones. printed: whether the paper has printed numbers.
     """
 
     paper: str
@@ -70,7 +70,7 @@ class Definition:
     tables: dict[str, dict] = field(default_factory=dict)
     figures: dict[str, dict] = field(default_factory=dict)
     gpt2: dict = field(default_factory=dict)
-    # Experiment: its resolved settings, without any method's overrides.
+    # Resolved settings by experiment, without overrides by methods.
     settings: dict[str, dict] = field(default_factory=dict)
     headline: dict = field(default_factory=dict)  # the paper's picture: table, methods, column, group, says
     printed: bool = True
@@ -78,7 +78,7 @@ class Definition:
     summary: dict = field(default_factory=dict)  # what was easy and difficult, and what the authors' code showed
 
     def heading(self, item: str) -> str:
-        """The title of a table or figure, with the scale in it."""
+        """The title of a table or figure, including the scale."""
         return f"{self.caption(item)} ({self.scale_note()})"
 
     def caption(self, item: str) -> str:
@@ -90,13 +90,13 @@ class Definition:
         return f"{kind} {item.removeprefix(number)}. {entry['title']}"
 
     def scale_note(self) -> str:
-        """The scale, and a warning where its numbers must not be held against the paper's."""
+        """The scale, with a warning if its numbers are not comparable with the paper's."""
         if self.comparable or not self.printed:
             return self.scale_title
         return f"{self.scale_title}; not comparable with the paper"
 
     def method(self, name: str) -> Method:
-        """The method `name`; raises UserError where an item names one that the paper does not have."""
+        """The method `name`; raises UserError if the paper has no such method."""
         if name not in self.methods:
             raise UserError(
                 f"config/papers/{self.paper}/paper.yaml reports method '{name}', which is not one of its methods."
@@ -104,7 +104,7 @@ class Definition:
         return self.methods[name]
 
     def of(self, item: str) -> "Definition":
-        """The definition as a table or figure sees it: its methods in the experiment, by the labels, that it names."""
+        """The definition for one table or figure: its methods, in its experiment and with its labels."""
         entry = self.tables.get(item) or self.figures[item]
         labels = entry.get("labels", {})
         shown = {}
@@ -119,9 +119,9 @@ class Definition:
         return replace(self, methods={name: method.within(experiment) for name, method in self.methods.items()})
 
     def compared(self, item: str) -> list[str]:
-        """The experiments that a table or figure shows side by side; none where it shows each method in one.
+        """The experiments that a table or figure compares; empty if it shows each method in one experiment.
 
-        `experiments: all` are those that the scale has, in the order of the config.
+        `experiments: all` means those of the scale, in the order of the config.
         """
         named = (self.tables.get(item) or self.figures[item]).get("experiments")
         if named == "all":
@@ -129,7 +129,7 @@ class Definition:
         return [experiment for experiment in (named or {}).values() if experiment is not None]
 
     def shown(self) -> list[Method]:
-        """Every method in every experiment in which it is trained and a table or figure shows it, each once."""
+        """Every method in every experiment in which it is trained and shown, without duplicates."""
         items = [*self.tables, *self.figures]
         found = [method for view in (self, *map(self.of, items)) for method in view.methods.values()]
         for item in items:
@@ -139,7 +139,7 @@ class Definition:
         return [method for method in known.values() if method.is_trained_in(method.experiment)]
 
     def corpus(self, experiment: str) -> str:
-        """Name of the corpus that an experiment has at this scale; the experiment's own where it is not known."""
+        """Name of an experiment's corpus at this scale; the experiment's own name if unknown."""
         return self.settings.get(experiment, {}).get("corpus", {}).get("name", experiment)
 
     def entry(self, kind: str, item: str) -> dict:
@@ -153,9 +153,9 @@ class Definition:
 
 
 def read_definition(source: str, item: str | None = None) -> Definition:
-    """The definition in a file of the command `definition`, or in its text; of one table or figure where `item` says.
+    """The definition in a file of the command `definition`, or in its text; with `item`, that of one table or figure.
 
-    Raises UserError where it is not one.
+    Raises UserError for an invalid definition.
     """
     if not source.startswith("{"):
         try:
@@ -166,7 +166,7 @@ def read_definition(source: str, item: str | None = None) -> Definition:
 
 
 def of_item(definition: dict, item: str) -> dict:
-    """What a paper's definition (its JSON) says of one table or figure: all that its job reads of it."""
+    """The part of a paper's definition (JSON) that the job of one table or figure reads."""
     entry = definition.get("tables", {}).get(item) or definition["figures"][item]
     shown = {
         name: method | {"experiment": entry.get("experiment", method["experiment"])}
@@ -179,7 +179,7 @@ def of_item(definition: dict, item: str) -> dict:
 
 
 def parse_definition(text: str, item: str | None = None) -> Definition:
-    """`definition_of` a JSON text; raises UserError where it is not one of the command `definition`."""
+    """`definition_of` a JSON text; raises UserError for an invalid definition."""
     try:
         raw = json.loads(text)
         is_known = item in raw.get("tables", {}) | raw.get("figures", {})
@@ -191,7 +191,7 @@ def parse_definition(text: str, item: str | None = None) -> Definition:
 
 
 def definition_of(raw: dict) -> Definition:
-    """The definition that the command `definition` writes as JSON."""
+    """The Definition of the JSON that the command `definition` writes."""
     methods = {name: _method(name, **method) for name, method in raw["methods"].items()}
     known = {one.name: raw[one.name] for one in fields(Definition) if one.name in raw}
     return Definition(**known | {"methods": methods})

@@ -1,9 +1,9 @@
-"""Deviations from the papers, as the page shows them beside what they affect.
+"""Deviations from the papers: parser of docs/deviations.md, and lookup by item, claim and paper.
 
-docs/deviations.md is the one list. Its tables that have a column `affects` are read; a row's other cells are shown as
-they stand there. What a row can name, in a section of a paper (`## agg`): an item (`table3`), a claim without its
-paper (`t3.I_W`), an experiment (`language_model`), or `all`. Sections of several papers put the paper before it:
-`agg/table3`, `agg.t3.I_W`, `agg/all`. That is a full name, which any section may use.
+Tables with a column `affects` are read; the other cells of a row are shown unchanged. In the section of a paper
+(`## agg`) a row can name an item (`table3`), a claim without its paper (`t3.I_W`), an experiment (`language_model`), or
+`all`. Sections on several papers put the paper first: `agg/table3`, `agg.t3.I_W`, `agg/all`. These full names are valid
+in any section.
 """
 
 import re
@@ -26,7 +26,7 @@ WHOLE = "all"
 
 @dataclass(frozen=True)
 class Deviation:
-    """One row: its name (the first cell), its words by column, and the full names of what it affects.
+    """One row: its name (the first cell), its cells by column, and the full names of what it affects.
 
     words: safe HTML. affects: `agg/table3`, `agg.t3.I_W`, `agg/language_model` or `agg/all`.
     """
@@ -38,23 +38,23 @@ class Deviation:
 
     @property
     def anchor(self) -> str:
-        """Its place on the page; rows of different sections may have one name."""
+        """Its id on the page; rows of different sections may share a name."""
         return f"deviation-{slug(self.section)}-{slug(self.name)}"
 
     def concerns(self, *names: str) -> bool:
-        """Whether it names one of these."""
+        """Whether the row affects one of these names."""
         return not set(self.affects).isdisjoint(names)
 
 
 def slug(text: str) -> str:
-    """`text` as a word that can be a class or an id in HTML."""
+    """`text` as a valid HTML class or id."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
 
 def read_deviations(path: Path, papers: list[str], folder: Path) -> list[Deviation]:
-    """The rows of `path` that say what they affect; relative links become links from a page in `folder`.
+    """The rows of `path` with a column `affects`; relative links are rewritten for a page in `folder`.
 
-    Raises UserError where there is no such file, or where a row names nothing.
+    Raises UserError if the file does not exist or a row affects nothing.
     """
     if not path.exists():
         raise UserError(f"{path} does not exist; `--deviations` names the list of deviations.")
@@ -84,7 +84,7 @@ def read_deviations(path: Path, papers: list[str], folder: Path) -> list[Deviati
 
 
 def beside(deviations: list[Deviation], definition: Definition, item: str) -> list[Deviation]:
-    """Those that name a table or figure, and those that a table of readings is about."""
+    """Deviations that affect a table or figure, including those that a table of readings examines."""
     entry = definition.tables.get(item) or definition.figures[item]
     about = set(entry.get("about", []))
     own = [one for one in deviations if one.section == definition.paper and not about.isdisjoint(one.name.split(", "))]
@@ -92,18 +92,18 @@ def beside(deviations: list[Deviation], definition: Definition, item: str) -> li
 
 
 def of_claim(deviations: list[Deviation], claim: dict) -> list[Deviation]:
-    """Those that name a claim, or an item that it is about."""
+    """Deviations that affect a claim, or an item that it is about."""
     items = (f"{claim['paper']}/{item}" for item in items_of(claim))
     return [one for one in deviations if one.concerns(claim["id"], *items)]
 
 
 def of_paper(deviations: list[Deviation], paper: str) -> list[Deviation]:
-    """Those that affect anything of a paper."""
+    """Deviations that affect anything of a paper."""
     return [one for one in deviations if any(re.split(r"[/.]", name)[0] == paper for name in one.affects)]
 
 
 def items_of(claim: dict) -> list[str]:
-    """The tables whose numbers a claim compares, or the items of its id: `f5_7.bias` is about figures 5 to 7."""
+    """The tables that a claim compares, or the items in its id: `f5_7.bias` is about figures 5 to 7."""
     about_table = claim["measured_by"] == "table"
     named = [key.table for one in comparisons(claim["quantity"]) for key in one.keys] if about_table else []
     match = re.search(r"\.([tf])(\d+)(?:_(\d+))?", claim["id"])
@@ -114,14 +114,14 @@ def items_of(claim: dict) -> list[str]:
 
 
 def _full(name: str, section: str, papers: list[str]) -> str:
-    """A name with its paper, which a section of one paper leaves out."""
+    """A name with its paper, which sections on one paper omit."""
     if section not in papers or re.split(r"[/.]", name)[0] in papers:
         return name
     return f"{section}.{name}" if "." in name else f"{section}/{name}"
 
 
 def _tables(tokens: list[Token]) -> Iterator[tuple[str, list[list[Token]]]]:
-    """(title of the section, rows of inline tokens, the head first) of every table."""
+    """(section title, rows of inline tokens, head first) of every table."""
     section, rows = "", None
     for token, following in zip(tokens, [*tokens[1:], None], strict=True):
         if token.type == "heading_open" and token.tag == "h2":

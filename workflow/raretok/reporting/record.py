@@ -1,9 +1,10 @@
-"""Keep what a scale's report is made of, so that it can be made again without training.
+"""The command `record`: copy the files of finished runs that the report needs.
 
-Numbers, arrays, histories, translations of test splits and provenance are kept, and of the weights what later metrics
-need (`evaluation.measurable`, for `make remeasure`); the weights themselves and states are not. Of a
-language model's arrays, which grow with the vocabulary, pictures (the points of a plane) are kept in half precision,
-and those of the last step, which nothing shows, are left out: 8,000 types with four snapshots stay below 600 KB a run.
+It keeps numbers, arrays, histories, translations of test splits, provenance, and data for later metrics
+(`evaluation.measurable`, used by `make remeasure`), but no weights and no training states. The arrays of a language
+model
+grow with its vocabulary: points of planes are kept in float16, and those of the last step, which nothing shows, are
+dropped. 8,000 types with four snapshots take less than 600 KB per run.
 """
 
 import argparse
@@ -14,7 +15,7 @@ import numpy as np
 from raretok.core.errors import UserError
 from raretok.core.files import atomic_path, copy_file, read_arrays, read_json, write_json, write_text
 
-# Of every evaluated run, and of the scale.
+# Files of every evaluated run, and of the scale.
 RUN_FILES = ("metrics.json", "history.csv")
 ARRAYS = "arrays.npz"
 HYPOTHESES = "hypotheses.json"
@@ -27,7 +28,7 @@ SCALE_FILES = ("gpt2/*.json", "comparisons/*/*.json")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     parser.add_argument("--results", type=Path, required=True, help="folder of a scale, such as results/small")
-    parser.add_argument("--output", type=Path, required=True, help="where to keep it, such as results/recorded/small")
+    parser.add_argument("--output", type=Path, required=True, help="folder to copy to, such as results/recorded/small")
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -38,10 +39,10 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def record(results: Path, output: Path) -> list[Path]:
-    """Copy what reports need of every evaluated run; returns the runs' folders below `output`.
+    """Copy the report's files of every evaluated run; returns the runs' folders below `output`.
 
-    A run that was recorded before is replaced, and one that is not in `results` stays: nothing recorded is lost because
-    it was trained on another machine. Raises UserError where nothing has been evaluated.
+    A run that was recorded before is replaced; recorded runs that are not in `results` stay, since they may come from
+    another machine. Raises UserError if nothing has been evaluated.
     """
     finished = sorted(path.parent for path in results.glob("runs/*/*/*/metrics.json"))
     if not finished:
@@ -49,7 +50,7 @@ def record(results: Path, output: Path) -> list[Path]:
     for folder in finished:
         for name in RUN_FILES:
             copy_file(folder / name, output / folder.relative_to(results) / name)
-        if (folder / MEASURABLE).exists():  # runs that were evaluated at an earlier time have none
+        if (folder / MEASURABLE).exists():  # older runs have none
             copy_file(folder / MEASURABLE, output / folder.relative_to(results) / MEASURABLE)
         _keep_arrays(folder / ARRAYS, output / folder.relative_to(results) / ARRAYS)
         _keep_hypotheses(folder / HYPOTHESES, output / folder.relative_to(results) / HYPOTHESES)
@@ -62,7 +63,7 @@ def record(results: Path, output: Path) -> list[Path]:
 
 
 def provenance(folders: list[Path]) -> str:
-    """What made the runs in `folders`, as Markdown: a row a run with its commit, machine, versions and time."""
+    """Provenance of the runs in `folders` as Markdown: one row per run with commit, machine, versions and time."""
     lines = [
         "# Where these results come from",
         "",
@@ -81,7 +82,7 @@ def provenance(folders: list[Path]) -> str:
 
 
 def kept_arrays(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """A language model's arrays as they are kept: planes in float16, without those of the last step."""
+    """A language model's arrays as they are recorded: planes in float16, without those of the last step."""
     kept = {}
     for name, values in arrays.items():
         checkpoint, _, what = name.partition(".")
@@ -96,7 +97,7 @@ def kept_arrays(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 def _keep_arrays(source: Path, target: Path) -> None:
     arrays = read_arrays(source)
     kept = kept_arrays(arrays) if "bounds" in arrays else None
-    if kept is None:  # of a character model, small as it is
+    if kept is None:  # a character model, whose arrays are small
         copy_file(source, target)
         return
     with atomic_path(target) as temporary, open(temporary, "wb") as file:
@@ -104,7 +105,7 @@ def _keep_arrays(source: Path, target: Path) -> None:
 
 
 def _keep_hypotheses(source: Path, target: Path) -> None:
-    """What `raretok compare` needs; runs that do not translate, and those of an earlier time, have none."""
+    """Keep what `raretok compare` needs; runs without translations, and older ones, have no such file."""
     translated = read_json(source) if source.exists() else {}
     if KEPT_SPLIT in translated:
         write_json(target, {KEPT_SPLIT: translated[KEPT_SPLIT]})

@@ -1,4 +1,4 @@
-"""What commands share that report on whole papers: their options, and one csv for all papers."""
+"""Shared options of commands that report on whole papers."""
 
 import argparse
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from raretok.reporting.results import Results, read_results
 
 
 def add_report_arguments(parser: argparse.ArgumentParser, output: str) -> None:
-    """Declare the definitions of papers, where results and printed numbers lie, and `output`: what is written."""
+    """Declare the options for definitions, results, printed numbers, and `output`, the file to write."""
     parser.add_argument("--definitions", nargs="+", required=True, help="a file of `raretok definition` for each paper")
     parser.add_argument("--results", type=Path, required=True, help="folder of the scale, with metrics.csv")
     parser.add_argument("--published", type=Path, default=Path("config/papers"))
@@ -20,7 +20,7 @@ def add_report_arguments(parser: argparse.ArgumentParser, output: str) -> None:
 def write_for_papers(
     arguments: argparse.Namespace, rows_of: Callable[[Definition, Results, Path], list[dict]], columns: list[str]
 ) -> None:
-    """Write what `rows_of` (definition, results, folder of printed numbers) gives for each paper as one csv."""
+    """Write the rows that `rows_of(definition, results, published)` returns for each paper to one csv."""
     results = read_results(arguments.results)
     rows = [
         row for text in arguments.definitions for row in rows_of(read_definition(text), results, arguments.published)

@@ -1,4 +1,4 @@
-"""Reading what runs measured and what papers printed. Needs no torch."""
+"""Results of runs and printed numbers of papers, read without torch."""
 
 import math
 from collections import defaultdict
@@ -27,13 +27,13 @@ COLUMNS = [
     "run",
 ]
 KEY = ["experiment", "method", "metric", "group", "split"]
-# Metrics of the temperature with the lowest perplexity mean nothing where that perplexity is infinite.
+# A best temperature is meaningless if the perplexity there is infinite.
 NEEDS_FINITE = {"best_temperature": "best_perplexity"}
 
-# Perplexities of a model that diverged: where there were tokens, no number is as bad as infinity.
+# Perplexities of a diverged model: NaN counts as infinity.
 WORST = {"fitted_perplexity": math.inf}
 
-# Columns of table 3 of stop_jostling: (part of the measurement's JSON, its key)
+# Columns of stop_jostling's table 3: (part of the measurement's JSON, its key).
 GPT2_COLUMNS = {
     "margin_init": ("random_init", "margin"),
     "margin_init_sigma": ("random_init", "margin_sigma"),
@@ -47,9 +47,9 @@ GPT2_COLUMNS = {
 
 
 class Printed(NamedTuple):
-    """A number of a paper: its text as printed, its value, which direction is better, and our note on it.
+    """A printed number: its text, its value, the better direction, and our note.
 
-    reference: what the authors' public notebook has instead, where the print slipped (deviations, S7 and S8).
+    reference: the value in the authors' public notebook if the paper has a misprint (deviations, S7 and S8).
     """
 
     text: str
@@ -60,12 +60,12 @@ class Printed(NamedTuple):
 
     @property
     def meant(self) -> float:
-        """What ours is held against: the reference where the print slipped, else the printed value."""
+        """The value to compare with: the reference for a misprint, else the printed value."""
         return self.value if self.reference is None else self.reference
 
 
 class Spread(NamedTuple):
-    """Mean over seeds, their sample standard deviation (None for one seed or an infinite value), seeds."""
+    """Mean over seeds, sample standard deviation (None for one seed or an infinite value), and number of seeds."""
 
     mean: float
     spread: float | None
@@ -74,7 +74,7 @@ class Spread(NamedTuple):
 
 @dataclass(frozen=True)
 class Results:
-    """One scale's folder of results: the collected metrics, and where arrays and GPT-2 measurements lie."""
+    """The results folder of one scale: collected metrics, arrays and GPT-2 measurements."""
 
     folder: Path
     metrics: pd.DataFrame
@@ -83,10 +83,11 @@ class Results:
     def per_seed(
         self, method: Method, metric: str, group: str = "", checkpoint: str = "best", split: str | None = None
     ) -> dict[int, float]:
-        """Values by seed, empty where nothing was measured; a NaN counts as not measured.
+        """Values by seed, empty if nothing was measured; NaN counts as not measured.
 
-        Without `split`, it is the first at which the metric was measured at `checkpoint`: `test@best` for a
-        perplexity (`valid@best` where a paper has no test text), `weights@best` for an isotropy.
+        Without `split`, the first one with this metric at `checkpoint` is used: `test@best` for a perplexity
+        (`valid@best`
+        for a paper without test text), `weights@best` for an isotropy.
         """
         names = [split] if split else [f"{part}@{checkpoint}" for part in ("test", "valid", "weights")]
         for name in names:
@@ -99,28 +100,28 @@ class Results:
         return {}
 
     def arrays(self, method: Method, seed: int) -> dict[str, np.ndarray] | None:
-        """The arrays of one run, or None where it was not evaluated."""
+        """The arrays of one run, or None if it was not evaluated."""
         path = method.run_folder(self.folder, seed) / "arrays.npz"
         if not path.exists():
             return None
         return read_arrays(path)
 
     def seeds_with_arrays(self, method: Method) -> list[tuple[int, dict[str, np.ndarray]]]:
-        """(seed, arrays) of every evaluated seed, in order of the seeds."""
+        """(seed, arrays) of every evaluated seed, sorted by seed."""
         pairs = [(seed, self.arrays(method, seed)) for seed in method.seeds]
         return [(seed, arrays) for seed, arrays in pairs if arrays is not None]
 
     def record_of(self, method: Method, seed: int) -> Path:
-        """The file that a run's numbers and the record of its training are in."""
+        """Path of the file with a run's numbers and training record."""
         return method.run_folder(self.folder, seed) / "metrics.json"
 
     def trainings(self, method: Method) -> dict[int, dict]:
-        """What is on record of a method's trainings (settings, `derived`, parameters, seconds), by seed."""
+        """Training records of a method (settings, `derived`, parameters, seconds), by seed."""
         paths = {seed: self.record_of(method, seed) for seed in method.seeds}
         return {seed: read_json(path)["training"] for seed, path in paths.items() if path.exists()}
 
     def training(self, method: Method) -> dict | None:
-        """What is on record of the training of the first seed that was run."""
+        """The training record of the method's first finished seed."""
         for seed in method.seeds:
             path = self.record_of(method, seed)
             if path.exists():
@@ -128,20 +129,20 @@ class Results:
         return None
 
     def gpt2(self, repository: str) -> dict | None:
-        """The measurement of a GPT-2 checkpoint (table 3 of stop_jostling), or None."""
+        """The measurement of a GPT-2 checkpoint (stop_jostling, table 3), or None."""
         path = self.folder / "gpt2" / f"{repository}.json"
         return read_json(path) if path.exists() else None
 
 
 def read_results(folder: Path | str) -> Results:
-    """Read `metrics.csv` of the results folder of a scale; raises UserError where there is none."""
+    """Read `metrics.csv` of a scale's results folder; raises UserError if it does not exist."""
     return index_results(Path(folder), read_metrics(Path(folder) / "metrics.csv"))
 
 
 def index_results(folder: Path, metrics: pd.DataFrame) -> Results:
-    """The results in `folder`, whose numbers are `metrics` (COLUMNS; `seed` whole, `value` a float).
+    """The Results of `folder` with the numbers `metrics` (COLUMNS; `seed` int, `value` float).
 
-    A NaN is what was not measured, but for metrics of `WORST`.
+    A NaN counts as not measured, except for metrics in `WORST`.
     """
     values = defaultdict(dict)
     keys = zip(*(metrics[name] for name in KEY), strict=True)
@@ -155,7 +156,7 @@ def index_results(folder: Path, metrics: pd.DataFrame) -> Results:
 
 
 def read_metrics(path: Path | str) -> pd.DataFrame:
-    """Read a collected `metrics.csv`. The cluster group `NA` is a name, not a missing value."""
+    """Read a collected `metrics.csv`; the cluster group `NA` is a name, not a missing value."""
     path = Path(path)
     if not path.exists():
         raise UserError(f"{path} does not exist; make it with `snakemake {path}`.")
@@ -168,7 +169,7 @@ def read_metrics(path: Path | str) -> pd.DataFrame:
 
 
 def summarise(values: dict[int, float]) -> Spread | None:
-    """Mean and sample standard deviation over seeds; None where there is no value."""
+    """Mean and sample standard deviation over seeds; None without values."""
     if not values:
         return None
     numbers = pd.Series(values.values(), dtype=float)
@@ -177,14 +178,14 @@ def summarise(values: dict[int, float]) -> Spread | None:
 
 
 def is_initialised(column: str) -> bool:
-    """Whether a column of table 3 is of random initialisations, which have seeds."""
+    """Whether a column of table 3 describes random initialisations, which have seeds."""
     return column in GPT2_COLUMNS and GPT2_COLUMNS[column][0] == "random_init"
 
 
 def gpt2_values(measured: dict | None, column: str) -> dict[int, float] | float | None:
-    """What a measurement of GPT-2 says in a column of table 3; None where it was not measured.
+    """The value of a GPT-2 measurement in a column of table 3; None if it was not measured.
 
-    Random initialisations by seed; the model's width and pre-trained weights have no seed.
+    Random initialisations are given by seed; the width and pre-trained weights have no seed.
     """
     if measured is None:
         return None
@@ -198,7 +199,7 @@ def gpt2_values(measured: dict | None, column: str) -> dict[int, float] | float 
 
 
 def read_published(folder: Path | str, name: str, paper: str) -> pd.DataFrame:
-    """The rows of `<folder>/<paper>/<name>.csv`, everything as text, after a column with the paper."""
+    """The rows of `<folder>/<paper>/<name>.csv`, all as text, with a first column `paper`."""
     path = Path(folder) / paper / f"{name}.csv"
     if not path.exists():
         raise UserError(f"{path} does not exist; `--published` names the folder of the papers.")

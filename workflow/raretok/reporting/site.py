@@ -1,6 +1,6 @@
-"""Build a folder for any static host: the recorded report and the documentation, under the paths that they have here.
+"""The command `site`: the recorded report and the documentation as a folder for any static host.
 
-Markdown becomes HTML beside its place, and links to it follow. What else a page links to is copied.
+Markdown is rendered to HTML at the same path, and links to it are adapted. Other linked files are copied.
 """
 
 import argparse
@@ -17,20 +17,27 @@ from raretok.reporting.page.page_command import templates
 
 PAGES = ("README.md", "CHANGELOG.md", "docs/*.md", "config/README.md", "results/recorded/*/README.md")
 PAGES += ("results/recorded/*/tables/*/*.md",)
-FILES = ("LICENSE", "CITATION.cff", "config/config.yaml", "results/recorded/*/*.csv", "results/recorded/*/report/*")
+FILES = (
+    "LICENSE",
+    "CITATION.cff",
+    "config/config.yaml",
+    "docs/*.svg",
+    "results/recorded/*/*.csv",
+    "results/recorded/*/report/*",
+)
 FILES += (
     "results/recorded/*/tables/*/*",
     "results/recorded/*/figures/*/*",
     "results/recorded/*/runs/*/*/*/metrics.json",
 )
-# A link to a page of Markdown, in Markdown made HTML and in the report.
+# A link to a Markdown page, in rendered Markdown and in the report.
 LINK = re.compile(r'(href="(?![a-z]+:)[^"#]*?)\.md(["#])')
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     parser.add_argument("--root", type=Path, default=Path("."), help="the project")
-    parser.add_argument("--output", type=Path, required=True, help="the folder to build; what is in it is removed")
+    parser.add_argument("--output", type=Path, required=True, help="folder to build; its contents are removed")
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -56,7 +63,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def _copy_linked(root: Path, output: Path, linked: Path) -> None:
-    """Copy a file of the project that a page links to, such as a module."""
+    """Copy a project file that a page links to, such as a module."""
     source = linked.resolve()
     if source.is_file() and source.is_relative_to(root.resolve()):
         target = output / source.relative_to(root.resolve())
@@ -66,7 +73,7 @@ def _copy_linked(root: Path, output: Path, linked: Path) -> None:
 
 
 def rendered(markdown: str) -> str:
-    """A page of Markdown as HTML: headings have the ids that GitHub gives them, links to other pages lead to HTML."""
+    """A Markdown page as HTML, with GitHub's heading ids and links that lead to HTML."""
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     parser.add_render_rule("heading_open", _heading)
     return LINK.sub(r"\1.html\2", parser.render(re.sub(r"<!--.*?-->\n", "", markdown)))

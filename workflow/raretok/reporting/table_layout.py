@@ -1,14 +1,14 @@
-"""How the cells of a table are laid out: token groups as columns where they fit, as rows where they do not."""
+"""Layout of tables: token groups as columns if they fit, else as rows."""
 
 import re
 from dataclasses import dataclass
 
 from raretok.reporting.tables.cells import Cell
 
-# A table of numbers with at most so many columns has the groups as columns, as the papers' tables.
+# Tables with at most this many value columns have groups as columns, as in the papers.
 MOST_COLUMNS = 12
 ARROWS = {"up": " ↑", "down": " ↓"}
-# Columns whose name in the printed numbers is no name for a reader.
+# Display names of columns whose printed key is not readable.
 NAMES = {
     "PPL_best": "PPL at best T",
     "T_best": "best T",
@@ -30,10 +30,10 @@ Key = tuple[str, str]  # column, group
 
 @dataclass(frozen=True)
 class Layout:
-    """One grid as it is shown.
+    """One grid in display order.
 
-    columns: (title, groups below it), the groups ("",) where they are rows. rows: (row, group, cells by (column, group
-    of the head), how many rows the row's name spans: 0 where it stands above). grouped: whether rows have groups.
+    columns: (title, its groups), with groups ("",) if groups are rows. rows: (row, group, cells by (column, group of
+    the head), number of rows that the row's name spans, 0 if it stands above). grouped: whether rows have groups.
     """
 
     columns: list[tuple[str, str, tuple[str, ...]]]
@@ -47,17 +47,17 @@ class Layout:
 
     @property
     def heads(self) -> list[str]:
-        """Every column in one line: title and group."""
+        """Title and group of every column, as one line each."""
         return [" ".join(filter(None, [title, group])) for _, title, groups in self.columns for group in groups]
 
     @property
     def two_lines(self) -> bool:
-        """Whether the head has groups below the titles."""
+        """Whether the head has a second line with groups."""
         return any(group for _, group in self.keys)
 
 
 def layout(cells: list[Cell]) -> Layout:
-    """The cells of one grid, without rows that show neither a number of ours nor a printed one of their own."""
+    """The layout of one grid, without rows that have neither a measured nor a printed number of their own."""
     cells = [cell for cell in cells if cell.row in _shown_rows(cells)]
     groups = list(dict.fromkeys(cell.group for cell in cells))
     known = {(cell.column, cell.group) for cell in cells if cell.value is not None or cell.published}
@@ -86,12 +86,12 @@ def layout(cells: list[Cell]) -> Layout:
 
 
 def shown_name(name: str) -> str:
-    """A row's or column's name as people write it: `weight_decay` is weight decay."""
+    """A row's or column's display name: `weight_decay` becomes weight decay."""
     return NAMES.get(name) or (name.replace("_", " ") if MACHINE_NAME.fullmatch(name) else name)
 
 
 def _run(names: list[str], first: int) -> int:
-    """How many names from `first` on are the same."""
+    """Length of the run of equal names that starts at `first`."""
     last = first
     while last < len(names) and names[last] == names[first]:
         last += 1
@@ -99,7 +99,7 @@ def _run(names: list[str], first: int) -> int:
 
 
 def _shown_rows(cells: list[Cell]) -> set[str]:
-    """Rows with a number, and those not run that have printed numbers of their own: no further [reading] of them."""
+    """Rows with a number, and rows that were not run but have printed numbers; no alternative [reading] of these."""
     measured = {cell.row for cell in cells if cell.value is not None}
     return measured | {cell.row for cell in cells if cell.published and "[" not in cell.row}
 

@@ -1,4 +1,4 @@
-"""One run: loop, trainer, tasks, probes, checkpoints.
+"""Training of one run: loop, trainer, tasks, probes, checkpoints.
 
 May import core, machine, data, methods, models, library and experiments.
 """

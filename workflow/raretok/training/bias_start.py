@@ -1,4 +1,4 @@
-"""Where the output bias of a model starts."""
+"""Initialisation of the output bias."""
 
 import numpy as np
 import torch
@@ -8,10 +8,10 @@ from raretok.methods.unigram import log_unigram
 
 
 def start_output_bias(model: torch.nn.Module, settings: dict, counts, outside_counts: np.ndarray | None) -> None:
-    """Let the output bias of a model that has a choice of it start where `settings` (of the model) say.
+    """Initialise the output bias of a model as its `settings` say, if the model has such a setting.
 
-    counts: of the training's targets, V. outside_counts: of another text, or None. Raises UserError where the bias
-    starts from counts of another text and there are none, or they are of other types.
+    counts: of the training targets, (V,). outside_counts: of another text, or None. Raises UserError if counts of
+    another text are needed and missing, or have another shape.
     """
     if not hasattr(model, "set_output_bias"):
         return

@@ -1,14 +1,16 @@
-"""The state of an unfinished training: safetensors files, replaced atomically, refused by any other run.
+"""Checkpoint files: atomic write, digest, restore.
 
-`checkpoint.safetensors` holds all that continuing needs but the best weights so far. Its tensors carry a prefix that
-says whose they are (`model.`, `optimiser.`, ...); everything that is no tensor is JSON in its metadata. The best
-weights change seldom and lie in `best-<step>.safetensors`: written before the checkpoint that names that step, and
-removed after the checkpoint that names another, so the file that a checkpoint names is always there. The weights of
-the last validations, where their mean is wanted, lie likewise in `validated-<step>.safetensors`, and snapshots of the
-output matrix in `snapshot-<step>.safetensors` until the end. Nothing is pickled.
+`checkpoint.safetensors` holds everything needed to continue except the best weights so far. The prefix of a tensor's
+name
+says what it belongs to (`model.`, `optimiser.`, ...); everything that is not a tensor is JSON in the metadata. The best
+weights change seldom and lie in `best-<step>.safetensors`. This file is written before the checkpoint that names its
+step, and removed after a checkpoint that names another step, so the file named by a checkpoint always exists. If the
+mean of the last validated weights is needed, they lie in `validated-<step>.safetensors`; snapshots of the output matrix
+lie in `snapshot-<step>.safetensors` until the end. No file is a pickle.
 
-Each file's metadata holds a checksum of its tensors, compared when it is read: safetensors notices a file that is cut
-short, but not a byte that is another.
+Each file's metadata holds a checksum of its tensors, which is compared on reading: safetensors detects a truncated
+file,
+but not a changed byte.
 """
 
 import json
@@ -23,17 +25,17 @@ from raretok.core.files import atomic_path, read_tensor_header
 from raretok.core.tensor_files import load_tensors, save_tensors
 
 FILE_NAME = "checkpoint.safetensors"
-# Raised whenever what a checkpoint holds changes, so that an old one is refused and not misread.
+# Increased when the contents of a checkpoint change, so that old ones are refused.
 VERSION = 5
 
 
 def save_checkpoint(folder: Path, groups: dict[str, dict[str, torch.Tensor]], facts: dict) -> None:
-    """Write the state of a training into `folder`.
+    """Write the state of a training to `folder`.
 
-    groups: prefix to tensors by name. facts: whatever JSON can hold; must contain `run`, `data` and `sources`.
+    groups: prefix to tensors by name. facts: JSON-compatible values; must contain `run`, `data` and `sources`.
     """
     tensors = {f"{prefix}.{name}": value for prefix, group in groups.items() for name, value in group.items()}
-    # A copy on the CPU, and one of its own: tied or shared tensors cannot be stored twice.
+    # Separate copies on the CPU, because safetensors cannot store shared tensors.
     tensors = {name: value.detach().to("cpu", copy=True) for name, value in tensors.items()}
     save_tensors(folder / FILE_NAME, tensors, {"facts": facts | {"version": VERSION}})
 
@@ -41,14 +43,14 @@ def save_checkpoint(folder: Path, groups: dict[str, dict[str, torch.Tensor]], fa
 def load_checkpoint(
     folder: Path, run: str, data: str, sources: str, counts: str | None = None
 ) -> tuple[dict[str, dict[str, torch.Tensor]], dict] | None:
-    """The groups and facts that `save_checkpoint` wrote into `folder`, or None when there is no state to continue.
+    """The groups and facts that `save_checkpoint` wrote to `folder`, or None if there is no state to continue.
 
-    A state that other code wrote (digest `sources`) is none: going on would mix two trainings. Raises UserError
-    when the state belongs to another run (hash `run`) or to other data (hash `data`, and `counts` of another text where
-    the run starts from such), or cannot be read.
+    A state written by other code (digest `sources`) is ignored: continuing would mix two trainings. Raises UserError if
+    the state belongs to another run (hash `run`) or to other data (hash `data`, and `counts` of another text if the run
+    starts from one), or cannot be read.
     """
     for leftover in folder.glob(f".{Path(FILE_NAME).stem}.*"):
-        leftover.unlink(missing_ok=True)  # a write that was killed; the rename never happened
+        leftover.unlink(missing_ok=True)  # of a killed write, before its rename
     path = folder / FILE_NAME
     if not path.exists():
         return None
@@ -68,45 +70,45 @@ def load_checkpoint(
 
 
 def best_path(folder: Path, step: int) -> Path:
-    """Where the best weights lie when they are those after `step` steps."""
+    """Path of the best weights if they are those after `step` steps."""
     return folder / f"best-{step:07d}.safetensors"
 
 
 def save_best(folder: Path, weights: dict[str, torch.Tensor], step: int) -> None:
-    """Write the best weights unless they are there; call it before the checkpoint that names `step`."""
+    """Write the best weights unless they exist; call this before writing the checkpoint that names `step`."""
     if not best_path(folder, step).exists():
         save_tensors(best_path(folder, step), weights, {})
 
 
 def load_best(folder: Path, step: int) -> dict[str, torch.Tensor]:
-    """The weights that `save_best` wrote; UserError when they cannot be read."""
+    """The weights written by `save_best`; raises UserError if they cannot be read."""
     return _load_weights(best_path(folder, step))
 
 
 def drop_best(folder: Path, keep: int | None = None) -> None:
-    """Remove best weights that no checkpoint names: all but those of step `keep`, and writes that were killed."""
+    """Remove best weights that no checkpoint names (all except step `keep`), and leftovers of killed writes."""
     for path in [*folder.glob("best-*.safetensors"), *folder.glob(".best-*")]:
         if keep is None or path != best_path(folder, keep):
             path.unlink()
 
 
 def validated_path(folder: Path, step: int) -> Path:
-    """Where the weights validated after `step` steps lie."""
+    """Path of the weights validated after `step` steps."""
     return folder / f"validated-{step:07d}.safetensors"
 
 
 def save_validated(folder: Path, weights: dict[str, torch.Tensor], step: int) -> None:
-    """Write the weights after `step` steps, for a mean of several."""
+    """Write the weights after `step` steps, for a later average."""
     save_tensors(validated_path(folder, step), weights, {})
 
 
 def load_validated(folder: Path, step: int) -> dict[str, torch.Tensor]:
-    """The weights that `save_validated` wrote; UserError when they cannot be read."""
+    """The weights written by `save_validated`; raises UserError if they cannot be read."""
     return _load_weights(validated_path(folder, step))
 
 
 def drop_validated(folder: Path, keep: Iterable[int] = ()) -> None:
-    """Remove validated weights but those of the steps `keep`, and writes that were killed."""
+    """Remove validated weights except those of the steps `keep`, and leftovers of killed writes."""
     kept = {validated_path(folder, step) for step in keep}
     for path in [*folder.glob("validated-*.safetensors"), *folder.glob(".validated-*")]:
         if path not in kept:
@@ -114,7 +116,7 @@ def drop_validated(folder: Path, keep: Iterable[int] = ()) -> None:
 
 
 def snapshot_path(folder: Path, step: int) -> Path:
-    """Where the output matrix after `step` steps lies."""
+    """Path of the output matrix after `step` steps."""
     return folder / f"snapshot-{step:07d}.safetensors"
 
 
@@ -124,10 +126,11 @@ def save_snapshot(folder: Path, step: int, matrix: torch.Tensor) -> None:
 
 
 def gather_snapshots(folder: Path, steps: Iterable[int], output: Path, run: str) -> None:
-    """Copy the snapshots of `steps` into the one safetensors file `output`, never more than a part in memory.
+    """Copy the snapshots of `steps` to one safetensors file `output`, with only a part in memory at a time.
 
-    The format: the header's length (8 bytes, little endian), the header (JSON), the tensors' bytes.
-    Raises UserError when a snapshot is missing.
+    The format: length of the header (8 bytes, little endian), header (JSON), bytes of the tensors. Raises UserError if
+    a
+    snapshot is missing.
     """
     header, offset, sources = {"__metadata__": {"run": run}}, 0, []
     try:
@@ -154,7 +157,7 @@ def gather_snapshots(folder: Path, steps: Iterable[int], output: Path, run: str)
 
 
 def drop_state(folder: Path) -> None:
-    """Remove the state of a training that is done: its final files are kept elsewhere."""
+    """Remove the state of a finished training; its final files are kept elsewhere."""
     (folder / FILE_NAME).unlink(missing_ok=True)
     drop_best(folder)
     drop_validated(folder)

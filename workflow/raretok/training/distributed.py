@@ -1,11 +1,12 @@
-"""Several processes that train one run together: what they settle with each other.
+"""Distributed training of one run: collective operations on the CPU, sharing of batches, averaging of gradients.
 
-torchrun starts them (`raretok.machine.process_launcher` on one machine), each with a device of its own. Every process
-draws the whole of every batch and works on its share of the rows; means over the processes are what one process would
-have computed. Small things (signals, verdicts, random states) are settled on the CPU by gloo, gradients where they lie.
+torchrun starts the processes (`raretok.machine.process_launcher` on one machine), each with its own device. Every
+process
+draws the whole batch and works on its share of the rows; means over processes equal the results of a single process.
+Small values (signals, decisions, random states) are exchanged on the CPU by gloo, gradients on their device.
 
-A process alone is the first of one (`raretok.machine.processes`): every function returns at once, and torch's package
-is not even imported.
+A single process has rank 0 of 1 (`raretok.machine.processes`): every function then returns at once, and
+torch.distributed is not imported.
 """
 
 import contextlib
@@ -18,21 +19,22 @@ from raretok.core.errors import Interrupted, UserError
 from raretok.machine import processes
 from raretok.machine.processes import Group
 
-# How long a process waits for the others, which may be writing a large state, before it gives up. One that dies is
-# noticed at once, since its connections close.
+# Timeout for the other processes, which may be writing a large state. The death of a process is noticed at once,
+# because its connections close.
 PATIENCE = timedelta(minutes=10)
-# How long a process that fails waits for what the first one says, to say nothing twice.
+# How long a failing process waits for the first one's message, to avoid repeating it.
 SENTENCE_SECONDS = 10
-# How torch's backends say that another process is gone; their errors have no type of their own.
+# Messages of torch's backends about a lost process; these errors have no type of their own.
 LOST = ("Connection closed by peer", "Connection reset by peer", "Broken pipe", "Socket closed", "imed out")
 
 
 @contextlib.contextmanager
 def joined(device: str) -> Iterator[None]:
-    """The processes that torchrun started, joined while the block runs.
+    """Join the processes that torchrun started, for the duration of the block.
 
-    device: `cpu` or `cuda`, chosen. Raises UserError when another process is lost. What all processes end with for the
-    same reason only the first one raises; the others exit alike, silently.
+    device: `cpu` or `cuda`. Raises UserError if another process is lost. If all processes fail for the same reason,
+    only
+    the first one raises; the others exit silently with the same status.
     """
     if not processes.launched():
         yield
@@ -48,7 +50,7 @@ def joined(device: str) -> Iterator[None]:
         with _loss_in_words():
             yield
     except (UserError, Interrupted) as error:
-        # The group is left as it is: taking it down would wait for processes that may be gone.
+        # The process group is not destroyed: that would wait for processes that may be gone.
         if _said_by_first(store, f"{error.exit_status} {error}"):
             raise SystemExit(error.exit_status) from None
         raise
@@ -59,7 +61,7 @@ def joined(device: str) -> Iterator[None]:
 
 
 def share(items):
-    """This process's rows of an array, a tensor or a list, or of each of several in a tuple; there may be none."""
+    """This process's rows of an array, a tensor or a list, or of each of several in a tuple; may be empty."""
     if isinstance(items, tuple):
         return tuple(share(part) for part in items)
     rank, size = processes.rank(), processes.size()
@@ -67,7 +69,7 @@ def share(items):
 
 
 def total(tensor):
-    """The sum of the processes' tensors, in place and on every one."""
+    """The sum of a tensor over processes, in place, on every process."""
     if processes.size() > 1:
         from torch import distributed
 
@@ -76,7 +78,7 @@ def total(tensor):
 
 
 def gather(value) -> list:
-    """The processes' values, on every one, in the order of their numbers."""
+    """The values of all processes, on every process, by rank."""
     if processes.size() == 1:
         return [value]
     from torch import distributed
@@ -87,7 +89,7 @@ def gather(value) -> list:
 
 
 def on_first(action: Callable):
-    """What `action()` returns on the first process, on all of them, once it is done; so with its UserError."""
+    """The result of `action()` on the first process, returned on all of them; a UserError is raised on all, too."""
     if processes.size() == 1:
         return action()
     from torch import distributed
@@ -105,10 +107,10 @@ def on_first(action: Callable):
 
 
 def agree(asked: str | None, due: bool) -> tuple[str | None, bool]:
-    """The signal that asks the training to stop, or None, and whether its state is to be saved now, on all processes.
+    """The stop signal, or None, and whether to save the state now, agreed by all processes.
 
-    asked: the signal that reached this process, if any. due: whether this process finds it time to save. A process
-    whose starter is gone asks to stop, too: nobody would pass signals on to it.
+    asked: the signal that reached this process, if any. due: whether this process wants to save. A process whose parent
+    is gone also asks to stop, because signals would no longer reach it.
     """
     if processes.size() == 1:
         return asked, due or asked is not None
@@ -124,9 +126,9 @@ def agree(asked: str | None, due: bool) -> tuple[str | None, bool]:
 
 
 def parallel(model):
-    """`model` such that the last of a step's backward passes leaves means over the processes in the gradients.
+    """`model` wrapped so that the last backward pass of a step averages the gradients over processes.
 
-    Every pass but the last must run within its `no_sync()`.
+    All other passes must run within its `no_sync()`.
     """
     from torch.nn.parallel import DistributedDataParallel
 
@@ -135,7 +137,7 @@ def parallel(model):
 
 @contextlib.contextmanager
 def _loss_in_words() -> Iterator[None]:
-    """A UserError in place of what torch raises when another process is gone."""
+    """Turns torch's errors about a lost process into a UserError."""
     from torch import distributed
 
     try:
@@ -151,12 +153,12 @@ def _loss_in_words() -> Iterator[None]:
 
 
 def _said_by_first(store, sentence: str) -> bool:
-    """Whether the first process ends with the same sentence; it comes to know this one's."""
+    """Whether the first process ends with the same message; publishes this process's message."""
     if processes.is_first():
         store.set("sentence", sentence)
         return False
     try:
         store.wait(["sentence"], timedelta(seconds=SENTENCE_SECONDS))
         return store.get("sentence").decode() == sentence
-    except RuntimeError:  # the first process said nothing, or is gone
+    except RuntimeError:  # the first process has no message, or is gone
         return False

@@ -1,4 +1,4 @@
-"""Observations of what the model predicts, against distributions without context (natural_bias, figures 1, 13, 14)."""
+"""Probes of the output bias and of predictions without context (natural_bias, figures 1, 13, 14)."""
 
 import numpy as np
 import torch
@@ -8,14 +8,14 @@ from raretok.methods.unigram import log_unigram
 from raretok.training.probe_interface import Observation
 from raretok.training.tasks import hidden_of
 
-# Log probabilities held at once.
+# Number of log-probabilities in memory at a time.
 LOGITS_AT_ONCE = 2**24
 
 
 class OutputBias(Observation):
     """The output bias b along training: its `norm` (l2) and `divergence`, KL(unigram || softmax(b)) in nats.
 
-    `steps`: the numbers of updates after which it is looked at; see `chosen_steps`.
+    `steps`: the steps after which it is measured; see `chosen_steps`.
     """
 
     def __init__(
@@ -44,10 +44,10 @@ class OutputBias(Observation):
 
 
 class Divergence(Observation):
-    """How far the model's predictions p are from three references, means over validation positions, in nats.
+    """Divergence of the model's predictions p from three references: means over validation positions, in nats.
 
-    `unigram`: KL(unigram || p); `uniform`: KL(uniform || p); `empirical`: -log p(y), the divergence from the token
-    that is there. After `steps` updates; see `chosen_steps`. The positions are a fixed part of the validation text.
+    `unigram`: KL(unigram || p); `uniform`: KL(uniform || p); `empirical`: -log p(y), the divergence from the actual
+    token. Measured after `steps` steps; see `chosen_steps`. The positions are a fixed part of the validation text.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Divergence(Observation):
         number: int | None = None,
         positions: int = 2000,
     ):
-        """positions: about how many targets of the validation text are looked at."""
+        """positions: approximate number of targets of the validation text to measure."""
         at = chosen_steps("divergence", training["steps"], steps, every, number)
         self.tensors = observed(at, ("unigram", "uniform", "empirical"), model.output_weight.device)
         self.places = {step: place for place, step in enumerate(at)}
@@ -84,7 +84,7 @@ class Divergence(Observation):
 
 
 def divergences(z: torch.Tensor, targets: torch.Tensor, log_q: torch.Tensor) -> torch.Tensor:
-    """Sums over positions of KL(q || p), KL(uniform || p) and -log p(y): z n x V, targets n, log_q V -> 3, 64 bits."""
+    """Sums over positions of KL(q || p), KL(uniform || p) and -log p(y): z n x V, targets n, log_q V -> 3, float64."""
     z, log_q = z.double(), log_q.double()
     normaliser = z.logsumexp(dim=1)
     q, types = log_q.exp(), z.shape[1]
@@ -95,7 +95,7 @@ def divergences(z: torch.Tensor, targets: torch.Tensor, log_q: torch.Tensor) -> 
 
 
 def observed(steps: list[int], names: tuple[str, ...], device) -> dict[str, torch.Tensor]:
-    """`steps` and an array of as many numbers under each name, NaN until they are measured."""
+    """`steps`, and for each name an array of the same length, NaN until measured."""
     arrays = {name: torch.full((len(steps),), torch.nan, dtype=torch.float64, device=device) for name in names}
     return {"steps": torch.tensor(steps, device=device)} | arrays
 
@@ -103,11 +103,12 @@ def observed(steps: list[int], names: tuple[str, ...], device) -> dict[str, torc
 def chosen_steps(
     name: str, end: int, steps: list[int] | None = None, every: int | None = None, number: int | None = None
 ) -> list[int]:
-    """Numbers of updates, rising, from 0 (the model as it starts) to at most `end`.
+    """Increasing numbers of steps, from 0 (the initial model) to at most `end`.
 
-    steps: those themselves; later ones than `end`, which a shorter training never comes to, are left out. every: each
-    so many, and the end. number: about so many, evenly spaced on a logarithmic axis, with 0 and the end.
-    Raises UserError unless exactly one of the three is given.
+    steps: a list; steps after `end`, which a shorter training does not reach, are left out. every: multiples of this,
+    and
+    the end. number: about this many, evenly spaced on a logarithmic axis, with 0 and the end. Raises UserError unless
+    exactly one of the three is given.
     """
     if sum(option is not None for option in (steps, every, number)) != 1:
         raise UserError(f"observe: {name} needs one of steps (a list), every and number")

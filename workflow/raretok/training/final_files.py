@@ -1,4 +1,4 @@
-"""The final files of a run: what rules declare, and everything after training reads."""
+"""Final files of a run, the outputs of the rule `train`."""
 
 import csv
 import io
@@ -16,9 +16,9 @@ from raretok.training.trainer import Trainer
 
 
 def write_final_files(run, corpus, trainer: Trainer, final: dict, progress: Progress, output: Path, facts: dict):
-    """Write the final files of a run, each whole or not at all; `training.json` last.
+    """Write the final files of a run, each atomically; `training.json` last.
 
-    final: the weights that the paper evaluates. facts: further entries of the record, those of `hardware` among them.
+    final: the weights to evaluate. facts: further entries of the record, including those of `hardware`.
     """
     last = {name: tensor.cpu() for name, tensor in plain_weights(trainer.model).items()}
     save_tensors(output / "model.safetensors", final, {"run": run["hash"]})
@@ -57,7 +57,7 @@ def write_final_files(run, corpus, trainer: Trainer, final: dict, progress: Prog
 
 
 def hardware(device: str) -> dict:
-    """What a run was trained on, of all its processes: how many, the most memory of any, and their device."""
+    """The hardware of all processes of a run: their number, maximum memory and device."""
     peaks, names = zip(*distributed.gather((peak_memory_gib(device), describe_device(device))), strict=True)
     return {
         "processes": len(peaks),

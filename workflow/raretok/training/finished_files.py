@@ -1,7 +1,8 @@
-"""Final files kept beside the state, so that a finished training is never done twice.
+"""Copies of final files in the state folder, so that a finished training is never repeated.
 
-Snakemake deletes what a job wrote when it did not see the job end: because it was killed itself, or the cluster
-lost it. The links kept here cost no space while the files they link to exist.
+Snakemake deletes the outputs of a job whose end it missed, because it was killed itself or the cluster lost the job.
+The
+copies are hard links and take no space while the original files exist.
 """
 
 import os
@@ -12,16 +13,16 @@ from raretok.core.errors import UserError
 from raretok.core.files import copy_file, read_json, write_json
 from raretok.experiments.run_code import training_code, training_key
 
-RECORD = "training.json"  # written last, so its presence means that all are there
-# What `keep_weights: false` deletes once it is measured.
+RECORD = "training.json"  # written last, so its existence means that all files exist
+# Files that `keep_weights: false` deletes after evaluation.
 WEIGHTS = ("model.safetensors", "last.safetensors", "snapshots.safetensors")
 FILES = (*WEIGHTS, "history.csv", "observations.npz", RECORD)
-# Where they are kept, in the state folder of their run.
+# Name of the copies' folder in the state folder of a run.
 KEPT = "finished"
 
 
 def keep(output: Path, folder: Path) -> None:
-    """Keep the final files of `output` in `folder`, by hard links where the disk has them."""
+    """Copy the final files from `output` to `folder`, as hard links if possible."""
     if output == folder:
         return
     shutil.rmtree(folder, ignore_errors=True)
@@ -34,9 +35,9 @@ def keep(output: Path, folder: Path) -> None:
 
 
 def restore(folder: Path, output: Path, identity: dict[str, str]) -> bool:
-    """Put the files kept in `folder` into `output`, if they are of this training; whether they were.
+    """Copy the files kept in `folder` to `output` if they belong to this training; returns whether they do.
 
-    identity: `run`, `data` and `sources`, hashes that must be the kept record's.
+    identity: the hashes `run`, `data` and `sources`, which must match the kept record.
     """
     if not holds(folder, identity):
         return False
@@ -47,9 +48,9 @@ def restore(folder: Path, output: Path, identity: dict[str, str]) -> bool:
 
 
 def adopt(record: Path, run: dict, output: Path, corpus) -> None:
-    """Copy the final files of a training with the same weights to `output`, as those of `run`.
+    """Copy the final files of a training with equal settings to `output`, as those of `run`.
 
-    record: its training.json. corpus: what `run` is trained on. Raises UserError where there is no such training, or it
+    record: its training.json. corpus: the training data of `run`. Raises UserError if that training does not exist, or
     has other settings or data.
     """
     if not record.exists():
@@ -65,7 +66,7 @@ def adopt(record: Path, run: dict, output: Path, corpus) -> None:
 
 
 def holds(folder: Path, identity: dict[str, str]) -> bool:
-    """Whether `folder` has the final files of this training; identity as for `restore`."""
+    """Whether `folder` has the final files of this training; identity as in `restore`."""
     if not (folder / RECORD).exists():
         return False
     record = read_json(folder / RECORD)

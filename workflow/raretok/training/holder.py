@@ -1,4 +1,4 @@
-"""Which process trains a run: the lock of its state, and who holds it."""
+"""Lock of a run's state, with a record of the process that holds it."""
 
 import os
 import socket
@@ -12,15 +12,15 @@ from filelock import FileLock, Timeout
 from raretok.core.errors import UserError
 from raretok.core.files import write_json
 
-# In a state's folder while it is trained. A training that is killed leaves it; the process is gone then.
+# Name of the record in a state folder. A killed training leaves it behind, but its process is gone.
 HOLDER = "holder.json"
 
 
 @contextmanager
 def only_one(state: Path) -> Iterator[None]:
-    """Hold the lock of a state's folder, and say there who does: two processes must not train one run.
+    """Hold the lock of a state folder and record this process: two processes must not train one run.
 
-    UserError when another holds it.
+    Raises UserError if another process holds the lock.
     """
     state.mkdir(parents=True, exist_ok=True)
     lock = FileLock(state / "lock", timeout=0)

@@ -1,7 +1,7 @@
-"""The training loop of several runs in one job, top to bottom; `raretok.training.loop` is that of one.
+"""Training loop of several runs in one job; `raretok.training.loop` is that of a single run.
 
-What is left at the end are the final files of every run, kept beside its state (`raretok.training.finished_files`). The
-run's own `train` finds them there and puts them in place.
+Its results are the final files of every run, kept in the run's state folder (`raretok.training.finished_files`). The
+run's own `train` puts them in place.
 """
 
 import dataclasses
@@ -26,9 +26,9 @@ from raretok.training.training_run import Training
 
 
 class StackFolders:
-    """Where the files of a stack's runs are, below a folder of results.
+    """Folders of a stack's runs, below a folder of results.
 
-    states, outputs: of each run. together: the stack's own state.
+    states, outputs: by run. together: the stack's own state.
     """
 
     def __init__(self, results: Path, stack):
@@ -39,12 +39,13 @@ class StackFolders:
 
 
 def train_together(stack, corpus, folders: StackFolders, options: Options) -> None:
-    """Train the runs of a stack to their end, continuing where an interrupted attempt stopped.
+    """Train the runs of a stack to the end, continuing an interrupted attempt.
 
-    stack: a `raretok.experiments.joint_runs.Stack`. Left out are runs that are finished, and those that were begun
-    alone. A run whose loss is not finite leaves the stack, to be trained by its own `train`, which says what is wrong;
-    the others go on. Raises Interrupted when a signal stopped the training with the state saved, UserError when that is
-    another stack's.
+    stack: a `raretok.experiments.joint_runs.Stack`. Runs that are finished or were started alone are left out. A run
+    whose loss is not finite leaves the stack and is trained by its own `train`, which reports the error; the others
+    continue. Raises Interrupted if a signal stopped the training after saving, UserError if the state belongs to
+    another
+    stack.
     """
     stop = StopFlag()
     if options.device == "cpu":
@@ -72,7 +73,7 @@ def train_together(stack, corpus, folders: StackFolders, options: Options) -> No
 
         result = job.stack.backward()
         is_save_step = stop.signal is not None or saves.is_due(progress.step + 1)
-        # On a GPU reading a number waits for it, so it is read only when something is written.
+        # Reading a number from a GPU waits for it, so numbers are read only when something is written.
         if options.device == "cpu" or first.is_log_step or is_save_step:
             result = job.check(result)
         job.stack.step(first.learning_rate)
@@ -88,10 +89,11 @@ def train_together(stack, corpus, folders: StackFolders, options: Options) -> No
 
 
 class Job:
-    """The runs of a stack under way: those in it, where they stand, and the one state of them all.
+    """The runs of a stack in training, their progress, and their common state.
 
-    members: trainings that are still in the stack, all at the same step. failed: what was wrong with others.
-    progress: of the job; its tokens are those of all, its seconds are shared by the `number` of runs it began with.
+    members: trainings that are still in the stack, all at the same step. failed: error messages of the others.
+    progress:
+    of the job; its tokens are those of all runs, its seconds are shared by the `number` of runs at the start.
     """
 
     def __init__(self, stack, corpus, folders: StackFolders, device: str):
@@ -123,7 +125,7 @@ class Job:
         self.clock = Clock(self.progress, self.members[0].steps)
 
     def _go_on(self, saved: tuple[dict, dict] | None) -> None:
-        """Go to a saved state, or to the start."""
+        """Restore a saved state, or start from the beginning."""
         if saved is None:
             for member in self.members:
                 member.go_on(None)
@@ -158,7 +160,7 @@ class Job:
             member.drop_old_weights()
 
     def validate(self, must_stop: Callable[[], object]) -> bool:
-        """Score all members on the validation text; False if it must stop."""
+        """Score all members on the validation text; returns False if it must stop."""
         losses = self.stack.validation_losses(self.progress.step, must_stop)
         if losses is None:
             return False
@@ -167,7 +169,7 @@ class Job:
         return True
 
     def check(self, result: StepResult) -> StepResult:
-        """A step's numbers, read; members whose loss or gradient is not finite leave the stack."""
+        """A step's numbers, read from the device; members whose loss or gradient is not finite leave the stack."""
         numbers = torch.stack([result.loss, result.nll, result.norm]).cpu()
         if not numbers.isfinite().all():
             for member in list(self.members):
@@ -175,7 +177,7 @@ class Job:
         return StepResult(*numbers)
 
     def attempt(self, member: Training, action: Callable[[], None]) -> None:
-        """Do something for a member, which leaves the stack where that raises UserError."""
+        """Run `action` for a member, which leaves the stack if that raises UserError."""
         try:
             action()
         except UserError as error:
@@ -184,7 +186,7 @@ class Job:
             log(self.failed[-1])
 
     def advance(self, result: StepResult) -> None:
-        """Count a step that is done."""
+        """Count a finished step."""
         is_log_step = self.members and self.members[0].is_log_step
         for member in self.members:
             place = self.places[member]
@@ -194,8 +196,8 @@ class Job:
         self.progress.step += 1
 
     def finish(self) -> None:
-        """Write the final files of the members; of the state nothing stays."""
-        # Killed while they are written, the job continues here.
+        """Write the final files of the members and remove the state."""
+        # If the job is killed while writing them, it continues from here.
         self.save()
         seconds = self.progress.seconds
         shared = {"together": self.number, "together_seconds": round(seconds, 3), "together_sources": self.sources}
@@ -209,9 +211,9 @@ class Job:
 
 
 def belongs(training: Training, output: Path, begun: Collection[str] | None) -> bool:
-    """Whether a run is to be trained in its stack; the log says where it is not.
+    """Whether a run is trained in its stack; the log gives the reason if it is not.
 
-    output: where its final files are put. begun: hashes of the runs in the stack's saved state, if there is one.
+    output: folder of its final files. begun: hashes of the runs in the stack's saved state, if there is one.
     """
     if any(finished_files.holds(folder, training.identity) for folder in (training.output, output)):
         log(f"{training.name} is finished")

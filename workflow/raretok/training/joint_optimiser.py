@@ -1,4 +1,4 @@
-"""AdamW of several models at once: one call for all that are treated alike, on slices of their stacked parameters."""
+"""AdamW for several models at once: one call per group of parameters with equal treatment, on stacked slices."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -9,17 +9,18 @@ from raretok.training.optimiser import Optimiser, RowAdamW, fused_adamw
 
 
 class StackedOptimiser:
-    """The updates of M trainings of one shape.
+    """The optimiser of M trainings of one shape.
 
-    The moments of every training's own `Optimiser` become slices of the stacked ones, so that its state can be saved
-    and loaded as ever. Trainings that treat a parameter alike must stand beside each other.
+    The moments of each training's `Optimiser` become slices of stacked tensors, so that its state is saved and loaded
+    as
+    usual. Trainings that treat a parameter alike must be adjacent.
     """
 
     def __init__(self, parameters: dict[str, torch.Tensor], optimisers: Sequence[Optimiser]):
         """parameters: by name, M x ..., stacked. optimisers: of each training; betas and eps are those of the first."""
         self.parameters = parameters
         self.betas, self.eps = optimisers[0].betas, optimisers[0].eps
-        # By weight decay: name, trainings and moments.
+        # By weight decay: name, slice of trainings, and moments.
         self.groups: dict[float, list[tuple[str, slice, dict[str, torch.Tensor]]]] = {}
         self.rows: list[tuple[str, slice, RowAdamW]] = []
         for name, parameter in parameters.items():
@@ -52,7 +53,7 @@ class StackedOptimiser:
 
 
 def treatment(optimiser: Optimiser, name: str) -> tuple[str, float]:
-    """How an optimiser treats a parameter: by which update of rows ("" for none), and its weight decay."""
+    """An optimiser's treatment of a parameter: its row-wise update ("" for none) and its weight decay."""
     if name in optimiser.rows:
         return repr(optimiser.update), optimiser.rows[name].weight_decay
     return "", next(decay for decay, names in optimiser.groups.items() if name in names)

@@ -1,9 +1,9 @@
-"""Several trainings of one shape in lock-step: one model's operations, each on all of them.
+"""Joint training of several runs of one shape in lock-step, with batched operations.
 
-Every member is an ordinary `Training`, with its own data, gate, observations, progress and files. Its parameters and
-moments are slices of stacked tensors, so that all of it but a step and a validation is done as if it were alone.
+Every member is an ordinary `Training` with its own data, gate, observations, progress and files. Its parameters and
+moments are slices of stacked tensors, so that everything except a step and a validation works as for a single run.
 
-Shapes: M members, B sequences, T positions, N = B T, d width, V types.
+Shapes: M members, B sequences, T positions, N = B T, width d, V types.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ from raretok.training.training_run import Training
 
 
 class Stack:
-    """M trainings whose settings differ in seed and method alone (`joint_runs.shape_of`), all built, none begun."""
+    """M trainings whose settings differ only in seed and method (`joint_runs.shape_of`), all built, none started."""
 
     def __init__(self, members: Sequence[Training]):
         self.members = sorted(members, key=lambda member: embedding_treatment(member.trainer.optimiser))
@@ -35,11 +35,11 @@ class Stack:
         for trainer, own in zip(self.trainers, self.running.unbind(), strict=True):
             trainer.running = own
         self.optimiser = StackedOptimiser(self.parameters, [trainer.optimiser for trainer in self.trainers])
-        # The matrices whose rows are types: one when tied.
+        # The matrices with one row per type; a single one if tied.
         self.embeddings = list(
             {id(matrix): matrix for matrix in (self.model.input_weight, self.model.output_weight)}.values()
         )
-        # Methods of one seed are trained on the same batches.
+        # Methods with one seed share their batches.
         self.tasks = list({member.task.seed: member.task for member in self.members}.values())
         seeds = [task.seed for task in self.tasks]
         self.seed_of = torch.tensor([seeds.index(member.task.seed) for member in self.members], device=self.device)
@@ -76,7 +76,7 @@ class Stack:
         return StepResult(result.loss, result.nll, self.clip())
 
     def output_now(self) -> StackedOutput:
-        """The output layer of this step; another one when a penalty has ended."""
+        """The output layer of this step; a new one when a penalty has ended."""
         methods = [trainer.criterion.method for trainer in self.trainers]
         penalised = [method.penalty is not None for method in methods]
         if self.output is None or penalised != self.penalised:
@@ -84,11 +84,11 @@ class Stack:
         return self.output
 
     def by_member(self, vectors: torch.Tensor) -> torch.Tensor:
-        """What MB x T x d holds of each member, M x N x d."""
+        """Vectors MB x T x d as M x N x d, by member."""
         return vectors.view(len(self.members), -1, vectors.shape[-1])
 
     def clip(self) -> torch.Tensor:
-        """Drop the gradients of frozen rows, clip each member's rest; returns the norms before clipping, M."""
+        """Drop the gradients of frozen rows and clip each member's rest; returns the norms before clipping, (M,)."""
         for k, frozen in self.frozen():
             for matrix in self.embeddings:
                 matrix.grad[k].masked_fill_(frozen, 0.0)
@@ -103,13 +103,13 @@ class Stack:
         return norm
 
     def frozen(self) -> list[tuple[int, torch.Tensor]]:
-        """Members with rows that this step leaves alone, and which, V x 1 (bool)."""
+        """Members with frozen rows in this step, and these rows, V x 1 (bool)."""
         found = [(k, trainer.criterion.frozen()) for k, trainer in enumerate(self.trainers)]
         return [(k, rows[:, None]) for k, rows in found if rows is not None]
 
     @torch.no_grad()
     def step(self, learning_rate: float) -> None:
-        """Change the parameters of all members by their gradients, and clear those."""
+        """Update the parameters of all members with their gradients, and clear the gradients."""
         kept = [(matrix[k], matrix[k].clone(), frozen) for k, frozen in self.frozen() for matrix in self.embeddings]
         self.optimiser.step(learning_rate)
         for matrix, before, frozen in kept:
@@ -139,7 +139,7 @@ class Stack:
 
 
 def embedding_treatment(optimiser: Optimiser) -> list[tuple[bool, float]]:
-    """How an optimiser treats the matrices whose rows are types: what members of a stack are ordered by."""
+    """An optimiser's treatment of the matrices with one row per type, by which members of a stack are sorted."""
     return [
         treatment(optimiser, name)
         for name, parameter in optimiser.parameters.items()

@@ -1,4 +1,4 @@
-"""The training loop, top to bottom."""
+"""Training loop of a single run."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +16,10 @@ from raretok.training.training_run import Training
 
 @dataclass
 class Options:
-    """How to train, as opposed to what: nothing here changes a result.
+    """Options of a training that do not change its result.
 
-    checkpoint_seconds: how often the state is saved. checkpoint_steps: also after every so many steps.
-    compile: whether torch.compile makes kernels of the model on a GPU; rounding differs, as between two GPUs.
+    checkpoint_seconds: interval between saves. checkpoint_steps: also save after this many steps. compile: whether to
+    use torch.compile on a GPU; rounding then differs, as between two GPUs.
     """
 
     device: str = "cpu"
@@ -31,11 +31,11 @@ class Options:
 def train(
     run: dict, corpus, output: Path, state: Path, options: Options, outside_counts: np.ndarray | None = None
 ) -> None:
-    """Train one run to its end, continuing from `state` when that holds a part of it.
+    """Train one run to the end, continuing from `state` if it holds one.
 
-    For the other arguments see `Training`. What stays in `state` at the end are links to the final files. Raises
-    Interrupted when a signal stopped it with the state saved, UserError when the loss is not finite or the state
-    belongs to another run.
+    See `Training` for the other arguments. At the end, `state` keeps only links to the final files. Raises Interrupted
+    if a signal stopped the training after saving, UserError if the loss is not finite or the state belongs to another
+    run.
     """
     stop = StopFlag()
     training = Training(run, corpus, output, state, outside_counts)
@@ -48,7 +48,7 @@ def train(
     progress, trainer = training.progress, training.trainer
 
     def asked() -> str | None:
-        """The signal that asks to stop, of whichever process it reached."""
+        """The signal that asks to stop, whichever process it reached."""
         return agree(stop.signal, False)[0]
 
     def save_and_stop(signal: str) -> None:
@@ -65,7 +65,7 @@ def train(
 
         result = training.backward()
         signal, is_save_step = agree(stop.signal, saves.is_due(progress.step + 1))
-        # On a GPU reading a number waits for it, so it is read only when something is written.
+        # Reading a number from a GPU waits for it, so numbers are read only when something is written.
         if options.device == "cpu" or training.is_log_step or is_save_step:
             training.check(result)
         trainer.step(training.learning_rate)
@@ -82,7 +82,7 @@ def train(
 
 
 def stopped(signal: str, step: int, steps: int) -> Interrupted:
-    """What a training that a signal stopped says."""
+    """The exception for a training that a signal stopped."""
     return Interrupted(
         f"{signal}: stopped at step {step} of {steps}; the state is saved, start the same command again to continue"
     )

@@ -1,6 +1,6 @@
-"""AdamW over a whole model, whose embeddings may have an update of their own.
+"""AdamW for a whole model, with an optional special update of the embeddings.
 
-Matrices and embeddings (also positions) decay, norms and biases do not, as in nanoGPT.
+Matrices and embeddings (including positions) have weight decay, norms and biases do not, as in nanoGPT.
 """
 
 import torch
@@ -11,12 +11,12 @@ from raretok.methods import Method
 
 
 class RowAdamW:
-    """AdamW of the rows of a matrix, or of several (... x V x d), as an `embedding_update` says.
+    """AdamW on the rows of a matrix, or of several (... x V x d), modified by an `embedding_update`.
 
-    With `skips_rows` equal to a list of vectors, one a row, each updated by `torch.optim.AdamW` with its gradient set
-    to None where it is all zero: such a row keeps its moments, its step count and its weights, decay included. With
-    `second_moment` a row is divided by the root of what that makes of the second moments. State: `exp_avg` and
-    `exp_avg_sq` as the matrix, `row_steps` (one count a row).
+    With `skips_rows` it equals `torch.optim.AdamW` on a list of vectors, one per row, with the gradient set to None
+    where it is all zero: such a row keeps its moments, its step count and its weights, without decay. With
+    `second_moment` a row is divided by the root of the returned second moment. State: `exp_avg` and `exp_avg_sq` of the
+    matrix's shape, `row_steps` (one count per row).
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class RowAdamW:
 
     @torch.no_grad()
     def step(self, learning_rate: float) -> None:
-        """Update the rows, or those that have a gradient."""
+        """Update all rows, or those with a gradient."""
         beta1, beta2 = self.betas
         gradient = self.parameter.grad
         touched = torch.ones_like(self.row_steps, dtype=torch.bool)
@@ -38,7 +38,7 @@ class RowAdamW:
             touched = gradient.ne(0).any(dim=-1, keepdim=True)
         self.row_steps += touched
         self.exp_avg.copy_(torch.where(touched, torch.lerp(self.exp_avg, gradient, 1 - beta1), self.exp_avg))
-        # A zero gradient must not decay the second moment of a row that is left alone.
+        # A zero gradient must not decay the second moment of a row that is skipped.
         self.exp_avg_sq.copy_(
             torch.where(
                 touched,
@@ -46,7 +46,7 @@ class RowAdamW:
                 self.exp_avg_sq,
             )
         )
-        # Rows never touched have row_steps 0; any count avoids 0/0 there, and their update is masked anyway.
+        # Rows never updated have row_steps 0; any count avoids 0/0 there, and their update is masked.
         steps = self.row_steps.clamp_min(1).double()
         size = (learning_rate / (1 - beta1**steps)).to(gradient.dtype)
         scale = (1 - beta2**steps).sqrt().to(gradient.dtype)
@@ -61,7 +61,7 @@ class RowAdamW:
 
 
 def fused_adamw(parameters: list, gradients: list, moments: list[dict], numbers: tuple[float, ...]) -> None:
-    """One update of tensors that are treated alike, in place.
+    """One AdamW step, in place, on tensors with equal hyper-parameters.
 
     moments: `exp_avg`, `exp_avg_sq` and `step` of each. numbers: learning rate, beta 1, beta 2, eps, weight decay.
     """
@@ -85,11 +85,10 @@ def fused_adamw(parameters: list, gradients: list, moments: list[dict], numbers:
 
 
 class Optimiser:
-    """All updates of one training: fused AdamW, and row-wise AdamW for matrices that skip rows.
+    """The optimiser of one training: fused AdamW, and row-wise AdamW for matrices with an `embedding_update`.
 
-    AdamW is torch's functional form, which the class `torch.optim.AdamW` calls too: making an object of that
-    class imports torch's compiler, a second of work for every job. State: `exp_avg`, `exp_avg_sq` and `step` of
-    every parameter.
+    It uses torch's functional AdamW, which `torch.optim.AdamW` also calls: creating an object of that class imports
+    torch's compiler, which takes a second per job. State: `exp_avg`, `exp_avg_sq` and `step` of every parameter.
     """
 
     def __init__(self, model: torch.nn.Module, method: Method, settings: dict):
@@ -100,18 +99,18 @@ class Optimiser:
         decay = settings["weight_decay"]
         self.model, self.update = model, method.embedding_update
         update_rows = getattr(self.update, "skips_rows", False) or hasattr(self.update, "second_moment")
-        # weight decay: names of the parameters that have it
+        # Names of parameters by weight decay.
         self.groups: dict[float, list[str]] = {}
         self.rows: dict[str, RowAdamW] = {}
         self.parameters = dict(model.named_parameters())
         input_weight, output_weight = model.input_weight, model.output_weight
-        # The matrices whose rows are types: one when tied.
+        # The matrices with one row per type; a single one if tied.
         self.embeddings = [p for p in self.parameters.values() if p is input_weight or p is output_weight]
         for name, parameter in self.parameters.items():
             is_embedding = parameter is input_weight or parameter is output_weight
             untied_output = is_embedding and parameter is not input_weight
             decays = parameter.dim() >= 2 and (getattr(self.update, "decays_untied_output", True) or not untied_output)
-            # Factors of a matrix have a penalty of their own, for being orthogonal, which decay would work against.
+            # Factors of a parametrised matrix have an orthogonality penalty, which decay would counteract.
             decays = decays and ".parametrizations." not in name
             own_decay = decay if decays else 0.0
             if is_embedding and update_rows:
@@ -122,7 +121,7 @@ class Optimiser:
             name: {
                 "exp_avg": torch.zeros_like(self.parameters[name]),
                 "exp_avg_sq": torch.zeros_like(self.parameters[name]),
-                # Fused AdamW reads the count where the parameter lies.
+                # Fused AdamW reads the count on the parameter's device.
                 "step": torch.zeros((), dtype=torch.float32, device=self.parameters[name].device),
             }
             for names in self.groups.values()
@@ -133,7 +132,7 @@ class Optimiser:
     def step(self, learning_rate: float, frozen: torch.Tensor | None = None) -> None:
         """Update every parameter and clear the gradients.
 
-        frozen: types (V, bool) whose rows of the embedding matrices keep their values, weight decay included.
+        frozen: types (V, bool) whose rows of the embedding matrices keep their values, without weight decay.
         """
         kept = [(matrix, matrix.clone()) for matrix in self.embeddings] if frozen is not None else []
         for weight_decay, names in self.groups.items():

@@ -1,11 +1,12 @@
-"""What an observation of a training is: it writes down what happens and changes no bit of it.
+"""Interface of probes: observations of a training that do not change it by a bit.
 
-Of several processes each sees its own rows of a micro-batch: what an observation sums over positions it must sum over
-processes (`distributed.total`) before it takes norms or means. All have the same `tensors` at the end of an update.
+With several processes, each sees its own rows of a micro-batch. Sums over positions must be summed over processes
+(`distributed.total`) before norms or means are taken. All processes have the same `tensors` at the end of a step.
 
-An observation has `tensors`, its whole state, of fixed sizes. The trainer calls it at three moments of an update:
+The whole state of an observation is its `tensors`, of fixed sizes. The trainer calls it at three points of a step:
 `begin` when the targets are counted, `look` after each micro-batch's backward pass, `end` before clipping; and
-`measure` between updates.
+`measure`
+between steps.
 """
 
 from dataclasses import dataclass
@@ -15,10 +16,10 @@ import torch
 
 @dataclass
 class MicroBatch:
-    """What there is to see of a micro-batch after its backward pass; N positions, d width, V types.
+    """The observable values of a micro-batch after its backward pass; N positions, width d, V types.
 
     inputs, targets: N. hidden: N x d. weight: V x d, the output matrix. logits_gradient: dL/dz (N x V) and
-    input_gradient: dL/d(embedding) (N x d), where an observation `needs_gradients`.
+    input_gradient: dL/d(embedding) (N x d), for observations that `needs_gradients`.
     """
 
     inputs: torch.Tensor
@@ -30,22 +31,22 @@ class MicroBatch:
 
 
 class Observation:
-    """What the observations have in common: nothing to see at any moment."""
+    """Base class of observations, which does nothing at any point."""
 
-    # Whether gradients of logits and embeddings must be kept for it: of a whole update in one micro-batch.
+    # Whether gradients of logits and embeddings must be kept, for a whole step in one micro-batch.
     needs_gradients = False
-    # Whether it looks at the set of rare types, which only a gate has.
+    # Whether it needs the set of rare types, which only a gate has.
     needs_gate = False
     tensors: dict[str, torch.Tensor]
 
     def begin(self, step: int, gate) -> None:
-        """The targets of update `step` (from 0) are counted; gate: the gate's state."""
+        """The targets of step `step` (from 0) are counted; gate: the gate's state."""
 
     def look(self, batch: MicroBatch) -> None:
-        """The backward pass of a micro-batch is done."""
+        """Called after the backward pass of a micro-batch."""
 
     def end(self) -> None:
-        """The backward passes of the update are done."""
+        """Called after the last backward pass of the step."""
 
     def measure(self, step: int, model: torch.nn.Module, task) -> None:
-        """`step` updates are done, 0 before the first; task: what is trained on. Also after an interruption."""
+        """Called after `step` steps, 0 before the first, also after an interruption; task: the training task."""

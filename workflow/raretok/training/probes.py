@@ -1,4 +1,4 @@
-"""Observations of gradients, rare types and weights; `build_observations` for all of them."""
+"""Probes of gradients, rare types and weights, and `build_observations`."""
 
 import torch
 
@@ -7,18 +7,19 @@ from raretok.training import distributed
 from raretok.training.distribution_probes import Divergence, OutputBias
 from raretok.training.probe_interface import MicroBatch, Observation
 
-# Products of rare rows and hidden vectors held at once.
+# Number of products of rare rows and hidden vectors in memory at a time.
 PRODUCTS_AT_ONCE = 2**24
 
 
 class GradientNorms(Observation):
     """Norms of the three parts of each token's embedding gradient (stop_jostling, section 4.2).
 
-    Per step and token i: g1 is the gradient through the input embedding (context alignment), g2 the output
-    gradient from positions whose target is i, g3 the output gradient from all other positions; before clipping,
-    and before a gate, which the paper never observes. Running sums over steps, one value a token (V):
-    sum_aligned |g1| + |g2|; sum_marginal |g3|; sum_ratio (|g1| + |g2|) / |g3| over steps with |g3| > 0;
-    sum_aligned_zero |g1| + |g2| over steps with |g3| = 0; zero_steps the number of those; steps (a scalar).
+    For each step and token i, g1 is the gradient through the input embedding (context alignment), g2 the output
+    gradient
+    from positions with target i, and g3 the output gradient from all other positions; before clipping and before a gate
+    (which the paper never combines). Running sums over steps, one value per token (V): sum_aligned |g1| + |g2|;
+    sum_marginal |g3|; sum_ratio (|g1| + |g2|) / |g3| over steps with |g3| > 0; sum_aligned_zero |g1| + |g2| over steps
+    with |g3| = 0; zero_steps their number; steps (a scalar).
     """
 
     SUMS = ("sum_aligned", "sum_marginal", "sum_ratio", "sum_aligned_zero", "zero_steps")
@@ -44,7 +45,7 @@ class GradientNorms(Observation):
             zeros.index_add(0, batch.targets, own * batch.hidden),
             marginal.T @ batch.hidden,
         )
-        # The norm of a sum: the processes' matrices are summed first.
+        # The norm of a sum: the matrices are summed over processes first.
         g1, g2, g3 = (distributed.total(part).norm(dim=1).double() for part in parts)
         aligned, zero = g1 + g2, g3 == 0
         self.tensors["sum_aligned"] += aligned
@@ -56,7 +57,7 @@ class GradientNorms(Observation):
 
 
 class RareTypes(Observation):
-    """How many types are rare, |V_r|, at each of the first updates (agg, figure 4): `sizes` (steps,)."""
+    """Number of rare types, |V_r|, at each of the first steps (agg, figure 4): `sizes` (steps,)."""
 
     needs_gate = True
 
@@ -70,11 +71,11 @@ class RareTypes(Observation):
 
 
 class RareAlignment(Observation):
-    """How rare rows w_r lie to the hidden vectors h_t of the same update (agps, Eq. 8).
+    """Alignment of rare rows w_r with the hidden vectors h_t of the same step (agps, Eq. 8).
 
-    At updates number every, 2 every, ... (from 1), over all rare types r and positions t, before the update changes
-    w: `negative_share`, the share of w_r . h_t below 0, and `mean`, their mean (NaN while no type is rare);
-    `steps`, the updates' numbers.
+    At steps every, 2 every, ... (counted from 1), over all rare types r and positions t, before the step changes w:
+    `negative_share`, the share of w_r . h_t below 0, and `mean`, their mean (NaN if no type is rare); `steps`, the
+    numbers of these steps.
     """
 
     needs_gate = True
@@ -89,7 +90,7 @@ class RareAlignment(Observation):
             "negative_share": torch.zeros(number, dtype=torch.float64, device=device),
             "mean": torch.zeros(number, dtype=torch.float64, device=device),
         }
-        # Place in the tensors and rare types of the update under way, None where it is not observed.
+        # Index in the tensors and rare types of the current step; None if it is not observed.
         self.place: int | None = None
         self.rare: torch.Tensor | None = None
 
@@ -98,7 +99,7 @@ class RareAlignment(Observation):
         self.place = (step + 1) // self.every - 1 if due else None
         if due:
             self.rare = gate.rare()
-            # Products below 0, their sum, their number.
+            # Number of products below 0, their sum, number of all products.
             self.sums = torch.zeros(3, dtype=torch.float64, device=self.rare.device)
 
     @torch.no_grad()
@@ -119,7 +120,7 @@ class RareAlignment(Observation):
 
 
 class Snapshots(Observation):
-    """The output matrix after chosen numbers of updates, `steps` or every `every` of them; files, not tensors."""
+    """The output matrix after chosen steps, `steps` or every `every` of them; written to files, not to tensors."""
 
     def __init__(
         self,
@@ -151,10 +152,10 @@ OBSERVATIONS = {
 
 
 def build_observations(entries: list, model: torch.nn.Module, training: dict, gate) -> dict[str, Observation]:
-    """The observations that a run's `observe` asks for, by name.
+    """The observations of a run's `observe`, by name.
 
-    entries: names, or mappings of a `name` and options. training: the run's settings of that name. gate: the state
-    of its gate, or None. Raises UserError for an observation or option that does not exist or does not fit.
+    entries: names, or mappings with `name` and options. training: the run's settings of that name. gate: the state of
+    its gate, or None. Raises UserError for an unknown or unsuitable observation or option.
     """
     observations = {}
     for entry in entries:

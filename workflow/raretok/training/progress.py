@@ -1,20 +1,20 @@
-"""Where a training stands, in numbers."""
+"""Progress of a training in numbers."""
 
 import dataclasses
 import math
 from dataclasses import dataclass
 
-# A training writes about this many rows of its training loss, whatever its length.
+# Approximate number of rows of training loss in the history, for trainings of any length.
 HISTORY_ROWS = 100
 HISTORY_COLUMNS = ("step", "split", "loss", "learning_rate", "gradient_norm", "tokens")
 
 
 @dataclass
 class Progress:
-    """The part of a training's state that is numbers: saved as JSON, restored exactly.
+    """The numbers in a training's state: saved as JSON and restored exactly.
 
-    best_loss, best_bleu: validation scores of the best checkpoint, which is that of `best_step`. kept: steps of the
-    last validated checkpoints, of which the final model is the mean where `training.average` says so.
+    best_loss, best_bleu: validation scores of the best checkpoint, at `best_step`. kept: steps of the last validated
+    checkpoints, which the final model averages with `training.average`.
     """
 
     step: int = 0
@@ -29,9 +29,9 @@ class Progress:
     history: list = dataclasses.field(default_factory=list)
 
     def note(self, scores: dict[str, float], select: str, average: int) -> bool:
-        """Take down the scores of a validation; whether this checkpoint is the best so far.
+        """Record the scores of a validation; returns whether this checkpoint is the best so far.
 
-        scores: by split of the history. select: `loss` or `bleu`. average: how many steps to keep.
+        scores: by split of the history. select: `loss` or `bleu`. average: number of checkpoints to keep.
         """
         self.validated_step = self.step
         self.history += [[self.step, split, score, "", "", self.tokens] for split, score in scores.items()]

@@ -1,6 +1,6 @@
-"""Random numbers of a training (dropout): every process has a stream of its own, which a checkpoint keeps.
+"""Random states of a training (for dropout): one stream per process, saved in checkpoints.
 
-The first process's is that of a process alone.
+The first process's stream is that of a single process.
 """
 
 import numpy as np
@@ -12,14 +12,14 @@ from raretok.training import distributed
 
 
 def own_seed(seed: int, step: int) -> int:
-    """Seeds this process's random numbers (dropout) from update `step` on; the first's from the start are `seed`'s."""
+    """Seed of this process's random numbers (dropout) from step `step` on; `seed` for the first process at step 0."""
     if processes.is_first() and not step:
         return seed
     return int(np.random.SeedSequence((seed, processes.rank(), step)).generate_state(1, np.uint64)[0] >> 1)
 
 
 def random_states(device: str) -> dict[str, torch.Tensor]:
-    """States of torch's own generators, of the CPU and of the GPU in use, of this process."""
+    """States of this process's torch generators, for the CPU and the GPU in use."""
     states = {"cpu": torch.get_rng_state()}
     if device == "cuda":
         states["cuda"] = torch.cuda.get_rng_state()
@@ -27,14 +27,14 @@ def random_states(device: str) -> dict[str, torch.Tensor]:
 
 
 def restore_random_states(states: dict[str, torch.Tensor], device: str) -> None:
-    """Set torch's generators as `random_states` found them; a GPU's only where one is in use now."""
+    """Restore the states of `random_states`; that of a GPU only if one is in use now."""
     torch.set_rng_state(states["cpu"])
     if device == "cuda" and "cuda" in states:
         torch.cuda.set_rng_state(states["cuda"])
 
 
 def gathered_states(device: str) -> dict[str, torch.Tensor]:
-    """`random_states` of every process, `cpu-1` for that of number 1; the first's by their own names."""
+    """`random_states` of all processes; names of rank 1 are `cpu-1` and so on, those of rank 0 have no suffix."""
     return {
         f"{name}-{number}" if number else name: state
         for number, states in enumerate(distributed.gather(random_states(device)))
@@ -43,7 +43,7 @@ def gathered_states(device: str) -> dict[str, torch.Tensor]:
 
 
 def restore_gathered_states(saved: dict[str, torch.Tensor], device: str) -> None:
-    """Take over this process's states; nothing changes where there are none, of a training by fewer processes."""
+    """Restore this process's states; does nothing if the state was saved by fewer processes."""
     end = f"-{processes.rank()}" if processes.rank() else ""
     own = {name: saved[name + end] for name in ("cpu", "cuda") if name + end in saved}
     if own:

@@ -1,4 +1,4 @@
-"""Learning rate schedules: a step number to a learning rate."""
+"""Learning rate schedules: functions of the step."""
 
 import math
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from raretok.core.errors import UserError
 class Cosine:
     """Linear warm-up from 0 to `peak` over `warmup` steps, then half a cosine down to `final` at the last step.
 
-    Step 0 has learning rate 0 when there is a warm-up (as nanoGPT, which the authors of stop_jostling used).
+    With a warm-up, step 0 has learning rate 0, as in nanoGPT, which the authors of stop_jostling used.
     """
 
     peak: float
@@ -20,7 +20,7 @@ class Cosine:
     steps: int
 
     def __call__(self, step: int) -> float:
-        """Learning rate of the update number `step`, counted from 0."""
+        """Learning rate of step `step`, counted from 0."""
         if step < self.warmup:
             return self.peak * step / self.warmup
         if step >= self.steps:
@@ -33,8 +33,9 @@ class Cosine:
 class InverseSqrt:
     """Linear warm-up from `start` to `peak` over `warmup` steps, then peak x sqrt(warmup / step).
 
-    As fairseq's `inverse_sqrt`: the first update, step 0, has the rate `start`; step n < warmup has
-    start + n (peak - start) / warmup; step `warmup` is the first to have `peak`.
+    As fairseq's `inverse_sqrt`: step 0 has the rate `start`; step n < warmup has start + n (peak - start) / warmup;
+    step
+    `warmup` is the first with rate `peak`.
     """
 
     peak: float
@@ -47,7 +48,7 @@ class InverseSqrt:
             raise UserError(f"training.schedule.warmup is {self.warmup}; inverse_sqrt needs at least 1 step")
 
     def __call__(self, step: int) -> float:
-        """Learning rate of the update number `step`, counted from 0."""
+        """Learning rate of step `step`, counted from 0."""
         if step < self.warmup:
             return self.start + step * (self.peak - self.start) / self.warmup
         return self.peak * math.sqrt(self.warmup / step)
@@ -57,7 +58,7 @@ SCHEDULES = {"cosine": Cosine, "inverse_sqrt": InverseSqrt}
 
 
 def build_schedule(settings: dict, steps: int) -> Callable[[int], float]:
-    """The schedule that `training.schedule` describes for `steps` updates; UserError where it is wrong."""
+    """The schedule described by `training.schedule` for `steps` steps; raises UserError if it is invalid."""
     options = dict(settings)
     name = options.pop("name", None)
     if name not in SCHEDULES:

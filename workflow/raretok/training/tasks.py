@@ -1,8 +1,8 @@
-"""What is trained on: batches and validation for each kind of corpus.
+"""Training tasks: batches and validation for each kind of corpus.
 
-A task knows its `vocabulary`, `tokens_per_step` and `steps_per_epoch`, and gives the micro-batches of a step, all its
-targets, the scores on the validation text, and what gates need to know. The batches of a step are a pure function of
-(seed, step), so the targets of one long past need not be kept.
+A task has `vocabulary`, `tokens_per_step` and `steps_per_epoch`, and provides the micro-batches of a step, all its
+targets, validation scores, and the facts that gates need. The batches of a step are a pure function of (seed, step), so
+earlier targets can be regenerated instead of stored.
 """
 
 import functools
@@ -16,27 +16,27 @@ from raretok.data.text.block_batches import TRAIN, VALID, Blocks, draw_blocks
 from raretok.methods import TrainingFacts
 from raretok.training import distributed
 
-# Logits of a validation batch held at once: 2^24 of them, 64 MiB.
+# Number of validation logits in memory at a time: 2^24, 64 MiB.
 LOGITS_AT_ONCE = 2**24
-# The target that `torch.nn.functional.cross_entropy` leaves out when it is told none.
+# Default ignore_index of `torch.nn.functional.cross_entropy`.
 NO_TARGET = -100
 
-# What a model is called with: ids B x T, or several such arrays, of which the targets' sequences are the last.
+# Input of a model: ids B x T, or a tuple of such tensors whose last one matches the targets.
 Inputs = torch.Tensor | tuple[torch.Tensor, ...]
 # Inputs and targets, B x T each.
 Batch = tuple[Inputs, torch.Tensor]
 
 
 class Task:
-    """What the kinds of corpus share."""
+    """Base class of the tasks for all kinds of corpus."""
 
     vocabulary: int
-    # Mean number of targets of an update, padding left out.
+    # Mean number of targets per step, without padding.
     tokens_per_step: int | float
     steps_per_epoch: int
     # Ids that are never rare.
     special: tuple[int, ...] = ()
-    # The target that is no token, where there is one.
+    # The padding id, if there is one.
     padding: int | None = None
 
     def __init__(self, settings: dict, device: str):
@@ -48,35 +48,35 @@ class Task:
         self.rare = training.get("rare")
         self.seed = settings["seed"]
         self.device = device
-        # Of runs trained together, several ask for the same step.
+        # Runs trained together ask for the same step.
         self.earlier_targets = functools.lru_cache(maxsize=4)(lambda step: distributed.share(self.targets(step)))
 
     def micro_batches(self, step: int) -> list[Batch]:
-        """Inputs and targets of update `step`, as many pairs as are accumulated."""
+        """Inputs and targets of step `step`, one pair per micro-batch."""
         raise NotImplementedError
 
     def targets(self, step: int) -> torch.Tensor:
-        """All targets of update `step`, flat, padding left out."""
+        """All targets of step `step`, flat, without padding."""
         raise NotImplementedError
 
     def target_tokens(self, step: int) -> int:
-        """Number of the targets of update `step`, padding left out."""
+        """Number of targets of step `step`, without padding."""
         return self.tokens_per_step
 
     def counts(self) -> np.ndarray:
-        """How often each type is a target in an epoch of training, V, whole numbers."""
+        """Target counts of each type in an epoch of training, (V,), integers."""
         raise NotImplementedError
 
     def source_counts(self) -> np.ndarray | None:
-        """How often each type stands in the source side of the training text, V; None where there is none."""
+        """Counts of each type in the source side of the training text, (V,); None if there is none."""
         return None
 
     def validation_batches(self, step: int) -> Iterator[tuple]:
-        """Inputs and targets to validate on after `step` updates, arrays."""
+        """Inputs and targets for validation after `step` steps, as arrays."""
         raise NotImplementedError
 
     def facts(self) -> TrainingFacts:
-        """What gates know of the training."""
+        """Facts about the training that gates need."""
         return TrainingFacts(
             counts=self.counts(),
             special=self.special,
@@ -90,13 +90,13 @@ class Task:
         )
 
     def derived(self) -> dict:
-        """Numbers in use that the settings do not show."""
+        """Derived numbers that are not in the settings."""
         return {}
 
     def validate(self, model: torch.nn.Module, step: int, must_stop: Callable[[], object]) -> dict[str, float] | None:
-        """Scores on the validation text by the name of their split in the history; `valid` is the loss.
+        """Validation scores by the name of their split in the history; `valid` is the loss.
 
-        None when must_stop() became true before they were ready.
+        None if must_stop() became true in the meantime.
         """
         loss = self.validation_loss(model, step, must_stop)
         return None if loss is None else {"valid": loss}
@@ -104,7 +104,7 @@ class Task:
     def validation_loss(self, model: torch.nn.Module, step: int, must_stop: Callable[[], object]) -> float | None:
         """Mean plain cross-entropy over the validation batches, the same for every method.
 
-        None when must_stop() became true between two batches. Processes share out each batch's rows.
+        None if must_stop() became true between two batches. Processes share the rows of each batch.
         """
         model.eval()
         sums = torch.zeros(2, dtype=torch.float64, device=self.device)
@@ -121,7 +121,7 @@ class Task:
         return total / positions
 
     def sample(self, positions: int) -> Iterator[Batch]:
-        """A fixed part of the validation text of about so many targets, the same at any time."""
+        """A fixed part of the validation text with about this many targets."""
         seen = 0
         for block in self.validation_batches(0):
             if seen >= positions:
@@ -131,18 +131,18 @@ class Task:
             seen += targets.numel()
 
     def put(self, block) -> Inputs:
-        """An array, or several, where the training runs."""
+        """An array, or a tuple of arrays, as tensors on the training device."""
         if isinstance(block, tuple):
             return tuple(self.put(part) for part in block)
         tensor = torch.from_numpy(block)
         if self.device != "cpu":
-            # From pinned memory a copy waits for nothing that the GPU still has to do.
+            # A copy from pinned memory does not wait for pending work of the GPU.
             return tensor.pin_memory().to(self.device, non_blocking=True)
         return tensor
 
 
 def hidden_of(model: Callable, inputs: Inputs) -> torch.Tensor:
-    """Hidden vectors, B x T x d, of a batch's inputs."""
+    """Hidden vectors of a batch's inputs, B x T x d."""
     return model(*inputs) if isinstance(inputs, tuple) else model(inputs)
 
 
@@ -150,9 +150,10 @@ def hidden_of(model: Callable, inputs: Inputs) -> torch.Tensor:
 def negative_log_likelihood(
     model: torch.nn.Module, inputs: Inputs, targets: torch.Tensor, padding: int | None = None
 ) -> torch.Tensor:
-    """Sum over all positions of -log softmax(z)[y] on plain logits, a 64-bit scalar; targets B x T.
+    """Sum over all positions of -log softmax(z)[y] for plain logits, a float64 scalar; targets B x T.
 
-    Logits are made for some positions at a time and in 32 bits, whatever the model computes in. padding: positions
+    Logits are computed for a chunk of positions at a time, in float32 whatever the model's precision. padding:
+    positions
     with this target do not count.
     """
     hidden, targets = hidden_of(model, inputs).flatten(0, 1), targets.flatten()
@@ -166,7 +167,7 @@ def negative_log_likelihood(
 
 
 class BlockTask(Task):
-    """Blocks of one text: an update is `accumulation` micro-batches of `size` sequences of `context` tokens."""
+    """Blocks of one text: a step has `accumulation` micro-batches of `size` sequences with `context` tokens."""
 
     def __init__(self, settings: dict, device: str):
         """settings: a run's settings."""
@@ -176,16 +177,16 @@ class BlockTask(Task):
         self.tokens_per_step = self.sequences * self.context
 
     def draw(self, step: int) -> tuple[np.ndarray, np.ndarray]:
-        """Inputs and targets of update `step`, sequences x context each."""
+        """Inputs and targets of step `step`, sequences x context each."""
         raise NotImplementedError
 
     def micro_batches(self, step: int) -> list[Batch]:
-        """Inputs and targets of update `step`, as many pairs as are accumulated, batch_size x context each."""
+        """Inputs and targets of step `step`, one pair per micro-batch, batch_size x context each."""
         inputs, targets = (self.put(block) for block in self.draw(step))
         return list(zip(inputs.split(self.size), targets.split(self.size), strict=True))
 
     def targets(self, step: int) -> torch.Tensor:
-        """All targets of update `step`, flat."""
+        """All targets of step `step`, flat."""
         return self.put(self.draw(step)[1]).flatten()
 
 
@@ -210,19 +211,16 @@ class CharacterTask(BlockTask):
         self.steps_per_epoch = max(1, len(self.texts[TRAIN]) // self.tokens_per_step)
 
     def draw(self, step: int) -> tuple[np.ndarray, np.ndarray]:
-        """Random blocks of the training text, each in one of the languages."""
+        """Random blocks of the training text, each in one of the two languages."""
         return self._blocks(TRAIN, self.sequences, step, 0)
 
     def counts(self) -> np.ndarray:
-        """Counts in the training text, shared out between the languages."""
+        """Counts in the training text, divided between the languages."""
         share = self.probability
         return np.concatenate([self.type_counts * (1 - share), self.type_counts * share]).round().astype(np.int64)
 
     def validation_batches(self, step: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Random mixed-language batches of the validation text.
-
-        The same for every method of one seed at one step (stop_jostling, inventory 4.7).
-        """
+        """Random mixed-language batches of the validation text, equal for all methods with one seed at one step."""
         for number in range(self.validation["batches"]):
             yield self._blocks(VALID, self.size, step, number)
 
@@ -232,7 +230,7 @@ class CharacterTask(BlockTask):
 
 
 class LanguageTask(BlockTask):
-    """Next-token prediction over consecutive blocks of one text, each seen once an epoch in an order of its own."""
+    """Next-token prediction over consecutive blocks of one text, each used once per epoch in a random order."""
 
     def __init__(self, corpus, settings: dict, device: str):
         """corpus: from `data.corpora.load_manifest`. settings: a run's settings."""
@@ -246,7 +244,7 @@ class LanguageTask(BlockTask):
         self.validation_tokens = corpus.tokens("valid", at_least=self.context + 1)
 
     def draw(self, step: int) -> tuple[np.ndarray, np.ndarray]:
-        """Blocks of the epoch in which update `step` lies."""
+        """Blocks of step `step`, from its epoch."""
         return self.blocks.draw(step)
 
     def counts(self) -> np.ndarray:
@@ -254,9 +252,9 @@ class LanguageTask(BlockTask):
         return self.type_counts
 
     def validation_batches(self, step: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """The validation text from its start in consecutive blocks, at every step the same.
+        """The validation text from its start in consecutive blocks, the same at every step.
 
-        As many whole blocks as validation.tokens has, at least one; all there are without it.
+        As many whole blocks as fit into validation.tokens, at least one; without it all.
         """
         length = len(self.validation_tokens) - 1
         if self.validation.get("tokens"):

@@ -1,4 +1,4 @@
-"""The command `train`: one run, from where it stands to its end."""
+"""The command `train`: train one run, or continue it."""
 
 import argparse
 import contextlib
@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_option_arguments(parser: argparse.ArgumentParser) -> None:
-    """Where to train and how often to save: what changes no result."""
+    """Options for the device and for saving, which do not change a result."""
     gpu_locks.add_arguments(parser)
     parser.add_argument(
         "--checkpoint-seconds",
@@ -74,7 +74,7 @@ def main(arguments: argparse.Namespace) -> None:
         from raretok.machine.device import hold_devices
 
         hold_devices(arguments.device, arguments.processes, arguments.runs_per_gpu)
-        # Each of them comes here with the same arguments, and goes on.
+        # Each process gets here with the same arguments and continues below.
         raise SystemExit(launch(arguments.processes, sys.argv[1:]))
 
     from raretok.data.prepared_corpus import load_manifest
@@ -98,7 +98,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def read_run(text: str) -> dict:
-    """The run that `--run` describes; UserError when it is no such JSON."""
+    """The run in `--run`; raises UserError for invalid JSON or missing keys."""
     try:
         if text.startswith("@"):
             text = Path(text[1:]).read_text(encoding="utf-8")
@@ -112,7 +112,7 @@ def read_run(text: str) -> dict:
 
 
 def read_counts(path: Path):
-    """The counts of types in the file `path`, V integers; UserError when it is no such file."""
+    """The type counts in the file `path`, (V,) integers; raises UserError for an invalid file."""
     import numpy as np
 
     try:

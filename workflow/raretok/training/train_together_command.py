@@ -1,4 +1,4 @@
-"""The command `train-together`: several runs of one shape in one job, each kept for its own `train` to put in place."""
+"""The command `train-together`: train several runs of one shape in one job."""
 
 import argparse
 from contextlib import ExitStack

@@ -1,4 +1,4 @@
-"""A model, a loss and an optimiser: everything that one step changes."""
+"""Trainer: model, loss and optimiser of one run."""
 
 import contextlib
 from dataclasses import dataclass
@@ -24,10 +24,11 @@ from raretok.training.tasks import Batch, Inputs, hidden_of
 
 @dataclass
 class StepResult:
-    """What the backward passes of a step gave: scalars, left on the device, since reading waits.
+    """Results of a step's backward passes: scalars on the device, because reading them would wait.
 
-    loss: the method's training loss. nll: mean plain -log p, what is logged and comparable between methods.
-    norm: of all gradients together, before clipping.
+    loss: the method's training loss. nll: mean plain -log p, which is logged and comparable between methods. norm: of
+    all
+    gradients together, before clipping.
     """
 
     loss: torch.Tensor
@@ -36,10 +37,10 @@ class StepResult:
 
 
 class Trainer:
-    """A model, a loss and an optimiser: everything that one step changes.
+    """Model, loss and optimiser of one run.
 
-    A step is `backward` (count, then a pass for each micro-batch, then clip) and `step`. Several processes share
-    each micro-batch's rows: the loss sums its counts over them, and the last pass averages their gradients.
+    A step is `backward` (count, a pass for each micro-batch, clip) and `step`. Several processes share the rows of each
+    micro-batch: the loss sums its counts over processes, and the last pass averages their gradients.
     """
 
     def __init__(
@@ -49,7 +50,7 @@ class Trainer:
         compile_model: bool = False,
         outside_counts: np.ndarray | None = None,
     ):
-        """settings: a run's settings. facts: from its task; `len(facts.counts)` is the vocabulary.
+        """settings: a run's settings. facts: from its task; `len(facts.counts)` is the vocabulary size.
 
         outside_counts: counts of types (V) in another text, for an output bias that starts from them.
         """
@@ -72,7 +73,7 @@ class Trainer:
         self.parameters = list(self.model.parameters())
         self.clip_norm = training["clip_norm"]
         self.precision = usable_precision(training.get("precision", "float32"), self.device)
-        # Sum and number of the losses since the last row of the history; on the device, since reading waits.
+        # Sum and number of losses since the last row of the history; on the device, because reading would wait.
         self.running = torch.zeros(2, dtype=torch.float64, device=self.device)
         observe = settings["method"].get("observe", [])
         self.observations = build_observations(observe, self.model, training, self.criterion.gate)
@@ -82,7 +83,7 @@ class Trainer:
         if self.keeps_gradients:
             self.model.token_embedding.register_forward_hook(self._keep_input_vectors)
         self.forward, self.is_warm = self.model, True
-        # Pairs come in batches of many shapes, for each of which kernels would be made anew.
+        # Batches of pairs have many shapes, and each would need new kernels.
         if compile_model and self.device == "cuda" and not self.keeps_gradients and "batch_size" in training:
             rows = len(distributed.share(range(training["batch_size"])))
             self.forward = self._compiled(rows, settings["model"]["context"]) if rows else self.model
@@ -110,13 +111,13 @@ class Trainer:
         return result
 
     def begin(self, targets: list[torch.Tensor]) -> None:
-        """Count the targets of a step, of this process, before any of them is trained on."""
+        """Count this process's targets of a step before its first micro-batch."""
         self.criterion.begin_step(targets)
         for observation in self.observations.values():
             observation.begin(self.criterion.steps - 1, self.criterion.gate)
 
     def accumulate(self, inputs: Inputs, targets: torch.Tensor) -> torch.Tensor:
-        """Add the gradients of one micro-batch, of this process's rows; returns the loss, detached."""
+        """Add the gradients of one micro-batch of this process's rows; returns the detached loss."""
         hidden, weight, loss = self._loss(inputs, targets)
         if self.keeps_gradients:
             self.criterion.logits.retain_grad()
@@ -126,9 +127,9 @@ class Trainer:
         return loss.detach()
 
     def _loss(self, inputs: Inputs, targets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Hidden vectors, output matrix and the loss of this process's inputs and targets."""
+        """Hidden vectors, output matrix and loss for this process's inputs and targets."""
         self.criterion.prepare(targets)
-        # A parametrised matrix is made once a pass, though embedding and output layer both use it.
+        # Embedding and output layer share a parametrised matrix, which is computed once per pass.
         with parametrize.cached(), self._precision():
             hidden, weight = hidden_of(self.forward, inputs), self.model.output_weight
             sequences = inputs[-1] if isinstance(inputs, tuple) else inputs
@@ -136,16 +137,16 @@ class Trainer:
         return hidden, weight, loss
 
     def _apart(self):
-        """Within this, backward passes sum no gradients over processes: there are more to come."""
+        """A context in which backward passes do not average gradients over processes, because more passes follow."""
         return self.forward.no_sync() if processes.size() > 1 else contextlib.nullcontext()
 
     def _warm_up(self, inputs: Inputs, targets: torch.Tensor) -> None:
-        """A pass for nothing: after its first, DistributedDataParallel sums in another order.
+        """Run a pass without effect: DistributedDataParallel changes its order of summation after its first pass.
 
-        So that a training that was interrupted sums as the unbroken one does, no step has that first pass.
+        Without it, a resumed training would sum in another order than the unbroken one.
         """
         states = random_states.random_states(self.device)
-        # As plain cross-entropy, which counts nothing.
+        # Evaluation mode: plain cross-entropy, which counts nothing.
         self.criterion.eval()
         self._loss(inputs, targets)[2].backward()
         self.criterion.train()
@@ -155,30 +156,30 @@ class Trainer:
         self.is_warm = True
 
     def measure(self, step: int, task) -> None:
-        """Show the model after `step` steps to the observations, and the task, for its text."""
+        """Pass the model after `step` steps to the observations, with the task for its text."""
         for observation in self.observations.values():
             observation.measure(step, self.model, task)
 
     def observe(self, inputs, targets, hidden, weight) -> None:
-        """Show a micro-batch to the observations, after its backward pass; padding is not shown."""
+        """Pass a micro-batch to the observations after its backward pass, without padding."""
         targets = targets.flatten()
         shown = slice(None) if self.padding is None else targets != self.padding
         batch = MicroBatch(
             inputs.flatten()[shown], targets[shown], hidden.detach().flatten(0, 1)[shown], weight.detach()
         )
         if self.keeps_gradients:
-            # Of the mean over all processes' targets, as gradients are once they are averaged.
+            # Scaled to the mean over all processes' targets, like the averaged gradients.
             gradients = self.criterion.logits.grad, self.input_vectors.grad.flatten(0, 1)
             batch.logits_gradient, batch.input_gradient = (part[shown] / processes.size() for part in gradients)
         self.show(batch)
 
     def show(self, batch: MicroBatch) -> None:
-        """Show a micro-batch as it is to the observations."""
+        """Pass a micro-batch to the observations unchanged."""
         for observation in self.observations.values():
             observation.look(batch)
 
     def clip(self) -> torch.Tensor:
-        """Drop the gradients of frozen rows, clip the rest; returns the norm before clipping."""
+        """Drop the gradients of frozen rows and clip the rest; returns the norm before clipping."""
         frozen = self.criterion.frozen()
         if frozen is not None:
             for matrix in self.optimiser.embeddings:
@@ -188,7 +189,7 @@ class Trainer:
         return torch.nn.utils.clip_grad_norm_(self.parameters, self.clip_norm)
 
     def step(self, learning_rate: float) -> None:
-        """Change the parameters by their gradients, and clear those."""
+        """Update the parameters with their gradients, and clear the gradients."""
         self.optimiser.step(learning_rate, self.criterion.frozen())
 
     def _precision(self) -> torch.autocast:
@@ -200,14 +201,14 @@ class Trainer:
             self.input_vectors = output
 
     def _compiled(self, size: int, context: int):
-        """The model compiled, tried on one batch; as it is where this machine cannot compile."""
+        """The compiled model, tried on one batch; the model itself if this machine cannot compile."""
         states = random_states.random_states(self.device)
         try:
             forward = torch.compile(self.model, dynamic=False)
             with parametrize.cached(), self._precision():
                 hidden = forward(torch.zeros(size, context, dtype=torch.int64, device=self.device))
             hidden.float().sum().backward()
-        except Exception as error:  # whatever a compiler's chain of tools raises
+        except Exception as error:  # compilers and their tools raise errors of many types
             reason = str(error).strip().split("\n")[0]
             log(f"torch.compile does not work here ({reason}); training goes on without")
             forward = self.model
@@ -223,8 +224,8 @@ class Trainer:
         return mean
 
     def state(self) -> dict[str, dict[str, torch.Tensor]]:
-        """All tensors of the training, in groups."""
-        # That its parts are the same, the run's hash says.
+        """All tensors of the training, by group."""
+        # The parts are left out, because the run hash identifies them.
         counted = {name: tensor for name, tensor in self.criterion.get_extra_state().items() if name != "parts"}
         groups = {
             "model": self.model.state_dict(),
@@ -239,11 +240,11 @@ class Trainer:
 
     @property
     def snapshot_steps(self) -> list[int]:
-        """Numbers of steps after which the output matrix is kept, rising."""
+        """Increasing numbers of steps after which the output matrix is saved."""
         return self.observations["snapshots"].steps if "snapshots" in self.observations else []
 
     def load(self, groups: dict[str, dict[str, torch.Tensor]]) -> None:
-        """Take over the groups of a checkpoint."""
+        """Restore the groups of a checkpoint."""
         self.model.load_state_dict(groups["model"])
         self.optimiser.load(groups["optimiser"])
         random_states.restore_gathered_states(groups["random"], self.device)
@@ -255,7 +256,7 @@ class Trainer:
 
 
 def usable_precision(wanted: str, device: str) -> str:
-    """`training.precision` where the device has it, else float32 with a line in the log."""
+    """`training.precision` if the device supports it, else float32 with a line in the log."""
     if wanted == "bfloat16" and not has_bfloat16(device):
         log("this CPU has neither AVX512-BF16 nor AMX; training.precision is bfloat16, but training is in float32")
         return "float32"

@@ -1,6 +1,6 @@
-"""One run under way: what it is trained on, its trainer, where it stands, and the files it keeps.
+"""State and files of one run in training: data, trainer, progress, checkpoints.
 
-The loop (`raretok.training.loop`) says when; this says what. Nothing here knows of signals.
+The loop (`raretok.training.loop`) decides when its methods are called. Nothing here handles signals.
 """
 
 import dataclasses
@@ -26,16 +26,16 @@ from raretok.training.random_states import own_seed
 from raretok.training.schedule import build_schedule
 from raretok.training.trainer import StepResult, Trainer
 
-# By the kind of corpus: the class in the module that `raretok.experiments.run_code.TASKS` names.
+# Class of each kind of corpus, in the module named by `raretok.experiments.run_code.TASKS`.
 TASK_CLASSES = {"characters": "CharacterTask", "language": "LanguageTask", "translation": "TranslationTask"}
 
 
 class Training:
-    """One run under way.
+    """One run in training.
 
-    run: {paper, experiment, method, seed, hash, settings}. corpus: prepared data. output: the folder for the final
-    files (docs/results.md). state: the folder of the unfinished training. outside_counts: counts of the
-    corpus's types (V) in another text, for an output bias that starts from them.
+    run: {paper, experiment, method, seed, hash, settings}. corpus: prepared data. output: folder for the final files
+    (docs/results.md). state: folder of the unfinished training. outside_counts: counts of the corpus's types (V) in
+    another text, for an output bias that starts from them.
     """
 
     def __init__(self, run: dict, corpus, output: Path, state: Path, outside_counts: np.ndarray | None = None):
@@ -50,11 +50,11 @@ class Training:
         sources = training_code(self.settings, corpus.kind)
         counts = None if outside_counts is None else hashlib.sha256(outside_counts.tobytes()).hexdigest()
         self.identity = {"run": run["hash"], "data": corpus.sha256, "sources": sources, "counts": counts}
-        # How the work was shared, for the record: runs trained in one job, and the job's wall time.
+        # For the record: number of runs in the job, and with several the job's wall time.
         self.sharing = {"together": 1}
 
     def restore_finished(self) -> bool:
-        """Put the final files in place if this training was finished before; whether it was."""
+        """Put the final files in place if this training was finished before; returns whether it was."""
         if not distributed.on_first(
             lambda: finished_files.restore(self.state / finished_files.KEPT, self.output, self.identity)
         ):
@@ -63,9 +63,9 @@ class Training:
         return True
 
     def start(self, device: str, compile_model: bool) -> None:
-        """Make model, optimiser and data; go to the saved state if there is one.
+        """Build model, optimiser and data, and restore the saved state if there is one.
 
-        Raises UserError where settings do not fit, or the state belongs to another run.
+        Raises UserError if settings are inconsistent or the state belongs to another run.
         """
         self.build(device, compile_model)
         saved = checkpoint.load_checkpoint(self.state, **self.identity)
@@ -78,9 +78,10 @@ class Training:
         self.clock = Clock(self.progress, self.steps)
 
     def build(self, device: str, compile_model: bool, tasks: dict | None = None) -> None:
-        """Make model, optimiser and data, as before the first step.
+        """Build model, optimiser and data, as before the first step.
 
-        tasks: by seed, of runs that differ in seed and method alone; this run's is taken from there, or put there.
+        tasks: by seed, shared by runs that differ only in seed and method; this run's task is taken from there or
+        added.
         """
         torch.manual_seed(own_seed(self.settings["seed"], 0))
         training = self.settings["training"]
@@ -95,14 +96,14 @@ class Training:
         self.progress, self.best = Progress(), {}
 
     def go_on(self, saved: tuple[dict, dict] | None) -> None:
-        """Go to a saved state: groups of tensors and facts, or None for a start from nothing."""
+        """Restore a saved state, groups of tensors and facts; None starts from the beginning."""
         if saved is None:
             if processes.is_first():
                 checkpoint.drop_best(self.state)
                 checkpoint.drop_validated(self.state)
             return
         groups, facts = saved
-        # Of one precision from its start to its end, on whatever machine it continues.
+        # A run keeps its precision, even if it continues on another machine.
         self.trainer.precision = facts.get("precision", self.trainer.precision)
         self.progress = Progress(**facts["progress"])
         self.progress.resumes += 1
@@ -110,7 +111,7 @@ class Training:
             self.drop_old_weights()
             if self.progress.best_step and not self.average:
                 self.best = checkpoint.load_best(self.state, self.progress.best_step)
-        # For a process that finds no random numbers of its own in the state.
+        # For a process without random state in the checkpoint.
         torch.manual_seed(own_seed(self.settings["seed"], self.progress.step))
         self.trainer.load(groups)
 
@@ -129,12 +130,12 @@ class Training:
         distributed.on_first(write)
 
     def save_best(self) -> None:
-        """Write the best weights, if there are any; call it before the checkpoint that names them is written."""
+        """Write the best weights, if any; call this before writing the checkpoint that names them."""
         if self.best:
             checkpoint.save_best(self.state, self.best, self.progress.best_step)
 
     def drop_old_weights(self) -> None:
-        """Remove weights that no checkpoint names any more; call it after the checkpoint is written."""
+        """Remove weights that no checkpoint names; call this after writing the checkpoint."""
         checkpoint.drop_best(self.state, keep=self.progress.best_step)
         checkpoint.drop_validated(self.state, keep=self.progress.kept)
 
@@ -145,15 +146,15 @@ class Training:
 
     @property
     def must_validate(self) -> bool:
-        """Whether the model of this step is to be validated and was not yet."""
+        """Whether the current step is to be validated and has not been."""
         step = self.progress.step
         is_due = step > 0 and step % self.validate_every == 0
         return (is_due or self.at_end) and self.progress.validated_step != step
 
     def validate(self, must_stop: Callable[[], object]) -> bool:
-        """Score the model on the validation text, and keep its weights if they are to be; False if it must stop.
+        """Score the model on the validation text and keep its weights if needed; returns False if it must stop.
 
-        Raises UserError when the loss is not finite.
+        Raises UserError if the loss is not finite.
         """
         with parametrize.cached():
             scores = self.task.validate(self.trainer.model, self.progress.step, must_stop)
@@ -163,14 +164,14 @@ class Training:
         return True
 
     def note(self, scores: dict[str, float]) -> None:
-        """Take down the scores of a validation, and keep the weights if they are to be; see `validate`."""
+        """Record the scores of a validation, and keep the weights if needed; see `validate`."""
         step = self.progress.step
         if not math.isfinite(scores["valid"]):
             raise UserError(
                 f"the validation loss of {self.name} is {scores['valid']} at step {step}; {advice(self.state)}"
             )
         is_best = self.progress.note(scores, self.select, self.average)
-        # The final model is a mean of checkpoints, or the best one.
+        # The final model is the average of checkpoints, or the best one.
         if is_best or self.average:
             distributed.on_first(self._keep_weights)
         if len(scores) > 1:
@@ -188,7 +189,7 @@ class Training:
         checkpoint.save_snapshot(self.state, self.progress.step, self.trainer.model.output_weight)
 
     def look(self) -> None:
-        """Write down what is observed of the model between steps."""
+        """Record the observations between steps."""
         if self.progress.step in self.snapshots:
             distributed.on_first(self._save_snapshot)
         with parametrize.cached():
@@ -196,7 +197,7 @@ class Training:
 
     @property
     def learning_rate(self) -> float:
-        """Of the next step."""
+        """Learning rate of the next step."""
         return self.schedule(self.progress.step)
 
     def backward(self) -> StepResult:
@@ -205,11 +206,11 @@ class Training:
 
     @property
     def is_log_step(self) -> bool:
-        """Whether the next step ends a row of the history."""
+        """Whether the next step completes a row of the history."""
         return (self.progress.step + 1) % self.log_every == 0
 
     def check(self, result: StepResult) -> None:
-        """UserError when a step's loss or gradient is not finite; waits for the device."""
+        """Raise UserError if a step's loss or gradient is not finite; waits for the device."""
         loss, norm = result.loss.item(), result.norm.item()
         if not (math.isfinite(loss) and math.isfinite(norm)):
             raise UserError(
@@ -218,7 +219,7 @@ class Training:
             )
 
     def advance(self, result: StepResult) -> None:
-        """Count a step that is done, and write its row of the history where it ends one."""
+        """Count a finished step, and write its row of the history if it completes one."""
         progress, is_log_step, learning_rate = self.progress, self.is_log_step, self.learning_rate
         progress.tokens += self.task.target_tokens(progress.step)
         progress.step += 1
@@ -228,7 +229,7 @@ class Training:
             progress.history.append(row)
 
     def finish(self) -> None:
-        """Write the final files; of the state only links to those stay. The first process does, others are done."""
+        """Write the final files and remove the state except links to them; only the first process does this."""
         machines = hardware(self.trainer.device)
         if not processes.is_first():
             return
@@ -252,7 +253,7 @@ class Training:
 
 
 def selection(training: dict, kind: str) -> str:
-    """What the best checkpoint is chosen by, `loss` or `bleu`; UserError where that is not measured.
+    """The criterion for the best checkpoint, `loss` or `bleu`; raises UserError if it is not measured.
 
     kind: of the corpus.
     """
@@ -267,7 +268,7 @@ def selection(training: dict, kind: str) -> str:
 
 
 def advice(state: Path) -> str:
-    """What a user can do about a training that went wrong."""
+    """Advice to the user about a training that failed."""
     is_there = (state / checkpoint.FILE_NAME).exists()
     kept = f"the last good state is in {state}" if is_there else "no state was saved before"
     return f"{kept}; lower training.schedule.peak or check the data"

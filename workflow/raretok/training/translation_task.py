@@ -1,4 +1,4 @@
-"""What a translation model is trained on: pairs in batches of tokens, with BLEU on the validation split."""
+"""Training task of translation models: pairs in batches by tokens, with BLEU on the validation split."""
 
 from collections.abc import Callable, Iterator
 from functools import cached_property
@@ -16,15 +16,16 @@ from raretok.training import distributed
 from raretok.training.tasks import Batch, Task
 from raretok.training.validation_bleu import scores, signatures
 
-# Sentences translated between two looks at whether the training must stop.
+# Sentences translated between two checks for a stop signal.
 SENTENCES_AT_ONCE = 200
 
 
 class TranslationTask(Task):
     """Pairs of sentences: from a source (B x S) and the target so far (B x T), each next token of the target.
 
-    Every pair is seen once an epoch, with others of about its length, in an order of the epoch's own. Pairs with a
-    side of more than model.context tokens, </s> counted, are left out.
+    Every pair is used once per epoch, in batches of similar length whose order is drawn for each epoch. Pairs with a
+    side
+    of more than model.context tokens, including </s>, are left out.
     """
 
     padding = PAD
@@ -45,21 +46,21 @@ class TranslationTask(Task):
 
     @cached_property
     def codec(self):
-        """What makes plain text of ids."""
+        """The codec that turns ids into plain text."""
         return codec_of(self.corpus)
 
     def micro_batches(self, step: int) -> list[Batch]:
-        """(source, decoder inputs) and targets of update `step`, as many pairs as are accumulated."""
+        """(source, decoder inputs) and targets of step `step`, one entry per micro-batch."""
         return [self._batch(self.train, chosen) for chosen in self.batches.draw(step)]
 
     def targets(self, step: int) -> torch.Tensor:
-        """All targets of update `step`, flat, padding left out."""
+        """All targets of step `step`, flat, without padding."""
         offsets = self.train.target_offsets
         lines = [self.train.target[offsets[i] : offsets[i + 1]] for i in np.concatenate(self.batches.draw(step))]
         return self.put(np.concatenate(lines).astype(np.int64))
 
     def target_tokens(self, step: int) -> int:
-        """Number of the targets of update `step`, padding left out."""
+        """Number of targets of step `step`, without padding."""
         return self.batches.target_tokens(step)
 
     def counts(self) -> np.ndarray:
@@ -71,7 +72,7 @@ class TranslationTask(Task):
         return self.corpus.source_counts
 
     def derived(self) -> dict:
-        """Pairs left out, what an update and an epoch came to, and how the validation's BLEU is computed."""
+        """Number of pairs left out, sizes of steps and epochs, and how the validation BLEU is computed."""
         return {
             "dropped_pairs": self.batches.dropped,
             "dropped_validation_pairs": len(self.valid) - len(self.validated),
@@ -81,18 +82,18 @@ class TranslationTask(Task):
         }
 
     def validation_batches(self, step: int) -> Iterator[tuple]:
-        """All pairs of the validation split, by length; but those too long for the model."""
+        """All pairs of the validation split, sorted by length, except those too long for the model."""
         return self._in_batches(self.validated)
 
     def sample(self, positions: int) -> Iterator[Batch]:
-        """Evenly spaced pairs of the validation split, of about so many targets."""
+        """Evenly spaced pairs of the validation split with about this many targets."""
         _, target = lengths(self.valid)
         number = min(len(self.validated), max(1, round(positions / target[self.validated].mean())))
         for inputs, targets in self._in_batches(evenly_spaced(self.validated, number)):
             yield self.put(inputs), self.put(targets)
 
     def validate(self, model: torch.nn.Module, step: int, must_stop: Callable[[], object]) -> dict[str, float] | None:
-        """The loss, and BLEU and chrF where training.validation.bleu says how to decode; None as `Task.validate`."""
+        """The loss, and BLEU and chrF with training.validation.bleu; None as for `Task.validate`."""
         result, decoding = super().validate(model, step, must_stop), self.validation.get("bleu")
         if result is None or decoding is None:
             return result
@@ -105,9 +106,9 @@ class TranslationTask(Task):
         return result | scores(hypotheses, [references[i] for i in chosen])
 
     def _translated(self, model, chosen: np.ndarray, decoding: dict, must_stop) -> list[str] | None:
-        """Plain text that the model makes of the sources of validation pairs; None when it must stop.
+        """The model's translations of the sources of validation pairs, as plain text; None if it must stop.
 
-        Processes share out the sentences, and all get all texts.
+        Processes share the sentences, and all get all texts.
         """
         offsets = self.valid.source_offsets
         sources = [self.valid.source[offsets[i] : offsets[i + 1]] for i in chosen]
@@ -135,7 +136,7 @@ class TranslationTask(Task):
 
 
 def fitting(pairs, context: int) -> np.ndarray:
-    """Numbers of the validation pairs whose sides have at most `context` tokens; UserError where there are none."""
+    """Indices of the validation pairs with at most `context` tokens per side; raises UserError if there are none."""
     kept = np.flatnonzero(np.maximum(*lengths(pairs)) <= context)
     if not len(kept):
         raise UserError(
@@ -145,5 +146,5 @@ def fitting(pairs, context: int) -> np.ndarray:
 
 
 def evenly_spaced(items: np.ndarray, number: int) -> np.ndarray:
-    """`number` of the items, spread over all of them."""
+    """`number` of the items, evenly spaced over all of them."""
     return items[np.arange(number) * len(items) // number]

@@ -1,4 +1,4 @@
-"""BLEU and chrF of plain text, as the history of a training has them."""
+"""BLEU and chrF of plain text for the history of a training."""
 
 from collections.abc import Sequence
 

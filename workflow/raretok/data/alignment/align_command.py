@@ -1,4 +1,4 @@
-"""The command `align`: words of a parallel text linked in both directions, the directions put together."""
+"""The command `align`: word links of a parallel text in both directions, symmetrised."""
 
 import argparse
 import itertools
@@ -16,7 +16,7 @@ from raretok.data.alignment.links import write_links
 from raretok.data.alignment.sentences import read_sentences, write_joined
 from raretok.data.alignment.symmetrise import SYMMETRISATIONS
 
-# What the authors used is not said (docs/deviations.md, G11).
+# The authors do not name theirs (docs/deviations.md, G11).
 SYMMETRISATION = "grow-diag-final-and"
 TOOLS = ("auto", "numpy", "fast_align")
 
@@ -64,15 +64,14 @@ def align(
     tool: str = "auto",
     symmetrisation: str = SYMMETRISATION,
 ) -> None:
-    """Write links of all pairs to `output` and what made them to `record`: tool, version, options, numbers.
+    """Write links of all pairs to `output` and their provenance to `record`: tool, version, options, numbers.
 
-    One thread and the same links every time. Raises UserError for texts that do not belong together or a tool that is
-    not there.
+    Deterministic, with one thread. Raises UserError if the texts do not match or a tool is missing.
     """
     if tool == "auto":
         tool = "fast_align" if len(fast_align.found()) == len(fast_align.PROGRAMS) else "numpy"
     output.parent.mkdir(parents=True, exist_ok=True)
-    # Beside the output: temporary files are as large as the corpus.
+    # In the output folder, because temporary files are as large as the corpus.
     with tempfile.TemporaryDirectory(dir=output.parent, prefix=".align.") as name:
         folder = Path(name)
         joined = folder / "joined"
@@ -93,7 +92,7 @@ def align(
 
 
 def _with_numpy(source: Path, target: Path, symmetrisation: str, folder: Path) -> Iterator[list[tuple[int, int]]]:
-    """Symmetrised links of each pair, by this package's own implementation of the model."""
+    """Symmetrised links of each pair, by this package's implementation of the model."""
     sides = [diagonal_model.number_words(sentences) for sentences in zip(*read_sentences(source, target), strict=True)]
     forward = _by_pair(diagonal_model.link(sides[0], sides[1], folder), sides[1])
     backward = _by_pair(diagonal_model.link(sides[1], sides[0], folder), sides[0])
@@ -103,6 +102,6 @@ def _with_numpy(source: Path, target: Path, symmetrisation: str, folder: Path) -
 
 
 def _by_pair(places: np.ndarray, side: diagonal_model.Side) -> Iterator[list[tuple[int, int]]]:
-    """(place in the other sentence, place of the word) of each sentence's linked words; `places`: -1 for none."""
+    """(position in the other sentence, position of the word) of each sentence's linked words; `places`: -1 for none."""
     for start, end in itertools.pairwise(side.starts.tolist()):
         yield [(other, place) for place, other in enumerate(places[start:end].tolist()) if other >= 0]

@@ -1,12 +1,13 @@
 """fast_align's model in NumPy: IBM model 2 with a diagonal prior (Dyer, Chahuneau and Smith 2013).
 
-A target word at place j of n comes from the source word at place i of m with the prior probability
+The target word at position j of n comes from the source word at position i of m with the prior probability
 
     p(0) = P0,    p(i) = (1 - P0) exp(-tension |i / m - j / n|) / Z(j, m, n)
 
-and from that source word by a table of translations. Five iterations of expectation maximisation, with variational
-Bayes for the table and gradient ascent on the tension (fast_align -d -o -v), then the likeliest source place of every
-target word. Needs no compiler and no package but NumPy; tests compare it with the model written out word by word.
+and from that source word by a translation table. Five iterations of expectation maximisation, with variational Bayes
+for
+the table and gradient ascent on the tension (fast_align -d -o -v), are followed by the most likely source position of
+every target word. It needs only NumPy; tests compare it with a literal implementation.
 """
 
 from collections.abc import Iterable
@@ -32,13 +33,13 @@ OPTIONS = {
     "alpha": ALPHA,
     "prob_align_null": NULL_PROBABILITY,
 }
-# Cells (a target word with each source word of its pair and none) held in memory at a time.
+# Cells (a target word with each source word of its pair, and with none) in memory at a time.
 CELLS = 4_000_000
 
 
 @dataclass(frozen=True)
 class Side:
-    """The sentences of one language: word ids of all sentences end to end, and each sentence's length."""
+    """The sentences of one language: concatenated word ids, and the length of each sentence."""
 
     words: np.ndarray  # int64, from 0
     lengths: np.ndarray  # int64, one per sentence
@@ -46,12 +47,12 @@ class Side:
 
     @property
     def starts(self) -> np.ndarray:
-        """Where each sentence begins in `words`, and the end."""
+        """Offset of each sentence in `words`, and the end."""
         return np.concatenate([[0], np.cumsum(self.lengths)])
 
 
 def number_words(sentences: Iterable[list[str]]) -> Side:
-    """Words of `sentences` as ids in the order of their first occurrence."""
+    """Words of `sentences` as ids in order of their first occurrence."""
     ids: dict[str, int] = {}
     words, lengths = [], []
     for sentence in sentences:
@@ -62,10 +63,11 @@ def number_words(sentences: Iterable[list[str]]) -> Side:
 
 
 def link(source: Side, target: Side, folder: Path) -> np.ndarray:
-    """The likeliest source place of every target word, from 0; -1 where that is no word. Shape: target words.
+    """The most likely source position of every target word, from 0; -1 for no word. Shape: (target words,).
 
-    folder: where the places of cells in the table lie meanwhile, 4 bytes a cell. The same links every time: one thread
-    adds in one order.
+    folder: for a temporary file with the cells' places in the table, 4 bytes per cell. Deterministic: one thread adds
+    in a
+    fixed order.
     """
     bounds = _bounds(source, target)
     keys = _keys(_chunk(source, target, *pairs) for pairs in bounds)
@@ -73,7 +75,7 @@ def link(source: Side, target: Side, folder: Path) -> np.ndarray:
         chunk = _chunk(source, target, *pairs)
         np.save(folder / f"cells{number}.npy", np.searchsorted(keys, chunk.keys()).astype(np.int32))
     rows = keys // target.types
-    # No word of the target is likelier than another before the first iteration.
+    # Before the first iteration all target words are equally likely.
     table = np.ones(len(keys))
     tension = START_TENSION
     sizes, numbers = np.unique(np.stack([source.lengths, target.lengths]), axis=1, return_counts=True)
@@ -85,7 +87,7 @@ def link(source: Side, target: Side, folder: Path) -> np.ndarray:
             joint = chunk.prior(tension) * table[cells]
             share = joint / np.repeat(np.add.reduceat(joint, chunk.starts), chunk.sizes)
             counts += np.bincount(cells, share, minlength=len(keys))
-            # fast_align counts target places from 0 here, and from 1 in the prior.
+            # fast_align counts target positions from 0 here, and from 1 in the prior.
             feature -= np.sum(np.abs(chunk.distances(0)) * share * (chunk.places > 0))
         if iteration:
             for _ in range(TENSION_STEPS):

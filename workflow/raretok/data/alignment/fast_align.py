@@ -1,4 +1,4 @@
-"""Word alignment by the original programs, fast_align and atools (Dyer et al. 2013), found on PATH."""
+"""Word alignment with the original programs fast_align and atools (Dyer et al. 2013)."""
 
 import hashlib
 import os
@@ -16,16 +16,17 @@ OPTIONS = ("-d", "-o", "-v")
 
 
 def found() -> dict[str, str]:
-    """Paths of those programs that are on PATH."""
+    """Paths of the programs that are on PATH."""
     places = {name: shutil.which(name) for name in PROGRAMS}
     return {name: place for name, place in places.items() if place}
 
 
 def align(joined: Path, symmetrisation: str, folder: Path) -> Iterator[list[tuple[int, int]]]:
-    """Symmetrised links of each pair in the file `joined`: positions of source and target tokens, from 0, in order.
+    """Symmetrised links of each pair in the file `joined`: sorted positions of source and target tokens, from 0.
 
-    Both directions are aligned by one thread, since counts are sums of floating-point numbers. folder: where the
-    links of each direction lie meanwhile. Raises UserError when a program is missing or fails.
+    Both directions use one thread, because counts are sums of floating-point numbers. folder: for temporary files.
+    Raises
+    UserError if a program is missing or fails.
     """
     programs = found()
     missing = [name for name in PROGRAMS if name not in programs]
@@ -40,14 +41,14 @@ def align(joined: Path, symmetrisation: str, folder: Path) -> Iterator[list[tupl
 
 
 def versions() -> dict[str, str]:
-    """The programs have no version numbers: the first digits of their checksums instead."""
+    """First digits of the programs' checksums, since they have no version numbers."""
     return {
         name: "sha256 " + hashlib.sha256(Path(place).read_bytes()).hexdigest()[:16] for name, place in found().items()
     }
 
 
 def _run(command: list[str], output: Path) -> None:
-    """Run a program, its standard output in `output`; UserError with its last words when it fails."""
+    """Run a program with its standard output in `output`; raises UserError with its last words if it fails."""
     with open(output, "wb") as file:
         done = subprocess.run(
             command, stdout=file, stderr=subprocess.PIPE, env=os.environ | {"OMP_NUM_THREADS": "1"}, check=False

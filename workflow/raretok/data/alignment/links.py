@@ -1,4 +1,4 @@
-"""Word links in Pharaoh's format: a line a pair, `0-0 1-2` for source token 0 with target token 0 and 1 with 2."""
+"""Word links in Pharaoh's format: a line per pair, `0-0 1-2` links source token 0 with target token 0, and 1 with 2."""
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -9,12 +9,12 @@ import numpy as np
 from raretok.core.errors import UserError
 from raretok.core.files import atomic_path
 
-# Lines read at a time.
+# Number of lines read at a time.
 LINES = 50_000
 
 
 def write_links(path: Path, links: Iterable[list[tuple[int, int]]]) -> tuple[int, int]:
-    """Write the links of all pairs to `path`, whole or not at all; returns how many pairs and links there are."""
+    """Write the links of all pairs to `path`, atomically; returns the numbers of pairs and links."""
     pairs = number = 0
     with atomic_path(path) as temporary, open(temporary, "w", encoding="ascii", newline="\n") as file:
         for found in links:
@@ -24,26 +24,26 @@ def write_links(path: Path, links: Iterable[list[tuple[int, int]]]) -> tuple[int
 
 
 def read_links(path: Path) -> Iterator[list[tuple[int, int]]]:
-    """The links of each pair; UserError for a line that is no list of links."""
+    """The links of each pair; raises UserError for an invalid line."""
     for _, numbers, places in _chunks(path):
         for found in np.split(places, np.cumsum(numbers)[:-1]):
             yield [tuple(link) for link in found.tolist()]
 
 
 def link_arrays(path: Path) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Links of many pairs at a time: each link's pair (L, counted through the file) and places in it (L x 2), int64."""
+    """Links of many pairs at a time: each link's pair (L, counted through the file) and positions (L x 2), int64."""
     for first, numbers, places in _chunks(path):
         yield first + np.repeat(np.arange(len(numbers)), numbers), places
 
 
 def count_lines(path: Path) -> int:
-    """How many pairs the file has."""
+    """Number of pairs in the file."""
     with open(path, "rb") as file:
         return sum(1 for _ in file)
 
 
 def _chunks(path: Path) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-    """First pair, links of each pair (n,) and their places (L x 2) of `LINES` pairs at a time."""
+    """First pair, links per pair (n,) and their positions (L x 2) for `LINES` pairs at a time."""
     first = 0
     try:
         with open(path, encoding="ascii") as file:

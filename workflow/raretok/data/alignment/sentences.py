@@ -1,4 +1,4 @@
-"""Tokenised lines of two languages, read side by side for word alignment."""
+"""Parallel reading of tokenised lines in two languages for word alignment."""
 
 from collections.abc import Iterator
 from itertools import zip_longest
@@ -6,15 +6,16 @@ from pathlib import Path
 
 from raretok.core.errors import UserError
 
-# What separates the two sides of a pair in fast_align's input, and what stands for it where a text has it as a token.
+# Separator of the two sides in fast_align's input, and its replacement if it occurs as a token.
 SEPARATOR, REPLACED = "|||", "¦¦¦"
 
 
 def read_sentences(source: Path, target: Path) -> Iterator[tuple[list[str], list[str]]]:
-    """Tokens of both sides of each pair, in order; tokens stand between single spaces.
+    """Tokens of both sides of each pair, in order; tokens are separated by single spaces.
 
-    Raises UserError for a file that is missing, not UTF-8 or shorter than the other, and for a line without a token,
-    which no aligner can take.
+    Raises UserError for a file that is missing, not UTF-8 or shorter than the other, and for a line without tokens,
+    which
+    aligners cannot process.
     """
     for path in (source, target):
         if not path.is_file():
@@ -30,9 +31,9 @@ def read_sentences(source: Path, target: Path) -> Iterator[tuple[list[str], list
 
 
 def write_joined(source: Path, target: Path, joined: Path) -> int:
-    """Write pairs as fast_align reads them, `a b ||| c d` on a line; returns their number.
+    """Write pairs in fast_align's format, `a b ||| c d` per line; returns their number.
 
-    A token that reads like the separator becomes another, so that the numbers of tokens stay.
+    A token equal to the separator is replaced, so that the number of tokens stays the same.
     """
     pairs = 0
     with open(joined, "w", encoding="utf-8", newline="\n") as file:
@@ -46,7 +47,7 @@ def write_joined(source: Path, target: Path, joined: Path) -> int:
 
 
 def _lines(path: Path) -> Iterator[str]:
-    """Lines without their ends; only a line feed ends a line. UserError names the line that is not UTF-8."""
+    """Lines without their ends; only a line feed ends a line. Raises UserError with the line that is not UTF-8."""
     with open(path, "rb") as file:
         for number, line in enumerate(file, 1):
             try:

@@ -1,4 +1,4 @@
-"""Word links of both directions put together (Koehn et al. 2005; Och and Ney 2003), by the names that atools has."""
+"""Symmetrisation of word links (Koehn et al. 2005; Och and Ney 2003), with the names that atools uses."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ NEIGHBOURS = ((-1, -1), (-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0), (1, 
 
 
 def grow_diag(forward: Links, backward: Links) -> Links:
-    """The links of both directions, then neighbours of links that one direction has, while a side of them is free."""
+    """The links of both directions, then neighbouring links of one direction while one of their tokens is unlinked."""
     union, links = forward | backward, forward & backward
     free_sources = {i for i, _ in union} - {i for i, _ in links}
     free_targets = {j for _, j in union} - {j for _, j in links}
@@ -27,7 +27,7 @@ def grow_diag(forward: Links, backward: Links) -> Links:
 
 
 def grow_diag_final_and(forward: Links, backward: Links) -> Links:
-    """`grow_diag`, then links of either direction, forward first, whose sides are both free."""
+    """`grow_diag`, then links of either direction, forward first, whose tokens are both unlinked."""
     links = grow_diag(forward, backward)
     sources, targets = {i for i, _ in links}, {j for _, j in links}
     for i, j in [*sorted(forward), *sorted(backward)]:

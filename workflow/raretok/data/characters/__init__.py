@@ -1,1 +1,1 @@
-"""Corpora of characters."""
+"""Character corpora."""

@@ -1,16 +1,17 @@
-"""Expected token frequencies of two languages made from one text."""
+"""Expected token counts of two languages made from one text."""
 
 import numpy as np
 
 
 def expected_counts(counts: np.ndarray, low_resource_probability: float) -> np.ndarray:
-    """How often each token is expected in the training text of both languages.
+    """Expected count of each token in the training text of both languages.
 
-    A block of text becomes the low-resource language, every id raised by the number of types, with
-    `low_resource_probability` (Turumtaev 2025, section 4.1); so its two versions share a count.
+    A block of text becomes the low-resource language (every id raised by the number of types) with
+    `low_resource_probability` (Turumtaev 2025, section 4.1), so the two versions of a character share its count.
 
-    `counts`: (types,) occurrences in the text. Returns (2 x types,) float64: high-resource ids, then
-    low-resource ids. Raises ValueError if the probability is not one.
+    `counts`: (types,) occurrences in the text. Returns (2 x types,) float64: high-resource ids, then low-resource ids.
+    Raises
+    ValueError for an invalid probability.
     """
     if not 0 <= low_resource_probability <= 1:
         raise ValueError(f"low_resource_probability {low_resource_probability} is not between 0 and 1")

@@ -1,4 +1,4 @@
-"""The command `prepare`: a text becomes character ids, counts and a manifest."""
+"""The command `prepare`: character ids, counts and manifest of a text."""
 
 import argparse
 import hashlib
@@ -28,10 +28,10 @@ def main(arguments: argparse.Namespace) -> None:
 def prepare(name: str, corpus: Mapping, text_path: Path, folder: Path) -> None:
     """Write the prepared form of `corpus` (its entry in config/corpora.yaml) to `folder`, the manifest last.
 
-    Ids are stored in the smallest unsigned type that holds those of both languages, 2 x types of them.
+    Ids have the smallest unsigned type that holds the 2 x types ids of both languages.
 
-    Raises UserError if the text is empty, not UTF-8, too short to split, or has another number of symbols
-    than the entry says.
+    Raises UserError if the text is empty, not UTF-8, too short to split, or has another number of symbols than the
+    entry.
     """
     text = _read(text_path)
     symbols = sorted(set(text))
@@ -41,7 +41,7 @@ def prepare(name: str, corpus: Mapping, text_path: Path, folder: Path) -> None:
             f"says symbols: {corpus['symbols']}; correct that number if the text is right"
         )
     code_points = np.frombuffer(text.encode("utf-32-le"), dtype="<u4")
-    # Symbols are all the code points, sorted: a code point's place among them is its id.
+    # Symbols are sorted code points: a code point's index among them is its id.
     ids = np.searchsorted(np.array([ord(symbol) for symbol in symbols], dtype="<u4"), code_points)
     ids = ids.astype(np.min_scalar_type(2 * len(symbols) - 1).newbyteorder("<"))
     arrays = split(ids, corpus["splits"])
@@ -70,7 +70,7 @@ def prepare(name: str, corpus: Mapping, text_path: Path, folder: Path) -> None:
 def split(ids: np.ndarray, shares: Mapping[str, float]) -> dict[str, np.ndarray]:
     """Cut `ids` (tokens,) in order into `shares` that add up to 1: the first takes int(share * tokens).
 
-    The last takes what rounding leaves.
+    The last one takes the remainder.
     """
     ends, total = [], 0.0
     for share in list(shares.values())[:-1]:
@@ -81,7 +81,7 @@ def split(ids: np.ndarray, shares: Mapping[str, float]) -> dict[str, np.ndarray]
 
 def _read(path: Path) -> str:
     try:
-        # Bytes, not text mode: the ends of lines are characters like others.
+        # Bytes, because text mode would change line ends.
         text = path.read_bytes().decode("utf-8")
     except FileNotFoundError as error:
         raise UserError(f"{path} does not exist; download or synthesise it first") from error

@@ -1,1 +1,1 @@
-"""Files of data sets: fetched, checked, unpacked."""
+"""Download, verification and unpacking of data sets."""

@@ -1,4 +1,4 @@
-"""The command `download`: one file of a data set, from its URLs or a data mirror, whole and checked."""
+"""The command `download`: get one file of a data set from its URLs or a data mirror, and verify it."""
 
 import argparse
 import errno
@@ -51,13 +51,14 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def fetch(wanted: Wanted, output: Path, cache: Path, mirror: Path | None = None, wait: float = 1.0) -> None:
-    """Put the `wanted` file at `output`, checked; `output` appears whole or not at all.
+    """Put the `wanted` file at `output`, verified and atomically.
 
-    With a `mirror` everything is taken from that folder and nothing from the network. Otherwise the published
-    file is downloaded to `cache`/<data set>/; archives stay there, so that all their members come from one
-    download. A lock keeps jobs apart that want members of the same archive. `wait`: see `transfer.download`.
+    With a `mirror`, everything is taken from that folder and nothing from the network. Otherwise the published file is
+    downloaded to `cache`/<data set>/; archives stay there, so that all members come from one download. A lock
+    serialises
+    jobs that need members of one archive. `wait`: see `transfer.download`.
 
-    Raises UserError where the file is not to be had, or is not the published one.
+    Raises UserError if the file is not available or differs from the published one.
     """
     if mirror is not None:
         _from_mirror(wanted, output, mirror)
@@ -73,10 +74,11 @@ def fetch(wanted: Wanted, output: Path, cache: Path, mirror: Path | None = None,
 
 
 def keep(group: list[Wanted], folder: Path, wait: float = 1.0) -> None:
-    """Have one published file in `folder`, as a data mirror holds it: an archive as a whole.
+    """Put one published file into `folder` in the layout of a data mirror: an archive as a whole.
 
-    group: what is wanted of it, the file or some members. Raises UserError where the file is not to be had, and where
-    an archive that no checksum is published of lacks a member or is damaged. `wait`: see `transfer.download`.
+    group: the file, or the members that are needed of it. Raises UserError if the file is not available, and if an
+    archive
+    without a published checksum lacks a member or is damaged. `wait`: see `transfer.download`.
     """
     first = group[0]
     kept = published_path(first, folder)
@@ -89,7 +91,7 @@ def keep(group: list[Wanted], folder: Path, wait: float = 1.0) -> None:
 
 
 def published_path(wanted: Wanted, folder: Path) -> Path:
-    """Where the published file lies in `folder`, which is a cache or a data mirror."""
+    """Path of the published file in `folder`, a cache or a data mirror."""
     return folder / wanted.dataset / wanted.file.path
 
 
@@ -99,7 +101,7 @@ def _lock(path: Path) -> FileLock:
 
 
 def _ensure(wanted: Wanted, cached: Path, wait: float) -> None:
-    """Have the published file at `cached`, downloading it unless it lies there already."""
+    """Download the published file to `cached` unless it is there."""
     if cached.exists():
         wrong = difference(cached, wanted.file)
         if wrong is None:
@@ -122,7 +124,7 @@ def _ensure(wanted: Wanted, cached: Path, wait: float) -> None:
 
 
 def _from_mirror(wanted: Wanted, output: Path, mirror: Path) -> None:
-    """Copy the file, or unpack it from its archive, out of the folder `mirror`."""
+    """Copy the file from the folder `mirror`, or unpack it from its archive there."""
     if not mirror.is_dir():
         raise UserError(f"there is no folder {mirror}; correct data_mirror in config/config.yaml")
     source, held = in_mirror(wanted, mirror)
@@ -144,15 +146,15 @@ def _from_mirror(wanted: Wanted, output: Path, mirror: Path) -> None:
 
 
 def in_mirror(wanted: Wanted, mirror: Path) -> tuple[Path | None, Published | Member]:
-    """What a data mirror holds of a file, unchecked: its path (None: nothing), and as what it was published.
+    """The path of a file in a data mirror, not verified (None: missing), and its published form.
 
-    A member comes from its archive, or lies there by itself.
+    A member comes from its archive or lies there unpacked.
     """
     folders = [mirror / wanted.mirror, mirror / wanted.dataset, mirror]
     archive = _first_file(folders, wanted.file.path)
     if wanted.member is not None:
         loose = _first_file(folders, wanted.member.path)
-        # An archive with a checksum says more of a member than the bare member without one.
+        # An archive with a checksum identifies a member better than the bare member without one.
         if loose and (wanted.member.checksum or not archive):
             return loose, wanted.member
     return archive, wanted.file

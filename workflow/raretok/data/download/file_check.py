@@ -1,4 +1,4 @@
-"""Is a file the one that was published? Its size and its checksum."""
+"""Verification of a file by published size and checksum."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from raretok.data.catalogue import Member, Published
 
 
 def difference(path: Path, published: Published | Member) -> str | None:
-    """How the file at `path` differs from what is `published`, expected and found; None if it does not."""
+    """The difference of the file at `path` from `published`, with expected and actual value; None if there is none."""
     size = path.stat().st_size
     if published.size is not None and size != published.size:
         return f"wrong size: expected {published.size:,} bytes, found {size:,}"

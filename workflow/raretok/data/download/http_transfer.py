@@ -1,4 +1,4 @@
-"""Files over HTTP: URLs in order, retries, and partial files continued where they broke off."""
+"""HTTP downloads: several URLs, retries, and continuation of partial files."""
 
 import os
 import sys
@@ -14,30 +14,31 @@ from raretok.core.errors import UserError
 from raretok.data.catalogue import Published
 from raretok.data.download.file_check import difference
 
-# Some hosts of public corpora answer 403 to the default agents of Python's libraries.
+# Some hosts of public corpora answer 403 to the default user agents of Python libraries.
 USER_AGENT = f"Mozilla/5.0 (compatible; raretok/{__version__})"
 ATTEMPTS = 3
-TIMEOUT = 30  # seconds without a byte
+TIMEOUT = 30  # seconds without data
 CHUNK = 2**16
-# Request timeout and too many requests: as passing as a server's own faults (5xx).
+# Request timeout and too many requests are as temporary as server errors (5xx).
 PASSING = (408, 429)
 RANGE_NOT_SATISFIABLE = 416
 
 
 def download(published: Published, target: Path, wait: float = 1.0) -> None:
-    """Put the file at `target`, from the first of its URLs that serves the right bytes.
+    """Download the file to `target`, from the first of its URLs that serves the right bytes.
 
-    What has arrived lies beside it as `<target>.part`; a later call goes on from there. `wait` is the pause
-    before the second attempt at a URL, in seconds, doubled before each further one.
+    Partial data lies in `<target>.part`, and a later call continues it. `wait` is the pause before the second attempt
+    at a
+    URL, in seconds; it doubles before each further one.
 
-    Raises UserError if no URL served the file; it names each with its reason.
+    Raises UserError if no URL served the file, with a reason for each.
     """
     part = target.with_name(f"{target.name}.part")
     target.parent.mkdir(parents=True, exist_ok=True)
     reasons = []
     for url in published.urls:
         if not published.checksum and reasons:
-            # Without a checksum nothing would tell that two hosts' halves do not fit together.
+            # Without a checksum, parts from two hosts could be joined unnoticed.
             part.unlink(missing_ok=True)
         reason = _try_url(url, published, part, wait)
         if reason is None:
@@ -48,7 +49,7 @@ def download(published: Published, target: Path, wait: float = 1.0) -> None:
 
 
 def _try_url(url: str, published: Published, part: Path, wait: float) -> str | None:
-    """Download `url` to `part`; return why it failed, None if the bytes are right."""
+    """Download `url` to `part`; returns the reason of failure, or None if the bytes are right."""
     reason = None
     for attempt in range(ATTEMPTS):
         if attempt:
@@ -61,7 +62,7 @@ def _try_url(url: str, published: Published, part: Path, wait: float) -> str | N
             status = error.response.status_code
             reason = f"HTTP status {status}"
             if status == RANGE_NOT_SATISFIABLE and published.checksum and not difference(part, published):
-                return None  # it was whole already: killed between the last byte and the rename
+                return None  # already complete: killed between the last byte and the rename
             if status == RANGE_NOT_SATISFIABLE:
                 part.unlink()
             elif status < 500 and status not in PASSING:
@@ -76,19 +77,19 @@ def _try_url(url: str, published: Published, part: Path, wait: float) -> str | N
         part.unlink()
         if not began_at:
             return reason
-        # Continued from an older part, which may be to blame: once more from the first byte.
+        # The older part may be wrong: try once more from the first byte.
     return reason
 
 
 def _transfer(url: str, part: Path, began_at: int) -> None:
-    """Append to `part` what follows its first `began_at` bytes, or write all if the server ignores ranges."""
-    # A compressed transfer would make byte positions of the file and of the stream differ.
+    """Append to `part` the bytes after its first `began_at`, or write all bytes if the server ignores ranges."""
+    # With a compressed transfer, byte positions of file and stream would differ.
     headers = {"User-Agent": USER_AGENT, "Accept-Encoding": "identity"}
     if began_at:
         headers["Range"] = f"bytes={began_at}-"
-    # In a log file a bar that moves ten times a second is noise.
+    # In a log file, ten updates per second of a progress bar would be noise.
     pause = 0.1 if sys.stderr.isatty() else 10
-    # pooch sets the total; until then tqdm needs one to be true in an `if`.
+    # pooch sets the total; until then tqdm needs one that is true in an `if`.
     bar = tqdm(desc=part.stem, total=1, unit="B", unit_scale=True, mininterval=pause, delay=pause)
     with part.open("ab") as stream:
 
@@ -110,7 +111,7 @@ def _transfer(url: str, part: Path, began_at: int) -> None:
 
 
 def _describe(error: requests.RequestException) -> str:
-    """A few words for the user; the library's own text runs over several lines."""
+    """A short description for the user; the library's own text has several lines."""
     if isinstance(error, requests.Timeout):
         return "timed out"
     if isinstance(error, requests.exceptions.ChunkedEncodingError):

@@ -1,4 +1,4 @@
-"""One member out of an archive, written to a path of our own choosing; hostile archives are refused whole."""
+"""Unpacking of one archive member to a chosen path; unsafe archives are refused."""
 
 import contextlib
 import gzip
@@ -15,15 +15,16 @@ from typing import BinaryIO
 
 from raretok.core.errors import UserError
 
-# What the standard library raises at archives that are cut short or are none.
+# Errors of the standard library for truncated or invalid archives.
 DAMAGED = (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, lzma.LZMAError, zlib.error, EOFError)
 
 
 def unpack(archive: Path, kind: str, member: str, target: Path) -> None:
     """Write `member` of `archive` (`kind`: tar, zip or gz) to `target`.
 
-    Raises UserError if the archive is damaged, lacks the member, or is unsafe: a member or link that
-    leaves its folder anywhere in it, or a link in the place of the one asked for.
+    Raises UserError if the archive is damaged, lacks the member, or is unsafe: any member or link leaves its folder, or
+    the
+    requested member is a link.
     """
     opener = {"tar": _open_tar, "zip": _open_zip, "gz": _open_gz}[kind]
     try:
@@ -40,7 +41,7 @@ def _open_tar(archive: Path, name: str) -> Iterator[BinaryIO]:
     with tarfile.open(archive, "r:*") as tar:
         for info in tar:
             _refuse_leaving(archive, info.name)
-            # Not `tarfile.data_filter`, which Python 3.11 has from 3.11.4 on, and Debian 12 has 3.11.2.
+            # `tarfile.data_filter` is not used: Python 3.11 has it only from 3.11.4 on, and Debian 12 has 3.11.2.
             if info.issym():
                 _refuse_leaving(archive, normpath(join(dirname(info.name), info.linkname)))
             elif info.islnk():
@@ -64,7 +65,7 @@ def _open_zip(archive: Path, name: str) -> Iterator[BinaryIO]:
                 found = info
         if found is None:
             raise _missing(archive, name)
-        # The upper half of the attributes is the mode, where the archive was made on Unix.
+        # The upper half of the attributes is the mode if the archive was made on Unix.
         if found.is_dir() or stat.S_ISLNK(found.external_attr >> 16):
             raise _no_file(archive, name)
         if found.flag_bits & 1:
@@ -75,9 +76,9 @@ def _open_zip(archive: Path, name: str) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def _open_gz(archive: Path, name: str) -> Iterator[BinaryIO]:
-    """The one compressed file; `name` is ours, gz need not hold any."""
+    """The one compressed file; `name` is ours, since gz may not store any."""
     if archive.stat().st_size == 0:
-        raise EOFError("empty file")  # gzip takes it for compressed nothing
+        raise EOFError("empty file")  # gzip would read it as compressed nothing
     with gzip.open(archive) as source:
         yield source
 

@@ -1,8 +1,9 @@
-"""The command `count-unigrams`: how often the types of a translation corpus occur in one shard of another text.
+"""The command `count-unigrams`: counts of a translation corpus's types in one shard of another text.
 
-A shard is JSON lines with `text` (`.json`), as C4's, or plain lines, in either form compressed (`.gz`). It is read a
-line at a time and counted in batches, so memory does not grow with it. Every line of a document that is not blank
-counts as one sentence: its pieces, prepared as the corpus's target side is, and one END.
+A shard holds JSON lines with `text` (`.json`), as in C4, or plain lines, optionally compressed (`.gz`). It is read line
+by
+line and counted in batches, so memory does not grow with it. Every non-blank line of a document counts as one sentence:
+its pieces, prepared like the corpus's target side, and one END.
 """
 
 import argparse
@@ -19,7 +20,7 @@ from raretok.data.pairs.parallel_text import numbered_lines
 from raretok.data.prepared_corpus import load_manifest
 from raretok.data.special_types import END
 
-# Characters of text that are counted together.
+# Number of characters that are counted at a time.
 BATCH = 2**20
 
 
@@ -41,9 +42,9 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def count_shard(codec, types: int, shard: Path) -> np.ndarray:
-    """How often each of `types` types occurs in the documents of `shard`, (types,) int64.
+    """Counts of `types` types in the documents of `shard`, (types,) int64.
 
-    Raises UserError if the shard is missing, damaged, not UTF-8, has a line that is no document, or no text at all.
+    Raises UserError if the shard is missing, damaged, not UTF-8, has an invalid line, or no text.
     """
     counts = np.zeros(types, dtype=np.int64)
     for lines in _batches(shard):
@@ -56,7 +57,7 @@ def count_shard(codec, types: int, shard: Path) -> np.ndarray:
 
 
 def _batches(shard: Path) -> Iterator[list[str]]:
-    """Lines of the documents that are not blank, of about BATCH characters together."""
+    """Non-blank lines of the documents, in batches of about BATCH characters."""
     is_json = shard.name.removesuffix(".gz").endswith(".json")
     batch, size = [], 0
     for number, line in numbered_lines(shard):

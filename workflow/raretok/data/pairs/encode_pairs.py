@@ -1,8 +1,9 @@
-"""The command `encode-pairs`: a parallel text becomes ids of both sides, counts, a joint vocabulary and a manifest.
+"""The command `encode-pairs`: ids of both sides, counts, joint vocabulary and manifest of a parallel text.
 
-Three passes, none of which holds the text. The first cleans and prepares lines (`preparation`) into a file beside the
-output, and keeps a digest of every training pair to hold pairs out by. Then the tokenizer is learnt on the training
-pairs; the second pass writes raw ids, and the third puts them in the order of target-side training frequency.
+It takes three passes, none of which holds the text in memory. The first one cleans and prepares lines (`preparation`)
+into a temporary file, and keeps a digest of every training pair for held-out splits. Then the tokenizer is learnt on
+the
+training pairs. The second pass writes raw ids, and the third one sorts ids by target-side training frequency.
 """
 
 import argparse
@@ -26,7 +27,7 @@ from raretok.data.special_types import SPECIAL
 from raretok.data.text.encode_text import LEARNT_BYTES, order_by_frequency
 from raretok.data.tokenizers import published_file, read_published, tokenizer_class
 
-# Pairs that are made into pieces together.
+# Number of pairs that are tokenised at a time.
 BATCH = 10_000
 
 
@@ -51,9 +52,9 @@ def main(arguments: argparse.Namespace) -> None:
 
 @dataclass
 class Prepared:
-    """Pairs in a temporary file: prepared and plain lines of both sides between tabs, one pair a line.
+    """Pairs in a temporary file: prepared and plain lines of both sides, separated by tabs, one pair per line.
 
-    digests: of the pairs, one after another, where any are held out. dropped: pairs that were left out, by reason.
+    digests: of the pairs, concatenated, if any are held out. dropped: numbers of pairs left out, by reason.
     """
 
     stream: object
@@ -63,7 +64,7 @@ class Prepared:
     def batches(self, chosen: np.ndarray | None = None) -> Iterator[list[list[str]]]:
         """Four lists of lines at a time: prepared source and target, plain source and target.
 
-        chosen: which pairs, by place, (pairs,) bool; all without.
+        chosen: mask of the pairs, (pairs,) bool; by default all.
         """
         self.stream.seek(0)
         batch = []
@@ -77,7 +78,7 @@ class Prepared:
             yield [list(column) for column in zip(*batch, strict=True)]
 
 
-# A split's file and which of its pairs are in the split.
+# A split: its file, and the mask of its pairs.
 Split = tuple[Prepared, np.ndarray | None]
 
 
@@ -86,18 +87,17 @@ def encode_pairs(
 ) -> None:
     """Write the prepared form of `corpus` (its entry in config/corpora.yaml) to `folder`, the manifest last.
 
-    files: texts of each split, joined in their order; `domain.<name>` are further test sets. A split without files is
-    held out of the training text. published: where the entry's tokenizer is a published one.
+    files: texts of each split, concatenated in order; `domain.<name>` are further test sets. A split without files is
+    held out of the training text. published: the published tokenizer, if the entry uses one.
 
-    Raises UserError for what `read_pairs`, `held_out.assign` and the tokenizer refuse, and where no pair of a split is
-    left.
+    Raises UserError from `read_pairs`, `held_out.assign` and the tokenizer, and if a split has no pair left.
     """
     folder.mkdir(parents=True, exist_ok=True)
     entry = corpus["preparation"]
     with contextlib.ExitStack() as stack:
 
         def temporary():
-            # Beside the output, where there is room for it; gone when this ends, however it ends.
+            # In the output folder, where there is room; removed at the end in any case.
             return stack.enter_context(tempfile.TemporaryFile(dir=folder))
 
         texts = {split: _prepare(parts, corpus, split, temporary()) for split, parts in files.items()}
@@ -131,14 +131,14 @@ def encode_pairs(
 
 
 def id_type(symbols: list[str]) -> np.dtype:
-    """The smallest unsigned integers that hold the ids of a vocabulary, at least of two bytes."""
+    """The smallest unsigned integer type for the ids of a vocabulary, at least two bytes."""
     return np.dtype("<u2" if len(symbols) <= 2**16 else "<u4")
 
 
 def _prepare(parts: list[PairFiles], corpus: Mapping, split: str, stream) -> Prepared:
-    """First pass: read and prepare a split, clean the training text by tokens.
+    """First pass: read and prepare a split; for training text also clean by tokens.
 
-    Where a text is to have no pair twice, a digest of every different pair is kept, about 100 bytes.
+    With deduplication, a digest of every distinct pair is kept, about 100 bytes each.
     """
     entry, text = corpus["preparation"], Prepared(stream)
     sides = [Preparation(entry, corpus["languages"][side]) for side in SIDES]
@@ -157,7 +157,7 @@ def _prepare(parts: list[PairFiles], corpus: Mapping, split: str, stream) -> Pre
             prepared = [side.apply(line) for side, line in zip(sides, pair, strict=True)]
             reason = None
             if not all(prepared):
-                reason = "empty"  # nothing but characters that print nothing
+                reason = "empty"  # only non-printing characters
             elif cleans:
                 lengths = (side.length(line) for side, line in zip(sides, prepared, strict=True))
                 reason = reason_to_drop(*lengths, entry)
@@ -170,7 +170,7 @@ def _prepare(parts: list[PairFiles], corpus: Mapping, split: str, stream) -> Pre
 
 
 def _splits(name: str, corpus: Mapping, texts: Mapping[str, Prepared]) -> dict[str, Split]:
-    """Every split: `train`, `valid`, `test`, then domains."""
+    """All splits: `train`, `valid`, `test`, then domains."""
     train, chosen = texts["train"], {}
     if train.digests:
         size = held_out.DIGEST
@@ -196,14 +196,14 @@ def _tokenizer(name: str, entry: Mapping, train: Split, published: Path | None):
     size = text.stream.seek(0, 2)
     if not size or (chosen is not None and not chosen.any()):
         raise _nothing_left(name, "train")
-    # Half of what lies there, the prepared lines, is learnt on.
+    # The prepared lines, on which it is learnt, are half of the file.
     every = -(-size // (2 * LEARNT_BYTES))
     lines = _learnt_lines(text, chosen, every)
     return tokenizer_class(entry["name"]).learn(name, entry, lines, learnt_on_every=every)
 
 
 def _all_dropped(texts: Mapping[str, Prepared]) -> dict[str, int]:
-    """What splits other than `train` lost, whose scores are not those of the whole published text."""
+    """Pairs left out of splits other than `train`, whose scores then differ from those of the published text."""
     return {
         f"{reason} in {split}": number
         for split, text in texts.items()

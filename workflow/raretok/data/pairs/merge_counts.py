@@ -21,7 +21,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def merge(paths: list[Path]) -> np.ndarray:
-    """The sum of the counts in `paths`, (types,) int64; UserError if one is missing, damaged or of another size."""
+    """The sum of the counts in `paths`, (types,) int64; raises UserError for a missing, damaged or unequal file."""
     total = None
     for path in paths:
         try:

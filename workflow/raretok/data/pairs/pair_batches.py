@@ -1,7 +1,7 @@
-"""Batches of sentence pairs: pairs of like lengths together, a pure function of (seed, step).
+"""Batches of sentence pairs with similar lengths, a pure function of (seed, step).
 
-As with blocks of a language (`raretok.data.text.block_batches`), all methods of one seed see the same batches, and an
-interrupted training needs no position to continue at.
+As with blocks of a language (`raretok.data.text.block_batches`), all methods with one seed see the same batches, and an
+interrupted training needs no position to continue.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,15 +16,19 @@ from raretok.data.text.block_batches import TRAIN
 
 
 class PairBatches:
-    """Batches of at most `batch_tokens` target tokens, padding included; an update is `accumulation` of them.
+    """Batches of at most `batch_tokens` target tokens, including padding; a step has `accumulation` of them.
 
-    Pairs stand in the order of their longer side, and are cut there into batches. Which pairs of equal lengths share
-    a batch is drawn anew in every epoch, and so is the order of the batches: functions of (seed, epoch) alone. The
-    lengths in a place never change, so all epochs have the same number of batches, and so of updates. What fills no
-    update at an epoch's end is left out, other pairs in every epoch.
+    Pairs are sorted by their longer side and cut into batches. In every epoch, pairs of equal lengths are redistributed
+    and
+    the batches are shuffled, as functions of (seed, epoch). The lengths at each place never change, so all epochs have
+    the
+    same number of batches and steps. Batches that do not fill a step at an epoch's end are left out, other ones in
+    every
+    epoch.
 
-    `steps_per_epoch`; `tokens_per_step`: mean number of target tokens of an update, padding left out; `dropped`:
-    pairs with a side longer than `longest`, which no batch has.
+    `steps_per_epoch`; `tokens_per_step`: mean number of target tokens per step, without padding; `dropped`: number of
+    pairs
+    with a side longer than `longest`, which no batch has.
     """
 
     def __init__(
@@ -36,9 +40,9 @@ class PairBatches:
         seed: int,
         accumulation: int = 1,
     ):
-        """source_lengths, target_lengths: tokens of each pair's sides (n,), </s> counted.
+        """source_lengths, target_lengths: tokens of each pair's sides, (n,), including </s>.
 
-        Raises UserError if a pair does not fit a batch, no pair is short enough or an epoch has no whole update.
+        Raises UserError if a pair does not fit into a batch, no pair is short enough, or an epoch has no whole step.
         """
         self.source_lengths, self.target_lengths = source_lengths, target_lengths
         self.accumulation, self.seed = accumulation, seed
@@ -58,22 +62,22 @@ class PairBatches:
                 f"{accumulation:,}; take a smaller training.batch_tokens or training.accumulation"
             )
         self.tokens_per_step = int(target_lengths[self.kept].sum()) * accumulation / self.batches
-        # The gate memory asks for targets one epoch back: two orders are in use.
+        # AGG's memory asks for targets one epoch back, so two orders are in use.
         self._epoch = lru_cache(maxsize=2)(self._orders)
 
     def draw(self, step: int) -> list[np.ndarray]:
-        """The micro-batches of update `step` (the first is 0): numbers of their pairs."""
+        """The micro-batches of step `step` (from 0): indices of their pairs."""
         epoch, place = divmod(step, self.steps_per_epoch)
         pairs, batches = self._epoch(epoch)
         chosen = batches[place * self.accumulation : (place + 1) * self.accumulation]
         return [pairs[self.bounds[k] : self.bounds[k + 1]] for k in chosen]
 
     def target_tokens(self, step: int) -> int:
-        """Target tokens of update `step`, padding left out."""
+        """Target tokens of step `step`, without padding."""
         return int(sum(self.target_lengths[chosen].sum() for chosen in self.draw(step)))
 
     def _orders(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
-        """The pairs of an epoch by length, pairs of equal lengths in random order; and its batches' order."""
+        """The pairs of an epoch by length, pairs of equal lengths in random order; and the order of its batches."""
         generator = np.random.default_rng((self.seed, TRAIN, epoch))
         return self._sorted(generator.permutation(self.kept)), generator.permutation(self.batches)
 
@@ -82,14 +86,14 @@ class PairBatches:
 
 
 def lengths(pairs) -> tuple[np.ndarray, np.ndarray]:
-    """Tokens of each pair's source and target, (n,) each, </s> counted."""
+    """Tokens of each pair's source and target, (n,) each, including </s>."""
     return np.diff(pairs.source_offsets), np.diff(pairs.target_offsets)
 
 
 def in_batches(pairs, chosen: np.ndarray, batch_tokens: int) -> Iterator[np.ndarray]:
-    """The numbers `chosen` of pairs, like lengths together, in batches of at most `batch_tokens` target tokens.
+    """The pairs `chosen`, sorted by length, in batches of at most `batch_tokens` target tokens including padding.
 
-    Padding counts. Where one pair alone is longer, batches hold as many tokens as that.
+    If a single pair is longer, batches have up to that many tokens.
     """
     if not len(chosen):
         return
@@ -100,18 +104,19 @@ def in_batches(pairs, chosen: np.ndarray, batch_tokens: int) -> Iterator[np.ndar
 
 
 def by_length(source_lengths: np.ndarray, target_lengths: np.ndarray) -> np.ndarray:
-    """The order that puts pairs of like lengths side by side (n,), stable: by the longer side, then by the others.
+    """The stable order (n,) that sorts pairs by the longer side, then by the other lengths.
 
-    The longer side first wastes least in padding: 6 % of the positions of Multi30k's batches of 4,096 tokens, where
-    the target's length first wastes 10 %.
+    Sorting by the longer side wastes least: 6 % of the positions of Multi30k's batches of 4,096 tokens are padding, and
+    10 %
+    when sorting by target length.
     """
     return np.lexsort((target_lengths, source_lengths, np.maximum(source_lengths, target_lengths)))
 
 
 def cut(lengths: np.ndarray, batch_tokens: int) -> np.ndarray:
-    """Bounds of batches of successive sequences, as large as `batch_tokens` allows with padding: (batches + 1,).
+    """Bounds of the largest batches of successive sequences within `batch_tokens`, including padding: (batches + 1,).
 
-    lengths: tokens of each sequence (n,). Raises UserError if one of them is longer than a batch.
+    lengths: tokens of each sequence (n,). Raises UserError if a sequence is longer than a batch.
     """
     if lengths.max() > batch_tokens:
         raise UserError(
@@ -129,8 +134,8 @@ def cut(lengths: np.ndarray, batch_tokens: int) -> np.ndarray:
 def collate(pairs, chosen: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Source (B x S), decoder inputs and targets (B x T each) of some pairs, int64, padded with PAD at the end.
 
-    pairs: from `data.pairs.load_pairs`; its lines are closed by </s>. Inputs are the targets one place later, after
-    START.
+    pairs: from `data.pairs.load_pairs`; lines end with </s>. Inputs are START followed by the targets without the last
+    one.
     """
     source = padded(pairs.source, pairs.source_offsets, chosen)
     targets = padded(pairs.target, pairs.target_offsets, chosen)

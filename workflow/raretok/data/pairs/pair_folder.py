@@ -77,7 +77,7 @@ def write_raw(
 
 
 def write_final(base: Path, raw: Raw, final_ids: np.ndarray, symbols: list[str]) -> dict:
-    """Final ids of a split, `<base>.<side>.npy`, and its pieces, `<base>.<side>.tok.txt`; what the manifest says of it.
+    """Write ids, `<base>.<side>.npy`, and pieces, `<base>.<side>.tok.txt`, of a split; returns its manifest entry.
 
     final_ids: of every raw id. symbols: the vocabulary.
     """
@@ -88,7 +88,7 @@ def write_final(base: Path, raw: Raw, final_ids: np.ndarray, symbols: list[str])
 
 
 def write_pieces(base: Path, side: str, symbols: list[str]) -> None:
-    """A line of pieces between blanks for each line of ids, END left out: `<base>.<side>.tok.txt`."""
+    """Write `<base>.<side>.tok.txt`: for each line of ids its pieces separated by blanks, without END."""
     ids = np.load(ids_path(base, side), mmap_mode="r", allow_pickle=False)
     shown = np.array([f" {symbol}" for symbol in symbols], dtype=object)
     shown[END] = "\n"
@@ -104,7 +104,7 @@ def write_pieces(base: Path, side: str, symbols: list[str]) -> None:
 
 
 def describe_split(base: Path, pairs: int) -> dict:
-    """What the manifest says of a split whose files are written; its checksum is over ids and texts of both sides."""
+    """The manifest entry of a split whose files are written; its checksum covers ids and texts of both sides."""
     ids = {side: np.load(ids_path(base, side), mmap_mode="r", allow_pickle=False) for side in SIDES}
     return {
         "pairs": pairs,
@@ -117,7 +117,7 @@ def describe_split(base: Path, pairs: int) -> dict:
 def write_manifest(
     folder: Path, described: Mapping, symbols: list[str], counts: np.ndarray, source_counts: np.ndarray
 ) -> None:
-    """Write vocabulary, both counts and, last, the manifest: `described` and their checksums."""
+    """Write vocabulary, counts of both sides and, last, the manifest: `described` with their checksums."""
     write_json(folder / VOCABULARY, symbols)
     for file, array in ((COUNTS, counts), (SOURCE_COUNTS, source_counts)):
         with atomic_path(folder / file) as path:
@@ -133,22 +133,22 @@ def write_manifest(
 
 
 def ids_path(base: Path, side: str) -> Path:
-    """Where the ids of one side lie; base: folder and split."""
+    """Path of the ids of one side; base: folder and split."""
     return base.with_name(f"{base.name}.{side}.npy")
 
 
 def text_path(base: Path, side: str) -> Path:
-    """Where the plain lines of one side lie."""
+    """Path of the plain lines of one side."""
     return base.with_name(f"{base.name}.{side}.txt")
 
 
 def pieces_path(base: Path, side: str) -> Path:
-    """Where the pieces of one side lie."""
+    """Path of the pieces of one side."""
     return base.with_name(f"{base.name}.{side}.tok.txt")
 
 
 def _number(lines: list[list[str]], numbers: dict[str, int]) -> np.ndarray:
-    """Raw ids of lines of pieces, each closed by END, (tokens,) uint32; a new piece gets the next id."""
+    """Raw ids of lines of pieces, each ending with END, (tokens,) uint32; a new piece gets the next id."""
     flat = []
     for line in lines:
         for piece in line:

@@ -1,10 +1,10 @@
-"""Parallel text: pairs of lines from whatever form a data set has; what is wrong is named by file and line.
+"""Reader of parallel text in the formats of data sets; errors name file and line.
 
-Forms, by the file's name: lines of plain text; the same, compressed (`.gz`); `.sgm` of WMT and `.xml` of IWSLT, whose
-`<seg>` elements are the lines; `train.tags.*` of IWSLT, where lines that describe a talk are left out but for its title
-and description, as fairseq's prepare-iwslt14.sh does; `.csv` and `.tsv`, two columns of one table. Where a form is
-marked up, `&amp;` and its like are characters again. In `.xml` ’ becomes ', as in prepare-iwslt14.sh, since IWSLT's
-training text has no other.
+The file name decides the format: lines of plain text; the same, compressed (`.gz`); `.sgm` of WMT and `.xml` of IWSLT,
+whose `<seg>` elements are the lines; `train.tags.*` of IWSLT, without the lines that describe a talk except title and
+description, as in fairseq's prepare-iwslt14.sh; `.csv` and `.tsv`, two columns of a table. In formats with markup,
+entities such as `&amp;` become characters. In `.xml` ’ becomes ', as in prepare-iwslt14.sh, since IWSLT's training text
+has only the latter.
 """
 
 import csv
@@ -22,7 +22,7 @@ from raretok.core.errors import UserError
 from raretok.data.catalogue import PairFiles
 
 SEGMENT = re.compile(r"<seg[^>]*>(.*?)</seg>", re.IGNORECASE)
-# What IWSLT writes about a talk between its lines.
+# Tags of the lines in which IWSLT describes a talk.
 DESCRIBING = ("url", "talkid", "keywords", "speaker", "reviewer", "translator", "doc", "/doc")
 TITLES = re.compile(r"</?(title|description)>")
 QUOTES = {"&quot;": '"', "&apos;": "'"}
@@ -32,12 +32,13 @@ LONGEST_LINE = 2**24
 
 
 def read_pairs(files: PairFiles, empty: str, dropped: Counter) -> Iterator[tuple[str, str]]:
-    """Pairs of lines, blanks at their ends dropped and those inside collapsed.
+    """Pairs of lines, with surrounding blanks removed and inner ones collapsed.
 
-    empty: what a pair with an empty side is, an `error` or something to `drop`, counted in dropped["empty"].
+    empty: whether a pair with an empty side is an `error` or to `drop` and count in dropped["empty"].
 
-    Raises UserError where a file is missing, damaged, empty or not UTF-8, where the two have different numbers of
-    lines, where a table lacks a column, and at an empty side if that is an error.
+    Raises UserError if a file is missing, damaged, empty or not UTF-8, if the files have different numbers of lines, if
+    a
+    table lacks a column, and for an empty side if that is an error.
     """
     number = 0
     for source_line, source, target_line, target in _read_table(files) if files.columns else _read_sides(files):
@@ -87,10 +88,10 @@ def _read_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _read_table(files: PairFiles) -> Iterator[tuple[int, str, int, str]]:
-    """The two columns of a table. Columns given by name need a header, columns by number have none."""
+    """The two columns of a table: named columns need a header, numbered ones have none."""
     path = files.source
     tabs = path.name.removesuffix(".gz").endswith(".tsv")
-    # A tab-separated text has no quoting: a lone quotation mark is text.
+    # Tab-separated text has no quoting: a single quotation mark is text.
     options = {"delimiter": "\t", "quoting": csv.QUOTE_NONE} if tabs else {"strict": True}
     rows = csv.reader((line + "\n" for _, line in numbered_lines(path)), **options)
     places = [column - 1 for column in files.columns if isinstance(column, int)]
@@ -110,9 +111,9 @@ def _read_table(files: PairFiles) -> Iterator[tuple[int, str, int, str]]:
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Lines of a file (`.gz`: compressed), numbered from 1, without their ends; broken at line feeds alone.
+    """Lines of a file (`.gz`: compressed), numbered from 1, without line ends; only line feeds end a line.
 
-    Raises UserError if it is missing, damaged or not UTF-8, or has a line beyond LONGEST_LINE.
+    Raises UserError if it is missing, damaged or not UTF-8, or has a line longer than LONGEST_LINE.
     """
     number = 0
     try:

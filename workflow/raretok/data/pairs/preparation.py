@@ -1,7 +1,8 @@
-"""What happens to lines of parallel text before they become pieces, and to pieces when they become text again.
+"""Preparation of lines of parallel text before tokenisation, and its inverse.
 
-Moses' normalisation of punctuation, its tokeniser and detokeniser by the library sacremoses; cleaning by length and
-ratio as Moses' clean-corpus-n.perl.
+Moses' punctuation normalisation, tokeniser and detokeniser come from the library sacremoses; cleaning by length and
+ratio
+is that of Moses' clean-corpus-n.perl.
 """
 
 import re
@@ -10,16 +11,16 @@ from collections.abc import Mapping
 from functools import cached_property
 from importlib.metadata import version
 
-# How Moses' compound splitting sees a hyphen between characters (`{(\S)-(\S)}{$1 ##AT##-##AT## $2}g`).
+# Pattern of a hyphen in Moses' compound splitting (`{(\S)-(\S)}{$1 ##AT##-##AT## $2}g`).
 COMPOUND = re.compile(r"(\S)-(\S)")
 
 
 class Preparation:
     """The `preparation` of a corpus's entry for lines in one language.
 
-    normalise: punctuation and characters that print nothing, or `none`. tokenise: Moses tokens, or `none`;
-    aggressive: words are split at hyphens, ` @-@ `. lower: lower case. Languages whose abbreviations Moses does not
-    know are tokenised by its general rules.
+    normalise: punctuation and non-printing characters, or `none`. tokenise: Moses tokens, or `none`; aggressive: split
+    words
+    at hyphens, ` @-@ `. lower: lower case. Languages that Moses does not know are tokenised by its general rules.
     """
 
     def __init__(self, entry: Mapping, language: str):
@@ -29,7 +30,7 @@ class Preparation:
         self._language = language
 
     def apply(self, line: str) -> str:
-        """The line as its pieces are made of it."""
+        """The prepared line, from which pieces are made."""
         if self.normalises:
             line = only_printing(self._normaliser.normalize(line))
         if self.tokenises:
@@ -39,15 +40,15 @@ class Preparation:
         return " ".join(line.split())
 
     def undo(self, line: str) -> str:
-        """Plain text of a line whose pieces are joined again; case and punctuation stay as they were made."""
+        """Plain text of a prepared line; changes of case and punctuation are not undone."""
         return self._detokeniser.detokenize(line.split()) if self.tokenises else line
 
     def words(self, line: str) -> str:
-        """Moses tokens of plain text, whether pieces are made of such or not."""
+        """Moses tokens of plain text, even if the pieces are not made from them."""
         return self._tokeniser.tokenize(line, aggressive_dash_splits=self._aggressive, return_str=True)
 
     def length(self, line: str) -> int:
-        """Moses tokens of a line that `apply` gave."""
+        """Number of Moses tokens of a line returned by `apply`."""
         return len((line if self.tokenises else self.words(line)).split())
 
     @cached_property
@@ -70,10 +71,11 @@ class Preparation:
 
 
 def only_printing(line: str) -> str:
-    """The line with a blank for each character that prints nothing, as Moses' remove-non-printing-char.perl has it.
+    """The line with a blank for each non-printing character, as in Moses' remove-non-printing-char.perl.
 
     These are Unicode's categories C: controls, soft hyphens and zero-width blanks, private use, unassigned. sacremoses
-    leaves nothing in their place, which joins words.
+    deletes
+    them, which joins words.
     """
     if line.isprintable():
         return line
@@ -81,21 +83,22 @@ def only_printing(line: str) -> str:
 
 
 def described(entry: Mapping) -> dict:
-    """What the manifest says of a preparation: the entry and the version of sacremoses."""
+    """The manifest entry of a preparation: the corpus's entry and the version of sacremoses."""
     moses = "moses" in (entry.get("normalise"), entry.get("tokenise"))
     return dict(entry) | ({"library": f"sacremoses {version('sacremoses')}"} if moses else {})
 
 
 def split_compounds(words: str) -> str:
-    """Moses tokens with hyphenated words in three, as the compound-split BLEU of WMT14 En-De counts them."""
+    """Moses tokens with hyphenated words split into three, as in the compound-split BLEU of WMT14 En-De."""
     return COMPOUND.sub(r"\1 ##AT##-##AT## \2", words)
 
 
 def reason_to_drop(source: int, target: int, entry: Mapping) -> str | None:
-    """Why a training pair is left out: its lengths are too long or too unlike; None if it stays.
+    """The reason to leave out a training pair, its lengths or their ratio; None if it stays.
 
-    source, target: lengths in what the entry's `measure` says. As clean-corpus-n.perl, a length equal to max_length
-    and a ratio equal to max_ratio are kept.
+    source, target: lengths in the unit of the entry's `measure`. As in clean-corpus-n.perl, a length equal to
+    max_length and a
+    ratio equal to max_ratio are kept.
     """
     longest, ratio = entry.get("max_length"), entry.get("max_ratio")
     if longest is not None and max(source, target) > longest:

@@ -1,4 +1,4 @@
-"""Prepared pairs of lines: ids of both sides left on disk, their lines' places, and their texts."""
+"""Prepared sentence pairs: memory-mapped ids of both sides, line offsets, and texts."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +12,7 @@ from raretok.data.special_types import END, PAD, START, UNKNOWN
 
 __all__ = ["END", "PAD", "START", "UNKNOWN", "Pairs", "load_pairs"]
 
-# Ids of one step of the search for the ends of lines.
+# Ids per chunk in the search for line ends.
 CHUNK = 2**24
 
 
@@ -20,7 +20,7 @@ CHUNK = 2**24
 class Pairs:
     """One split of a prepared corpus of kind `translation`.
 
-    source, target: ids of all lines one after another, each closed by END, (tokens,) unsigned integers, memory maps.
+    source, target: concatenated ids of all lines, each ending with END, (tokens,) unsigned integers, memory maps.
     source_offsets, target_offsets: (pairs + 1,) int64; line i is ids[offsets[i] : offsets[i + 1]].
     """
 
@@ -34,12 +34,12 @@ class Pairs:
 
     @cached_property
     def source_offsets(self) -> np.ndarray:
-        """Where each line of the source begins, and the end of the last."""
+        """Offset of each source line, and the end of the last one."""
         return _offsets(self.source)
 
     @cached_property
     def target_offsets(self) -> np.ndarray:
-        """Where each line of the target begins, and the end of the last."""
+        """Offset of each target line, and the end of the last one."""
         return _offsets(self.target)
 
     def texts(self, side: str) -> list[str]:
@@ -66,7 +66,7 @@ class Pairs:
 def load_pairs(corpus: Corpus, split: str) -> Pairs:
     """The pairs of a split: train, valid, test, or `domain.<name>`.
 
-    Raises UserError if the corpus is no translation, has no such split, or its two sides have different numbers of
+    Raises UserError if the corpus is not a translation, has no such split, or its sides have different numbers of
     lines.
     """
     if corpus.kind != "translation":

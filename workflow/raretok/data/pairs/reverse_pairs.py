@@ -1,6 +1,6 @@
-"""The command `reverse-pairs`: a prepared translation corpus with its sides exchanged.
+"""The command `reverse-pairs`: a prepared translation corpus with its sides swapped.
 
-Texts, pieces and the joint tokenizer stay the same; ids are in the order of what was the source side's counts.
+Texts, pieces and the joint tokenizer stay the same; ids are sorted by the counts of the former source side.
 """
 
 import argparse
@@ -36,12 +36,12 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def reverse_pairs(name: str, forward: Corpus, folder: Path) -> None:
-    """Write the reverse of a prepared corpus to `folder` under the name `name`, the manifest last."""
+    """Write the reverse of a prepared corpus to `folder` as `name`, the manifest last."""
     folder.mkdir(parents=True, exist_ok=True)
     manifest = read_json(forward.folder / "manifest.json")
     symbols = [symbol for number, symbol in enumerate(forward.symbols) if _occurs(forward, number)]
     kept = len(symbols)
-    # The reverse's target side is what was the source; types that fill the vocabulary up are made anew.
+    # The former source is the new target side; unused fillers of the vocabulary are created anew.
     final_ids, symbols, counts = order_by_frequency(symbols, forward.source_counts[:kept], forward.counts[:kept])
     source_counts = np.zeros(len(symbols), dtype=np.int64)
     source_counts[final_ids] = forward.counts[:kept]
@@ -66,7 +66,7 @@ def _occurs(forward: Corpus, number: int) -> bool:
 
 
 def _exchange(source: Path, target: Path, side: str, other: str, final_ids: np.ndarray) -> None:
-    """Write one side's ids and text from the other side of the corpus that is reversed."""
+    """Write one side's ids and text from the other side of the original corpus."""
     copy_file(text_path(source, other), text_path(target, side))
     ids = np.load(ids_path(source, other), mmap_mode="r", allow_pickle=False)
     with atomic_path(ids_path(target, side)) as temporary:

@@ -1,1 +1,1 @@
-"""Seeded texts in invented languages."""
+"""Seeded synthetic texts in invented languages."""

@@ -1,4 +1,4 @@
-"""The command `synthesise`: seeded text in an invented language, of any kind of corpus."""
+"""The command `synthesise`: seeded synthetic text for any kind of corpus."""
 
 import argparse
 import json

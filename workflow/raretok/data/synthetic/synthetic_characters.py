@@ -1,12 +1,15 @@
-"""Seeded text of characters in an invented language, for runs without network or licence.
+"""Seeded synthetic text for character models, which needs no network and has no licence.
 
-It reads like a play: speakers in capitals, sentences with a capital first, commas and full stops. Words are Zipfian and
-made by a Zipfian character bigram process, so that characters are Zipfian too and context says much about the next one:
-a small model soon beats the unigram distribution. Upper and lower case of every letter occur, and symbols as rare as
-tiny Shakespeare's `$` and `3`.
+It reads like a play: speakers in capitals, sentences that start with a capital, commas and full stops. Words are
+Zipfian
+and come from a Zipfian character bigram process, so characters are Zipfian too, and context is informative: a small
+model
+soon beats the unigram distribution. Every letter occurs in both cases, and some symbols are as rare as tiny
+Shakespeare's
+`$` and `3`.
 
-The same bytes everywhere: only PCG64's raw stream is used, which numpy keeps stable across versions and
-platforms (its distributions it does not), and integer arithmetic.
+The bytes are equal on every machine: only PCG64's raw stream and integer arithmetic are used. numpy keeps that stream
+stable across versions and platforms, but not its distributions.
 """
 
 import string
@@ -22,17 +25,17 @@ from raretok.core.errors import UserError
 # The 65 character types of tiny Shakespeare.
 SYMBOLS = "\n !$&',-.3:;?" + string.ascii_uppercase + string.ascii_lowercase
 ENDS = ".?!"
-# What may stand behind a word inside a sentence, commonest first; the last ones are rare.
+# Marks that may follow a word inside a sentence, most common first; the last ones are rare.
 MARKS = [",", ";", ":", "'s", "-", " &", " 3", " $"]
 WORDS = 300
-WORD_LENGTHS = (2, 3, 4, 5, 3, 4, 2, 6)  # drawn evenly: short words are commoner
+WORD_LENGTHS = (2, 3, 4, 5, 3, 4, 2, 6)  # drawn uniformly: short words are more common
 SENTENCE_LENGTHS = (5, 6, 7, 8, 9, 10, 12)
-# Weights are integers: this over a power of the rank.
+# Weights are integers: this number divided by a power of the rank.
 SCALE = 10**9
 
 
 def characters(seed: int, length: int) -> str:
-    """`length` characters of text that only `seed` determines; all 65 SYMBOLS occur in its first half.
+    """`length` characters of text, determined by `seed`; all 65 SYMBOLS occur in the first half.
 
     Raises UserError if `length` is too short for that.
     """
@@ -43,7 +46,7 @@ def characters(seed: int, length: int) -> str:
     text = ""
     speech = 0
     while len(text) < length:
-        # Every speaker, mark and end once in turn, then by chance: so no symbol depends on luck.
+        # Every speaker, mark and end occurs once in turn, then at random, so that no symbol is missing by chance.
         speaker = speakers[speech] if speech < len(speakers) else speakers[zipf(len(speakers), draw)]
         text += f"{speaker.upper()}:\n"
         for sentence in range(2 + draw(3)):
@@ -73,10 +76,10 @@ def _sentence(words: list[str], named: str | None, mark: str, end: str, draw: Ca
 
 
 def _lexicon(draw: Callable[[int], int]) -> list[str]:
-    """WORDS different words, commonest first; the first 26 begin with the 26 letters."""
+    """WORDS distinct words, most common first; the first 26 begin with the 26 letters."""
     letters, vowels = string.ascii_lowercase, "aeiou"
     consonants = [letter for letter in letters if letter not in vowels]
-    # Every letter has its own few followers, likeliest first; vowels and consonants mostly take turns.
+    # Every letter has its own few followers, most likely first; vowels and consonants mostly alternate.
     followers = {
         letter: _shuffled(consonants, draw)[:8]
         if letter in vowels
@@ -95,7 +98,7 @@ def _lexicon(draw: Callable[[int], int]) -> list[str]:
 
 
 def drawer(seed: int) -> Callable[[int], int]:
-    """A function that draws an integer from 0 to bound - 1 (even but for 1 part in 2^48)."""
+    """A function that draws an integer from 0 to bound - 1, uniformly up to 1 part in 2^48."""
     bits = np.random.PCG64(seed)
 
     def draw(bound: int) -> int:
@@ -112,12 +115,12 @@ def zipf(size: int, draw: Callable[[int], int], power: int = 1) -> int:
 
 @cache
 def _bounds(size: int, power: int) -> tuple[int, ...]:
-    """Running sums of the weights of `size` ranks."""
+    """Cumulative weights of `size` ranks."""
     return tuple(accumulate(SCALE // (rank + 1) ** power for rank in range(size)))
 
 
 def _shuffled(items: Sequence[str], draw: Callable[[int], int]) -> list[str]:
-    """The items in random order (Fisher and Yates)."""
+    """The items in random order (Fisher-Yates)."""
     items = list(items)
     for last in range(len(items) - 1, 0, -1):
         other = draw(last + 1)

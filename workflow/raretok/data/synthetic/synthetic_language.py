@@ -1,13 +1,14 @@
-"""Seeded articles in an invented language, for runs without network or licence, and pairs of its words with scores.
+"""Seeded synthetic articles in an invented language, and word pairs with scores; no network, no licence.
 
-Lines are like WikiText's: ` = Title = `, paragraphs of words with blanks between all of them, blank lines. Function
-words stand everywhere. A content word belongs to a topic and, in it, to a field: an article is about one field, so that
-its words keep company with each other, less often with the topic's others, seldom with other topics'. They end alike,
-too, as words of one trade do, so that pieces of words know the field. Ranks are Zipfian inside each field. Every
-article has names of its own, from a long list that hardly repeats, written in letters that nothing else is: they are
-the rare tail, and once a name has come up in an article it comes again.
+Lines are like WikiText's: ` = Title = `, paragraphs of words separated by blanks, blank lines. Function words occur
+everywhere. A content word belongs to a topic and to a field in it. An article is about one field, so its words
+co-occur,
+less often with the topic's other words, rarely with those of other topics. Words of a field share an ending, so that
+subword pieces are informative about the field. Ranks are Zipfian inside each field. Every article has names of its own,
+from a long list with few repetitions and with letters that occur nowhere else: they are the rare tail, and once used, a
+name is repeated in its article.
 
-The same bytes everywhere, as in `synthetic`: PCG64's raw stream and integers.
+The bytes are equal on every machine, as in `synthetic_characters`: PCG64's raw stream and integers.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,12 +23,12 @@ NAMES = 1500
 ONSETS = ("b", "d", "f", "g", "k", "l", "m", "n", "p", "r", "s", "t", "v", "br", "st", "tr")
 VOWELS = "aeiou"
 CODAS = ("", "", "n", "r", "s", "l")
-# Names alone have these: a syllable of a name is a rare type of any tokenizer.
+# Letters that only names have: a syllable of a name is a rare type of any tokenizer.
 NAME_ONSETS = ("ç", "đ", "ğ", "ħ", "ķ", "ł", "ñ", "ř", "š", "ţ", "ŵ", "ž", "þ", "ß", "q", "x", "w", "j", "h", "z")
 NAME_VOWELS = ("á", "è", "ï", "ô", "ũ", "y", "æ", "ø", "å", "ë")
 PARAGRAPH_SENTENCES, ARTICLE_PARAGRAPHS = (3, 4, 5, 6), (2, 3, 3, 4)
 SENTENCE_LENGTHS = (6, 8, 9, 10, 12, 14, 18)
-# Of a hundred words in a sentence: function words, the article's names, its field's, its topic's, anything's.
+# Percentages of words in a sentence: function words, names, words of the field, of the topic, of anything.
 MIXTURE = (("function", 42), ("name", 5), ("field", 38), ("topic", 11), ("any", 4))
 MIXTURE_KINDS = [kind for kind, share in MIXTURE for _ in range(share)]
 # Scores of a pair by what its words share.
@@ -38,7 +39,7 @@ PAIRS = 80  # of each score
 def write_language(folder: Path, seed: int, words: dict[str, int]) -> None:
     """Write train.txt, valid.txt, test.txt and similarity.tsv to `folder`.
 
-    words: about how many words each split has; an article that has begun is finished.
+    words: approximate number of words per split; the last article is completed.
     """
     draw = drawer(seed)
     lexicon = _Lexicon(draw)
@@ -50,7 +51,7 @@ def write_language(folder: Path, seed: int, words: dict[str, int]) -> None:
 
 
 class _Lexicon:
-    """All words of the language: function words, content words by topic and field, commonest first, and names."""
+    """All words of the language: function words, content words by topic and field (most common first), and names."""
 
     def __init__(self, draw: Callable[[int], int]):
         self._draw = draw
@@ -69,7 +70,7 @@ class _Lexicon:
     def _new(
         self, syllables: int, ending: str = "", onsets: Sequence[str] = ONSETS, vowels: Sequence[str] = VOWELS
     ) -> str:
-        """A word that is not in use yet."""
+        """A new word."""
         while True:
             parts = [self._pick(letters) for _ in range(syllables) for letters in (onsets, vowels, CODAS)]
             word = "".join(parts) + ending
@@ -91,7 +92,7 @@ def _text(lexicon: _Lexicon, words: int, draw: Callable[[int], int]) -> str:
 
 
 def _article(lexicon: _Lexicon, draw: Callable[[int], int]) -> list[str]:
-    """Lines of one article: blank, title, blank, then paragraphs, one a line."""
+    """Lines of one article: blank, title, blank, then one line per paragraph."""
     topic = zipf(TOPICS, draw)
     field = draw(FIELDS)
     names = [lexicon.names[zipf(NAMES, draw)] for _ in range(4)]
@@ -125,11 +126,11 @@ def _word(lexicon: _Lexicon, topic: int, field: int, names: list[str], draw: Cal
 
 
 def _pairs(lexicon: _Lexicon, occurring: set[str], draw: Callable[[int], int]) -> list[tuple[str, str, int]]:
-    """PAIRS pairs for each of SCORES, of content words that occur in the training text, common and rare ones."""
+    """PAIRS pairs for each of SCORES, from content words that occur in the training text, common and rare ones."""
     pairs: dict[tuple[str, str], int] = {}
     for shared, score in SCORES.items():
         wanted = len(pairs) + PAIRS
-        # Few words of a short text occur: give up before going round for ever.
+        # A short text has few words: stop after a limited number of attempts.
         for _ in range(100 * PAIRS):
             if len(pairs) == wanted:
                 break

@@ -1,12 +1,13 @@
-"""Seeded pairs of sentences in two invented languages, for runs without network or licence, and a second domain.
+"""Seeded synthetic sentence pairs in two invented languages, with a second domain; no network, no licence.
 
-The target language reads like a simple English: article, adjectives, noun, verb, object, places. The source language
-says the same with other words in another order: the article agrees with its noun's class, adjectives follow their noun
-and take its ending, the verb stands last and agrees with its subject's number, places come first. Words are Zipfian,
-so that there is a tail of rare ones. Each domain has nouns of its own beside those of all; in the second one these are
-the common ones.
+The target language resembles simple English: article, adjectives, noun, verb, object, places. The source language has
+other words and another order: the article agrees with its noun's class, adjectives follow their noun and take its
+ending,
+the verb stands last and agrees with its subject's number, places come first. Words are Zipfian, with a tail of rare
+ones.
+Each domain has its own nouns besides common ones; in the second domain its own nouns are the frequent ones.
 
-The same bytes everywhere, as in `synthetic`: PCG64's raw stream and integers.
+The bytes are equal on every machine, as in `synthetic_characters`: PCG64's raw stream and integers.
 """
 
 import gzip
@@ -18,27 +19,27 @@ from raretok.core.files import atomic_path, write_text
 from raretok.data.synthetic.synthetic_characters import drawer, zipf
 
 NOUNS, DOMAIN_NOUNS, VERBS, ADJECTIVES, PREPOSITIONS = 140, 70, 50, 36, 6
-CLASSES = 3  # of nouns in the source language
+CLASSES = 3  # noun classes of the source language
 ONSETS = {
     "source": ("k", "t", "sch", "r", "n", "v", "g", "b", "z", "pf", "h", "f"),
     "target": ("p", "l", "d", "m", "s", "w", "th", "j", "c", "y", "sh", "bl"),
 }
 VOWELS = {"source": ("a", "e", "i", "o", "u", "ü", "ei"), "target": ("a", "e", "i", "o", "u", "ea", "oo")}
 CODAS = {"source": ("", "n", "r", "ch", "l"), "target": ("", "t", "m", "ck", "ll")}
-# Endings and articles: the source's by class, then plural.
+# Articles and endings: of the source by class, then plural.
 ARTICLES = ("dor", "dia", "dus", "dee")
 AGREEMENT = ("er", "ia", "us", "en")
 PLURAL = {"source": "ene", "target": "s"}
-VERB_ENDINGS = ("et", "ont")  # of the source, by number
+VERB_ENDINGS = ("et", "ont")  # source language, by number
 NEGATION = {"source": "nox", "target": "not"}
-# One in so many clauses has adjectives, a place, a negation.
+# One in this many clauses has adjectives, a place, a negation.
 ADJECTIVE, PLACE, NEGATED = 3, 3, 8
 
 
 def write_pairs(folder: Path, seed: int, pairs: Mapping[str, int]) -> None:
     """Write `<split>.source.txt` and `<split>.target.txt` to `folder` for train, valid, test and domain.second.
 
-    pairs: how many sentences each split has. No sentence of another split is in the training split.
+    pairs: number of sentences per split. No sentence of another split is in the training split.
     """
     draw = drawer(seed)
     lexicon = Lexicon(draw)
@@ -57,9 +58,9 @@ def write_pairs(folder: Path, seed: int, pairs: Mapping[str, int]) -> None:
 
 
 def write_documents(path: Path, seed: int, of: Mapping, documents: int) -> None:
-    """Write JSON lines as C4's, compressed, in the target language of the pair made with `of`, its entry's `synthetic`.
+    """Write compressed JSON lines, like C4's, in the target language of the pair described by `of`.
 
-    Documents have 1 to 4 lines of 1 to 3 sentences, half of them of the second domain.
+    Documents have 1 to 4 lines of 1 to 3 sentences, half of them from the second domain.
     """
     lexicon, draw = Lexicon(drawer(of["seed"])), drawer(seed)
     lines = []
@@ -71,12 +72,12 @@ def write_documents(path: Path, seed: int, of: Mapping, documents: int) -> None:
         document = {"text": "\n".join(paragraphs), "timestamp": "2000-01-01T00:00:00Z", "url": f"synthetic/{number}"}
         lines.append(json.dumps(document) + "\n")
     with atomic_path(path) as temporary:
-        # The time of writing would stand in the file.
+        # mtime=0: the file would otherwise contain the time of writing.
         temporary.write_bytes(gzip.compress("".join(lines).encode(), mtime=0))
 
 
 class Lexicon:
-    """Words of both languages, each a pair (source, target), commonest first; nouns have a class in the source."""
+    """Words of both languages as pairs (source, target), most common first; source nouns have a class."""
 
     def __init__(self, draw: Callable[[int], int]):
         self._draw, self._known = draw, set()
@@ -89,7 +90,7 @@ class Lexicon:
         )
 
     def sentence(self, draw: Callable[[int], int], second: bool) -> tuple[str, str]:
-        """One sentence in both languages, 3 to 12 words each and a full stop. second: of the second domain."""
+        """One sentence in both languages, 3 to 12 words each and a full stop. second: from the second domain."""
         subject, number = self._phrase(draw, second)
         thing, _ = self._phrase(draw, second)
         verb = self.verbs[zipf(VERBS, draw)]
@@ -107,7 +108,7 @@ class Lexicon:
 
     def _phrase(self, draw: Callable[[int], int], second: bool, adjectives: bool = True):
         """A noun with its article and adjectives, (source words, target words), and its number (1: plural)."""
-        # Every third noun belongs to the domain; seldom to the other one.
+        # Every third noun belongs to the domain, and a few to the other one.
         kind = draw(30)
         own, other = (self.second_nouns, self.first_nouns) if second else (self.first_nouns, self.second_nouns)
         nouns = own if kind < (15 if second else 10) else other if kind == 29 else self.nouns
@@ -125,7 +126,7 @@ class Lexicon:
         return (source, target), int(plural)
 
     def _new(self, syllables: int) -> tuple[str, str]:
-        """A word of each language that is not in use yet."""
+        """A new word in each language."""
         return tuple(self._word(side, syllables) for side in ("source", "target"))
 
     def _word(self, side: str, syllables: int) -> str:

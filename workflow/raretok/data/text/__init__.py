@@ -1,1 +1,1 @@
-"""Corpora of one language: tokenizers, token ids, frequency groups, blocks."""
+"""Language corpora: tokenizers, token ids, frequency groups, blocks."""

@@ -1,7 +1,7 @@
-"""Batches of training, pure functions of (seed, step): two-language character blocks, and blocks of a language.
+"""Training batches as pure functions of (seed, step): blocks of two character languages, and blocks of a language.
 
-The order of data does not depend on any other random number, so all methods of one seed see the same batches,
-and an interrupted training needs no position to continue at.
+The order of data depends on no other random number. All methods with one seed thus see the same batches, and an
+interrupted training needs no position to continue.
 """
 
 from functools import lru_cache
@@ -10,7 +10,7 @@ import numpy as np
 
 from raretok.core.errors import UserError
 
-# Keeps training and validation draws of one (seed, step) apart.
+# Streams of random numbers for training and validation.
 TRAIN, VALID = 0, 1
 
 
@@ -22,11 +22,12 @@ def draw_blocks(
     low_resource_probability: float,
     key: tuple[int, ...],
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Inputs and targets (size x context each, 64-bit) of `size` random blocks.
+    """Inputs and targets (size x context each, int64) of `size` random blocks.
 
-    tokens: one text as ids below `types`. Each block is shifted by `types`, into the second language, with
-    probability low_resource_probability (stop_jostling, section 4.1; drawn per block, inventory 4.5).
-    key: numbers that seed the draw, (seed, stream, step, ...).
+    tokens: one text as ids below `types`. Each block is shifted by `types`, into the second language, with probability
+    low_resource_probability (stop_jostling, section 4.1; drawn per block). key: numbers that seed the draw, (seed,
+    stream,
+    step, ...).
     """
     generator = np.random.default_rng(key)
     starts = generator.integers(0, len(tokens) - context, size)
@@ -37,21 +38,23 @@ def draw_blocks(
 
 
 class Blocks:
-    """Consecutive blocks of a text, in an order that is a permutation of its own in every epoch.
+    """Consecutive blocks of a text, in a new permutation every epoch.
 
-    Block i has the inputs tokens[i * context : (i + 1) * context], and as targets the tokens one further on. The
-    permutation of an epoch is a function of (seed, epoch) alone, and an update of (seed, step), so that all methods of
-    one seed see the same batches and an interrupted training needs no position to continue at.
+    Block i has the inputs tokens[i * context : (i + 1) * context], and the tokens shifted by one as targets. The
+    permutation
+    of an epoch is a function of (seed, epoch), and a step of (seed, step), so all methods with one seed see the same
+    batches
+    and an interrupted training needs no position to continue.
     """
 
     def __init__(self, tokens: np.ndarray, context: int, sequences: int, seed: int):
-        """tokens: ids, (n,), may be a memory map. sequences: blocks of one update.
+        """tokens: ids, (n,), may be a memory map. sequences: blocks per step.
 
-        Raises UserError if the text is shorter than one block or has fewer blocks than an update needs.
+        Raises UserError if the text is shorter than one block or has fewer blocks than a step needs.
         """
         self.tokens, self.context, self.sequences, self.seed = tokens, context, sequences, seed
         self.blocks = (len(tokens) - 1) // context
-        # What remains of an epoch and fills no update is left out, other blocks in every epoch.
+        # Blocks that do not fill a step at the end of an epoch are left out, other ones in every epoch.
         self.steps_per_epoch = self.blocks // sequences
         if self.blocks < 1:
             raise UserError(
@@ -63,24 +66,24 @@ class Blocks:
                 f"the training split has {self.blocks:,} blocks of {context:,} tokens, but one update takes "
                 f"{sequences:,}; take a smaller training.batch_size, accumulation or model.context, or a longer text"
             )
-        # The gate memory asks for targets one epoch back: two permutations are in use.
+        # AGG's memory asks for targets one epoch back, so two permutations are in use.
         self._order = lru_cache(maxsize=2)(self._permutation)
 
     def draw(self, step: int) -> tuple[np.ndarray, np.ndarray]:
-        """Inputs and targets of update `step` (the first is 0), sequences x context each, int64."""
+        """Inputs and targets of step `step` (from 0), sequences x context each, int64."""
         blocks = self._read(step)
         return blocks[:, :-1], blocks[:, 1:]
 
     def targets(self, step: int) -> np.ndarray:
-        """Targets of update `step`, sequences x context, int64."""
+        """Targets of step `step`, sequences x context, int64."""
         return self._read(step)[:, 1:]
 
     def _read(self, step: int) -> np.ndarray:
-        """The blocks of an update with the token after each, sequences x (context + 1)."""
+        """The blocks of a step with the token after each, sequences x (context + 1)."""
         epoch, place = divmod(step, self.steps_per_epoch)
         chosen = self._order(epoch)[place * self.sequences : (place + 1) * self.sequences]
         starts = chosen * self.context
-        # One slice a block: cheaper on a memory map than an index for every token.
+        # One slice per block is cheaper on a memory map than an index for every token.
         return np.stack([self.tokens[start : start + self.context + 1] for start in starts]).astype(np.int64)
 
     def _permutation(self, epoch: int) -> np.ndarray:

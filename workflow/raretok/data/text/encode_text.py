@@ -1,8 +1,9 @@
-"""The command `encode`: the splits of a language corpus become token ids, counts, a vocabulary and a manifest.
+"""The command `encode`: token ids, counts, vocabulary and manifest of a language corpus.
 
-A text is read in batches of lines and its raw ids go to a file, so memory does not grow with the text; once the counts
-of the training split are known, a second pass over the raw ids puts them in the order of frequency. Lines are stripped;
-each is its tokens and </s>, an empty line </s> alone.
+A text is read in batches of lines and its raw ids go to a file, so memory does not grow with the text. Once the counts
+of
+the training split are known, a second pass sorts the raw ids by frequency. Lines are stripped; each becomes its tokens
+and </s>, an empty line </s> alone.
 """
 
 import argparse
@@ -21,14 +22,14 @@ from raretok.data.prepared_corpus import COUNTS, VOCABULARY, digest
 from raretok.data.special_types import SPECIAL, UNKNOWN
 from raretok.data.tokenizers import published_file, read_published, tokenizer_class
 
-# Bytes of text in a batch, and of the longest line that is taken: a line is tokenised as one, in memory.
+# Bytes of text per batch, and of the longest accepted line, since a line is tokenised in memory as a whole.
 BATCH, LONGEST_LINE = 2**20, 2**22
-# Text that merges are learnt on at most: the library keeps its different words in memory. Of a larger one, where a part
-# of the lines shows the commonest pairs as well, every k-th line is taken.
+# Maximum size of the text from which merges are learnt, because the library keeps its distinct words in memory. From a
+# larger text every k-th line is used, which shows the most common pairs equally well.
 LEARNT_BYTES = 2**28
-# Raw ids of one step of the second pass.
+# Raw ids per chunk of the second pass.
 CHUNK = 2**20
-# The vocabulary is filled up to a multiple of this, as fairseq does.
+# The vocabulary size is rounded up to a multiple of this, as in fairseq.
 MULTIPLE = 8
 
 
@@ -50,14 +51,14 @@ def main(arguments: argparse.Namespace) -> None:
 def encode(name: str, corpus: Mapping, texts: Mapping[str, Path], folder: Path, published: Path | None = None) -> None:
     """Write the prepared form of `corpus` (its entry in config/corpora.yaml) to `folder`, the manifest last.
 
-    texts: the file of each split. published: where the entry's tokenizer is a published one.
+    texts: the file of each split. published: the published tokenizer, if the entry uses one.
 
-    Raises UserError if a text is missing, empty, not UTF-8 or has an endless line, and for what the tokenizer refuses.
+    Raises UserError from the tokenizer, and if a text is missing, empty, not UTF-8 or has too long a line.
     """
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer = _tokenizer(name, corpus["tokenizer"], texts["train"], published)
     with contextlib.ExitStack() as stack:
-        # Beside the output, where there is room for it; gone when this ends, however it ends.
+        # In the output folder, where there is room; removed at the end in any case.
         raw = {split: stack.enter_context(tempfile.TemporaryFile(dir=folder)) for split in SPLITS}
         counts, tokens = np.zeros(0, dtype=np.int64), {}
         for split in SPLITS:
@@ -112,7 +113,7 @@ def read_lines(path: Path) -> Iterator[list[str]]:
                     )
                 lines = _decode(block, path, before).split("\n")
                 if not lines[-1]:
-                    lines.pop()  # what follows the last end of line is no line
+                    lines.pop()  # the text after the last line end is not a line
                 yield [line.strip() for line in lines]
                 before += len(lines)
     except FileNotFoundError as error:
@@ -124,11 +125,14 @@ def read_lines(path: Path) -> Iterator[list[str]]:
 def order_by_frequency(
     symbols: list[str], counts: np.ndarray, more: np.ndarray | None = None, types: int | None = None
 ) -> tuple[np.ndarray, list[str], np.ndarray]:
-    """From raw ids to ids in the order of falling training frequency, equal ones in the order of their text.
+    """The mapping from raw ids to ids by decreasing training frequency, ties by text.
 
-    symbols: text of every raw id. counts: of the training split, (at most raw ids,). more: of its other side, where
-    there is one; these do not change the order. types: keep only so many, special ones among them, the most frequent.
-    Types that occur in neither, or are not kept, become UNKNOWN; the vocabulary is filled up to a multiple of MULTIPLE.
+    symbols: text of every raw id. counts: of the training split, (at most raw ids,). more: of its other side, if there
+    is
+    one; these do not change the order. types: keep only this many of the most frequent types, including special ones.
+    Types
+    that occur on neither side, or are not kept, become UNKNOWN; the vocabulary size is rounded up to a multiple of
+    MULTIPLE.
 
     Returns the final id of every raw id, (raw ids,) int64; the vocabulary; its training counts, (types,) int64.
     """
@@ -154,7 +158,7 @@ def _tokenizer(name: str, entry: Mapping, text: Path, published: Path | None):
 
 
 def _every_line(path: Path, every: int) -> Iterator[list[str]]:
-    """Every `every`-th line of a text, in batches, the first among them."""
+    """Every `every`-th line of a text, in batches, beginning with the first line."""
     position = 0
     for lines in read_lines(path):
         yield lines[-position % every :: every]
@@ -162,7 +166,7 @@ def _every_line(path: Path, every: int) -> Iterator[list[str]]:
 
 
 def write_ids(target: Path, raw, final_ids: np.ndarray, tokens: int) -> str:
-    """Write the final ids of the raw ones in the file `raw` (uint32) as a flat npy; return the sha256 of the ids."""
+    """Write the final ids of the raw ids in the file `raw` (uint32) as a flat npy; returns the sha256 of the ids."""
     checksum = hashlib.sha256()
     header = {"descr": final_ids.dtype.str, "fortran_order": False, "shape": (tokens,)}
     raw.seek(0)
@@ -176,7 +180,7 @@ def write_ids(target: Path, raw, final_ids: np.ndarray, tokens: int) -> str:
 
 
 def _size(path: Path) -> int:
-    """Bytes of a text; UserError if it is missing or empty."""
+    """Size of a text in bytes; raises UserError if it is missing or empty."""
     try:
         size = path.stat().st_size
     except FileNotFoundError as error:

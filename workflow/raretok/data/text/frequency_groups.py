@@ -1,7 +1,7 @@
-"""Frequency groups of token types: where they end, and how much text they make up.
+"""Frequency groups of types: their bounds, and their shares of the text.
 
-Ids of a language corpus are in the order of falling training frequency, so three groups are two bounds: ids below the
-first are frequent, ids from the second on are rare.
+Ids of a language corpus are sorted by decreasing training frequency, so three groups are given by two bounds: ids below
+the first are frequent, ids from the second on are rare.
 """
 
 from collections.abc import Mapping
@@ -15,12 +15,13 @@ def bounds(rule: Mapping, counts: np.ndarray) -> tuple[int, int]:
     """First id of the second and of the third group.
 
     counts: training counts of all types in the order of ids, (types,). rule has one of
-      shares: the groups' shares of types, such as [0.3, 0.5, 0.2] (agg, section 3; bounds are rounded);
-      bounds: the two ids themselves (the evaluation code of agg: [13000, 36000]);
-      frequency and index: the first group are types of at least this relative training frequency, the third are ids
-        from `index` on (agps, section 2 and Algorithm 1);
-      masses: the groups' shares of training tokens; the smallest bounds that reach the first one's, and both the
-        first ones' (inventory 3.3).
+        shares: the groups' shares of types, such as [0.3, 0.5, 0.2] (agg, section 3; bounds are rounded);
+        bounds: the two ids themselves (the evaluation code of agg: [13000, 36000]);
+        frequency and index: the first group has the types of at least this relative training frequency, the third one
+        the
+          ids from `index` on (agps, section 2 and Algorithm 1);
+        masses: the groups' shares of training tokens; the smallest bounds at which the first group, and the first two
+          groups together, reach theirs.
 
     Raises UserError if a group would be empty or begin beyond the vocabulary, or the rule is none of these.
     """
@@ -36,7 +37,7 @@ def bounds(rule: Mapping, counts: np.ndarray) -> tuple[int, int]:
         second_begins, third_begins = int(often[-1]) + 1 if len(often) else 0, rule["index"]
     elif "masses" in rule:
         reached = np.cumsum(counts, dtype=np.int64)
-        # A part in 10^9 is for sums of shares, such as 0.858 + 0.094, that are no binary fractions.
+        # The factor allows for rounding in sums of shares such as 0.858 + 0.094.
         wanted = np.cumsum(rule["masses"])[:2] * total * (1 - 1e-9)
         second_begins, third_begins = (int(place) + 1 for place in np.searchsorted(reached, wanted))
     else:
@@ -57,7 +58,7 @@ def group_of(limits: tuple[int, int], ids: np.ndarray) -> np.ndarray:
 
 
 def masses(limits: tuple[int, int], counts: np.ndarray) -> np.ndarray:
-    """The groups' shares of the tokens that are counted, (3,) float64. counts: (types,), of any split."""
+    """The groups' shares of the counted tokens, (3,) float64. counts: (types,), of any split."""
     sums = np.add.reduceat(np.asarray(counts, dtype=np.int64), [0, *limits])
     return sums / sums.sum()
 

@@ -1,4 +1,4 @@
-"""Byte-level BPE: GPT-2's splitting into words, bytes as its 256 characters, then merges in their order."""
+"""Byte-level BPE as in GPT-2: its splitting into words, bytes as its 256 characters, then merges in order."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -42,7 +42,7 @@ class Bpe:
     def __init__(self, merges: Merges, origin: str, **details):
         """merges: pairs of pieces in GPT-2's characters for bytes. origin: `published` or `trained`.
 
-        details: what else the manifest says of them.
+        details: further manifest entries.
         """
         self._merges, self._origin, self._details = merges, origin, details
         self._pieces = pieces_of(merges)
@@ -50,7 +50,7 @@ class Bpe:
 
     @staticmethod
     def types(entry: dict) -> int:
-        """How many types the vocabulary has at most."""
+        """Upper bound of the vocabulary size."""
         return entry.get("types", PUBLISHED_TYPES)
 
     @classmethod
@@ -72,7 +72,7 @@ class Bpe:
 
     @classmethod
     def load(cls, folder: Path) -> "Bpe":
-        """The tokenizer of a prepared corpus."""
+        """The tokenizer that `save` wrote to a prepared corpus."""
         return cls([tuple(pair) for pair in read_json(folder / TOKENIZER)["merges"]], "trained")
 
     def save(self, folder: Path) -> None:
@@ -80,7 +80,7 @@ class Bpe:
         write_json(folder / TOKENIZER, {"name": "bpe", "merges": [list(pair) for pair in self._merges]})
 
     def encode(self, lines: Sequence[str]) -> list[int]:
-        """Raw ids of the lines, each closed by END."""
+        """Raw ids of the lines, each ending with END."""
         flat = []
         for encoding in self._tokenizer.encode_batch_fast(list(lines), add_special_tokens=False):
             flat += encoding.ids
@@ -94,7 +94,7 @@ class Bpe:
 
     @property
     def described(self) -> dict:
-        """What the manifest says."""
+        """The manifest entry."""
         library = f"tokenizers {version('tokenizers')}"
         described = {"name": "bpe", "merges": self._origin, "library": library, "number_of_merges": len(self._merges)}
         return described | self._details
@@ -115,9 +115,9 @@ class Bpe:
 
 
 def train_merges(batches: Iterable[Sequence[str]], types: int) -> Merges:
-    """Merges that bring the 256 bytes to `types` types on these lines, or as many as the text gives.
+    """Merges learnt on these lines, from 256 bytes up to `types` types, or as many as the text gives.
 
-    The library breaks ties by the pieces' ids, so equal texts give equal merges whatever the number of threads.
+    The library breaks ties by the pieces' ids, so equal texts give equal merges for any number of threads.
     """
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
@@ -131,9 +131,9 @@ def train_merges(batches: Iterable[Sequence[str]], types: int) -> Merges:
 
 
 def read_merges(path: Path) -> Merges:
-    """Merges in GPT-2's file format: a line for each, two pieces and a space between; a first line `#version`.
+    """Merges in GPT-2's file format: one line per merge, two pieces separated by a space; a first line `#version`.
 
-    Raises UserError where the file is missing, is not UTF-8, or has a line that is no merge of known pieces.
+    Raises UserError if the file is missing, is not UTF-8, or has a line that is not a merge of known pieces.
     """
     try:
         lines = path.read_text(encoding="utf-8").split("\n")
@@ -155,19 +155,19 @@ def read_merges(path: Path) -> Merges:
 
 @cache
 def byte_characters() -> dict[int, str]:
-    """GPT-2's printable character for each byte, in the order of its vocabulary."""
+    """GPT-2's printable character for each byte, in vocabulary order."""
     printable = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
     others = [byte for byte in range(256) if byte not in printable]
     return {byte: chr(byte) for byte in printable} | {byte: chr(256 + n) for n, byte in enumerate(others)}
 
 
 def pieces_of(merges: Merges) -> list[str]:
-    """The types that merges give: bytes, then each merge's piece once, as in GPT-2's vocabulary."""
+    """The types of a list of merges: bytes, then each merge's piece once, as in GPT-2's vocabulary."""
     return list(dict.fromkeys([*byte_characters().values(), *map("".join, merges)]))
 
 
 def bytes_of(piece: str) -> bytes:
-    """The bytes that a piece in GPT-2's characters stands for."""
+    """The bytes of a piece written in GPT-2's characters."""
     return bytes(map(_characters_to_bytes().__getitem__, piece))
 
 
@@ -182,7 +182,7 @@ def _characters_to_bytes() -> dict[str, int]:
 
 
 def _tokenizer(merges: Merges, pieces: list[str]):
-    """The library's tokenizer of these merges; its ids are the pieces' places."""
+    """The library's tokenizer for these merges; its ids are indices of `pieces`."""
     from tokenizers import Tokenizer, models, pre_tokenizers
 
     tokenizer = Tokenizer(models.BPE(vocab={piece: place for place, piece in enumerate(pieces)}, merges=merges))

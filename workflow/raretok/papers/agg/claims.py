@@ -1,4 +1,4 @@
-"""Claims of agg about figures, one function each; what they return: `reporting/claims/evidence.py`.
+"""Claims of agg about figures, one function each; see `reporting/claims/evidence.py` for their return values.
 
 Thresholds marked as ours are tolerances that the paper does not state.
 """
@@ -14,21 +14,21 @@ from raretok.reporting.claims.other_language import of_other_language
 from raretok.reporting.claims.table_claims import common_seeds
 from raretok.reporting.claims.truths import Missing, Truth, all_of, at_least, greater
 
-# Figure 5: a method's alpha as printed; a scaled run derives its own from it.
+# Figure 5: printed alpha by method; a scaled run derives its own from it.
 ALPHAS = {"agg_a0.01": 0.01, "agg_a0.02": 0.02, "agg": 0.03, "agg_a0.04": 0.04, "agg_a0.05": 0.05}
 SELECTED = "agg"
-# Figure 2: a method and the update, as printed, until which it freezes rare rows.
+# Figure 2: the printed step until which a method freezes rare rows.
 FREEZE_UNTIL = {"freeze_until_7k": 7000, "freeze_until_18k": 18000, "freeze_until_29k": 29000}
-WINDOW = 2000  # updates after the freeze, at the printed length of training (inventory, agg.f2)
-DROP = 0.7  # ours: what is left of I(W_rare) by then, at most
-STARTS = 0.95  # ours: a drop has started below this share of the value at the end of the freeze
+WINDOW = 2000  # steps after the freeze, at the printed length of training (deviations, agg.f2)
+DROP = 0.7  # ours: upper bound of I(W_rare) by then, as a share of its value at the end of the freeze
+STARTS = 0.95  # ours: a drop starts below this share of the value at the end of the freeze
 FREQUENT, RARE = 0, 2  # columns of the groups
-NEAR_PERFECT, CLEARLY = 0.95, 0.1  # ours: accuracy for MLE; how much worse for AGG
-INITIAL = 5  # figure 4: the first fifth of the updates (200 of 1,000) against the last
+NEAR_PERFECT, CLEARLY = 0.95, 0.1  # ours: accuracy for MLE; by how much AGG must be lower
+INITIAL = 5  # figure 4: the first fifth of the steps (200 of 1,000) is compared with the last
 
 
 def f1_rare_first(evidence: Evidence) -> Found:
-    """Of the three groups, the rare one is the first to leave the bulk in the SVD projection."""
+    """The rare group is the first of the three to leave the bulk in the SVD projection."""
     evidence = evidence.of("figure1")
     truths = evidence.per_seed(rare_first, evidence.array("mle", "snapshots.svd"), evidence.array("mle", "bounds"))
     return (
@@ -53,7 +53,7 @@ def f2_rare_I_drop(evidence: Evidence) -> Found:
 
 
 def f2_freq_I_follows(evidence: Evidence) -> Found:
-    """I(W_freq) falls after the freeze too, and starts no earlier than I(W_rare)."""
+    """I(W_freq) also falls after the freeze, and not before I(W_rare)."""
 
     def judge(steps, isotropy, freeze, scale):
         starts = [_start_of_drop(steps, isotropy[:, group], freeze) for group in (FREQUENT, RARE)]
@@ -65,7 +65,7 @@ def f2_freq_I_follows(evidence: Evidence) -> Found:
 
 
 def f2_sim_rises(evidence: Evidence) -> Found:
-    """The mean cosine of rare and frequent embeddings is higher at the end than at the freeze's end."""
+    """The mean cosine of rare and frequent embeddings is higher at the end than when the freeze ends."""
 
     def judge(steps, cosine, freeze, scale):
         return greater(float(cosine[-1]), at(steps, cosine, freeze))
@@ -74,7 +74,7 @@ def f2_sim_rises(evidence: Evidence) -> Found:
 
 
 def _along_freezes(evidence: Evidence, key: str, judge) -> dict[int, Truth]:
-    """`judge(steps, values, freeze, scale)` of all three methods of figure 2, by seed; scale: of their updates."""
+    """`judge(steps, values, freeze, scale)` for the three methods of figure 2, by seed; scale: of their steps."""
     evidence = evidence.of("figure2")
     freezes = {method: until(evidence, method) for method in FREEZE_UNTIL}
     names = ("snapshots.steps", key)
@@ -90,7 +90,7 @@ def _along_freezes(evidence: Evidence, key: str, judge) -> dict[int, Truth]:
 
 
 def _start_of_drop(steps: np.ndarray, values: np.ndarray, freeze: int) -> int:
-    """The first snapshot after the freeze at which the drop has started; their number where it never does."""
+    """Index of the first snapshot after the freeze at which the drop has started; their number if it never does."""
     fallen = (steps > freeze) & (values < STARTS * at(steps, values, freeze))
     return int(np.argmax(fallen)) if fallen.any() else len(steps)
 
@@ -108,21 +108,21 @@ def f3_disjoint(evidence: Evidence) -> Found:
 
 
 def f3_singular(evidence: Evidence) -> Found:
-    """The singular values of AGG decay more slowly; their sum over the largest is greater."""
+    """The singular values of AGG decay more slowly: their sum divided by the largest is greater."""
     evidence = evidence.of("figure3")
     agg, mle = (evidence.metric(method, "singular_sum", "total") for method in ("agg", "mle"))
     return evidence.of_means(greater, agg, mle), None, ""
 
 
 def f4_fluctuates(evidence: Evidence) -> Found:
-    """The size of the rare group varies more in the first steps than in the last, and not one way."""
+    """The size of the rare group varies more in the first steps than in the last, in both directions."""
     evidence = evidence.of("figure4")
 
     def judge(sizes):
         sizes = np.asarray(sizes, dtype=float)
         part = len(sizes) // INITIAL
         if part < 2:
-            raise Missing("the sizes of the rare group are of too few updates")
+            raise Missing("the sizes of the rare group cover too few steps")
         first, last = _variation(sizes[:part]), _variation(sizes[-part:])
         moves = np.diff(sizes)
         moves = moves[moves != 0]
@@ -143,7 +143,7 @@ def f5_rare_joint(evidence: Evidence) -> Found:
     curves = [evidence.metric(method, name, "rare") for name in ("uniq", "isotropy_sign_free") for method in ALPHAS]
     seeds = common_seeds(curves)
     means = np.array([[mean_of(curve, seeds) for curve in curves[k : k + len(ALPHAS)]] for k in (0, len(ALPHAS))])
-    # Both curves in units of their own means. An alpha at an end of the grid has no rise, or no fall.
+    # Each curve in units of its own mean. An alpha at an end of the grid has no rise or no fall.
     inner = (means / means.mean(1, keepdims=True)).sum(0)[1:-1]
     peak = 1 + int(inner.argmax())
 
@@ -156,9 +156,9 @@ def f5_rare_joint(evidence: Evidence) -> Found:
 
 
 def f5_nonrare_tradeoff(evidence: Evidence) -> Found:
-    """Beyond the alpha of most rare Uniq, total Uniq and PPL rise, total I(W) falls.
+    """Beyond the alpha with the highest rare Uniq, total Uniq and PPL rise and total I(W) falls.
 
-    The panels show all tokens, the text speaks of the non-rare ones (inventory, A23): judged on all, the others said.
+    The panels show all tokens, the text discusses non-rare ones (A23): the verdict uses all, the note gives the others.
     """
     evidence = evidence.of("figure5")
     truths = _tradeoff(evidence, "total")
@@ -209,14 +209,14 @@ def f5_alpha_choice(evidence: Evidence) -> Found:
 
 
 def t13_frequency_bias(evidence: Evidence) -> Found:
-    """Fewer of the nearest neighbours of rare tokens are rare for AGG."""
+    """With AGG fewer of the nearest neighbours of rare tokens are rare."""
     evidence = evidence.of("table13")
     mle, agg = (evidence.metric(method, "rare_neighbours", "rare") for method in ("mle", "agg"))
     return evidence.of_means(greater, mle, agg), None, ""
 
 
 def mean_of_prefixes(evidence: Evidence) -> str:
-    """T15.uniq, beside its four examples: distinct tokens of a continuation, mean over all test prefixes."""
+    """Note on t15.uniq: distinct tokens of a continuation, mean over all test prefixes."""
     evidence = evidence.of("table15")
     means = {name: evidence.metric(name, "generated_uniq", "mean") for name in ("agg", "mle")}
     texts = [f"{evidence.definition.method(name).label} {np.mean(list(of.values())):.1f}" for name, of in means.items()]
@@ -224,7 +224,7 @@ def mean_of_prefixes(evidence: Evidence) -> str:
 
 
 def t14_cross_lingual(evidence: Evidence) -> Found:
-    """With AGG every query has a neighbour of the other language, with MLE none has."""
+    """With AGG every query has a neighbour in the other language, with MLE none has."""
     evidence = evidence.of("table14")
     mle, agg = (of_other_language(evidence, method) for method in ("transformer", "agg_translation"))
 
@@ -241,9 +241,9 @@ def abs_all_tasks(evidence: Evidence) -> Found:
     return evidence.tables(*claims), None, f"together: {', '.join(name.removeprefix('agg.') for name in claims)}"
 
 
-# Claims that a claim joins.
+# Claims that are conjunctions of other claims.
 TOGETHER = {"agg.abs.all_tasks": ("agg.t3.uniq_total", "agg.t3.I_W", "agg.t6.all", "agg.t7.best")}
-# What is said beside the verdict on a claim about numbers of tables.
+# Functions of notes next to verdicts on claims about tables.
 BESIDE = {"agg.t15.uniq": mean_of_prefixes} | {
     f"agg.t7.gain_{size}": partial(beside_cited, "table7", size, "agg_translation", "transformer")
     for size in ("base", "big")

@@ -1,6 +1,6 @@
-"""The figures of agg (Yu et al. 2022), one function each, giving the figure and its caption.
+"""The figures of agg (Yu et al. 2022): one function each, which returns the figure and its caption.
 
-Only metrics.json and arrays.npz are read. A picture of a single model shows the first seed.
+They read only metrics.json and arrays.npz. Figures of a single model show the first seed.
 """
 
 import numpy as np
@@ -29,8 +29,8 @@ from raretok.reporting.tables.cells import derived_remark
 GROUPS = ("frequent", "medium", "rare")
 COSINE = "mean cosine of rare and frequent (right axis)"
 PROJECTION = (
-    "Rows of the embedding matrix on its first two right singular vectors, not centred; every point is a token. "
-    f"{POINTS_SAID} The outermost 0.1% on each side are cut off."
+    "Rows of the embedding matrix, not centred, on its first two right singular vectors; each point is a token. "
+    f"{POINTS_SAID} The outermost 0.1% on each side are not shown."
 )
 
 
@@ -41,8 +41,8 @@ def figure1(definition: Definition, item: str, results: Results) -> Drawn:
     arrays = first_run(results, method)
     if not planes_along_training(figure, arrays, "snapshots.svd", method.label, "SVD component", GROUPS):
         return figure, "Not run."
-    same = "" if definition.comparable else " The steps are the paper's share of training."
-    return figure, f"{method.label}, the first seed. {PROJECTION}{same}"
+    same = "" if definition.comparable else " Steps are scaled in proportion to the length of training."
+    return figure, f"{method.label}, first seed. {PROJECTION}{same}"
 
 
 def figure2(definition: Definition, item: str, results: Results) -> Drawn:
@@ -87,8 +87,8 @@ def figure2(definition: Definition, item: str, results: Results) -> Drawn:
     last.set_ylabel("mean cosine")
     draw_legend(strip, [handle for axes in drawn[0] for handle in axes.get_legend_handles_labels()[0]])
     return figure, (
-        "I(W) on the left axis (1 is isotropic), the mean cosine of all pairs of a rare and a frequent embedding on "
-        f"the right one. {seeds_note(results, methods)}"
+        "Left axis: I(W) (1 is isotropic). Right axis: mean cosine of all pairs of a rare and a frequent embedding. "
+        f"{seeds_note(results, methods)}"
     )
 
 
@@ -125,8 +125,8 @@ def figure3(definition: Definition, item: str, results: Results) -> Drawn:
     curves.legend(frameon=False, loc="upper right")
     draw_legend(strip, group_handles(GROUPS))
     return figure, (
-        f"{PROJECTION} Separable: balanced accuracy of a linear classifier of rare against frequent tokens in the "
-        "plane at its best border, mean over seeds; 0.5 is chance. Points are the first seed's. (c): "
+        f"{PROJECTION} Separable: balanced accuracy of the best linear classifier of rare against frequent tokens in "
+        "the plane, mean over seeds; 0.5 is chance. Points are from the first seed. (c): "
         + seeds_note(results, methods).replace("Mean", "mean").replace("One", "one")
         + _derived(definition, results, methods)
     )
@@ -164,7 +164,7 @@ def figure4(definition: Definition, item: str, results: Results) -> Drawn:
 
 
 def figure5(definition: Definition, item: str, results: Results) -> Drawn:
-    """Perplexity, Uniq and I(W) of rare, of non-rare and of all tokens against alpha (inventory, A23)."""
+    """Perplexity, Uniq and I(W) of rare, of non-rare and of all tokens against alpha (deviations, A23)."""
     figure = sheet(7.4)
     panels, strip = panels_over_legend(figure, 3, 3, sharex=True)
     methods = shown_methods(definition, item)
@@ -198,8 +198,8 @@ def figure5(definition: Definition, item: str, results: Results) -> Drawn:
     ]
     scaled = "" if definition.comparable or not derived else f" Alphas of this scale: {', '.join(derived)}."
     return figure, (
-        "Rare tokens, the others (frequent and medium), and all, each on its own scale; (a) and (b) of the test text. "
-        "The paper's panels show rare and all tokens, its text speaks of the non-rare ones. Bars: one sample standard "
+        "Rare, non-rare (frequent and medium) and all tokens, each on its own scale; (a) and (b): test text. "
+        "The paper's panels show rare and all tokens, its text discusses non-rare ones. Bars: one sample standard "
         f"deviation over seeds. {_seeds(results, methods)}{scaled}"
     )
 
@@ -214,7 +214,7 @@ def _against_alpha(
     tokens: str,
     look: dict,
 ) -> bool:
-    """One panel; `tokens`: the group's name in the legend. Whether anything was drawn."""
+    """Draw one panel and return whether anything was drawn; `tokens`: the group's name in the legend."""
     points = {ALPHAS[method.name]: list(results.per_seed(method, metric, group).values()) for method in swept}
     points = {alpha: values for alpha, values in points.items() if values}
     line = list(results.per_seed(reference, metric, group).values()) if reference else []

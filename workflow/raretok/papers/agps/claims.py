@@ -1,7 +1,7 @@
-"""Claims of agps about figures and derivations; what they return: `reporting/claims/evidence.py`.
+"""Claims of agps about figures and derivations; see `reporting/claims/evidence.py` for their return values.
 
-The paper's own figures are of translation models. Where those were not run, what the language model can answer is
-answered on it, and the note says so. Thresholds marked as ours are tolerances that the paper does not state.
+The paper's figures show translation models. If those were not run, claims that the language model can answer are judged
+on it, and the note says so. Thresholds marked as ours are tolerances that the paper does not state.
 """
 
 from collections.abc import Callable
@@ -15,22 +15,22 @@ from raretok.reporting.claims.figure_claims import LEFT, beside_cited, rare_firs
 from raretok.reporting.claims.other_language import of_one_stem, of_other_language
 from raretok.reporting.claims.truths import Missing, Truth, all_of, at_least, greater
 
-# Methods of translation, and those of the language model that stand in for them.
+# Translation methods, and the language model's methods that replace them.
 BASELINE, COSREG, AGPS = "translator", "cosreg_translation", "agps_translation"
 FREEZE, FREEZE_UNTIL = "freeze_translation", "freeze_until_8k_translation"
 LANGUAGE_MODEL = {BASELINE: "baseline", COSREG: "cosreg", AGPS: "agps", FREEZE_UNTIL: "freeze_until_8k"}
-CLOSE = 0.1  # ours: how near to 0 a correlation is close to it
+CLOSE = 0.1  # ours: a correlation up to this size is close to 0
 HIGH, MID, LOW = 0, 1, 2  # columns of the groups
 ALMOST_ALL = 0.9  # ours: the share of negative w_r . h
-SOON = 0.1  # ours: of the updates after rare rows start training, this part
-SEPARABLE, MIXED = 0.9, 0.75  # ours: balanced accuracy from which groups are separable; up to which they are not
+SOON = 0.1  # ours: share of the steps after rare rows start training
+SEPARABLE, MIXED = 0.9, 0.75  # ours: groups are separable from this balanced accuracy; not separable up to this one
 COUNTERPART = "on the language model; the paper shows a translation model"
 
 
 def either(judge: Callable[..., Found]) -> Callable[[Evidence], Found]:
-    """`judge(evidence, names)` on translation; where that was not run, on the language model, which the note says.
+    """`judge(evidence, names)` on translation or, if that was not run, on the language model, which the note says.
 
-    names: what each method of translation is called where it is judged.
+    names: the method that is judged for each translation method.
     """
 
     @wraps(judge)
@@ -84,12 +84,12 @@ def _slope(steps: np.ndarray, values: np.ndarray) -> float:
 
 @either
 def eq8_sign(evidence: Evidence, names: dict[str, str]) -> Found:
-    """Soon after rare words start training, w_r . h is negative for almost all positions."""
+    """Soon after rare words start training, w_r . h is negative at almost all positions."""
     name = names[FREEZE_UNTIL]
     freeze = until(evidence, name)
 
     def judge(steps, share, mean):
-        # No look falls into so short a time where a scaled run looks rarely: then the first one after the freeze.
+        # A scaled run may have no observation in so short a time; then the first one after the freeze is used.
         after = steps > freeze
         if not after.any():
             raise Missing("nothing was observed after the freeze")
@@ -110,7 +110,7 @@ def eq7_pairs(evidence: Evidence, names: dict[str, str]) -> Found:
     def judge(steps, products):
         rare = products[:, LOW].astype(float)
         start = int(rare.argmin())
-        if start > len(rare) - 3:  # falls to the end
+        if start > len(rare) - 3:  # the series falls to the end
             return Truth(False, -1.0)
         return rises(steps[start:], rare[start:])
 
@@ -147,7 +147,7 @@ def f3_spread(evidence: Evidence) -> Found:
 
 
 def t10_12_related(evidence: Evidence) -> Found:
-    """AGPS has neighbours in the other language; CosReg's are related words; the baseline's are not."""
+    """AGPS has neighbours in the other language, CosReg has related words, the baseline neither."""
     methods = (BASELINE, COSREG, AGPS)
     counted = [of_other_language(evidence, name) for name in methods]
     alike = [of_one_stem(evidence, name) for name in (BASELINE, COSREG)]
@@ -170,7 +170,7 @@ def t10_12_related(evidence: Evidence) -> Found:
 
 
 def f5_7_bias(evidence: Evidence) -> Found:
-    """Rarer words are nearer to each query for the baseline and CosReg; frequency plays no part for AGPS."""
+    """For the baseline and CosReg, rarer words are nearer to each query; for AGPS frequency does not matter."""
     biased = [*rank_correlations(evidence, BASELINE), *rank_correlations(evidence, COSREG)]
     values = [*biased, *rank_correlations(evidence, AGPS)]
 
@@ -183,12 +183,12 @@ def f5_7_bias(evidence: Evidence) -> Found:
 
 
 def rank_correlations(evidence: Evidence, method: str) -> list[dict[int, float]]:
-    """Spearman's correlation of index and cosine by seed, of each query; raises Missing."""
+    """Spearman's correlation of index and cosine by seed, for each query; raises Missing."""
     queries = translation_metrics.rank_correlations(evidence.results, evidence.definition.method(method))
     if not queries:
         raise Missing(f"{method} was not run (cosines of queries)")
     return list(queries.values())
 
 
-# What is said beside the verdict on a claim about numbers of tables.
+# Functions of notes next to verdicts on claims about tables.
 BESIDE = {f"agps.t2.gain_{size}": partial(beside_cited, "table2", size, AGPS, BASELINE) for size in ("base", "big")}

@@ -1,7 +1,7 @@
-"""The figures of agps (Yu et al.), one function each, giving the figure and its caption.
+"""The figures of agps (Yu et al.): one function each, which returns the figure and its caption.
 
-Those named `_lm` are counterparts, on its language model, of what the paper has for translation. Only metrics.json and
-arrays.npz are read. A picture of a single model shows the first seed.
+Functions named `_lm` draw the language model's counterparts of the paper's translation figures. They read only
+metrics.json and arrays.npz. Figures of a single model show the first seed.
 """
 
 from functools import partial
@@ -31,15 +31,15 @@ from raretok.reporting.results import Results
 from raretok.reporting.tables.neighbour_table import visible
 
 GROUPS = ("high-frequent", "mid-frequent", "low-frequent")
-COUNTERPART = "The paper's figure is of a translation model; this is its counterpart for the language model."
+COUNTERPART = "The paper's figure shows a translation model; this is its counterpart for the language model."
 PLANE = (
-    "Centred rows of the embedding matrix on their first two principal components; every point is a type. "
-    f"{POINTS_SAID} The outermost 0.1% on each side are cut off."
+    "Rows of the embedding matrix, centred, projected on their first two principal components; each point is a type. "
+    f"{POINTS_SAID} The outermost 0.1% on each side are not shown."
 )
 NOT_RUN = "Not run."
-# Figures 5 to 7: share of the types in a window of the running mean; ids of special types, which are no words.
+# Figures 5 to 7: share of the types in a window of the running mean; number of special types, which are not words.
 WINDOW, SPECIAL = 0.05, 4
-# Of the types of a panel of cosines at most so many are drawn; the line is of all.
+# Maximum number of types drawn per panel of cosines; the line uses all types.
 DRAWN = 4_000
 DRAWN_SAID = f"Of more than {DRAWN:,} types a random {DRAWN:,} are drawn."
 
@@ -51,11 +51,11 @@ def figure1(definition: Definition, item: str, results: Results) -> Drawn:
     arrays = first_run(results, method)
     if not planes_along_training(figure, arrays, "snapshots.pca", method.label, "PCA component", GROUPS):
         return figure, NOT_RUN
-    return figure, f"{_corpus(definition, method)}, {method.label}, the first seed. {PLANE}"
+    return figure, f"{_corpus(definition, method)}, {method.label}, first seed. {PLANE}"
 
 
 def _counterpart(draw, definition: Definition, item: str, results: Results) -> Drawn:
-    """A figure of the language model in the place of translation."""
+    """The language model's counterpart of a translation figure."""
     figure, text = draw(definition, item, results)
     return figure, f"{text} {COUNTERPART}"
 
@@ -65,7 +65,7 @@ def _corpus(definition: Definition, method: Method) -> str:
 
 
 def _planes(definition: Definition, item: str, results: Results) -> Drawn:
-    """A panel for each method with its S(w), all on the same axes, so that widths can be compared."""
+    """One panel per method with its S(w), all with the same axes so that widths are comparable."""
     methods = with_arrays(results, shown_methods(definition, item), "best.pca")
     figure = sheet(3.8)
     panels, strip = panels_over_legend(figure, 1, max(1, len(methods)))
@@ -87,13 +87,13 @@ def _planes(definition: Definition, item: str, results: Results) -> Drawn:
     drawn[0].set_ylabel("PCA component 2")
     draw_legend(strip, group_handles(GROUPS))
     return figure, (
-        f"{_corpus(definition, methods[0])}. {PLANE} All panels have the same limits. Points are the first seed's; "
+        f"{_corpus(definition, methods[0])}. {PLANE} All panels have the same limits. Points are from the first seed; "
         "S(w), the mean cosine of all pairs, is a mean over seeds."
     )
 
 
 def _cosines(definition: Definition, item: str, results: Results, query: int) -> Drawn:
-    """A panel for each method: cosine of every type with one query, by frequency rank."""
+    """One panel per method: cosine of every type with one query, by frequency rank."""
     methods = with_arrays(results, shown_methods(definition, item), "best.query_cosines")
     figure = sheet(3.5)
     panels, strip = panels_over_legend(figure, 1, max(1, len(methods)), sharex=True, sharey=True)
@@ -107,7 +107,7 @@ def _cosines(definition: Definition, item: str, results: Results, query: int) ->
         said = f", Spearman {np.mean(rho):+.2f}" if rho else ""
         axes.set_title(f"({letter}) {method.label}{said}", loc="left")
         _draw_cosines(axes, arrays, query)
-        axes.set_xlabel("index by falling target-side frequency")
+        axes.set_xlabel("index by decreasing target-side frequency")
     if not word:
         return figure, NOT_RUN
     word = word.removeprefix("␣")
@@ -123,13 +123,13 @@ def _cosines(definition: Definition, item: str, results: Results, query: int) ->
 
 
 def _of_query(results: Results, method: Method, arrays: dict[str, np.ndarray], query: int) -> dict[int, float]:
-    """Spearman's correlation by seed of the query at a place among a run's queries."""
+    """Spearman's correlation by seed for one of a run's queries."""
     name = str(arrays["vocabulary"][int(arrays["best.neighbour_queries"][query])])
     return translation_metrics.rank_correlations(results, method).get(name, {})
 
 
 def _draw_cosines(axes, arrays: dict[str, np.ndarray], query: int) -> None:
-    """The types that occur, but for the query itself, in their groups' colours, and a running mean."""
+    """Draw the types that occur, except the query, in their groups' colours, and a running mean."""
     cosines = arrays["best.query_cosines"][query].astype(float)
     occurs = arrays["counts"] + arrays["source_counts"] > 0
     occurs[[*range(SPECIAL), int(arrays["best.neighbour_queries"][query])]] = False
@@ -157,7 +157,7 @@ def _draw_cosines(axes, arrays: dict[str, np.ndarray], query: int) -> None:
 
 
 def figure2(definition: Definition, item: str, results: Results) -> Drawn:
-    """Mean inner products within groups along training, rare rows frozen until a step."""
+    """Mean inner products within groups along training, with rare rows frozen until a step."""
     figure = sheet(3.6)
     panels, strip = panels_over_legend(figure, 1, 1)
     axes = panels[0, 0]

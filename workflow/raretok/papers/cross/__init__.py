@@ -1,1 +1,1 @@
-"""The comparison of all methods, of no paper."""
+"""Our comparison of all methods."""

@@ -10,17 +10,17 @@ from raretok.reporting.figures.style import BLACK, PURPLE, sheet
 from raretok.reporting.results import Results
 from raretok.reporting.tables.method_comparison import Point, families, points
 
-# Changes up to this size, in per cent, are drawn to a linear scale, larger ones to a logarithmic one.
+# Changes up to this size, in per cent, have a linear scale, larger ones a logarithmic scale.
 LINEAR = 2.0
 SINGLE = {"color": BLACK, "marker": "o"}
 COMBINED = {"color": PURPLE, "marker": "D"}
-# Of a panel's width: where the column of names begins.
+# Left edge of the column of names, as a share of the panel's width.
 NAMES = 1.03
-MOST_NAMES = 16  # below each other without coming closer
+MOST_NAMES = 16  # that fit below each other without moving closer
 
 
 def figure1(definition: Definition, item: str, results: Results) -> Drawn:
-    """What every method gains on rare tokens against what it loses on frequent ones, a panel a task."""
+    """Gain on rare tokens against loss on frequent tokens, one panel per task."""
     entry = definition.entry("figures", item)
     tasks = {task: name for task, name in entry["experiments"].items() if name in definition.settings}
     first = families(definition, entry)[0]["label"]
@@ -42,15 +42,15 @@ def figure1(definition: Definition, item: str, results: Results) -> Drawn:
     most = "" if len(numbers) == 1 else "at most "
     over = over.get(seeds, f"95% t interval over {most}{seeds} seeds")
     text = (
-        f"Change of test perplexity against {first}, both tuned alike on the validation text, seed by seed; {over}. "
-        "Up: better for rare tokens. Right: worse for frequent ones. Shaded: a gain that costs nothing. "
-        f"Beyond {LINEAR:g}% the scales are logarithmic. Circles: one change; diamonds: combinations."
+        f"Change of test perplexity relative to {first}, paired by seed, both tuned on the validation text; {over}. "
+        "Up: better for rare tokens. Right: worse for frequent tokens. Shaded: a gain without a loss. "
+        f"Beyond {LINEAR:g}% the scales are logarithmic. Circles: single methods; diamonds: combinations."
     )
     return figure, text
 
 
 def draw_points(axes: Axes, shown: list[Point]) -> None:
-    """Points with their intervals and numbers, and the names of the numbers in a column on the right."""
+    """Draw numbered points with their intervals, and a column with the names of the numbers on the right."""
     for point in shown:
         loss, gain = point.frequent, point.rare
         look = COMBINED if "+" in point.label else SINGLE
@@ -86,7 +86,7 @@ def draw_points(axes: Axes, shown: list[Point]) -> None:
 
 
 def write_missing(axes: Axes, found: list[Point]) -> None:
-    """How many methods have no point, and why, at the panel's upper right."""
+    """Write the number of methods without a point, and the reasons, into the panel's upper right corner."""
     infinite = sum(point.is_infinite for point in found)
     counts = {"infinite in some seed": infinite, "not run": sum(not point.is_drawn for point in found) - infinite}
     said = [f"{words}: {number} of {len(found)} methods" for words, number in counts.items() if number]
@@ -95,13 +95,13 @@ def write_missing(axes: Axes, found: list[Point]) -> None:
 
 
 def widen(axes: Axes) -> None:
-    """Room around what is drawn, and both signs of both changes in sight."""
+    """Widen the limits around the points so that both signs of both changes are visible."""
     for limits, set_limits in ((axes.get_xlim(), axes.set_xlim), (axes.get_ylim(), axes.set_ylim)):
         set_limits(min(1.15 * limits[0], -0.5 * LINEAR), max(1.15 * limits[1], 0.5 * LINEAR))
 
 
 def write_names(axes: Axes, ordered: list[Point]) -> None:
-    """A number beside each point, and below each other on the right what the numbers stand for."""
+    """Write a number beside each point, and a list of the numbered names on the right."""
     places = np.linspace(0.98, 0.02, max(len(ordered), MOST_NAMES))
     for number, (place, point) in enumerate(zip(places, ordered, strict=False), 1):
         look = {"color": (COMBINED if "+" in point.label else SINGLE)["color"], "fontsize": 9}

@@ -1,4 +1,4 @@
-"""Panels of natural_bias along training, one for each data set: divergences, validation BLEU, the bias itself."""
+"""Panels of natural_bias along training, one per data set: divergences, validation BLEU, norm of the bias."""
 
 from collections.abc import Callable
 
@@ -17,16 +17,16 @@ from raretok.reporting.figures.shown import BAND, Drawn, means_note
 from raretok.reporting.results import Results
 
 NOT_RUN = "Not run."
-# References, in the colours of the starts that are nearest to them: log-unigram, zero; gold tokens are no start.
+# Reference distributions, in the colours of the nearest starts: log-unigram and zero; gold tokens have none.
 REFERENCES = {"unigram": LOOKS[UNIGRAM], "uniform": LOOKS[ZERO], "empirical": LOOKS[NONE]}
-# On a logarithmic axis, BLEU of no word in common has a place of its own.
+# On a logarithmic axis, BLEU of 0 is drawn at this value.
 LEAST_BLEU = 0.1
-# Points of a curve that carry a mark.
+# Number of marked points per curve.
 MARKS = 8
 
 
 def divergences(definition: Definition, method: Method, results: Results) -> Drawn:
-    """Divergence of one method's model from each reference against the update, on a logarithmic axis."""
+    """Divergence of one method's model from each reference by step, on a logarithmic axis."""
     experiments = measured_in(
         list(definition.settings),
         [method],
@@ -40,7 +40,7 @@ def divergences(definition: Definition, method: Method, results: Results) -> Dra
         steps = stacked(runs, "divergence.steps")
         for name, look in REFERENCES.items():
             mean_and_band(axes, steps[0], stacked(runs, f"divergence.{name}"), f"from {name}", look, markersize=4.5)
-        # Update 0 has a place, too.
+        # Shows step 0 too.
         axes.set_xscale("symlog", linthresh=1, linscale=0.4)
         axes.xaxis.set_major_formatter("{x:g}")
         axes.minorticks_off()
@@ -55,13 +55,13 @@ def divergences(definition: Definition, method: Method, results: Results) -> Dra
         seeds,
         (
             f"{method.label}; mean over positions of the validation text of KL(unigram || model), KL(uniform || model) "
-            "and, for the empirical distribution, -log p(gold token). The direction of the divergence is ours."
+            "and, for the empirical distribution, -log p(gold token). The direction of the divergence is our choice."
         ),
     )
 
 
 def validation_curves(definition: Definition, methods: list[Method], results: Results) -> Drawn:
-    """Validation BLEU of each start against the update."""
+    """Validation BLEU of each start by step."""
 
     def measured(runs):
         curves = [found for _, arrays in runs if (found := translation_metrics.curve(arrays)) is not None]
@@ -77,14 +77,14 @@ def validation_curves(definition: Definition, methods: list[Method], results: Re
         axes.tick_params(axis="y", which="minor", labelsize=9)
         axes.set(xlabel="training step", ylabel="validation BLEU (log scale)", xlim=(0, None))
 
-    text = f"BLEU of the validation text by sacrebleu; below {LEAST_BLEU:g} it is drawn there."
+    text = f"BLEU of the validation text by sacrebleu; values below {LEAST_BLEU:g} are drawn at {LEAST_BLEU:g}."
     return _starts(definition, six(definition), methods, results, measured, finish, text)
 
 
 def bias_curves(
     definition: Definition, methods: list[Method], results: Results, key: str, unit: str, text: str
 ) -> Drawn:
-    """What was observed of the output bias (`output_bias.<key>`) against the update."""
+    """An observation of the output bias (`output_bias.<key>`) by step."""
 
     def measured(runs):
         steps, values = stacked(runs, "output_bias.steps"), stacked(runs, f"output_bias.{key}")
@@ -107,10 +107,10 @@ def _starts(
     finish: Callable[[Axes], None],
     text: str,
 ) -> Drawn:
-    """A panel for each experiment with a curve for each start, of those that were run.
+    """One panel per experiment that was run, with one curve per start.
 
-    measured: numbers of updates (k,) and values (seeds, k) of a method's runs, None where there are none. finish: what
-    a panel with a curve gets last.
+    measured: steps (k,) and values (seeds, k) of a method's runs, None without runs. finish: called last on each panel
+    with a curve.
     """
     experiments = measured_in(experiments, methods, lambda one: measured(results.seeds_with_arrays(one)) is not None)
     figure, panels, strip = panels_of(len(experiments), over_legend=True)

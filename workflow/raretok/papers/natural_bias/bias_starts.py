@@ -1,11 +1,11 @@
-"""The starts of the output bias held against each other, data set by data set: what claims of natural_bias count.
+"""Comparison of the starts of the output bias by data set, as claims of natural_bias count them.
 
-The paper counts data sets; a scale can have fewer than its six, and the same share of them, rounded up, must hold. The
-slack of `at least k of n` is that of the data set with the k-th largest of the n means over seeds. Where some data sets
-of the scale were not run, the effect is that of the others, the note names those without, and nothing is decided.
+The paper counts data sets. A scale may have fewer than its six; then the same share of them, rounded up, must hold. The
+slack of `at least k of n` is that of the data set with the k-th largest of the n means over seeds. If some data sets of
+the scale were not run, the effect is that of the others, the note names the missing ones, and nothing is decided.
 
-What is best of several is so by its mean over seeds, as in claims about tables: the best of each seed would be luck,
-and of equal starts none would be as good as the better of two others.
+The best of several starts is the one with the best mean over seeds, as in claims about tables. The best of each seed
+would be luck: of equal starts, none would be as good as the better of two others.
 """
 
 import math
@@ -23,16 +23,16 @@ from raretok.reporting.definition import Method
 from raretok.reporting.statistics import intervals
 
 NONE, ZERO, UNIGRAM, C4 = "none", "zero", "unigram", "c4"
-# The experiment of figures 4 and 11, the first of the two with a C4 start, and the one that has figures of its own.
+# The experiment of figures 4 and 11 and the first with a C4 start; and the one with its own figures.
 IWSLT14, WMT14 = "iwslt14_de-en", "wmt14_de-en"
-MOST = 5 / 6  # of the data sets
+MOST = 5 / 6  # share of the data sets
 
 Values = Callable[[Evidence, str], dict[int, float]]
 Judged = TypeVar("Judged")
 
 
 def data_sets(evidence: Evidence) -> list[str]:
-    """The experiments of the figures that count data sets: all of the scale but WMT14. Raises Missing for none."""
+    """The scale's experiments on the paper's data sets, without WMT14. Raises Missing if there are none."""
     found = [experiment for experiment in evidence.definition.settings if experiment != WMT14]
     if not found:
         raise Missing("no data set of the paper's six is run at this scale")
@@ -40,9 +40,9 @@ def data_sets(evidence: Evidence) -> list[str]:
 
 
 def each(evidence: Evidence, experiments: list[str], judge: Callable[[Evidence], Judged]) -> tuple[list[Judged], str]:
-    """`judge` of the evidence of each experiment that was run, and a note that names the others, empty for none.
+    """`judge` on the evidence of each experiment that was run, and a note that names the others, or "".
 
-    Raises Missing, as the first did, where none was run.
+    If none was run, raises the first experiment's Missing.
     """
     found, missing = [], {}
     for experiment in experiments:
@@ -56,14 +56,14 @@ def each(evidence: Evidence, experiments: list[str], judge: Callable[[Evidence],
 
 
 def bleu(metric: str) -> Values:
-    """BLEU or chrF of the test text."""
+    """BLEU or chrF on the test text."""
     return lambda here, name: measured(
         here, name, lambda m: translation_metrics.in_domain(here.results, m, metric), metric
     )
 
 
 def area(metric: str, *, whole: bool = False) -> Values:
-    """Area under the validation curve, over the first updates or over all."""
+    """Area under the validation curve, over the first steps or over all."""
 
     def values(here: Evidence, name: str) -> dict[int, float]:
         what = translation_metrics.ALC[metric]
@@ -73,7 +73,7 @@ def area(metric: str, *, whole: bool = False) -> Values:
 
 
 def measured(here: Evidence, name: str, values: Callable[[Method], dict[int, float]], what: str) -> dict[int, float]:
-    """What one method was measured at; raises Missing for nothing."""
+    """Values of one method by seed; raises Missing if there are none."""
     method = here.definition.method(name)
     found = values(method)
     if not found:
@@ -82,16 +82,16 @@ def measured(here: Evidence, name: str, values: Callable[[Method], dict[int, flo
 
 
 def margin(here: Evidence, values: Values) -> dict[int, float]:
-    """By how much the log-unigram start is above the better of the others, by seed; see `above_best`."""
+    """The difference of the log-unigram start from the better of the others, by seed; see `above_best`."""
     unigram, zero, none = (values(here, name) for name in (UNIGRAM, ZERO, NONE))
     return above_best(unigram, [zero, none])
 
 
 def above_best(ours: dict[int, float], others: list[dict[int, float]]) -> dict[int, float]:
-    """By how much `ours` is above the one of `others` with the highest mean, by seed, of the seeds that all have.
+    """The difference of `ours` from the one of `others` with the highest mean, by common seed.
 
-    How far below still counts as "comparable" is the claim's margin, not said here. Raises Missing where no seed is
-    shared.
+    The claim's margin says which negative difference still counts as "comparable". Raises Missing without a common
+    seed.
     """
     seeds = common_seeds([ours, *others])
     best = max(others, key=lambda of: mean_of(of, seeds))
@@ -99,17 +99,17 @@ def above_best(ours: dict[int, float], others: list[dict[int, float]]) -> dict[i
 
 
 def mean(values: dict[int, float]) -> float:
-    """Over seeds."""
+    """Mean over seeds."""
     return statistics.fmean(values.values())
 
 
 def standard_error(values: list[float]) -> float | None:
-    """Of the mean of `values`; None for fewer than two."""
+    """Standard error of the mean of `values`; None for fewer than two."""
     return intervals.standard_error(values) if len(values) > 1 else None
 
 
 def most(evidence: Evidence, values: Values) -> Found:
-    """By how much the log-unigram start is above both others on five of six data sets."""
+    """The difference of the log-unigram start from the better of the others, on five of six data sets."""
     names = data_sets(evidence)
     margins, without = each(evidence, names, lambda here: margin(here, values))
     needed = math.ceil(MOST * len(margins))
@@ -125,6 +125,6 @@ def most(evidence: Evidence, values: Values) -> Found:
 
 
 def conjunction(parts: list[dict[int, Truth]], without: str = "") -> dict[int, Truth]:
-    """All hold, by seed, of the seeds that all have; raises Missing where there is none. without: of `each`."""
+    """Conjunction by common seed; raises Missing if there is none. without: the note of `each`."""
     truths = {seed: all_of(part[seed] for part in parts) for seed in common_seeds(parts)}
     return Partial(truths) if without or any(isinstance(part, Partial) for part in parts) else truths

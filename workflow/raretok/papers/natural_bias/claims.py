@@ -1,7 +1,7 @@
-"""Claims of natural_bias about figures, one function each; what they return: `reporting/claims/evidence.py`.
+"""Claims of natural_bias about figures, one function each; see `reporting/claims/evidence.py` for their return values.
 
-How data sets are counted: `papers/natural_bias/bias_starts.py`. Thresholds marked as ours are tolerances that the paper
-does not state.
+`papers/natural_bias/bias_starts.py` counts data sets. Thresholds marked as ours are tolerances that the paper does not
+state.
 """
 
 import math
@@ -32,26 +32,26 @@ from raretok.reporting.claims.evidence import Evidence, Found
 from raretok.reporting.claims.truths import Missing, Truth, all_of, at_least, greater
 from raretok.reporting.corpus_names import corpus_title, unigram_text
 
-REGULARISED = "regularised"  # how the names of the methods of figure 11 begin
-UPDATES = 50_000  # the length of training at which the paper prints numbers of updates (footnote 10)
+REGULARISED = "regularised"  # prefix of the methods of figure 11
+PRINTED_STEPS = 50_000  # printed length of training, to which the paper's steps refer (footnote 10)
 MATCHED_BY = 2000  # figure 1
 EARLY = 10_000  # ours: figure 5, the first fifth of training
 STAYS = 0.05  # ours: figures 13 and 14
 
 
 def f1_unigram_early(evidence: Evidence) -> Found:
-    """The model is nearest to the unigram distribution early, and nearer than to the other two."""
+    """The zero start is nearest to the unigram distribution early, and nearer to it than to the other two."""
 
     def judge(here: Evidence) -> dict[int, Truth]:
         latest = translation_metrics.scaled(
-            here.definition, here.definition.method(ZERO).experiment, MATCHED_BY, UPDATES
+            here.definition, here.definition.method(ZERO).experiment, MATCHED_BY, PRINTED_STEPS
         )
         names = ("steps", "unigram", "uniform", "empirical")
         series = [here.array(ZERO, f"divergence.{name}") for name in names]
         return here.per_seed(lambda *values: _matched(latest, *values), *series)
 
     parts, without = each(evidence, list(evidence.definition.settings), judge)
-    return conjunction(parts, without), None, f"zero bias; {MATCHED_BY:,} of {UPDATES:,} steps, scaled{without}"
+    return conjunction(parts, without), None, f"zero bias; {MATCHED_BY:,} of {PRINTED_STEPS:,} steps, scaled{without}"
 
 
 def _matched(latest: float, steps, unigram, uniform, empirical) -> Truth:
@@ -71,7 +71,7 @@ def f3_alc_5of6(evidence: Evidence) -> Found:
 
 
 def f9_10_chrf(evidence: Evidence) -> Found:
-    """Figures 2 and 3 come out the same way by chrF."""
+    """Figures 2 and 3 come out the same way with chrF."""
     text, areas = most(evidence, bleu(translation_metrics.CHRF)), most(evidence, area(translation_metrics.CHRF))
     note = f"figure 9: {text[2]}; figure 10: {areas[2]}"
     return conjunction([text[0], areas[0]]), None, note
@@ -100,15 +100,16 @@ def f4b_zero_slope(evidence: Evidence) -> Found:
 
 
 def f4b_unigram_slope(evidence: Evidence) -> Found:
-    """Without its bias, the one that started at the unigram distribution does the opposite."""
+    """Without its bias, the model that started at the unigram distribution does the opposite."""
     slopes, by_bin = _slopes(evidence, (UNIGRAM,), translation_metrics.WITHOUT_BIAS)
     return evidence.per_seed(lambda value: greater(0, value), *slopes), None, by_bin
 
 
 def _slopes(evidence: Evidence, methods: tuple[str, ...], group: str) -> tuple[list[dict[int, float]], str]:
-    """Slopes through all tokens by seed, of each method, and a note with both slopes.
+    """Slopes through all tokens by seed, for each method, and a note with both kinds of slope.
 
-    Judged by token: of the line through the figure's bins, one of three tokens counts as much as one of thousands.
+    The verdict is by token: in the line through the figure's bins, a bin of three tokens weighs as much as one of
+    thousands.
     """
     here, said = evidence.of("figure4"), []
     by_token, by_bin = (
@@ -125,22 +126,26 @@ def f5_curves(evidence: Evidence) -> Found:
 
     def early(here: Evidence, name: str) -> dict[int, float]:
         method = here.definition.method(name)
-        until = translation_metrics.scaled(here.definition, method.experiment, EARLY, UPDATES)
+        until = translation_metrics.scaled(here.definition, method.experiment, EARLY, PRINTED_STEPS)
         found = {}
         for seed, arrays in here.results.seeds_with_arrays(method):
             curve = translation_metrics.curve(arrays)
             if curve is not None and (curve[0] <= until).any():
                 found[seed] = float(curve[1][curve[0] <= until].mean())
         if not found:
-            raise Missing(f"{name} was not validated in the first updates of {method.experiment}")
+            raise Missing(f"{name} was not validated in the first steps of {method.experiment}")
         return found
 
     truths, _, note = most(evidence, early)
-    return truths, None, f"mean of the validations in the first {EARLY:,} of {UPDATES:,} updates, scaled (ours); {note}"
+    return (
+        truths,
+        None,
+        f"mean validation score of the first {EARLY:,} of {PRINTED_STEPS:,} steps, scaled (ours); {note}",
+    )
 
 
 def f6_alc_full(evidence: Evidence) -> Found:
-    """Over all of training, the area differs in the same direction as over the first updates."""
+    """Over all of training, the area differs in the same direction as over the first steps."""
 
     def judge(here: Evidence) -> dict[int, Truth]:
         first, whole = (margin(here, area(translation_metrics.BLEU, whole=whole)) for whole in (False, True))
@@ -156,7 +161,7 @@ def _same_sign(first: float, second: float) -> Truth:
 
 
 def f11_regularise(evidence: Evidence) -> Found:
-    """No model that was kept from the unigram distribution at first ends with a higher BLEU."""
+    """No model that is regularised away from the unigram distribution early in training ends with a higher BLEU."""
     here = evidence.of("figure11")
     names = [name for name in here.definition.figures["figure11"]["methods"] if name.startswith(REGULARISED)]
     plain = here.metric(ZERO, translation_metrics.BLEU)
@@ -169,7 +174,7 @@ def f11_regularise(evidence: Evidence) -> Found:
 
 
 def f12_ood(evidence: Evidence) -> Found:
-    """Out-of-domain BLEU is reported for each start; the text says nothing on which is higher."""
+    """Out-of-domain BLEU is reported for each start; the text claims no order."""
     said = []
 
     def judge(here: Evidence) -> list[dict[int, Truth]]:
@@ -197,9 +202,9 @@ def _ood(here: Evidence, name: str, domain: str) -> dict[int, float]:
 
 
 def f13_divergence(evidence: Evidence) -> Found:
-    """The bias's divergence from the unigram distribution changes little from where it starts.
+    """The bias's divergence from the unigram distribution changes little during training.
 
-    That of the log-unigram start begins at 0: both are measured by that of a bias of zeros, KL(unigram || uniform).
+    The log-unigram start begins at 0, so both changes are relative to a bias of zeros, KL(unigram || uniform).
     """
 
     def judge(zero: np.ndarray, unigram: np.ndarray) -> Truth:
@@ -223,7 +228,7 @@ def f14_norm(evidence: Evidence) -> Found:
 
 
 def _of_biases(evidence: Evidence, key: str, judge: Callable[..., Truth], note: str) -> Found:
-    """`judge(zero, unigram)` of what was observed of both starts' bias along training, on all data sets."""
+    """`judge(zero, unigram)` on an observation of both starts' bias along training, on all data sets."""
     parts, without = each(
         evidence,
         list(evidence.definition.settings),
@@ -233,7 +238,7 @@ def _of_biases(evidence: Evidence, key: str, judge: Callable[..., Truth], note: 
 
 
 def f16_c4_ood(evidence: Evidence) -> Found:
-    """Started from C4's unigrams, the IWSLT14 model translates another domain better."""
+    """With a start from C4's unigrams, the IWSLT14 model translates another domain better."""
     here = evidence.within(IWSLT14)
     found = translation_metrics.validation_domains(evidence.results, IWSLT14)
     if not found:
@@ -246,12 +251,12 @@ def f16_c4_ood(evidence: Evidence) -> Found:
 
 
 def abs_efficiency(evidence: Evidence) -> Found:
-    """F3.alc_5of6 and f5.curves."""
+    """Conjunction of f3.alc_5of6 and f5.curves."""
     return _both(f3_alc_5of6(evidence), f5_curves(evidence))
 
 
 def abs_performance(evidence: Evidence) -> Found:
-    """F2.bleu_5of6 and f7_8.wmt."""
+    """Conjunction of f2.bleu_5of6 and f7_8.wmt."""
     return _both(f2_bleu_5of6(evidence), f7_8_wmt(evidence))
 
 
@@ -260,10 +265,10 @@ def _both(*claims: Found) -> Found:
 
 
 FIXED = {"natural_bias.f12.ood"}
-# Claims that a claim joins.
+# Claims that are conjunctions of other claims.
 TOGETHER = {
     "natural_bias.abs.efficiency": ("natural_bias.f3.alc_5of6", "natural_bias.f5.curves"),
     "natural_bias.abs.performance": ("natural_bias.f2.bleu_5of6", "natural_bias.f7_8.wmt"),
 }
-# Trainings that a claim compares, where its figures show more.
+# Trainings that a claim compares, if its figures show more.
 NEEDS = {"natural_bias.f16.c4_ood": ((IWSLT14, UNIGRAM), (IWSLT14, C4))}

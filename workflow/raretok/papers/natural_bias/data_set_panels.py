@@ -1,4 +1,4 @@
-"""Panels by data set: bars of the starts of the output bias side by side, curves along training."""
+"""Panels by data set: points for the starts of the output bias, curves along training."""
 
 import math
 from collections.abc import Callable
@@ -19,16 +19,16 @@ from raretok.reporting.results import Results
 
 COLUMNS = 3
 WIDTHS = {1: 5.5, 2: 7.5, 3: 9.0}  # inches, by the number of columns
-# A start keeps its colour in all figures, and differs in print by line and marker.
+# Each start has one colour in all figures, and its own line style and marker for print.
 LOOKS = {NONE: METHODS["none"], ZERO: METHODS["zero"], UNIGRAM: METHODS["unigram"], C4: METHODS["c4"]}
 SHORT = {NONE: "none", ZERO: "zero", UNIGRAM: "log-\nunigram"}
-# At least so much of BLEU or chrF is between the ends of a panel's axis, as in the paper.
+# Minimum span of a panel's axis in BLEU or chrF, as in the paper.
 LEAST_SPAN = 0.5
 ENDS = ((min, -1), (max, 1))
 
 
 def panels_of(number: int, over_legend: bool = False) -> tuple[Figure, list[Axes], Axes | None]:
-    """A sheet of as many panels, three a row, the places that are left over empty; and a strip for one legend."""
+    """A sheet with that many panels, three per row, unused places removed; and a strip for one legend."""
     columns = min(COLUMNS, max(1, number))
     rows = math.ceil(max(1, number) / columns)
     figure = sheet((0.75 if over_legend else 0.4) + 2.5 * rows, WIDTHS[columns])
@@ -43,27 +43,27 @@ def panels_of(number: int, over_legend: bool = False) -> tuple[Figure, list[Axes
 
 
 def title_of(definition: Definition, experiment: str, more: str = "") -> str:
-    """The corpus that an experiment really has, and below it the paper's where that is another."""
+    """An experiment's actual corpus, and below it the paper's if it differs."""
     return data_set(definition.corpus(experiment), experiment, more, "\n")
 
 
 def six(definition: Definition) -> list[str]:
-    """The experiments of figures on all data sets but WMT14, those that the scale has."""
+    """The scale's experiments on the paper's six data sets, without WMT14."""
     return [experiment for experiment in definition.settings if experiment != WMT14]
 
 
 def measured_in(experiments: list[str], methods: list[Method], has: Callable[[Method], object]) -> list[str]:
-    """The experiments in which one of the methods was run: only they get a panel."""
+    """The experiments in which one of the methods was run; others get no panel."""
     return [one for one in experiments if any(has(method.within(one)) for method in methods)]
 
 
 def draw_points(
     axes: Axes, methods: list[Method], values: Callable[[Method], dict[int, float]], unit: str, text: str
 ) -> list[int]:
-    """A point for each method: mean of its values over seeds, standard error; returns how many seeds each is of.
+    """Draw a point per method, the mean over seeds with standard error; returns the number of seeds of each.
 
-    text: what the bias of the start from other text's unigrams is of. The paper's axes do not begin at 0, where
-    differences would not be seen, so these are points and no bars; numbers stand beside them.
+    text: name of the text behind the start from other unigrams. The paper's axes do not start at 0, so that differences
+    are visible; hence points with numbers instead of bars.
     """
     found = [(method, list(of.values())) for method in methods if (of := values(method))]
     means = [float(np.mean(of)) for _, of in found]
@@ -85,21 +85,21 @@ def draw_points(
 
 
 def points_note(seeds: list[int]) -> str:
-    """What points and the lines on them are."""
+    """Caption sentences on points and error bars."""
     over = over_seeds(seeds)
     spread = f"Mean and standard error over {over}" if over else "One seed"
-    return f"Points: where the output bias starts. {spread}; the vertical axes span at least {LEAST_SPAN}."
+    return f"Points: initialisation of the output bias. {spread}; vertical axes span at least {LEAST_SPAN}."
 
 
 def in_place_of_c4(definition: Definition, experiments: list[str]) -> str:
-    """A sentence for a scale at which the other text is not C4's."""
+    """Caption sentence for a scale at which the other text is not C4's."""
     texts = dict.fromkeys(unigram_text(definition.corpus(experiment)) for experiment in experiments)
     texts.pop(PUBLISHED_TEXT, None)
-    return f" In the place of C4's English text stands another, {' and '.join(texts)}." if texts else ""
+    return f" C4's English text is replaced by {' and '.join(texts)}." if texts else ""
 
 
 def training_pairs(definition: Definition, methods: list[Method], results: Results, experiments: list[str]) -> str:
-    """A sentence with the size of each experiment's training text; nothing of those that were not run."""
+    """Caption sentence on the size of each experiment's training text; experiments that were not run are left out."""
     sizes = []
     for experiment in experiments:
         runs = (first_run(results, method.within(experiment)) for method in methods)
@@ -108,4 +108,4 @@ def training_pairs(definition: Definition, methods: list[Method], results: Resul
             sizes.append(
                 f"{corpus_title(definition.corpus(experiment))} {translation_metrics.training_pairs(arrays):,}"
             )
-    return f" Pairs of training: {', '.join(sizes)}." if sizes else ""
+    return f" Training pairs: {', '.join(sizes)}." if sizes else ""

@@ -1,7 +1,6 @@
-"""The figures of natural_bias (Meister et al. 2023), one function each, giving the figure and its caption.
+"""The figures of natural_bias (Meister et al. 2023): one function each, which returns the figure and its caption.
 
-A panel for each data set that the scale has, titled with the corpus that it really is. Only metrics.json and arrays.npz
-are read.
+There is one panel per data set of the scale, titled with the actual corpus. Only metrics.json and arrays.npz are read.
 """
 
 from collections.abc import Callable
@@ -12,7 +11,7 @@ import numpy as np
 
 from raretok.papers.natural_bias.along_training import bias_curves, divergences, validation_curves
 from raretok.papers.natural_bias.bias_starts import IWSLT14, WMT14, ZERO, standard_error
-from raretok.papers.natural_bias.claims import REGULARISED, UPDATES
+from raretok.papers.natural_bias.claims import PRINTED_STEPS, REGULARISED
 from raretok.papers.natural_bias.data_set_panels import (
     LOOKS,
     draw_points,
@@ -33,14 +32,14 @@ from raretok.reporting.results import Results
 
 NOT_RUN = "Not run."
 TEXT = "of the test text by sacrebleu, cased and detokenised"
-# Figure 11: strengths, whose colours are no start's; neighbours are drawn at steps that differ by this factor.
+# Figure 11: strengths, in colours that no start has; neighbours are drawn at steps that differ by this factor.
 STRENGTHS = (
     {"color": PINK, "linestyle": "-", "marker": "v"},
     {"color": SKY, "linestyle": "-.", "marker": "X"},
     {"color": YELLOW, "linestyle": (0, (8, 2)), "marker": "P"},
 )
 APART = 1.04
-# Of figure 4: metric, weight of its letters, and its name.
+# Slopes in figure 4: metric, font weight, and name.
 SLOPES = ((translation_metrics.TOKEN_SLOPE, "bold", "by token"), (translation_metrics.BIN_SLOPE, "normal", "by bin"))
 
 
@@ -51,7 +50,7 @@ def figure1(definition: Definition, item: str, results: Results) -> Drawn:
 
 def _area_note(metric: str, *, whole: bool = False) -> str:
     span = "all of training" if whole else "the first 40% of training"
-    return f"Mean height of the curve of validation {metric} over {span} (area by length); it begins at 0."
+    return f"Mean of the validation {metric} curve over {span} (area divided by length); the curve starts at 0."
 
 
 def _bars(
@@ -64,7 +63,7 @@ def _bars(
     experiments: Callable[[Definition], list[str]] = six,
     pairs: bool = False,
 ) -> Drawn:
-    """A panel of points for each experiment. pairs: say how many pairs their training texts have."""
+    """One panel of points per experiment. pairs: add the sizes of the training texts to the caption."""
     methods, values = shown_methods(definition, item), partial(values, results)
     asked = experiments(definition)
     found = measured_in(asked, methods, values)
@@ -111,16 +110,16 @@ def figure4(definition: Definition, item: str, results: Results) -> Drawn:
         return figure, NOT_RUN
     corpus = corpus_title(definition.corpus(methods[0].experiment))
     return figure, (
-        f"{corpus}, test text, in nats. Points: tokens of the first seed in bins of equal width of their type's "
-        "frequency, the larger the more tokens. Line: least squares through all tokens, which the claims rest on. "
-        "Dotted: through the points, where a bin of three tokens counts as much as one of thousands. "
+        f"{corpus}, test text, in nats. Points: tokens of the first seed in equal-width bins of frequency; larger "
+        "points have more tokens. Solid: least squares through all tokens, used by the claims. "
+        "Dotted: least squares through the points, where all bins have equal weight. "
         "Slopes: means over seeds. "
-        "Dashed: where the model would give each token its unigram probability."
+        "Dashed: a model that gives each token its unigram probability."
     )
 
 
 def _calibration(axes, results: Results, method: Method, part: str) -> bool:
-    """One panel of figure 4; whether anything was drawn."""
+    """Draw one panel of figure 4; returns whether anything was drawn."""
     names = [f"best.calibration.{name}" for name in ("places", part, "numbers")]
     pairs = results.seeds_with_arrays(method)
     seed, arrays = next((pair for pair in pairs if set(names) <= pair[1].keys()), (None, None))
@@ -136,7 +135,7 @@ def _calibration(axes, results: Results, method: Method, part: str) -> bool:
     ends = np.array([places.min(), places.max()])
     axes.plot(ends, ends, color="#888888", linestyle=(0, (4, 3)), linewidth=1)
     if len(places) > 1:
-        # The line through all tokens needs its slope alone: it passes through their mean.
+        # The line through all tokens passes through their mean, so its slope determines it.
         centre = [np.average(values, weights=numbers) for values in (places, heights)]
         slope = results.per_seed(method, translation_metrics.TOKEN_SLOPE, part).get(seed)
         if slope is not None:
@@ -174,7 +173,7 @@ figure10 = partial(
 
 
 def figure11(definition: Definition, item: str, results: Results) -> Drawn:
-    """BLEU when training is kept from the unigram distribution at first, against when it no longer is."""
+    """BLEU of models that are first regularised away from the unigram distribution, by the step at which this ends."""
     figure = sheet(4.2, 7.5)
     axes = figure.subplots()
     methods = shown_methods(definition, item)
@@ -183,8 +182,8 @@ def figure11(definition: Definition, item: str, results: Results) -> Drawn:
     missing = []
     grid = (method for method in methods if method.name.startswith(REGULARISED))
     for method in (method for method in grid if method.is_trained_in(method.experiment)):
-        _, strength, updates = method.name.split("_")
-        step = max(1, round(translation_metrics.scaled(definition, method.experiment, int(updates), UPDATES)))
+        _, strength, until = method.name.split("_")
+        step = max(1, round(translation_metrics.scaled(definition, method.experiment, int(until), PRINTED_STEPS)))
         if values := translation_metrics.in_domain(results, method):
             swept.setdefault(strength, {})[step] = list(values.values())
         else:
@@ -209,20 +208,23 @@ def figure11(definition: Definition, item: str, results: Results) -> Drawn:
     axes.set_xticks(known, [f"{step:,}" for step in known])
     axes.minorticks_off()
     axes.margins(x=0.1, y=0.2)
-    axes.set(xlabel="step at which the standard objective returns (log scale)", ylabel="test BLEU (0 to 1)")
+    axes.set(xlabel="step at which regularisation ends (log scale)", ylabel="test BLEU (0 to 1)")
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
     seeds = [len(plain), *(len(of) for points in swept.values() for of in points.values())]
     corpus = corpus_title(definition.corpus(base.experiment))
     return figure, (
-        f"{corpus}. Data set, strengths and numbers of updates are ours: the paper prints none. "
-        f"{means_note(seeds, 'bars and band: standard error')} The vertical axis does not begin at 0.{_absent(missing)}"
+        f"{corpus}. Data set, strengths and numbers of steps are our choice: the paper prints none. "
+        f"{means_note(seeds, 'bars and band: standard error')} The vertical axis does not start at 0.{_absent(missing)}"
     )
 
 
 def figure12(definition: Definition, item: str, results: Results) -> Drawn:
     """Out-of-domain test BLEU."""
     drawn, text = _other_domains(definition, item, results, list(definition.settings), translation_metrics.test_domains)
-    return drawn, text if text == NOT_RUN else f"{text} The paper has IWSLT14 and WMT14 alone, each on the other."
+    return (
+        drawn,
+        text if text == NOT_RUN else f"{text} The paper tests only IWSLT14 and WMT14, each on the other's text.",
+    )
 
 
 def figure13(definition: Definition, item: str, results: Results) -> Drawn:
@@ -239,7 +241,7 @@ def figure14(definition: Definition, item: str, results: Results) -> Drawn:
 
 def figure15(definition: Definition, item: str, results: Results) -> Drawn:
     """Validation BLEU of the best checkpoint, with a start from C4's unigrams too."""
-    text = "BLEU of the validation text at the checkpoint where it is highest, as training measures it."
+    text = "BLEU of the validation text at its best checkpoint, as measured during training."
     text += in_place_of_c4(definition, _with_c4(definition))
     values = translation_metrics.best_validation
     return _bars(definition, item, results, values, "validation BLEU", text, _with_c4)
@@ -255,13 +257,13 @@ def figure16(definition: Definition, item: str, results: Results) -> Drawn:
     drawn, text = _other_domains(definition, item, results, experiments, translation_metrics.validation_domains)
     if text == NOT_RUN:
         return drawn, text
-    validation = f"{translation_metrics.VALIDATION_TEXT} is one, every other text here a test text"
-    paper = f"The paper has the other corpus's validation text; {validation}."
+    validation = f"{translation_metrics.VALIDATION_TEXT} is one; all other texts here are test texts"
+    paper = f"The paper uses the other corpus's validation text; {validation}."
     return drawn, f"{text}{in_place_of_c4(definition, experiments)} {paper}"
 
 
 def _absent(names: list[str]) -> str:
-    """A sentence that names what was not run, where there is anything."""
+    """Caption sentence that names what was not run; empty if everything was."""
     return f" Not run: {', '.join(names)}." if names else ""
 
 
@@ -272,7 +274,7 @@ def _other_domains(
     experiments: list[str],
     domains: Callable[[Results, str], list[str]],
 ) -> Drawn:
-    """A panel of bars for each experiment and each of the `domains` that its runs translated."""
+    """One panel of points per experiment and per domain that its runs translated."""
     methods = shown_methods(definition, item)
     places = [
         (experiment, domain)
@@ -293,6 +295,6 @@ def _other_domains(
     shown = [experiment for experiment, _ in places]
     absent = [corpus_title(definition.corpus(experiment)) for experiment in experiments if experiment not in shown]
     return figure, (
-        "Models trained on the first corpus translate the text of another domain, with their own vocabulary. "
+        "Models trained on the first corpus translate text of another domain with their own vocabulary. "
         f"{points_note(seeds)}{_absent(absent)}"
     )

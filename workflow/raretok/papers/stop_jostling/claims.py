@@ -1,20 +1,20 @@
-"""Claims of stop_jostling about figures and proofs, one function each; what they return: `claims/evidence.py`."""
+"""Claims of stop_jostling about figures and proofs; see `reporting/claims/evidence.py` for their return values."""
 
 import numpy as np
 
 from raretok.reporting.claims.evidence import Evidence, Found
 from raretok.reporting.claims.truths import Missing, Truth, all_of, at_least, greater
 
-PROPOSED = "threshold_m2"  # figures 3 and 4 name no margin; the authors' notebook has 2 (inventory, S4)
+PROPOSED = "threshold_m2"  # figures 3 and 4 name no margin; the authors' notebook uses 2 (deviations, S4)
 SEPARATED = "threshold_m0.6_se"
 BASELINE = "baseline"
-# Property tests: seeds of their random cases, and how many cases each draws.
+# Property tests: their seeds, and the number of random cases per seed.
 PROPERTY_SEEDS = range(1, 6)
 PROPERTY_CASES = 400
 
 
 def f3_roa14(evidence: Evidence) -> Found:
-    """Ratio of Average below 1 exactly for the 14 least frequent low-resource characters."""
+    """Ratio of Average is below 1 exactly for the 14 least frequent low-resource characters."""
     below = {}
 
     def judge(ratio, counts):
@@ -42,7 +42,7 @@ def f3_aor_all(evidence: Evidence) -> Found:
 
 
 def _quotients(evidence: Evidence, ratio: str) -> dict[int, np.ndarray]:
-    """The proposed method's ratio over the baseline's of each low-resource character, by seed.
+    """The proposed method's ratio divided by the baseline's, for each low-resource character, by seed.
 
     Not finite for a character that never occurred (ratio 0 for both) or was never marginalised (infinite).
     """
@@ -60,7 +60,7 @@ def _quotients(evidence: Evidence, ratio: str) -> dict[int, np.ndarray]:
 
 
 def _gains(quotients: dict[int, np.ndarray]) -> dict[int, float]:
-    """Mean over the characters that have a quotient, by seed; raises Missing where none has."""
+    """Mean over the characters with a quotient, by seed; raises Missing if there are none."""
     known = {seed: values[np.isfinite(values)] for seed, values in quotients.items()}
     if not all(len(values) for values in known.values()):
         raise Missing("no low-resource character occurred in training")
@@ -83,9 +83,9 @@ def _printed_gain(evidence: Evidence, printed: str) -> float:
 
 
 def f3_aor_gain(evidence: Evidence) -> Found:
-    """Average of Ratio of the proposed method over the baseline's, by the text's rule (S3).
+    """Average of Ratio of the proposed method divided by the baseline's, by the text's rule (S3).
 
-    The note has the quotient by both rules for steps without a marginal gradient, beside the printed one.
+    The note gives the quotient by both rules for steps without a marginal gradient, and the printed one.
     """
     column = "Average of Ratio increase"
     truths, slack, note = _gain(evidence, "average_of_ratio", 1, column)
@@ -98,12 +98,12 @@ def f3_aor_gain(evidence: Evidence) -> Found:
 
 
 def f3_roa_gain(evidence: Evidence) -> Found:
-    """Ratio of Average of the proposed method over the baseline's."""
+    """Ratio of Average of the proposed method divided by the baseline's."""
     return _gain(evidence, "ratio_of_average", 1, "Ratio of Average increase")
 
 
 def t2_related(evidence: Evidence) -> Found:
-    """Related characters among the 12 neighbours of A and a: >= 8, for the baseline <= 2."""
+    """At least 8 of the 12 neighbours of A and a are related characters, for the baseline at most 2."""
 
     def judge(separated, baseline):
         return all_of([at_least(separated, 8), at_least(2, baseline)])
@@ -126,7 +126,7 @@ def t2_related(evidence: Evidence) -> Found:
 
 
 def f4_tail(evidence: Evidence) -> Found:
-    """The proposed method has more mass in the tail, a lower P(target), and ranks no worse."""
+    """The proposed method has more tail mass and a lower P(target), and ranks no worse."""
     names = ("tail_mass", "target_probability", "mean_rank")
     values = [evidence.metric(method, name, "HR") for name in names for method in (PROPOSED, BASELINE)]
 
@@ -143,14 +143,14 @@ def f4_tail(evidence: Evidence) -> Found:
 
 
 def f5_clusters(evidence: Evidence) -> Found:
-    """T, C and T+C stand out more than for the baseline; LR-LR less."""
+    """T, C and T+C stand out more than for the baseline, LR-LR less."""
     groups = ("T", "C", "T+C", "off", "LR-LR")
     values = [evidence.metric(method, "mask_cosine", group) for method in (SEPARATED, BASELINE) for group in groups]
 
     def judge(*cosines):
         separated, baseline = cosines[:5], cosines[5:]
         contrasts = [
-            greater(separated[k] - separated[3], baseline[k] - baseline[3])  # against the off-mask mean
+            greater(separated[k] - separated[3], baseline[k] - baseline[3])  # relative to the mean off the mask
             for k in range(3)
         ]
         return all_of([*contrasts, greater(baseline[4], separated[4])])
@@ -159,9 +159,9 @@ def f5_clusters(evidence: Evidence) -> Found:
 
 
 def f6_pca(evidence: Evidence) -> Found:
-    """The two versions of a character are nearer in the plane of the first two components.
+    """The two versions of a character are nearer to each other in the plane of the first two components.
 
-    Nearer than two characters across languages are: the distance alone falls with the scale of the embeddings.
+    Distances are relative to those of all character pairs across languages, since they scale with the embeddings.
     """
     relative, plain = (
         [evidence.metric(method, name) for method in (BASELINE, SEPARATED)]
@@ -177,7 +177,7 @@ def f6_pca(evidence: Evidence) -> Found:
 
 
 def f7_8_min(evidence: Evidence) -> Found:
-    """Curves have their minimum at T_best, which falls with the margin, in both languages."""
+    """Perplexity curves have their minimum at T_best, which falls with the margin, in both languages."""
     margins = ("threshold_m8", "threshold_m4", "threshold_m2", "threshold_m1", "threshold_m0.5")
     groups = ("HR", "LR")
     best = [evidence.metric(method, "best_temperature", group) for group in groups for method in margins]
@@ -219,7 +219,7 @@ def lemma3(evidence: Evidence) -> Found:
 
 
 def min_p(evidence: Evidence) -> Found:
-    """Thresholded tokens are outside the min-p set, with the corrected sign alone (S2)."""
+    """Thresholded tokens are outside the min-p set, if the sign is corrected (S2)."""
     from raretok.metrics.sampler_margins import check_min_p
 
     def judge(seed):
@@ -230,7 +230,7 @@ def min_p(evidence: Evidence) -> Found:
 
 
 def no_violation(count: int) -> Truth:
-    """No case of a property test failed; the slack is minus those that did."""
+    """Truth of a property test: no case failed; the slack is minus the number of failed cases."""
     return Truth(count == 0, -float(count))
 
 
@@ -244,7 +244,7 @@ def _property(judge) -> Found:
 
 
 def low_resource(values: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """The entries of the second language, whose ids follow the first's; NaN (no gradient) becomes 0."""
+    """The entries of the second language, whose ids follow those of the first; NaN (no gradient) becomes 0."""
     return np.nan_to_num(np.asarray(values, dtype=float)[len(counts) : 2 * len(counts)], nan=0.0, posinf=np.inf)
 
 

@@ -1,6 +1,6 @@
-"""The figures of Stop Jostling (Turumtaev 2025), one function each, giving the figure and its caption.
+"""The figures of Stop Jostling (Turumtaev 2025): one function each, which returns the figure and its caption.
 
-Only metrics.csv and arrays.npz are read. A picture of a single model shows the first seed.
+They read only metrics.csv and arrays.npz. Figures of a single model show the first seed.
 """
 
 from functools import partial
@@ -17,17 +17,17 @@ from raretok.reporting.figures.shown import Drawn, first_run, seeds_note, shown_
 from raretok.reporting.figures.style import HIGH, LOW, look_of, not_run, sheet, symbol_ticks
 from raretok.reporting.results import Results
 
-PPL_LIMIT = 15  # of the authors' notebook
+PPL_LIMIT = 15  # as in the authors' notebook
 
 
 def figure1(definition: Definition, item: str, results: Results) -> Drawn:
-    """Three kinds of update of an embedding: a drawing."""
+    """Schematic drawing of the three kinds of gradient step of an embedding."""
     figure = sheet(3.6)
     schematic.draw(list(figure.subplots(1, 3)))
     return figure, (
-        "One training position moves embeddings in three ways; thick arrows are the updates. Cross-entropy "
-        "pushes all non-targets away from the hidden state, every time. Thresholding drops the logits far "
-        "below the target's (shaded), so that only rivals are pushed. A drawing; the same at every scale."
+        "A training position moves embeddings in three ways; thick arrows are gradient steps. Cross-entropy "
+        "pushes all non-targets away from the hidden state at every position. Thresholding drops the logits far "
+        "below the target's (shaded), so only rivals are pushed. A schematic drawing, the same at every scale."
     )
 
 
@@ -58,8 +58,8 @@ def figure2(definition: Definition, item: str, results: Results) -> Drawn:
     symbol_ticks(axes, [chr(run["symbols"][k]) for k in order])
     axes.legend(frameon=False, loc="upper right")
     return figure, (
-        f"A block of text is in the low-resource language with probability {share:g}. From the most to the least "
-        f"frequent character: {'; '.join(ends)}. The paper prints 150,209.5 to 0.98 and 3,065.5 to 0.02."
+        f"A block of text is in the low-resource language with probability {share:g}. Expected frequencies of the most "
+        f"and the least frequent character: {'; '.join(ends)}. The paper prints 150,209.5 to 0.98 and 3,065.5 to 0.02."
     )
 
 
@@ -95,8 +95,8 @@ def figure3(definition: Definition, item: str, results: Results) -> Drawn:
         return figure, "Not run."
     symbol_ticks(panels[1], ticks)
     return figure, (
-        "Below the line at 1, pushes from positions with other targets outweigh what the character asks for. "
-        "Average of Ratio takes a step without push at the mean push (the paper's rule, a lower bound). "
+        "Below 1, marginalising gradients from positions with other targets outweigh the aligned gradients. "
+        "In Average of Ratio, steps with zero marginal gradient use its mean norm (the paper's rule, a lower bound). "
         + seeds_note(results, methods)
     )
 
@@ -137,17 +137,17 @@ def figure4(definition: Definition, item: str, results: Results) -> Drawn:
 
 
 def _example(baseline: dict, proposed: dict) -> tuple[int, str]:
-    """The position to show, by a rule that knows nothing of how it looks, and the rule in words."""
+    """The position to show, and the rule that selects it, which does not depend on how the plot looks."""
     targets = baseline["best.example_targets.HR"]
     n = len(baseline["symbols"])
     first = [run["best.examples.HR"][:, :n].argmax(1) == targets for run in (baseline, proposed)]
     for hits, rule in (
-        (first[0] & first[1], "the first at which both models rank the target first"),
-        (first[1], "the first at which the proposed model ranks the target first (both never do)"),
+        (first[0] & first[1], "the first where both models rank the target first"),
+        (first[1], "the first where the proposed model ranks the target first (there is none for both)"),
     ):
         if hits.any():
             return int(hits.argmax()), rule
-    return 0, "the first (the proposed model ranks no target first)"
+    return 0, "the first one (the proposed model ranks no target first)"
 
 
 def figure5(definition: Definition, item: str, results: Results) -> Drawn:
@@ -176,8 +176,8 @@ def figure5(definition: Definition, item: str, results: Results) -> Drawn:
         language_ticks(axes, len(symbols))
     figure.colorbar(image, ax=list(panels[1:]), shrink=0.75, label="cosine similarity")
     return figure, (
-        "Characters by language, then NA (no letters), UC (upper case), LC (lower case), alphabetically. "
-        "ID: identity; T: the same character in the other language; C: the other case; T+C: both. "
+        "Characters are sorted by language, by NA (no letters), UC (upper case), LC (lower case), and alphabetically. "
+        "ID: same character; T: its version in the other language; C: its other case; T+C: both. "
         "The two similarity panels share one scale. First seed."
     )
 
@@ -200,7 +200,7 @@ def figure6(definition: Definition, item: str, results: Results) -> Drawn:
         low, high = np.minimum(low, run["best.pca"].min(0)), np.maximum(high, run["best.pca"].max(0))
         drawn = axes
     if drawn is not None:
-        # The same for both, and one unit as long across as up, so that distances can be compared.
+        # Equal limits and aspect in both panels, so that distances are comparable.
         margin = 0.05 * (high - low).max()
         drawn.set(xlim=(low[0] - margin, high[0] + margin), ylim=(low[1] - margin, high[1] + margin))
         handles = drawn.get_legend_handles_labels()
@@ -236,7 +236,7 @@ def _temperature(definition: Definition, item: str, results: Results, group: str
             zorder=5,
         )
         axes.plot([], [], label=f"{method.label}: {mean[lowest]:.2f} at {place:.2f}", **look)
-    # The authors' limit, unless it would cut off a minimum.
+    # The authors' limit, unless it would hide a minimum.
     limit = max(PPL_LIMIT, 1.25 * max(minima, default=0))
     axes.set(xlim=(0, 2), ylim=(0.85 * min(minima, default=1), limit))
     axes.set(xlabel="temperature T", ylabel="perplexity of softmax(z / T)")

@@ -1,4 +1,4 @@
-"""The three ways in which a training position moves embeddings (stop_jostling, figure 1): a drawing."""
+"""Schematic drawing of the three ways in which a training position moves embeddings (stop_jostling, figure 1)."""
 
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyArrowPatch, Wedge
@@ -6,7 +6,7 @@ from matplotlib.patches import FancyArrowPatch, Wedge
 from raretok.reporting.figures.style import BLACK, BLUE, GREEN, ORANGE
 
 CONTEXT = "#777777"
-# Where the ends of the vectors lie; the hidden state points up.
+# End points of the vectors; the hidden state points up.
 HIDDEN, TARGET, RIVAL = (0.0, 2.0), (0.95, 1.65), (-1.0, 1.5)
 FAR = ((-1.75, 0.25), (1.75, 0.35), (1.2, -0.55))
 
@@ -54,7 +54,7 @@ def _target(axes: Axes) -> None:
 
 
 def _others(axes: Axes) -> None:
-    # What a threshold leaves alone: logits, the lengths along the hidden state, too far below the target's.
+    # Region that thresholding leaves alone: logits (lengths along the hidden state) too far below the target's.
     axes.add_patch(Wedge((0, 0), 1.95, 152, 388, color=ORANGE, alpha=0.13, linewidth=0))
     _vector(axes, TARGET, GREEN, "target", (0.12, 0.02), "left")
     _vector(axes, RIVAL, CONTEXT, "rival", (-0.1, 0.08), "right")

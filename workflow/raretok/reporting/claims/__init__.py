@@ -1,1 +1,1 @@
-"""Verdicts on claims."""
+"""Claims of papers: quantities, tests and verdicts."""

@@ -1,7 +1,7 @@
-"""How far our numbers say the same as a paper's: of every column of its tables, and of its claims about tables.
+"""Agreement of our numbers with the printed ones, by column of each table and for the claims about tables.
 
-Signs and ranks are directions: they are compared at every scale. The coefficient of variation is of the numbers
-themselves, and is empty where a scale changes more than the number of seeds.
+Signs and ranks are compared at every scale. The coefficient of variation compares the numbers themselves; it is empty
+at scales that change more than the number of seeds.
 """
 
 import argparse
@@ -25,8 +25,8 @@ COLUMNS = [
     *("paper", "item", "column", "group", "rows", "seeds", "pairs", "sign_agreement", "kendall_tau", "spearman"),
     *("cv_star", "note"),
 ]
-CLAIMS = "claims"  # in the place of an item: the paper's claims about tables, each with its sign
-SCALED = "scaled: directions and ranks alone, no numbers"
+CLAIMS = "claims"  # name of the item for the paper's claims about tables
+SCALED = "scaled: only directions and ranks are compared"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,9 +40,9 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def agreements(definition: Definition, results: Results, published: Path) -> list[dict]:
-    """The rows of agreement.csv on one paper: its claims first, then every column and group of its tables of metrics.
+    """The rows of agreement.csv for one paper: its claims, then every column and group of its tables of metrics.
 
-    What has nothing measured, or nothing printed, has no row.
+    Columns without measured or without printed numbers have no row.
     """
     printed = printed_numbers(published, definition.paper)
     claims = read_published(published, "claims", definition.paper)
@@ -61,7 +61,7 @@ def _of_table(definition: Definition, item: str, results: Results, printed: dict
         theirs, ours, seeds = [], [], []
         for method in map(definition.method, entry["methods"]):
             number = printed.get((item, method.printed_label, column, group))
-            # A further reading of a printed row would count that row twice.
+            # An alternative reading would count its printed row twice.
             if number is None or method.reading or not method.is_measured_on(group):
                 continue
             values = measured_at(results, entry, method, how, group)
@@ -97,9 +97,9 @@ def _row(
 
 
 def _of_claims(definition: Definition, results: Results, printed: dict[tuple, Printed], claims: Iterable) -> list[dict]:
-    """One row: the share of the claims about tables whose slack has its printed sign; none where none was run.
+    """One row: the share of claims about tables whose slack has the printed sign; none if none was run.
 
-    Both signs are of the groups that the scale has.
+    Both signs are computed on the groups of this scale.
     """
     agree, seeds = [], []
     for claim in claims:

@@ -1,7 +1,8 @@
-"""The comparisons that a claim consists of: our estimate of a quantity, the bounds it must keep, the printed value.
+"""Comparisons of a claim: estimate of a quantity, its bounds and its printed value.
 
-A claim with several comparisons is a conjunction: it holds if all do. Ratios are compared as logarithms, since the seed
-spread of a perplexity grows with its level and that of its logarithm does not.
+A claim with several comparisons is a conjunction: it holds if all of them do. Ratios are compared as logarithms,
+because
+the seed spread of a perplexity grows with its level, and that of its logarithm does not.
 """
 
 import math
@@ -15,14 +16,14 @@ from raretok.reporting.statistics.moderated_t import Estimate
 
 
 class Bound(NamedTuple):
-    """What a quantity must keep: above `value` where `sign` is 1, below it where it is -1, or equal if not `strict`."""
+    """A bound: the quantity must be above `value` if `sign` is 1 and below it if -1; or equal if not `strict`."""
 
     sign: int
     value: float
     strict: bool = True
 
     def slack(self, mean: float) -> float:
-        """By how much a mean keeps the bound; 0 for a difference that rounding alone can make."""
+        """The margin by which a mean keeps the bound; 0 for a difference within rounding errors."""
         return self.sign * difference(mean, self.value)
 
     def holds(self, mean: float) -> bool:
@@ -33,9 +34,9 @@ class Bound(NamedTuple):
 
 @dataclass(frozen=True)
 class Part:
-    """One comparison of a claim. estimate, bounds, printed: logarithms where `log`, else in the claim's unit.
+    """One comparison of a claim. estimate, bounds, printed: logarithms if `log`, else in the claim's unit.
 
-    label: what tells it from the claim's other comparisons. methods: (experiment, method) whose runs it rests on.
+    label: distinguishes it from the claim's other comparisons. methods: (experiment, method) whose runs it uses.
     """
 
     label: str
@@ -47,12 +48,12 @@ class Part:
 
     @property
     def slack(self) -> float:
-        """By how much our mean keeps its bounds; below 0 where it does not."""
+        """The margin by which our mean keeps its bounds; negative if it does not."""
         return min((bound.slack(self.estimate.mean) for bound in self.bounds), default=0.0)
 
 
 def in_unit(value: float | None, log: bool) -> float | None:
-    """A value of the scale of the test in the claim's unit; `log`: a logarithm is one of a ratio."""
+    """A value on the scale of the test, converted to the claim's unit; `log`: the value is the logarithm of a ratio."""
     if value is None or not log:
         return value
     try:
@@ -67,10 +68,10 @@ def is_ratio(claim) -> bool:
 
 
 def bounds_of(claim, place: int) -> tuple[Bound, ...]:
-    """The bounds of a claim's comparison number `place`, none where it claims no direction.
+    """The bounds of a claim's comparison number `place`; none if it claims no direction.
 
     `>`: above the null value, `<`: below it; with a margin, not below or above it by more than that ("no harm"). `=`:
-    within the margin of the null value. Of a ratio, a margin of 0.01 is a factor of 1.01.
+    within the margin of the null value. For a ratio, a margin of 0.01 is a factor of 1.01.
     """
     if not claim.direction:
         return ()
@@ -91,7 +92,7 @@ def holds(claim, values: list[float]) -> bool:
 
 
 def slacks(claim, values: list[float]) -> list[float]:
-    """By how much each comparison of a claim keeps its bounds; 0 of a claim without a direction."""
+    """The margin by which each comparison of a claim keeps its bounds; 0 for a claim without direction."""
     return [
         min((bound.slack(value) for bound in bounds_of(claim, place)), default=0.0)
         for place, value in enumerate(values)
@@ -99,14 +100,14 @@ def slacks(claim, values: list[float]) -> list[float]:
 
 
 def seen(claim, truths: dict[int, Truth]) -> list[tuple[str, dict[int, float]]]:
-    """The comparisons of a claim about what is seen in figures: label, and quantity by seed in the scale of the test.
+    """The comparisons of a claim about figures: label, and quantity by seed on the scale of the test.
 
-    A named function gives slacks from the null value, above it or, where the claim's direction is `<`, below it; where
-    its truths are conjunctions, one for each part.
+    A claim's function gives slacks above the null value or, if the claim's direction is `<`, below it. If its truths
+    are conjunctions, there is one comparison per part.
     """
     parts = {seed: truth.parts or (truth,) for seed, truth in truths.items()}
     number = min(map(len, parts.values()))
-    if number != max(map(len, parts.values())):  # some seed has no curve to take apart
+    if number != max(map(len, parts.values())):  # some seed has no curve, and so no parts
         parts, number = {seed: (truth,) for seed, truth in truths.items()}, 1
     names = claim.quantity.split("; ")
     null, sign = float(claim.null), -1 if claim.direction == "<" else 1
@@ -115,7 +116,7 @@ def seen(claim, truths: dict[int, Truth]) -> list[tuple[str, dict[int, float]]]:
         label = ""
         if number > 1:
             label = f"{place + 1} of {number}" if number % len(names) else names[place % len(names)]
-            # Of several data sets each has all parts.
+            # With several data sets, each has all parts.
             label += f" ({place // len(names) + 1} of {number // len(names)})" if number > len(names) else ""
         values = {seed: null + sign * of_seed[place].slack for seed, of_seed in parts.items()}
         found.append((label, {seed: in_scale(value, claim.unit) for seed, value in values.items()}))

@@ -1,4 +1,4 @@
-"""Which runs a claim rests on, which of them are finished, and what one more of each costs."""
+"""Runs of a claim: which it needs, which are finished, and the cost of further ones."""
 
 import statistics
 from collections import defaultdict
@@ -21,19 +21,19 @@ RunName = tuple[str, str, int]  # experiment, method, seed
 
 @dataclass(frozen=True)
 class Price:
-    """What one run costs: minutes of a core, or of a GPU."""
+    """Cost of one run in minutes of a core or of a GPU."""
 
     minutes: float
     unit: str = "core"
 
 
-# Of (experiment, method); None where nothing is known.
+# Function of (experiment, method); None if unknown.
 Prices = Callable[[str, str], Price | None]
 
 
 @dataclass(frozen=True)
 class Watched(Results):
-    """Results that note which trainings they were asked for, and which of these were there."""
+    """Results that record which trainings were looked up, and which of these exist."""
 
     asked: dict[Trained, None] = field(default_factory=dict)
     found: dict[Trained, None] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class Watched(Results):
         return self._noted(method, super().seeds_with_arrays(method))
 
     def training(self, method: Method) -> dict | None:
-        """As of Results; the record of a training is no measurement of it."""
+        """As of Results; a training's record does not count as a measurement."""
         self.asked[method.experiment, method.name] = None
         return super().training(method)
 
@@ -60,15 +60,15 @@ class Watched(Results):
 
 
 def watched(results: Results) -> Watched:
-    """The same results, watched from now on."""
+    """The same results, with lookups recorded from now on."""
     return Watched(results.folder, results.metrics, results.values)
 
 
 def rests_on(claim, claims: dict, asked: Iterable[Trained], definition: Definition) -> tuple[Trained, ...]:
-    """(experiment, method) that a claim needs to be measured; none where the scale leaves some out.
+    """(experiment, method) that a claim needs; empty if this scale leaves some out.
 
-    claims: those of the paper, by their ids: a conjunction of claims needs what these need. asked: what was looked up
-    for the claim until something was missing, of a claim without table or figure.
+    claims: the paper's, by id; a conjunction of claims needs what these need. asked: the trainings looked up until one
+    was missing, for a claim without table or figure.
     """
     try:
         of_items = (_of_table if claim.measured_by == "table" else _of_figures)(claim, definition)
@@ -88,7 +88,7 @@ def rests_on(claim, claims: dict, asked: Iterable[Trained], definition: Definiti
 
 
 def _of_table(claim, definition: Definition) -> list[Trained]:
-    """Trainings of the rows that a claim's quantity names; raises Missing where the scale has no such row."""
+    """Trainings of the rows named in a claim's quantity; raises Missing if the scale has no such row."""
     left_out = [(table, group) for table, group, _ in left_out_groups(definition)]
     keys = [key for one in of_this_scale(comparisons(claim.quantity), definition) for key in one.keys]
     found = []
@@ -107,7 +107,7 @@ def _of_table(claim, definition: Definition) -> list[Trained]:
 
 
 def _of_figures(claim, definition: Definition) -> list[Trained]:
-    """Those of the figures that a claim is about, in every experiment that these compare."""
+    """Trainings of the figures that a claim is about, in every experiment that these compare."""
     needs = of_paper(claim.paper, "NEEDS")
     if claim.id in needs:
         return list(needs[claim.id])
@@ -124,7 +124,7 @@ def _of_figures(claim, definition: Definition) -> list[Trained]:
 
 
 def finished_seeds(results: Results) -> dict[Trained, set[int]]:
-    """Seeds that were measured, by (experiment, method)."""
+    """Finished seeds by (experiment, method)."""
     seeds = defaultdict(set)
     names = (results.metrics[name] for name in ("experiment", "method", "seed"))
     for experiment, method, seed in zip(*names, strict=True):
@@ -133,7 +133,7 @@ def finished_seeds(results: Results) -> dict[Trained, set[int]]:
 
 
 def measured_prices(folder: Path, paper: str | None = None) -> Prices:
-    """Median cost of a method's recorded trainings in `folder`, else of its experiment's, else of the `paper`'s."""
+    """Median cost of a method's recorded trainings in `folder`; else of its experiment's, else of the `paper`'s."""
     paths = sorted(folder.glob("runs/*/*/*/metrics.json"))
     known = defaultdict(list)
     table = costs(paths)

@@ -1,4 +1,4 @@
-"""One sentence on a claim: what the paper says, the printed quantity, ours with its interval, over how many seeds."""
+"""The sentence of a claim with its numbers: printed quantity, ours with its interval, number of seeds."""
 
 from raretok.reporting.claims.claim_parts import in_unit
 from raretok.reporting.claims.quantities import RATIO
@@ -6,12 +6,12 @@ from raretok.reporting.claims.verdicts import CORRECTED, FAILS, HOLDS, Finding
 
 
 def shown_numbers(finding: Finding) -> dict[str, float | None]:
-    """The numbers of a claim in its own unit: printed, ours, 95% interval of the mean, 95% prediction interval."""
+    """A claim's numbers in its own unit: printed, ours, 95% interval of the mean, 95% prediction interval."""
     part = finding.binding
     if part is None:
         return {"printed": finding.printed} | dict.fromkeys(("ours", "lower", "upper", *PREDICTED))
     (lower, upper), (first, last) = part.estimate.interval(), part.estimate.prediction()
-    if not finding.seeds:  # of fixed weights, formulas: no seed could move them
+    if not finding.seeds:  # fixed weights or formulas, which no seed changes
         lower = upper = first = last = None
     if finding.seeds == 1:
         first = last = None
@@ -41,6 +41,6 @@ def says(claim, finding: Finding, shown: dict[str, float | None]) -> str:
 
 
 def number(value: float, unit: str) -> str:
-    """A number of three digits with its unit: x1.22, 0.7 BLEU, 0.0123; what is near 1 has three decimals."""
+    """A number with three digits and its unit: x1.22, 0.7 BLEU, 0.0123; three decimals near 1."""
     text = f"{value:.3f}" if 0.9 < abs(value) < 1.1 and value != round(value) else f"{value:.3g}"
     return f"x{text}" if unit == RATIO else f"{text} {unit}".strip()

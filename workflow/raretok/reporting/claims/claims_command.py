@@ -1,11 +1,12 @@
-"""A verdict on every claim of a paper: direction and size of its own quantities, over training seeds.
+"""The command `claims`: a verdict on every claim of a paper, by direction and size of its quantities over seeds.
 
-A claim is one comparison or a conjunction of several (claim_parts.py). Each has a quantity by seed, a ratio or a
-difference of methods that saw the same batches, whose interval says how far another seed would move it, not how far
-another validation text would. What a verdict means: verdicts.py, docs/statistics.md.
+A claim is one comparison or a conjunction of several (claim_parts.py). Each comparison has a quantity by seed: a ratio
+or
+a difference of methods that saw the same batches. Its interval covers training seeds, not validation texts. verdicts.py
+and docs/statistics.md define the verdicts.
 
-Claims are of three kinds. An *experiment* is decided by training seeds, *mathematics* by random cases of a formula,
-*printed arithmetic* by the printed numbers alone. Experiments on synthetic text have effects and no verdicts.
+Claims have three kinds: an *experiment* is decided by training seeds, *mathematics* by random cases of a formula, and
+*printed arithmetic* by the printed numbers alone. Experiments on synthetic text have effects but no verdicts.
 """
 
 import argparse
@@ -60,7 +61,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def judge_paper(definition: Definition, results: Results, published: Path) -> list[dict]:
-    """One row of claims.csv for each claim of the paper, in the order of config/papers/<paper>/claims.csv."""
+    """The rows of claims.csv for a paper, in the order of config/papers/<paper>/claims.csv."""
     found = findings(definition, results, published)
     scale = "" if definition.comparable else definition.scale_note()
     needed = decisions(found, family([claim for claim, _ in found], definition), definition, results)
@@ -68,44 +69,44 @@ def judge_paper(definition: Definition, results: Results, published: Path) -> li
 
 
 def findings(definition: Definition, results: Results, published: Path) -> list[tuple]:
-    """Each claim of the paper, a row of config/papers/<paper>/claims.csv, and what was found about it."""
+    """Each claim of the paper, a row of config/papers/<paper>/claims.csv, with its Finding."""
     evidence = evidence_of(definition, results, published)
     rows = list(read_published(published, "claims", definition.paper).itertuples())
     return list(zip(rows, corrected([find(claim, evidence) for claim in rows], family(rows, definition)), strict=True))
 
 
 def evidence_of(definition: Definition, results: Results, published: Path) -> Evidence:
-    """What a paper's claims are judged on."""
+    """The evidence for a paper's claims."""
     claims = {claim.id: claim for claim in read_published(published, "claims", definition.paper).itertuples()}
     return Evidence(definition, results, printed_numbers(published, definition.paper), claims)
 
 
 def family(claims: list, definition: Definition) -> int:
-    """How many tests training seeds can decide, run or not: each claim's direction, and each stated size."""
+    """The number of tests that training seeds can decide, run or not: each claim's direction and each stated size."""
     testable = [claim for claim in claims if is_testable(claim, definition)]
     return len(testable) + sum(states_size(claim, definition) for claim in testable)
 
 
 def is_testable(claim, definition: Definition) -> bool:
-    """Whether training seeds can decide a claim, as they cannot decide formulas, printed sums and fixed weights."""
+    """Whether training seeds can decide a claim, unlike formulas, printed sums and fixed weights."""
     if claim.kind != EXPERIMENT or not claim.direction or is_synthetic(definition):
         return False
     return claim.measured_by != "table" or has_seeds(claim.quantity, definition)
 
 
 def states_size(claim, definition: Definition) -> bool:
-    """Whether the paper's text states the size of an effect, and this scale's numbers can be compared with it."""
+    """Whether the paper's text states the size of an effect, and this scale's numbers are comparable with it."""
     return claim.size == "stated" and definition.comparable
 
 
 def is_synthetic(definition: Definition) -> bool:
-    """Whether a scale trains on text that the project makes itself: then numbers say that rules work, nothing else."""
+    """Whether a scale trains on synthetic text; its numbers show only that the rules work."""
     names = [definition.corpus(experiment) for experiment in definition.settings]
     return any(name.startswith("synthetic") for name in names)
 
 
 def find(claim, evidence: Evidence) -> Finding:
-    """What is found about one claim, before Holm's correction."""
+    """The finding on one claim, before Holm's correction."""
     if claim.kind == ARITHMETIC:
         return _arithmetic(claim, evidence)
     try:
@@ -142,11 +143,11 @@ def measure_table(claim, evidence: Evidence) -> Measured:
     notes = [_beside(claim, evidence)]
     if len(found) < len(asked):
         missing = dict.fromkeys(experiment for *_, experiment in left_out_groups(definition))
-        notes.append(f"without {', '.join(missing)}, left out at this scale")
+        notes.append(f"without {', '.join(missing)}, which this scale leaves out")
     kept = None
     if not any(one.seeded for one in found):
         kept = holds(claim, [part.estimate.mean for part in parts])
-        notes.append("of fixed weights or of the data: there is no seed")
+        notes.append("a property of fixed weights or of the data, without seeds")
     else:
         seeds, expected = min(part.estimate.seeds for part in parts), expected_seeds(claim.quantity, definition)
         notes += [f"{seeds} of {expected} seeds"] if seeds < expected else []
@@ -156,10 +157,10 @@ def measure_table(claim, evidence: Evidence) -> Measured:
 
 
 def measure_named(claim, evidence: Evidence) -> Measured:
-    """The comparisons of a claim about figures or formulas, by the function of its name; raises Missing."""
+    """The comparisons of a claim about figures or formulas, from the function with its name; raises Missing."""
     judge_it = of_paper(claim.paper, claim.id.removeprefix(f"{claim.paper}.").replace(".", "_"))
     if not judge_it:
-        raise Missing("nothing measures this claim")
+        raise Missing("no function measures this claim")
     results = watched(evidence.results)
     try:
         truths, published, note = judge_it(replace(evidence, results=results))
@@ -180,7 +181,7 @@ def measure_named(claim, evidence: Evidence) -> Measured:
 
 
 def _printed_parts(claim, published: Truth | float | None, number: int) -> list[float | None]:
-    """The printed value of each comparison, from the slack that a named function gives of the printed numbers."""
+    """The printed value of each comparison, from the slack of the printed numbers that a claim's function returns."""
     if published is None:
         return [None] * number
     if isinstance(published, Truth):
@@ -195,21 +196,21 @@ def _printed_parts(claim, published: Truth | float | None, number: int) -> list[
 
 
 def _arithmetic(claim, evidence: Evidence) -> Finding:
-    """Whether the paper's own numbers add up."""
+    """The finding on printed arithmetic: whether the paper's own numbers add up."""
     values = printed_quantities(comparisons(claim.quantity), claim.unit, evidence.printed)
     verdict = HOLDS if holds(claim, values) else FAILS
-    return Finding(verdict, verdict, printed=_printed(claim, evidence), note="of the printed numbers alone")
+    return Finding(verdict, verdict, printed=_printed(claim, evidence), note="checked on the printed numbers only")
 
 
 def _unmeasured(claim, evidence: Evidence, reason: Missing) -> Finding:
-    """What is found where a claim has no quantity: its numbers are not there, or they are and have none."""
+    """The finding on a claim without a quantity: its numbers are missing or undefined."""
     synthetic = is_synthetic(evidence.definition)
     verdict = UNDECIDED if isinstance(reason, Undefined) and not synthetic else NOT_RUN
     return Finding(verdict, verdict, printed=_printed(claim, evidence), note=str(reason), asked=reason.asked)
 
 
 def _printed(claim, evidence: Evidence) -> float | None:
-    """The printed quantity of a claim that was not run: of several comparisons the nearest to its bound."""
+    """The printed quantity of a claim that was not run; of several comparisons the one nearest to its bound."""
     if claim.measured_by != "table":
         return None
     values = printed_quantities(comparisons(claim.quantity), claim.unit, evidence.printed)
@@ -218,7 +219,7 @@ def _printed(claim, evidence: Evidence) -> float | None:
 
 
 def _beside(claim, evidence: Evidence) -> str:
-    """What is said beside a verdict, where there is anything to say and it was measured."""
+    """A remark next to a verdict, if there is one and its numbers were measured."""
     beside = of_paper(claim.paper, "BESIDE")
     try:
         return beside[claim.id](evidence) if claim.id in beside else ""

@@ -1,4 +1,4 @@
-"""What would decide a claim: how many more seeds, of which runs, at what cost."""
+"""Runs that would decide a claim: number of further seeds, runs and cost."""
 
 import math
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ from raretok.reporting.statistics.moderated_t import Estimate
 from raretok.reporting.statistics.significance import LEVEL
 
 POWER = 0.8
-# A claim that needs more seeds than this is not worth a plan.
+# A claim that needs more seeds than this gets no plan.
 MOST_SEEDS = 100
 WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 COLUMNS = ["more_seeds", "decides", "runs", "minutes"]
@@ -23,11 +23,11 @@ COLUMNS = ["more_seeds", "decides", "runs", "minutes"]
 
 @dataclass(frozen=True)
 class Decision:
-    """What would decide one claim.
+    """The runs that would decide one claim.
 
-    more_seeds: of each training that it compares; None where no number of seeds is known to decide it. runs: those
-    that are missing. minutes: of all `runs`, on a `unit` (core or GPU); None where the cost of one is unknown.
-    sure: whether these runs decide it with power 0.8, if the effect is the observed one.
+    more_seeds: for each training that the claim compares; None if no number of seeds is known to decide it. runs: the
+    missing ones. minutes: of all `runs`, on a `unit` (core or GPU); None if the cost of one is unknown. sure: whether
+    these runs decide the claim with power 0.8 if the observed effect is the true one.
     """
 
     says: str
@@ -48,16 +48,16 @@ class Decision:
 
 
 NOTHING = Decision("")
-NO_RUN = Decision("no run of this scale: the note says why")
-MEASURE_AGAIN = Decision("no more runs: those that are there lack a number, measure them again")
+NO_RUN = Decision("no run of this scale: see the note")
+MEASURE_AGAIN = Decision("no new run: finished runs lack a number; evaluate them again")
 
 
 def decisions(
     found: list[tuple], family: int, definition: Definition, results: Results, prices: Prices | None = None
 ) -> list[Decision]:
-    """What would decide each of a paper's claims (with its Finding), in their order; NOTHING for those that need none.
+    """The Decision for each of a paper's claims (with its Finding), in order; NOTHING for claims that need none.
 
-    family: how many tests Holm's correction is for. prices: what runs cost; by default what recorded ones took.
+    family: number of tests for Holm's correction. prices: cost of runs; by default that of recorded runs.
     """
     prices = prices or measured_prices(results.folder, definition.paper)
     seeds = finished_seeds(results)
@@ -75,7 +75,7 @@ def decisions(
 
 
 def trainings_of(claim, finding: Finding, claims: dict, definition: Definition) -> tuple[Trained, ...]:
-    """What an experiment's claim compares; none where no run at this scale decides it. claims: the paper's, by id."""
+    """The trainings that an experiment's claim compares; none if no run at this scale decides it. claims: by id."""
     if claim.kind != "experiment":
         return ()
     if finding.parts and not finding.asked:
@@ -87,13 +87,13 @@ def _decision(finding: Finding, trainings: tuple[Trained, ...], level: float, se
     if not trainings:
         return NOTHING
     if any(not seeds.get(training) for training in trainings):
-        return _priced("a first seed of what was not run", None, cheapest(trainings, 1, seeds, prices), prices)
+        return _priced("a first seed of the missing runs", None, cheapest(trainings, 1, seeds, prices), prices)
     if not finding.parts:
         return MEASURE_AGAIN if finding.verdict == NOT_RUN else NOTHING
     more = seeds_to_decide(finding.parts, level)
     if more is None:
         if all(part.estimate.sd is not None or part.estimate.seeds > 1 for part in finding.parts):
-            return Decision(f"more than {MOST_SEEDS} seeds: the effect is small beside their spread")
+            return Decision(f"more than {MOST_SEEDS} seeds: the effect is small compared with their spread")
         runs = cheapest(trainings, 1, seeds, prices)
         return _priced("one more seed, to see how far seeds differ", 1, runs, prices)
     runs = cheapest(trainings, more, seeds, prices)
@@ -102,11 +102,11 @@ def _decision(finding: Finding, trainings: tuple[Trained, ...], level: float, se
 
 
 def seeds_to_decide(parts: tuple[Part, ...], level: float) -> int | None:
-    """How many more seeds decide a conjunction of comparisons with power 0.8, if effects are those observed.
+    """Number of further seeds that decide a conjunction with power 0.8, if the observed effects are the true ones.
 
-    None beyond MOST_SEEDS, for effects of 0, and where nothing tells how far seeds differ. A conjunction is reproduced
-    by all comparisons, each with the power that all together have 0.8 if they are independent; one that fails refutes
-    it, at the level divided by their number.
+    None beyond MOST_SEEDS, for effects of 0, and if the spread of seeds is unknown. To reproduce a conjunction, every
+    comparison needs a power such that all together have 0.8 if they are independent. One failing comparison refutes it,
+    at the level divided by the number of comparisons.
     """
     failed = [part for part in parts if part.slack < 0]
     if failed:
@@ -119,7 +119,7 @@ def seeds_to_decide(parts: tuple[Part, ...], level: float) -> int | None:
 
 
 def _seeds_of(part: Part, level: float, power: float) -> int | None:
-    """How many more seeds decide one comparison: the most that one of the bounds that tell needs."""
+    """Number of further seeds that decide one comparison: the maximum over its informative bounds."""
     mean = part.estimate.mean
     bounds = [bound for bound in part.bounds if (bound.slack(mean) < 0) == (part.slack < 0)]
     needed = [more_seeds(part.estimate, bound, level, power) for bound in bounds]
@@ -127,10 +127,11 @@ def _seeds_of(part: Part, level: float, power: float) -> int | None:
 
 
 def more_seeds(estimate: Estimate, bound: Bound, level: float, power: float = POWER) -> int | None:
-    """Seeds beyond those there are, at least one, until a two-sided t test at `level` has `power`.
+    """Number of further seeds, at least one, until a two-sided t test at `level` has `power`.
 
-    As if the observed mean and spread were true: of few seeds, a rough guess. Several seeds that agree to the last
-    digit are judged by their signs alone (verdicts.py). None beyond MOST_SEEDS.
+    Assumes that the observed mean and spread are the true ones, which is a rough guess for few seeds. Seeds that are
+    all
+    equal are judged by a sign test (verdicts.py). None beyond MOST_SEEDS.
     """
     effect = abs(estimate.mean - bound.value)
     if not 0 < effect < math.inf or (estimate.sd is None and estimate.seeds < 2):
@@ -148,14 +149,14 @@ def power_of(effect: float, seeds: int, df: float, level: float) -> float:
     """Power of a two-sided t test with `df` degrees of freedom for an effect in standard deviations over seeds."""
     shift = effect * math.sqrt(seeds)
     beyond = float(stdtrit(df, 1 - level / 2))
-    # scipy has no noncentral t far out, where the answer is plain
+    # scipy's noncentral t fails for large shifts, where the power is 1 or 0.
     if shift > 30:
         return 1.0 if shift > 3 * beyond else 0.0
     return 1 - float(nctdtr(df, shift, beyond))
 
 
 def cheapest(trainings: Iterable[Trained], more: int, seeds: dict, prices: Prices) -> tuple[RunName, ...]:
-    """The runs that give all `trainings` so many more seeds in common; seeds that some have already come first."""
+    """The runs that give all `trainings` this many more common seeds; seeds that some already have come first."""
     trainings = list(trainings)
     had = [seeds.get(training, set()) for training in trainings]
     common = set.intersection(*had)

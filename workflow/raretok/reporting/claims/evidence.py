@@ -1,11 +1,13 @@
-"""What claims about figures and proofs are judged on.
+"""Evidence for claims about figures and proofs.
 
-A claim's function takes an Evidence and returns the truth per seed (truths.Truth: does it hold, its signed
-slack, the parts of a conjunction), the truth or slack on the paper's own printed numbers (None where it prints none)
-and a note on what was measured. The slack, from the `null` of config/papers/<paper>/claims.csv on, is the claim's
-quantity; a `margin` there is what a slack may be below 0. The function has the
-name of the claim's id, `f1_rare_first` for `agg.f1.rare_first`; `FIXED` of a paper's module are the claims that no
-training seed decides: of formulas, and of what a paper only reports.
+A claim's function takes an Evidence and returns three values: the truth per seed (truths.Truth: whether it holds, its
+signed slack, the parts of a conjunction); the truth or slack on the printed numbers, None if the paper prints none; and
+a
+note on what was measured. The slack, relative to `null` in config/papers/<paper>/claims.csv, is the claim's quantity; a
+`margin` there is the amount by which a slack may be negative. The function is named after the claim's id:
+`f1_rare_first` for `agg.f1.rare_first`. `FIXED` in a paper's module lists the claims that no training seed decides:
+those
+on formulas, and those in which a paper only reports numbers.
 """
 
 import importlib
@@ -26,14 +28,14 @@ Found = tuple[dict[int, Truth], Truth | float | None, str]
 
 
 class Partial(dict):
-    """Truths by seed of a claim about several data sets, from some of them alone: they decide nothing."""
+    """Truths by seed of a claim about several data sets, of which some are missing; they decide nothing."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What claims are judged on: a paper's definition, the results of a scale, the printed numbers.
+    """Evidence for claims: a paper's definition, the results of a scale, the printed numbers.
 
-    claims: the paper's, rows of its claims.csv, by their ids.
+    claims: the rows of the paper's claims.csv, by id.
     """
 
     definition: Definition
@@ -42,13 +44,13 @@ class Evidence:
     claims: dict[str, object] = field(default_factory=dict)
 
     def of(self, item: str) -> "Evidence":
-        """The evidence of a table or figure, with its methods in the experiment that it names."""
+        """The evidence of a table or figure, with its methods in its experiment; raises Missing."""
         if item not in self.definition.tables and item not in self.definition.figures:
             raise Missing(f"{item} is not made")
         return replace(self, definition=self.definition.of(item))
 
     def within(self, experiment: str) -> "Evidence":
-        """The evidence of one experiment; raises Missing where the scale leaves it out."""
+        """The evidence of one experiment; raises Missing if the scale leaves it out."""
         if experiment not in self.definition.settings:
             raise Missing(f"{experiment} is left out at this scale")
         return replace(self, definition=self.definition.within(experiment))
@@ -69,14 +71,14 @@ class Evidence:
         return values
 
     def training(self, method: str) -> dict:
-        """The record of a method's training, which tells its settings; raises Missing."""
+        """The training record of a method, which holds its settings; raises Missing."""
         record = self.results.training(self.definition.method(method))
         if record is None:
             raise Missing(f"{method} was not run")
         return record
 
     def tables(self, *claims: str) -> dict[int, Truth]:
-        """The truth of claims together that numbers of tables are above others, whatever their unit; raises Missing."""
+        """The joint truth of claims about tables, as signs, since their units differ; raises Missing."""
         asked = [comparisons(self.claims[claim].quantity) for claim in claims]
         found = [one for of_claim in asked for one in of_this_scale(of_claim, self.definition)]
         keys = list(dict.fromkeys(key for one in found for key in one.keys))
@@ -88,15 +90,15 @@ class Evidence:
         return self.of_means(judge, *(measured(self.definition, self.results, key) for key in keys))
 
     def per_seed(self, judge: Callable[..., Truth], *values: dict) -> dict[int, Truth]:
-        """`judge` of the values of each seed that all have, of what is seen in one run; raises Missing for none."""
+        """`judge` on the values of each common seed, for quantities of single runs; raises Missing if there is none."""
         return {seed: judge(*(of_seed[seed] for of_seed in values)) for seed in common_seeds(values)}
 
     def of_means(self, judge: Callable[..., Truth], *values: dict[int, float]) -> dict[int, Truth]:
-        """`judge` of the means of numbers over the seeds that all have; raises Missing where there is none."""
+        """`judge` on the means over the seeds that all have; raises Missing if there is none."""
         return shares(common_seeds(values), lambda seeds: judge(*(mean_of(of_seed, seeds) for of_seed in values)))
 
 
 def of_paper(paper: str, name: str):
-    """What a paper's module of claims has under a name (a claim's, `FIXED`, `BESIDE`, `NEEDS`, `TOGETHER`), or {}."""
+    """The object with this name (a claim's, `FIXED`, `BESIDE`, `NEEDS`, `TOGETHER`) in a paper's module, or {}."""
     module = claims_module(paper)
     return getattr(importlib.import_module(module), name, {}) if file_of(module) else {}

@@ -1,4 +1,4 @@
-"""What claims of more than one paper measure in the same way: groups that leave the bulk, curves along training."""
+"""Measurements that claims of several papers share: groups that leave the bulk, curves along training."""
 
 import numpy as np
 
@@ -8,21 +8,21 @@ from raretok.reporting.claims.table_claims import common_seeds
 from raretok.reporting.claims.truths import Missing, Truth, greater
 from raretok.reporting.tables.cells import measured_at
 
-# A group has left the bulk when its centroid is as far from the centre as the points are spread (ours).
+# A group has left the bulk if its centroid is this many spreads of the points from the centre (our choice).
 LEFT = 1.0
 
 
 def group_slices(bounds: np.ndarray) -> list[slice]:
-    """Ids of the frequent, medium and rare group; ids are ordered by falling frequency."""
+    """Id ranges of the frequent, medium and rare group; ids are sorted by decreasing frequency."""
     first, second = (int(bound) for bound in bounds)
     return [slice(0, first), slice(first, second), slice(second, None)]
 
 
 def separations(plane: np.ndarray, bounds: np.ndarray, *, balanced: bool = False) -> np.ndarray:
-    """Distance of each group's centroid from the centre over the spread; plane V x 2, result 3.
+    """Distance of each group's centroid from the centre, divided by the spread; plane V x 2, result 3.
 
-    The centre is the mean of all points, the spread their root mean square distance from it (inventory, agg.f1).
-    balanced: every group counts alike in both, whatever its size; else a group of most types is the bulk.
+    The centre is the mean of all points, the spread their root mean square distance from it (deviations, agg.f1).
+    balanced: every group has equal weight in both; otherwise a group with most types is the bulk.
     """
     groups = [plane[part].astype(float) for part in group_slices(bounds)]
     weights = np.ones(3) if balanced else np.array([len(group) for group in groups])
@@ -34,9 +34,9 @@ def separations(plane: np.ndarray, bounds: np.ndarray, *, balanced: bool = False
 
 
 def rare_first(planes: np.ndarray, bounds: np.ndarray, *, balanced: bool = False) -> Truth:
-    """The third group leaves the bulk at an earlier checkpoint than both others; slack in checkpoints.
+    """Whether the third group leaves the bulk at an earlier checkpoint than both others; slack in checkpoints.
 
-    planes: s x V x 2, in the order of training.
+    planes: s x V x 2, in training order.
     """
     values = np.stack([separations(plane, bounds, balanced=balanced) for plane in planes])
     left = [int(np.argmax(column >= LEFT)) if (column >= LEFT).any() else len(values) for column in values.T]
@@ -45,34 +45,34 @@ def rare_first(planes: np.ndarray, bounds: np.ndarray, *, balanced: bool = False
 
 
 def until(evidence: Evidence, method: str) -> int:
-    """The update until which a method of the family `freeze until` froze rare rows; raises Missing."""
+    """The step until which a method of the family `freeze until` froze rare rows; raises Missing."""
     step = evidence.training(method)["settings"]["method"]["gate"].get("until")
     if step is None:
-        raise Missing(f"{method} freezes for the whole training")
+        raise Missing(f"{method} freezes during the whole training")
     return int(step)
 
 
 def at(steps: np.ndarray, values: np.ndarray, step: float, *, after: bool = False) -> float:
-    """The value at the last look no later than `step` (`after`: the first no earlier); raises Missing."""
+    """The value at the last snapshot up to `step` (`after`: at the first from `step` on); raises Missing."""
     places = np.flatnonzero(steps >= step) if after else np.flatnonzero(steps <= step)
     if not len(places):
-        raise Missing(f"no snapshot {'after' if after else 'before'} update {step:g}")
+        raise Missing(f"no snapshot {'after' if after else 'before'} step {step:g}")
     return float(values[places[0] if after else places[-1]])
 
 
 def rises(x, y) -> Truth:
-    """Two series rise and fall together: Spearman's rank correlation, the slack, is above 0.
+    """Whether two series rise and fall together: Spearman's rank correlation, which is the slack, is above 0.
 
-    A series that does not vary has none: it does not rise, by a slack of 0.
+    A constant series has none: its slack is 0.
     """
     rho = spearman(x, y)
     return Truth(False, 0.0) if np.isnan(rho) else greater(rho, 0)
 
 
 def beside_cited(table: str, group: str, method: str, baseline: str, evidence: Evidence) -> str:
-    """Beside a gain over a cited number: in how many seeds ours is above our own baseline, and the gain over the cited.
+    """Note on a gain over a cited number: the number of seeds in which ours beats our baseline, and the gain over it.
 
-    The latter only where numbers may be held against printed ones. Raises Missing where one was not run.
+    The gain over the cited number is given only if numbers are comparable with printed ones. Raises Missing.
     """
     shown = evidence.of(table).definition
     entry = shown.tables[table]
@@ -82,9 +82,9 @@ def beside_cited(table: str, group: str, method: str, baseline: str, evidence: E
         raise Missing(f"{table} was not run ({group})")
     seeds = common_seeds(values)
     above = sum(values[0][seed] > values[1][seed] for seed in seeds)
-    said = f"against our own baseline; {pair[0].printed_label} is above it in {above} of {len(seeds)} seeds"
+    said = f"compared with our own baseline; {pair[0].printed_label} is above it in {above} of {len(seeds)} seeds"
     cited = evidence.printed.get((table, pair[1].printed_label, "BLEU", group))
     if not shown.comparable or cited is None:
         return said
     gain = float(np.mean(list(values[0].values()))) - cited.value
-    return f"{said}; against the cited {cited.text} the gain is {gain:.2f}"
+    return f"{said}; over the cited {cited.text} the gain is {gain:.2f}"

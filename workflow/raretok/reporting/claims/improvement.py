@@ -1,6 +1,6 @@
-"""Whether methods are better than the first one of their table: over seeds, paired and as a probability.
+"""Improvement of methods over the first one of their table: paired differences and probabilities over seeds.
 
-All is of training seeds; tests that resample test items stand apart (`page/page_statistics.py`). No interval here is
+Everything here is over training seeds; tests that resample test items are in `page/page_statistics.py`. No interval is
 corrected for the number of comparisons.
 """
 
@@ -26,7 +26,7 @@ COLUMNS = [
     *("bootstrap_lower", "bootstrap_upper", "probability", "probability_lower", "probability_upper"),
 ]
 DIFFERENCES = COLUMNS[8:13]
-ALL = "all"  # in the place of a group: the mean over the experiments that an item compares
+ALL = "all"  # name of the group for the mean over the experiments that an item compares
 Pair = tuple[dict[int, float], dict[int, float]]  # values by seed of the first method and of the other, same seeds
 
 
@@ -41,9 +41,9 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def improvements(definition: Definition, results: Results, published: Path) -> list[dict]:
-    """The rows of improvement.csv on one paper: its tables of metrics, and what shows a column of several experiments.
+    """The rows of improvement.csv for one paper: tables of metrics, and items that compare a column over experiments.
 
-    What has no seed in common with the first method has no row.
+    Methods without a common seed with the first one have no row.
     """
     printed = printed_numbers(published, definition.paper)
     rows = []
@@ -56,16 +56,16 @@ def improvements(definition: Definition, results: Results, published: Path) -> l
 
 
 def _compares(entry: dict) -> bool:
-    """Whether an item compares experiments. A figure of methods with candidates shows a part of their table."""
+    """Whether an item compares experiments; a figure of methods with candidates repeats their table and is left out."""
     return entry.get("kind") == "comparison" or (
         "kind" not in entry and "columns" in entry and "candidates" not in entry
     )
 
 
 def _contest(about: dict, pairs: dict[str, Pair], data_sets: bool, alike: bool = True) -> Iterator[dict]:
-    """A row for each group of a method against the first one in a column, and one for all where they are data sets.
+    """A row for each group of a method against the first one in a column, and for data sets also one for all of them.
 
-    alike: whether their numbers have one unit and size, so that a difference can be averaged over them.
+    alike: whether their numbers have one unit and size, so that differences can be averaged.
     """
     shown = about | {"better": "" if about["better"] == "none" else about["better"]}
     for group, pair in pairs.items():
@@ -78,7 +78,7 @@ def _contest(about: dict, pairs: dict[str, Pair], data_sets: bool, alike: bool =
 def _of_table(definition: Definition, item: str, results: Results, printed: dict[tuple, Printed]) -> Iterator[dict]:
     """The rows of a table of metrics."""
     entry = definition.entry("tables", item)
-    # A column has the direction of all its printed rows but those of the data, which have none.
+    # A column takes the direction of its printed rows; rows of the data have none.
     directed = {key: number.direction for key, number in printed.items() if number.direction != "none"}
     directions = {column: direction for (where, _, column, _), direction in directed.items() if where == item}
     first, *others = map(definition.method, entry["methods"])
@@ -94,9 +94,9 @@ def _of_table(definition: Definition, item: str, results: Results, printed: dict
 
 
 def _over_experiments(definition: Definition, item: str, entry: dict, results: Results) -> Iterator[dict]:
-    """The rows of an item whose columns say which group they are `of` in each experiment.
+    """The rows of an item whose columns name their group in each experiment.
 
-    Of methods with candidates the one that was chosen in each experiment.
+    For methods with candidates, the candidate chosen in each experiment.
     """
     named = entry["experiments"]
     if named == "all":
@@ -120,7 +120,7 @@ def _over_experiments(definition: Definition, item: str, entry: dict, results: R
 def _sides(
     definition: Definition, results: Results, entry: dict, named: dict[str, str]
 ) -> dict[str, dict[str, Method | None]]:
-    """By label, the method in each of the experiments; None where it has none, or the choice is not final."""
+    """By label, the method in each experiment; None if it has none, or if the choice is provisional."""
     if "candidates" not in entry:
         methods = map(definition.method, entry["methods"])
         return {one.label: {title: one.within(name) for title, name in named.items()} for one in methods}
@@ -134,11 +134,11 @@ def _sides(
 
 
 def compare(pairs: list[Pair], better: str) -> dict:
-    """The columns of improvement.csv from `seeds` on, of one data set or of the mean over several.
+    """The columns of improvement.csv from `seeds` on, for one data set or the mean over several.
 
-    difference: of the method from the first, in the column's unit, mean over the seeds that all have; `lower` and
-    `upper` are its 95% t interval, `bootstrap_...` that by resampled seeds. probability: that a run of the method is
-    better, as `better` (up, down) says; empty for none, and for one seed, of which it could only be 0, 1 or a half.
+    difference: method minus first, in the column's unit, mean over common seeds; `lower` and `upper` are its 95% t
+    interval, `bootstrap_...` its bootstrap interval. probability: that a run of the method is better in the direction
+    `better` (up, down); empty without a direction, and for one seed, where it could only be 0, 1 or a half.
     """
     seeds = _shared_seeds(pairs)
     differences = [statistics.fmean(difference(other[seed], first[seed]) for first, other in pairs) for seed in seeds]
@@ -160,7 +160,7 @@ def compare(pairs: list[Pair], better: str) -> dict:
 
 
 def _paired(group: str, first: dict[int, float], other: dict[int, float]) -> dict[str, Pair]:
-    """What both were measured at in the seeds that both have, under the group's name; nothing where there is none."""
+    """Values of both on their common seeds, under the group's name; empty if there are none."""
     shared = sorted(first.keys() & other.keys())
     return {group: tuple({seed: values[seed] for seed in shared} for values in (first, other))} if shared else {}
 

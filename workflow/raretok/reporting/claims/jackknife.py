@@ -1,4 +1,4 @@
-"""Claims about means over seeds, and each seed's share in them: the jackknife."""
+"""Jackknife pseudo-values for claims about means over seeds."""
 
 import math
 import statistics
@@ -8,15 +8,20 @@ from raretok.reporting.claims.truths import Truth
 
 
 def shares(seeds: list[int], truth_on: Callable[[list[int]], Truth]) -> dict[int, Truth]:
-    """The truth on the means over all `seeds`, with each seed's share in its slack in place of the slack.
+    """The truth on the means over all `seeds`, with each seed's pseudo-value instead of the slack.
 
-    truth_on: the truth on the means over some of the seeds. A slack is seldom linear: |x - 0.72| of a mean is less than
-    the mean of |x - 0.72|, and the more seeds, the surer would the latter refute what is true. A seed's share is its
-    jackknife pseudo-value, n s - (n - 1) s', of the slack s on the means of all n seeds and s' on those of the others;
-    of a linear slack it is the seed's own. One seed, and slacks that are infinite, have none: then each seed's own.
+    truth_on: the truth on the means over some of the seeds. A slack is usually not linear: |x - 0.72| of a mean is at
+    most the mean of |x - 0.72|, and with more seeds the latter would refute what is true with growing certainty. The
+    jackknife pseudo-value of a seed is n s - (n - 1) s', with the slack s on the means of all n seeds and s' on those
+    of
+    the others; for a linear slack it is the seed's own slack. With one seed, or infinite slacks, each seed's own slack
+    is
+    used.
 
-    The mean of pseudo-values is s less its bias, which overshoots where a slack has a bend, and s itself lies to one
-    side there. So shares are moved to have the mean that says less, the one nearer to 0; none, where they disagree.
+    The mean of pseudo-values is s minus its estimated bias, which overshoots where a slack has a kink, while s itself
+    is
+    biased to one side there. The pseudo-values are therefore shifted so that their mean is the smaller of the two in
+    absolute value, or 0 if their signs differ.
     Source: Tukey 1958, Bias and Confidence in Not-quite Large Samples.
     """
     n = len(seeds)
@@ -25,7 +30,7 @@ def shares(seeds: list[int], truth_on: Callable[[list[int]], Truth]) -> dict[int
         without = [truth_on([other for other in seeds if other != seed]) for seed in seeds]
         if all(map(math.isfinite, [whole.slack, *(truth.slack for truth in without)])):
             slacks = _shares(whole.slack, [truth.slack for truth in without])
-            # Each part of a conjunction has shares of its own.
+            # Each part of a conjunction has its own pseudo-values.
             parts = list(zip(whole.parts, *(truth.parts for truth in without), strict=True))
             of_parts = [_shares(first.slack, [one.slack for one in others]) for first, *others in parts]
             return {
@@ -40,7 +45,7 @@ def shares(seeds: list[int], truth_on: Callable[[list[int]], Truth]) -> dict[int
 
 
 def _shares(whole: float, without: list[float]) -> list[float]:
-    """Each seed's share in a slack: of all seeds `whole`, `without` each of them."""
+    """Pseudo-values of a slack: `whole` on all seeds, `without` each of them."""
     n = len(without)
     values = [n * whole - (n - 1) * slack for slack in without]
     mean = statistics.fmean(values)
@@ -49,6 +54,6 @@ def _shares(whole: float, without: list[float]) -> list[float]:
 
 
 def mean_of(values: dict[int, float], seeds: list[int]) -> float:
-    """The mean over some seeds; of one seed its own value, to the bit."""
+    """The mean over some seeds; for one seed its own value, to the bit."""
     numbers = [values[seed] for seed in seeds]
     return math.fsum(numbers) / len(numbers) if all(map(math.isfinite, numbers)) else sum(numbers) / len(numbers)

@@ -1,4 +1,4 @@
-"""Neighbours of a query in the other language, which claims on translation of agg and agps ask for."""
+"""Neighbours in the other language, for translation claims of agg and agps."""
 
 import numpy as np
 
@@ -6,12 +6,12 @@ from raretok.reporting import translation_metrics
 from raretok.reporting.claims.evidence import Evidence
 from raretok.reporting.claims.truths import Missing
 
-# Words are related that begin with as many letters alike (ours): happiness, happy; criminal, crimin@@.
+# Words with this many equal first letters are related (our choice): happiness, happy; criminal, crimin@@.
 STEM = 4
 
 
 def of_other_language(evidence: Evidence, method: str) -> dict[int, np.ndarray]:
-    """How many neighbours of each query are types of the other language, by seed (q); raises Missing."""
+    """Number of neighbours of each query that belong to the other language, by seed (q); raises Missing."""
     return {seed: _counted(arrays) for seed, arrays in _runs(evidence, method).items()}
 
 
@@ -21,7 +21,7 @@ def _counted(arrays: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def of_one_stem(evidence: Evidence, method: str) -> dict[int, int]:
-    """How many neighbours of all queries begin like their query, in capitals or not, by seed; raises Missing."""
+    """Number of neighbours of all queries with the query's stem, ignoring case, by seed; raises Missing."""
     return {seed: _related(arrays) for seed, arrays in _runs(evidence, method).items()}
 
 

@@ -1,9 +1,11 @@
-"""What a claim about tables compares: printed cells, as config/papers/<paper>/claims.csv writes them.
+"""Quantities of claims about tables: parser and evaluation of expressions over printed cells.
 
-`table1 | A; B | PPL; MRR | HR against Baseline` is a conjunction of four comparisons: every row and column against the
-same cell of Baseline. What follows `against` are rows, or whole cells (`table3 | AGG`) whose empty parts are as before
-it; without it a cell stands alone. `and` joins further comparisons, `freq + rare` adds up groups, and `margin /
-d_model` is a ratio of columns. The claim's unit says whether two cells are divided (`x`) or subtracted.
+`table1 | A; B | PPL; MRR | HR against Baseline` in config/papers/<paper>/claims.csv is a conjunction of four
+comparisons:
+every row and column with the same cell of Baseline. `against` is followed by rows, or by whole cells (`table3 | AGG`)
+whose missing parts are those before it; without it a cell stands alone. `and` adds a comparison, `freq + rare` sums
+groups, and `margin / d_model` is a ratio of columns. The claim's unit says whether two cells are divided (`x`) or
+subtracted.
 """
 
 import math
@@ -15,7 +17,7 @@ from raretok.core.errors import UserError
 from raretok.reporting.claims.truths import Undefined, known
 from raretok.reporting.definition import Definition
 
-RATIO = "x"  # the unit of ratios
+RATIO = "x"  # unit of ratios
 
 
 class Key(NamedTuple):
@@ -28,7 +30,7 @@ class Key(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """Numbers against others: the quotient of their products, or the difference of their sums."""
+    """A comparison of numbers: the quotient of their products, or the difference of their sums."""
 
     over: tuple[Key, ...]
     under: tuple[Key, ...]
@@ -39,7 +41,7 @@ class Comparison(NamedTuple):
         return list(dict.fromkeys(self.over + self.under))
 
     def value(self, numbers: Mapping[Key, float], unit: str) -> float:
-        """The quantity on these numbers; raises Undefined where it has none."""
+        """The quantity on these numbers; raises Undefined if it has none."""
         combine = math.prod if unit == RATIO else sum
         over, under = (combine(numbers[key] for key in side) for side in self)
         if unit == RATIO and not under:
@@ -48,30 +50,30 @@ class Comparison(NamedTuple):
 
 
 def comparisons(quantity: str) -> list[Comparison]:
-    """The comparisons of a claim's quantity, in its order; raises UserError for one that is not written as above."""
+    """The comparisons of a claim's quantity, in order; raises UserError for an invalid expression."""
     return [one for part in quantity.split(" and ") for one in _comparisons(part)]
 
 
 def in_scale(value: float, unit: str) -> float:
-    """A quantity in the scale in which it is tested: of a ratio the logarithm; raises Undefined where there is none."""
+    """A quantity on the scale of its test: for a ratio the logarithm; raises Undefined if there is none."""
     if unit != RATIO:
         return value
     if value <= 0:
-        raise Undefined("a ratio that is not above 0")
+        raise Undefined("a ratio that is not positive")
     return math.log(value)
 
 
 def of_this_scale(found: list[Comparison], definition: Definition) -> list[Comparison]:
-    """The comparisons without those in groups whose experiment the scale leaves out; all where nothing would be left.
+    """The comparisons without those in groups whose experiment the scale leaves out.
 
-    Then their numbers are missing.
+    All of them if none would remain; their numbers are then missing.
     """
     left_out = {(table, group) for table, group, _ in left_out_groups(definition)}
     return [one for one in found if left_out.isdisjoint((key.table, key.group) for key in one.keys)] or found
 
 
 def left_out_groups(definition: Definition) -> list[tuple[str, str, str]]:
-    """(table, printed group, experiment) of tables that compare experiments, where the scale leaves that one out."""
+    """(table, printed group, experiment) for each experiment of a table that the scale leaves out."""
     return [
         (table, group, experiment)
         for table, entry in definition.tables.items()
@@ -100,7 +102,7 @@ def _comparisons(part: str) -> list[Comparison]:
 
 
 def _sides(table: str, row: str, column: str, group: str) -> tuple[tuple[Key, ...], tuple[Key, ...]]:
-    """The numbers of a cell, and those that it is divided by."""
+    """The numbers of a cell, and those that divide it."""
     first, *others = (tuple(Key(table, row, name, one) for one in group.split(" + ")) for name in column.split(" / "))
     return first, tuple(key for side in others for key in side)
 

@@ -1,4 +1,4 @@
-"""Claims about numbers of tables: the quantities that they compare, by seed and printed."""
+"""Claims about numbers of tables: quantities by seed and on the printed numbers."""
 
 import math
 from collections.abc import Iterable
@@ -19,16 +19,16 @@ from raretok.reporting.results import Printed, Results, gpt2_values, is_initiali
 from raretok.reporting.tables.cells import data_value, measured_at
 from raretok.reporting.tables.generated_table import UNIQ, metric_group
 
-Numbers = dict[Key, dict[int, float] | float]  # by seed, or one number of what has no seed
+Numbers = dict[Key, dict[int, float] | float]  # values by seed, or one number for quantities without seeds
 
 
 @dataclass(frozen=True)
 class Compared:
-    """One comparison of a claim, in the scale in which it is tested (the logarithm of a ratio).
+    """One comparison of a claim, on the scale of its test (the logarithm of a ratio).
 
-    values: by seed; of what has no seeds one, at 0. pool: the same number with each other method of the experiment in
-    the place of the first row, by seed. paired: whether it holds two rows against each other that both have seeds.
-    methods: (experiment, method) whose runs it rests on.
+    values: by seed; for quantities without seeds a single value at 0. pool: the same quantity with each other method of
+    the experiment as the first row, by seed. paired: whether it compares two rows that both have seeds. methods:
+    (experiment, method) whose runs it uses.
     """
 
     label: str
@@ -51,7 +51,7 @@ def _compared(one: Comparison, label: str, unit: str, definition: Definition, re
     methods = tuple(dict.fromkeys((place[1].experiment, place[1].name) for place in places.values() if place))
     rows = list(dict.fromkeys(key[:2] for key in one.keys))
     paired = len({key[:2] for key in places}) == 2
-    # A row is pooled with others where it is held against one more, or against none.
+    # Pooling needs a row that is compared with one other row or with none.
     poolable = len(rows) <= 2 and all(places.get(key) for key in one.keys if key[:2] == rows[0])
     pool = _pool(one, numbers, places, rows[0], unit, definition, results) if poolable else []
     return Compared(label, by_seed(one, numbers, unit), bool(_seeded(numbers)), pool, paired, methods)
@@ -60,10 +60,10 @@ def _compared(one: Comparison, label: str, unit: str, definition: Definition, re
 def _pool(
     one: Comparison, numbers: Numbers, places: dict, subject, unit: str, definition: Definition, results: Results
 ) -> list[dict]:
-    """The number with each method of the experiment in the place of the `subject` row, of those with several seeds.
+    """The quantity with each method of the experiment as the `subject` row, for methods with several seeds.
 
-    Where the row that it is compared with has one seed, the method with most seeds takes its place: differences to that
-    one spread alike, and say how far a second seed might be.
+    If the row that it is compared with has one seed, the method with most seeds takes its place: differences to that
+    method have a similar spread, which tells how far a second seed might be.
     """
     own = {key: place for key, place in places.items() if key[:2] == subject}
     other = {key: place for key, place in places.items() if key[:2] != subject and place}
@@ -98,7 +98,7 @@ def _pool(
 
 
 def by_seed(one: Comparison, numbers: Numbers, unit: str) -> dict[int, float]:
-    """A comparison on each seed that all numbers have, 0 for none; raises Missing."""
+    """A comparison on each seed that all numbers have, 0 if they have no seeds; raises Missing."""
     values = {}
     for seed in _seeds(numbers):
         of_seed = {key: of[seed] if isinstance(of, dict) else of for key, of in numbers.items()}
@@ -107,13 +107,13 @@ def by_seed(one: Comparison, numbers: Numbers, unit: str) -> dict[int, float]:
 
 
 def printed_quantities(found: Iterable[Comparison], unit: str, printed: dict[tuple, Printed]) -> list[float]:
-    """Comparisons of the paper's own numbers, in the scale in which they are tested."""
+    """Comparisons of the printed numbers, on the scale of their test."""
     numbers = {key: number.value for key, number in printed.items()}
     return [in_scale(one.value(numbers, unit), unit) for one in found]
 
 
 def quantities_of_means(quantity: str, unit: str, definition: Definition, results: Results) -> tuple[list[float], int]:
-    """Comparisons of our means over the seeds that all numbers have, and how many those are; raises Missing."""
+    """Comparisons of our means over common seeds, and the number of these seeds; raises Missing."""
     found = of_this_scale(comparisons(quantity), definition)
     numbers = {key: measured(definition, results, key) for one in found for key in one.keys}
     seeds = _seeds(numbers)
@@ -122,14 +122,14 @@ def quantities_of_means(quantity: str, unit: str, definition: Definition, result
 
 
 def labels(found: list[Comparison]) -> list[str]:
-    """What tells comparisons apart: of each, the names in it that are not in all of them."""
+    """Labels that distinguish comparisons: for each, the names in it that are not in all of them."""
     words = [list(dict.fromkeys(word for key in one.keys for word in key[1:] if word)) for one in found]
     shared = set.intersection(*map(set, words))
     return [", ".join(word for word in of_one if word not in shared) for of_one in words]
 
 
 def has_seeds(quantity: str, definition: Definition) -> bool:
-    """Whether more training seeds could decide a claim: whether any number of its quantity has some, run or not."""
+    """Whether more training seeds could decide a claim: whether any of its numbers has seeds, run or not."""
     return any(_has_seeds(definition, key) for one in comparisons(quantity) for key in one.keys)
 
 
@@ -141,7 +141,7 @@ def _has_seeds(definition: Definition, key: Key) -> bool:
 
 
 def expected_seeds(quantity: str, definition: Definition) -> int:
-    """How many seeds the scale has of all methods that a quantity compares; 0 where it compares none."""
+    """The number of common seeds that the scale has for all methods of a quantity; 0 if it compares none."""
     sets = []
     for key in (key for one in of_this_scale(comparisons(quantity), definition) for key in one.keys):
         entry = definition.tables.get(key.table, {})
@@ -151,10 +151,10 @@ def expected_seeds(quantity: str, definition: Definition) -> int:
 
 
 def common_seeds(values) -> list[int]:
-    """Seeds that all of the per-seed `values` have; raises Missing where there is none."""
+    """Seeds that all of the per-seed `values` have; raises Missing if there are none."""
     seeds = sorted(set.intersection(*(set(of_seed) for of_seed in values)))
     if not seeds:
-        raise Missing("no seed was run for all the methods compared")
+        raise Missing("the compared methods have no finished seed in common")
     return seeds
 
 
@@ -167,7 +167,7 @@ def _seeds(numbers: Numbers) -> list[int]:
 
 
 def measured(definition: Definition, results: Results, key: Key) -> dict[int, float] | float:
-    """Our value of a printed number: by seed, or one number where there is no seed. Raises Missing."""
+    """Our value of a printed number: by seed, or one number if it has no seeds. Raises Missing."""
     table, row, column, group = key
     entry = definition.tables.get(table)
     if entry is None:
@@ -191,7 +191,7 @@ def measured(definition: Definition, results: Results, key: Key) -> dict[int, fl
 
 
 def place_of(definition: Definition, key: Key) -> tuple | None:
-    """What `measured_at` needs for a printed number: entry, method, column, group; None of a GPT-2. Raises Missing."""
+    """Arguments of `measured_at` for a printed number: entry, method, column, group; None for GPT-2. Raises Missing."""
     table, row, column, group = key
     entry = definition.tables[table]
     if entry["kind"] == "gpt2":

@@ -1,4 +1,4 @@
-"""Verdicts on claims: direction and size of their comparisons, Holm's correction, leans."""
+"""Verdicts on claims: tests of direction and size, Holm's correction, leans."""
 
 import math
 from dataclasses import dataclass, replace
@@ -9,27 +9,28 @@ from raretok.reporting.claims.claim_parts import Part
 from raretok.reporting.statistics.moderated_t import Estimate
 from raretok.reporting.statistics.significance import LEVEL, holm
 
-# Verdicts of experiments, those of mathematics and printed arithmetic, and the word for what has none.
+# Verdicts on experiments; on mathematics and printed arithmetic; and for claims that are not judged.
 REPRODUCED, REFUTED, UNDECIDED, NOT_RUN = "reproduced", "not reproduced", "inconclusive", "not run"
 HOLDS, CORRECTED, FAILS = "holds", "holds corrected", "fails"
 NOT_JUDGED = "not judged"
 TOWARDS, AGAINST, OPEN = "the paper's way", "against it", "undecided"
 YES, NO, UNKNOWN = "yes", "no", "unknown"
 
-ALONE = "alone it would be {}, but not after Holm's correction for {} tests"
+ALONE = "{} by its own test, but not after Holm's correction for {} tests"
 OUTSIDE = "the printed size lies outside our 95% prediction interval"
-# Why several seeds decide nothing.
-NO_SPREAD = "no spread over seeds: judged by their signs alone"
+# Notes on several seeds that cannot decide a claim.
+NO_SPREAD = "equal values in all seeds: judged by a sign test"
 INFINITE = "infinite in some seeds: no interval"
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What was measured of a claim: its comparisons.
+    """The measured comparisons of a claim.
 
-    kept: whether it holds, where no training seed decides it (weights that someone else trained, formulas). partial:
-    some of its data sets were not run; asked: (experiment, method) that it needs then. comparable: whether sizes can
-    be compared with printed ones. states_size: whether the paper's text names the size, so that the claim is about it.
+    kept: whether it holds, if no training seed decides it (weights that others trained, formulas). partial: some of its
+    data sets were not run; asked: the (experiment, method) that it then needs. comparable: whether sizes can be
+    compared
+    with printed ones. states_size: whether the paper's text names the size, which the claim is then about.
     """
 
     parts: tuple[Part, ...]
@@ -43,12 +44,12 @@ class Measured:
 
 @dataclass(frozen=True)
 class Finding:
-    """What was found about a claim. binding: the comparison that decides it; printed: its quantity where not run.
+    """The finding on a claim. binding: the deciding comparison; printed: its quantity if it was not run.
 
-    p, p_size: of the tests that the effect is at its bound, and that a new run of ours can have the printed size; None
-    for no test. alone: the verdict before Holm's correction. size: whether the printed size lies in our 95% prediction
-    interval. lean: where an undecided claim points. asked: (experiment, method) that were looked up where some of them
-    were not run.
+    p, p_size: p values of the tests that the effect is at its bound, and that the printed size is that of a new run of
+    ours; None without a test. alone: the verdict before Holm's correction. size: whether the printed size lies in our
+    95% prediction interval. lean: the direction of an undecided claim. asked: (experiment, method) that were looked up,
+    if some were not run.
     """
 
     verdict: str
@@ -69,10 +70,10 @@ class Finding:
 
 
 def judge(measured: Measured) -> Finding:
-    """The verdict on a claim of an experiment by itself.
+    """The verdict on a claim of an experiment by its own tests.
 
     A conjunction is reproduced if every comparison is: its p is the largest (intersection-union test). It is refuted if
-    one comparison is, among its `k`: its p is k times the smallest (Bonferroni). Source: Berger 1982.
+    one of its `k` comparisons is: its p is k times the smallest (Bonferroni). Source: Berger 1982.
     """
     parts = measured.parts
     binding, p = _binding(parts)
@@ -105,9 +106,9 @@ def judge(measured: Measured) -> Finding:
 
 
 def corrected(findings: list[Finding], family: int) -> list[Finding]:
-    """The findings on one paper's claims after Holm's correction for all `family` tests that seeds can decide.
+    """The findings on one paper's claims after Holm's correction over all `family` tests that seeds can decide.
 
-    Those of one seed, or not run, count as well, as if their p were 1: a verdict does not depend on how much was run.
+    Claims with one seed, or not run, count with p = 1, so a verdict does not depend on how much was run.
     """
     tests = [(place, "p", one.p) for place, one in enumerate(findings) if one.p is not None]
     tests += [(place, "p_size", f.p_size) for place, f in enumerate(findings) if f.states_size and f.p_size is not None]
@@ -129,7 +130,7 @@ def corrected(findings: list[Finding], family: int) -> list[Finding]:
 
 
 def _decided(finding: Finding, p: float | None, p_size: float | None) -> tuple[str, str, str]:
-    """Verdict, direction, and what is said of the size, for these p values of both tests."""
+    """Verdict, direction and remark on the size, given the p values of both tests."""
     decided = p is not None and p < LEVEL
     direction = (TOWARDS if finding.binding.slack > 0 else AGAINST) if decided else OPEN
     if finding.states_size and p_size is not None and p_size < LEVEL and direction != AGAINST:
@@ -140,7 +141,7 @@ def _decided(finding: Finding, p: float | None, p_size: float | None) -> tuple[s
 
 
 def _binding(parts: tuple[Part, ...]) -> tuple[Part, float | None]:
-    """The comparison that decides a conjunction, and the conjunction's two-sided p, None where it has none."""
+    """The deciding comparison of a conjunction, and the conjunction's two-sided p, None if it has none."""
     failed = [part for part in parts if part.slack < 0]
     if failed:
         known = [(p, part) for part in failed if (p := _p_of(part)) is not None]
@@ -156,10 +157,9 @@ def _binding(parts: tuple[Part, ...]) -> tuple[Part, float | None]:
 
 
 def _p_of(part: Part) -> float | None:
-    """The two-sided p of the bound that a comparison keeps least, or breaks most.
+    """The two-sided p of the bound that a comparison keeps by the least margin, or breaks by the most.
 
-    Seeds that agree to the last digit, as counts and shares of few things can, have no t. The exact test by their signs
-    has p = 2^(1-n).
+    Seeds that are all equal, as counts and shares of few items can be, have no t. The exact sign test has p = 2^(1-n).
     """
     nearest = min(part.bounds, key=lambda bound: bound.slack(part.estimate.mean), default=None)
     if nearest is None:
@@ -171,7 +171,7 @@ def _p_of(part: Part) -> float | None:
 
 
 def _p_of_size(parts: tuple[Part, ...]) -> float | None:
-    """The p of the test that new runs of ours can have all printed sizes (Bonferroni over them), None without any."""
+    """The p of the test that new runs of ours have all printed sizes (Bonferroni over them); None without any."""
     ps = [p_predicted(part.estimate, part.printed) for part in parts if part.printed is not None]
     known = [p for p in ps if p is not None]
     return min(1.0, len(known) * min(known)) if known else None

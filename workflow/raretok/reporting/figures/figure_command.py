@@ -1,4 +1,4 @@
-"""Render one figure of a paper as svg, png and pdf, from the results alone."""
+"""The command `figure`: render one figure of a paper as svg, png and pdf from recorded results."""
 
 import argparse
 import importlib
@@ -33,7 +33,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def drawing(definition: Definition, item: str):
-    """The function of the figure's name (`-` as `_`), in the module of its paper; UserError where there is none."""
+    """The function in the paper's module with the figure's name (`-` as `_`); raises UserError if there is none."""
     module = figures_module(definition.paper)
     try:
         return getattr(importlib.import_module(module), item.replace("-", "_"))

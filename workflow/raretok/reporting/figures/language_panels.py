@@ -1,4 +1,4 @@
-"""Panels of language models that figures of more than one paper have: planes of embeddings, curves along training."""
+"""Panels of language models for several papers: embedding planes and curves along training."""
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -15,21 +15,21 @@ LOOKS = (
     {"color": MEDIUM, "linestyle": "--", "marker": "s"},
     {"color": RARE, "linestyle": "-.", "marker": "^"},
 )
-# Of a plane's points at most so many are drawn: more hide each other, and are most of a page's bytes.
+# Maximum number of drawn points of a plane: more would hide each other and make the page large.
 POINTS = 4_000
-# What captions say of a plane.
-POINTS_SAID = f"Of more than {POINTS:,} types a random {POINTS:,} are drawn."
-# A limit of a plane's axes leaves out this share of the points on each side, so that a few far ones do not rule it.
+# Sentence on this in captions.
+POINTS_SAID = f"Of more than {POINTS:,} types, {POINTS:,} random ones are drawn."
+# Share of the points beyond each limit of a plane's axes, so that a few outliers do not set the scale.
 OUTSIDE = 0.001
 
 
 def scatter_groups(axes: Axes, plane: np.ndarray, bounds: np.ndarray) -> None:
-    """Tokens in a plane (V x 2) by group. The points are a picture inside svg and pdf."""
+    """Draw tokens in a plane (V x 2), coloured by group. The points are a bitmap inside svg and pdf."""
     plane = plane.astype(float)
     colours = np.empty(len(plane), dtype="U7")
     for part, look in zip(group_slices(bounds), LOOKS, strict=True):
         colours[part] = look["color"]
-    # In one random order, the same at every call: drawn group by group, the last would cover the others.
+    # A fixed random order: drawn group by group, the last group would cover the others.
     order = np.random.default_rng(0).permutation(len(plane))[:POINTS]
     size = float(np.clip(12_000 / len(order), 0.8, 10))
     axes.scatter(*plane[order].T, c=colours[order], s=size, alpha=0.55, linewidth=0, rasterized=True)
@@ -37,7 +37,7 @@ def scatter_groups(axes: Axes, plane: np.ndarray, bounds: np.ndarray) -> None:
         low, high = np.quantile(values, [OUTSIDE, 1 - OUTSIDE])
         room = 0.06 * (high - low) or 1.0
         set_limits(low - room, high + room)
-    # Of a projection, directions and scale mean nothing, but the origin does.
+    # The directions and scale of a projection have no meaning, but the origin does.
     axes.axhline(0, color="#999999", linewidth=0.7, zorder=0.5)
     axes.axvline(0, color="#999999", linewidth=0.7, zorder=0.5)
     axes.tick_params(labelsize=8.5)
@@ -46,7 +46,7 @@ def scatter_groups(axes: Axes, plane: np.ndarray, bounds: np.ndarray) -> None:
 
 
 def panels_over_legend(figure: Figure, rows: int, columns: int, **share) -> tuple[np.ndarray, Axes]:
-    """rows x columns panels, and a strip below all of them for one legend (`draw_legend`)."""
+    """rows x columns panels, and a strip below them for a common legend (`draw_legend`)."""
     upper, lower = figure.subfigures(2, 1, height_ratios=[figure.get_figheight() - 0.45, 0.45])
     strip = lower.add_subplot()
     strip.set_axis_off()
@@ -54,12 +54,12 @@ def panels_over_legend(figure: Figure, rows: int, columns: int, **share) -> tupl
 
 
 def draw_legend(strip: Axes, handles: list) -> None:
-    """One legend of `handles`, which carry their labels, in the strip below the panels."""
+    """Draw one legend of labelled `handles` in the strip below the panels."""
     strip.legend(handles=handles, loc="center", ncols=len(handles), frameon=False, borderpad=0)
 
 
 def group_handles(names: tuple[str, str, str]) -> list[Line2D]:
-    """Entries of a legend for `scatter_groups`."""
+    """Legend handles for `scatter_groups`."""
     return [
         Line2D([], [], linestyle="", marker="o", markersize=7, color=look["color"], label=name)
         for name, look in zip(names, LOOKS, strict=True)
@@ -69,9 +69,9 @@ def group_handles(names: tuple[str, str, str]) -> list[Line2D]:
 def planes_along_training(
     figure: Figure, arrays: dict[str, np.ndarray] | None, key: str, label: str, axis: str, names: tuple[str, str, str]
 ) -> int:
-    """A panel for each snapshot (`key`: snapshots.svd or .pca), the step in its title; returns how many there are.
+    """Draw one panel per snapshot (`key`: snapshots.svd or .pca) with its step as title; returns the number of panels.
 
-    label: of the method. axis: what a component is called. names: of the groups.
+    label: of the method. axis: name of a component. names: of the groups.
     """
     planes = [] if arrays is None or key not in arrays else arrays[key]
     if not len(planes):
@@ -88,12 +88,12 @@ def planes_along_training(
 
 
 def freeze_line(axes: Axes, step: int) -> None:
-    """A line where the freeze of rare rows ends."""
-    axes.axvline(step, color="#888888", linewidth=1.3, label="rare embeddings are trained from here on")
+    """Draw a line at the step where the freeze of rare rows ends."""
+    axes.axvline(step, color="#888888", linewidth=1.3, label="rare embeddings are trained from here")
 
 
 def stacked(runs: list[tuple[int, dict[str, np.ndarray]]], key: str) -> np.ndarray | None:
-    """An array of every seed (seeds x ...), cut to the shortest; None where no seed has it."""
+    """An array of all seeds (seeds x ...), cut to the shortest; None if no seed has it."""
     found = [arrays[key] for _, arrays in runs if key in arrays]
     if not found:
         return None
@@ -102,6 +102,6 @@ def stacked(runs: list[tuple[int, dict[str, np.ndarray]]], key: str) -> np.ndarr
 
 
 def end_of_freeze(results: Results, method: Method) -> int | None:
-    """The update until which a run froze rare rows, as it was scaled."""
+    """The scaled step until which a run froze rare rows."""
     training = results.training(method) or {}
     return training.get("settings", {}).get("method", {}).get("gate", {}).get("until")

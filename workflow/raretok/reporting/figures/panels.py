@@ -1,4 +1,4 @@
-"""Panels that figures are put together from."""
+"""Panels that figures consist of."""
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -10,8 +10,8 @@ from raretok.reporting.figures.style import HIGH, LOW
 
 
 def mean_and_band(axes: Axes, x, values: np.ndarray, label: str | None, look: dict, **more) -> np.ndarray:
-    """Plot the mean over rows (seeds x points), with a band of one sample standard deviation; return the mean."""
-    import seaborn  # a second to import, for the figures with curves alone
+    """Plot the mean of values (seeds x points) with a band of one sample standard deviation; return the mean."""
+    import seaborn  # takes a second to import, and only figures with curves need it
 
     seaborn.lineplot(
         x=np.tile(x, len(values)),
@@ -29,7 +29,7 @@ def mean_and_band(axes: Axes, x, values: np.ndarray, label: str | None, look: di
 
 
 def draw_mask(axes: Axes, names: np.ndarray) -> None:
-    """The expected relation of every two tokens (V x V names, in the figure's order) as areas of colour."""
+    """Draw the expected relation of every pair of tokens as coloured areas; names: V x V, in the figure's order."""
     kinds = ["", "NA", "UC", "LC", "ID", *MASKS[3:]]
     colours = ["#FFFFFF", "#CFCFCF", "#A9CCE8", "#F3C9A5", "#000000", "#009E73", "#CC3377", "#6A3D9A"]
     codes = np.vectorize(kinds.index)(names)
@@ -51,7 +51,7 @@ def draw_mask(axes: Axes, names: np.ndarray) -> None:
 
 
 def language_ticks(axes: Axes, n: int) -> None:
-    """Name the two halves of a matrix over the tokens of two languages of n characters."""
+    """Label the two halves of a matrix over the tokens of two languages with n characters each."""
     for set_ticks in (axes.set_xticks, axes.set_yticks):
         set_ticks([n / 2, 1.5 * n], ["HR", "LR"])
     axes.axhline(n - 0.5, color="#888888", linewidth=0.8)
@@ -61,9 +61,9 @@ def language_ticks(axes: Axes, n: int) -> None:
 
 
 def draw_plane(axes: Axes, plane: np.ndarray, counts: np.ndarray) -> None:
-    """Embeddings of two languages in a plane (2n x 2): lines join the versions of a character.
+    """Draw embeddings of two languages in a plane (2n x 2), with lines that join the versions of a character.
 
-    counts: n; the five rarest are crosses.
+    counts: n; the five rarest characters are crosses.
     """
     n = len(counts)
     high, low = plane[:n], plane[n:]

@@ -1,4 +1,4 @@
-"""What a figure shows: its methods, the run of which it is a picture, how many seeds its curves are of."""
+"""Methods and runs shown in a figure, and caption sentences on seeds."""
 
 from collections.abc import Iterable
 
@@ -14,12 +14,12 @@ BAND = "the band is one sample standard deviation"
 
 
 def seeds_note(results: Results, methods: list[Method]) -> str:
-    """How many seeds curves are the mean of."""
+    """Caption sentence on the number of seeds behind mean curves."""
     return means_note([len(results.seeds_with_arrays(method)) for method in methods], BAND)
 
 
 def means_note(counts: Iterable[int], spread: str = "") -> str:
-    """How many seeds means are over, see `over_seeds`. spread: what shows how far seeds differ."""
+    """Caption sentence on the number of seeds behind means, see `over_seeds`. spread: what shows their spread."""
     over = over_seeds(counts)
     if not over:
         return "One seed."
@@ -27,29 +27,29 @@ def means_note(counts: Iterable[int], spread: str = "") -> str:
 
 
 def over_seeds(counts: Iterable[int]) -> str:
-    """`3 seeds`, in other words where methods differ; empty where none has two.
+    """`3 seeds`, or other words if methods differ; empty if no method has two seeds.
 
-    counts: of each method its seeds, 0 where it was not run.
+    counts: number of seeds of each method, 0 if it was not run.
     """
     known = set(counts) - {0}
     most = max(known, default=0)
     if most < 2:
         return ""
-    return f"{most} seeds" if len(known) == 1 else f"the seeds of each method, {most} at most"
+    return f"{most} seeds" if len(known) == 1 else f"each method's seeds, at most {most}"
 
 
 def shown_methods(definition: Definition, item: str) -> list[Method]:
-    """The methods of a figure, in the experiment that it names."""
+    """The methods of a figure, in its experiment."""
     definition = definition.of(item)
     return [definition.method(name) for name in definition.entry("figures", item)["methods"]]
 
 
 def with_arrays(results: Results, methods: list[Method], key: str) -> list[Method]:
-    """Those of which some run has the array `key`: only they get a panel."""
+    """The methods with the array `key` in some run; others get no panel."""
     return [one for one in methods if any(key in arrays for _, arrays in results.seeds_with_arrays(one))]
 
 
 def first_run(results: Results, method: Method) -> dict[str, np.ndarray] | None:
-    """The arrays of the first seed that was run."""
+    """The arrays of the first finished seed."""
     runs = results.seeds_with_arrays(method)
     return runs[0][1] if runs else None

@@ -1,4 +1,4 @@
-"""An svg of matplotlib made smaller: fewer digits, and bitmaps of points in few colours."""
+"""Compression of matplotlib's svg files: fewer digits, and bitmaps with a palette."""
 
 import base64
 import io
@@ -6,7 +6,7 @@ import re
 
 from PIL import Image
 
-# Coordinates keep a tenth of a point.
+# Coordinates are rounded to a tenth of a point.
 COORDINATES = re.compile(r'(?<= )((?:d|points|x|y|x1|x2|y1|y2|width|height)=")([^"]*)(")')
 LONG_NUMBER = re.compile(r"(\d+\.\d)\d+")
 BITMAP = re.compile(r"data:image/png;base64,([A-Za-z0-9+/=\s]+)")
@@ -14,7 +14,7 @@ COLOURS = 32
 
 
 def smaller_svg(text: str) -> str:
-    """The same drawing in a fraction of the bytes."""
+    """The same drawing with far fewer bytes."""
     text = BITMAP.sub(lambda match: f"data:image/png;base64,{_in_few_colours(match[1])}", text)
     text = COORDINATES.sub(lambda match: match[1] + LONG_NUMBER.sub(r"\1", match[2]) + match[3], text)
     return re.sub(r"\s*\n\s*", "\n", text)

@@ -1,4 +1,4 @@
-"""What all figures share: fonts, colours that every eye and a grey printer tell apart, saving."""
+"""Common style of all figures: fonts, colours that are distinct in grey and for colour-blind readers, saving."""
 
 import textwrap
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ from matplotlib.transforms import Bbox
 from raretok.core.files import atomic_path
 from raretok.reporting.figures.smaller_svg import smaller_svg
 
-# Okabe and Ito's palette, which differs in lightness too; each colour goes with one line style and marker.
+# Okabe and Ito's palette, which also differs in lightness; each colour has its own line style and marker.
 BLUE, ORANGE, GREEN, PINK, SKY, YELLOW, BLACK = (
     "#0072B2",
     "#D55E00",
@@ -22,10 +22,10 @@ BLUE, ORANGE, GREEN, PINK, SKY, YELLOW, BLACK = (
     "#B8A000",
     "#000000",
 )
-# Groups of tokens and the two languages have these three, in all figures; the papers have blue, green and red.
+# Colours of the token groups and the two languages in all figures; the papers use blue, green and red.
 HIGH, LOW = BLUE, ORANGE
 FREQUENT, MEDIUM, RARE = BLUE, GREEN, ORANGE
-# Methods have others: one each in all figures, with a line style and a marker of its own for who sees no colour.
+# Colours of the methods in all figures, each with its own line style and marker.
 MAGENTA, PURPLE, BROWN, GREY = "#C51B7D", "#6A3D9A", "#8C5109", "#7A7A7A"
 BASE = {"color": BLACK, "linestyle": "-", "marker": "o"}
 METHODS = {
@@ -67,28 +67,28 @@ STYLE = {
     "hatch.linewidth": 0.6,
     "font.sans-serif": ["DejaVu Sans", "Verdana"],
     "font.monospace": ["DejaVu Sans Mono"],
-    "svg.fonttype": "none",  # letters as letters: a smaller file, which a browser can search
-    "svg.hashsalt": "raretok",  # ids in the svg would be random otherwise
+    "svg.fonttype": "none",  # text stays text: smaller files, searchable in a browser
+    "svg.hashsalt": "raretok",  # makes the ids in the svg reproducible
     "pdf.fonttype": 42,
 }
-# Dates and versions of the drawing program would make equal figures differ.
+# Without dates and program versions, equal figures have equal files.
 METADATA = {
     ".svg": {"Date": None, "Creator": None},
     ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},
     ".png": {"Software": None},
 }
 DPI = 150
-# Of clouds of points within an svg: pages of all papers together stay below 3 MB.
+# Resolution of point clouds in an svg, so that the pages of all papers stay below 3 MB.
 SVG_DPI = 110
-LINE = 0.2  # inches, of a line of a title
-# How the caption of a figure begins that has nothing to show.
+LINE = 0.2  # inches, height of a title line
+# Caption prefix of a figure without runs.
 NOT_RUN = "Not run"
-WIDTH = 9.0  # inches, of a figure that is as wide as a page
+WIDTH = 9.0  # inches, full width of a page
 
 
 @contextmanager
 def house_style():
-    """Matplotlib's defaults with the style above, whatever the user's own matplotlibrc says."""
+    """Matplotlib's defaults with the style above, independent of the user's matplotlibrc."""
     with mpl.rc_context():
         mpl.rcdefaults()
         mpl.rcParams.update(STYLE)
@@ -96,24 +96,25 @@ def house_style():
 
 
 def sheet(height: float, width: float = WIDTH) -> Figure:
-    """An empty figure of width x height inches whose parts keep clear of each other."""
+    """An empty figure of width x height inches with constrained layout."""
     return Figure(figsize=(width, height), layout="constrained")
 
 
 def empty(text: str) -> Figure:
-    """The sheet of a figure that has no runs: no frame, a line of text."""
+    """A figure without runs: a line of text and no frame."""
     figure = sheet(0.6, 5.0)
     figure.text(0.02, 0.5, text, va="center", color="#555555")
     return figure
 
 
 def save(figure: Figure, stem: Path | str, title: str, text: str) -> None:
-    """Write `stem`.svg, .png and .pdf; the same figure gives the same bytes.
+    """Write `stem`.svg, .png and .pdf; equal figures give equal bytes.
 
-    svg and pdf are the drawing alone, for pages and papers that have a caption of their own; the svg carries title and
-    description, for readers who do not see it. The png has the title (with the scale) above and the caption below it.
+    svg and pdf hold only the drawing, for pages and papers with their own captions; the svg also stores title and
+    caption
+    for screen readers. The png has the title, with the scale, above the drawing and the caption below it.
     """
-    # Laying out takes most of the time, and is the same for all formats.
+    # The layout takes most of the time and is the same for all formats.
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
     for suffix, metadata in METADATA.items():
@@ -129,7 +130,7 @@ def save(figure: Figure, stem: Path | str, title: str, text: str) -> None:
 
 
 def _captioned(figure: Figure, title: str, text: str) -> Bbox:
-    """Write title and caption around the drawing; returns the sheet with both, in inches."""
+    """Write title and caption around the drawing; returns the bounding box of all, in inches."""
     width, height = figure.get_size_inches()
     above = textwrap.fill(title, int(width * 10.5))
     below = textwrap.fill(text, int(width * 13.5))
@@ -140,14 +141,14 @@ def _captioned(figure: Figure, title: str, text: str) -> Bbox:
 
 
 def not_run(axes: Axes, name: str) -> None:
-    """Say in an empty panel that its run is missing."""
+    """Write into an empty panel that its run is missing."""
     axes.text(0.5, 0.5, f"not run:\n{name}", ha="center", va="center", transform=axes.transAxes, color="#555555")
     axes.set(xticks=[], yticks=[])
     axes.grid(False)
 
 
 def symbol_ticks(axes: Axes, symbols: list[str]) -> None:
-    """Label every position of the x axis with its character, two rows deep so that they keep apart."""
+    """Label every position of the x axis with its character, in two rows so that labels do not overlap."""
     shown = [{"\n": "\\n", " ": "␣"}.get(symbol, symbol).replace("$", r"\$") for symbol in symbols]
     labels = [name if k % 2 == 0 else f"\n{name}" for k, name in enumerate(shown)]
     axes.set_xticks(range(len(labels)), labels, fontsize=8.5, family="monospace", linespacing=1.0)

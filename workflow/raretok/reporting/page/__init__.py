@@ -1,1 +1,1 @@
-"""The report: one HTML page, one PDF, and what the README shows of it."""
+"""HTML pages of the report, and the parts of the README that are generated from it."""

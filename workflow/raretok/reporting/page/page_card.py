@@ -1,4 +1,4 @@
-"""The picture of a paper on the first page: one number of a few methods, printed and ours, over that of the first."""
+"""Cards of the overview page: one metric of a few methods, printed and ours, relative to the first method."""
 
 import math
 from collections.abc import Iterable
@@ -11,10 +11,10 @@ from raretok.reporting.tables.table_command import cells_of
 
 
 def card(definition: Definition, results: Results, published: Path) -> dict | None:
-    """The picture that `headline` of the paper's config asks for, or None.
+    """The card described by `headline` in the paper's config, or None.
 
-    What it `says`; `bars`, each a label, and of the paper and of ours the share of the first method's number and the
-    number as it is read, None where there is none; and the `longest` of them, at least 1.
+    Returns a dict: `says`, the caption; `bars`, tuples of a label, then for the paper and for us the number relative
+    to the first method and the number as text, each None if missing; `longest`, the largest ratio, at least 1.
     """
     shown = definition.headline
     if not shown:
@@ -35,7 +35,7 @@ def card(definition: Definition, results: Results, published: Path) -> dict | No
 
 
 def _shares(values: Iterable[float | None]) -> list[float | None]:
-    """Values over the first one that there is."""
+    """Values divided by the first value that is not None."""
     values = list(values)
     first = next((value for value in values if value is not None), None)
     return [None if value is None else value / first for value in values]

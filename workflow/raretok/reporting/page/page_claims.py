@@ -1,4 +1,4 @@
-"""The claims as the pages show them: each with its numbers, its place in the forest plot, its runs and its items."""
+"""Claims for the report pages: numbers as text, position in the forest plot, runs and items."""
 
 from collections import Counter
 
@@ -23,14 +23,14 @@ from raretok.reporting.page.page_forest import drawn
 from raretok.reporting.page.page_items import Sources
 from raretok.reporting.results import read_published
 
-# Of experiments, which the headline counts; and of mathematics, printed arithmetic and synthetic text.
+# Verdicts on experiments, which the summary counts; then those of mathematics, printed arithmetic and synthetic text.
 VERDICTS = (REPRODUCED, REFUTED, UNDECIDED, NOT_RUN)
 OTHER_VERDICTS = (HOLDS, CORRECTED, FAILS, NOT_JUDGED)
 KINDS = {kind: kind.replace("_", " ") for kind in (EXPERIMENT, MATHEMATICS, ARITHMETIC)}
 
 
 def claims_of(definition: Definition, claims: list[dict], sources: Sources) -> list[dict]:
-    """A paper's claims, each with its `items` (those that the paper has), `runs`, `deviations` and numbers as read."""
+    """A paper's claims, each with its `items`, `runs`, `deviations` and numbers as text."""
     published = {row.id: row for row in read_published(sources.published, "claims", definition.paper).itertuples()}
     return [
         claim
@@ -46,14 +46,14 @@ def claims_of(definition: Definition, claims: list[dict], sources: Sources) -> l
 
 
 def _runs(claim, published: dict, definition: Definition, sources: Sources) -> list:
-    """The finished runs that a claim rests on, by method."""
+    """The finished runs that a claim depends on, by method."""
     trained = rests_on(claim, published, (), definition)
     runs = [sources.records.of(definition.method(name).within(experiment)) for experiment, name in trained]
     return [one for one in runs if one.trained]
 
 
 def own_claims(definition: Definition, claims: list[dict]) -> list[dict]:
-    """The rows of claims.csv on a paper, without the scale, which the page says for all of them."""
+    """A paper's rows of claims.csv, without the note on the scale, which the page already gives."""
     said = f"; {definition.scale_note()}"
     return [
         claim | {"note": f"; {claim['note']}".removesuffix(said).removeprefix("; ")}
@@ -63,7 +63,7 @@ def own_claims(definition: Definition, claims: list[dict]) -> list[dict]:
 
 
 def in_words(claim: dict) -> dict[str, str]:
-    """A claim's numbers as they are read: printed, ours, both intervals, and what is said beneath them."""
+    """A claim's numbers as text: printed, ours, both intervals, and the remarks on size and lean."""
     bounds = {
         name: f"{short(claim[lower])} to {short(claim[upper])}" if claim[lower] else ""
         for name, lower, upper in (("interval", "lower", "upper"), ("predicted", "predict_lower", "predict_upper"))
@@ -78,12 +78,12 @@ def in_words(claim: dict) -> dict[str, str]:
 
 
 def verdicts(claims: list[dict]) -> Counter:
-    """How many claims about experiments have each verdict."""
+    """Number of claims about experiments by verdict."""
     return Counter(claim["verdict"] for claim in claims if claim["kind"] == EXPERIMENT)
 
 
 def leans(claims: list[dict]) -> str:
-    """Where undecided claims point, in words; empty where none points anywhere."""
+    """A sentence on the leans of undecided claims; empty if there are none."""
     counts = Counter(claim["lean"] for claim in claims if claim["lean"] and claim["kind"] == EXPERIMENT)
     if not counts:
         return ""
@@ -91,7 +91,7 @@ def leans(claims: list[dict]) -> str:
 
 
 def short(value: str) -> str:
-    """A number of a csv in three digits, an en dash for none; the csv keeps the others."""
+    """A number of a csv with three digits; an en dash for an empty one."""
     return number(float(value), "") if value else "–"
 
 

@@ -1,4 +1,4 @@
-"""Render the report: HTML pages that need no network, with every table, figure and claim of a scale."""
+"""The command `page`: render the report as self-contained HTML pages."""
 
 import argparse
 import base64
@@ -41,9 +41,9 @@ FILES = ("metrics.csv", "claims.csv", "agreement.csv", "improvement.csv", "cost.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
-    add_report_arguments(parser, "the first page, index.html; the others are written beside it")
+    add_report_arguments(parser, "path of index.html; the other pages are written to the same folder")
     parser.add_argument("--deviations", type=Path, default=Path("docs/deviations.md"))
-    parser.add_argument("--command", default="snakemake --cores all", help="what makes a file of these results")
+    parser.add_argument("--command", default="snakemake --cores all", help="command that makes a file of these results")
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -89,7 +89,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def templates() -> Environment:
-    """The templates: everything that is put into them is text and is escaped, but for Markup."""
+    """The Jinja environment of the page templates; all values are escaped except Markup."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -140,6 +140,6 @@ def _paper(definition: Definition, rows: dict[str, list[dict]], sources: Sources
 
 
 def _costs(definitions: list[Definition], table: pd.DataFrame) -> list[dict]:
-    """What the runs of each paper took, by device."""
+    """Training cost of each paper's runs, by device."""
     rows = [(paper, by_device(table[table["paper"] == paper.paper])) for paper in definitions]
     return [{"title": paper.title, **row} for paper, shown in rows for row in shown]

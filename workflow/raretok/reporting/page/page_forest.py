@@ -1,7 +1,9 @@
-"""The forest plot: how far the printed effect and ours lie from the line that a claim must keep.
+"""Forest plot: position of printed and measured effects relative to the claim's null value.
 
-The paper's way is to the right, whichever direction a claim has. Ratios share one scale, of the logarithm near the line
-and of its logarithm far from it, so that 1.02 and 9.8 are both seen. Every other quantity has a scale of its own.
+Effects to the right of the line agree with the paper, whatever the direction of the claim. Ratios share one scale,
+linear
+in the logarithm near the line and logarithmic in it further out, so that both 1.02 and 9.8 are visible. Every other
+quantity has its own scale.
 """
 
 import math
@@ -10,7 +12,7 @@ from dataclasses import dataclass
 from raretok.reporting.claims.claim_parts import bounds_of, is_ratio
 from raretok.reporting.claims.quantities import in_scale
 
-# Of ratios: below the first factor the scale is linear, at the second it ends.
+# For ratios: the scale is linear below the first factor and ends at the second.
 NEAR, FAR = 1.05, 10.0
 # In percent of the plot's width.
 MIDDLE, HALF = 50.0, 46.0
@@ -19,10 +21,11 @@ TICK_FACTORS = (1.1, 2.0, 10.0)
 
 @dataclass(frozen=True)
 class Drawn:
-    """Places in percent of the width: of both effects and our interval, None for what there is not.
+    """Positions of both effects and our interval in percent of the width; None if missing.
 
-    band: half the width of the margin, of a claim that two numbers are equal. ratio: whether the scale is that of
-    ratios. wide: whether the interval leaves the plot on the left and on the right.
+    band: half the width of the equivalence margin. ratio: whether the scale is that of ratios. wide: whether the
+    interval
+    exceeds the plot on the left and on the right.
     """
 
     ours: float
@@ -35,7 +38,7 @@ class Drawn:
 
 
 def drawn(row: dict, claim) -> Drawn | None:
-    """A row of claims.csv, with its row of the published claims, as it is drawn; None where nothing was measured."""
+    """The drawn positions of a row of claims.csv and its published claim; None if nothing was measured."""
     bounds = bounds_of(claim, 0)
     if not row["ours"] or not bounds:
         return None
@@ -44,7 +47,7 @@ def drawn(row: dict, claim) -> Drawn | None:
     sign = bounds[0].sign if len(bounds) == 1 else 1
 
     def beyond(value: float) -> float:
-        """By how much a value keeps the line, in the scale of the test."""
+        """The distance of a value from its bound on the scale of the test, positive if the bound is kept."""
         return sign * (in_scale(value, claim.unit) - line)
 
     known = {name: beyond(float(row[name])) for name in ("ours", "printed", "lower", "upper") if row[name]}
@@ -70,11 +73,11 @@ def drawn(row: dict, claim) -> Drawn | None:
 
 
 def of_ratio(logarithm: float) -> float:
-    """Where a ratio lies, from -1 to 1 at the ends of the scale."""
+    """Position of a ratio, given its logarithm, from -1 to 1 at the ends of the scale."""
     return math.asinh(logarithm / math.log(NEAR)) / math.asinh(math.log(FAR) / math.log(NEAR))
 
 
-# (place, factor) of the scale of ratios, on both sides of the line.
+# (position, factor) of the ticks of the ratio scale, on both sides of the line.
 TICKS = [
     (MIDDLE + sign * HALF * of_ratio(math.log(factor)), f"x{factor:g}") for factor in TICK_FACTORS for sign in (-1, 1)
 ]

@@ -1,4 +1,4 @@
-"""What the pages show of one table or one figure."""
+"""Tables and figures for the report pages."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,18 +17,18 @@ from raretok.reporting.tables.table_command import cells_of, sentences_of
 from raretok.reporting.tables.table_text import legend, number, prose_columns, remarks, spread, under_heading
 
 READINGS = "readings"
-# Pixels that the smallest letters of a figure have on the narrowest window.
+# Font size in pixels that the smallest letters of a figure keep on the narrowest window.
 READABLE = 11
 PIXELS = 4 / 3  # of a point
-# Kinds of tables that show what models wrote.
+# Kinds of tables with model outputs.
 EXAMPLES = ("generated", "neighbours")
-# What marks the signature of a score that sacrebleu computed.
+# Pattern of a sacrebleu signature.
 SACREBLEU = r"\bsmooth:|\bnc:"
 
 
 @dataclass(frozen=True)
 class Sources:
-    """What tables and figures of the pages are made from; links are relative to `folder`, that of the pages."""
+    """Sources of the tables and figures of a page; links are relative to `folder`, the folder of the pages."""
 
     results: Results
     published: Path
@@ -38,12 +38,12 @@ class Sources:
     records: Records
 
     def link(self, path: Path) -> str:
-        """A file as a link from a page."""
+        """A link from a page to a file."""
         return relative_link(path, self.folder)
 
 
 def tables(definition: Definition, sources: Sources, readings: bool) -> list[dict]:
-    """The paper's tables, or those that set two readings of it side by side."""
+    """The paper's tables, or with `readings` those that compare two readings."""
     return [
         table(definition, item, sources)
         for item, entry in definition.tables.items()
@@ -52,7 +52,7 @@ def tables(definition: Definition, sources: Sources, readings: bool) -> list[dic
 
 
 def table(definition: Definition, item: str, sources: Sources) -> dict:
-    """A table: its grids, what is said of them, its files and what it rests on."""
+    """The data of a table's section: grids, sentences, remarks, files and runs."""
     cells = cells_of(definition, item, sources.results, sources.published)
     grids, not_run = [], []
     for heading, block in blocks(cells):
@@ -65,7 +65,7 @@ def table(definition: Definition, item: str, sources: Sources) -> dict:
     return about | {
         "grids": grids,
         "not_run": not_run,
-        # Further readings of a table are folded; grids that are all equally the table are not.
+        # Alternative readings of a table are folded; grids of equal rank are not.
         "folded": bool(grids) and not grids[0]["heading"],
         "sentences": sentences_of(definition, item, cells),
         "legend": " ".join(legend(definition, cells)),
@@ -79,7 +79,7 @@ def table(definition: Definition, item: str, sources: Sources) -> dict:
 
 
 def signatures(definition: Definition, item: str, sources: Sources, runs: list) -> list[str]:
-    """How sacrebleu computed the scores of a table, one signature a score."""
+    """The sacrebleu signatures of a table's scores, one per score."""
     names = {column["metric"] for column in definition.tables[item].get("columns", {}).values()}
     metrics = sources.results.metrics
     trained = {one.method.experiment for one in runs}
@@ -89,7 +89,7 @@ def signatures(definition: Definition, item: str, sources: Sources, runs: list) 
 
 
 def figure(definition: Definition, item: str, sources: Sources) -> dict:
-    """A figure: the drawing's file, its caption, its files and what it rests on."""
+    """The data of a figure's section: drawing, caption, files and runs."""
     about = _about(definition, item, sources, "figures", ("svg", "png", "pdf"))
     path = drawing(sources.results.folder / "figures" / definition.paper / item)
     width, height = size(path)
@@ -105,7 +105,7 @@ def figure(definition: Definition, item: str, sources: Sources) -> dict:
 
 
 def _about(definition: Definition, item: str, sources: Sources, folder: str, forms: tuple[str, ...]) -> dict:
-    """What every item has: title, files, the command that makes it, runs and deviations."""
+    """Data that all items share: title, files, command, runs and deviations."""
     stem = sources.results.folder / folder / definition.paper / item
     runs = sources.records.behind(definition, item)
     done, expected = count(runs)

@@ -1,4 +1,4 @@
-"""agreement.csv, improvement.csv and paired tests as the pages show them: a paper's rows, three digits a number."""
+"""Rows of agreement.csv, improvement.csv and paired tests for the report pages."""
 
 from pathlib import Path
 
@@ -9,12 +9,12 @@ from raretok.reporting.definition import Definition
 from raretok.reporting.page.page_claims import short
 
 METRICS = {"bleu": "BLEU", "chrf": "chrF"}
-# Which values of a column are better, in words.
+# Words for the better direction of a column.
 BETTER = {"up": "higher", "down": "lower", "": ""}
 
 
 def agreement_rows(rows: list[dict[str, str]], paper: str) -> list[tuple[str, ...]]:
-    """A paper's rows of agreement.csv; what a row has no number for is empty."""
+    """A paper's rows of agreement.csv as text; missing numbers are empty."""
     return [
         (
             *(row[key] for key in ("item", "column", "group", "rows", "seeds", "pairs")),
@@ -27,7 +27,7 @@ def agreement_rows(rows: list[dict[str, str]], paper: str) -> list[tuple[str, ..
 
 
 def improvement_rows(rows: list[dict[str, str]], paper: str) -> list[tuple[str, ...]]:
-    """A paper's rows of improvement.csv, each number with its interval."""
+    """A paper's rows of improvement.csv as text, each number with its interval."""
     return [
         (
             *(row[key] for key in ("item", "row", "against", "column", "group")),
@@ -43,10 +43,10 @@ def improvement_rows(rows: list[dict[str, str]], paper: str) -> list[tuple[str, 
 
 
 def paired_test_rows(definition: Definition, results: Path) -> list[tuple]:
-    """What `raretok compare` found below a scale's results: a row for each system and metric on one seed's test split.
+    """Rows of the paired tests of `raretok compare`: one per system and metric, for one seed's test split.
 
-    Its tests resample test sentences of one training each; they say nothing about other seeds. None of a paper whose
-    methods are candidates: the first of them need not be the one that stands for its method.
+    The tests resample test sentences of one training each, so they do not cover other seeds. Papers whose methods have
+    candidates have no rows, because the first candidate need not be the chosen one.
     """
     rows = []
     for experiment in definition.settings if not has_candidates(vars(definition)) else ():

@@ -1,4 +1,4 @@
-"""Sentences of the report that are made of its numbers: what was found, and on which data."""
+"""Generated sentences of the report: summary of results and names of data sets."""
 
 import re
 from collections import Counter
@@ -11,11 +11,11 @@ from raretok.reporting.page.page_claims import KINDS, OTHER_VERDICTS
 from raretok.reporting.page.provenance import Records, runs_of
 
 SAID = (REPRODUCED, REFUTED, UNDECIDED)
-# Claims that a sentence names.
+# Number of claims that a sentence names.
 NAMED = 2
-# What is counted apart from experiments, and how a sentence calls it.
+# Kinds of claims that are counted separately, with their names in sentences.
 APART = {kind: KINDS[kind] for kind in (MATHEMATICS, ARITHMETIC)} | {EXPERIMENT: "experiments"}
-# What pages explain where it first occurs: names of methods, groups and columns.
+# Abbreviations of methods, groups and columns that a page explains at its top.
 ABBREVIATIONS = {
     "HR": "high-resource language",
     "LR": "low-resource language",
@@ -38,7 +38,7 @@ SHARED_PAGES = {"method": "Method", "cost": "Cost", "provenance": "Provenance"}
 
 
 def pages_of(papers: list[dict]) -> list[dict]:
-    """The pages in the order of the navigation: name, file, template, and what links call it."""
+    """The pages in navigation order: name, file, template and label of links."""
     named = [{"name": "index", "label": "Overview", "template": "index.html.j2"}]
     for paper in papers:
         label = paper["title"].partition(" (")[0] if paper["claims"] else "Comparison"
@@ -48,7 +48,7 @@ def pages_of(papers: list[dict]) -> list[dict]:
 
 
 def abbreviations(claims: list[dict], tables: list[dict] = ()) -> dict[str, str]:
-    """The abbreviations in claims and in the heads of tables, with what they mean."""
+    """The abbreviations that occur in claims and table heads, with their meanings."""
     said = [claim["sentence"] for claim in claims]
     for layout in (grid["layout"] for table in tables if not table["waits"] for grid in table["grids"]):
         said += [*layout.heads, *(row for row, *_ in layout.rows), *(group for _, group, *_ in layout.rows)]
@@ -61,27 +61,27 @@ def abbreviations(claims: list[dict], tables: list[dict] = ()) -> dict[str, str]
 
 
 def title_of(papers: list[dict]) -> str:
-    """What the report is about."""
+    """The title of the report."""
     number = sum(1 for paper in papers if paper["claims"])
     return f"{in_words(number)} papers on rare tokens" if number > 1 else f"{papers[0]['title']}, on rare tokens"
 
 
 def first_screen(papers: list[dict]) -> list[str]:
-    """What was found over all papers: how much was run, how it came out, and which claims stand out."""
+    """Summary over all papers: claims tested, verdicts, and the first decided claims."""
     claims = [claim for paper in papers for claim in paper["claims"] if claim["kind"] == EXPERIMENT]
     if not claims:
         return []
     run, of = sum(claim["verdict"] != NOT_RUN for claim in claims), sum(1 for paper in papers if paper["claims"])
     who = f"{in_words(of)} papers make" if of > 1 else "The paper makes"
     return [
-        f"{who} {len(claims)} claims that an experiment can test; {run} of them are tested here.",
+        f"{who} {len(claims)} claims that experiments can test; {run} of them are tested here.",
         f"So far {_counted(claims)}.",
         _standing_out(claims),
     ]
 
 
 def findings(paper: dict) -> str:
-    """The same of one paper, in a line or two."""
+    """Summary of one paper in one or two sentences."""
     claims = [claim for claim in paper["claims"] if claim["kind"] == EXPERIMENT]
     if not claims:
         return ""
@@ -92,7 +92,7 @@ def findings(paper: dict) -> str:
 
 
 def apart(claims: list[dict]) -> str:
-    """Mathematics, printed arithmetic, and experiments that are not judged, counted in words; empty for none."""
+    """Counts of mathematics, printed arithmetic and unjudged experiments in words; empty if there are none."""
     parts = []
     for kind, name in APART.items():
         counts = Counter(claim["verdict"] for claim in claims if claim["kind"] == kind)
@@ -102,7 +102,7 @@ def apart(claims: list[dict]) -> str:
 
 
 def _counted(claims: list[dict], *more: str) -> str:
-    """How many claims have each verdict, and where the undecided ones point."""
+    """Counts of claims by verdict, and of undecided ones by lean, in words."""
     counts = Counter(claim["verdict"] for claim in claims)
     said = [f"{counts[verdict]} {'is' if counts[verdict] == 1 else 'are'} {verdict}" for verdict in (*SAID, *more)]
     open_claims = [claim for claim in claims if claim["verdict"] == UNDECIDED]
@@ -111,12 +111,12 @@ def _counted(claims: list[dict], *more: str) -> str:
     text = ", ".join(said[:-1]) + f" and {said[-1]}"
     if leans[TOWARDS] + leans[AGAINST]:
         text += f"; of the inconclusive ones {leans[TOWARDS]} point the paper's way, {leans[AGAINST]} against it"
-        text += f", and {single} rest on one seed, which never decides" if single else ""
+        text += f", and {single} have one seed, which never decides a claim" if single else ""
     return text
 
 
 def _standing_out(claims: list[dict]) -> str:
-    """The first claims that are reproduced and that are not, by name."""
+    """The first claims that are reproduced and that are not, by sentence."""
     parts = []
     for verdict in (REPRODUCED, REFUTED):
         found = [f"{one['sentence']} (ours {one['our_value']})" for one in claims if one["verdict"] == verdict]
@@ -127,11 +127,11 @@ def _standing_out(claims: list[dict]) -> str:
 
 
 def in_words(number: int) -> str:
-    """A small number as a sentence begins with it."""
+    """A small number as a capitalised word."""
     return {1: "One", 2: "Two", 3: "Three", 4: "Four", 5: "Five", 6: "Six"}.get(number, str(number))
 
 
 def data_sets(definition: Definition, records: Records) -> list[str]:
-    """The proper names of the corpora that a paper's finished runs were trained on."""
+    """Display names of the corpora on which a paper's finished runs were trained."""
     names = [definition.corpus(one.method.experiment) for one in runs_of(definition, records) if one.trained]
     return list(dict.fromkeys(corpus_title(name) for name in names))

@@ -1,4 +1,4 @@
-"""A figure's drawing as the pages hold it: inside the page, with its size and a description for screen readers."""
+"""Figures embedded in pages: data URLs, sizes and descriptions for screen readers."""
 
 import re
 from pathlib import Path
@@ -10,12 +10,12 @@ from markupsafe import Markup
 from raretok.core.errors import UserError
 
 DESCRIPTION = "{http://purl.org/dc/elements/1.1/}description"
-# What may stand as it is in a quoted attribute that holds a data: URL.
+# Characters that a data: URL in a quoted attribute may hold unescaped.
 SAFE = " <>=/:;,.-()'!*+?@$[]{}|^`~\n"
 
 
 def drawing(stem: Path) -> Path:
-    """The svg of a figure; UserError where there is none."""
+    """The svg of a figure; raises UserError if it does not exist."""
     path = Path(f"{stem}.svg")
     if not path.exists():
         raise UserError(f"{path} does not exist; make it with `snakemake {path}`.")
@@ -23,20 +23,20 @@ def drawing(stem: Path) -> Path:
 
 
 def as_data(path: Path) -> Markup:
-    """An svg as a data: URL for a quoted attribute, without its metadata, which the page has in its own words."""
+    """An svg as a data: URL for a quoted attribute, without its metadata, which the page repeats as text."""
     text = path.read_text(encoding="utf-8")
     text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.DOTALL)
     return Markup("data:image/svg+xml," + quote(text, safe=SAFE))
 
 
 def size(path: Path) -> tuple[int, int]:
-    """Width and height of an svg in points: the page keeps its place by their ratio."""
+    """Width and height of an svg in points, which reserve its place on the page."""
     _, root = next(ElementTree.iterparse(path, events=("start",)))
     return tuple(round(float(root.get(side).removesuffix("pt"))) for side in ("width", "height"))
 
 
 def description(svg: Path) -> str:
-    """What `figures.style.save` wrote into an svg: the caption, which says what is seen; empty where it has none."""
+    """The caption that `figures.style.save` stored in an svg; empty if it has none."""
     for _, element in ElementTree.iterparse(svg):
         if element.tag == DESCRIPTION:
             return " ".join((element.text or "").split())
@@ -46,6 +46,6 @@ def description(svg: Path) -> str:
 
 
 def smallest(svg: Path) -> float:
-    """The size of the smallest letters of an svg in points; 10 where it names none."""
+    """The smallest font size of an svg in points; 10 if it sets none."""
     sizes = re.findall(r"font-size: ([\d.]+)px", svg.read_text(encoding="utf-8"))
     return min(map(float, sizes), default=10.0)

@@ -1,4 +1,4 @@
-"""What the page rests on: runs with their hashes and settings, those that are missing, and their command."""
+"""Provenance of the report: finished runs with hashes and settings, missing runs, versions and devices."""
 
 import json
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from raretok.reporting.results import Results
 
 @dataclass(frozen=True)
 class Runs:
-    """The runs of one method: seeds that its scale asks for, and what is on record of those that are there.
+    """The runs of one method: expected seeds, and the records of the finished ones.
 
     trained: {seed: `training` of its metrics.json}.
     """
@@ -20,17 +20,17 @@ class Runs:
 
     @property
     def anchor(self) -> str:
-        """The place of its settings on the page."""
+        """The id of the method's settings on the provenance page."""
         return f"runs-{self.method.experiment}-{self.method.name}"
 
     @property
     def missing(self) -> list[int]:
-        """Seeds without a run."""
+        """Seeds without a finished run."""
         return [seed for seed in self.method.seeds if seed not in self.trained]
 
     @property
     def settings(self) -> str:
-        """What determines the first of its runs, but for the seed, as JSON; with what was derived from the data."""
+        """The settings of the first run without its seed, with derived parameters, as JSON."""
         first = next(iter(self.trained.values()))
         shown = {key: value for key, value in first["settings"].items() if key != "seed"}
         if first.get("derived"):
@@ -39,7 +39,7 @@ class Runs:
 
 
 class Records:
-    """The records of all runs of a results folder, each method's read once."""
+    """Records of all runs of a results folder, cached by method."""
 
     def __init__(self, results: Results):
         self.results = results
@@ -47,17 +47,17 @@ class Records:
 
     def of(self, method: Method) -> Runs:
         """The runs of a method in its experiment."""
-        key = (method.experiment, method.name, method.seeds)  # items may call one method by different labels
+        key = (method.experiment, method.name, method.seeds)  # without the label, which differs between items
         if key not in self._read:
             self._read[key] = self.results.trainings(method)
         return Runs(method, self._read[key])
 
     def path(self, method: Method, seed: int) -> Path:
-        """The file that a run's numbers and record are in."""
+        """Path of the file with a run's numbers and record."""
         return self.results.record_of(method, seed)
 
     def behind(self, definition: Definition, item: str) -> list[Runs]:
-        """The runs that a table or figure shows, method by method."""
+        """The runs that a table or figure shows, by method."""
         entry = definition.tables.get(item) or definition.figures[item]
         view, compared = definition.of(item), definition.compared(item)
         methods = [view.method(name) for name in entry.get("methods", [])]
@@ -67,17 +67,17 @@ class Records:
 
 
 def runs_of(definition: Definition, records: Records) -> list[Runs]:
-    """The runs of every method in every experiment in which a paper shows it."""
+    """The runs of every method in every experiment in which the paper shows it."""
     return [records.of(method) for method in definition.shown()]
 
 
 def count(runs: list[Runs]) -> tuple[int, int]:
-    """How many runs are there, and how many there would be."""
+    """Number of finished and of expected runs."""
     return sum(len(one.trained) for one in runs), sum(len(one.method.seeds) for one in runs)
 
 
 def missing(runs: list[Runs]) -> str:
-    """The runs that are not there, by method, methods that miss the same seeds together; empty where all are."""
+    """The missing runs in words, grouped by methods with the same missing seeds; empty if there are none."""
     groups: dict[str, list[str]] = {}
     for one in runs:
         if one.missing:
@@ -99,7 +99,7 @@ def _seeds(seeds: list[int]) -> str:
 
 
 def provenance(definitions: list[Definition], records: Records) -> list[dict]:
-    """What the runs of each paper were made with: every value that occurs, and the runs by method."""
+    """Versions, devices and other facts of each paper's runs, with the runs by method."""
     papers = []
     for definition in definitions:
         runs = runs_of(definition, records)

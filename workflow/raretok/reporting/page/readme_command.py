@@ -1,4 +1,4 @@
-"""What README and findings show of recorded results: the report's picture, verdicts counted, numbers of claims."""
+"""The command `readme`: recorded results in the README and in docs/findings.md."""
 
 import argparse
 import re
@@ -15,17 +15,17 @@ from raretok.reporting.page.provenance import Records, count, runs_of
 from raretok.reporting.report_options import add_report_arguments
 from raretok.reporting.results import Results, read_results
 
-# Between these lines of the README, of which {scale} is the scale, stands what this writes.
+# Markers in the README around the generated part of a scale.
 BEGIN, END = "<!-- recorded {scale}: begin -->", "<!-- recorded {scale}: end -->"
-# Between these marks of the findings stand the numbers of the claim with this id at that scale.
+# Markers in the findings around the numbers of a claim, by its id and scale.
 CLAIM = r"(<!-- {scale} (\S+) -->).*?(<!-- end -->)"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     add_report_arguments(parser, "the Markdown to write")
-    parser.add_argument("--readme", type=Path, required=True, help="file that has marks for the scale")
-    parser.add_argument("--findings", type=Path, required=True, help="file that has marks for claims")
+    parser.add_argument("--readme", type=Path, required=True, help="file with markers for the scale")
+    parser.add_argument("--findings", type=Path, required=True, help="file with markers for claims")
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -39,7 +39,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def update(path: Path, change: Callable[[str], str]) -> None:
-    """Change a text file; one that stays the same is not written."""
+    """Apply `change` to a text file; an unchanged file is not written."""
     before = path.read_text(encoding="utf-8")
     after = change(before)
     if after != before:
@@ -47,9 +47,9 @@ def update(path: Path, change: Callable[[str], str]) -> None:
 
 
 def with_claims(text: str, claims: list[dict], scale: str) -> str:
-    """The findings with the numbers of a scale's `claims` between their marks.
+    """The findings with the numbers of a scale's `claims` inserted between their markers.
 
-    Raises UserError for a mark with an id that no claim has.
+    Raises UserError for a marker whose id is not a claim.
     """
     numbers = {claim["id"]: _after_sentence(claim) for claim in claims}
 
@@ -62,7 +62,7 @@ def with_claims(text: str, claims: list[dict], scale: str) -> str:
 
 
 def shown(definitions: list[Definition], folder: Path, root: Path) -> str:
-    """The Markdown: results in `folder`, with links for a file in `root`."""
+    """The README's Markdown: figure, links and verdicts of the results in `folder`; links are relative to `root`."""
     results = read_results(folder)
     claims = read_rows(folder / "claims.csv")
     where = relative_link(folder, root)
@@ -76,15 +76,15 @@ def shown(definitions: list[Definition], folder: Path, root: Path) -> str:
 
 
 def _after_sentence(claim: dict) -> str:
-    """What `says` adds to a claim's sentence: which part decides, where there are several, and the numbers."""
+    """What `says` adds to a claim's sentence: the deciding part, if there are several, and the numbers."""
     part, _, numbers = claim["says"].removeprefix(claim["sentence"]).partition(": ")
     return f"{part.removeprefix(' (').removesuffix(')')}: {numbers}" if part else numbers
 
 
 def inserted(readme: str, text: str, scale: str) -> str:
-    """The README with `text` between the marks of a scale; as it is where it has no such marks.
+    """The README with `text` between the markers of a scale; unchanged if it has no markers.
 
-    Raises UserError where only one of the two marks is there.
+    Raises UserError if only one of the two markers is present.
     """
     begin, end = BEGIN.format(scale=scale), END.format(scale=scale)
     if begin not in readme and end not in readme:

@@ -1,1 +1,1 @@
-"""Intervals, tests and coefficients; no paper is known here."""
+"""Intervals, tests and coefficients, independent of any paper."""

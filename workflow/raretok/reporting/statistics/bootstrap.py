@@ -1,9 +1,8 @@
-"""Bootstrap intervals over seeds: whole runs are drawn again with replacement, never test items.
+"""Bootstrap intervals over training seeds.
 
-What resamples test items says nothing about other seeds; it is `metrics/translation_tests.py`, and stands apart.
-Intervals are percentiles, from a generator of their own that every interval seeds anew, so that one depends on its
-numbers alone. Of as few seeds as there are, they are too narrow (docs/statistics.md); the t interval beside them is
-not.
+Whole runs are resampled, never test items: resampling test items (`metrics/translation_tests.py`) tells nothing about
+other seeds. Intervals are percentiles. Every interval seeds its own generator, so it depends on its numbers alone. With
+few seeds bootstrap intervals are too narrow (docs/statistics.md); the t interval is not.
 """
 
 from collections.abc import Sequence
@@ -18,9 +17,9 @@ SEED = 1
 
 
 def bootstrap_interval(values: Sequence[float], level: float = 0.95) -> Interval:
-    """Mean of `values` (one per seed) with the percentile interval of means of resampled seeds.
+    """Mean of `values` (one per seed) with the percentile interval of the means of resampled seeds.
 
-    No bounds where they have no spread, as of a t interval.
+    No bounds if the values have no spread, as for a t interval.
     """
     mean = float(np.mean(values))
     if not has_spread(values):
@@ -31,10 +30,11 @@ def bootstrap_interval(values: Sequence[float], level: float = 0.95) -> Interval
 def probability_of_improvement(
     first: Sequence[Sequence[float]], second: Sequence[Sequence[float]], level: float = 0.95
 ) -> Interval:
-    """How often a run of the second method is above one of the first, over all pairs of runs; ties count half.
+    """Share of pairs of runs in which the second method's run has the larger value; ties count half.
 
-    first, second: data sets x seeds; the mean over data sets, each of them a stratum: its runs are resampled by
-    themselves, those of each method by themselves. No bounds where one has a single seed.
+    first, second: data sets x seeds; the result is the mean over data sets. The interval resamples the runs of each
+    data
+    set and method separately (stratified). No bounds if any of them has a single seed.
     Source: Agarwal et al. 2021, Deep Reinforcement Learning at the Edge of the Statistical Precipice, section 4.3.
     """
     samples = [sample for pair in zip(first, second, strict=True) for sample in pair]
@@ -45,7 +45,7 @@ def probability_of_improvement(
 
 
 def _share_above(*samples: np.ndarray, axis: int = -1) -> np.ndarray:
-    """Of samples by turns of the first and the second method, ... x seeds: the mean over data sets, ..."""
+    """The share for samples that alternate between first and second method, ... x seeds; mean over data sets, ..."""
     shares = []
     for first, second in zip(samples[::2], samples[1::2], strict=True):
         first, second = first[..., :, None], second[..., None, :]

@@ -1,4 +1,4 @@
-"""Whether two lists of numbers, a paper's and ours, say the same of which is above which."""
+"""Agreement of two lists of numbers in sign and rank."""
 
 from collections.abc import Sequence
 from itertools import combinations
@@ -6,14 +6,15 @@ from typing import NamedTuple
 
 from scipy import stats
 
-# Two rows are in order or not: a rank correlation of them says no more than the sign of their difference.
+# With two rows a rank correlation is only the sign of their difference.
 LEAST = 3
 
 
 class Concordance(NamedTuple):
-    """Of `rows` numbers: how many pairs differ in print, the share of them whose sign ours has, rank correlations.
+    """Agreement of `rows` numbers: pairs that differ in print, the share of them with the same sign in ours, rank
+    correlations.
 
-    None where nothing differs in one of the lists, for rank correlations also with fewer than three rows.
+    None if one of the lists is constant; rank correlations also for fewer than three rows.
     """
 
     rows: int
@@ -24,9 +25,9 @@ class Concordance(NamedTuple):
 
 
 def concordance(printed: Sequence[float], ours: Sequence[float]) -> Concordance:
-    """The concordance of numbers of the same rows; NaN stands in neither.
+    """The concordance of numbers of the same rows, none of them NaN.
 
-    A pair that is equal in ours agrees with no printed difference. Kendall's tau is tau-b, which allows for ties.
+    A pair that is tied in ours agrees with no printed difference. Kendall's tau is tau-b, which allows ties.
     """
     signs = [
         order(printed[i], printed[j]) == order(ours[i], ours[j])
@@ -45,5 +46,5 @@ def concordance(printed: Sequence[float], ours: Sequence[float]) -> Concordance:
 
 
 def order(first: float, second: float) -> int:
-    """1 where `first` is above `second`, -1 where it is below, 0 where they are equal, infinite or not."""
+    """1 if `first` is above `second`, -1 if it is below, 0 if they are equal or any is infinite."""
     return (first > second) - (first < second)

@@ -5,15 +5,15 @@ import statistics
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from scipy.special import stdtrit  # not scipy.stats, which takes longer to load than a table to make
+from scipy.special import stdtrit  # scipy.stats takes longer to import than most tables take to render
 
-# Numbers that differ by less, relative to the greater, are equal: far above what rounding does to a few
-# operations (1e-16 each), far below the digits that a paper prints.
+# Relative difference below which numbers count as equal: far above the rounding errors of a few operations (1e-16
+# each), far below the printed digits.
 ROUNDING = 1e-9
 
 
 class Interval(NamedTuple):
-    """A mean and the bounds of its confidence interval; None where there can be none."""
+    """A mean and the bounds of its confidence interval, None if undefined."""
 
     mean: float
     lower: float | None
@@ -21,7 +21,7 @@ class Interval(NamedTuple):
 
 
 def t_interval(values: list[float], level: float = 0.95) -> Interval:
-    """Mean of `values` (one per seed) with its two-sided t interval; no bounds where they have no spread."""
+    """Mean of `values` (one per seed) with its two-sided t interval; no bounds if they have no spread."""
     mean = statistics.fmean(values) if all(map(math.isfinite, values)) else sum(values)
     if not has_spread(values):
         return Interval(mean, None, None)
@@ -30,15 +30,15 @@ def t_interval(values: list[float], level: float = 0.95) -> Interval:
 
 
 def half_width(spread: float, seeds: int, level: float = 0.95) -> float:
-    """Half of a two-sided t interval: `spread` is the sample standard deviation over `seeds` values."""
+    """Half the width of a two-sided t interval; `spread` is the sample standard deviation over `seeds` values."""
     return float(stdtrit(seeds - 1, (1 + level) / 2)) * spread / math.sqrt(seeds)
 
 
 def has_spread(values: Sequence[float]) -> bool:
     """Whether there are several values, all finite, that differ by more than rounding.
 
-    Without, nothing can be said of another seed: two seeds that agree to the bit, as counts and shares of few things
-    can, say no more of a third than one seed does.
+    Otherwise nothing can be said about another seed: two equal counts or shares say no more about a third seed than one
+    does.
     """
     if len(values) < 2 or not all(map(math.isfinite, values)):
         return False
@@ -46,5 +46,5 @@ def has_spread(values: Sequence[float]) -> bool:
 
 
 def standard_error(values: list[float]) -> float:
-    """Of the mean of two values or more: their sample standard deviation over the root of their number."""
+    """Standard error of the mean of two or more values: sample standard deviation over the root of their number."""
     return statistics.stdev(values) / math.sqrt(len(values))

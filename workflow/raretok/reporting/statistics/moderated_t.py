@@ -1,21 +1,24 @@
-"""Moderated t: how far seeds of one quantity differ, with what the other rows of its metric say about that.
+"""Moderated t: estimates of a quantity over seeds whose variance is shrunk towards that of other rows.
 
-Two or three seeds tell little of a variance. Rows of one metric (methods of one experiment) have similar ones, so each
-row's variance is drawn towards that of all, as limma does for genes (Smyth 2004): a row with d degrees of freedom and
-variance s^2 gets (d0 s0^2 + d s^2) / (d0 + d), with d0 + d degrees of freedom. s0^2 and d0 come from the moments of the
-rows' log variances: the more alike the rows, the larger d0; where rows differ, d0 is near 0 and this is Student's t.
+Two or three seeds give a poor estimate of a variance. Rows of one metric (methods of one experiment) have similar
+variances, so each row's variance is shrunk towards a common one, as limma does for genes (Smyth 2004): a row with d
+degrees of freedom and variance s^2 gets (d0 s0^2 + d s^2) / (d0 + d), with d0 + d degrees of freedom. s0^2 and d0 are
+estimated from the moments of the rows' log variances: the more similar the rows, the larger d0. If rows differ, d0 is
+near 0 and the test is Student's t.
 
-limma has thousands of rows, a table has three to forty. With so few, its estimate of d0 lets 8 to 31% of papers claim
-something false even where all rows are alike. So three things differ, measured by benchmarks/claims_error_rate.py:
+limma has thousands of rows, a table has three to forty. With so few, limma's estimate of d0 decides at least one claim
+in 8 to 31% of papers without any effect, even if all rows have equal variance. Three things are therefore different,
+as measured by benchmarks/claims_error_rate.py:
 
-- What all rows share in a seed (batches, the row they are compared with) is removed before s0^2 and d0 are estimated:
-  else the seeds of one baseline count once for every row.
-- A difference is expected to vary as two rows do, 2 s0^2, or as the differences do on average, whichever is more: the
-  row that all are compared with may be the one whose seeds differ most.
-- d0 is at most half the rows beyond three, and at most 2; half of that for levels, which share their seeds' fortune.
+- What all rows share in a seed (batches, the baseline) is removed before s0^2 and d0 are estimated. Otherwise the
+  seeds of one baseline would count once for every row.
+- The expected variance of a difference is that of two rows, 2 s0^2, or the average variance of the differences,
+  whichever is larger: the seeds of the baseline may vary most.
+- d0 is at most half the number of rows beyond three, and at most 2; half of that for levels, which are correlated
+  through their seeds.
 
-Give ratios as logarithms. The seeds of a perplexity of 800 differ by more than those of one of 40, their logarithms
-do not: by the delta method sd(log x) = sd(x) / x, and only what is alike can be pooled.
+Give ratios as logarithms. The seeds of a perplexity of 800 differ by more than those of one of 40, but their logarithms
+do not: by the delta method sd(log x) = sd(x) / x, and only similar variances can be pooled.
 """
 
 import math
@@ -30,16 +33,16 @@ from raretok.reporting.statistics.intervals import has_spread
 
 SeedValues = Mapping[int, float]
 
-# d0 at most, and rows that it takes no account of: measured (docs/statistics.md), not taken from limma.
+# Upper limit of d0, and rows that do not count for it: measured (docs/statistics.md), not taken from limma.
 MOST_PRIOR_DF = 2.0
 FREE_ROWS = 3
-# A seed that hardly any other row has leaves a row no degrees of freedom; fewer than this are rounding.
+# If hardly any other row has a seed, a row has no degrees of freedom left; fewer than this are rounding errors.
 LEAST_DF = 0.05
 
 
 @dataclass(frozen=True)
 class Prior:
-    """What the rows of a metric say about the variance of a quantity over seeds; df: d0, what that weighs."""
+    """Prior of the variance of a quantity over seeds, from the rows of its metric; df is d0, its weight."""
 
     variance: float
     df: float
@@ -47,10 +50,10 @@ class Prior:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A quantity over seeds.
+    """A quantity over seeds, in the unit of the values (for ratios, of their logarithm).
 
-    sd: of one seed, None where nothing tells it. df: degrees of freedom of sd. prior: what other rows say about sd;
-    None for Student's t. In the unit of the values: for ratios, of their logarithm.
+    sd: standard deviation of one seed, None if unknown. df: degrees of freedom of sd. prior: the information of other
+    rows on sd; None for Student's t.
     """
 
     mean: float
@@ -64,16 +67,16 @@ class Estimate:
         return self._around(self._error, level)
 
     def prediction(self, level: float = 0.95) -> tuple[float, float] | tuple[None, None]:
-        """Interval in which a new seed lies, such as the paper's one run: sd sqrt(1/n + 1)."""
+        """Interval that contains a new seed, such as the paper's run: half its width is t sd sqrt(1/n + 1)."""
         return self._around(None if self.sd is None else self.sd * math.sqrt(1 / self.seeds + 1), level)
 
     def p(self, null: float = 0.0) -> float | None:
-        """Two-sided p that the mean is `null`; None for one seed, and where nothing tells the spread of seeds."""
+        """Two-sided p for the mean being `null`; None for one seed, and if sd is unknown."""
         return None if self._error is None else float(2 * stdtr(self.df, -abs((self.mean - null) / self._error)))
 
     @property
     def _error(self) -> float | None:
-        """Standard error of the mean. One seed has none, whatever is known of the spread: it gives no verdict."""
+        """Standard error of the mean. One seed has none, even if sd is known, and so no verdict."""
         return None if self.sd is None or self.seeds < 2 else self.sd / math.sqrt(self.seeds)
 
     def _around(self, error: float | None, level: float) -> tuple[float, float] | tuple[None, None]:
@@ -84,13 +87,13 @@ class Estimate:
 
 
 def estimate(values: SeedValues, pool: Sequence[SeedValues] = (), compared: bool = True) -> Estimate:
-    """A quantity by seed, moderated by the same quantity of other rows of its metric; Student's t without a pool.
+    """Estimate of a quantity by seed, moderated by the other rows of its metric; Student's t without a pool.
 
     values: the quantity of one row, by seed. pool: of every row of the metric, by seed, with or without this one.
-    compared: the quantity is a difference to one other row, the same for all of the pool; else each row's own level.
+    compared: whether the quantity is a difference to one other row, the same for all of the pool, or a level.
 
-    Seeds that agree but for rounding (counts, shares of few things) say nothing of the spread: such a row has the
-    pool's alone. Values that are not finite have a mean and nothing else.
+    If seeds are equal up to rounding (counts, shares of few items), only the pool determines sd. Values that are not
+    finite have a mean and nothing else.
     """
     numbers = list(values.values())
     if not all(map(math.isfinite, numbers)):
@@ -105,14 +108,14 @@ def estimate(values: SeedValues, pool: Sequence[SeedValues] = (), compared: bool
 
 
 def prior_of(rows: Sequence[SeedValues], compared: bool = True) -> Prior | None:
-    """What rows of one metric say about the variance of each of them (`estimate`); None for too few rows.
+    """The prior that rows of one metric give for the variance of each (see `estimate`); None for too few rows.
 
-    Source: Smyth 2004, Linear Models and Empirical Bayes Methods, section 6.2, within the bounds that the module names.
+    Source: Smyth 2004, Linear Models and Empirical Bayes Methods, section 6.2, with the limits described in the module.
     """
     rows = [row for row in rows if len(row) > 1 and all(map(math.isfinite, row.values()))]
     own, own_dfs = own_variances(rows)
     if compared:
-        # The row that all are compared with: as a difference to itself it is 0 in every seed.
+        # The baseline: as a difference from itself it is 0 in every seed.
         variances, dfs = row_variances([*rows, dict.fromkeys({seed for row in rows for seed in row}, 0.0)])
     else:
         variances, dfs = own, own_dfs
@@ -128,7 +131,7 @@ def prior_of(rows: Sequence[SeedValues], compared: bool = True) -> Prior | None:
 def squeeze(variances: np.ndarray, dfs: np.ndarray) -> tuple[float, float]:
     """s0^2 and d0 of a scaled F distribution of `variances` with `dfs` degrees of freedom, by moments of their logs.
 
-    d0 is infinite where they differ by no more than chance; then s0^2 is their mean.
+    d0 is infinite if they differ by no more than chance; s0^2 is then their mean.
     """
     logs = np.log(variances) - digamma(dfs / 2) + np.log(dfs / 2)
     excess = float(logs.var(ddof=1) - polygamma(1, dfs / 2).mean())
@@ -151,10 +154,11 @@ def trigamma_inverse(value: float) -> float:
 
 
 def row_variances(rows: Sequence[SeedValues]) -> tuple[np.ndarray, np.ndarray]:
-    """Variance of each row beside what rows share in a seed, with its degrees of freedom; rows may lack seeds.
+    """Variances of rows after removing what they share in a seed, with degrees of freedom; rows may lack seeds.
 
-    Of the residuals of value = row + seed, by least squares; a row's degrees of freedom are what the fit leaves of its
-    cells. Rows without spread are left out: they say nothing of a logarithm.
+    They come from the residuals of the least-squares fit value = row + seed; a row's degrees of freedom are those that
+    the
+    fit leaves in its cells. Rows without spread are left out, since their logarithm is undefined.
     """
     seeds = sorted({seed for row in rows for seed in row})
     cells = [(number, seeds.index(seed), value) for number, row in enumerate(rows) for seed, value in row.items()]
@@ -164,7 +168,7 @@ def row_variances(rows: Sequence[SeedValues]) -> tuple[np.ndarray, np.ndarray]:
     values = np.array([value for *_, value in cells])
     design = np.zeros((len(cells), len(rows) + len(seeds)))
     design[np.arange(len(cells)), of_row] = design[np.arange(len(cells)), len(rows) + of_seed] = 1
-    # Orthonormal basis of what row and seed explain; the design lacks one rank, or more where seeds do not overlap.
+    # Orthonormal basis of the row and seed effects; the design has rank one less, or lower if seeds do not overlap.
     left, singular, _ = np.linalg.svd(design, full_matrices=False)
     basis = left[:, singular > 1e-9 * singular[0]]
     residuals = values - basis @ (basis.T @ values)
@@ -180,6 +184,6 @@ def own_variances(rows: Sequence[SeedValues]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _spread_of(squares: np.ndarray, dfs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Variances and degrees of freedom of the rows that have both, more than rounding leaves."""
+    """Variances and degrees of freedom of the rows that have both, beyond rounding errors."""
     kept = (dfs > LEAST_DF) & (squares > 1e-18 * max(squares.max(initial=0.0), 0.0))
     return squares[kept] / dfs[kept], dfs[kept]

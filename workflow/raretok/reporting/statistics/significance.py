@@ -1,10 +1,10 @@
-"""What many tests at once need."""
+"""Correction for multiple tests."""
 
 LEVEL = 0.05
 
 
 def holm(ps: list[float]) -> list[float]:
-    """The p values of one family of tests, adjusted so that rejecting below a level errs once or more at that rate.
+    """Holm's adjusted p values of one family of tests, which control the family-wise error rate.
 
     In the order of `ps`; never below them and at most 1.
     Source: Holm 1979, A Simple Sequentially Rejective Multiple Test Procedure.

@@ -1,4 +1,4 @@
-"""How far measurements of one thing lie apart, in percent of their mean."""
+"""Small-sample coefficient of variation."""
 
 import math
 import statistics
@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 
 def cv_star(measurements: Sequence[float]) -> float | None:
-    """The coefficient of variation for small samples, in percent: of a paper's value and ours, for one.
+    """CV*, the coefficient of variation for small samples, in percent; for example of a paper's value and ours.
 
-    (1 + 1/(4n)) s*/mean, where s* is the sample standard deviation over its bias c4(n) in a normal sample. None for
-    fewer than two measurements, and where one is not above 0 or not finite: only a scale that starts at 0 has it.
+    (1 + 1/(4n)) s*/mean, where s* is the sample standard deviation divided by its bias c4(n) for normal samples. None
+    for
+    fewer than two measurements, and if one is not positive or not finite: it needs a ratio scale.
     Source: Belz, Popovic and Mille 2022, Quantified Reproducibility Assessment of NLP Results, section 3.
     """
     n = len(measurements)

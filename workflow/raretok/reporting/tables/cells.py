@@ -1,4 +1,4 @@
-"""The cells of each kind of table. A kind's function takes the definition, an item and the numbers."""
+"""Cells of tables, and the cells of each kind of table: functions of (definition, item, results, published)."""
 
 import math
 from collections.abc import Iterator
@@ -12,24 +12,24 @@ from raretok.reporting.statistics.intervals import half_width
 
 NOT_RUN = "not run"
 NOT_PRINTED = "not printed"
-# What follows every table of metrics that does not say otherwise. The authors select checkpoints by plain
-# cross-entropy, which is biased against methods that train another loss (inventory of stop_jostling, S6).
+# Default further grid of tables of metrics. The authors select checkpoints by plain cross-entropy, which is biased
+# against methods that train another loss (deviations, S6).
 FURTHER = [{"title": "Weights after the last step", "reading": "last step", "checkpoint": "last"}]
-NOTES_ON_CHECKPOINT = {"last": "weights after the last step, not the best by validation loss"}
-# What a scaled run derives in place of a printed hyper-parameter (inventory 5.3): key of the record, printed name.
+NOTES_ON_CHECKPOINT = {"last": "weights after the last step instead of the best by validation loss"}
+# Hyper-parameters that a scaled run derives: key in the record, printed name.
 DERIVED = {"alpha": "alpha", "memory": "K", "i_r": "i_r", "mu_1": "mu_1", "mu_2": "mu_2"}
 
-# Which values are better, of metrics that a paper does not print.
+# Better direction of metrics that a paper does not print.
 DIRECTIONS = {"bleu": "up", "chrf": "up", "chrf++": "up", "alc_bleu": "up", "best_validation_bleu": "up"}
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One row of a table's csv, and how it is shown.
+    """One row of a table's csv, with its formatting.
 
-    block: the heading of a further grid that it is in. reading: what all rows of that grid have in their bracket,
-    which the heading says. remarks: what of the note a reader of the whole table must see. interval: 95% bounds of
-    `value`, where it is a difference.
+    block: heading of the further grid it belongs to. reading: the bracket shared by all rows of that grid, which its
+    heading repeats. remarks: the parts of the note that are shown below the table. interval: 95% bounds of `value` if
+    it is a difference.
     """
 
     row: str
@@ -43,7 +43,7 @@ class Cell:
     note: str = ""
     remarks: tuple[str, ...] = ()
     format: str = ""
-    direction: str = "none"  # up, down: which values are better
+    direction: str = "none"  # up, down: the better direction
     best: bool = False
     block: str = ""
     reading: str = ""
@@ -54,8 +54,8 @@ class Cell:
 class Grid:
     """One grid of a `kind: metrics` table: the table itself, or a further reading of its numbers.
 
-    columns: name: {metric, format, split, groups}, the last two where they are not those of the table.
-    suffix: of the groups' names in the metrics, for another set of groups.
+    columns: name: {metric, format, split, groups}; split and groups override those of the table. suffix: appended to
+    group names in the metrics, for another set of groups.
     """
 
     columns: dict[str, dict]
@@ -65,12 +65,12 @@ class Grid:
     suffix: str = ""
 
     def group(self, name: str) -> str:
-        """The metrics' name of a group; all groups together are the same in every set."""
+        """The name of a group in the metrics; the group of all types has no suffix."""
         return name if name in ("", "total") else name + self.suffix
 
 
 def metric_cells(definition: Definition, item: str, results: Results, published: Path) -> list[Cell]:
-    """Rows x columns x groups of a `kind: metrics` table, then its further grids, where anything was measured."""
+    """Cells of a `kind: metrics` table (rows x columns x groups), then of its further grids with measured numbers."""
     entry = definition.entry("tables", item)
     printed = printed_numbers(published, definition.paper)
     cells = []
@@ -102,12 +102,12 @@ def _grid_cells(definition: Definition, item: str, results: Results, printed: di
 
 
 def groups_of(entry: dict) -> list[str]:
-    """The printed groups of a `kind: metrics` table; a table that compares experiments has one for each of them."""
+    """The printed groups of a `kind: metrics` table; for a table that compares experiments, one per experiment."""
     return entry.get("groups") or list(entry.get("experiments", {})) or [""]
 
 
 def places_of(entry: dict, columns: dict[str, dict]) -> list[tuple[str, str, dict]]:
-    """(group, column, how it is measured) of every place in a row of a `kind: metrics` table, in order."""
+    """(group, column, metric entry) of every cell in a row of a `kind: metrics` table, in order."""
     return [
         (group, column, how)
         for group in groups_of(entry)
@@ -119,10 +119,10 @@ def places_of(entry: dict, columns: dict[str, dict]) -> list[tuple[str, str, dic
 def measured_at(
     results: Results, entry: dict, method: Method, how: dict, group: str, grid: Grid | None = None
 ) -> dict[int, float]:
-    """Values by seed of what a table shows of a method in a column (`how`) and group, empty where it was not run.
+    """Values by seed of a method in a column (`how`) and group of a table; empty if it was not run.
 
-    Where the table compares experiments, the group is one of them, and the number that of all types together: what
-    is measured of groups of types has it as `total`.
+    If the table compares experiments, the group is one of them, and metrics by token group are taken from the group
+    `total`.
     """
     grid = grid or Grid(columns={})
     where = {"checkpoint": grid.checkpoint, "split": how.get("split")}
@@ -151,7 +151,7 @@ def _metric_cell(
     summary = summarise(measured_at(results, entry, method, how, group, grid) if measured else {})
     missing = ""
     if not measured:
-        missing = f"says nothing of {group}"
+        missing = f"not measured on {group}"
     elif summary is None:
         needs = NEEDS_FINITE.get(how["metric"])
         infinite = needs and measured_at(results, entry, method, how | {"metric": needs}, group, grid)
@@ -160,15 +160,15 @@ def _metric_cell(
         missing = f"{summary.seeds} of {len(method.seeds)} seeds"
     notes = [
         printed.note if printed else NOT_PRINTED,
-        f"further reading of the printed row: {method.reading}" if method.reading else "",
+        f"another reading of the printed row: {method.reading}" if method.reading else "",
         NOTES_ON_CHECKPOINT.get(grid.checkpoint) or (grid.title and f"{grid.title[0].lower()}{grid.title[1:]}"),
         missing,
         derived,
     ]
     numbers = numbers_of(summary, printed, definition)
     if numbers["difference"] is not None and printed.reference is not None:
-        notes.append(f"the difference is from {printed.reference:g}, the notebook's value")
-    # That a row stands in another table too, or was not run, can be seen; what is odd about it cannot.
+        notes.append(f"the difference is to {printed.reference:g}, the notebook's value")
+    # Remarks repeat only unusual notes: other rows of the table show whether a row was run or stands in another table.
     remarks = [
         printed.note if printed and not grid.title and not printed.note.startswith("repeats") else "",
         missing if missing != NOT_RUN else "",
@@ -191,7 +191,7 @@ def _metric_cell(
 
 
 def numbers_of(summary: Spread | None, printed: Printed | None = None, definition: Definition | None = None) -> dict:
-    """The fields of a cell with a mean over seeds and a printed number, either None; with a definition, their gap."""
+    """The fields of a cell with a mean over seeds and a printed number, each may be None; a definition adds the gap."""
     fields = {"published": printed.text if printed else ""}
     if summary:
         fields |= {"value": summary.mean, "spread": summary.spread, "seeds": summary.seeds}
@@ -201,7 +201,7 @@ def numbers_of(summary: Spread | None, printed: Printed | None = None, definitio
 
 
 def corpus_remark(definition: Definition, experiment: str) -> str:
-    """What a scaled translation is of, whose direction may be another; nothing at the paper's scale."""
+    """A remark on the corpus of a scaled translation, whose direction may differ; empty at the paper's scale."""
     translates = "beam" in definition.settings.get(experiment, {}).get("evaluation", {})
     return "" if definition.comparable or not translates else f"text of {corpus_title(definition.corpus(experiment))}"
 
@@ -233,9 +233,9 @@ def _data_cell(
 
 
 def data_value(definition: Definition, item: str, results: Results, row: str, column: str, group: str) -> float | None:
-    """A number of a table's `data` rows, which is of the data and no model: the first run that measured it has it.
+    """A number of a table's `data` rows, which describe the data and no model, from the first run that measured it.
 
-    `group` as the metrics name it. None where no run of the table's methods has it.
+    `group` is its name in the metrics. None if no run of the table's methods has it.
     """
     entry = definition.entry("tables", item)
     how = entry["data"][row][column]
@@ -247,7 +247,7 @@ def data_value(definition: Definition, item: str, results: Results, row: str, co
 
 
 def derived_remark(definition: Definition, training: dict | None) -> str:
-    """What a scaled run derived in place of the printed hyper-parameters, or nothing."""
+    """The hyper-parameters that a scaled run derived, in words; empty if there are none."""
     derived = (training or {}).get("derived") or {}
     known = [f"{name} {derived[key]:.4g}" for key, name in DERIVED.items() if derived.get(key)]
     if definition.comparable or not known:
@@ -256,17 +256,17 @@ def derived_remark(definition: Definition, training: dict | None) -> str:
 
 
 def mark_best(cells: list[Cell]) -> list[Cell]:
-    """Mark the best of our means in each block, column and group where seeds say that it is.
+    """Mark the best of our means in each block, column and group, if seeds support it.
 
-    It is compared with the rows that have as many seeds, two or more, and their 95% t intervals must not touch its own.
+    It is compared with the rows that have as many seeds, at least two; its 95% t interval must not overlap theirs.
     """
-    # A further row may have no printed number to take the direction from, a column's other rows have.
+    # Rows without a printed number take the direction of their column's other rows.
     directions = {cell.column: cell.direction for cell in cells if cell.direction != "none"}
     rivals: dict[tuple, list[Cell]] = {}
     for cell in cells:
         if cell.seeds > 1 and cell.spread is not None and cell.column in directions:
             rivals.setdefault((cell.block, cell.column, cell.group, cell.seeds), []).append(cell)
-    # Of rows with other numbers of seeds, the largest set is compared.
+    # If rows have different numbers of seeds, the largest set of rows with equal numbers is compared.
     largest: dict[tuple, list[Cell]] = {}
     for key, found in rivals.items():
         if len(found) > len(largest.get(key[:3], ())):
@@ -276,7 +276,7 @@ def mark_best(cells: list[Cell]) -> list[Cell]:
 
 
 def _clear_best(cells: list[Cell], direction: str) -> Cell | None:
-    """The best of several means, None where another's interval reaches it."""
+    """The best of several means; None if another's interval overlaps its own."""
     if len(cells) < 2:
         return None
     sign = 1 if direction == "up" else -1
@@ -287,13 +287,13 @@ def _clear_best(cells: list[Cell], direction: str) -> Cell | None:
 
 
 def difference(definition: Definition, value: float | None, printed: Printed | None) -> float | None:
-    """Ours minus the paper's (its reference's, where the print slipped), where that is meaningful and finite."""
+    """Ours minus the paper's value (or its reference for a misprint), or None if not comparable or not finite."""
     if not definition.comparable or value is None or printed is None:
         return None
     return value - printed.meant if math.isfinite(value) and math.isfinite(printed.meant) else None
 
 
 def blocks(cells: list[Cell]) -> Iterator[tuple[str, list[Cell]]]:
-    """(heading, cells) of the main table and of each further one, in order."""
+    """(heading, cells) of the main table and of each further grid, in order."""
     for heading in dict.fromkeys(cell.block for cell in cells):
         yield heading, [cell for cell in cells if cell.block == heading]

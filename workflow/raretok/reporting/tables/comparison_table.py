@@ -1,4 +1,4 @@
-"""Tables of kind `comparison`: a grid a task, a row a method, with what was chosen, quality, cost; and a paragraph."""
+"""Tables of kind `comparison`: one grid per task, one row per method, with the chosen candidate, quality and cost."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -23,12 +23,12 @@ BETTER = {"fitted_perplexity": "down", "bleu": "up", "uniq": "up", "isotropy_sig
 ROLES = ("frequent", "rare")
 CHOSEN, MEMORY = "chosen", "GiB"
 UNCORRECTED = "By 95% intervals over seeds, not corrected for the number of methods."
-# Whether a model's temperature is at an end of where it was looked for; runs that were recorded earlier do not say it.
+# Whether a fitted temperature lies at an end of the searched interval; old recorded runs lack this metric.
 AT_BOUND = {"metric": "temperature_at_bound", "split": "valid@best"}
 
 
 def comparison_cells(definition: Definition, item: str, results: Results, published: Path) -> list[Cell]:
-    """The cells of a table of kind `comparison`; `published` is not read, for nothing of it was printed."""
+    """The cells of a table of kind `comparison`; `published` is unused, since nothing of it is printed."""
     entry = definition.entry("tables", item)
     cells = []
     for task, experiment in entry["experiments"].items():
@@ -40,16 +40,16 @@ def comparison_cells(definition: Definition, item: str, results: Results, publis
         heading = f"{task[0].upper()}{task[1:]}"
         made = [replace(cell, row=f"{cell.row} [{task}]", block=heading, reading=task) for cell in made]
         unfinished = {f"{one.label} [{task}]" for one in found if one.is_provisional}
-        # A mean over other seeds, or of another candidate tomorrow, is not the best of anything.
+        # A mean over other seeds, or of a provisional candidate, cannot be marked as best.
         best = iter(mark_best([cell for cell in made if cell.row not in unfinished]))
         cells += [cell if cell.row in unfinished else next(best) for cell in made]
     return cells
 
 
 def better_methods(definition: Definition, item: str, cells: list[Cell]) -> list[str]:
-    """Of each task the methods that are better for rare tokens than the first, and those of them without a loss.
+    """For each task, the methods better than the first on rare tokens, and those of them no worse on frequent ones.
 
-    By 95% intervals over seeds; a choice that is provisional or diverged counts for nothing.
+    Judged by 95% intervals over seeds; provisional and diverged choices are left out.
     """
     said = []
     for heading, grid in blocks(cells):
@@ -65,12 +65,12 @@ def better_methods(definition: Definition, item: str, cells: list[Cell]) -> list
         if rare and first not in doubtful:
             found, kept = (", ".join(map(names.get, rows)) or "none" for rows in (better, free))
             than = f"{heading}: better for rare tokens than {names[first]}"
-            said.append(f"{than}: {found}; of these no worse for frequent ones: {kept}.")
+            said.append(f"{than}: {found}; of these, no worse for frequent ones: {kept}.")
     return [*said, UNCORRECTED] if said else []
 
 
 def change_column(role: str, first: str) -> str:
-    """The name of a column of changes; `first` is the label of what changes are against."""
+    """The name of a column of changes; `first` is the label of the baseline."""
     return f"{role} - {first}, %"
 
 
@@ -106,17 +106,16 @@ def _row(
 
 
 def _chosen_cell(one: Chosen, at_bound: dict[int, float]) -> Cell:
-    where = f"on {len(one.seeds)} seed{'s' if len(one.seeds) != 1 else ''}" if one.seeds else "which share no seed"
+    where = f"on {len(one.seeds)} seed{'s' if len(one.seeds) != 1 else ''}" if one.seeds else "without a common seed"
     note = (
-        f"of {one.finished} of {one.tried} candidates, {where}: the least perplexity of the validation text, "
-        f"{one.criterion:.4g}"
+        f"of {one.finished} of {one.tried} candidates, {where}: the lowest validation perplexity, {one.criterion:.4g}"
     )
     if not one.seeds:
         note = f"of {one.finished} of {one.tried} candidates, {where}: the first"
     remarks = list(one.caveats)
     if number := sum(value > 0 for value in at_bound.values()):
         seeds = f"{number} of {len(one.method.seeds)} seeds"
-        remarks.append(f"in {seeds} the temperature is at the end of where it was looked for, and may not be the best")
+        remarks.append(f"in {seeds} the temperature is at an end of the searched interval and may not be the best")
     return Cell(one.label, CHOSEN, value=one.words, note="; ".join([note, *remarks]), remarks=tuple(remarks))
 
 
@@ -137,9 +136,9 @@ def _change_cell(row: str, column: str, found: Change | None) -> Cell:
     if interval:
         note = f"95% interval {interval[0]:.6g} to {interval[1]:.6g}"
     elif not found.is_finite:
-        note = "not finite in every seed"
+        note = "not finite in some seeds"
     else:
-        note = "one seed: no interval" if found.seeds == 1 else "seeds that agree to the digit: no interval"
+        note = "one seed: no interval" if found.seeds == 1 else "equal values in all seeds: no interval"
     return Cell(row, column, value=found.mean, seeds=found.seeds, note=note, format="+.2f", interval=interval)
 
 

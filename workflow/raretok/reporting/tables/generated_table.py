@@ -1,4 +1,4 @@
-"""Tables of generated texts (agg, tables 5 and 15): a prefix, how each method continues it, distinct tokens."""
+"""Tables of generated texts (agg, tables 5 and 15): prefix, continuation by each method, distinct tokens."""
 
 from pathlib import Path
 
@@ -9,11 +9,11 @@ from raretok.reporting.tables.cells import NOT_RUN, Cell, mark_best, numbers_of
 TEXT, UNIQ = "Text", "Uniq"
 PREFIX = "Prefix"
 MEAN = "mean of all prefixes"
-OTHER_PREFIX = "the paper's number is that of its own prefix"
+OTHER_PREFIX = "the paper's number is for a different prefix"
 
 
 def generated_cells(definition: Definition, item: str, results: Results, published: Path) -> list[Cell]:
-    """Prefix and continuations of the first seed, distinct tokens over all seeds, and their mean over all prefixes."""
+    """Prefixes and continuations of the first seed; distinct tokens over all seeds, also as mean over all prefixes."""
     entry = definition.entry("tables", item)
     printed = printed_numbers(published, definition.paper)
     methods = [definition.method(name) for name in entry["methods"]]
@@ -33,7 +33,7 @@ def generated_cells(definition: Definition, item: str, results: Results, publish
 
 
 def metric_group(entry: dict, group: str) -> str:
-    """The metrics' name of a table's group: which of our examples stands at the place of a printed one."""
+    """The metric's group for a table's group: the number of our example in the place of a printed one."""
     return "mean" if group == MEAN else f"example{entry['examples'][int(group.removeprefix('example')) - 1]}"
 
 
@@ -67,6 +67,6 @@ def _uniq_cell(definition: Definition, item: str, results: Results, method: Meth
 
 
 def one_line(text: str) -> str:
-    """`text` with every run of blanks and line ends as one blank; what cannot be printed becomes U+FFFD."""
+    """`text` with runs of white space as one blank; unprintable characters become U+FFFD."""
     blank = " ".join(text.split())
     return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in blank)

@@ -1,4 +1,4 @@
-"""Table 3 of stop_jostling: what GPT-2 has at its random initialisation and pre-trained."""
+"""Table 3 of stop_jostling: margins of GPT-2 at random initialisation and pre-trained."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ def gpt2_cells(definition: Definition, item: str, results: Results, published: P
             summary = summarise(found) if isinstance(found, dict) else None
             value = summary.mean if summary else found
             number = printed.get((item, row, column, ""))
-            # A measurement says itself why a part of it is missing: no weights were given.
+            # A measurement gives the reason for a missing part: no weights were provided.
             missing = ((measured or {}).get("reason") or NOT_RUN) if value is None else ""
             notes = [number.note if number else NOT_PRINTED, missing]
             if column == "d_model":

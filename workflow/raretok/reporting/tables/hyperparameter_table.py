@@ -1,4 +1,4 @@
-"""Tables of hyper-parameters: what a paper prints, beside what this scale used and what its runs derived."""
+"""Tables of hyper-parameters: printed values, settings of this scale, and values derived by its runs."""
 
 import math
 import re
@@ -12,11 +12,11 @@ THOUSAND = {"k": 1e3, "M": 1e6}
 
 
 def hyperparameter_cells(definition: Definition, item: str, results: Results, published: Path) -> list[Cell]:
-    """A row a setting, a column an experiment; a column without an experiment shows the print alone."""
+    """One row per setting and one column per experiment; a column without an experiment shows printed values only."""
     entry = definition.entry("tables", item)
     table = read_published(published, "hyperparameters", definition.paper)
     table = table[table["item"] == item]
-    # One experiment needs no name for its column; several are named as the paper names them.
+    # With one experiment the column needs no name; several are named as in the paper.
     columns = entry.get("experiments") or {"value": entry["experiment"]}
     printed = {(row.setting if "experiments" in entry else "value", row.name): row.value for row in table.itertuples()}
     facts = {
@@ -31,11 +31,11 @@ def hyperparameter_cells(definition: Definition, item: str, results: Results, pu
 
 
 def _facts(definition: Definition, results: Results, experiment: str | None, methods: list[str]) -> dict:
-    """What expressions can name: the experiment's settings, `runs.<method>` of it, `run`: the first of them.
+    """The names that expressions can use: the experiment's settings, `runs.<method>`, and `run`, the first of these.
 
-    A run is its record, and `types`, the size of its vocabulary.
+    A run is its record plus `types`, the size of its vocabulary.
     """
-    if experiment not in definition.settings:  # the print alone, or an experiment that the scale leaves out
+    if experiment not in definition.settings:  # printed values only, or the scale leaves the experiment out
         return {"runs": {}, "run": {}}
     runs = {}
     for method in (definition.method(name).within(experiment) for name in methods):
@@ -67,11 +67,12 @@ def _cell(definition: Definition, name: str, column: str, text: str, expression:
 
 
 def value_of(expression: str, facts: dict) -> float | str | None:
-    """The value of an expression; None where a setting that it names is missing.
+    """The value of an expression; None if a setting that it names is missing.
 
-    `a.path`, `4 * a.path * another.path`, `{a.path}-{another.path}` as a text; `first or second` is the first that is
-    there. Paths are dotted keys and list positions. What follows `|` is the value where a run was made and does not
-    name the setting: parameters at their default are not in a run's settings.
+    `a.path`, `4 * a.path * another.path`, `{a.path}-{another.path}` as text; `first or second` is the first that
+    exists. Paths are dotted keys and list positions. `| value` gives the default for a finished run without the
+    setting,
+    because settings leave out parameters at their default.
     """
     values = (_one_value(part, facts) for part in expression.split(" or "))
     return next((value for value in values if value is not None), None)
@@ -109,7 +110,7 @@ def _at_path(settings, path: str):
 
 
 def number_of(text: str) -> float | None:
-    """The number that is printed as 0.1, 7e-4, 32k or 42M; None for anything else."""
+    """The number printed as 0.1, 7e-4, 32k or 42M; None for anything else."""
     match = re.fullmatch(r"([-+.\de]+)([kM]?)", text)
     try:
         return float(match[1]) * THOUSAND.get(match[2], 1) if match else None
@@ -118,7 +119,7 @@ def number_of(text: str) -> float | None:
 
 
 def same(text: str, value: float | str) -> bool:
-    """Whether `value` is what is printed, in the digits of the print; 32k can be 32 x 1,024."""
+    """Whether `value` equals the printed text to its digits; 32k may mean 32 x 1,024."""
     printed = number_of(text)
     if printed is None or isinstance(value, str):
         return text.replace(" ", "").lower() == str(value).replace(" ", "").lower()

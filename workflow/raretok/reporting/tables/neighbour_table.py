@@ -1,4 +1,4 @@
-"""Tables of the nearest tokens of chosen ones: of two languages of characters, or of a vocabulary of words or BPE."""
+"""Tables of nearest tokens of given queries, for two languages of characters or for a vocabulary."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,12 +17,12 @@ RARE_SHARE = "Rare tokens among the nearest of all rare tokens"
 RARE = "†"
 OTHER_SHARE = "Neighbours of the other language among all of these"
 OTHER = "‡"
-# What a type begins with that begins a word: GPT-2's blank, SentencePiece's mark.
+# Word-initial marks of tokens: GPT-2's blank, SentencePiece's mark.
 BLANKS = str.maketrans({" ": "␣", "▁": "␣", "\n": "\\n", "\t": "\\t"})
 
 
 def neighbour_cells(definition: Definition, item: str, results: Results, published: Path) -> list[Cell]:
-    """Neighbours and cosines of the first seed, and over all seeds how many of all of them are what they should be."""
+    """Neighbours and cosines of the first seed, and shares of related or rare neighbours over all seeds."""
     entry = definition.entry("tables", item)
     table = read_published(published, "neighbours", definition.paper)
     printed = {(row.method, row.query, int(row.rank)): row for row in table[table["item"] == item].itertuples()}
@@ -32,7 +32,7 @@ def neighbour_cells(definition: Definition, item: str, results: Results, publish
     if "ranks" in entry:
         own = [query for found in runs.values() for _, arrays in found for query in queries_of(arrays)]
         queries = list(dict.fromkeys([*entry["queries"], *own]))
-        absent = "no query of this run: no token of its vocabulary" + ", or not rare in it" * ("rare_group" in entry)
+        absent = "not in this run's vocabulary" + ", or not rare there" * ("rare_group" in entry)
         ranks = range(1, entry["ranks"] + 1)
         cells = [
             cell
@@ -43,7 +43,7 @@ def neighbour_cells(definition: Definition, item: str, results: Results, publish
         what = ("rare_neighbours", rare, "down", RARE_SHARE)
         what = what if rare else ("neighbours_other_language", "", "up", OTHER_SHARE)
         return mark_best([*cells, *(_share(method, results, *what) for method in methods)])
-    absent = "the text has no such character"
+    absent = "the text does not have this character"
     cells = [
         cell
         for method in methods
@@ -62,11 +62,11 @@ def neighbour_cells(definition: Definition, item: str, results: Results, publish
 def _cells(
     method: Method, runs: list, queries: list[str], ranks: range, printed: dict, neighbour: Callable, absent: str
 ) -> Iterator[Cell]:
-    """The `neighbour` of each query at each rank in the first run; `absent`: what is said where it has none."""
+    """The `neighbour` of each query at each rank in the first run; `absent`: the note if the query is missing."""
     for rank in ranks:
         for query in queries:
             row = printed.get((method.printed_label, query, rank))
-            # Flags are ours, and said of scores alone.
+            # Flags are our remarks on printed scores.
             flags = row.flag.split(";") if row and row.score else [] if row else [NOT_PRINTED]
             suspect = "; ".join(flag for flag in flags if flag.startswith("suspect"))
             notes = [flag for flag in flags if flag != "none"]
@@ -91,7 +91,7 @@ def _cells(
 
 
 def _neighbour(arrays: dict[str, np.ndarray], query: str, rank: int) -> tuple[str, float] | None:
-    """Name and cosine of the neighbour of `query` (such as A_LR) at `rank`, or None for no such character."""
+    """Name and cosine of the neighbour of `query` (such as A_LR) at `rank`, or None for an unknown character."""
     symbols = [chr(point) for point in arrays["symbols"]]
     symbol, _, language = query.rpartition("_")
     if symbol not in symbols:
@@ -102,14 +102,14 @@ def _neighbour(arrays: dict[str, np.ndarray], query: str, rank: int) -> tuple[st
 
 
 def token_name(identity: int, symbols: list[str]) -> str:
-    """A token's name in print: `a_LR` for the second language's a; blanks are made visible."""
+    """A token's display name: `a_LR` for the second language's a; blanks are made visible."""
     symbol = symbols[identity % len(symbols)]
     shown = {"\n": "\\n", " ": "␣"}.get(symbol, symbol)
     return f"{shown}_{'LR' if identity >= len(symbols) else 'HR'}"
 
 
 def queries_of(arrays: dict[str, np.ndarray]) -> dict[str, int]:
-    """Query as shown: its row in the run's neighbours; of two tokens that differ in a leading blank, the first."""
+    """Displayed query: its row in the run's neighbours; of tokens that differ in a leading blank, the first."""
     if "best.neighbour_queries" not in arrays:
         return {}
     found: dict[str, int] = {}
@@ -119,9 +119,9 @@ def queries_of(arrays: dict[str, np.ndarray]) -> dict[str, int]:
 
 
 def language_neighbour(arrays: dict[str, np.ndarray], query: str, rank: int) -> tuple[str, float] | None:
-    """Name (marked where it is rare or of the other language) and cosine of the neighbour of `query` at `rank`.
+    """Name (marked if rare or of the other language) and cosine of the neighbour of `query` at `rank`.
 
-    None for no such query.
+    None if the run has no such query.
     """
     row = queries_of(arrays).get(query)
     if row is None or rank > arrays["best.neighbours"].shape[1]:
@@ -134,7 +134,7 @@ def language_neighbour(arrays: dict[str, np.ndarray], query: str, rank: int) -> 
 
 
 def visible(token: str) -> str:
-    """A token with its blanks and line ends to be seen; what cannot be printed becomes U+FFFD."""
+    """A token with visible blanks and line ends; unprintable characters become U+FFFD."""
     shown = token.translate(BLANKS)
     return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in shown)
 

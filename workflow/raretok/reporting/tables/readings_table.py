@@ -1,7 +1,8 @@
-"""Tables of kind `readings`: a contradiction in a paper, measured in every reading, each against the first.
+"""Tables of kind `readings`: alternative readings of an ambiguous passage, each compared with the first.
 
-A reading is another method (`readings` is a list, `methods` has one for each of them, comparison after comparison) or
-another way of measuring the same method (`readings` says how, for each of the `methods`).
+A reading is another method (`readings` is a list, and `methods` has one method per reading, comparison by comparison)
+or
+another way to measure the same method (`readings` says how, for each of the `methods`).
 """
 
 import math
@@ -23,14 +24,14 @@ from raretok.reporting.tables.cells import (
     places_of,
 )
 
-NOT_PAIRED = "no seed with finite numbers in both"
+NOT_PAIRED = "no seed with finite numbers for both"
 
 
 @dataclass(frozen=True)
 class Reading:
-    """One way to read what a paper says: a trained method, and how it is measured.
+    """One reading of a passage: a trained method, and how it is measured.
 
-    metrics: what is measured in the place of a column's metric, by that metric's name.
+    metrics: substitutes for a column's metric, by that metric's name.
     """
 
     name: str
@@ -40,7 +41,7 @@ class Reading:
     metrics: dict[str, str] = field(default_factory=dict)
 
     def per_seed(self, results: Results, entry: dict, how: dict, group: str) -> dict[int, float]:
-        """Values by seed of a column (`how`, whose `group` is before the table's), empty where it was not run."""
+        """Values by seed of a column (`how`, whose `group` overrides the table's); empty if it was not run."""
         how = how | {"metric": self.metrics.get(how["metric"], how["metric"])}
         if self.split:
             how["split"] = self.split
@@ -49,9 +50,9 @@ class Reading:
 
 @dataclass(frozen=True)
 class ReadingCell(Cell):
-    """A number of one reading; or, where `against` names the first one, its difference from that, paired by seed.
+    """A number of one reading; or, if `against` names the first reading, the paired difference from it.
 
-    subject: what is read in several ways. way: the reading's name.
+    subject: the passage or method that is read in several ways. way: the reading's name.
     """
 
     subject: str = ""
@@ -60,7 +61,7 @@ class ReadingCell(Cell):
 
 
 def reading_cells(definition: Definition, item: str, results: Results, published: Path) -> list[Cell]:
-    """Of each subject: all readings, then the differences of the further ones; columns x groups of each."""
+    """For each subject: all readings, then the differences from the first; columns x groups of each."""
     entry = definition.entry("tables", item)
     printed = printed_in(entry, printed_numbers(published, definition.paper))
     compared = list(comparisons(definition, item))
@@ -75,10 +76,10 @@ def reading_cells(definition: Definition, item: str, results: Results, published
 
 
 def outcomes(definition: Definition, item: str, cells: list[ReadingCell]) -> list[str]:
-    """The table's question, and for each further reading where it differs from the first, by 95% intervals over seeds.
+    """The table's question, and for each alternative reading where it differs from the first, by 95% intervals.
 
-    It rests on one column and group, which the config names before anything is run: of many numbers some differ by
-    chance.
+    The answer depends on one column and group, which the config names before anything is run, because some of many
+    numbers differ by chance.
     """
     entry = definition.entry("tables", item)
     deciding = [cell for cell in cells if cell.against and decides(entry, cell.column, cell.group)]
@@ -96,7 +97,7 @@ def outcomes(definition: Definition, item: str, cells: list[ReadingCell]) -> lis
 
 
 def comparisons(definition: Definition, item: str) -> Iterator[tuple[str, list[Reading]]]:
-    """(what is read in several ways, its readings) of a table."""
+    """(subject, its readings) of a table."""
     entry = definition.entry("tables", item)
     methods = [definition.method(name) for name in entry["methods"]]
     ways = entry["readings"]
@@ -124,7 +125,7 @@ def _cells(
     reading: Reading,
     first: Reading | None,
 ) -> Iterator[ReadingCell]:
-    """The cells of a reading; of its difference from `first`, where that is given."""
+    """The cells of a reading or, with `first`, of its difference from that reading."""
     about = {"subject": subject, "way": reading.name, "against": first.name if first else ""}
     row = f"{named}{reading.name} - {first.name}" if first else f"{named}{reading.name}"
     for group, column, how in places_of(entry, entry["columns"]):
@@ -173,10 +174,10 @@ def _difference_cell(
     others: dict[int, float],
     numbers: list[Printed | None],
 ) -> ReadingCell:
-    """numbers: what is printed for both, this reading's first; fewer where the paper has one number for both."""
+    """numbers: the printed numbers of both, this reading's first; fewer if the paper has one number for both."""
     gaps = [values[seed] - others[seed] for seed in sorted(values.keys() & others.keys())]
     gaps = [gap for gap in gaps if math.isfinite(gap)]
-    signed = f"+z{place['format']}"  # z: no minus before what is shown as zero
+    signed = f"+z{place['format']}"  # z: no minus sign before a number that rounds to 0
     theirs = printed_difference(numbers)
     shown = {"published": "" if theirs is None else format(theirs, signed)}
     if not gaps:
@@ -197,11 +198,11 @@ def _difference_cell(
 def _note(gaps: list[float], has_interval: bool) -> str:
     if has_interval:
         return "mean difference, paired by seed, with its 95% t interval"
-    return "one seed" if len(gaps) == 1 else "the same difference in every seed: no interval"
+    return "one seed" if len(gaps) == 1 else "equal differences in all seeds: no interval"
 
 
 def printed_difference(numbers: list[Printed | None]) -> float | None:
-    """What the paper prints for a reading less what it prints for the first; None where it does not print both."""
+    """The printed difference of a reading from the first; None unless the paper prints both."""
     if len(numbers) < 2 or None in numbers:
         return None
     mine, first = (number.meant for number in numbers)
@@ -209,7 +210,7 @@ def printed_difference(numbers: list[Printed | None]) -> float | None:
 
 
 def printed_in(entry: dict, printed: dict) -> dict[tuple[str, str, str], Printed]:
-    """Printed numbers by (row, column, group): those of the first of the tables `printed` that has them."""
+    """Printed numbers by (row, column, group), each from the first of the tables `printed` that has it."""
     found = {}
     for item in entry.get("printed", []):
         own = {key[1:]: number for key, number in printed.items() if key[0] == item}
@@ -218,5 +219,5 @@ def printed_in(entry: dict, printed: dict) -> dict[tuple[str, str, str], Printed
 
 
 def decides(entry: dict, column: str, group: str) -> bool:
-    """Whether a column and group are what the table's answer rests on."""
+    """Whether a column and group decide the table's answer."""
     return (column, group) == (entry["decides"]["column"], entry["decides"].get("group", ""))

@@ -1,4 +1,4 @@
-"""Render one table of a paper, published beside reproduced: csv (tidy), Markdown and LaTeX."""
+"""The command `table`: render one table as tidy csv, Markdown and LaTeX, with printed and measured numbers."""
 
 import argparse
 from pathlib import Path
@@ -28,10 +28,10 @@ KINDS = {
     "readings": reading_cells,
     "comparison": comparison_cells,
 }
-# What a kind of table says in words above its numbers: functions of the definition, the item and its cells.
+# Sentences above the numbers, by kind of table: functions of (definition, item, cells).
 SENTENCES = {"readings": outcomes, "comparison": better_methods}
 COLUMNS = ["row", "column", "group", "published", "value", "spread", "seeds", "difference", "note"]
-# Further ones, of tables with intervals.
+# Additional columns of tables with intervals.
 BOUNDS = ["lower", "upper"]
 
 
@@ -57,7 +57,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def cells_of(definition: Definition, item: str, results: Results, published: Path) -> list[Cell]:
-    """The cells of a table by its kind; raises UserError for a kind that there is not."""
+    """The cells of a table, by its kind; raises UserError for an unknown kind."""
     kind = definition.entry("tables", item)["kind"]
     if kind not in KINDS:
         where = f"config/papers/{definition.paper}/paper.yaml"
@@ -66,15 +66,15 @@ def cells_of(definition: Definition, item: str, results: Results, published: Pat
 
 
 def sentences_of(definition: Definition, item: str, cells: list[Cell]) -> list[str]:
-    """What a table says in words above its numbers, made of its cells; nothing for most kinds."""
+    """The sentences above a table's numbers; empty for most kinds."""
     kind = definition.entry("tables", item)["kind"]
     return SENTENCES[kind](definition.of(item), item, cells) if kind in SENTENCES else []
 
 
 def tidy(cells: list[Cell]) -> pd.DataFrame:
-    """The cells as text, one a row: empty for what is not there, six digits for what was measured.
+    """The cells as text, one per row: empty if missing, measured numbers with six digits.
 
-    Where a cell has an interval, all have its bounds in columns of their own.
+    If any cell has an interval, columns for the bounds are added.
     """
     rows = [
         {

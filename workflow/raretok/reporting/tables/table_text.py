@@ -1,4 +1,4 @@
-"""Tables as GitHub Markdown and as LaTeX (booktabs), from the same cells."""
+"""Rendering of tables as GitHub Markdown and as LaTeX (booktabs)."""
 
 import math
 from collections import Counter
@@ -10,15 +10,15 @@ from raretok.reporting.table_layout import layout
 from raretok.reporting.tables.cells import Cell, blocks
 from raretok.reporting.tables.neighbour_table import OTHER, RARE
 
-# What is shown of a text; the csv has the whole.
+# Maximum length of displayed text; the csv has the full text.
 MARKDOWN_CHARACTERS, LATEX_CHARACTERS = 400, 250
-# A column of texts longer than this is set as paragraphs.
+# Columns with texts longer than this are set as paragraphs.
 PROSE_CHARACTERS = 60
 READINGS = "[bracket]: another reading of the printed row."
 
 
 def number(cell: Cell) -> str:
-    """A cell's own value as shown, with its interval; an en dash where there is none."""
+    """A cell's measured value as text, with its interval; an en dash if missing."""
     if cell.value is None:
         return "–"
     if isinstance(cell.value, str):
@@ -36,7 +36,7 @@ def spread(cell: Cell) -> str:
 
 
 def shortened(text: str, characters: int) -> str:
-    """`text` in at most that many characters, cut at a blank where there is one."""
+    """`text` shortened to that many characters, at a blank if possible."""
     if len(text) <= characters:
         return text
     return text[: characters - 1].rsplit(" ", 1)[0] + "…"
@@ -48,19 +48,19 @@ def prose_columns(cells: list[Cell]) -> set[str]:
 
 
 def legend(definition: Definition, cells: list[Cell]) -> list[str]:
-    """What the table's marks mean, one sentence each."""
+    """Explanations of the table's marks, one sentence each."""
     seeds = max((cell.seeds for cell in cells), default=0)
     sentences = []
     if any(cell.spread for cell in cells):
         alike = all(cell.seeds in (0, seeds) for cell in cells)
-        over = f"{seeds} seeds" if alike else f"the row's seeds, {seeds} at most; a number without ± is of one seed"
+        over = f"{seeds} seeds" if alike else f"the row's seeds, at most {seeds}; a number without ± has one seed"
         sentences.append(f"Mean ± sample standard deviation over {over}.")
     elif any(cell.spread == 0 for cell in cells):
         sentences.append(f"The same in all {seeds} seeds.")
     elif any(cell.seeds for cell in cells):
         sentences.append("One seed." if seeds == 1 else f"First of {seeds} seeds.")
     if any(cell.interval for cell in cells):
-        sentences.append("a - b: mean of the differences, seed by seed, with their 95% t interval in brackets.")
+        sentences.append("a - b: mean difference, paired by seed, with its 95% t interval in brackets.")
     printed = any(cell.published for cell in cells)
     if printed:
         sentences.append("In parentheses: the paper's value.")
@@ -71,16 +71,16 @@ def legend(definition: Definition, cells: list[Cell]) -> list[str]:
     if any(isinstance(cell.value, str) and RARE in cell.value for cell in cells):
         sentences.append(f"{RARE}: a token of the rare group. ␣: a blank.")
     if any(isinstance(cell.value, str) and OTHER in cell.value for cell in cells):
-        sentences.append(f"{OTHER}: a token of the other language, which has the larger share of it.")
+        sentences.append(f"{OTHER}: a token of the other language, the one in which it is more frequent.")
     if any(cell.value is None for cell in cells):
         sentences.append("–: not run or not defined.")
     if not definition.comparable and definition.printed:
-        sentences.append("This scale's numbers must not be compared with the paper's.")
+        sentences.append("This scale's numbers are not comparable with the paper's.")
     return sentences
 
 
 def remarks(cells: list[Cell]) -> list[str]:
-    """What must be said on single cells, the cells of the same words gathered."""
+    """Remarks on cells, grouped by text, as sentences."""
     gathered: dict[str, dict[str, list[str]]] = {}
     for cell in cells:
         place = " ".join(filter(None, [cell.column, cell.group]))
@@ -98,7 +98,7 @@ def remarks(cells: list[Cell]) -> list[str]:
 
 
 def markdown(definition: Definition, item: str, cells: list[Cell], sentences: Sequence[str] = ()) -> str:
-    """The table as GitHub Markdown: `sentences` first, further blocks below it, legend and remarks at the end."""
+    """The table as GitHub Markdown: `sentences`, main grid, further grids, legend and remarks."""
     parts = [f"### {definition.title}: {definition.heading(item)}"]
     if sentences:
         parts.append(_markdown(" ".join(sentences)))
@@ -114,7 +114,7 @@ def markdown(definition: Definition, item: str, cells: list[Cell], sentences: Se
 
 
 def under_heading(cells: list[Cell]) -> list[Cell]:
-    """The cells of a further grid without what its heading says in the brackets of their rows."""
+    """The cells of a further grid, without the part of their rows' brackets that its heading repeats."""
     return [
         replace(cell, row=cell.row.replace(f" [{cell.reading}]", "").replace(f", {cell.reading}]", "]"))
         if cell.reading
@@ -124,8 +124,10 @@ def under_heading(cells: list[Cell]) -> list[Cell]:
 
 
 def markdown_grid(cells: list[Cell]) -> str:
-    """Cells of one grid as a Markdown table, without heading and legend."""
+    """The cells of one grid as a Markdown table, without heading and legend."""
     grid = layout(cells)
+    if not grid.rows:
+        return "Not run."
     prose = prose_columns(cells)
     lines = ["| " + " | ".join(["", *([""] if grid.grouped else []), *map(_markdown, grid.heads)]) + " |"]
     sides = ["---" if column in prose else "---:" for column, _ in grid.keys]
@@ -152,15 +154,15 @@ def _markdown(text: str) -> str:
 
 
 def latex(definition: Definition, item: str, cells: list[Cell], sentences: Sequence[str] = ()) -> str:
-    """The main table as a LaTeX float, `sentences` in its caption; needs the packages booktabs and graphicx.
+    """The main table as a LaTeX float with `sentences` in its caption; needs the packages booktabs and graphicx.
 
-    Of a table whose grids are of equal rank, all of them, one below the other.
+    If the table's grids are of equal rank, all of them, one below the other.
     """
     grids = list(blocks(cells))
     if grids and not grids[0][0]:
         grids = grids[:1]
     shown = [(heading, layout(under_heading(grid))) for heading, grid in grids]
-    # The widest grid has its columns in their order.
+    # The columns of the widest grid define the order.
     widest = max((grid for _, grid in shown), key=lambda grid: len(grid.keys), default=layout([]))
     cells = [cell for _, grid in grids for cell in grid]
     prose = prose_columns(cells)
@@ -172,7 +174,7 @@ def latex(definition: Definition, item: str, cells: list[Cell], sentences: Seque
         f"\\caption{{{_latex(definition.title + ': ' + definition.heading(item))}. "
         f"{_latex(' '.join([*sentences, *legend(definition, cells)]))}}}",
         f"\\label{{tab:{definition.paper}-{item}}}".replace("_", "-"),
-        # Shrinks what is wider than the text, and leaves what is not.
+        # Shrinks a table that is wider than the text.
         "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%",
         f"\\begin{{tabular}}{{{'ll' if widest.grouped else 'l'}{sides}}}",
         "\\toprule",
@@ -226,12 +228,12 @@ LATEX = {
     "”": "''",
     "<": "$<$",
     ">": "$>$",
-    "[": "{[}",  # a bracket after \\ would be read as its argument
+    "[": "{[}",  # LaTeX would read a bracket after \\ as its argument
     "]": "{]}",
 }
 
 
-# Latin letters that LaTeX's own font encoding, OT1, lacks: a document without `fontenc` would stop at them.
+# Latin letters missing in LaTeX's default font encoding, OT1: without `fontenc` LaTeX would stop at them.
 NOT_IN_OT1 = frozenset("«»ÐÞðþĄąĐđĘęĦħĮįĸĿŀŉŊŋŦŧŲųſ")
 
 
@@ -240,6 +242,6 @@ def _latex(text: str) -> str:
 
 
 def _latex_character(character: str) -> str:
-    """ASCII and the Latin letters that every LaTeX knows as they are, the others by their code point."""
+    """ASCII and the Latin letters that every LaTeX has are kept; other characters become their code points."""
     known = character.isprintable() and character < "\u0180" and character not in NOT_IN_OT1
     return character if known else f"U+{ord(character):04X}"

@@ -1,5 +1,5 @@
 "use strict";
-// Claims by their text. Verdicts, papers and kinds are filtered by the style sheet alone.
+// Filter of claims by text. The style sheet filters by verdict, paper and kind.
 const claims = document.querySelector(".claims");
 if (claims) {
   const text = claims.querySelector("[type=search]");

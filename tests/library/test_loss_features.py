@@ -1,0 +1,324 @@
+"""What users of fused losses ask of `OutputLoss`: weights, reductions, scale, soft cap, statistics, frozen heads.
+
+Each against plain autograd over all logits, in float64.
+"""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+from tests.library.test_output_loss import COUNTS, EXACT, assert_same, batch, gradients
+from torch.nn import functional as F
+
+import raretok
+from raretok import (
+    AGG,
+    Adversarial,
+    Contrastive,
+    CosReg,
+    CrossEntropy,
+    Freeze,
+    LogitAdjustment,
+    MuLoss,
+    OutputLoss,
+    PowerLawDecay,
+    Softminus,
+    Threshold,
+    UnigramDivergence,
+    Unlikelihood,
+    ZLoss,
+)
+from raretok.methods import softminus, threshold, unlikelihood, z_loss
+from raretok.models import output_layer, softmax_gradient
+
+# Parts, and the loss of each position from z (n x V), y (n), and where positions are in 2 x 7 sequences x.
+LOSSES = {
+    "plain": ({}, lambda z, y, at, x: F.cross_entropy(z, y, reduction="none")),
+    "smoothed": (
+        {"loss": CrossEntropy(label_smoothing=0.1)},
+        lambda z, y, at, x: F.cross_entropy(z, y, reduction="none", label_smoothing=0.1),
+    ),
+    "threshold": ({"loss": Threshold(margin=1.0)}, lambda z, y, at, x: threshold.reference(z, y, 1.0)),
+    "under": (
+        {"loss": Threshold(margin=1.0, detach_under=True)},
+        lambda z, y, at, x: threshold.reference(z, y, 1.0, detach_under=True),
+    ),
+    "softminus": ({"loss": Softminus(margin=1.0)}, lambda z, y, at, x: softminus.reference(z, y, 1.0)),
+    "z_loss": (
+        {"penalty": ZLoss(0.3)},
+        lambda z, y, at, x: F.cross_entropy(z, y, reduction="none") + z_loss.reference(z, 0.3),
+    ),
+    "unlikelihood": (
+        {"loss": Threshold(margin=2.0), "penalty": Unlikelihood(0.7)},
+        lambda z, y, at, x: threshold.reference(z, y, 2.0) + of_sequences(z, y, at, x),
+    ),
+}
+GATES = {"none": None, "freeze": Freeze(part="bc", share=0.5), "agg": AGG(alpha=0.3, memory=2)}
+
+
+def of_sequences(z, y, at, x):
+    """Unlikelihood of the positions `at`."""
+    whole = z.new_zeros(x.numel(), z.shape[1]).index_copy(0, at, z)
+    y = torch.full((x.numel(),), -100).index_copy(0, at, y)
+    return unlikelihood.reference(whole.view(*x.shape, -1), y.view(x.shape), x, 0.7).flatten()[at]
+
+
+def literal(hidden, weight, bias, targets, position_loss, gate=None, scale=1.0, cap=None, inputs=None):
+    """The loss of every target, n, by plain autograd; the gate acts on a copy of the logits, entry by entry."""
+    at = (targets.flatten() != -100).nonzero().flatten()
+    h, y = hidden.flatten(0, -2)[at], targets.flatten()[at]
+    gating = None if gate is None else gate.gates(y)
+    factor = torch.ones(len(y), len(weight), dtype=torch.float64)
+    if gating is not None:
+        factor = gating[0].double()[gating[1]].scatter(1, y[:, None], 1.0)
+    of_w = factor * (h.detach() @ weight.T)
+    z = h @ weight.detach().T + of_w - of_w.detach()
+    z = scale * (z + bias)
+    z = z if cap is None else cap * torch.tanh(z / cap)
+    return position_loss(z, y, at, inputs)
+
+
+def setting(seed=1):
+    hidden, weight, bias, targets = batch(seed)
+    generator = torch.Generator().manual_seed(seed)
+    token_weights = torch.randn(targets.shape, generator=generator, dtype=torch.float64)
+    inputs = torch.randint(len(weight), targets.shape, generator=generator)
+    return hidden, weight, bias, targets, token_weights, inputs
+
+
+def allowed(name, gate):
+    """A penalty is not gated, which the literal form above cannot say."""
+    return gate == "none" or "penalty" not in LOSSES[name][0]
+
+
+CASES = [(name, gate) for name in LOSSES for gate in GATES if allowed(name, gate)]
+LOGITS = {"raw": (1.0, None), "scaled": (0.3, None), "capped": (1.0, 1.5), "both": (1.7, 2.5)}
+
+
+@pytest.mark.parametrize(("name", "gate"), CASES)
+@pytest.mark.parametrize("logits", LOGITS)
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_weights_scale_cap_and_reduction(monkeypatch, name, gate, logits, reduction):
+    monkeypatch.setattr(output_layer, "chunk_positions", lambda *_: 4)
+    monkeypatch.setattr(output_layer, "ROWS", 3)
+    (parts, position_loss), (scale, cap) = LOSSES[name], LOGITS[logits]
+    hidden, weight, bias, targets, token_weights, inputs = setting()
+    criterion = OutputLoss(
+        **parts, gate=GATES[gate], counts=COUNTS, reduction=reduction, logit_scale=scale, soft_cap=cap
+    )
+    leaves = hidden, weight, bias
+    incoming = torch.randn(targets.shape, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
+    for weights in (None, token_weights):
+        ours = criterion(hidden, weight, targets, bias=bias, inputs=inputs, token_weights=weights)
+        theirs = literal(hidden, weight, bias, targets, position_loss, criterion.gate, scale, cap, inputs)
+        real = targets != -100
+        theirs = theirs if weights is None else theirs * weights[real]
+        if reduction == "none":
+            assert ours.shape == targets.shape
+            assert (ours[~real] == 0).all()
+            torch.testing.assert_close(ours[real], theirs, **EXACT)
+            ours, theirs = (ours * incoming).sum(), (theirs * incoming[real]).sum()
+        else:
+            theirs = theirs.mean() if reduction == "mean" else theirs.sum()
+        assert_same(gradients(ours, *leaves), gradients(theirs, *leaves))
+
+
+@pytest.mark.parametrize("name", ["plain", "smoothed"])
+@pytest.mark.parametrize("cap", [None, 1.5])
+@pytest.mark.parametrize("compiles", [True, False])
+def test_weights_and_cap_of_the_compiled_kernels_form(monkeypatch, name, cap, compiles):
+    """What a GPU compiles, run uncompiled, and what it does where there is no compiler."""
+    monkeypatch.setattr(output_layer, "FUSED_DEVICES", ("cpu",))
+    monkeypatch.setattr(output_layer, "chunk_positions", lambda *_: 4)
+    monkeypatch.setattr(softmax_gradient.fused_gradient, "compiled", softmax_gradient.softmax_gradient)
+    monkeypatch.setattr(softmax_gradient.fused_gradient, "works", compiles)
+    hidden, weight, bias, targets, token_weights, _ = setting()
+    parts, position_loss = LOSSES[name]
+    for weights in (None, token_weights):
+        ours = OutputLoss(**parts, soft_cap=cap)(hidden, weight, targets, bias=bias, token_weights=weights)
+        theirs = literal(hidden, weight, bias, targets, position_loss, cap=cap)
+        theirs = theirs if weights is None else theirs * weights[targets != -100]
+        assert_same(gradients(ours, hidden, weight, bias), gradients(theirs.mean(), hidden, weight, bias))
+
+
+@pytest.mark.parametrize("name", ["plain", "threshold"])
+def test_weighted_micro_batches_add_up(name):
+    """The mean is over the targets of the step, whatever their weights are."""
+    hidden, weight, bias, targets, token_weights, _ = setting()
+    parts, position_loss = LOSSES[name]
+    criterion = OutputLoss(**parts, soft_cap=2.0)
+    criterion.begin_step([targets[:1], targets[1:]])
+    ours = sum(
+        criterion(hidden[rows], weight, targets[rows], bias=bias, token_weights=token_weights[rows])
+        for rows in (slice(0, 1), slice(1, 2))
+    )
+    theirs = literal(hidden, weight, bias, targets, position_loss, cap=2.0) * token_weights[targets != -100]
+    assert_same(gradients(ours, hidden, weight, bias), gradients(theirs.mean(), hidden, weight, bias))
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_in_evaluation_weights_scale_and_cap_remain(reduction):
+    hidden, weight, bias, targets, token_weights, _ = setting()
+    criterion = OutputLoss(Threshold(margin=0.5), logit_scale=0.5, soft_cap=2.0, reduction=reduction).eval()
+    theirs = literal(hidden, weight, bias, targets, LOSSES["plain"][1], scale=0.5, cap=2.0)
+    nll = theirs.detach().mean()
+    theirs = theirs * token_weights[targets != -100]
+    ours = criterion(hidden, weight, targets, bias=bias, token_weights=token_weights)
+    if reduction == "none":
+        torch.testing.assert_close(ours[targets != -100], theirs, **EXACT)
+    else:
+        assert_same(
+            gradients(ours, hidden, weight, bias),
+            gradients(theirs.mean() if reduction == "mean" else theirs.sum(), hidden, weight, bias),
+        )
+    torch.testing.assert_close(criterion.nll, nll, **EXACT)
+
+
+def test_a_number_of_ones_own_divides_the_sum():
+    """As of transformers' num_items_in_batch, in training and evaluation."""
+    hidden, weight, bias, targets, *_ = setting()
+    criterion = OutputLoss()
+    total = 12 * criterion(hidden, weight, targets, bias=bias).item()
+    for part in (criterion, criterion.eval()):
+        assert part(hidden, weight, targets, bias=bias, number=40).item() == pytest.approx(total / 40, rel=1e-12)
+        assert part.nll.item() == pytest.approx(total / 12, rel=1e-12)
+
+
+@pytest.mark.parametrize("parts", [{}, {"loss": Threshold(margin=1.0)}, {"penalty": ZLoss(0.1)}])
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+def test_what_is_observed_is_of_the_models_own_logits(monkeypatch, parts, reduction):
+    monkeypatch.setattr(output_layer, "chunk_positions", lambda *_: 5)
+    monkeypatch.setattr(output_layer, "ROWS", 3)
+    hidden, weight, bias, targets, token_weights, _ = setting()
+    options = parts | {"logit_scale": 1.3, "soft_cap": 3.0, "reduction": reduction}
+    criterion, blind = OutputLoss(**options, observe=True), OutputLoss(**options)
+    ours = criterion(hidden, weight, targets, bias=bias, token_weights=token_weights)
+    others = blind(hidden, weight, targets, bias=bias, token_weights=token_weights)
+    assert_same(gradients(ours.sum(), hidden, weight), gradients(others.sum(), hidden, weight))
+    assert blind.observed is None
+    z = 3.0 * torch.tanh(1.3 * (hidden @ weight.T + bias).detach() / 3.0)
+    real, log_p = targets != -100, z.log_softmax(-1)
+    seen = criterion.observed
+    expected = log_p.gather(-1, targets.clamp_min(0)[..., None]).squeeze(-1)
+    torch.testing.assert_close(seen.log_probability, expected.where(real, 0), **EXACT)
+    torch.testing.assert_close(seen.entropy, (-(log_p.exp() * log_p).sum(-1)).where(real, 0), **EXACT)
+    assert torch.equal(seen.is_best, (z.argmax(-1) == targets) & real)
+    assert seen.is_best.any()
+    with torch.no_grad():
+        criterion(hidden, weight, targets.where(targets == 3, -100), bias=bias)
+    assert (criterion.observed.log_probability != 0).sum() == (targets == 3).sum()
+
+
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+def test_what_is_not_trained_gets_no_gradient(monkeypatch, reduction):
+    """Nor is its product computed."""
+    hidden, weight, bias, targets, *_ = setting()
+    expected = gradients(
+        OutputLoss(reduction=reduction)(hidden, weight, targets, bias=bias).sum(), hidden, weight, bias
+    )
+    monkeypatch.setattr(output_layer, "accumulate", None)
+    frozen = weight.detach(), bias.detach()
+    ours = OutputLoss(reduction=reduction)(hidden, frozen[0], targets, bias=frozen[1]).sum()
+    assert_same(gradients(ours, hidden), expected[:2])
+    monkeypatch.undo()
+    of_head = OutputLoss(reduction=reduction)(hidden.detach(), weight, targets, bias=bias).sum()
+    assert_same(gradients(of_head, weight, bias), [expected[0], *expected[2:]])
+
+
+def test_losses_of_positions_may_be_used_twice():
+    """Their gradient is computed in each backward pass."""
+    hidden, weight, bias, targets, *_ = setting()
+    losses = OutputLoss(Threshold(margin=1.0), reduction="none")(hidden, weight, targets, bias=bias)
+    first = torch.autograd.grad(losses.sum(), weight, retain_graph=True)[0]
+    torch.testing.assert_close(torch.autograd.grad(losses.sum(), weight)[0], first, **EXACT)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+def test_there_are_no_second_derivatives(reduction):
+    hidden, weight, _, targets, *_ = setting()
+    loss = OutputLoss(reduction=reduction)(hidden, weight, targets).square().sum()
+    (gradient,) = torch.autograd.grad(loss, weight, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        gradient.sum().backward()
+
+
+FORMS = [{}, {"loss": Threshold(margin=1.0)}, {"loss": Contrastive()}, {"penalty": CosReg()}, {"penalty": ZLoss(0.2)}]
+FORMS += [{"perturbation": Adversarial(alpha=0.1)}, {"reduction": "sum", "soft_cap": 2.0, "ignore_index": -1}]
+
+
+@pytest.mark.parametrize("options", FORMS)
+def test_the_function_is_the_object(options):
+    hidden, weight, bias, targets, token_weights, inputs = setting()
+    targets = targets.where(targets != -100, options.get("ignore_index", -100))
+    asked = {"bias": bias, "inputs": inputs, "token_weights": token_weights}
+    ours = raretok.output_loss(hidden, weight, targets, **options, **asked)
+    assert_same(
+        gradients(ours, hidden, weight, bias),
+        gradients(OutputLoss(**options)(hidden, weight, targets, **asked), hidden, weight, bias),
+    )
+
+
+def call(**options):
+    return raretok.output_loss(*(batch(1)[k] for k in (0, 1, 3)), **options)
+
+
+SENTENCES = [
+    (lambda: OutputLoss(reduction="max"), "reduction is 'max'; it must be one of mean, sum, none"),
+    (lambda: OutputLoss(penalty=CosReg(), reduction="sum"), "^CosReg is a penalty on parameters"),
+    (lambda: OutputLoss(penalty=MuLoss(), reduction="none"), "^MuLoss is a penalty on parameters"),
+    (lambda: OutputLoss(soft_cap=0), "soft_cap is 0; it must be above 0"),
+    (lambda: OutputLoss(perturbation=Adversarial(alpha=0.1), soft_cap=2.0), "a perturbation is of logits without"),
+    (lambda: call(token_weights=torch.ones(3)), "token_weights are 3, but targets are 2 x 7"),
+    (lambda: call(loss=PowerLawDecay()), "^PowerLawDecay needs counts of the training text; make one OutputLoss"),
+    (lambda: call(gate=AGG(alpha=1.0)), "^AGG needs counts"),
+    (lambda: call(penalty=UnigramDivergence(1.0)), "^UnigramDivergence needs counts"),
+]
+
+
+@pytest.mark.parametrize(("make", "words"), SENTENCES)
+def test_what_does_not_fit_is_said_in_a_sentence(make, words):
+    with pytest.raises(ValueError, match=words) as error:
+        make()
+    assert "\n" not in str(error.value)
+
+
+def test_a_penalty_by_counts_is_one_of_positions():
+    hidden, weight, _, targets, *_ = setting()
+    for loss in (None, LogitAdjustment()):
+        criterion = OutputLoss(loss, penalty=UnigramDivergence(0.3), counts=COUNTS, reduction="none")
+        losses = criterion(hidden, weight, targets)
+        whole = OutputLoss(loss, penalty=UnigramDivergence(0.3), counts=COUNTS)(hidden, weight, targets)
+        torch.testing.assert_close(losses.sum() / 12, whole, **EXACT)
+
+
+COMPILED = """
+import torch
+from raretok import OutputLoss, Threshold
+
+hidden, weight = (torch.randn(*shape, dtype=torch.float64).requires_grad_() for shape in ((2, 7, 5), (13, 5)))
+targets = torch.randint(13, (2, 7))
+
+def step(hidden, weight):
+    return OutputLoss(Threshold(margin=1.0))(torch.tanh(hidden), weight, targets)
+
+def gradients(form):
+    return torch.autograd.grad(form(hidden, weight), (hidden, weight))
+
+for ours, theirs in zip(gradients(torch.compile(step, backend="aot_eager")), gradients(step)):
+    torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
+torch._dynamo.reset()
+try:
+    torch.compile(step, fullgraph=True, backend="aot_eager")(hidden, weight)
+except torch._dynamo.exc.Unsupported:
+    print("refused")
+"""
+
+
+def test_torch_compile_goes_around_it():
+    """The loss computes its gradients by itself: a compiled function breaks there, and `fullgraph` is refused.
+
+    In a process of its own: torch's compiler starts others, and tests that come later fork.
+    """
+    done = subprocess.run([sys.executable, "-c", COMPILED], capture_output=True, text=True)
+    assert done.stdout == "refused\n", done.stderr

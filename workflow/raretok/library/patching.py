@@ -1,0 +1,250 @@
+"""A causal language model of transformers whose training loss is an `OutputLoss`: one line, which can be undone."""
+
+import inspect
+from collections.abc import Iterable
+
+import torch
+from torch.nn import functional as F
+
+from raretok.library.losses import OutputLoss
+from raretok.methods.counting import summed
+
+__all__ = ["Patched", "patch"]
+
+# What of config multiplies or divides the logits of the head, by model, and what caps them.
+SCALES = ("logit_scale", "output_multiplier", "lm_head_multiplier", "logits_scaling")
+SOFT_CAP = "final_logit_softcapping"
+# Positions of the tiny batch on which a patched model is compared with the model as it is.
+ROWS, LENGTH = 2, 8
+IGNORED = -100
+
+
+def patch(model: torch.nn.Module, loss: object | None = None, **options) -> "Patched":
+    """Let `model(input_ids, labels=labels).loss` be the loss of an `OutputLoss`, without all logits at once.
+
+        patched = raretok.patch(model, Threshold(margin=1.0))
+
+    Training alone changes: after `model.eval()`, without gradients and without labels the model computes as before. In
+    training `outputs.logits` is that of the last position. Labels are shifted by the model's rule, and
+    `num_items_in_batch` and `shift_labels` mean what they mean to the model; auxiliary losses that the model adds stay.
+    A scale or soft cap of the logits, a bias, tied and padded embeddings are the model's own. The patched model is
+    compared with the model as it is on a tiny batch of random ids, without changing it.
+
+    Args:
+        model: a causal language model of transformers, or one that PEFT has wrapped.
+        loss: an `OutputLoss` with reduction `mean`, or its first argument; default: cross-entropy.
+        options: further arguments of `OutputLoss`, where `loss` is none.
+
+    Returns a handle, which is a context manager too. Raises ValueError, one sentence, for a model whose logits are not
+    its last hidden vectors times its output embedding, but for a scale and a soft cap; where the output embedding is
+    quantised or has a LoRA adapter; and where a patch is in place.
+    """
+    if isinstance(loss, OutputLoss):
+        if options:
+            raise ValueError(f"{next(iter(options))}= is an option of OutputLoss; give it to the one that is passed")
+        criterion = loss
+    else:
+        criterion = OutputLoss(loss, **options)
+    if criterion.reduction != "mean":
+        raise ValueError(f"a model's loss is one number; give an OutputLoss with reduction='mean', not {loss}")
+    if hasattr(model, "get_base_model"):
+        model = model.get_base_model()
+    if not hasattr(model, "get_output_embeddings") or not hasattr(model, "config"):
+        raise ValueError(f"{type(model).__name__} is no causal language model of transformers")
+    if isinstance(getattr(vars(_linear(model)).get("forward"), "__self__", None), Patched):
+        raise ValueError(f"{type(model).__name__} is patched already; undo that first")
+    patched = Patched(model, criterion)
+    try:
+        patched._check()
+    except BaseException:
+        patched.undo()
+        raise
+    return patched
+
+
+class Patched:
+    """A model that `patch` has changed; leaving it as a context manager undoes that.
+
+    `criterion` is the `OutputLoss`: log its `nll`, save its `state_dict()` where it has a gate.
+
+    Args:
+        model: a causal language model of transformers.
+        criterion: its loss.
+    """
+
+    def __init__(self, model: torch.nn.Module, criterion: OutputLoss):
+        self.model, self.criterion = model, criterion
+        self._head = _linear(model)
+        # What the forward pass in hand was called with, if it is one to intercept; and the loss that came of it.
+        self._call: dict | None = None
+        self._loss: torch.Tensor | None = None
+        self._asked = False
+        names = ((model, "forward"), (model, "_loss_function"), (self._head, "forward"))
+        self._before = [(module, name, vars(module).get(name)) for module, name in names]
+        self._own_forward, self._own_loss = model.forward, model.loss_function
+        self._own_head = self._head.forward
+        model.forward = _Forward(self)
+        model.loss_function = self._loss_function
+        self._head.forward = self._head_forward
+
+    def undo(self) -> None:
+        """Make the model what it was."""
+        for module, name, value in self._before:
+            if value is None:
+                vars(module).pop(name, None)
+            else:
+                vars(module)[name] = value
+
+    def __enter__(self) -> "Patched":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.undo()
+
+    def begin_step(self, labels: torch.Tensor | Iterable[torch.Tensor]) -> None:
+        """As `OutputLoss.begin_step`, of labels as the model gets them: gates need it before steps of micro-batches.
+
+        Args:
+            labels: of each micro-batch of the next step, B x T, not shifted.
+        """
+        batches = [labels] if isinstance(labels, torch.Tensor) else labels
+        self.criterion.begin_step([_shifted(batch) for batch in batches])
+
+    def _forward(self, *arguments, **named):
+        """The model's forward pass; where it trains on labels, the head computes the loss in the place of logits."""
+        labels = named.get("labels")
+        if not (self.model.training and torch.is_grad_enabled()) or (
+            labels is None and named.get("shift_labels") is None
+        ):
+            return self._own_forward(*arguments, **named)
+        if _linear(self.model) is not self._head:
+            raise ValueError("the output embedding is another one than when the model was patched; patch it again")
+        self._call, self._loss = named | {"inputs": named.get("input_ids", arguments[0] if arguments else None)}, None
+        try:
+            return self._own_forward(*arguments, **named)
+        finally:
+            self._call = self._loss = None
+
+    def _head_forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        """Logits; in an intercepted pass those of the last position, and the loss of all."""
+        if self._call is None:
+            return self._own_head(hidden)
+        # Here, since sharded weights are whole only while their module runs.
+        self._loss = self._loss_of(hidden, self._head.weight, self._head.bias)
+        with torch.no_grad():
+            return self._own_head(hidden[:, -1:])
+
+    def _loss_of(self, hidden, weight, bias) -> torch.Tensor:
+        call, criterion = self._call, self.criterion
+        labels, targets = call.get("labels"), call.get("shift_labels")
+        targets = _shifted(labels) if targets is None else targets
+        if hidden.shape[:-1] != targets.shape:
+            raise ValueError(
+                f"the head reads {tuple(hidden.shape[:-1])} positions, but labels are {tuple(targets.shape)}; a "
+                "patched model trains on all positions"
+            )
+        number, inputs = call.get("num_items_in_batch"), call["inputs"]
+        if number is not None and criterion._parts.gate is not None and criterion._told is None:
+            # Some models of transformers are told of the labels before they are shifted.
+            told = targets if labels is None else labels
+            own = torch.stack([(targets != IGNORED).sum(), (told != IGNORED).sum()])
+            if number not in (*own, *summed(own.clone())):
+                raise ValueError(
+                    f"this micro-batch has {int(own[0])} of the step's {int(number)} targets, and the gate counts "
+                    "those of the whole step; call begin_step before each step"
+                )
+        if inputs is not None and inputs.shape != targets.shape:
+            inputs = None
+        return criterion(hidden, weight, targets, bias=bias, inputs=inputs, number=number)
+
+    def _loss_function(self, *arguments, **named) -> torch.Tensor:
+        """In the place of the model's `loss_function`."""
+        self._asked = True
+        return self._own_loss(*arguments, **named) if self._loss is None else self._loss
+
+    def _check(self) -> None:
+        """Find the model's scale and soft cap; ValueError where the loss is not the model's own but for the method."""
+        model, name, weight = self.model, type(self.model).__name__, self._head.weight
+        generator = torch.Generator().manual_seed(0)
+        ids = torch.randint(weight.shape[0], (ROWS, LENGTH), generator=generator).to(weight.device)
+        training = {module: module.training for module in model.modules()}
+        criterion, raw = self.criterion, []
+        hook = self._head.register_forward_hook(lambda module, inputs, output: raw.append(output))
+        try:
+            model.eval()
+            with torch.no_grad():
+                own = self._own_forward(input_ids=ids, labels=ids)
+                if not raw or not self._asked:
+                    raise ValueError(f"{name} calls its output embedding or loss_function in its own way; see its code")
+                scale, soft_cap = _change_of_logits(model, raw[-1], own.logits)
+                self.criterion = OutputLoss(logit_scale=scale, soft_cap=soft_cap)
+                self._call = {"labels": ids, "inputs": ids}
+                loss = self._own_forward(input_ids=ids, labels=ids).loss
+        finally:
+            hook.remove()
+            self.criterion, self._call, self._loss = criterion, None, None
+            for module, was in training.items():
+                module.training = was
+        if not torch.isclose(loss.float(), own.loss.float(), rtol=_tolerance(weight.dtype)):
+            raise ValueError(
+                f"the loss of {name} is {own.loss.item():.6g} on a tiny batch, but OutputLoss is {loss.item():.6g}; "
+                "its loss is not the mean cross-entropy of shifted labels"
+            )
+        if soft_cap is not None and criterion._parts.perturbation is not None:
+            raise ValueError(f"{name} has a soft cap, which a perturbation does not combine with; leave the latter out")
+        criterion.logit_scale, criterion.soft_cap = scale, soft_cap
+
+
+class _Forward:
+    """A patched model's forward pass, with the signature of its own, which `Trainer` and `generate` read.
+
+    An object, since a copy of the model must have one that is the copy's.
+    """
+
+    def __init__(self, patched: Patched):
+        self.patched, self.__signature__ = patched, inspect.signature(patched._own_forward)
+
+    def __call__(self, *arguments, **named):
+        return self.patched._forward(*arguments, **named)
+
+
+def _linear(model: torch.nn.Module) -> torch.nn.Linear:
+    """The output embedding, which PEFT may have wrapped to train and save it; ValueError where it is no plain one."""
+    head = model.get_output_embeddings()
+    if hasattr(head, "modules_to_save"):
+        head = head.modules_to_save[head.active_adapters[0]]
+    # Sharded and parametrised ones are classes of their own, with this very forward pass.
+    if not isinstance(head, torch.nn.Linear) or type(head).forward is not torch.nn.Linear.forward:
+        raise ValueError(
+            f"the output embedding of {type(model).__name__} is a {type(head).__module__}.{type(head).__name__} and no "
+            "torch.nn.Linear; leave it out of adapters and quantisation"
+        )
+    return head
+
+
+def _change_of_logits(model, raw: torch.Tensor, logits: torch.Tensor) -> tuple[float, float | None]:
+    """Scale and soft cap that config names and that make a model's logits of its head's; ValueError where none do."""
+    config = model.config.get_text_config()
+    numbers = [getattr(config, name, None) for name in SCALES]
+    scales = [scale for n in numbers if isinstance(n, int | float) and n for scale in (float(n), 1 / n)]
+    # What config names comes first: small logits do not show a soft cap.
+    for soft_cap in dict.fromkeys((getattr(config, SOFT_CAP, None), None)):
+        for scale in (*scales, 1.0):
+            z = raw.double() * scale
+            z = z if soft_cap is None else soft_cap * (z / soft_cap).tanh()
+            if (z - logits).abs().max() <= _tolerance(raw.dtype) * logits.abs().max():
+                return scale, soft_cap
+    raise ValueError(
+        f"the logits of {type(model).__name__} are not its last hidden vectors times its output embedding, nor is "
+        "there a scale or soft cap in its config that makes them so"
+    )
+
+
+def _tolerance(dtype: torch.dtype) -> float:
+    """Relative, of logits and losses in a model's precision."""
+    return {torch.float32: 1e-4, torch.float64: 1e-9}.get(dtype, 3e-2)
+
+
+def _shifted(labels: torch.Tensor) -> torch.Tensor:
+    """The label that each position predicts: B x T -> B x T, with none at the last."""
+    return F.pad(labels[:, 1:], (0, 1), value=IGNORED)
