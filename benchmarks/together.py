@@ -24,9 +24,9 @@ import numpy as np
 import torch
 
 from raretok.core.config_files import read_yaml
-from raretok.experiments.joint_runs import plan
+from raretok.experiments.joint_runs import group_runs
 from raretok.experiments.run_table import load
-from raretok.training.joint_trainer import Stack
+from raretok.training.joint_trainer import JointTrainer
 from raretok.training.training_run import Training
 
 ROOT = Path(__file__).parents[1]
@@ -47,7 +47,7 @@ def runs_of(scale: str, number: int) -> list:
     """`number` runs of one shape, as in the workflow's stacks; raises UserError if the scale has fewer."""
     config = read_yaml(ROOT / "config" / "config.yaml")
     table = load(config | {"papers": ["stop_jostling"], "scale": scale, "seeds": -(-number // 38)}, ROOT)
-    return plan(table.runs.values(), max(2, number))[0].runs[:number]
+    return group_runs(table.runs.values(), max(2, number))[0].runs[:number]
 
 
 def built(runs, device: str, compiles: bool) -> list[Training]:
@@ -58,7 +58,7 @@ def built(runs, device: str, compiles: bool) -> list[Training]:
     return trainings
 
 
-def together(stack: Stack, steps: int) -> None:
+def together(stack: JointTrainer, steps: int) -> None:
     for _ in range(steps):
         first = stack.members[0]
         stack.backward()
@@ -103,7 +103,7 @@ def main() -> None:
             torch.cuda.reset_peak_memory_stats()
         runs = runs_of(arguments.scale, number)
         singles = built(runs[: arguments.alone], device, True)
-        stack = Stack(built(runs, device, False))
+        stack = JointTrainer(built(runs, device, False))
         alone(singles, 2)
         together(stack, 2)
         times: dict[str, list[float]] = {"alone": [], "together": []}

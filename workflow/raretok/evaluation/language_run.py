@@ -82,7 +82,7 @@ def evaluate_run(
             if settings.fit_temperature:
                 found.rows += language.fitted_rows(model, corpus, groups, settings, device)
     found.arrays |= measure_snapshots(folder / "snapshots.safetensors", groups[0])
-    found.arrays |= observed(folder / "observations.npz")
+    found.arrays |= observation_rows(folder / "observations.npz")
     return found
 
 
@@ -171,6 +171,6 @@ def same_weights(first: torch.nn.Module, second: torch.nn.Module) -> bool:
     return all(torch.equal(tensor, others[name]) for name, tensor in first.state_dict().items())
 
 
-def observed(path: Path) -> dict[str, np.ndarray]:
+def observation_rows(path: Path) -> dict[str, np.ndarray]:
     """Observations of rare types, predictions and output bias, unchanged."""
     return {name: values for name, values in read_arrays(path).items() if name.startswith(COPIED)}

@@ -37,7 +37,7 @@ class Drawn:
     wide: tuple[bool, bool]
 
 
-def drawn(row: dict, claim) -> Drawn | None:
+def drawn_row(row: dict, claim) -> Drawn | None:
     """The drawn positions of a row of claims.csv and its published claim; None if nothing was measured."""
     bounds = bounds_of(claim, 0)
     if not row["ours"] or not bounds:
