@@ -25,7 +25,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import torch
-from raretok.data.text.tokenizers import END, PAD, SPECIAL
+from raretok.data.special_types import END, PAD, SPECIAL
 from torch import nn
 from torch.nn import functional as F
 

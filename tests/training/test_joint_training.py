@@ -20,7 +20,7 @@ from raretok.experiments.joint_runs import JointRuns, group_runs, read_joint_run
 from raretok.experiments.run_table import Run
 from raretok.models.stacked_output import StackedOutput
 from raretok.training.joint_loop import JointFolders, train_together
-from raretok.training.joint_trainer import Stack as TrainingStack
+from raretok.training.joint_trainer import JointTrainer
 from raretok.training.loop import Options, train
 from raretok.training.training_run import Training
 
@@ -101,7 +101,7 @@ def test_every_method_equals_its_single_run(tmp_path, corpus, tied):
     members = [Training(vars(run), corpus, tmp_path / run.hash, tmp_path / run.hash) for run in runs]
     for member in members:
         member.build("cpu", False)
-    stack = TrainingStack(members)
+    stack = JointTrainer(members)
     for _ in range(steps):
         for member in members:
             member.look()

@@ -78,7 +78,7 @@ def group_runs(runs: Iterable[Run], together: int) -> list[JointRuns]:
 
 
 def read_joint_runs(text: str) -> JointRuns:
-    """The runs that `train-together --runs` names: `Stack.json`, or @FILE with lines of `raretok runs --json`.
+    """The runs that `train-together --runs` names: `JointRuns.json`, or @FILE with lines of `raretok runs --json`.
 
     Raises UserError for other JSON, for runs of different shapes and for one that cannot be trained with others.
     """
