@@ -3,8 +3,7 @@
 Every metric that follows from the kept matrices, tokens and translations is recomputed by the functions that evaluation
 uses (`character_run`, `language_run`, `translation_run`). A recorded value stays if the new one agrees within the
 compression error (`TOLERANCE`), because it was measured from the weights. Metrics that need more data also stay.
-Changed
-values are replaced, and their rows name the code that measured them.
+Changed values are replaced, and their rows name the code that measured them.
 
 BLEU, chrF, F1 of words, word similarity and AlignSim need the prepared corpus, too: its references, words, tokeniser
 and word links are other people's text, of which nothing is recorded.

@@ -2,8 +2,7 @@
 
 It takes three passes, none of which holds the text in memory. The first one cleans and prepares lines (`preparation`)
 into a temporary file, and keeps a digest of every training pair for held-out splits. Then the tokenizer is learnt on
-the
-training pairs. The second pass writes raw ids, and the third one sorts ids by target-side training frequency.
+the training pairs. The second pass writes raw ids, and the third one sorts ids by target-side training frequency.
 """
 
 import argparse

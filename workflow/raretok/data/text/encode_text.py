@@ -1,9 +1,8 @@
 """The command `encode`: token ids, counts, vocabulary and manifest of a language corpus.
 
 A text is read in batches of lines and its raw ids go to a file, so memory does not grow with the text. Once the counts
-of
-the training split are known, a second pass sorts the raw ids by frequency. Lines are stripped; each becomes its tokens
-and </s>, an empty line </s> alone.
+of the training split are known, a second pass sorts the raw ids by frequency. Lines are stripped; each becomes its
+tokens and </s>, an empty line </s> alone.
 """
 
 import argparse

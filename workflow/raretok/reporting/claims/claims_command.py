@@ -1,9 +1,8 @@
 """The command `claims`: a verdict on every claim of a paper, by direction and size of its quantities over seeds.
 
 A claim is one comparison or a conjunction of several (claim_parts.py). Each comparison has a quantity by seed: a ratio
-or
-a difference of methods that saw the same batches. Its interval covers training seeds, not validation texts. verdicts.py
-and docs/statistics.md define the verdicts.
+or a difference of methods that saw the same batches. Its interval covers training seeds, not validation texts.
+verdicts.py and docs/statistics.md define the verdicts.
 
 Claims have three kinds: an *experiment* is decided by training seeds, *mathematics* by random cases of a formula, and
 *printed arithmetic* by the printed numbers alone. Experiments on synthetic text have effects but no verdicts.

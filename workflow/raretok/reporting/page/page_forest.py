@@ -1,9 +1,8 @@
 """Forest plot: position of printed and measured effects relative to the claim's null value.
 
 Effects to the right of the line agree with the paper, whatever the direction of the claim. Ratios share one scale,
-linear
-in the logarithm near the line and logarithmic in it further out, so that both 1.02 and 9.8 are visible. Every other
-quantity has its own scale.
+linear in the logarithm near the line and logarithmic in it further out, so that both 1.02 and 9.8 are visible. Every
+other quantity has its own scale.
 """
 
 import math

@@ -1,8 +1,7 @@
 """Tables of kind `readings`: alternative readings of an ambiguous passage, each compared with the first.
 
 A reading is another method (`readings` is a list, and `methods` has one method per reading, comparison by comparison)
-or
-another way to measure the same method (`readings` says how, for each of the `methods`).
+or another way to measure the same method (`readings` says how, for each of the `methods`).
 """
 
 import math
