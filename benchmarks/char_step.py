@@ -3,12 +3,9 @@
     python benchmarks/char_step.py [--methods] [--manifest results/smoke/data/synthetic_characters/manifest.json]
 
 It uses one core. The plain loop is a straightforward implementation: separate modules, `torch.optim.AdamW`,
-cross-entropy
-over all logits. Repetitions are interleaved (plain, ours, plain, ours, ...), so that drift of the machine's speed
-affects
-both. It reports CPU seconds, which other processes affect least. With a manifest it also measures the fixed cost of a
-job
-beyond `import torch`.
+cross-entropy over all logits. Repetitions are interleaved (plain, ours, plain, ours, ...), so that drift of the
+machine's speed affects both. It reports CPU seconds, which other processes affect least. With a manifest it also
+measures the fixed cost of a job beyond `import torch`.
 """
 
 import argparse

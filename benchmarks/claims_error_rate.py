@@ -5,14 +5,11 @@ Family-wise error rate of a paper's verdicts, and detectable effects: the tables
 
 A project simulates the tests of one paper: `pools` metrics of `rows` methods each. All rows are compared with the first
 one, and `tested` of these comparisons per metric are claims. Seeds of a method are normal, no method differs from
-another,
-and metrics are independent, the case in which Holm's correction is least conservative. A family-wise error is at least
-one
-claim whose p survives Holm: with no true claim, one p below 5% divided by the number of claims.
+another, and metrics are independent, the case in which Holm's correction is least conservative. A family-wise error is
+at least one claim whose p survives Holm: with no true claim, one p below 5% divided by the number of claims.
 
 The arithmetic of raretok/reporting/statistics/moderated_t.py is repeated here for many projects at once; a test
-compares
-the two.
+compares the two.
 """
 
 import argparse

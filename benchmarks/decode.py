@@ -4,18 +4,12 @@
     python benchmarks/decode.py --run results/small/runs/EXPERIMENT/METHOD/seed1 --data results/small/data/CORPUS
 
 Without a run: a random model of 3 + 3 layers, width 256 and 8,000 types that never ends a sentence, so that both write
-20
-types for each of 1,000 sources with Multi30k's lengths. With a run: its final model on the test sentences of its data.
-It
-also prints how many translations agree: with a run almost all; with a random model and a beam above 1 a few differ,
-because
-ours counts the final </s>, which CTranslate2 never writes. Repetitions are interleaved (ours, CTranslate2, ours, ...),
-so
-that drift of the machine's speed affects both. It reports wall time (with one thread CPU time, which other processes
-affect
-least) of translating ids to ids, without reading and conversion. CTranslate2 runs once with all threads in each
-operation
-and once with one worker per thread.
+20 types for each of 1,000 sources with Multi30k's lengths. With a run: its final model on the test sentences of its
+data. It also prints how many translations agree: with a run almost all; with a random model and a beam above 1 a few
+differ, because ours counts the final </s>, which CTranslate2 never writes. Repetitions are interleaved (ours,
+CTranslate2, ours, ...), so that drift of the machine's speed affects both. It reports wall time (with one thread CPU
+time, which other processes affect least) of translating ids to ids, without reading and conversion. CTranslate2 runs
+once with all threads in each operation and once with one worker per thread.
 """
 
 import argparse

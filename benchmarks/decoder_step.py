@@ -6,8 +6,7 @@
 The plain loop is a straightforward implementation: separate modules, cross-entropy over all logits, `torch.optim.AdamW`
 (fused on a GPU), and on a GPU torch.compile of the whole model with bf16 autocast. Repetitions are interleaved (plain,
 ours, plain, ours, ...), so that drift of the machine's speed affects both. On a CPU with bfloat16 arithmetic, ours
-trains
-in both precisions. It reports wall time and, on a GPU, peak memory.
+trains in both precisions. It reports wall time and, on a GPU, peak memory.
 """
 
 import argparse

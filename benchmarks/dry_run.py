@@ -3,8 +3,7 @@
     python benchmarks/dry_run.py [--scales smoke small paper] [--seeds 5]
 
 It prints planned jobs and models, wall and CPU seconds, and peak resident memory of a dry run in this project. The bar
-at
-scale paper with five seeds is 20 s and 1 GiB (tests/workflow/test_paper_scale.py).
+at scale paper with five seeds is 20 s and 1 GiB (tests/workflow/test_paper_scale.py).
 """
 
 import argparse

@@ -6,9 +6,8 @@
 
 Each stage is a separate process with its own time limit, so that a hanging or dying stage does not affect the others. A
 measurement is one line of JSON in the output file, with `stage` and the results; `ok` is the result of a check.
-Finished
-stages are skipped without --again; an interrupted one starts anew. docs/gpu.md says what to carry to a machine without
-network. The exit status is 1 if a check failed or a stage did not finish.
+Finished stages are skipped without --again; an interrupted one starts anew. docs/gpu.md says what to carry to a machine
+without network. The exit status is 1 if a check failed or a stage did not finish.
 """
 
 import argparse

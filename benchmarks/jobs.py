@@ -4,10 +4,8 @@
 
 In a copy of the project each job's command is `touch`. `stub` is a cluster executor whose jobs end at the next status
 check, so that submission, status checks and the rate limit are those of a cluster without its waiting time. It prints
-runs,
-jobs, CPU seconds of Snakemake's process, the same per job, and its maximum number of threads. --plain leaves
-Snakemake's
-timers unchanged (docs/snakemake_timers.md). The bar is 0.08 s per job for 121 to 1,936 runs.
+runs, jobs, CPU seconds of Snakemake's process, the same per job, and its maximum number of threads. --plain leaves
+Snakemake's timers unchanged (docs/snakemake_timers.md). The bar is 0.08 s per job for 121 to 1,936 runs.
 """
 
 import argparse

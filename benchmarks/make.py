@@ -5,8 +5,7 @@
 
 CPU seconds are those of each Python process, summed by command (the command of raretok, snakemake, forkserver); `train
 (copy)` is a `train` done by a fork server. The bars on two idle cores: scale smoke at most 5 minutes and 9
-core-minutes,
-Snakemake's own process 20 s of CPU, a `make` with nothing to do 4 s, with installation 8 minutes.
+core-minutes, Snakemake's own process 20 s of CPU, a `make` with nothing to do 4 s, with installation 8 minutes.
 """
 
 import argparse

@@ -4,10 +4,9 @@
     python benchmarks/together.py --device cuda --scale paper --together 1 32 190
 
 The runs are stop_jostling's tied methods with as many seeds as needed, in the workflow's order of stacks, at the sizes
-of a
-scale, on synthetic text. One after another means the trainer as in `raretok train`, with torch.compile on a GPU; only
-`--alone` of the stack's runs are trained this way. Both are measured in turns. A separate row gives the seconds of one
-validation of all members. On a GPU it also reports peak memory.
+of a scale, on synthetic text. One after another means the trainer as in `raretok train`, with torch.compile on a GPU;
+only `--alone` of the stack's runs are trained this way. Both are measured in turns. A separate row gives the seconds of
+one validation of all members. On a GPU it also reports peak memory.
 
 The bar is 37 models x 5 seeds x 8,000 steps on one H200 in 15 minutes, 1,644 model-steps/s.
 """
@@ -24,9 +23,9 @@ import numpy as np
 import torch
 
 from raretok.core.config_files import read_yaml
-from raretok.experiments.joint_runs import plan
+from raretok.experiments.joint_runs import group_runs
 from raretok.experiments.run_table import load
-from raretok.training.joint_trainer import Stack
+from raretok.training.joint_trainer import JointTrainer
 from raretok.training.training_run import Training
 
 ROOT = Path(__file__).parents[1]
@@ -47,7 +46,7 @@ def runs_of(scale: str, number: int) -> list:
     """`number` runs of one shape, as in the workflow's stacks; raises UserError if the scale has fewer."""
     config = read_yaml(ROOT / "config" / "config.yaml")
     table = load(config | {"papers": ["stop_jostling"], "scale": scale, "seeds": -(-number // 38)}, ROOT)
-    return plan(table.runs.values(), max(2, number))[0].runs[:number]
+    return group_runs(table.runs.values(), max(2, number))[0].runs[:number]
 
 
 def built(runs, device: str, compiles: bool) -> list[Training]:
@@ -58,7 +57,7 @@ def built(runs, device: str, compiles: bool) -> list[Training]:
     return trainings
 
 
-def together(stack: Stack, steps: int) -> None:
+def together(stack: JointTrainer, steps: int) -> None:
     for _ in range(steps):
         first = stack.members[0]
         stack.backward()
@@ -103,7 +102,7 @@ def main() -> None:
             torch.cuda.reset_peak_memory_stats()
         runs = runs_of(arguments.scale, number)
         singles = built(runs[: arguments.alone], device, True)
-        stack = Stack(built(runs, device, False))
+        stack = JointTrainer(built(runs, device, False))
         alone(singles, 2)
         together(stack, 2)
         times: dict[str, list[float]] = {"alone": [], "together": []}

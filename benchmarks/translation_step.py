@@ -4,15 +4,12 @@
     python benchmarks/translation_step.py --device cuda [--presets base]
 
 The plain loop is a straightforward implementation: `torch.nn.Transformer` with causal and padding masks, tied
-embeddings,
-label-smoothed cross-entropy over all logits with padding ignored, `torch.optim.AdamW` (fused on a GPU, with bf16
-autocast).
-Both sides have the same size and optimiser, train on the same batches, and have dropout at the same places: embeddings
-and
-residual branches, neither attention weights nor inside the feed-forward part. Repetitions are interleaved (plain, ours,
-plain, ours, ...), so that drift of the machine's speed affects both. On a CPU with bfloat16 arithmetic, ours trains in
-both
-precisions. It reports target tokens per second without padding, by wall time, and on a GPU peak memory.
+embeddings, label-smoothed cross-entropy over all logits with padding ignored, `torch.optim.AdamW` (fused on a GPU, with
+bf16 autocast). Both sides have the same size and optimiser, train on the same batches, and have dropout at the same
+places: embeddings and residual branches, neither attention weights nor inside the feed-forward part. Repetitions are
+interleaved (plain, ours, plain, ours, ...), so that drift of the machine's speed affects both. On a CPU with bfloat16
+arithmetic, ours trains in both precisions. It reports target tokens per second without padding, by wall time, and on a
+GPU peak memory.
 """
 
 import argparse
@@ -25,10 +22,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import torch
-from raretok.data.text.tokenizers import END, PAD, SPECIAL
 from torch import nn
 from torch.nn import functional as F
 
+from raretok.data.special_types import END, PAD, SPECIAL
 from raretok.machine.device import has_bfloat16, keep_freed_memory
 from raretok.training.schedule import build_schedule
 from raretok.training.trainer import Trainer

@@ -9,7 +9,7 @@ import pytest
 
 from raretok.__main__ import main
 from raretok.evaluation.measurable import load_arrays
-from raretok.evaluation.remeasure import Again, merge
+from raretok.evaluation.remeasure import Remeasured, merge
 from raretok.evaluation.run_results import Found
 from raretok.metrics import projection
 
@@ -65,7 +65,7 @@ def test_rows_change_by_value_number_or_signature_and_go_with_their_metric():
         row("e", 5.0),
         row("isotropy_linalg_eig", 2.0),
     ]
-    again = Again(Found(fresh), [1e-3] * len(fresh), ["weights@best"])
+    again = Remeasured(Found(fresh), [1e-3] * len(fresh), ["weights@best"])
     changes = merge(rows, again, "run")
     assert {(c.row["metric"], c.before, c.after) for c in changes} == {
         ("b", 1.0, 1.002),

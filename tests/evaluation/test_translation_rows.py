@@ -19,7 +19,7 @@ SPLIT = [
 
 
 class Codec:
-    """The interface of `data.pair_codec.PairCodec`, for two sentences of one id."""
+    """The interface of `data.codec.PairCodec`, for two sentences of one id."""
 
     def detokenised(self, ids):
         return PLAIN[ids[0]]

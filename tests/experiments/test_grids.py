@@ -178,9 +178,9 @@ def test_the_report_is_told_of_candidates_and_that_nothing_is_printed():
     text = json.dumps(of_item(report.definition(table, "cross"), "table1"))
     assert '"printed": false' in text
     assert '"agg_alpha0.5": "alpha=0.5"' in text
-    shown = report.measured(table, SimpleNamespace(paper="cross", item="table1"))
+    shown = report.measurements(table, SimpleNamespace(paper="cross", item="table1"))
     assert len([path for path in shown if path.endswith("metrics.json")]) == 18
-    assert shown == report.measured(table, SimpleNamespace(paper="cross", item="figure1"))
+    assert shown == report.measurements(table, SimpleNamespace(paper="cross", item="figure1"))
 
 
 def test_no_paired_tests_are_made_of_candidates():

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from raretok.core.errors import UserError
-from raretok.experiments.joint_runs import refusal
+from raretok.experiments.joint_runs import reason_against
 from raretok.models.building import build_model
 from raretok.training.bias_start import start_output_bias
 
@@ -50,6 +50,6 @@ def test_it_is_not_trained_together_with_others():
         "training": {},
         "method": {},
     }
-    assert refusal(settings) == "its output layer has a bias (model.output_bias)"
+    assert reason_against(settings) == "its output layer has a bias (model.output_bias)"
     settings["model"] = MODEL
-    assert refusal(settings) is None
+    assert reason_against(settings) is None

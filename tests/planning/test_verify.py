@@ -55,7 +55,7 @@ def trained(monkeypatch):
             path.write_text(json.dumps(content))
 
     trained = Trained()
-    monkeypatch.setattr(verify, "make", trained.make)
+    monkeypatch.setattr(verify, "make_runs", trained.make)
     return trained
 
 
@@ -89,7 +89,7 @@ def test_a_claim_about_a_figure_reads_the_new_arrays(root, trained, capsys):
 
 
 def test_a_dry_run_says_runs_and_cost(root, monkeypatch, capsys):
-    monkeypatch.setattr(verify, "make", lambda *_: pytest.fail("trained"))
+    monkeypatch.setattr(verify, "make_runs", lambda *_: pytest.fail("trained"))
     assert main(["verify", SEVERAL, "--root", str(root), "--dry-run", "--seed", "7"]) == 0
     printed = capsys.readouterr().out
     assert "2 runs at scale small" in printed
@@ -144,7 +144,7 @@ def test_without_recorded_results(root, capsys):
 
 def test_snakemake_that_fails_is_one_sentence(root):
     with pytest.raises(verify.UserError, match="were not finished"):
-        verify.make(["no_such_module"], root)
+        verify.make_runs(["no_such_module"], root)
 
 
 def test_ctrl_c_waits_for_snakemake(tmp_path):

@@ -9,7 +9,7 @@ from fake_results import PUBLISHED, ROOT
 
 from raretok.core.errors import UserError
 from raretok.reporting.definition import parse_definition
-from raretok.reporting.deviations import beside, items_of, of_claim, of_paper, read_deviations
+from raretok.reporting.deviations import deviations_of_item, items_of, of_claim, of_paper, read_deviations
 from raretok.reporting.results import read_published
 
 LIST = ROOT / "docs" / "deviations.md"
@@ -99,8 +99,8 @@ def test_a_table_of_readings_has_what_it_is_about(made_up):
         "figures": {},
     }
     definition = parse_definition(json.dumps(raw))
-    assert [row.name for row in beside(made_up, definition, "table1")] == ["X1, X2"]
-    assert [row.name for row in beside(made_up, definition, "readings-X2")] == ["X1, X2"]
+    assert [row.name for row in deviations_of_item(made_up, definition, "table1")] == ["X1, X2"]
+    assert [row.name for row in deviations_of_item(made_up, definition, "readings-X2")] == ["X1, X2"]
 
 
 def test_claims_have_those_of_their_items(made_up):

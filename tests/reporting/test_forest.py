@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from raretok.reporting.page.page_forest import FAR, HALF, MIDDLE, drawn
+from raretok.reporting.page.page_forest import FAR, HALF, MIDDLE, drawn_row
 
 
 def claim(unit="x", null="1", direction=">", margin=""):
@@ -20,37 +20,37 @@ def row(ours, printed="", lower="", upper=""):
     ("direction", "ours", "right"), [(">", "1.2", True), (">", "0.8", False), ("<", "0.8", True), ("<", "1.2", False)]
 )
 def test_the_papers_way_is_to_the_right(direction, ours, right):
-    assert (drawn(row(ours), claim(direction=direction)).ours > MIDDLE) == right
+    assert (drawn_row(row(ours), claim(direction=direction)).ours > MIDDLE) == right
 
 
 def test_ratios_share_a_scale_and_end_with_it():
-    assert drawn(row("10"), claim()).ours == pytest.approx(MIDDLE + HALF)
-    beyond = drawn(row("500", lower="0.001", upper=str(10 * FAR)), claim())
+    assert drawn_row(row("10"), claim()).ours == pytest.approx(MIDDLE + HALF)
+    beyond = drawn_row(row("500", lower="0.001", upper=str(10 * FAR)), claim())
     assert (beyond.ours, beyond.lower, beyond.upper) == (MIDDLE + HALF, MIDDLE - HALF, MIDDLE + HALF)
-    two, half = drawn(row("2"), claim()), drawn(row("0.5"), claim())
+    two, half = drawn_row(row("2"), claim()), drawn_row(row("0.5"), claim())
     assert two.ours - MIDDLE == pytest.approx(MIDDLE - half.ours)
 
 
 def test_the_line_is_the_bound_that_the_claim_must_keep():
-    assert drawn(row("2"), claim(null="2")).ours == MIDDLE
-    assert drawn(row(str(1 / 1.05)), claim(margin="0.05")).ours == pytest.approx(MIDDLE)
+    assert drawn_row(row("2"), claim(null="2")).ours == MIDDLE
+    assert drawn_row(row(str(1 / 1.05)), claim(margin="0.05")).ours == pytest.approx(MIDDLE)
 
 
 def test_other_quantities_fill_their_own_row():
-    at = drawn(row("-6", printed="28"), claim(unit="tokens", null="0"))
+    at = drawn_row(row("-6", printed="28"), claim(unit="tokens", null="0"))
     assert (at.printed, at.ours) == (pytest.approx(MIDDLE + HALF), pytest.approx(MIDDLE - HALF * 6 / 28))
 
 
 def test_the_margin_of_equality_is_a_band():
-    at = drawn(row("1.04"), claim(direction="=", margin="0.01"))
+    at = drawn_row(row("1.04"), claim(direction="=", margin="0.01"))
     assert 0 < at.band < at.ours - MIDDLE
 
 
 def test_nothing_is_drawn_of_what_was_not_run():
-    assert drawn(row(""), claim()) is None
-    assert drawn(row("1"), claim(direction="")) is None
+    assert drawn_row(row(""), claim()) is None
+    assert drawn_row(row("1"), claim(direction="")) is None
 
 
 def test_an_infinite_effect_has_a_place():
-    at = drawn(row("inf", printed="2"), claim(unit="", null="0"))
+    at = drawn_row(row("inf", printed="2"), claim(unit="", null="0"))
     assert math.isfinite(at.ours)

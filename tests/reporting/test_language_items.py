@@ -21,7 +21,7 @@ from raretok.reporting.claims.truths import Truth
 from raretok.reporting.definition import parse_definition
 from raretok.reporting.record import kept_arrays, record
 from raretok.reporting.results import read_results
-from raretok.reporting.tables.hyperparameter_table import number_of, same, value_of
+from raretok.reporting.tables.hyperparameter_table import equals_printed, number_of, value_of
 from raretok.reporting.tables.table_text import shortened
 
 DEFINITIONS = {paper: definition_of(paper) for paper in PAPERS}
@@ -227,7 +227,7 @@ def test_hyperparameters_of_several_experiments(language):
     ],
 )
 def test_printed_settings(text, value, alike):
-    assert same(text, value) == alike
+    assert equals_printed(text, value) == alike
 
 
 def test_expressions_of_settings():

@@ -20,7 +20,7 @@ from raretok.reporting.definition import parse_definition
 from raretok.reporting.figures.figure_command import drawing
 from raretok.reporting.figures.style import house_style
 from raretok.reporting.results import read_results
-from raretok.reporting.tables.hyperparameter_table import same, value_of
+from raretok.reporting.tables.hyperparameter_table import equals_printed, value_of
 
 BIG = {"agg": "translation_big", "agps": "agps_translation_big"}
 
@@ -316,5 +316,5 @@ def test_expressions_of_settings_of_both_kinds_of_model():
     assert value_of("model.layers or {model.encoder_layers}-{model.decoder_layers}", facts) == "6-3"
     assert value_of("model.inner or 4 * model.width", facts) == 32
     assert value_of("model.layers or {model.encoder_layers}-{model.depth}", facts) is None
-    assert same("6 - 3", "6-3")
-    assert not same("6 - 6", "6-3")
+    assert equals_printed("6 - 3", "6-3")
+    assert not equals_printed("6 - 6", "6-3")

@@ -45,7 +45,7 @@ def test_an_item_shows_the_experiment_it_names(load):
     table = load("table8", "figure4")
     for item in ("table8", "figure4"):
         assert experiments(of_item(report.definition(table, PAPER), item)) == {"second"}
-        files = report.measured(table, SimpleNamespace(paper=PAPER, item=item))
+        files = report.measurements(table, SimpleNamespace(paper=PAPER, item=item))
         assert len(files) == 2 * 2 * 2
         assert all("/runs/second/" in path for path in files)
 
@@ -53,7 +53,9 @@ def test_an_item_shows_the_experiment_it_names(load):
 def test_without_it_is_the_first(load):
     table = load("table8")
     assert experiments(of_item(report.definition(table, PAPER), "table1")) == {"shakespeare"}
-    assert all("/shakespeare/" in path for path in report.measured(table, SimpleNamespace(paper=PAPER, item="figure4")))
+    assert all(
+        "/shakespeare/" in path for path in report.measurements(table, SimpleNamespace(paper=PAPER, item="figure4"))
+    )
 
 
 def test_page_and_claims_see_the_same(load):

@@ -20,7 +20,7 @@ from tests.training.test_survival import assert_same_results
 from raretok.core.config_files import canonical_json
 from raretok.core.files import read_json
 from raretok.machine import processes
-from raretok.machine.process_launcher import cause
+from raretok.machine.process_launcher import first_failure
 from raretok.training import distributed
 from raretok.training.checkpoint import FILE_NAME
 from raretok.training.random_states import own_seed
@@ -296,9 +296,9 @@ def test_the_process_that_died_is_named_and_not_those_that_lost_it():
     def failed(**statuses):
         return {int(name[1:]): SimpleNamespace(exitcode=status, timestamp=7) for name, status in statuses.items()}
 
-    assert cause(failed(_0=2, _1=-9, _2=2)) == (1, -9)
-    assert cause(failed(_0=-15, _1=1)) == (1, 1)
-    assert cause(failed(_0=75, _1=75)) == (0, 75)
+    assert first_failure(failed(_0=2, _1=-9, _2=2)) == (1, -9)
+    assert first_failure(failed(_0=-15, _1=1)) == (1, 1)
+    assert first_failure(failed(_0=75, _1=75)) == (0, 75)
 
 
 ENDS = [

@@ -16,11 +16,11 @@ from tests.workflow.conftest import ROOT
 
 from raretok.core.errors import UserError
 from raretok.core.files import read_json
-from raretok.experiments.joint_runs import Stack, plan, read_stack
+from raretok.experiments.joint_runs import JointRuns, group_runs, read_joint_runs
 from raretok.experiments.run_table import Run
 from raretok.models.stacked_output import StackedOutput
-from raretok.training.joint_loop import StackFolders, train_together
-from raretok.training.joint_trainer import Stack as TrainingStack
+from raretok.training.joint_loop import JointFolders, train_together
+from raretok.training.joint_trainer import JointTrainer
 from raretok.training.loop import Options, train
 from raretok.training.training_run import Training
 
@@ -101,7 +101,7 @@ def test_every_method_equals_its_single_run(tmp_path, corpus, tied):
     members = [Training(vars(run), corpus, tmp_path / run.hash, tmp_path / run.hash) for run in runs]
     for member in members:
         member.build("cpu", False)
-    stack = TrainingStack(members)
+    stack = JointTrainer(members)
     for _ in range(steps):
         for member in members:
             member.look()
@@ -155,11 +155,11 @@ NAMES = ("baseline", "agg_a0.2", "threshold_m1_se", "cwt", "softminus_m1_c5")
 
 def stack_of(names=NAMES, seeds=(3, 4), further=None, **changes):
     known = methods(True) | (further or {})
-    return Stack(tuple(run_of(name, known[name], seed, **changes) for seed in seeds for name in names))
+    return JointRuns(tuple(run_of(name, known[name], seed, **changes) for seed in seeds for name in names))
 
 
 def trained(folder, stack, corpus, **options):
-    folders = StackFolders(folder, stack)
+    folders = JointFolders(folder, stack)
     train_together(stack, corpus, folders, Options(**options))
     return {run.hash: state / "finished" for run, state in zip(stack.runs, folders.states, strict=True)}
 
@@ -172,7 +172,7 @@ def test_a_run_trained_together_is_accepted_by_its_own_train(tmp_path, corpus, c
     whole = records[0]["together_seconds"]
     assert sum(record["seconds"] for record in records) == pytest.approx(whole, abs=0.01)
     for run, state, output in zip(
-        stack.runs, *map(vars(StackFolders(tmp_path, stack)).get, ("states", "outputs")), strict=True
+        stack.runs, *map(vars(JointFolders(tmp_path, stack)).get, ("states", "outputs")), strict=True
     ):
         capsys.readouterr()
         train(vars(run), corpus, output, state, Options())
@@ -199,7 +199,7 @@ def test_a_run_trained_together_is_accepted_by_its_own_train(tmp_path, corpus, c
 
 def test_what_is_finished_or_begun_alone_is_left_out(tmp_path, corpus, capsys):
     stack = stack_of(seeds=(3,))
-    folders = StackFolders(tmp_path, stack)
+    folders = JointFolders(tmp_path, stack)
     elsewhere = tmp_path / "elsewhere"
     # One is finished, one came finished from another machine, one was begun alone.
     train(vars(stack.runs[0]), corpus, folders.outputs[0], folders.states[0], Options())
@@ -234,7 +234,7 @@ def test_a_run_that_diverges_leaves_the_others_alone(tmp_path, corpus, capsys, n
         for key, array in load_file(folder / "last.safetensors").items():
             np.testing.assert_allclose(array, other[key], atol=2e-4)
     stack = stack_of(("wild",), (3,), wild)
-    state = StackFolders(tmp_path / "a", stack).states[0]
+    state = JointFolders(tmp_path / "a", stack).states[0]
     with pytest.raises(UserError, match="not finite"):
         train(vars(stack.runs[0]), corpus, tmp_path / "output", state, Options())
 
@@ -252,7 +252,7 @@ def test_a_killed_stack_continues_exactly(tmp_path, corpus, manifest):
     child = StackChild(tmp_path / "broken", stack, manifest)
     assert child.end() == 0, child.text()
     assert child.text().count("continuing 6 runs together at step") == 3
-    for run, state in zip(stack.runs, StackFolders(tmp_path / "broken", stack).states, strict=True):
+    for run, state in zip(stack.runs, JointFolders(tmp_path / "broken", stack).states, strict=True):
         for name in ("model.safetensors", "last.safetensors", "history.csv", "snapshots.safetensors"):
             assert (state / "finished" / name).read_bytes() == (unbroken[run.hash] / name).read_bytes(), (
                 run.name,
@@ -269,7 +269,7 @@ class StackChild(Child):
 
     def __init__(self, folder, stack, manifest):
         folder.mkdir(exist_ok=True)
-        folders = StackFolders(folder, stack)
+        folders = JointFolders(folder, stack)
         super().__init__(folder, manifest, stack.json(), command="train-together", places=("--results", str(folder)))
         self.state = folders.together
 
@@ -284,25 +284,25 @@ def lines(folder, stack, drop=()):
 
 def test_stacks_are_read_from_json_and_from_lines(tmp_path):
     stack = stack_of()
-    assert read_stack(stack.json()) == stack
-    assert read_stack(lines(tmp_path, stack)) == stack
+    assert read_joint_runs(stack.json()) == stack
+    assert read_joint_runs(lines(tmp_path, stack)) == stack
     with pytest.raises(UserError, match="is not lines of `raretok runs --json`"):
-        read_stack(lines(tmp_path, stack, drop=("hash",)))
+        read_joint_runs(lines(tmp_path, stack, drop=("hash",)))
     with pytest.raises(UserError, match="is not lines of"):
-        read_stack("[1]")
+        read_joint_runs("[1]")
     with pytest.raises(UserError, match="differ in more than seed and method"):
-        read_stack(lines(tmp_path, Stack((run_of("a", {}), run_of("b", {}, steps=41)))))
+        read_joint_runs(lines(tmp_path, JointRuns((run_of("a", {}), run_of("b", {}, steps=41)))))
     with pytest.raises(UserError, match="e/a/seed3 cannot be trained together with others: its model has dropout"):
-        read_stack(Stack((run_of("a", {}, model={"dropout": 0.1}),)).json())
+        read_joint_runs(JointRuns((run_of("a", {}, model={"dropout": 0.1}),)).json())
     with pytest.raises(UserError, match="names a run twice"):
-        read_stack(Stack((run_of("a", {}), run_of("a", {}))).json())
+        read_joint_runs(JointRuns((run_of("a", {}), run_of("a", {}))).json())
 
 
 def test_further_seeds_leave_full_stacks_as_they_are():
     def planned(seeds):
         # The order of the run table: method by method.
         runs = [run_of(name, {}, seed) for name in "abc" for seed in seeds] + [run_of("long", {}, steps=99)]
-        return plan(runs, 4)
+        return group_runs(runs, 4)
 
     few, many = planned([1, 2]), planned([1, 2, 3, 4, 5])
     assert [[run.hash for run in stack.runs] for stack in few] == [["a_1", "b_1", "c_1", "a_2"], ["b_2", "c_2"]]
@@ -310,6 +310,6 @@ def test_further_seeds_leave_full_stacks_as_they_are():
     # 15 runs and one of another shape, which is trained alone.
     assert [len(stack.runs) for stack in many] == [4, 4, 4, 3]
     assert len({stack.hash for stack in many}) == 4
-    assert plan([run_of("a", {}, seed, model={"dropout": 0.1}) for seed in (1, 2)], 4) == []
+    assert group_runs([run_of("a", {}, seed, model={"dropout": 0.1}) for seed in (1, 2)], 4) == []
     spectrum = {"penalty": {"name": "spectrum"}}
-    assert plan([run_of("a", spectrum, seed) for seed in (1, 2)], 4) == []
+    assert group_runs([run_of("a", spectrum, seed) for seed in (1, 2)], 4) == []

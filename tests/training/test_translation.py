@@ -22,7 +22,7 @@ from raretok.training.loop import Options, train
 from raretok.training.progress import Progress
 from raretok.training.tasks import negative_log_likelihood
 from raretok.training.trainer import Trainer
-from raretok.training.training_run import selection
+from raretok.training.training_run import selection_criterion
 from raretok.training.translation_task import TranslationTask, evenly_spaced, lengths
 
 
@@ -362,7 +362,7 @@ def test_the_best_is_that_of_the_highest_bleu():
 )
 def test_a_selection_that_cannot_be(training, kind, message):
     with pytest.raises(UserError, match=message):
-        selection(training, kind)
+        selection_criterion(training, kind)
 
 
 def test_observations_before_the_first_step_and_after_the_last(tmp_path, translation, make_translation_run, no_signals):

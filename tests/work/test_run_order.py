@@ -7,7 +7,7 @@ import pytest
 from raretok.core.errors import UserError
 from raretok.experiments.config_options import config_of
 from raretok.experiments.run_table import load
-from raretok.work.run_order import named_seeds, ordered, read_order
+from raretok.work.run_order import named_seeds, order_runs, read_order
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def table(project):
 
 
 def test_baselines_and_headlines_then_the_rest_then_further_seeds(table):
-    names = [run.name for run in ordered(table)]
+    names = [run.name for run in order_runs(table)]
     assert sorted(names) == sorted(run.name for run in table.runs.values())
     assert names[0] == "shakespeare/baseline/seed1"
     headline = {"baseline", "threshold_m2", "threshold_m1", "threshold_m1_se", "cosreg", "agps"}
@@ -57,6 +57,6 @@ def test_what_names_no_run_is_refused_with_the_file(tmp_path, text):
 
 def test_an_order_trains_what_it_names_and_nothing_else(table):
     names = ["agps_language_model/agps/seed2", "shakespeare/baseline/seed1"]
-    assert [run.name for run in ordered(table, names)] == names
+    assert [run.name for run in order_runs(table, names)] == names
     with pytest.raises(UserError, match="shakespeare/baseline/seed7"):
-        ordered(table, ["shakespeare/baseline/seed7"])
+        order_runs(table, ["shakespeare/baseline/seed7"])

@@ -49,7 +49,7 @@ def test_a_run_of_other_settings_counts_as_missing(half):
     set_hash(half / "results/small/runs" / FINISHED[1] / "metrics.json")
     finished = table(half)
     assert report.metrics(finished) == [f"results/small/runs/{run}/metrics.json" for run in (FINISHED[0], FINISHED[2])]
-    shown = report.measured(finished, SimpleNamespace(paper="stop_jostling", item="table1"))
+    shown = report.measurements(finished, SimpleNamespace(paper="stop_jostling", item="table1"))
     assert {str(Path(path).parent) for path in shown} == {f"results/small/runs/{FINISHED[0]}"}
     assert left_out(report.outdated(finished)) == (
         f"left out, made with other settings than the config has now: results/small/runs/{FINISHED[1]}; "

@@ -79,7 +79,7 @@ rule compare:
       - BLEU and chrF, by paired bootstrap and by approximate randomisation
     """
     input:
-        references=evaluation.references,
+        references=evaluation.reference_texts,
         hypotheses=evaluation.hypotheses,
     output:
         comparison="<results>/comparisons/{experiment}/seed{seed}.json",

@@ -98,7 +98,7 @@ rule definition:
     conda:
         "../../envs/report.yaml"
     params:
-        config=reporting.choices(),
+        config=reporting.definition_config(),
         project=str(PROJECT),
         digest=reporting.definition_digest,
     shell:
@@ -118,7 +118,7 @@ rule table:
     """
     input:
         definition="<results>/definitions/{paper}.json",
-        measured=reporting.measured_to_show,
+        measured=reporting.measurements_to_show,
         published=reporting.printed,
     output:
         csv=report(
@@ -156,7 +156,7 @@ rule figure:
     """
     input:
         definition="<results>/definitions/{paper}.json",
-        measured=reporting.measured_to_show,
+        measured=reporting.measurements_to_show,
     output:
         svg=report(
             "<results>/figures/{paper}/{item}.svg",
@@ -192,7 +192,7 @@ rule claims:
     input:
         definitions=expand("<results>/definitions/{paper}.json", paper=TABLE.papers),
         metrics="<results>/metrics.csv",
-        measured=reporting.measured_for_claims(),
+        measured=reporting.measurements_for_claims(),
         printed=expand("<config>/papers/{paper}/{file}.csv", paper=TABLE.papers, file=["claims", "numbers"]),
     output:
         claims=report(

@@ -39,7 +39,7 @@ rule train:
         counts=training.outside_counts,
         same=training.same_files,
         # Only its existence matters; the trained files lie in the state folder.
-        together=ancient(training.together),
+        together=ancient(training.joint_mark),
     output:
         model=weights("<run>/model.safetensors"),
         last=weights("<run>/last.safetensors"),
@@ -80,7 +80,7 @@ rule train:
         """
 
 
-for name, stack in training.stacks().items():
+for name, joint in training.joint_runs().items():
 
     rule:
         """
@@ -91,23 +91,23 @@ for name, stack in training.stacks().items():
             name
         input:
             # Only what must be there: a stack's job runs for the sake of a `train` alone.
-            manifest=ancient(f"<results>/data/{stack.runs[0].settings['corpus']['name']}/manifest.json"),
+            manifest=ancient(f"<results>/data/{joint.runs[0].settings['corpus']['name']}/manifest.json"),
         output:
-            touch(training.marks(stack)),
+            touch(training.marks_of(joint)),
         log:
-            f"<logs>/train/together/{stack.hash}.txt",
+            f"<logs>/train/together/{joint.hash}.txt",
         retries: 0 if workflow.remote_exec else 2
         conda:
             "../../envs/train.yaml"
-        threads: stack.runs[0].settings["training"]["threads"]
+        threads: joint.runs[0].settings["training"]["threads"]
         resources:
             gpu=machine.gpus(),
             gpu_percent=machine.gpu_percent(),
-            mem_mb=partial(machine.stack_megabytes, stack),
+            mem_mb=partial(machine.joint_megabytes, joint),
             runtime=machine.training_minutes(),
             slurm_extra=machine.slurm_extra,
         params:
-            runs=partial(training.stack_json, stack),
+            runs=partial(training.joint_runs_json, joint),
             results=training.results_folder,
             machine=machine.options("device", "runs_per_gpu", "checkpoint_seconds"),
         shell:

@@ -34,7 +34,7 @@ def parse(*arguments):
 @pytest.fixture
 def no_programs(monkeypatch):
     """A machine without the original programs."""
-    monkeypatch.setattr(fast_align, "found", dict)
+    monkeypatch.setattr(fast_align, "find_programs", dict)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from made_files import OTHER, TEXT, make_tar, member, published, wanted
 from raretok.__main__ import main
 from raretok.data.download import http_transfer
 from raretok.data.download.download_command import fetch
-from raretok.planning.fetch import BY_HAND, DONE, MISSING, describe, fill, survey
+from raretok.planning.fetch import BY_HAND, DONE, MISSING, fill, survey, survey_text
 
 ROOT = Path(__file__).parents[3]
 TERMS = {"plays": {"licence": "old enough"}}
@@ -123,7 +123,7 @@ def test_the_table_has_sizes_terms_states_and_totals(tmp_path, archive):
     ]
     rows = survey(files, tmp_path)
     fill(rows, tmp_path)
-    text = "\n".join(describe(rows, TERMS))
+    text = "\n".join(survey_text(rows, TERMS))
     for part in (
         "plays (old enough)",
         "text.txt           2.1 kB  missing",

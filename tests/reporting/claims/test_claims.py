@@ -12,7 +12,7 @@ from fake_table import definition_of, results_of, write_published
 
 from raretok.__main__ import main
 from raretok.reporting.claims.claim_parts import Bound, Part, bounds_of, holds
-from raretok.reporting.claims.claims_command import COLUMNS, family, is_testable, judge_paper
+from raretok.reporting.claims.claims_command import COLUMNS, family_size, is_testable, judge_paper
 from raretok.reporting.claims.evidence import Evidence, of_paper
 from raretok.reporting.claims.quantities import comparisons
 from raretok.reporting.claims.table_claims import compared, has_seeds, printed_quantities
@@ -267,7 +267,7 @@ def test_synthetic_text_is_not_judged(scale):
     assert float(seen["ours"]) < 1
     assert "not judged on synthetic text" in seen["note"]
     assert not page_claims.verdicts(rows)["reproduced"]
-    assert page_words.apart(rows).endswith(
+    assert page_words.unjudged_counts(rows).endswith(
         f"experiments: {sum(row['verdict'] == 'not judged' for row in rows)} not judged."
     )
 
@@ -294,7 +294,7 @@ def test_the_family_is_the_same_however_much_was_run(scale, tmp_path):
     fixed = {claim.id for claim in claims if not is_testable(claim, definition)}
     assert fixed == {f"stop_jostling.{name}" for name in ("lemma3", "min_p", "t3.pt_increases")}
     stated = sum(claim.size == "stated" for claim in claims)
-    assert family(claims, definition) == len(claims) - 3 + stated == 41 + 9
+    assert family_size(claims, definition) == len(claims) - 3 + stated == 41 + 9
     assert not has_seeds("table3 | GPT-2 Small | margin_PT", definition)
     notes = [row["note"] for row in judge_paper(definition, read_results(scale.folder), PUBLISHED)]
     assert any(f"for {41 + 9} tests" in note for note in notes)

@@ -12,7 +12,7 @@ from fake_results import definition_of
 from raretok.reporting.claims import deciding
 from raretok.reporting.claims.claim_parts import Bound, Part
 from raretok.reporting.claims.claim_runs import Price, measured_prices
-from raretok.reporting.claims.deciding import cheapest, in_words, more_seeds, power_of, seeds_to_decide
+from raretok.reporting.claims.deciding import cheapest_runs, in_words, more_seeds, power_of, seeds_to_decide
 from raretok.reporting.claims.table_claims import compared
 from raretok.reporting.claims.verdicts import NOT_RUN, Finding
 from raretok.reporting.definition import parse_definition
@@ -72,13 +72,13 @@ PRICES = {"a": Price(10), "b": Price(30), "c": None}
 
 def test_seeds_that_some_have_already_come_first():
     seeds = {("x", "a"): {1, 2, 3}, ("x", "b"): {1, 5}}
-    runs = cheapest([("x", "a"), ("x", "b")], 2, seeds, lambda _, method: PRICES[method])
+    runs = cheapest_runs([("x", "a"), ("x", "b")], 2, seeds, lambda _, method: PRICES[method])
     # of seed 5 only the cheap one is missing; then one of those that `a` has
     assert runs == (("x", "b", 2), ("x", "a", 5))
 
 
 def test_first_runs_take_the_seed_of_the_others():
-    runs = cheapest([("x", "a"), ("x", "c")], 1, {("x", "a"): {4}}, lambda _, method: PRICES[method])
+    runs = cheapest_runs([("x", "a"), ("x", "c")], 1, {("x", "a"): {4}}, lambda _, method: PRICES[method])
     assert runs == (("x", "c", 4),)
 
 

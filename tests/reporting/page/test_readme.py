@@ -11,7 +11,7 @@ from raretok.core.errors import UserError
 from raretok.experiments.run_table import load
 from raretok.reporting.csv_rows import read_rows
 from raretok.reporting.definition import definition_of
-from raretok.reporting.page.readme_command import inserted, shown, with_claims
+from raretok.reporting.page.readme_command import insert_section, readme_text, with_claims
 from raretok.reporting.record import provenance
 from raretok.rule_inputs import report
 
@@ -33,9 +33,9 @@ def test_numbers_and_pictures_are_those_of_the_recorded_results():
     table = load(config | {"scale": "small", "recorded": True}, ROOT)
     folder = ROOT / table.results
     definitions = [definition_of(report.definition(table, paper)) for paper in table.papers]
-    text = shown(definitions, folder, ROOT)
+    text = readme_text(definitions, folder, ROOT)
     assert (folder / "readme.md").read_text(encoding="utf-8") == text
-    assert inserted(README, text, "small") == README
+    assert insert_section(README, text, "small") == README
     assert "recorded small: begin" in README
     findings = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
     assert with_claims(findings, read_rows(folder / "claims.csv"), "small") == findings
@@ -93,7 +93,7 @@ def test_papers_have_the_titles_by_which_they_are_cited():
 def test_only_what_stands_between_the_marks_of_a_scale_is_replaced():
     readme = "a\n<!-- recorded small: begin -->\nold\n<!-- recorded small: end -->\nb\n"
     new = "a\n<!-- recorded small: begin -->\nnew\n<!-- recorded small: end -->\nb\n"
-    assert inserted(readme, "new\n", "small") == new == inserted(new, "new\n", "small")
-    assert inserted(readme, "new\n", "paper") == readme
+    assert insert_section(readme, "new\n", "small") == new == insert_section(new, "new\n", "small")
+    assert insert_section(readme, "new\n", "paper") == readme
     with pytest.raises(UserError, match="once after it"):
-        inserted(readme + "<!-- recorded small: begin -->", "new\n", "small")
+        insert_section(readme + "<!-- recorded small: begin -->", "new\n", "small")

@@ -15,7 +15,13 @@ from raretok.reporting.claims.improvement import improvements
 from raretok.reporting.figures.style import house_style
 from raretok.reporting.results import COLUMNS, read_results
 from raretok.reporting.tables.comparison_table import better_methods, comparison_cells
-from raretok.reporting.tables.method_comparison import Change, change, choose, points, seconds_against
+from raretok.reporting.tables.method_comparison import (
+    Change,
+    chosen_candidate,
+    figure_points,
+    percent_change,
+    seconds_against,
+)
 from raretok.rule_inputs import report
 
 TABLE = fake.workflow()
@@ -83,7 +89,7 @@ def test_one_seed_names_nothing(tmp_path):
 
 def test_the_validation_text_chooses(finished):
     definition, results = finished
-    found = choose(definition, results, FAMILIES["agg"], "cross_bpe")
+    found = chosen_candidate(definition, results, FAMILIES["agg"], "cross_bpe")
     assert (found.method.name, found.words) == (BEST, "alpha=0.5")
     assert (found.finished, found.tried, found.seeds) == (3, 3, (1, 2, 3))
     assert found.criterion == pytest.approx(40, rel=0.01)
@@ -112,15 +118,15 @@ def test_candidates_are_held_against_each_other_on_seeds_that_all_have(tmp_path)
     )
     criterion_of(results, second)[3] = 41.0
     criterion_of(results, first).update({1: 10.0, 2: 10.0, 3: 42.0})
-    found = choose(definition, results, FAMILIES["cosreg"], "cross_bpe")
+    found = chosen_candidate(definition, results, FAMILIES["cosreg"], "cross_bpe")
     assert (found.method.name, found.seeds, found.finished) == (second, (3,), 2)
     assert found.caveats == ["the choice is provisional: 5 of 9 runs missing"]
     criterion_of(results, first)[3] = 40.5
-    assert choose(definition, results, FAMILIES["cosreg"], "cross_bpe").method.name == first
+    assert chosen_candidate(definition, results, FAMILIES["cosreg"], "cross_bpe").method.name == first
     # Without a common seed the candidates cannot be compared: the first one is used, however bad a seed of its own is.
     criterion_of(results, first).update({1: 90.0, 2: 90.0})
     del criterion_of(results, first)[3]
-    found = choose(definition, results, FAMILIES["cosreg"], "cross_bpe")
+    found = chosen_candidate(definition, results, FAMILIES["cosreg"], "cross_bpe")
     assert (found.method.name, found.seeds, found.missing) == (first, (), 6)
 
 
@@ -129,19 +135,19 @@ def test_a_candidate_that_diverged_in_a_seed_is_the_worst(tmp_path):
     first, second, third = FAMILIES["cosreg"]["methods"]
     definition, results = made(tmp_path)
     criterion_of(results, first).update({1: 10.0, 2: 10.0, 3: math.inf})
-    found = choose(definition, results, FAMILIES["cosreg"], "cross_bpe")
+    found = chosen_candidate(definition, results, FAMILIES["cosreg"], "cross_bpe")
     assert found.method.name in (second, third)
     assert (found.seeds, found.diverged, found.caveats) == ((1, 2, 3), 0, [])
     criterion_of(results, first)[2] = math.inf
     criterion_of(results, second)[1] = math.inf
     criterion_of(results, third).update({1: math.inf, 2: math.inf, 3: 1.0})
-    found = choose(definition, results, FAMILIES["cosreg"], "cross_bpe")
+    found = chosen_candidate(definition, results, FAMILIES["cosreg"], "cross_bpe")
     assert (found.method.name, found.criterion) == (second, math.inf)
     remark = "the chosen one diverged in 1 of 3 seeds; every candidate diverged in as many seeds or more"
     assert found.caveats == [remark]
     cells = cells_by(comparison_cells(definition, "table1", results, tmp_path), "BPE tokens")
     assert cells["CosReg", "chosen"].remarks == (remark,)
-    drawn = points(definition, results, fake.definition(TABLE, "figure1").figures["figure1"], "cross_bpe")
+    drawn = figure_points(definition, results, fake.definition(TABLE, "figure1").figures["figure1"], "cross_bpe")
     assert [point.label for point in drawn if not point.is_drawn] == ["CosReg"]
     # Without the first method there is no sentence on this task.
     for name in FAMILIES["mle"]["methods"]:
@@ -199,18 +205,18 @@ def test_a_method_that_is_infinite_in_a_seed_is_judged_by_no_other(tmp_path):
 
 def test_changes_are_paired_by_seed():
     # Seeds differ by a factor of ten, but their ratios hardly differ.
-    found = change({1: 11.0, 2: 110.0, 3: 1110.0, 9: 5.0}, {1: 10.0, 2: 100.0, 3: 1000.0})
+    found = percent_change({1: 11.0, 2: 110.0, 3: 1110.0, 9: 5.0}, {1: 10.0, 2: 100.0, 3: 1000.0})
     assert found.mean == pytest.approx(100 * (0.1 + 0.1 + 0.11) / 3)
     assert found.seeds == 3
     # t for two degrees of freedom, 4.3027, times 0.5774 / sqrt(3)
     assert found.upper - found.mean == pytest.approx(4.3027 * 100 * 0.0057735 / math.sqrt(3), rel=1e-3)
-    assert change({1: 9.0}, {1: 10.0}) == Change(pytest.approx(-10.0), None, None, 1)
+    assert percent_change({1: 9.0}, {1: 10.0}) == Change(pytest.approx(-10.0), None, None, 1)
     # A seed that is not finite is not left out.
-    assert change({1: math.inf, 2: 9.0}, {1: 10.0, 2: 10.0}) == Change(math.inf, None, None, 2)
-    assert change({1: 9.0}, {2: 9.0}) is None
+    assert percent_change({1: math.inf, 2: 9.0}, {1: 10.0, 2: 10.0}) == Change(math.inf, None, None, 2)
+    assert percent_change({1: 9.0}, {2: 9.0}) is None
     # There is no change relative to a value that is not finite.
-    assert change({1: 9.0}, {1: math.inf}) is None
-    assert change({1: 9.0, 2: 9.0}, {1: math.inf, 2: 10.0}) is None
+    assert percent_change({1: 9.0}, {1: math.inf}) is None
+    assert percent_change({1: 9.0, 2: 9.0}, {1: math.inf, 2: 10.0}) is None
 
 
 def test_times_are_compared_where_they_can_be():
@@ -319,9 +325,9 @@ def test_seeds_that_not_all_candidates_are_to_have_change_no_choice(tmp_path):
     definition, results = made(tmp_path)
     more = replace(definition.methods[first], seeds=(1, 2, 3, 4))
     definition = replace(definition, methods=definition.methods | {first: more})
-    before = choose(definition, results, FAMILIES["cosreg"], "cross_bpe")
+    before = chosen_candidate(definition, results, FAMILIES["cosreg"], "cross_bpe")
     criterion_of(results, first)[4] = 1e6
-    found = choose(definition, results, FAMILIES["cosreg"], "cross_bpe")
+    found = chosen_candidate(definition, results, FAMILIES["cosreg"], "cross_bpe")
     assert found == before
     assert (found.method.name, found.method.seeds, found.caveats) == (first, (1, 2, 3), [])
 
@@ -344,7 +350,7 @@ def test_the_figure_shows_every_method_with_its_interval(finished, tmp_path):
         figure.draw_without_rendering()
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["Characters", "BPE tokens", "Translation"]
     for axes, experiment in zip(figure.axes, fake.EXPERIMENTS, strict=True):
-        found = points(definition, results, definition.figures["figure1"], experiment)
+        found = figure_points(definition, results, definition.figures["figure1"], experiment)
         assert len(found) == OTHERS
         names = [text.get_text().split("  ")[1] for text in axes.texts if "  " in text.get_text()]
         assert names == [point.label for point in sorted(found, key=lambda point: point.rare.mean)]

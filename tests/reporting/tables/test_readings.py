@@ -13,7 +13,7 @@ from raretok.core.errors import UserError
 from raretok.experiments import config_checks, run_table
 from raretok.reporting.definition import parse_definition
 from raretok.reporting.results import COLUMNS, index_results
-from raretok.reporting.tables.readings_table import outcomes, printed_in, reading_cells
+from raretok.reporting.tables.readings_table import printed_in, reading_cells, reading_outcomes
 from raretok.reporting.tables.table_command import tidy
 from raretok.reporting.tables.table_text import latex, legend, markdown
 
@@ -78,7 +78,7 @@ def said(folder, entry, values, comparable=True, metric="accuracy", seeds=3):
     definition = definition_of(entry, comparable, seeds)
     numbers = {(name, metric, "LR", "valid@best"): found for name, found in values.items()}
     cells = reading_cells(definition, ITEM, results_of(folder, numbers), PRINTED)
-    return cells, " ".join(outcomes(definition, ITEM, cells))
+    return cells, " ".join(reading_outcomes(definition, ITEM, cells))
 
 
 def cell_of(cells, row, column="Accuracy", group="LR"):

@@ -214,7 +214,7 @@ def _pair_of_files(files: dict) -> PairFiles:
 
 
 def tokenizer_file(corpora: dict, name: str) -> list[str]:
-    """Where the published tokenizer of corpus `name` lies: one path, or none where its tokenizer is not published."""
+    """Path of the published tokenizer of corpus `name`, as a list; empty if its tokenizer is not published."""
     found = published_file(find_corpus(corpora, name).get("tokenizer", {}))
     return [f"resources/{found['dataset']}/{found['file']}"] if found else []
 

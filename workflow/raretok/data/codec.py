@@ -1,4 +1,4 @@
-"""Plain text to final ids of a prepared corpus, and back: `codec_of` gives a Codec or, for pairs, a PairCodec."""
+"""Codecs between plain text and final ids of a prepared corpus: Codec for language, PairCodec for translation."""
 
 from collections.abc import Iterable
 
@@ -54,7 +54,7 @@ class PairCodec:
         return [[self._ids.get(piece, UNKNOWN) for piece in line] for line in self._tokenizer.split(prepared)]
 
     def text(self, ids: Iterable[int]) -> str:
-        """Final ids as prepared text: pieces joined, words of a tokenised corpus still apart."""
+        """Final ids as prepared text: pieces joined, words of a tokenised corpus still separate."""
         return self._tokenizer.join([self._symbols[number] for number in ids if number in self._printed])
 
     def detokenised(self, ids: Iterable[int], side: str = "target") -> str:

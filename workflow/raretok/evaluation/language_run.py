@@ -1,10 +1,9 @@
 """Evaluation of a run of a language model: both checkpoints, snapshots and observations.
 
 Cost in tokens through the model's blocks, for N test and M validation tokens: 2 N + M plain, block / (block - window) x
-N
-windowed (best checkpoint only), plus the continuations (generation.py). Through the output layer: 3 N + M, and one per
-continued token. Both are N less if the last checkpoint is the best. The rest is d x d algebra of the output matrix, and
-products of rare types with all types.
+N windowed (best checkpoint only), plus the continuations (generation.py). Through the output layer: 3 N + M, and one
+per continued token. Both are N less if the last checkpoint is the best. The rest is d x d algebra of the output matrix,
+and products of rare types with all types.
 """
 
 from collections.abc import Mapping
@@ -82,7 +81,7 @@ def evaluate_run(
             if settings.fit_temperature:
                 found.rows += language.fitted_rows(model, corpus, groups, settings, device)
     found.arrays |= measure_snapshots(folder / "snapshots.safetensors", groups[0])
-    found.arrays |= observed(folder / "observations.npz")
+    found.arrays |= observation_rows(folder / "observations.npz")
     return found
 
 
@@ -171,6 +170,6 @@ def same_weights(first: torch.nn.Module, second: torch.nn.Module) -> bool:
     return all(torch.equal(tensor, others[name]) for name, tensor in first.state_dict().items())
 
 
-def observed(path: Path) -> dict[str, np.ndarray]:
+def observation_rows(path: Path) -> dict[str, np.ndarray]:
     """Observations of rare types, predictions and output bias, unchanged."""
     return {name: values for name, values in read_arrays(path).items() if name.startswith(COPIED)}

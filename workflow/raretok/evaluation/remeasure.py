@@ -3,8 +3,7 @@
 Every metric that follows from the kept matrices, tokens and translations is recomputed by the functions that evaluation
 uses (`character_run`, `language_run`, `translation_run`). A recorded value stays if the new one agrees within the
 compression error (`TOLERANCE`), because it was measured from the weights. Metrics that need more data also stay.
-Changed
-values are replaced, and their rows name the code that measured them.
+Changed values are replaced, and their rows name the code that measured them.
 
 BLEU, chrF, F1 of words, word similarity and AlignSim need the prepared corpus, too: its references, words, tokeniser
 and word links are other people's text, of which nothing is recorded.
@@ -71,7 +70,7 @@ class KeptCorpus:
 
 
 @dataclass
-class Again:
+class Remeasured:
     """Recomputed metrics of one run.
 
     found: rows and arrays. tolerances: of each row of `found`, in order. whole: splits all of whose rows are in
@@ -167,7 +166,7 @@ def remeasure(
     return changes, again.missing
 
 
-def merge(rows: list[dict], again: Again, run: str) -> list[Change]:
+def merge(rows: list[dict], again: Remeasured, run: str) -> list[Change]:
     """Merge recomputed metrics into the recorded `rows`; returns the changes."""
     places = {_key(row): i for i, row in enumerate(rows)}
     changes, fresh = [], set()
@@ -219,11 +218,11 @@ def report(changes: list[Change], missing: Mapping[str, list[str]], runs: int) -
     return "\n".join([*lines, f"{len({change.run for change in changes})} of {runs} recorded runs changed"])
 
 
-def _of_characters(record: Mapping, arrays: Mapping, kept: Mapping) -> Again | None:
+def _of_characters(record: Mapping, arrays: Mapping, kept: Mapping) -> Remeasured | None:
     """Remeasure a character model, whose output matrices are among its arrays; None for other models."""
     if "symbols" not in arrays:
         return None
-    settings, again = parse(record.get("evaluation", {}).get("settings", {}), "characters"), Again()
+    settings, again = parse(record.get("evaluation", {}).get("settings", {}), "characters"), Remeasured()
     rows, more = character_run.matrix_rows(arrays, kept, settings)
     again.whole = [f"weights@{checkpoint}" for checkpoint in character_run.CHECKPOINTS]
     again.add([row for row in rows if not row["metric"].startswith(INPUT)], "exact", more)
@@ -241,9 +240,9 @@ def _of_characters(record: Mapping, arrays: Mapping, kept: Mapping) -> Again | N
 
 def _of_vocabulary(
     record: Mapping, arrays: Mapping, kept: Mapping, texts: Mapping, data: Path | None, files: Mapping[str, Path]
-) -> Again:
+) -> Remeasured:
     """Remeasure a language or translation model."""
-    again, training = Again(whole=["weights@best"]), record["training"]
+    again, training = Remeasured(whole=["weights@best"]), record["training"]
     corpus = KeptCorpus(
         training["settings"]["corpus"]["name"],
         tuple(arrays["vocabulary"].tolist()),
@@ -293,7 +292,7 @@ def _of_translations(texts: Mapping[str, list[str]], corpus, settings) -> list[d
     return rows
 
 
-def _prepared(data: Path | None, name: str, sha256: str, again: Again):
+def _prepared(data: Path | None, name: str, sha256: str, again: Remeasured):
     """The prepared corpus of a run, or None if it is missing or different."""
     path = data / name / "manifest.json" if data else None
     corpus = load_manifest(path) if path and path.exists() else None

@@ -1,8 +1,7 @@
 """Evaluation of a run of a translation model: translations, weights of both checkpoints, and observations.
 
 Cost: the test split and each domain are decoded once (best checkpoint); the test split is scored twice and the
-validation
-split once (test once if the last checkpoint is the best); AlignSim, if requested, takes N^2 d / 2 products.
+validation split once (test once if the last checkpoint is the best); AlignSim, if requested, takes N^2 d / 2 products.
 """
 
 from collections import Counter
@@ -17,7 +16,7 @@ from raretok.data.codec import codec_of
 from raretok.data.pairs.prepared_pairs import load_pairs
 from raretok.evaluation import language, translation
 from raretok.evaluation.decoding import Decoding, decode
-from raretok.evaluation.language_run import CHECKPOINTS, group_sets, kept_matrices, observed, same_weights
+from raretok.evaluation.language_run import CHECKPOINTS, group_sets, kept_matrices, observation_rows, same_weights
 from raretok.evaluation.pair_scores import score_pairs
 from raretok.evaluation.queries import query_ids
 from raretok.evaluation.run_results import Found
@@ -52,7 +51,7 @@ def evaluate_run(
     tying = model_settings.get("tying")
     queried(settings, corpus, groups[0].bounds[1], tying)  # raises UserError for a wrong query
     context = model_settings["context"]
-    seen = observed(folder / "observations.npz")
+    seen = observation_rows(folder / "observations.npz")
     found = Found(language.data_rows(corpus, groups) + translation.observed_rows(seen, corpus.counts))
     found.measurable["special"] = np.array(corpus.special, dtype=np.int64)
     found.arrays |= {

@@ -19,7 +19,7 @@ OWN = ("method", "seed")
 
 
 @dataclass(frozen=True)
-class Stack:
+class JointRuns:
     """Runs that are trained together: their settings differ in seed and method alone."""
 
     runs: tuple[Run, ...]
@@ -36,7 +36,7 @@ class Stack:
         return canonical_json({"settings": shared, "runs": own})
 
 
-def refusal(settings: dict) -> str | None:
+def reason_against(settings: dict) -> str | None:
     """Why a run with these settings cannot be trained together with others; None where it can."""
     model, training = settings["model"], settings["training"]
     if "low_resource_probability" not in settings["corpus"]:
@@ -64,21 +64,21 @@ def shape_of(settings: dict) -> str:
     return canonical_json({key: value for key, value in settings.items() if key not in OWN})
 
 
-def plan(runs: Iterable[Run], together: int) -> list[Stack]:
+def group_runs(runs: Iterable[Run], together: int) -> list[JointRuns]:
     """The stacks of so many runs at most: seed by seed, so that further seeds leave full stacks as they are.
 
     A run that has no other to be trained with is in none.
     """
     shapes: dict[str, list[Run]] = {}
     for run in sorted(runs, key=lambda run: run.seed):
-        if refusal(run.settings) is None:
+        if reason_against(run.settings) is None:
             shapes.setdefault(run.experiment + shape_of(run.settings), []).append(run)
     parts = [found[k : k + together] for found in shapes.values() for k in range(0, len(found), together)]
-    return [Stack(tuple(part)) for part in parts if len(part) > 1]
+    return [JointRuns(tuple(part)) for part in parts if len(part) > 1]
 
 
-def read_stack(text: str) -> Stack:
-    """The runs that `train-together --runs` names: `Stack.json`, or @FILE with lines of `raretok runs --json`.
+def read_joint_runs(text: str) -> JointRuns:
+    """The runs that `train-together --runs` names: `JointRuns.json`, or @FILE with lines of `raretok runs --json`.
 
     Raises UserError for other JSON, for runs of different shapes and for one that cannot be trained with others.
     """
@@ -90,7 +90,7 @@ def read_stack(text: str) -> Stack:
         else:
             described = json.loads(text)
             runs = [run | {"settings": described["settings"] | run["settings"]} for run in described["runs"]]
-        stack = Stack(tuple(Run(**run) for run in runs))
+        stack = JointRuns(tuple(Run(**run) for run in runs))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"--runs is not lines of `raretok runs --json`: {error}") from None
     check_stack(stack.runs)
@@ -102,7 +102,7 @@ def check_stack(runs: Sequence[Run]) -> None:
     if not runs:
         raise UserError("--runs names no run")
     for run in runs:
-        reason = refusal(run.settings)
+        reason = reason_against(run.settings)
         if reason:
             raise UserError(f"{run.name} cannot be trained together with others: {reason}")
         if shape_of(run.settings) != shape_of(runs[0].settings):

@@ -47,6 +47,6 @@ def training_key(settings: dict) -> str:
     return canonical_json(settings | {"method": method, "training": training})
 
 
-def observed(settings: dict) -> frozenset[str]:
+def observations_of(settings: dict) -> frozenset[str]:
     """What is observed along a run's training."""
     return frozenset(map(canonical_json, settings["method"].get("observe", [])))

@@ -3,7 +3,7 @@
 from functools import lru_cache
 
 from raretok.core.files import read_json
-from raretok.experiments.run_code import evaluation_code, observed, training_code, training_key
+from raretok.experiments.run_code import evaluation_code, observations_of, training_code, training_key
 from raretok.experiments.run_table import Run, RunTable
 
 
@@ -34,9 +34,9 @@ def same_training(table: RunTable, run: Run) -> Run | None:
     alike = runs_alike(table)[run.name]
     if len(alike) == 1 or is_trained(table, run, itself=True):
         return None
-    own = observed(run.settings)
-    able = [other for other in alike if own < observed(other.settings)]
-    able += [other for other in alike if own == observed(other.settings)]
+    own = observations_of(run.settings)
+    able = [other for other in alike if own < observations_of(other.settings)]
+    able += [other for other in alike if own == observations_of(other.settings)]
     chosen = next((other for other in able if is_trained(table, other, itself=True)), able[0])
     return None if chosen is run else chosen
 

@@ -267,7 +267,7 @@ def close_all(files: list[int]) -> None:
         os.close(file)
 
 
-def become(job: dict, server: int) -> int:
+def do_job(job: dict, server: int) -> int:
     """Do a job in this copy of the process `server`; the exit status."""
     # As the server goes, so does its copy.
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -307,7 +307,7 @@ def main() -> int:
         server = os.getpid()
         job = Copies(listener, lifeline).serve()
     if job is not None:
-        return become(job, server)
+        return do_job(job, server)
     path.unlink()
     with contextlib.suppress(OSError):
         path.parent.rmdir()  # the last one

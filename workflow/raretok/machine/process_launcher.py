@@ -52,7 +52,7 @@ def launch(processes: int, arguments: list[str]) -> int:
     except SignalException:
         return EXIT_INTERRUPTED
     except ChildFailedError as error:
-        number, status = cause(error.failures)
+        number, status = first_failure(error.failures)
         if status in (EXIT_USER_ERROR, EXIT_INTERRUPTED):
             return status
         how = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
@@ -65,7 +65,7 @@ def launch(processes: int, arguments: list[str]) -> int:
     return 0
 
 
-def cause(failures: dict) -> tuple[int, int]:
+def first_failure(failures: dict) -> tuple[int, int]:
     """Number and exit status of the process that failed first of several (torch's records by number).
 
     One that says itself what was wrong, or was stopped, failed after one that does not, which it may have lost: both

@@ -28,10 +28,10 @@ def queue_again() -> bool:
     job = os.environ.get("SLURM_JOB_ID")
     if job is None:
         return False
-    state, _, end = answer("squeue", "--noheader", "--job", job, "--format", "%T|%e").partition("|")
+    state, _, end = command_output("squeue", "--noheader", "--job", job, "--format", "%T|%e").partition("|")
     if state != "RUNNING" or not is_near(end):
         return False
-    return answer("scontrol", "requeue", job, failed="refused") != "refused"
+    return command_output("scontrol", "requeue", job, failed="refused") != "refused"
 
 
 def name_node() -> str:
@@ -56,7 +56,7 @@ def is_near(end: str, now: datetime | None = None) -> bool:
         return False
 
 
-def answer(*command: str, failed: str = "") -> str:
+def command_output(*command: str, failed: str = "") -> str:
     """What a command of SLURM prints, in one line; `failed` where it is not there or has an error."""
     try:
         return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout.strip()

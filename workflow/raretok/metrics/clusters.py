@@ -2,9 +2,8 @@
 
 Cluster names are those of the caption: NA (13 non-alphabetical characters), UC (26 uppercase letters), LC (26 lowercase
 letters), ID (identity), T (translation: the same character in the other language), C (capitalisation: the same letter
-in
-the other case), T+C (both). As in the authors' notebook, NA, UC and LC hold pairs within a language and across both. A
-pair has one name: ID and T lie inside a cluster and take precedence.
+in the other case), T+C (both). As in the authors' notebook, NA, UC and LC hold pairs within a language and across both.
+A pair has one name: ID and T lie inside a cluster and take precedence.
 """
 
 import numpy as np

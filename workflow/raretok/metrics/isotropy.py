@@ -1,10 +1,8 @@
 """Isotropy I(W) of an embedding matrix (agg, Eq. 3, after Mu and Viswanath 2018), and its dependence on signs.
 
 I(W) = min_a Z(a) / max_a Z(a), Z(a) = sum_i exp(<w_i, a>), over the unit eigenvectors a of W^T W. If a is one, so is
--a,
-with another Z. A routine that returns only one of the two makes I(W) arbitrary (deviations, A16); here a runs over
-both.
-For a group of tokens, pass only its rows. Z is computed in float64, as a logarithm.
+-a, with another Z. A routine that returns only one of the two makes I(W) arbitrary (deviations, A16); here a runs over
+both. For a group of tokens, pass only its rows. Z is computed in float64, as a logarithm.
 
 The eigenvectors of a degenerate eigenvalue are not unique, so the value then depends on the basis that is returned.
 Fewer rows than columns make 0 degenerate, which is harmless: Z(a) is then the number of rows for every such a.

@@ -2,8 +2,7 @@
 
 Centred (principal components: stop_jostling figure 6, agps figures 1, 3, 4) or not (singular value decomposition: agg
 figures 1, 3). Directions are defined up to their sign: here the entry with the largest absolute value, the first for
-ties,
-is positive. NaN if W is not finite.
+ties, is positive. NaN if W is not finite.
 """
 
 import numpy as np

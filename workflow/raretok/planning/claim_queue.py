@@ -12,7 +12,7 @@ from raretok.planning.cost_estimate import costs_of
 from raretok.planning.plan_text import short
 from raretok.planning.throughput import CPU, Throughput
 from raretok.reporting.claims.claim_runs import Price, Prices, RunName, measured_prices
-from raretok.reporting.claims.claims_command import family, findings
+from raretok.reporting.claims.claims_command import family_size, findings
 from raretok.reporting.claims.deciding import Decision, decisions, in_words
 from raretok.reporting.definition import definition_of
 from raretok.reporting.results import Results
@@ -72,7 +72,7 @@ def needed_by_claims(table: RunTable, results: Results, prices: Prices) -> dict[
         if not definition.printed:
             continue
         found = findings(definition, results, table.project / "config" / "papers")
-        sizes = family([claim for claim, _ in found], definition)
+        sizes = family_size([claim for claim, _ in found], definition)
         for (claim, _), decision in zip(found, decisions(found, sizes, definition, results, prices), strict=True):
             if decision.runs:
                 needed[claim.id] = decision

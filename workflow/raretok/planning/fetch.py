@@ -60,7 +60,7 @@ def main(arguments: argparse.Namespace) -> None:
             fill(rows, arguments.mirror)
         except KeyboardInterrupt:
             raise Interrupted("stopped; the same command continues with what has arrived") from None
-    print("\n".join(describe(rows, table.datasets)))
+    print("\n".join(survey_text(rows, table.datasets)))
     missing = [row for row in rows if row.state != DONE]
     if missing:
         raise UserError(
@@ -112,7 +112,7 @@ def fill(rows: list[Row], mirror: Path) -> None:
             row.state, row.size = DONE, published_path(row.wanted[0], mirror).stat().st_size
 
 
-def describe(rows: list[Row], datasets: dict) -> list[str]:
+def survey_text(rows: list[Row], datasets: dict) -> list[str]:
     """Lines for the terminal: a data set with its terms, its files with size and state, totals, what is left to do."""
     width = max(len(row.name) for row in rows) + 2
     lines = []

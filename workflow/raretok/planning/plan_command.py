@@ -10,10 +10,10 @@ from raretok.planning.plan_text import (
     by_experiment,
     by_paper,
     default_machines,
-    details,
-    grid,
+    hours_notes,
     markdown,
-    notes,
+    plan_details,
+    plan_rows,
     summary,
 )
 from raretok.planning.throughput_rows import in_one_line, rows_of
@@ -51,7 +51,7 @@ def main(arguments: argparse.Namespace) -> None:
         print("\n".join(cost_tables(costs, throughput, machines)))
         return
     lines = summary(table, costs, needed_files(table), machines)
-    lines += details(costs, throughput, machines) if arguments.runs else notes(throughput, machines)
+    lines += plan_details(costs, throughput, machines) if arguments.runs else hours_notes(throughput, machines)
     print("\n".join(lines))
 
 
@@ -70,9 +70,9 @@ def print_queue(table, throughput, folder: Path | None, as_json: bool) -> None:
 def cost_tables(costs, throughput, machines) -> list[str]:
     """Markdown: a table by paper, one by experiment, and the notes."""
     return [
-        *markdown(*grid(by_paper(costs), machines)),
+        *markdown(*plan_rows(by_paper(costs), machines)),
         "",
-        *markdown(*grid(by_experiment(costs), machines)),
+        *markdown(*plan_rows(by_experiment(costs), machines)),
         "",
-        *(f"- {note}" for note in notes(throughput, machines)),
+        *(f"- {note}" for note in hours_notes(throughput, machines)),
     ]

@@ -27,7 +27,7 @@ def by_experiment(costs: list[RunCost]) -> dict[str, list[RunCost]]:
     return found
 
 
-def grid(groups: dict[str, list[RunCost]], machines: list[Machine]) -> tuple[list[str], list[list[str]]]:
+def plan_rows(groups: dict[str, list[RunCost]], machines: list[Machine]) -> tuple[list[str], list[list[str]]]:
     """Heads and rows: what, models, largest model, targets, hours on each machine, peak memory, storage."""
     # GPUs are alike in what a run takes of their memory.
     first = machines[0]
@@ -69,7 +69,7 @@ def short(value: float) -> str:
     return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
 
 
-def aligned(heads: list[str], rows: list[list[str]]) -> list[str]:
+def text_table(heads: list[str], rows: list[list[str]]) -> list[str]:
     """A grid for the terminal."""
     widths = [max(len(row[column]) for row in [heads, *rows]) for column in range(len(heads))]
     return [
@@ -124,7 +124,7 @@ def _off(entries: list) -> str:
     )
 
 
-def notes(throughput: Throughput, machines: list[Machine]) -> list[str]:
+def hours_notes(throughput: Throughput, machines: list[Machine]) -> list[str]:
     """What the hours are of, and what they leave out."""
     launch = next((machine.seconds_per_layer for machine in machines if machine.seconds_per_layer), None)
     lines = [
@@ -149,7 +149,7 @@ def summary(table: RunTable, costs: list[RunCost], files: list[Wanted], machines
         f"{len(costs)} of {len(table.runs)} models to train" + (f", {copies} are copies" if copies else "")
     ]
     if costs:
-        lines += ["", *aligned(*grid(by_paper(costs), machines)), ""]
+        lines += ["", *text_table(*plan_rows(by_paper(costs), machines)), ""]
     state = max((cost.state for cost in costs), default=0)
     weights = "with" if table.config["keep_weights"] else "without"
     return [
@@ -159,7 +159,7 @@ def summary(table: RunTable, costs: list[RunCost], files: list[Wanted], machines
     ]
 
 
-def details(costs: list[RunCost], throughput: Throughput, machines: list[Machine]) -> list[str]:
+def plan_details(costs: list[RunCost], throughput: Throughput, machines: list[Machine]) -> list[str]:
     """What each run takes, and where the figures are from."""
     heads = ["run", *(f"hours, {machine.name}" for machine in machines), "GiB", "storage, MB"]
     rows = [
@@ -171,7 +171,7 @@ def details(costs: list[RunCost], throughput: Throughput, machines: list[Machine
         ]
         for cost in costs
     ]
-    return [*notes(throughput, machines), "", *(aligned(heads, rows) if rows else [])]
+    return [*hours_notes(throughput, machines), "", *(text_table(heads, rows) if rows else [])]
 
 
 def default_machines(throughput: Throughput) -> list[Machine]:

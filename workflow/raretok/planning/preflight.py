@@ -17,7 +17,7 @@ from raretok.experiments import config_options, run_table
 from raretok.experiments.run_table import RunTable
 from raretok.planning import throughput as speeds
 from raretok.planning.cost_estimate import RunCost, costs_of, data_bytes
-from raretok.planning.plan_text import default_machines, details, summary
+from raretok.planning.plan_text import default_machines, plan_details, summary
 from raretok.planning.throughput import CPU, Throughput
 from raretok.rule_inputs import resources as hardware
 from raretok.rule_inputs.required_files import files_of, is_here
@@ -54,7 +54,7 @@ def main(arguments: argparse.Namespace) -> None:
         lines += [f"Warning: the largest model is estimated to take {largest:.0f} GiB of the device's {memory:.0f}."]
     lines += [check_disk(table, costs, files), check_data(table, files)]
     output = arguments.output or table.root / table.results / "plan.txt"
-    write_text(output, "\n".join([*lines, "", *details(costs, throughput, machines)]) + "\n")
+    write_text(output, "\n".join([*lines, "", *plan_details(costs, throughput, machines)]) + "\n")
     print("\n".join([*lines, f"Run by run, and where the figures are from: {output}"]))
 
 

@@ -19,7 +19,7 @@ from raretok.planning.throughput import load as load_throughput
 from raretok.reporting.claims.claim_parts import Part, in_unit
 from raretok.reporting.claims.claim_runs import RunName, Trained, finished_seeds
 from raretok.reporting.claims.claim_text import number
-from raretok.reporting.claims.claims_command import EXPERIMENT, evidence_of, find, findings
+from raretok.reporting.claims.claims_command import EXPERIMENT, evidence_of, finding_of, findings
 from raretok.reporting.claims.deciding import trainings_of
 from raretok.reporting.claims.verdicts import Finding
 from raretok.reporting.collect import collect
@@ -58,18 +58,18 @@ def main(arguments: argparse.Namespace) -> None:
     paper = arguments.claim.partition(".")[0]
     recorded = read_recorded(table_of(arguments, paper, recorded=True), paper, arguments.claim)
     if not recorded.trainings:
-        print("\n".join(settled(recorded)))
+        print("\n".join(settled_claim(recorded)))
         return
     seed = arguments.seed if arguments.seed is not None else new_seed(recorded)
     table = table_of(arguments, paper, seeds=[seed], finished=False)
     runs = [(*training, seed) for training in recorded.trainings]
     for run in runs:
         table.run(*run)  # a method that the config has no longer is one sentence here
-    print("\n".join(announced(recorded, runs, table)), flush=True)
+    print("\n".join(announcement(recorded, runs, table)), flush=True)
     if arguments.dry_run:
         return
-    make(command(runs, table, arguments.config, arguments.cores), arguments.root)
-    print("\n".join(compared(recorded, measure(recorded.claim, runs, table), seed)))
+    make_runs(command(runs, table, arguments.config, arguments.cores), arguments.root)
+    print("\n".join(compared(recorded, measure_claim(recorded.claim, runs, table), seed)))
 
 
 def only_recorded_scale(root: Path) -> str:
@@ -123,7 +123,7 @@ def new_seed(recorded: Recorded) -> int:
     return next(seed for seed in range(1, len(used) + 2) if seed not in used)
 
 
-def make(words: list[str], root: Path) -> None:
+def make_runs(words: list[str], root: Path) -> None:
     """Let Snakemake make the runs; UserError where it fails, what is done stays."""
     # Of another Snakemake's environment, jobs would take a package that is not this checkout's.
     process = subprocess.Popen([sys.executable, "-m", *words], cwd=root)
@@ -138,7 +138,7 @@ def make(words: list[str], root: Path) -> None:
         raise UserError("the runs were not finished (see above); what is done is kept, the same command continues")
 
 
-def measure(claim, runs: list[RunName], table: RunTable) -> tuple[Part, ...]:
+def measure_claim(claim, runs: list[RunName], table: RunTable) -> tuple[Part, ...]:
     """The comparisons of a claim on these runs alone; UserError where they do not measure it."""
     definition = definition_of(report.definition(table, claim.paper))
     folder = table.root / table.results
@@ -147,13 +147,13 @@ def measure(claim, runs: list[RunName], table: RunTable) -> tuple[Part, ...]:
     ]
     metrics = collect(paths).astype({"seed": int, "value": float})
     evidence = evidence_of(definition, index_results(folder, metrics), table.project / "config" / "papers")
-    finding = find(claim, evidence)
+    finding = finding_of(claim, evidence)
     if not finding.parts:
         raise UserError(f"the new runs do not measure {claim.id}: {finding.note}")
     return finding.parts
 
 
-def settled(recorded: Recorded) -> list[str]:
+def settled_claim(recorded: Recorded) -> list[str]:
     """What is true of a claim that is no experiment; it was computed again just now."""
     kind = recorded.claim.kind.replace("_", " ")
     return [
@@ -162,7 +162,7 @@ def settled(recorded: Recorded) -> list[str]:
     ]
 
 
-def announced(recorded: Recorded, runs: list[RunName], table: RunTable) -> list[str]:
+def announcement(recorded: Recorded, runs: list[RunName], table: RunTable) -> list[str]:
     """What is claimed, and which runs it takes."""
     prices = prices_of(table, recorded.results, load_throughput(table.project))
     names = [f"  {experiment}/{method}/seed{seed}" for experiment, method, seed in runs]
@@ -192,7 +192,7 @@ def compared(recorded: Recorded, parts: tuple[Part, ...], seed: int) -> list[str
             said.append(
                 f"recorded {number(in_unit(old.estimate.mean, old.log), unit)}, {seeds} seed{'s' * (seeds > 1)}"
             )
-            place, (low, high) = where(part, old)
+            place, (low, high) = interval_check(part, old)
             if low is None:
                 said.append("no prediction interval: nothing tells how far seeds differ")
             else:
@@ -200,7 +200,7 @@ def compared(recorded: Recorded, parts: tuple[Part, ...], seed: int) -> list[str
                 said.append(f"{place} the 95% prediction interval of one new seed, {' to '.join(ends)}")
         label = part.label or (claim.sentence if claim.measured_by == "table" else claim.quantity)
         lines += [f"{label}:", *(f"  {line}" for line in said)]
-    places = [where(part, before[part.label])[0] for part in parts if part.label in before]
+    places = [interval_check(part, before[part.label])[0] for part in parts if part.label in before]
     known = [place for place in places if place != UNKNOWN]
     if known:
         lines.append(
@@ -209,7 +209,7 @@ def compared(recorded: Recorded, parts: tuple[Part, ...], seed: int) -> list[str
     return lines
 
 
-def where(part: Part, recorded: Part) -> tuple[str, tuple[float | None, float | None]]:
+def interval_check(part: Part, recorded: Part) -> tuple[str, tuple[float | None, float | None]]:
     """Whether a new value lies in the recorded 95% prediction interval of one seed, and that interval."""
     low, high = recorded.estimate.prediction()
     if low is None:

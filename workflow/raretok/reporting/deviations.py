@@ -83,7 +83,7 @@ def read_deviations(path: Path, papers: list[str], folder: Path) -> list[Deviati
     return found
 
 
-def beside(deviations: list[Deviation], definition: Definition, item: str) -> list[Deviation]:
+def deviations_of_item(deviations: list[Deviation], definition: Definition, item: str) -> list[Deviation]:
     """Deviations that affect a table or figure, including those that a table of readings examines."""
     entry = definition.tables.get(item) or definition.figures[item]
     about = set(entry.get("about", []))

@@ -63,7 +63,7 @@ def systems(table: RunTable, wildcards) -> list[str]:
     return [f"{run.method}={table.folder(run)}/hypotheses.json" for run in runs]
 
 
-def references(table: RunTable, wildcards) -> str:
+def reference_texts(table: RunTable, wildcards) -> str:
     """What should have been translated: the target side of the test split."""
     first, *_ = translating(table, wildcards.experiment, wildcards.seed)
     return f"{table.results}/data/{first.settings['corpus']['name']}/test.target.txt"

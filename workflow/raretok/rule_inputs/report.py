@@ -92,13 +92,13 @@ def _is_outdated(table: RunTable, run: Run, folder: str) -> bool:
     return path.exists() and read_json(path)["training"]["hash"] != run.hash
 
 
-def measured_to_show(table: RunTable, wildcards) -> list[str]:
+def measurements_to_show(table: RunTable, wildcards) -> list[str]:
     """The measurements for rules `table` and `figure`; marks the item as requested."""
     requested(table).items.add((wildcards.paper, wildcards.item))
-    return measured(table, wildcards)
+    return measurements(table, wildcards)
 
 
-def measured(table: RunTable, wildcards) -> list[str]:
+def measurements(table: RunTable, wildcards) -> list[str]:
     """metrics.json and arrays.npz of the runs that a table or figure shows, or measurements of GPT-2."""
     paper, shown = wildcards.paper, entry(table, wildcards)
     if shown.get("kind") == "gpt2":
@@ -167,11 +167,11 @@ def _gpt2_measured(table: RunTable, paper: str) -> list[str]:
     return available(table, [f"{table.results}/gpt2/{model['repository']}.json" for model in models.values()])
 
 
-def measured_for_claims(table: RunTable) -> list[str]:
+def measurements_for_claims(table: RunTable) -> list[str]:
     """Everything that claims about figures and GPT-2 read beside the metrics."""
     figures = [(paper, figure) for paper, settings in table.papers.items() for figure in settings["figures"]]
     jobs = (SimpleNamespace(paper=paper, item=figure) for paper, figure in figures)
-    arrays = dict.fromkeys(path for job in jobs for path in measured(table, job))
+    arrays = dict.fromkeys(path for job in jobs for path in measurements(table, job))
     return [*arrays, *gpt2_measured(table)]
 
 
@@ -216,7 +216,7 @@ def definition_digest(table: RunTable, wildcards) -> str:
     return hashlib.sha256(json.dumps(definition(table, wildcards.paper)).encode()).hexdigest()
 
 
-def choices(table: RunTable) -> list[str]:
+def definition_config(table: RunTable) -> list[str]:
     """What of config.yaml decides the definition of a paper, as --config takes it."""
     return [f"{key}={json.dumps(table.config[key])}" for key in ("scale", "seeds", "recorded", "finished")]
 

@@ -5,12 +5,12 @@ from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 
-from raretok.experiments.joint_runs import Stack
+from raretok.experiments.joint_runs import JointRuns
 from raretok.experiments.run_size import size_of
 from raretok.experiments.run_table import RunTable
 from raretok.machine.slurm import failing_nodes
 from raretok.rule_inputs import evaluate
-from raretok.rule_inputs.train import run_of, same_record, together
+from raretok.rule_inputs.train import joint_mark, run_of, same_record
 
 # Present where an NVIDIA driver is loaded; asking torch would cost every dry run its import.
 GPU_DRIVER = Path("/dev/nvidiactl")
@@ -62,7 +62,7 @@ def gpu_percent(table: RunTable) -> int:
 
 def training_processes(table: RunTable, wildcards, attempt: int) -> int:
     """Processes that compute, a GPU each where there are GPUs; 0 for a job that puts files of another one in place."""
-    computes = attempt > 1 or not (together(table, wildcards) or same_record(table, wildcards))
+    computes = attempt > 1 or not (joint_mark(table, wildcards) or same_record(table, wildcards))
     return table.config["processes"] * computes
 
 
@@ -91,7 +91,7 @@ def training_minutes(table: RunTable) -> int:
     return table.scale_settings["minutes"]["train"]
 
 
-def stack_megabytes(table: RunTable, stack: Stack, wildcards, attempt: int) -> int:
+def joint_megabytes(table: RunTable, stack: JointRuns, wildcards, attempt: int) -> int:
     """Memory of runs that are trained together, an estimate."""
     settings = stack.runs[0].settings
     model, tokens = settings["model"], settings["training"]["batch_size"] * settings["model"]["context"]

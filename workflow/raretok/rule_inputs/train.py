@@ -6,7 +6,7 @@ Wildcards are experiment, method and seed.
 from functools import lru_cache
 
 from raretok.data import catalogue
-from raretok.experiments.joint_runs import Stack, plan
+from raretok.experiments.joint_runs import JointRuns, group_runs
 from raretok.experiments.run_table import STATE_FOLDER, Run, RunTable
 from raretok.experiments.trained_runs import code_that_trains, is_trained, same_training
 from raretok.rule_inputs.requested_jobs import requested
@@ -76,26 +76,26 @@ def kept_files(table: RunTable, wildcards, output) -> str:
 
 
 @lru_cache(maxsize=4)
-def stacks(table: RunTable) -> dict[str, Stack]:
+def joint_runs(table: RunTable) -> dict[str, JointRuns]:
     """The runs that are trained together, by the name of their rule; none where config says `together: 1`."""
     together = table.config["together"]
     alone = (run for run in table.runs.values() if together > 1 and not same_training(table, run))
-    found = enumerate(plan(alone, together), 1)
-    return {f"train_together_{number}": stack for number, stack in found if marks(table, stack)}
+    found = enumerate(group_runs(alone, together), 1)
+    return {f"train_together_{number}": stack for number, stack in found if marks_of(table, stack)}
 
 
-def stack_json(table: RunTable, stack: Stack, wildcards, output) -> str:
+def joint_runs_json(table: RunTable, stack: JointRuns, wildcards, output) -> str:
     """The runs of a stack's job. As it derives from an output, another choice of runs trains nothing again."""
     return stack.json()
 
 
-def marks(table: RunTable, stack: Stack) -> list[str]:
+def marks_of(table: RunTable, stack: JointRuns) -> list[str]:
     """The marks of a stack's runs, but of those that were trained alone: they are not asked to wait for one."""
     waiting = (run for run in stack.runs if not is_trained(table, run))
     return [path for run in waiting if not (table.root / (path := _mark(table, run))).exists()]
 
 
-def together(table: RunTable, wildcards) -> list[str]:
+def joint_mark(table: RunTable, wildcards) -> list[str]:
     """The mark of a job's run, where it is, or is to be, trained together with others."""
     mark = _mark(table, run_of(table, wildcards))
     return [mark] if mark in _all_marks(table) or (table.root / mark).exists() else []
@@ -103,7 +103,7 @@ def together(table: RunTable, wildcards) -> list[str]:
 
 @lru_cache(maxsize=4)
 def _all_marks(table: RunTable) -> frozenset[str]:
-    return frozenset(mark for stack in stacks(table).values() for mark in marks(table, stack))
+    return frozenset(mark for stack in joint_runs(table).values() for mark in marks_of(table, stack))
 
 
 def _mark(table: RunTable, run: Run) -> str:

@@ -1,16 +1,14 @@
 """Checkpoint files: atomic write, digest, restore.
 
 `checkpoint.safetensors` holds everything needed to continue except the best weights so far. The prefix of a tensor's
-name
-says what it belongs to (`model.`, `optimiser.`, ...); everything that is not a tensor is JSON in the metadata. The best
-weights change seldom and lie in `best-<step>.safetensors`. This file is written before the checkpoint that names its
-step, and removed after a checkpoint that names another step, so the file named by a checkpoint always exists. If the
-mean of the last validated weights is needed, they lie in `validated-<step>.safetensors`; snapshots of the output matrix
-lie in `snapshot-<step>.safetensors` until the end. No file is a pickle.
+name says what it belongs to (`model.`, `optimiser.`, ...); everything that is not a tensor is JSON in the metadata. The
+best weights change seldom and lie in `best-<step>.safetensors`. This file is written before the checkpoint that names
+its step, and removed after a checkpoint that names another step, so the file named by a checkpoint always exists. If
+the mean of the last validated weights is needed, they lie in `validated-<step>.safetensors`; snapshots of the output
+matrix lie in `snapshot-<step>.safetensors` until the end. No file is a pickle.
 
 Each file's metadata holds a checksum of its tensors, which is compared on reading: safetensors detects a truncated
-file,
-but not a changed byte.
+file, but not a changed byte.
 """
 
 import json

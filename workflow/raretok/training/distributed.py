@@ -1,9 +1,8 @@
 """Distributed training of one run: collective operations on the CPU, sharing of batches, averaging of gradients.
 
 torchrun starts the processes (`raretok.machine.process_launcher` on one machine), each with its own device. Every
-process
-draws the whole batch and works on its share of the rows; means over processes equal the results of a single process.
-Small values (signals, decisions, random states) are exchanged on the CPU by gloo, gradients on their device.
+process draws the whole batch and works on its share of the rows; means over processes equal the results of a single
+process. Small values (signals, decisions, random states) are exchanged on the CPU by gloo, gradients on their device.
 
 A single process has rank 0 of 1 (`raretok.machine.processes`): every function then returns at once, and
 torch.distributed is not imported.

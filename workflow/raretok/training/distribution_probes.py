@@ -29,7 +29,7 @@ class OutputBias(Observation):
         if model.output_bias is None:
             raise UserError("observe: output_bias needs a model with one (model.output_bias: zero, unigram, ...)")
         at = chosen_steps("output_bias", training["steps"], steps, every, number)
-        self.tensors = observed(at, ("norm", "divergence"), model.output_weight.device)
+        self.tensors = observed_series(at, ("norm", "divergence"), model.output_weight.device)
         self.places = {step: place for place, step in enumerate(at)}
 
     @torch.no_grad()
@@ -61,7 +61,7 @@ class Divergence(Observation):
     ):
         """positions: approximate number of targets of the validation text to measure."""
         at = chosen_steps("divergence", training["steps"], steps, every, number)
-        self.tensors = observed(at, ("unigram", "uniform", "empirical"), model.output_weight.device)
+        self.tensors = observed_series(at, ("unigram", "uniform", "empirical"), model.output_weight.device)
         self.places = {step: place for place, step in enumerate(at)}
         self.positions = positions
 
@@ -94,7 +94,7 @@ def divergences(z: torch.Tensor, targets: torch.Tensor, log_q: torch.Tensor) -> 
     return torch.stack([unigram.sum(), uniform.sum(), empirical.sum()])
 
 
-def observed(steps: list[int], names: tuple[str, ...], device) -> dict[str, torch.Tensor]:
+def observed_series(steps: list[int], names: tuple[str, ...], device) -> dict[str, torch.Tensor]:
     """`steps`, and for each name an array of the same length, NaN until measured."""
     arrays = {name: torch.full((len(steps),), torch.nan, dtype=torch.float64, device=device) for name in names}
     return {"steps": torch.tensor(steps, device=device)} | arrays

@@ -18,7 +18,7 @@ from raretok.training.trainer import Trainer
 def write_final_files(run, corpus, trainer: Trainer, final: dict, progress: Progress, output: Path, facts: dict):
     """Write the final files of a run, each atomically; `training.json` last.
 
-    final: the weights to evaluate. facts: further entries of the record, including those of `hardware`.
+    final: the weights to evaluate. facts: further entries of the record, including those of `hardware_record`.
     """
     last = {name: tensor.cpu() for name, tensor in plain_weights(trainer.model).items()}
     save_tensors(output / "model.safetensors", final, {"run": run["hash"]})
@@ -56,7 +56,7 @@ def write_final_files(run, corpus, trainer: Trainer, final: dict, progress: Prog
     write_json(output / "training.json", record)
 
 
-def hardware(device: str) -> dict:
+def hardware_record(device: str) -> dict:
     """The hardware of all processes of a run: their number, maximum memory and device."""
     peaks, names = zip(*distributed.gather((peak_memory_gib(device), describe_device(device))), strict=True)
     return {

@@ -1,8 +1,7 @@
 """Copies of final files in the state folder, so that a finished training is never repeated.
 
 Snakemake deletes the outputs of a job whose end it missed, because it was killed itself or the cluster lost the job.
-The
-copies are hard links and take no space while the original files exist.
+The copies are hard links and take no space while the original files exist.
 """
 
 import os

@@ -18,30 +18,30 @@ from raretok.machine.clock import Clock, Saves, log
 from raretok.machine.device import keep_freed_memory
 from raretok.machine.signals import StopFlag
 from raretok.training import checkpoint, finished_files
-from raretok.training.joint_trainer import Stack
-from raretok.training.loop import Options, stopped
+from raretok.training.joint_trainer import JointTrainer
+from raretok.training.loop import Options, stop_error
 from raretok.training.progress import Progress
 from raretok.training.trainer import StepResult
 from raretok.training.training_run import Training
 
 
-class StackFolders:
+class JointFolders:
     """Folders of a stack's runs, below a folder of results.
 
     states, outputs: by run. together: the stack's own state.
     """
 
     def __init__(self, results: Path, stack):
-        """stack: a `raretok.experiments.joint_runs.Stack`."""
+        """stack: a `raretok.experiments.joint_runs.JointRuns`."""
         self.states = [results / STATE_FOLDER.format(**vars(run)) for run in stack.runs]
         self.outputs = [results / RUN_FOLDER.format(**vars(run)) for run in stack.runs]
         self.together = results / "state" / "together" / stack.hash
 
 
-def train_together(stack, corpus, folders: StackFolders, options: Options) -> None:
+def train_together(stack, corpus, folders: JointFolders, options: Options) -> None:
     """Train the runs of a stack to the end, continuing an interrupted attempt.
 
-    stack: a `raretok.experiments.joint_runs.Stack`. Runs that are finished or were started alone are left out. A run
+    stack: a `joint_runs.JointRuns`. Runs that are finished or were started alone are left out. A run
     whose loss is not finite leaves the stack and is trained by its own `train`, which reports the error; the others
     continue. Raises Interrupted if a signal stopped the training after saving, UserError if the state belongs to
     another
@@ -59,7 +59,7 @@ def train_together(stack, corpus, folders: StackFolders, options: Options) -> No
 
     def save_and_stop() -> None:
         job.save()
-        raise stopped(stop.signal, progress.step, first.steps)
+        raise stop_error(stop.signal, progress.step, first.steps)
 
     saves = Saves(options.checkpoint_seconds, options.checkpoint_steps)
     while job.members:
@@ -96,7 +96,7 @@ class Job:
     of the job; its tokens are those of all runs, its seconds are shared by the `number` of runs at the start.
     """
 
-    def __init__(self, stack, corpus, folders: StackFolders, device: str):
+    def __init__(self, stack, corpus, folders: JointFolders, device: str):
         self.folder = folders.together
         trainings = [
             Training(vars(run), corpus, state / "finished", state)
@@ -110,7 +110,7 @@ class Job:
         self.members = [
             training
             for training, output in zip(trainings, folders.outputs, strict=True)
-            if belongs(training, output, begun)
+            if is_trained_here(training, output, begun)
         ]
         self.failed: list[str] = []
         tasks = {}
@@ -119,7 +119,7 @@ class Job:
         self.progress, self.number = Progress(), len(self.members)
         if not self.members:
             return
-        self.stack = Stack(self.members)
+        self.stack = JointTrainer(self.members)
         self.places = {member: place for place, member in enumerate(self.stack.members)}
         self._go_on(saved)
         self.clock = Clock(self.progress, self.members[0].steps)
@@ -210,7 +210,7 @@ class Job:
             log(sentence)
 
 
-def belongs(training: Training, output: Path, begun: Collection[str] | None) -> bool:
+def is_trained_here(training: Training, output: Path, begun: Collection[str] | None) -> bool:
     """Whether a run is trained in its stack; the log gives the reason if it is not.
 
     output: folder of its final files. begun: hashes of the runs in the stack's saved state, if there is one.

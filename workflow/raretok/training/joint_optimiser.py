@@ -24,7 +24,9 @@ class StackedOptimiser:
         self.groups: dict[float, list[tuple[str, slice, dict[str, torch.Tensor]]]] = {}
         self.rows: list[tuple[str, slice, RowAdamW]] = []
         for name, parameter in parameters.items():
-            for (update, decay), found in groupby(range(len(optimisers)), key=lambda k: treatment(optimisers[k], name)):
+            for (update, decay), found in groupby(
+                range(len(optimisers)), key=lambda k: update_and_decay(optimisers[k], name)
+            ):
                 models = list(found)
                 part = slice(models[0], models[-1] + 1)
                 own = [optimisers[k] for k in models]
@@ -52,7 +54,7 @@ class StackedOptimiser:
             parameter.grad = None
 
 
-def treatment(optimiser: Optimiser, name: str) -> tuple[str, float]:
+def update_and_decay(optimiser: Optimiser, name: str) -> tuple[str, float]:
     """An optimiser's treatment of a parameter: its row-wise update ("" for none) and its weight decay."""
     if name in optimiser.rows:
         return repr(optimiser.update), optimiser.rows[name].weight_decay

@@ -14,14 +14,14 @@ from torch.nn import functional as F
 
 from raretok.models.stacked_decoder import StackedDecoder
 from raretok.models.stacked_output import StackedOutput
-from raretok.training.joint_optimiser import StackedOptimiser, treatment
+from raretok.training.joint_optimiser import StackedOptimiser, update_and_decay
 from raretok.training.optimiser import Optimiser
 from raretok.training.probe_interface import MicroBatch
 from raretok.training.trainer import StepResult
 from raretok.training.training_run import Training
 
 
-class Stack:
+class JointTrainer:
     """M trainings whose settings differ only in seed and method (`joint_runs.shape_of`), all built, none started."""
 
     def __init__(self, members: Sequence[Training]):
@@ -141,7 +141,7 @@ class Stack:
 def embedding_treatment(optimiser: Optimiser) -> list[tuple[bool, float]]:
     """An optimiser's treatment of the matrices with one row per type, by which members of a stack are sorted."""
     return [
-        treatment(optimiser, name)
+        update_and_decay(optimiser, name)
         for name, parameter in optimiser.parameters.items()
         if any(parameter is matrix for matrix in optimiser.embeddings)
     ]

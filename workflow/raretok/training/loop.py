@@ -53,7 +53,7 @@ def train(
 
     def save_and_stop(signal: str) -> None:
         training.save()
-        raise stopped(signal, progress.step, training.steps)
+        raise stop_error(signal, progress.step, training.steps)
 
     saves = Saves(options.checkpoint_seconds, options.checkpoint_steps)
     while True:
@@ -81,7 +81,7 @@ def train(
     training.finish()
 
 
-def stopped(signal: str, step: int, steps: int) -> Interrupted:
+def stop_error(signal: str, step: int, steps: int) -> Interrupted:
     """The exception for a training that a signal stopped."""
     return Interrupted(
         f"{signal}: stopped at step {step} of {steps}; the state is saved, start the same command again to continue"

@@ -5,8 +5,7 @@ With several processes, each sees its own rows of a micro-batch. Sums over posit
 
 The whole state of an observation is its `tensors`, of fixed sizes. The trainer calls it at three points of a step:
 `begin` when the targets are counted, `look` after each micro-batch's backward pass, `end` before clipping; and
-`measure`
-between steps.
+`measure` between steps.
 """
 
 from dataclasses import dataclass

@@ -21,13 +21,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> None:
     """Train; see `raretok.training.joint_loop.train_together` for the errors."""
     from raretok.data.prepared_corpus import load_manifest
-    from raretok.experiments.joint_runs import read_stack
+    from raretok.experiments.joint_runs import read_joint_runs
     from raretok.machine.device import choose_device
-    from raretok.training.joint_loop import StackFolders, train_together
+    from raretok.training.joint_loop import JointFolders, train_together
     from raretok.training.loop import Options
 
-    stack = read_stack(arguments.runs)
-    folders = StackFolders(arguments.results, stack)
+    stack = read_joint_runs(arguments.runs)
+    folders = JointFolders(arguments.results, stack)
     options = Options(
         device=choose_device(arguments.device, arguments.runs_per_gpu),
         checkpoint_seconds=arguments.checkpoint_seconds,

@@ -20,7 +20,7 @@ from raretok.machine import processes
 from raretok.machine.clock import Clock, log
 from raretok.models.building import average_weights, plain_weights
 from raretok.training import checkpoint, distributed, finished_files
-from raretok.training.final_files import hardware, write_final_files
+from raretok.training.final_files import hardware_record, write_final_files
 from raretok.training.progress import HISTORY_ROWS, Progress
 from raretok.training.random_states import own_seed
 from raretok.training.schedule import build_schedule
@@ -43,7 +43,7 @@ class Training:
         self.settings, self.outside_counts = run["settings"], outside_counts
         training = self.settings["training"]
         self.steps, self.average = training["steps"], training.get("average", 0)
-        self.select = selection(training, corpus.kind)
+        self.select = selection_criterion(training, corpus.kind)
         self.validate_every = training["validation"]["every"]
         self.log_every = max(1, self.steps // HISTORY_ROWS)
         self.name = f"{run['experiment']}/{run['method']} seed {run['seed']}"
@@ -168,7 +168,7 @@ class Training:
         step = self.progress.step
         if not math.isfinite(scores["valid"]):
             raise UserError(
-                f"the validation loss of {self.name} is {scores['valid']} at step {step}; {advice(self.state)}"
+                f"the validation loss of {self.name} is {scores['valid']} at step {step}; {failure_advice(self.state)}"
             )
         is_best = self.progress.note(scores, self.select, self.average)
         # The final model is the average of checkpoints, or the best one.
@@ -215,7 +215,7 @@ class Training:
         if not (math.isfinite(loss) and math.isfinite(norm)):
             raise UserError(
                 f"the loss of {self.name} is not finite at step {self.progress.step} (loss {loss}, gradient norm "
-                f"{norm}, learning rate {self.learning_rate:.3g}); {advice(self.state)}"
+                f"{norm}, learning rate {self.learning_rate:.3g}); {failure_advice(self.state)}"
             )
 
     def advance(self, result: StepResult) -> None:
@@ -230,7 +230,7 @@ class Training:
 
     def finish(self) -> None:
         """Write the final files and remove the state except links to them; only the first process does this."""
-        machines = hardware(self.trainer.device)
+        machines = hardware_record(self.trainer.device)
         if not processes.is_first():
             return
         progress, state = self.progress, self.state
@@ -252,7 +252,7 @@ class Training:
         )
 
 
-def selection(training: dict, kind: str) -> str:
+def selection_criterion(training: dict, kind: str) -> str:
     """The criterion for the best checkpoint, `loss` or `bleu`; raises UserError if it is not measured.
 
     kind: of the corpus.
@@ -267,7 +267,7 @@ def selection(training: dict, kind: str) -> str:
     return select
 
 
-def advice(state: Path) -> str:
+def failure_advice(state: Path) -> str:
     """Advice to the user about a training that failed."""
     is_there = (state / checkpoint.FILE_NAME).exists()
     kept = f"the last good state is in {state}" if is_there else "no state was saved before"

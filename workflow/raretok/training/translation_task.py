@@ -38,7 +38,7 @@ class TranslationTask(Task):
         self.special = tuple(corpus.special)
         self.type_counts = corpus.counts
         self.train, self.valid = load_pairs(corpus, "train"), load_pairs(corpus, "valid")
-        self.validated = fitting(self.valid, self.context)
+        self.validated = pairs_within_context(self.valid, self.context)
         self.batch_tokens = settings["training"]["batch_tokens"]
         self.batches = PairBatches(*lengths(self.train), self.batch_tokens, self.context, self.seed, self.accumulation)
         self.tokens_per_step = self.batches.tokens_per_step
@@ -135,7 +135,7 @@ class TranslationTask(Task):
         return (self.put(source), self.put(inputs)), self.put(targets)
 
 
-def fitting(pairs, context: int) -> np.ndarray:
+def pairs_within_context(pairs, context: int) -> np.ndarray:
     """Indices of the validation pairs with at most `context` tokens per side; raises UserError if there are none."""
     kept = np.flatnonzero(np.maximum(*lengths(pairs)) <= context)
     if not len(kept):

@@ -53,7 +53,7 @@ def named_seeds(names: list[str]) -> list[int]:
     return sorted({int(name.rpartition("seed")[2]) for name in names})
 
 
-def ordered(table: RunTable, names: list[str] | None = None) -> list[Run]:
+def order_runs(table: RunTable, names: list[str] | None = None) -> list[Run]:
     """The runs `names` of a table, or all: baselines and headline methods, then the rest, then further seeds.
 
     The order of the config decides among equals. Raises UserError for a name that the table lacks.

@@ -71,14 +71,14 @@ def status_of(table: RunTable, run: Run) -> Status:
     if is_trained(table, run):
         if is_evaluated(table, run):
             return Status(DONE)
-        error = reason(log_of(table, run, EVALUATE))
+        error = failure_reason(log_of(table, run, EVALUATE))
         return Status(FAILED, error) if error else Status(TRAINED)
     log, state = log_of(table, run, TRAIN), table.root / train.state(table, run)
     holder = holder_of(state, log)
     if holder:
         return Status(AT_WORK, f"{how_far(log)}  {holder}")
     saved = saved_progress(state)
-    error = reason(log)
+    error = failure_reason(log)
     if error:
         return Status(FAILED, error)
     if saved:
@@ -86,7 +86,7 @@ def status_of(table: RunTable, run: Run) -> Status:
     return Status(WAITING)
 
 
-def reason(log: Path) -> str:
+def failure_reason(log: Path) -> str:
     """Why a job failed, as its log ends, with the place of the log; empty where it does not end with an error."""
     line = last_line(log)
     return f"{line}  ({log})" if re.search(r"(^|: )(\w*Error|error)\b", line) else ""
@@ -106,14 +106,14 @@ def holder_of(state: Path, log: Path) -> str:
     holder = read_json(path)
     here = holder["host"] == socket.gethostname()
     last_word = max(file.stat().st_mtime for file in (path, log) if file.is_file())
-    if not (lives(holder["process"]) if here else time.time() - last_word < SILENT_SECONDS):
+    if not (process_exists(holder["process"]) if here else time.time() - last_word < SILENT_SECONDS):
         return ""
     job = f", job {holder['job']}" if holder["job"] else ""
     since = time.strftime("%Y-%m-%d %H:%M", time.localtime(holder["since"]))
     return f"on {holder['host']}, process {holder['process']}{job}, since {since}"
 
 
-def lives(process: int) -> bool:
+def process_exists(process: int) -> bool:
     """Whether a process of this machine is there."""
     try:
         os.kill(process, 0)

@@ -10,12 +10,12 @@ from raretok.core.errors import Interrupted, UserError
 from raretok.experiments import config_options
 from raretok.experiments.run_table import RunTable, load
 from raretok.machine.clock import log
-from raretok.work.crew import Crew
 from raretok.work.job_data import provide_for_evaluation, provide_for_training
 from raretok.work.jobs import Jobs
-from raretok.work.run_order import named_seeds, ordered, read_order
+from raretok.work.run_order import named_seeds, order_runs, read_order
 from raretok.work.run_speed import Speed
 from raretok.work.run_status import done_already
+from raretok.work.worker_pool import WorkerPool
 
 # What `evaluate` imports and `train` does not; torch brings neither.
 EVALUATION_PACKAGES = ("sacrebleu", "scipy")
@@ -49,7 +49,7 @@ def main(arguments: argparse.Namespace) -> None:
     # Paths of the run table are relative to the project's folder, in this process and in those it starts.
     os.chdir(table.root)
     table = replace(table, root=Path())
-    runs = ordered(table, names)
+    runs = order_runs(table, names)
     waiting = [run for run in runs if not done_already(table, run, recorded=not arguments.again)]
     if arguments.data_only:
         for run in runs:
@@ -64,14 +64,14 @@ def main(arguments: argparse.Namespace) -> None:
     log(f"{len(waiting)} of {len(runs)} runs to do, {arguments.workers} at a time, {limit}")
     jobs = Jobs(table, arguments.workers, evaluates=not missing)
     seconds = None if arguments.minutes is None else 60 * arguments.minutes
-    crew = Crew(jobs, Speed(table), arguments.workers, seconds)
-    crew.work(waiting)
-    done, failed = len(crew.done), len(crew.failed)
+    pool = WorkerPool(jobs, Speed(table), arguments.workers, seconds)
+    pool.work(waiting)
+    done, failed = len(pool.done), len(pool.failed)
     log(f"{done} run(s) done, {failed} failed, {len(waiting) - done - failed} left; results are in {table.results}")
-    if crew.signal:
-        raise Interrupted(f"{crew.signal}: stopped; states are saved, the same command continues")
-    if crew.failed:
-        raise UserError(f"{failed} run(s) failed: {', '.join(run.name for run in crew.failed)}")
+    if pool.signal:
+        raise Interrupted(f"{pool.signal}: stopped; states are saved, the same command continues")
+    if pool.failed:
+        raise UserError(f"{failed} run(s) failed: {', '.join(run.name for run in pool.failed)}")
 
 
 def table_of(arguments: argparse.Namespace, names: list[str] | None) -> RunTable:

@@ -69,7 +69,7 @@ def align(
     Deterministic, with one thread. Raises UserError if the texts do not match or a tool is missing.
     """
     if tool == "auto":
-        tool = "fast_align" if len(fast_align.found()) == len(fast_align.PROGRAMS) else "numpy"
+        tool = "fast_align" if len(fast_align.find_programs()) == len(fast_align.PROGRAMS) else "numpy"
     output.parent.mkdir(parents=True, exist_ok=True)
     # In the output folder, because temporary files are as large as the corpus.
     with tempfile.TemporaryDirectory(dir=output.parent, prefix=".align.") as name:

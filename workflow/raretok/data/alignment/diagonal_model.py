@@ -5,9 +5,8 @@ The target word at position j of n comes from the source word at position i of m
     p(0) = P0,    p(i) = (1 - P0) exp(-tension |i / m - j / n|) / Z(j, m, n)
 
 and from that source word by a translation table. Five iterations of expectation maximisation, with variational Bayes
-for
-the table and gradient ascent on the tension (fast_align -d -o -v), are followed by the most likely source position of
-every target word. It needs only NumPy; tests compare it with a literal implementation.
+for the table and gradient ascent on the tension (fast_align -d -o -v), are followed by the most likely source position
+of every target word. It needs only NumPy; tests compare it with a literal implementation.
 """
 
 from collections.abc import Iterable

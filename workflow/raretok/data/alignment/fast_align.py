@@ -15,7 +15,7 @@ PROGRAMS = ("fast_align", "atools")
 OPTIONS = ("-d", "-o", "-v")
 
 
-def found() -> dict[str, str]:
+def find_programs() -> dict[str, str]:
     """Paths of the programs that are on PATH."""
     places = {name: shutil.which(name) for name in PROGRAMS}
     return {name: place for name, place in places.items() if place}
@@ -28,7 +28,7 @@ def align(joined: Path, symmetrisation: str, folder: Path) -> Iterator[list[tupl
     Raises
     UserError if a program is missing or fails.
     """
-    programs = found()
+    programs = find_programs()
     missing = [name for name in PROGRAMS if name not in programs]
     if missing:
         raise UserError(f"{' and '.join(missing)} not found on PATH; install it or align with --tool numpy")
@@ -43,7 +43,8 @@ def align(joined: Path, symmetrisation: str, folder: Path) -> Iterator[list[tupl
 def versions() -> dict[str, str]:
     """First digits of the programs' checksums, since they have no version numbers."""
     return {
-        name: "sha256 " + hashlib.sha256(Path(place).read_bytes()).hexdigest()[:16] for name, place in found().items()
+        name: "sha256 " + hashlib.sha256(Path(place).read_bytes()).hexdigest()[:16]
+        for name, place in find_programs().items()
     }
 
 

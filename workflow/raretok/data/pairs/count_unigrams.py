@@ -1,9 +1,8 @@
 """The command `count-unigrams`: counts of a translation corpus's types in one shard of another text.
 
 A shard holds JSON lines with `text` (`.json`), as in C4, or plain lines, optionally compressed (`.gz`). It is read line
-by
-line and counted in batches, so memory does not grow with it. Every non-blank line of a document counts as one sentence:
-its pieces, prepared like the corpus's target side, and one END.
+by line and counted in batches, so memory does not grow with it. Every non-blank line of a document counts as one
+sentence: its pieces, prepared like the corpus's target side, and one END.
 """
 
 import argparse

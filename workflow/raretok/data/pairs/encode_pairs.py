@@ -2,8 +2,7 @@
 
 It takes three passes, none of which holds the text in memory. The first one cleans and prepares lines (`preparation`)
 into a temporary file, and keeps a digest of every training pair for held-out splits. Then the tokenizer is learnt on
-the
-training pairs. The second pass writes raw ids, and the third one sorts ids by target-side training frequency.
+the training pairs. The second pass writes raw ids, and the third one sorts ids by target-side training frequency.
 """
 
 import argparse
@@ -87,11 +86,10 @@ def encode_pairs(
 ) -> None:
     """Write the prepared form of `corpus` (its entry in config/corpora.yaml) to `folder`, the manifest last.
 
-    files: texts of each split, joined in their order; `domain.<name>` are further test sets. A split without files is
-    held out of the training text. published: where the entry's tokenizer is a published one.
+    files: texts of each split, concatenated in order; `domain.<name>` are further test sets. A split without files is
+    held out of the training text. published: the published tokenizer, if the entry uses one.
 
-    Raises UserError for what `read_pairs`, `held_out.assign` and the tokenizer refuse, and where no pair of a split is
-    left.
+    Raises UserError from `read_pairs`, `held_out.assign` and the tokenizer, and if a split has no pair left.
     """
     folder.mkdir(parents=True, exist_ok=True)
     entry = corpus["preparation"]

@@ -1,8 +1,7 @@
 """Preparation of lines of parallel text before tokenisation, and its inverse.
 
 Moses' punctuation normalisation, tokeniser and detokeniser come from the library sacremoses; cleaning by length and
-ratio
-is that of Moses' clean-corpus-n.perl.
+ratio is that of Moses' clean-corpus-n.perl.
 """
 
 import re

@@ -1,12 +1,9 @@
 """Seeded synthetic text for character models, which needs no network and has no licence.
 
 It reads like a play: speakers in capitals, sentences that start with a capital, commas and full stops. Words are
-Zipfian
-and come from a Zipfian character bigram process, so characters are Zipfian too, and context is informative: a small
-model
-soon beats the unigram distribution. Every letter occurs in both cases, and some symbols are as rare as tiny
-Shakespeare's
-`$` and `3`.
+Zipfian and come from a Zipfian character bigram process, so characters are Zipfian too, and context is informative: a
+small model soon beats the unigram distribution. Every letter occurs in both cases, and some symbols are as rare as tiny
+Shakespeare's `$` and `3`.
 
 The bytes are equal on every machine: only PCG64's raw stream and integer arithmetic are used. numpy keeps that stream
 stable across versions and platforms, but not its distributions.

@@ -2,11 +2,10 @@
 
 Lines are like WikiText's: ` = Title = `, paragraphs of words separated by blanks, blank lines. Function words occur
 everywhere. A content word belongs to a topic and to a field in it. An article is about one field, so its words
-co-occur,
-less often with the topic's other words, rarely with those of other topics. Words of a field share an ending, so that
-subword pieces are informative about the field. Ranks are Zipfian inside each field. Every article has names of its own,
-from a long list with few repetitions and with letters that occur nowhere else: they are the rare tail, and once used, a
-name is repeated in its article.
+co-occur, less often with the topic's other words, rarely with those of other topics. Words of a field share an ending,
+so that subword pieces are informative about the field. Ranks are Zipfian inside each field. Every article has names of
+its own, from a long list with few repetitions and with letters that occur nowhere else: they are the rare tail, and
+once used, a name is repeated in its article.
 
 The bytes are equal on every machine, as in `synthetic_characters`: PCG64's raw stream and integers.
 """

@@ -2,10 +2,8 @@
 
 The target language resembles simple English: article, adjectives, noun, verb, object, places. The source language has
 other words and another order: the article agrees with its noun's class, adjectives follow their noun and take its
-ending,
-the verb stands last and agrees with its subject's number, places come first. Words are Zipfian, with a tail of rare
-ones.
-Each domain has its own nouns besides common ones; in the second domain its own nouns are the frequent ones.
+ending, the verb stands last and agrees with its subject's number, places come first. Words are Zipfian, with a tail of
+rare ones. Each domain has its own nouns besides common ones; in the second domain its own nouns are the frequent ones.
 
 The bytes are equal on every machine, as in `synthetic_characters`: PCG64's raw stream and integers.
 """

@@ -1,9 +1,8 @@
 """The command `encode`: token ids, counts, vocabulary and manifest of a language corpus.
 
 A text is read in batches of lines and its raw ids go to a file, so memory does not grow with the text. Once the counts
-of
-the training split are known, a second pass sorts the raw ids by frequency. Lines are stripped; each becomes its tokens
-and </s>, an empty line </s> alone.
+of the training split are known, a second pass sorts the raw ids by frequency. Lines are stripped; each becomes its
+tokens and </s>, an empty line </s> alone.
 """
 
 import argparse
@@ -51,9 +50,9 @@ def main(arguments: argparse.Namespace) -> None:
 def encode(name: str, corpus: Mapping, texts: Mapping[str, Path], folder: Path, published: Path | None = None) -> None:
     """Write the prepared form of `corpus` (its entry in config/corpora.yaml) to `folder`, the manifest last.
 
-    texts: the file of each split. published: where the entry's tokenizer is a published one.
+    texts: the file of each split. published: the published tokenizer, if the entry uses one.
 
-    Raises UserError if a text is missing, empty, not UTF-8 or has an endless line, and for what the tokenizer refuses.
+    Raises UserError from the tokenizer, and if a text is missing, empty, not UTF-8 or has too long a line.
     """
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer = _tokenizer(name, corpus["tokenizer"], texts["train"], published)

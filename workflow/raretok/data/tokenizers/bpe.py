@@ -1,4 +1,4 @@
-"""Byte-level BPE: GPT-2's splitting into words, bytes as its 256 characters, then merges in their order."""
+"""Byte-level BPE as in GPT-2: its splitting into words, bytes as its 256 characters, then merges in order."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -50,7 +50,7 @@ class Bpe:
 
     @staticmethod
     def types(entry: dict) -> int:
-        """How many types the vocabulary has at most."""
+        """Upper bound of the vocabulary size."""
         return entry.get("types", PUBLISHED_TYPES)
 
     @classmethod
@@ -72,7 +72,7 @@ class Bpe:
 
     @classmethod
     def load(cls, folder: Path) -> "Bpe":
-        """The tokenizer of a prepared corpus."""
+        """The tokenizer that `save` wrote to a prepared corpus."""
         return cls([tuple(pair) for pair in read_json(folder / TOKENIZER)["merges"]], "trained")
 
     def save(self, folder: Path) -> None:
@@ -80,7 +80,7 @@ class Bpe:
         write_json(folder / TOKENIZER, {"name": "bpe", "merges": [list(pair) for pair in self._merges]})
 
     def encode(self, lines: Sequence[str]) -> list[int]:
-        """Raw ids of the lines, each closed by END."""
+        """Raw ids of the lines, each ending with END."""
         flat = []
         for encoding in self._tokenizer.encode_batch_fast(list(lines), add_special_tokens=False):
             flat += encoding.ids

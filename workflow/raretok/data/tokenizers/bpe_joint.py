@@ -15,7 +15,7 @@ from raretok.data.special_types import SPECIAL, UNKNOWN
 from raretok.data.tokenizers import TOKENIZER
 
 CODES = "codes.txt"
-# Pieces of a word are kept for its next occurrence; of this many words, that memory stays bounded.
+# Size of the cache of words and their pieces, which bounds memory.
 KNOWN_WORDS = 400_000
 SEPARATOR = "@@"
 
@@ -28,13 +28,13 @@ class JointBytePairs(TypedDict):
 
 
 class BpeJoint:
-    """Byte-pair encoding of words (Sennrich et al. 2016): a piece that does not end its word ends with `@@`."""
+    """Byte-pair encoding of words (Sennrich et al. 2016); pieces that do not end their word end with `@@`."""
 
     corpora: ClassVar[str] = "translation"
     config: ClassVar[type] = JointBytePairs
 
     def __init__(self, codes: str, **details):
-        """codes: text of a file of merges as subword-nmt writes it. details: what the manifest says, too."""
+        """codes: text of a merges file in subword-nmt's format. details: further manifest entries."""
         from subword_nmt.apply_bpe import BPE
 
         self._codes, self._details = codes, details
@@ -52,11 +52,11 @@ class BpeJoint:
 
     @classmethod
     def load(cls, folder: Path) -> "BpeJoint":
-        """The tokenizer of a prepared corpus."""
+        """The tokenizer that `save` wrote to a prepared corpus."""
         return cls((folder / CODES).read_text(encoding="utf-8"))
 
     def split(self, lines: Sequence[str]) -> list[list[str]]:
-        """Pieces of each line, which are words between blanks; one that reads like a special type is `<unk>`."""
+        """Pieces of each line of words separated by blanks; a piece that equals a special type is `<unk>`."""
         if len(self._bpe.cache) > KNOWN_WORDS:
             self._bpe.cache.clear()
         return [
@@ -65,13 +65,13 @@ class BpeJoint:
         ]
 
     def join(self, pieces: Sequence[str]) -> str:
-        """The line of these pieces; special types print nothing."""
+        """The line of these pieces; special types are left out."""
         line = " ".join(piece for piece in pieces if piece not in SPECIAL) + " "
         return line.replace(f"{SEPARATOR} ", "").strip()
 
     @property
     def described(self) -> dict:
-        """What the manifest says."""
+        """The manifest entry."""
         merges = self._codes.count("\n") - self._codes.startswith("#version")
         return {
             "name": "bpe_joint",
@@ -81,13 +81,13 @@ class BpeJoint:
         }
 
     def save(self, folder: Path) -> None:
-        """Write the merges and what they are called."""
+        """Write the merges and their description."""
         write_text(folder / CODES, self._codes)
         write_json(folder / TOKENIZER, {"name": "bpe_joint"})
 
 
 def _learn_merges(name: str, merges: int, lines: Iterable[str]) -> str:
-    """Text of a file of merges; words that occur once are seen, pairs that occur once are not merged."""
+    """Text of a merges file; words that occur once count, pairs that occur once are not merged."""
     from subword_nmt.learn_bpe import learn_bpe
 
     words = Counter(word for line in lines for word in line.split())

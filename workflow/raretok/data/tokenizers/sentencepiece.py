@@ -13,7 +13,7 @@ from raretok.data.special_types import SPECIAL, UNKNOWN
 from raretok.data.tokenizers import TOKENIZER, Published
 
 MODEL = "tokenizer.model"
-# The library's result depends on the number of its threads, so it is fixed.
+# The library's result depends on its number of threads, so that is fixed.
 THREADS = 2
 # AfroMT's model.
 PUBLISHED_TYPES = 80_000
@@ -33,13 +33,13 @@ class SentencePiece(TypedDict, total=False):
 
 
 class Sentencepiece:
-    """A SentencePiece model, learnt or published. What it does not know is `<unk>`."""
+    """A SentencePiece model, learnt or published. Unknown pieces are `<unk>`."""
 
     corpora: ClassVar[str] = "translation"
     config: ClassVar[type] = SentencePiece
 
     def __init__(self, model: bytes, origin: str, **details):
-        """model: the bytes of a model file. origin: `published` or `trained`. details: what the manifest says, too."""
+        """model: the bytes of a model file. origin: `published` or `trained`. details: further manifest entries."""
         from sentencepiece import SentencePieceProcessor
 
         self._model, self._origin, self._details = model, origin, details
@@ -52,7 +52,7 @@ class Sentencepiece:
 
     @staticmethod
     def types(entry: dict) -> int:
-        """How many types the vocabulary has at most."""
+        """Upper bound of the vocabulary size."""
         return entry.get("types", PUBLISHED_TYPES)
 
     @classmethod
@@ -62,7 +62,7 @@ class Sentencepiece:
 
     @classmethod
     def read(cls, path: Path) -> "Sentencepiece":
-        """A published model; UserError where the file is missing or none."""
+        """A published model; raises UserError if the file is missing or invalid."""
         try:
             return cls(path.read_bytes(), "published")
         except FileNotFoundError as error:
@@ -72,33 +72,33 @@ class Sentencepiece:
 
     @classmethod
     def load(cls, folder: Path) -> "Sentencepiece":
-        """The tokenizer of a prepared corpus."""
+        """The tokenizer that `save` wrote to a prepared corpus."""
         return cls((folder / MODEL).read_bytes(), "trained")
 
     def split(self, lines: Sequence[str]) -> list[list[str]]:
-        """Pieces of each line; a piece that begins a word begins with U+2581."""
+        """Pieces of each line; a word-initial piece begins with U+2581."""
         names = self._names
         return [[names[number] for number in ids] for ids in self._processor.encode(list(lines), out_type=int)]
 
     def join(self, pieces: Sequence[str]) -> str:
-        """The line of these pieces; special types print nothing."""
+        """The line of these pieces; special types are left out."""
         return self._processor.decode_pieces([piece for piece in pieces if piece not in SPECIAL])
 
     @property
     def described(self) -> dict:
-        """What the manifest says."""
+        """The manifest entry."""
         described = {"name": "sentencepiece", "model": self._origin, "pieces": len(self._names)}
         return described | self._details | {"library": f"sentencepiece {version('sentencepiece')}"}
 
     def save(self, folder: Path) -> None:
-        """Write the model and what it is called."""
+        """Write the model and its description."""
         with atomic_path(folder / MODEL) as temporary:
             temporary.write_bytes(self._model)
         write_json(folder / TOKENIZER, {"name": "sentencepiece"})
 
 
 def _learn_pieces(name: str, entry: Mapping, lines: Iterable[str]) -> bytes:
-    """Bytes of a unigram SentencePiece model of `types` pieces in all, special ones included."""
+    """Bytes of a unigram SentencePiece model with `types` pieces, including special ones."""
     from sentencepiece import SentencePieceTrainer
 
     model = io.BytesIO()
@@ -113,7 +113,7 @@ def _learn_pieces(name: str, entry: Mapping, lines: Iterable[str]) -> bytes:
             pad_id=1,
             eos_id=2,
             unk_id=UNKNOWN,
-            # Lines beyond are left out by the library, without a word.
+            # The library silently skips longer lines.
             max_sentence_length=2**20,
             minloglevel=2,
         )

@@ -1,4 +1,4 @@
-"""Words between white space."""
+"""Words separated by white space."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ MOST_TYPES = 267_744
 
 
 class PlainWords(TypedDict):
-    """What stands between white space."""
+    """Words separated by white space."""
 
     name: Literal["words"]
     # The most frequent types are kept, 4 special ones among them; all others are <unk>. Without it, all are kept.
@@ -22,7 +22,7 @@ class PlainWords(TypedDict):
 
 
 class Words:
-    """Words between white space. A word that reads like a special type is <unk>, as WikiText means it."""
+    """Words separated by white space. A word that equals a special type is <unk>, as in WikiText."""
 
     corpora: ClassVar[str] = "language"
     config: ClassVar[type] = PlainWords
@@ -34,7 +34,7 @@ class Words:
 
     @staticmethod
     def types(entry: dict) -> int:
-        """How many types the vocabulary has at most."""
+        """Upper bound of the vocabulary size."""
         return entry.get("types", MOST_TYPES)
 
     @classmethod
@@ -44,7 +44,7 @@ class Words:
 
     @classmethod
     def load(cls, folder: Path) -> "Words":
-        """The tokenizer of a prepared corpus."""
+        """The tokenizer that `save` wrote to a prepared corpus."""
         return cls()
 
     def save(self, folder: Path) -> None:
@@ -52,7 +52,7 @@ class Words:
         write_json(folder / TOKENIZER, {"name": "words"})
 
     def encode(self, lines: Sequence[str]) -> list[int]:
-        """Raw ids of the lines, each closed by END; a new word gets the next id."""
+        """Raw ids of the lines, each ending with END; a new word gets the next id."""
         ids, flat = self._ids, []
         for line in lines:
             words = line.split()
@@ -70,7 +70,7 @@ class Words:
 
     @property
     def described(self) -> dict:
-        """What the manifest says."""
+        """The manifest entry."""
         return {"name": "words", "merges": None, "library": None}
 
     def split(self, text: str) -> list[str]:

@@ -28,7 +28,7 @@ from raretok.reporting.figures.panels import mean_and_band
 from raretok.reporting.figures.shown import Drawn, first_run, seeds_note, shown_methods, with_arrays
 from raretok.reporting.figures.style import not_run, sheet
 from raretok.reporting.results import Results
-from raretok.reporting.tables.neighbour_table import visible
+from raretok.reporting.tables.neighbour_table import visible_text
 
 GROUPS = ("high-frequent", "mid-frequent", "low-frequent")
 COUNTERPART = "The paper's figure shows a translation model; this is its counterpart for the language model."
@@ -102,7 +102,7 @@ def _cosines(definition: Definition, item: str, results: Results, query: int) ->
         arrays = first_run(results, method)
         if len(arrays["best.query_cosines"]) <= query:
             continue
-        word = visible(str(arrays["vocabulary"][int(arrays["best.neighbour_queries"][query])]))
+        word = visible_text(str(arrays["vocabulary"][int(arrays["best.neighbour_queries"][query])]))
         rho = list(_of_query(results, method, arrays, query).values())
         said = f", Spearman {np.mean(rho):+.2f}" if rho else ""
         axes.set_title(f"({letter}) {method.label}{said}", loc="left")

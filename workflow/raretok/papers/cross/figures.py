@@ -8,7 +8,7 @@ from raretok.reporting.definition import Definition
 from raretok.reporting.figures.shown import Drawn
 from raretok.reporting.figures.style import BLACK, PURPLE, sheet
 from raretok.reporting.results import Results
-from raretok.reporting.tables.method_comparison import Point, families, points
+from raretok.reporting.tables.method_comparison import Point, families, figure_points
 
 # Changes up to this size, in per cent, have a linear scale, larger ones a logarithmic scale.
 LINEAR = 2.0
@@ -24,7 +24,7 @@ def figure1(definition: Definition, item: str, results: Results) -> Drawn:
     entry = definition.entry("figures", item)
     tasks = {task: name for task, name in entry["experiments"].items() if name in definition.settings}
     first = families(definition, entry)[0]["label"]
-    known = {task: points(definition, results, entry, experiment) for task, experiment in tasks.items()}
+    known = {task: figure_points(definition, results, entry, experiment) for task, experiment in tasks.items()}
     known = {task: found for task, found in known.items() if any(point.is_drawn for point in found)}
     if not known:
         return sheet(1), "Not run."

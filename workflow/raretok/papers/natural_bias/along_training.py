@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatter
 
 from raretok.papers.natural_bias.bias_starts import NONE, UNIGRAM, ZERO
-from raretok.papers.natural_bias.data_set_panels import LOOKS, measured_in, panels_of, six, title_of
+from raretok.papers.natural_bias.data_set_panels import LOOKS, measured_in, panels_of, paper_experiments, title_of
 from raretok.reporting import translation_metrics
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.figures.language_panels import draw_legend, stacked
@@ -78,7 +78,7 @@ def validation_curves(definition: Definition, methods: list[Method], results: Re
         axes.set(xlabel="training step", ylabel="validation BLEU (log scale)", xlim=(0, None))
 
     text = f"BLEU of the validation text by sacrebleu; values below {LEAST_BLEU:g} are drawn at {LEAST_BLEU:g}."
-    return _starts(definition, six(definition), methods, results, measured, finish, text)
+    return _starts(definition, paper_experiments(definition), methods, results, measured, finish, text)
 
 
 def bias_curves(

@@ -47,7 +47,7 @@ def title_of(definition: Definition, experiment: str, more: str = "") -> str:
     return data_set(definition.corpus(experiment), experiment, more, "\n")
 
 
-def six(definition: Definition) -> list[str]:
+def paper_experiments(definition: Definition) -> list[str]:
     """The scale's experiments on the paper's six data sets, without WMT14."""
     return [experiment for experiment in definition.settings if experiment != WMT14]
 

@@ -18,8 +18,8 @@ from raretok.papers.natural_bias.data_set_panels import (
     in_place_of_c4,
     measured_in,
     panels_of,
+    paper_experiments,
     points_note,
-    six,
     title_of,
     training_pairs,
 )
@@ -60,7 +60,7 @@ def _bars(
     values: Callable[[Results, Method], dict[int, float]],
     unit: str,
     text: str,
-    experiments: Callable[[Definition], list[str]] = six,
+    experiments: Callable[[Definition], list[str]] = paper_experiments,
     pairs: bool = False,
 ) -> Drawn:
     """One panel of points per experiment. pairs: add the sizes of the training texts to the caption."""

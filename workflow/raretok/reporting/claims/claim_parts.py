@@ -1,8 +1,7 @@
 """Comparisons of a claim: estimate of a quantity, its bounds and its printed value.
 
 A claim with several comparisons is a conjunction: it holds if all of them do. Ratios are compared as logarithms,
-because
-the seed spread of a perplexity grows with its level, and that of its logarithm does not.
+because the seed spread of a perplexity grows with its level, and that of its logarithm does not.
 """
 
 import math

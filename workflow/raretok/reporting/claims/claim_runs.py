@@ -59,7 +59,7 @@ class Watched(Results):
         return values
 
 
-def watched(results: Results) -> Watched:
+def record_lookups(results: Results) -> Watched:
     """The same results, with lookups recorded from now on."""
     return Watched(results.folder, results.metrics, results.values)
 

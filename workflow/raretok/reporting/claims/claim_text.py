@@ -23,7 +23,7 @@ def shown_numbers(finding: Finding) -> dict[str, float | None]:
 PREDICTED = ("predict_lower", "predict_upper")
 
 
-def says(claim, finding: Finding, shown: dict[str, float | None]) -> str:
+def claim_sentence(claim, finding: Finding, shown: dict[str, float | None]) -> str:
     """The sentence, such as "SE raises LR accuracy, x1.22: printed x1.22, ours x0.99 (0.97 to 1.01), 4 seeds"."""
     if finding.verdict in (HOLDS, CORRECTED, FAILS):
         return f"{claim.sentence}: {finding.verdict}"

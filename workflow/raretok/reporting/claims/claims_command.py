@@ -1,9 +1,8 @@
 """The command `claims`: a verdict on every claim of a paper, by direction and size of its quantities over seeds.
 
 A claim is one comparison or a conjunction of several (claim_parts.py). Each comparison has a quantity by seed: a ratio
-or
-a difference of methods that saw the same batches. Its interval covers training seeds, not validation texts. verdicts.py
-and docs/statistics.md define the verdicts.
+or a difference of methods that saw the same batches. Its interval covers training seeds, not validation texts.
+verdicts.py and docs/statistics.md define the verdicts.
 
 Claims have three kinds: an *experiment* is decided by training seeds, *mathematics* by random cases of a formula, and
 *printed arithmetic* by the printed numbers alone. Experiments on synthetic text have effects but no verdicts.
@@ -14,8 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from raretok.reporting.claims.claim_parts import Part, bounds_of, holds, in_unit, is_ratio, seen, slacks
-from raretok.reporting.claims.claim_runs import watched
-from raretok.reporting.claims.claim_text import says, shown_numbers
+from raretok.reporting.claims.claim_runs import record_lookups
+from raretok.reporting.claims.claim_text import claim_sentence, shown_numbers
 from raretok.reporting.claims.deciding import COLUMNS as DECIDING
 from raretok.reporting.claims.deciding import decisions
 from raretok.reporting.claims.evidence import Evidence, Partial, of_paper
@@ -64,7 +63,7 @@ def judge_paper(definition: Definition, results: Results, published: Path) -> li
     """The rows of claims.csv for a paper, in the order of config/papers/<paper>/claims.csv."""
     found = findings(definition, results, published)
     scale = "" if definition.comparable else definition.scale_note()
-    needed = decisions(found, family([claim for claim, _ in found], definition), definition, results)
+    needed = decisions(found, family_size([claim for claim, _ in found], definition), definition, results)
     return [_row(*pair, scale) | need.columns() for pair, need in zip(found, needed, strict=True)]
 
 
@@ -72,7 +71,11 @@ def findings(definition: Definition, results: Results, published: Path) -> list[
     """Each claim of the paper, a row of config/papers/<paper>/claims.csv, with its Finding."""
     evidence = evidence_of(definition, results, published)
     rows = list(read_published(published, "claims", definition.paper).itertuples())
-    return list(zip(rows, corrected([find(claim, evidence) for claim in rows], family(rows, definition)), strict=True))
+    return list(
+        zip(
+            rows, corrected([finding_of(claim, evidence) for claim in rows], family_size(rows, definition)), strict=True
+        )
+    )
 
 
 def evidence_of(definition: Definition, results: Results, published: Path) -> Evidence:
@@ -81,7 +84,7 @@ def evidence_of(definition: Definition, results: Results, published: Path) -> Ev
     return Evidence(definition, results, printed_numbers(published, definition.paper), claims)
 
 
-def family(claims: list, definition: Definition) -> int:
+def family_size(claims: list, definition: Definition) -> int:
     """The number of tests that training seeds can decide, run or not: each claim's direction and each stated size."""
     testable = [claim for claim in claims if is_testable(claim, definition)]
     return len(testable) + sum(states_size(claim, definition) for claim in testable)
@@ -105,7 +108,7 @@ def is_synthetic(definition: Definition) -> bool:
     return any(name.startswith("synthetic") for name in names)
 
 
-def find(claim, evidence: Evidence) -> Finding:
+def finding_of(claim, evidence: Evidence) -> Finding:
     """The finding on one claim, before Holm's correction."""
     if claim.kind == ARITHMETIC:
         return _arithmetic(claim, evidence)
@@ -161,7 +164,7 @@ def measure_named(claim, evidence: Evidence) -> Measured:
     judge_it = of_paper(claim.paper, claim.id.removeprefix(f"{claim.paper}.").replace(".", "_"))
     if not judge_it:
         raise Missing("no function measures this claim")
-    results = watched(evidence.results)
+    results = record_lookups(evidence.results)
     try:
         truths, published, note = judge_it(replace(evidence, results=results))
     except Missing as missing:
@@ -238,7 +241,7 @@ def _row(claim, finding: Finding, scale: str) -> dict:
         "id": claim.id,
         "kind": claim.kind,
         "sentence": claim.sentence,
-        "says": says(claim, finding, shown),
+        "says": claim_sentence(claim, finding, shown),
         "quantity": claim.quantity,
         "part": finding.binding.label if finding.binding else "",
         "unit": claim.unit,

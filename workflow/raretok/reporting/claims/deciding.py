@@ -87,16 +87,16 @@ def _decision(finding: Finding, trainings: tuple[Trained, ...], level: float, se
     if not trainings:
         return NOTHING
     if any(not seeds.get(training) for training in trainings):
-        return _priced("a first seed of the missing runs", None, cheapest(trainings, 1, seeds, prices), prices)
+        return _priced("a first seed of the missing runs", None, cheapest_runs(trainings, 1, seeds, prices), prices)
     if not finding.parts:
         return MEASURE_AGAIN if finding.verdict == NOT_RUN else NOTHING
     more = seeds_to_decide(finding.parts, level)
     if more is None:
         if all(part.estimate.sd is not None or part.estimate.seeds > 1 for part in finding.parts):
             return Decision(f"more than {MOST_SEEDS} seeds: the effect is small compared with their spread")
-        runs = cheapest(trainings, 1, seeds, prices)
+        runs = cheapest_runs(trainings, 1, seeds, prices)
         return _priced("one more seed, to see how far seeds differ", 1, runs, prices)
-    runs = cheapest(trainings, more, seeds, prices)
+    runs = cheapest_runs(trainings, more, seeds, prices)
     words = f"{WORDS[more] if more < len(WORDS) else more} more seed{'s' if more > 1 else ''}"
     return _priced(words, more, runs, prices, sure=True)
 
@@ -155,7 +155,7 @@ def power_of(effect: float, seeds: int, df: float, level: float) -> float:
     return 1 - float(nctdtr(df, shift, beyond))
 
 
-def cheapest(trainings: Iterable[Trained], more: int, seeds: dict, prices: Prices) -> tuple[RunName, ...]:
+def cheapest_runs(trainings: Iterable[Trained], more: int, seeds: dict, prices: Prices) -> tuple[RunName, ...]:
     """The runs that give all `trainings` this many more common seeds; seeds that some already have come first."""
     trainings = list(trainings)
     had = [seeds.get(training, set()) for training in trainings]

@@ -2,12 +2,10 @@
 
 A claim's function takes an Evidence and returns three values: the truth per seed (truths.Truth: whether it holds, its
 signed slack, the parts of a conjunction); the truth or slack on the printed numbers, None if the paper prints none; and
-a
-note on what was measured. The slack, relative to `null` in config/papers/<paper>/claims.csv, is the claim's quantity; a
-`margin` there is the amount by which a slack may be negative. The function is named after the claim's id:
+a note on what was measured. The slack, relative to `null` in config/papers/<paper>/claims.csv, is the claim's quantity;
+a `margin` there is the amount by which a slack may be negative. The function is named after the claim's id:
 `f1_rare_first` for `agg.f1.rare_first`. `FIXED` in a paper's module lists the claims that no training seed decides:
-those
-on formulas, and those in which a paper only reports numbers.
+those on formulas, and those in which a paper only reports numbers.
 """
 
 import importlib

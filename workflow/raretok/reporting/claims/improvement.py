@@ -19,7 +19,7 @@ from raretok.reporting.statistics.bootstrap import bootstrap_interval, probabili
 from raretok.reporting.statistics.intervals import Interval, t_interval
 from raretok.reporting.tables.cells import DIRECTIONS, measured_at, places_of
 from raretok.reporting.tables.comparison_table import BETTER
-from raretok.reporting.tables.method_comparison import choose, measured
+from raretok.reporting.tables.method_comparison import chosen_candidate, measured
 
 COLUMNS = [
     *("paper", "item", "row", "against", "column", "group", "better", "seeds", "difference", "lower", "upper"),
@@ -126,7 +126,7 @@ def _sides(
         return {one.label: {title: one.within(name) for title, name in named.items()} for one in methods}
     sides = {}
     for family in entry["candidates"].values():
-        chosen = {title: choose(definition, results, family, name) for title, name in named.items()}
+        chosen = {title: chosen_candidate(definition, results, family, name) for title, name in named.items()}
         sides[family["label"]] = {
             title: one.method if one and not one.is_provisional else None for title, one in chosen.items()
         }

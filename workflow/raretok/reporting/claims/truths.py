@@ -2,8 +2,7 @@
 
 The **slack** is the margin by which a comparison holds (+) or fails (-), in the unit of the compared numbers: a > b has
 the slack a - b. A conjunction has the smallest slack of its parts. A slack of 0 is a tie, which holds or fails
-depending
-on strictness, so the truth is stored separately. A slack within rounding errors is 0.
+depending on strictness, so the truth is stored separately. A slack within rounding errors is 0.
 """
 
 import math

@@ -19,7 +19,7 @@ from raretok.reporting.claims.verdicts import (
 )
 from raretok.reporting.definition import Definition
 from raretok.reporting.deviations import items_of, of_claim
-from raretok.reporting.page.page_forest import drawn
+from raretok.reporting.page.page_forest import drawn_row
 from raretok.reporting.page.page_items import Sources
 from raretok.reporting.results import read_published
 
@@ -38,7 +38,7 @@ def claims_of(definition: Definition, claims: list[dict], sources: Sources) -> l
             "items": [item for item in items_of(claim) if item in definition.tables or item in definition.figures],
             "deviations": of_claim(sources.deviations, claim),
             "runs": _runs(published[claim["id"]], published, definition, sources),
-            "drawn": drawn(claim, published[claim["id"]]),
+            "drawn": drawn_row(claim, published[claim["id"]]),
         }
         | in_words(claim)
         for claim in own_claims(definition, claims)
@@ -82,7 +82,7 @@ def verdicts(claims: list[dict]) -> Counter:
     return Counter(claim["verdict"] for claim in claims if claim["kind"] == EXPERIMENT)
 
 
-def leans(claims: list[dict]) -> str:
+def leanings(claims: list[dict]) -> str:
     """A sentence on the leans of undecided claims; empty if there are none."""
     counts = Counter(claim["lean"] for claim in claims if claim["lean"] and claim["kind"] == EXPERIMENT)
     if not counts:

@@ -1,9 +1,8 @@
 """Forest plot: position of printed and measured effects relative to the claim's null value.
 
 Effects to the right of the line agree with the paper, whatever the direction of the claim. Ratios share one scale,
-linear
-in the logarithm near the line and logarithmic in it further out, so that both 1.02 and 9.8 are visible. Every other
-quantity has its own scale.
+linear in the logarithm near the line and logarithmic in it further out, so that both 1.02 and 9.8 are visible. Every
+other quantity has its own scale.
 """
 
 import math
@@ -37,7 +36,7 @@ class Drawn:
     wide: tuple[bool, bool]
 
 
-def drawn(row: dict, claim) -> Drawn | None:
+def drawn_row(row: dict, claim) -> Drawn | None:
     """The drawn positions of a row of claims.csv and its published claim; None if nothing was measured."""
     bounds = bounds_of(claim, 0)
     if not row["ours"] or not bounds:

@@ -6,7 +6,7 @@ from pathlib import Path
 from raretok.core.files import relative_link
 from raretok.reporting.corpus_names import corpus_title
 from raretok.reporting.definition import Definition
-from raretok.reporting.deviations import Deviation, beside
+from raretok.reporting.deviations import Deviation, deviations_of_item
 from raretok.reporting.figures.style import NOT_RUN
 from raretok.reporting.page.pictures import description, drawing, size, smallest
 from raretok.reporting.page.provenance import Records, count, missing
@@ -111,7 +111,7 @@ def _about(definition: Definition, item: str, sources: Sources, folder: str, for
     done, expected = count(runs)
     experiments = {f"{definition.paper}/{run.method.experiment}" for run in runs}
     trained = [one.method.experiment for one in runs if one.trained]
-    own = beside(sources.deviations, definition, item)
+    own = deviations_of_item(sources.deviations, definition, item)
     return {
         "id": f"{definition.paper}-{item}",
         "item": item,

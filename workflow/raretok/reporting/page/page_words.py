@@ -87,11 +87,11 @@ def findings(paper: dict) -> str:
         return ""
     said = [f"Of {len(claims)} claims about experiments {_counted(claims, NOT_RUN)}."]
     if any(claim["verdict"] != NOT_RUN for claim in claims):
-        said += [_standing_out(claims), apart(paper["claims"])]
+        said += [_standing_out(claims), unjudged_counts(paper["claims"])]
     return " ".join(filter(None, said))
 
 
-def apart(claims: list[dict]) -> str:
+def unjudged_counts(claims: list[dict]) -> str:
     """Counts of mathematics, printed arithmetic and unjudged experiments in words; empty if there are none."""
     parts = []
     for kind, name in APART.items():

@@ -9,8 +9,8 @@ from raretok.core.errors import UserError
 from raretok.core.files import relative_link, write_text
 from raretok.reporting.csv_rows import read_rows
 from raretok.reporting.definition import Definition, read_definition
-from raretok.reporting.page.page_claims import VERDICTS, leans, own_claims, verdicts
-from raretok.reporting.page.page_words import PICTURE, SHARED_PAGES, apart
+from raretok.reporting.page.page_claims import VERDICTS, leanings, own_claims, verdicts
+from raretok.reporting.page.page_words import PICTURE, SHARED_PAGES, unjudged_counts
 from raretok.reporting.page.provenance import Records, count, runs_of
 from raretok.reporting.report_options import add_report_arguments
 from raretok.reporting.results import Results, read_results
@@ -31,14 +31,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> None:
     """Run the command `readme`."""
     definitions = [read_definition(text) for text in arguments.definitions]
-    text = shown(definitions, arguments.results, arguments.readme.parent)
+    text = readme_text(definitions, arguments.results, arguments.readme.parent)
     write_text(arguments.output, text)
     claims = read_rows(arguments.results / "claims.csv")
-    update(arguments.readme, lambda before: inserted(before, text, definitions[0].scale))
-    update(arguments.findings, lambda before: with_claims(before, claims, definitions[0].scale))
+    update_file(arguments.readme, lambda before: insert_section(before, text, definitions[0].scale))
+    update_file(arguments.findings, lambda before: with_claims(before, claims, definitions[0].scale))
 
 
-def update(path: Path, change: Callable[[str], str]) -> None:
+def update_file(path: Path, change: Callable[[str], str]) -> None:
     """Apply `change` to a text file; an unchanged file is not written."""
     before = path.read_text(encoding="utf-8")
     after = change(before)
@@ -61,7 +61,7 @@ def with_claims(text: str, claims: list[dict], scale: str) -> str:
     return re.sub(CLAIM.format(scale=scale), replaced, text, flags=re.DOTALL)
 
 
-def shown(definitions: list[Definition], folder: Path, root: Path) -> str:
+def readme_text(definitions: list[Definition], folder: Path, root: Path) -> str:
     """The README's Markdown: figure, links and verdicts of the results in `folder`; links are relative to `root`."""
     results = read_results(folder)
     claims = read_rows(folder / "claims.csv")
@@ -81,7 +81,7 @@ def _after_sentence(claim: dict) -> str:
     return f"{part.removeprefix(' (').removesuffix(')')}: {numbers}" if part else numbers
 
 
-def inserted(readme: str, text: str, scale: str) -> str:
+def insert_section(readme: str, text: str, scale: str) -> str:
     """The README with `text` between the markers of a scale; unchanged if it has no markers.
 
     Raises UserError if only one of the two markers is present.
@@ -112,5 +112,9 @@ def _overview(definitions: list[Definition], results: Results, claims: list[dict
         f"[what made them]({where}/README.md)",
     ]
     own = [claim for definition in definitions for claim in own_claims(definition, claims)]
-    said = ["Claims about experiments by verdict; a claim with one seed is never decided.", leans(own), apart(own)]
+    said = [
+        "Claims about experiments by verdict; a claim with one seed is never decided.",
+        leanings(own),
+        unjudged_counts(own),
+    ]
     return "\n".join(lines) + f"\n\n{' '.join(filter(None, said))} All {', '.join(links)}."

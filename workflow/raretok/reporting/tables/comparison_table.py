@@ -9,11 +9,11 @@ from raretok.reporting.tables.cells import NOT_RUN, Cell, blocks, mark_best, num
 from raretok.reporting.tables.method_comparison import (
     Change,
     Chosen,
-    change,
-    choose,
+    chosen_candidate,
     families,
     is_caveat,
     measured,
+    percent_change,
     seconds_against,
 )
 
@@ -34,7 +34,7 @@ def comparison_cells(definition: Definition, item: str, results: Results, publis
     for task, experiment in entry["experiments"].items():
         if experiment not in definition.settings:
             continue
-        found = [choose(definition, results, family, experiment) for family in families(definition, entry)]
+        found = [chosen_candidate(definition, results, family, experiment) for family in families(definition, entry)]
         found = [one for one in found if one is not None]
         made = [cell for one in found for cell in _row(definition, results, entry, experiment, one, found[0])]
         heading = f"{task[0].upper()}{task[1:]}"
@@ -96,7 +96,7 @@ def _row(
     for role in ROLES:
         how = columns[role]
         theirs = measured(results, first.method, how, how["of"][experiment]) if first.method else {}
-        found = change(values[role], theirs) if one is not first else None
+        found = percent_change(values[role], theirs) if one is not first else None
         cells.append(_change_cell(one.label, change_column(role, first.label), found))
     ours = results.trainings(one.method)
     ratios, why = seconds_against(ours, results.trainings(first.method) if first.method else {})

@@ -49,7 +49,7 @@ def _facts(definition: Definition, results: Results, experiment: str | None, met
 def _cell(definition: Definition, name: str, column: str, text: str, expression: str, facts: dict) -> Cell:
     value = value_of(expression, facts)
     theirs = number_of(text)
-    differs = bool(text) and value is not None and not same(text, value)
+    differs = bool(text) and value is not None and not equals_printed(text, value)
     gap = None
     if isinstance(value, float) and theirs is not None:
         gap = difference(definition, value, Printed(text, theirs, "none", ""))
@@ -118,7 +118,7 @@ def number_of(text: str) -> float | None:
         return None
 
 
-def same(text: str, value: float | str) -> bool:
+def equals_printed(text: str, value: float | str) -> bool:
     """Whether `value` equals the printed text to its digits; 32k may mean 32 x 1,024."""
     printed = number_of(text)
     if printed is None or isinstance(value, str):

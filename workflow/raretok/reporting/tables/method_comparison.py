@@ -84,7 +84,7 @@ class Change:
         return math.isfinite(self.mean)
 
 
-def choose(definition: Definition, results: Results, family: dict, experiment: str) -> Chosen | None:
+def chosen_candidate(definition: Definition, results: Results, family: dict, experiment: str) -> Chosen | None:
     """The candidate of a method in a task; None if the method is not trained in it.
 
     family: {label, methods: {candidate: its values in words}}. All candidates are compared on the same seeds. A
@@ -134,7 +134,7 @@ def measured(results: Results, method: Method, how: dict, group: str | None = No
     return {seed: value for seed, value in found.items() if seed in method.seeds}
 
 
-def change(ours: dict[int, float], first: dict[int, float]) -> Change | None:
+def percent_change(ours: dict[int, float], first: dict[int, float]) -> Change | None:
     """By how many per cent `ours` is above `first`, paired by seed, over the seeds that both have.
 
     If ours is not finite in one of them, the change is infinite and has no interval: the other seeds alone would be
@@ -187,12 +187,12 @@ class Point:
         return None not in (self.frequent, self.rare) and not self.is_infinite
 
 
-def points(definition: Definition, results: Results, entry: dict, experiment: str) -> list[Point]:
+def figure_points(definition: Definition, results: Results, entry: dict, experiment: str) -> list[Point]:
     """The points of a figure in a task: every method but the first.
 
     entry: the figure's config entry, with the columns `frequent` and `rare`.
     """
-    chosen = [choose(definition, results, family, experiment) for family in families(definition, entry)]
+    chosen = [chosen_candidate(definition, results, family, experiment) for family in families(definition, entry)]
     chosen = [one for one in chosen if one is not None]
     made = []
     for one in chosen[1:]:
@@ -203,7 +203,7 @@ def points(definition: Definition, results: Results, entry: dict, experiment: st
                 measured(results, each.method, how, how["of"][experiment]) if each.method else {}
                 for each in (chosen[0], one)
             )
-            changes[name] = change(ours, first)
+            changes[name] = percent_change(ours, first)
         provisional = one.is_provisional or chosen[0].is_provisional
         infinite = one.diverged > 0 or any(found and not found.is_finite for found in changes.values())
         made.append(Point(one.label, **changes, is_provisional=provisional, is_infinite=infinite))

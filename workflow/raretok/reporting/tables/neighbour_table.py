@@ -114,7 +114,7 @@ def queries_of(arrays: dict[str, np.ndarray]) -> dict[str, int]:
         return {}
     found: dict[str, int] = {}
     for row, identity in enumerate(arrays["best.neighbour_queries"]):
-        found.setdefault(visible(str(arrays["vocabulary"][identity])).removeprefix("␣"), row)
+        found.setdefault(visible_text(str(arrays["vocabulary"][identity])).removeprefix("␣"), row)
     return found
 
 
@@ -130,10 +130,12 @@ def language_neighbour(arrays: dict[str, np.ndarray], query: str, rank: int) -> 
     mark = RARE if identity >= int(arrays["bounds"][1]) else ""
     others = other_language(arrays, int(arrays["best.neighbour_queries"][row]))
     mark += OTHER if others is not None and others[identity] else ""
-    return visible(str(arrays["vocabulary"][identity])) + mark, float(arrays["best.neighbour_cosines"][row, rank - 1])
+    return visible_text(str(arrays["vocabulary"][identity])) + mark, float(
+        arrays["best.neighbour_cosines"][row, rank - 1]
+    )
 
 
-def visible(token: str) -> str:
+def visible_text(token: str) -> str:
     """A token with visible blanks and line ends; unprintable characters become U+FFFD."""
     shown = token.translate(BLANKS)
     return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in shown)

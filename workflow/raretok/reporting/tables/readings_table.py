@@ -1,8 +1,7 @@
 """Tables of kind `readings`: alternative readings of an ambiguous passage, each compared with the first.
 
 A reading is another method (`readings` is a list, and `methods` has one method per reading, comparison by comparison)
-or
-another way to measure the same method (`readings` says how, for each of the `methods`).
+or another way to measure the same method (`readings` says how, for each of the `methods`).
 """
 
 import math
@@ -75,14 +74,14 @@ def reading_cells(definition: Definition, item: str, results: Results, published
     return cells
 
 
-def outcomes(definition: Definition, item: str, cells: list[ReadingCell]) -> list[str]:
+def reading_outcomes(definition: Definition, item: str, cells: list[ReadingCell]) -> list[str]:
     """The table's question, and for each alternative reading where it differs from the first, by 95% intervals.
 
     The answer depends on one column and group, which the config names before anything is run, because some of many
     numbers differ by chance.
     """
     entry = definition.entry("tables", item)
-    deciding = [cell for cell in cells if cell.against and decides(entry, cell.column, cell.group)]
+    deciding = [cell for cell in cells if cell.against and is_deciding(entry, cell.column, cell.group)]
     where = " of ".join(filter(None, (entry["decides"]["column"], entry["decides"].get("group", ""))))
     said: dict[str, dict[str, list[str]]] = {}
     for cell in deciding:
@@ -154,7 +153,7 @@ def _value_cell(
     found = summarise(values)
     reach = entry["decides"].get("reach")
     notes = [] if found else [NOT_RUN]
-    if found and reach is not None and decides(entry, place["column"], place["group"]):
+    if found and reach is not None and is_deciding(entry, place["column"], place["group"]):
         remarks = (
             f"{sum(value >= reach for value in values.values())} of {found.seeds} seeds reach {reach:g}",
             *remarks,
@@ -218,6 +217,6 @@ def printed_in(entry: dict, printed: dict) -> dict[tuple[str, str, str], Printed
     return found
 
 
-def decides(entry: dict, column: str, group: str) -> bool:
+def is_deciding(entry: dict, column: str, group: str) -> bool:
     """Whether a column and group decide the table's answer."""
     return (column, group) == (entry["decides"]["column"], entry["decides"].get("group", ""))

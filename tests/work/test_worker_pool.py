@@ -11,10 +11,10 @@ import pytest
 
 from raretok.core.errors import EXIT_INTERRUPTED
 from raretok.training.finished_files import WEIGHTS
-from raretok.work import crew as crew_module
-from raretok.work.crew import Crew
+from raretok.work import worker_pool
 from raretok.work.run_status import log_of
 from raretok.work.work_command import table_of
+from raretok.work.worker_pool import WorkerPool
 
 FORK = multiprocessing.get_context("fork")
 
@@ -61,23 +61,23 @@ def names(runs):
 
 def test_a_run_that_breaks_is_named_and_the_others_go_on(table, capsys):
     jobs = Jobs(table, baseline=lambda: sys.exit(1), cosreg=lambda: os.kill(os.getpid(), signal.SIGKILL))
-    crew, runs = Crew(jobs, Speed(), 1, None), list(table.runs.values())
-    crew.work(runs)
-    assert (names(crew.done), names(crew.failed)) == (["threshold_m2"], ["baseline", "cosreg"])
+    pool, runs = WorkerPool(jobs, Speed(), 1, None), list(table.runs.values())
+    pool.work(runs)
+    assert (names(pool.done), names(pool.failed)) == (["threshold_m2"], ["baseline", "cosreg"])
     # One at a time in the order given, each evaluated when it is trained.
     broken, trained = [("baseline", "train")], [("threshold_m2", "train"), ("threshold_m2", "evaluate")]
     assert jobs.started == [*broken, *trained, ("cosreg", "train")]
     said = capsys.readouterr().err
     assert "failed: train shakespeare/baseline/seed1: raretok train: error: it broke" in said
     assert "failed: train shakespeare/cosreg/seed1: was killed by SIGKILL" in said
-    assert crew.speed.noted == ["threshold_m2"]
+    assert worker_pool.speed.noted == ["threshold_m2"]
 
 
 def test_what_does_not_fit_is_not_started_and_what_fits_is(table, capsys):
     jobs = Jobs(table)
-    crew = Crew(jobs, Speed(1.0, baseline=100.0), 2, 30)
-    crew.work(list(table.runs.values()))
-    assert sorted(names(crew.done)) == ["cosreg", "threshold_m2"]
+    pool = WorkerPool(jobs, Speed(1.0, baseline=100.0), 2, 30)
+    pool.work(list(table.runs.values()))
+    assert sorted(names(pool.done)) == ["cosreg", "threshold_m2"]
     assert "1 run(s) do not fit" in capsys.readouterr().err
 
 
@@ -86,16 +86,16 @@ def test_at_the_end_of_the_time_runs_are_stopped(table, capsys):
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_INTERRUPTED))
         time.sleep(60)
 
-    crew = Crew(Jobs(table, baseline=train, threshold_m2=train), Speed(), 2, 1.0)
+    pool = WorkerPool(Jobs(table, baseline=train, threshold_m2=train), Speed(), 2, 1.0)
     started = time.monotonic()
-    crew.work(list(table.runs.values()))
+    pool.work(list(table.runs.values()))
     assert time.monotonic() - started < 20
-    assert (crew.done, crew.failed, crew.signal) == ([], [], None)
+    assert (pool.done, pool.failed, pool.signal) == ([], [], None)
     assert capsys.readouterr().err.count("its state is saved") == 2
 
 
 def test_a_run_that_another_command_is_at_is_left_to_it(table):
-    first, second = (Crew(Jobs(table), Speed(), 1, None) for _ in range(2))
+    first, second = (WorkerPool(Jobs(table), Speed(), 1, None) for _ in range(2))
     lock = first.lock(table.run("shakespeare", "baseline", 1))
     second.work(list(table.runs.values()))
     assert names(second.done) == ["threshold_m2", "cosreg"]
@@ -122,10 +122,10 @@ def test_weights_are_deleted_once_no_other_run_copies_them(project, monkeypatch)
             (write if stage == "train" else look)(run)
             return super().start(run, stage)
 
-    monkeypatch.setattr(crew_module, "is_evaluated", lambda table, run: kept and run in crew.done)
-    monkeypatch.setattr(crew_module, "same_training", lambda table, run: first if run is second else None)
-    crew = Crew(Trainings(table), Speed(), 1, None)
-    crew.work(runs)
+    monkeypatch.setattr(worker_pool, "is_evaluated", lambda table, run: kept and run in pool.done)
+    monkeypatch.setattr(worker_pool, "same_training", lambda table, run: first if run is second else None)
+    pool = WorkerPool(Trainings(table), Speed(), 1, None)
+    pool.work(runs)
     # The second copies the first, whose weights stay until it has.
     assert kept == [[True, False], [True, True], [False, False]]
     assert not list(project.glob("results/**/*.safetensors"))

@@ -26,7 +26,7 @@ SAVE_SECONDS = 300
 
 
 @dataclass
-class Work:
+class ActiveRun:
     """A run under way: its job, since when, and which share of its training was to do then."""
 
     run: Run
@@ -37,7 +37,7 @@ class Work:
     share: float
 
 
-class Crew:
+class WorkerPool:
     """Trains and evaluates runs, `workers` at a time, for `seconds` at most (None: no limit).
 
     done, failed: runs, as they end. signal: the name of the signal that stopped the work, if any.
@@ -48,7 +48,7 @@ class Crew:
         self.deadline = None if seconds is None else time.monotonic() + seconds
         self.done: list[Run] = []
         self.failed: list[Run] = []
-        self.active: list[Work] = []
+        self.active: list[ActiveRun] = []
         self.signal: str | None = None
 
     def work(self, runs: list[Run]) -> None:
@@ -107,7 +107,7 @@ class Crew:
         verb = {TRAIN: "training", EVALUATE: "evaluating"}[stage]
         resumed = f", {1 - share:.0%} of it done before" if stage == TRAIN and share < 1 else ""
         log(f"{verb} {run.name}{resumed}")
-        self.active.append(Work(run, stage, self.jobs.start(run, stage), lock, started, share))
+        self.active.append(ActiveRun(run, stage, self.jobs.start(run, stage), lock, started, share))
 
     def look(self, number: int) -> bool:
         """Wait a little for jobs to end; note what became of those that did, and evaluate what is trained.
@@ -129,7 +129,7 @@ class Crew:
             if run.name not in copied and is_evaluated(self.table, run):
                 drop_weights(self.table, run)
 
-    def end(self, work: Work, number: int, stopping: bool = False) -> None:
+    def end(self, work: ActiveRun, number: int, stopping: bool = False) -> None:
         """Note what became of a run whose job has ended; `number` of all runs. stopping: start nothing more."""
         status, run, seconds = work.process.exitcode, work.run, time.monotonic() - work.started
         to_evaluate = status == 0 and work.stage == TRAIN and self.jobs.evaluates and not is_evaluated(self.table, run)
