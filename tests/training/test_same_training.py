@@ -57,7 +57,7 @@ def test_files_are_copied_as_those_of_the_other_run(tmp_path, corpus, make_run, 
     def adopt(settings):
         run = other | {"settings": settings}
         options = {"run": canonical_json(run), "manifest": corpus.folder / "manifest.json"}
-        main(Namespace(**options, same_as=tmp_path / "first" / "training.json", output=tmp_path / "copy"))
+        main(Namespace(**options, same_as=[tmp_path / "first" / "training.json"], output=tmp_path / "copy"))
 
     adopt(other["settings"])
     record, first = read_json(tmp_path / "copy" / "training.json"), read_json(tmp_path / "first" / "training.json")

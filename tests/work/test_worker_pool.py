@@ -70,7 +70,7 @@ def test_a_run_that_breaks_is_named_and_the_others_go_on(table, capsys):
     said = capsys.readouterr().err
     assert "failed: train shakespeare/baseline/seed1: raretok train: error: it broke" in said
     assert "failed: train shakespeare/cosreg/seed1: was killed by SIGKILL" in said
-    assert worker_pool.speed.noted == ["threshold_m2"]
+    assert pool.speed.noted == ["threshold_m2"]
 
 
 def test_what_does_not_fit_is_not_started_and_what_fits_is(table, capsys):
