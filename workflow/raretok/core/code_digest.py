@@ -1,8 +1,9 @@
-"""The code that decides a result, as one digest: rules have it in `params`, results record it, `accept` compares it.
+"""Digest of the code that decides a result: rules have it in `params`, results record it, `accept` compares it.
 
-Modules are found by import statements, never by importing: Snakemake asks on every dry run, and torch takes seconds.
-What is loaded by a name from config (a kind of corpus, a tokenizer, a model, a method's part, a paper's figures) no
-import shows; it is named here, for those who load it and for the digest alike.
+Modules are found through import statements, without importing them: Snakemake needs the digest on every dry run, and
+importing torch takes seconds. Modules that are loaded by a name from the config (a kind of corpus, a tokenizer, a
+model, a method's part, a paper's figures) appear in no import; their names are built here, for the code that loads
+them and for the digest.
 """
 
 import ast
@@ -18,10 +19,10 @@ from pathlib import Path
 from raretok.core.errors import UserError
 
 PACKAGE = Path(__file__).parents[1]
-# Programs that an earlier process parsed, which takes a second for all; only where Snakemake has its own folder.
+# Cache of parsed programs, whose parsing takes a second in total; used only where Snakemake's own folder exists.
 KEPT = PACKAGE.parents[1] / ".snakemake" / "programs"
-# Modules that cannot change a number or a picture: messages, files and their checks, where and when a job
-# runs, and how the config becomes a job's parameters, which are compared themselves.
+# Modules that cannot change a number or a picture: messages, files and their checks, where and when a job runs, and how
+# the config becomes a job's parameters, which are compared directly.
 IGNORED = frozenset(
     {
         "raretok",
@@ -59,11 +60,11 @@ IGNORED = frozenset(
 
 
 def sources_of(module: str, ignored: frozenset[str] = IGNORED) -> list[str]:
-    """Files of `module` (`raretok.training.loop`) and of all in raretok that it imports, however indirectly.
+    """Files of `module` (such as `raretok.training.loop`) and of all raretok modules that it imports, directly or not.
 
-    Imports inside functions count, and so does the `__init__.py` of a package passed through, where it holds
-    code. `ignored` modules are left out, and not followed. Returns sorted paths below the project's folder;
-    raises UserError where there is no such module.
+    Imports inside functions count. So does the `__init__.py` of an enclosing package if it holds code. `ignored`
+    modules are left out and not followed. Returns sorted paths below the project's folder; raises UserError if the
+    module does not exist.
     """
     if file_of(module) is None:
         raise UserError(f"there is no workflow/{module.replace('.', '/')}.py")
@@ -71,7 +72,7 @@ def sources_of(module: str, ignored: frozenset[str] = IGNORED) -> list[str]:
 
 
 def all_sources(*modules: str) -> list[str]:
-    """`sources_of` several modules, each file once."""
+    """The sources of several modules, each file once."""
     return sorted({path for module in modules for path in sources_of(module)})
 
 
@@ -86,7 +87,7 @@ def tokenizer_module(name: str) -> str:
 
 
 def claims_module(paper: str) -> str:
-    """The module of a paper's claims that are functions; not every paper has one."""
+    """The module of a paper's claims that are functions; it may not exist."""
     return f"raretok.papers.{paper}.claims"
 
 
@@ -97,12 +98,12 @@ def figures_module(paper: str) -> str:
 
 @cache
 def code_of(*modules: str) -> str:
-    """sha256 of the programs in `modules` and all that they import: comments, docstrings and layout do not count."""
+    """sha256 of the programs in `modules` and all their imports; comments, docstrings and layout do not count."""
     return digest_of(all_sources(*modules))
 
 
 def digest_of(paths: list[str]) -> str:
-    """sha256 of what the files `paths` say as programs."""
+    """sha256 of the programs in the files `paths`."""
     digest = hashlib.sha256()
     for path in paths:
         digest.update(_program(PACKAGE.parents[1] / path)[0].encode())
@@ -114,7 +115,7 @@ def _sources(module: str, ignored: frozenset[str]) -> tuple[str, ...]:
     found, waiting = set(), {module}
     while waiting:
         name = waiting.pop()
-        # What is asked for counts, even where it is ignored in others.
+        # A requested module counts even if it is ignored as an import of others.
         if name not in found and (name == module or name not in ignored):
             found.add(name)
             waiting |= imports_of(name)
@@ -124,20 +125,20 @@ def _sources(module: str, ignored: frozenset[str]) -> tuple[str, ...]:
 
 @cache
 def file_of(module: str) -> Path | None:
-    """The file of a module or package of raretok, or None where there is none."""
+    """The file of a module or package of raretok; None if it does not exist."""
     path = PACKAGE.parent.joinpath(*module.split("."))
     return next((file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()), None)
 
 
 @cache
 def imports_of(module: str) -> frozenset[str]:
-    """Modules of raretok that the file of `module` names in its imports, and the packages that they are in."""
+    """Modules of raretok that the file of `module` imports, and their packages."""
     file = file_of(module)
     package = module if file.name == "__init__.py" else module.rpartition(".")[0]
     named = {module}
     for name, parts in _program(file)[1]:
         source = importlib.util.resolve_name(name, package)
-        # What is imported from a package may be a module of it.
+        # A name imported from a package may be one of its modules.
         named |= {source, *(f"{source}.{part}" for part in parts)}
     parts = [name.split(".") for name in named if name.split(".")[0] == PACKAGE.name]
     with_packages = {".".join(names[:k]) for names in parts for k in range(1, len(names) + 1)}
@@ -145,15 +146,15 @@ def imports_of(module: str) -> frozenset[str]:
 
 
 def holds_code(module: str) -> bool:
-    """Whether more than a docstring stands in the file of `module`."""
+    """Whether the file of `module` holds more than a docstring."""
     return bool(_program(file_of(module))[0])
 
 
 @cache
 def _program(file: Path) -> tuple[str, list[tuple[str, list[str]]]]:
-    """A file as a program, and its imports as `_imports` gives them; kept for other processes, where that is possible.
+    """A file as a program, and its imports as in `_imports`; cached for other processes if possible.
 
-    What is kept counts only with the checksum of the same file, Python and code of this module, and of itself.
+    A cache entry is valid only with the checksum of the same file, Python version, this module's code and the entry.
     """
     text = file.read_bytes()
     kept = KEPT / os.path.relpath(file, PACKAGE).replace(os.sep, ".")
@@ -170,18 +171,18 @@ def _program(file: Path) -> tuple[str, list[tuple[str, list[str]]]]:
 
 
 def _checksum(text: bytes, content: str) -> str:
-    """sha256 of what `_program` made, and of all that it made it with."""
+    """sha256 of a cache entry and of everything it was made from."""
     return hashlib.sha256(b"\0".join([_maker(), text, content.encode()])).hexdigest()
 
 
 @cache
 def _maker() -> bytes:
-    """What turns a file into a program: this Python and this module."""
+    """What turns a file into a program: this Python version and this module."""
     return sys.version.encode() + Path(__file__).read_bytes()
 
 
 class _Unparser(ast._Unparser):
-    """`ast.unparse`, whose f-strings have the quotes of Python 3.11 in later ones, too: one digest on every machine."""
+    """`ast.unparse` with Python 3.11's quotes in f-strings, so that all Python versions give the same digest."""
 
     quotes = ("'", '"', '"""', "'''")
 
@@ -196,7 +197,7 @@ class _Unparser(ast._Unparser):
 
 
 def _imports(program: ast.Module) -> list[tuple[str, list[str]]]:
-    """What a program imports: a module, relative ones with their dots, and the names taken from it."""
+    """The imports of a program: each module (relative ones with their dots) and the names imported from it."""
     found = []
     for node in ast.walk(program):
         if isinstance(node, ast.Import):
@@ -207,7 +208,7 @@ def _imports(program: ast.Module) -> list[tuple[str, list[str]]]:
 
 
 def _parse(text: bytes, file: Path) -> ast.Module:
-    """The program in a file with this text, without docstrings and other strings that stand alone."""
+    """The program in a file with this text, without docstrings and other standalone strings."""
     program = ast.parse(text, str(file))
     for node in ast.walk(program):
         if isinstance(getattr(node, "body", None), list):
@@ -216,6 +217,6 @@ def _parse(text: bytes, file: Path) -> ast.Module:
 
 
 def _is_remark(statement: ast.stmt) -> bool:
-    """Whether a statement is a string and nothing else, which does nothing."""
+    """Whether a statement is a standalone string, which has no effect."""
     value = getattr(statement, "value", None) if isinstance(statement, ast.Expr) else None
     return isinstance(value, ast.Constant) and isinstance(value.value, str)

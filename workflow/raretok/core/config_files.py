@@ -1,4 +1,4 @@
-"""Reading and checking the config files: every mistake is one sentence with its file and key."""
+"""Config files: reading and checking; every mistake is one sentence that names file and key."""
 
 import json
 from copy import deepcopy
@@ -9,15 +9,15 @@ import yaml
 from raretok.core.config_types import validate
 from raretok.core.errors import UserError
 
-# libyaml where PyYAML has it, as its wheels do: every start of Snakemake reads 30 files, ten times as fast with it.
+# libyaml if PyYAML has it: every start of Snakemake reads 30 files, which is ten times as fast with libyaml.
 SAFE_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def read_yaml(path: Path) -> dict:
     """The mapping in a YAML file.
 
-    Raises UserError when it is missing, no YAML or no mapping, when a key is given twice, of which YAML would silently
-    keep the second, and for a number that no run can have (.nan, .inf).
+    Raises UserError if the file is missing, is not YAML or holds no mapping, if a key occurs twice (YAML would silently
+    keep the second value), and for a number that is not finite (.nan, .inf).
     """
     try:
         loader = SAFE_LOADER(path.read_text(encoding="utf-8"))
@@ -34,7 +34,7 @@ def read_yaml(path: Path) -> dict:
 
 
 def _check_node(node: yaml.Node | None, path: Path) -> None:
-    """UserError for a key that stands twice in one mapping, and for a number that is not finite."""
+    """Raises UserError for a key that occurs twice in a mapping, and for a number that is not finite."""
     waiting, seen = [node] if node else [], set()
     while waiting:
         current = waiting.pop()
@@ -55,14 +55,14 @@ def _check_node(node: yaml.Node | None, path: Path) -> None:
 
 
 def read_config(path: Path, kind: object) -> dict:
-    """A YAML file whose content is of the type `kind`; UserError names file and key where it is not."""
+    """The content of a YAML file, checked against the type `kind`; UserError names file and key of a mistake."""
     value = read_yaml(path)
     validate(value, kind, str(path))
     return value
 
 
 def merge(base: dict, *changes: dict) -> dict:
-    """`base` with each of `changes` laid over it, mappings merged key by key, everything else replaced."""
+    """`base` overlaid with each of `changes`: mappings are merged key by key, other values replaced."""
     merged = deepcopy(base)
     for change in changes:
         for key, value in change.items():
@@ -74,5 +74,5 @@ def merge(base: dict, *changes: dict) -> dict:
 
 
 def canonical_json(value: object) -> str:
-    """The one JSON text of a value: sorted keys, no spaces, so that equal values have equal texts."""
+    """Canonical JSON of a value: sorted keys and no spaces, so that equal values give equal text."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)

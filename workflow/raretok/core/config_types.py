@@ -1,7 +1,7 @@
-"""Types of config values: annotations say what a key can hold, and a wrong value is one sentence with its key.
+"""Types of config values, given as annotations; a wrong value is reported in one sentence with its key.
 
-Config stays what YAML made of it, so a mapping with known keys is a `TypedDict`. `Annotated` adds a `Limit`, or a text:
-what to say that a wrong value can be.
+Config values stay as YAML returns them, so a mapping with known keys is a `TypedDict`. `Annotated` adds a `Limit`, or a
+text that describes the allowed values.
 """
 
 import re
@@ -13,10 +13,10 @@ from typing import Annotated, Any, Literal, NotRequired, Required, Union, get_ar
 
 from raretok.core.errors import UserError
 
-# What is wrong with a value at a key (`a.b.0`), or None.
+# Returns the mistake in a value at a key (`a.b.0`), or None.
 Check = Callable[[Any, str], str | None]
 SCALARS = {str: "text", int: "a whole number", float: "a number", bool: "true or false", NoneType: "null"}
-# Keywords of JSON Schema: whether a value keeps within a bound, and what else to say.
+# JSON Schema keywords: the test of a bound, and its description.
 LIMITS = {
     "minimum": (lambda value, bound: value >= bound, "be at least {}"),
     "exclusiveMinimum": (lambda value, bound: value > bound, "be above {}"),
@@ -34,19 +34,19 @@ LIMITS = {
 
 @dataclass(frozen=True)
 class Limit:
-    """A keyword of LIMITS and its bound."""
+    """A keyword of LIMITS with its bound."""
 
     keyword: str
     bound: object
 
     @property
     def words(self) -> str:
-        """What a value must do."""
+        """Description of the requirement."""
         bound = ", ".join(self.bound) if isinstance(self.bound, tuple) else self.bound
         return LIMITS[self.keyword][1].format(bound)
 
 
-# Of `Annotated`: a mapping that can lack any key, to be laid over a whole one.
+# In `Annotated`: any key may be missing, for a mapping that is laid over a complete one.
 PARTIAL = object()
 Positive = Annotated[int, Limit("minimum", 1)]
 Count = Annotated[int, Limit("minimum", 0)]
@@ -54,17 +54,17 @@ AboveZero = Annotated[float, Limit("exclusiveMinimum", 0)]
 NotNegative = Annotated[float, Limit("minimum", 0)]
 Share = Annotated[AboveZero, Limit("exclusiveMaximum", 1)]
 Text = Annotated[str, Limit("pattern", "."), "text that is not empty"]
-# A part of paths.
+# A component of paths.
 Name = Annotated[str, Limit("pattern", r"^[A-Za-z0-9][A-Za-z0-9_.+-]*\Z"), "letters, digits and then also _ . + -"]
 
 
 def each(kind: object, *names: str, needed: tuple[str, ...] | None = None) -> object:
-    """A mapping of these keys to values of one type; `needed`: those that cannot be missing, by default all."""
+    """A mapping from these keys to values of one type; `needed`: the required keys, by default all."""
     return Annotated[dict[Literal[names], kind], Limit("required", names if needed is None else needed)]
 
 
 def keys(one_of: tuple[str, ...] = (), others: bool = False, **needs: list[str]) -> Callable[[type], type]:
-    """Of a TypedDict: it has exactly one of the keys `one_of`, beside a key those that it `needs`; or `others`, too."""
+    """Marks a TypedDict: exactly one key of `one_of`; other keys that a key `needs`; `others`: unknown keys allowed."""
 
     def mark(kind: type) -> type:
         kind.one_of, kind.others, kind.needs = one_of, others, needs
@@ -74,7 +74,7 @@ def keys(one_of: tuple[str, ...] = (), others: bool = False, **needs: list[str])
 
 
 def validate(value: object, kind: object, source: str) -> None:
-    """Check `value`, which came from `source`; UserError names the first key that its type does not allow."""
+    """Check `value`, read from `source`; UserError names the first key whose value is wrong."""
     mistake = check_of(kind)(value, "")
     if mistake:
         raise UserError(f"{source}: {mistake}")
@@ -82,7 +82,7 @@ def validate(value: object, kind: object, source: str) -> None:
 
 @cache
 def fields_of(kind: object) -> dict[str, tuple[object, bool]]:
-    """The keys of a mapping, of a TypedDict or `each`: their types, and whether they are required."""
+    """The keys of a mapping (a TypedDict or `each`) with their types and whether they are required."""
     if not is_mapping(kind):
         names, one = get_args(bare(kind))
         return dict.fromkeys(get_args(names), (one, True))
@@ -97,13 +97,13 @@ def is_mapping(kind: object) -> bool:
 
 
 def bare(kind: object) -> object:
-    """A type without what `Annotated` adds."""
+    """A type without its `Annotated` notes."""
     return bare(get_args(kind)[0]) if get_origin(kind) is Annotated else kind
 
 
 @cache
 def check_of(kind: object, partial: bool = False) -> Check:
-    """The check of a type. partial: mappings can lack keys."""
+    """The check for a type. partial: keys of mappings may be missing."""
     origin, parts = get_origin(kind), get_args(kind)
     if origin is Annotated:
         return _limited(check_of(parts[0], partial or PARTIAL in parts), parts[1:])
@@ -133,12 +133,12 @@ def check_of(kind: object, partial: bool = False) -> Check:
 
 
 def _is(value: object, kind: object) -> bool:
-    """Whether a value is of the Python type that a type of config rests on."""
+    """Whether a value has the Python type of a config type."""
     kind = bare(kind)
     if get_origin(kind) is Literal:
         return value in get_args(kind)
     kind = dict if is_mapping(kind) else get_origin(kind) or kind
-    # In Python true is a whole number.
+    # In Python, bool is a subclass of int.
     truth = kind in (bool, object) or not isinstance(value, bool)
     return truth and isinstance(value, (int, float) if kind is float else kind)
 
@@ -186,7 +186,7 @@ def _union(parts: tuple, partial: bool) -> Check:
             return None
         if len(fitting) < 2:
             return mistakes[0] if mistakes else _wrong(value, key, f"must be {' or '.join(words)}")
-        # The one that is meant: it has the values that tell mappings apart, and most of the keys.
+        # The intended type: its literal values match, and it has most of the keys.
         tags = [{n: one for n, (one, _) in fields_of(part).items() if get_origin(one) is Literal} for part in fitting]
         meant = [n for n, own in enumerate(tags) if all(_is(value[tag], own[tag]) for tag in own if tag in value)]
         if meant:

@@ -1,4 +1,4 @@
-"""Files that are either whole or not there: temporary name, fsync, rename."""
+"""Atomic file writing (temporary name, fsync, rename), and reading of JSON, arrays and tensor headers."""
 
 import contextlib
 import json
@@ -15,11 +15,11 @@ from raretok.core.errors import UserError
 
 @contextlib.contextmanager
 def atomic_path(target: Path | str) -> Iterator[Path]:
-    """Yield a temporary path beside `target`; when the block ends without an error it becomes `target`.
+    """Yield a temporary path beside `target`, which replaces `target` if the block ends without an error.
 
-    The file is flushed to disk before the rename, and the folder after it, so that a reader (or a run that
-    was killed) sees the old content or the new, never a part. The temporary name keeps the target's suffix,
-    because writers such as numpy and matplotlib choose the format by it.
+    The file is flushed to disk before the rename and its folder after it, so that a reader sees the old or the new
+    content, never a part, even after a kill. The temporary name keeps the suffix of `target`, because writers such as
+    numpy and matplotlib choose the format by it.
     """
     target = Path(target)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -28,7 +28,7 @@ def atomic_path(target: Path | str) -> Iterator[Path]:
     temporary = Path(name)
     try:
         yield temporary
-        # mkstemp makes files private; results are for everyone the umask lets read them.
+        # mkstemp creates private files; results get the permissions of the umask.
         umask = os.umask(0)
         os.umask(umask)
         temporary.chmod(0o666 & ~umask)
@@ -46,7 +46,7 @@ def write_text(target: Path | str, text: str) -> None:
 
 
 def write_json(target: Path | str, value: object) -> None:
-    """Write `value` to `target` atomically, as readable JSON; a NaN or an infinity is refused."""
+    """Write `value` to `target` atomically, as readable JSON; raises ValueError for NaN and infinity."""
     write_text(target, json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
 
@@ -62,8 +62,8 @@ def read_json(source: Path | str):
 
 
 def read_arrays(source: Path | str) -> dict:
-    """The arrays in the npz file `source`; UserError for one that is damaged."""
-    # Here, since every start of Snakemake loads this module.
+    """The arrays in the npz file `source`; raises UserError if it is damaged."""
+    # Imported here because every start of Snakemake loads this module.
     import numpy as np
 
     try:
@@ -73,16 +73,15 @@ def read_arrays(source: Path | str) -> dict:
         raise UserError(f"{source} is damaged ({error}); delete it and run the workflow again") from None
 
 
-# The one key of the metadata that our files of tensors have (`raretok.core.tensor_files`), JSON of all that is said of
-# them.
+# The single metadata key of our tensor files (`raretok.core.tensor_files`); its value is JSON.
 METADATA = "raretok"
 
 
 def read_tensor_header(source: Path) -> tuple[int, dict]:
-    """Where the data of a safetensors file begin, and its header; for who has no torch.
+    """Offset of the data in a safetensors file, and its header; needs no torch.
 
-    The format: the header's length (8 bytes, little endian), the header (JSON), the tensors' bytes. Raises ValueError
-    for a file that is none.
+    Format: length of the header (8 bytes, little endian), header (JSON), tensor data. Raises ValueError for any other
+    file.
     """
     with source.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
@@ -100,5 +99,5 @@ def _sync(path: Path) -> None:
 
 
 def relative_link(path: Path, folder: Path) -> str:
-    """The path of a file as a link from a page in `folder`."""
+    """The path of a file relative to a page in `folder`."""
     return Path(os.path.relpath(path, folder)).as_posix()

@@ -1,4 +1,4 @@
-"""From config to the run table: grids, scaling, checks.
+"""The run table and what it is built from: config types and checks, grids, scaling.
 
 May import core, data, methods and models.
 """

@@ -1,4 +1,4 @@
-"""What a paper's config names must be there, and be of the kind that it is used as, before any run."""
+"""Cross-references of the config: every name exists and has the right kind."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -9,14 +9,14 @@ from raretok.models import config_classes
 
 
 def check_name(key: str, name: str, known: list[str]) -> None:
-    """UserError where `name` is not among those known: a path that leaves their folder is not."""
+    """Raises UserError if `name` is not in `known`; this also rejects paths that leave the folder."""
     if name not in known:
         verb = "names" if key == "papers" else "is"
         raise UserError(f"config: {key} {verb} {name!r}; it can be {', '.join(sorted(known))}")
 
 
 def check_choices(config: dict) -> None:
-    """Choices of config.yaml that exclude each other, or name a folder that does not exist; UserError for those."""
+    """Raises UserError for choices of config.yaml that exclude each other, or that name a missing folder."""
     if config["recorded"] and config["finished"]:
         raise UserError("config: recorded and finished are both true; choose which of the two reports to render")
     for key in ("runs_per_gpu", "together"):
@@ -28,7 +28,7 @@ def check_choices(config: dict) -> None:
 
 
 def check_finished(config: dict, root: Path, results: str) -> None:
-    """UserError where finished runs are to be shown and there are none in the folder `results`."""
+    """Raises UserError if finished runs are to be shown but the folder `results` has none."""
     if (config["recorded"] or config["finished"]) and not any((root / results).glob("runs/*/*/seed*/metrics.json")):
         remedy = "leave out finished=true to train"
         if config["recorded"]:
@@ -37,7 +37,7 @@ def check_finished(config: dict, root: Path, results: str) -> None:
 
 
 def check_experiments(papers: dict, corpora: dict) -> None:
-    """Experiments of all papers suit their corpora and have names of their own; UserError otherwise."""
+    """Raises UserError unless experiments suit their corpora and have names that are unique across papers."""
     names = [name for paper in papers.values() for name in paper["experiments"]]
     for paper, settings in papers.items():
         for name, experiment in settings["experiments"].items():
@@ -47,7 +47,7 @@ def check_experiments(papers: dict, corpora: dict) -> None:
 
 
 def check_overrides(changes: dict, only: Iterable[str], paper: dict, where: str) -> None:
-    """A scale can change and leave out experiments and methods of a paper, not add any; UserError where it tries.
+    """Raises UserError if a scale adds experiments or methods to a paper; it can only change or drop existing ones.
 
     only: the methods that it keeps.
     """
@@ -65,7 +65,7 @@ def check_overrides(changes: dict, only: Iterable[str], paper: dict, where: str)
 
 
 def check_references(paper: dict, path: Path) -> None:
-    """Every method a table or figure names must exist, and labels must be unique; UserError otherwise."""
+    """Raises UserError if a table or figure names a missing method, or if two methods have the same label."""
     methods, experiments = paper["methods"], paper["experiments"]
     for section in ("tables", "figures"):
         for item, entry in paper[section].items():
@@ -99,7 +99,7 @@ def check_references(paper: dict, path: Path) -> None:
 
 
 def check_readings(entry: dict, where: str) -> None:
-    """A table of readings has a method for each of them, and the number that its answer rests on; UserError if not."""
+    """Raises UserError unless a table of readings has one method per reading and the number that decides its answer."""
     readings, methods = entry["readings"], entry["methods"]
     if isinstance(readings, list) and len(methods) % len(readings):
         raise UserError(
@@ -114,13 +114,13 @@ def check_readings(entry: dict, where: str) -> None:
         raise UserError(f"{where}.decides.group is {group!r}; {column} is shown for {', '.join(map(repr, shown))}")
 
 
-# Keys by which the `evaluation` of each kind of corpus is known, and what the kinds are called.
+# The key that identifies the `evaluation` of each kind of corpus, and the kind in words.
 EVALUATIONS = {"characters": "examples", "language": "word_similarity", "translation": "beam"}
 KINDS_IN_WORDS = {"characters": "of characters", "language": "a language", "translation": "of pairs to translate"}
 
 
 def check_corpus(experiment: dict, corpora: dict, where: str) -> None:
-    """What an experiment says must be of the kind of its corpus; UserError otherwise."""
+    """Raises UserError if an experiment does not suit the kind of its corpus."""
     name = experiment["corpus"]["name"]
     kind = find_corpus(corpora, name)["kind"]
     if kind == "characters" and "low_resource_probability" not in experiment["corpus"]:

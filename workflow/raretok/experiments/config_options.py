@@ -1,4 +1,4 @@
-"""The choices of config/config.yaml as options of a command, for commands that a user types without Snakemake."""
+"""Command-line options for the choices of config/config.yaml, for commands that users call without Snakemake."""
 
 import argparse
 from pathlib import Path
@@ -7,7 +7,7 @@ from raretok.core.config_files import read_config
 from raretok.core.errors import UserError
 from raretok.experiments.config_types import Choices
 
-# Options that are keys of config.yaml by the same name.
+# Options named like their keys in config.yaml.
 KEYS = ("scale", "seeds", "papers")
 
 
@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def config_of(arguments: argparse.Namespace) -> dict:
-    """The values of config.yaml with the options laid over them; UserError for a mistake in either."""
+    """The values of config.yaml overlaid with the options; raises UserError for a mistake in either."""
     folder = (getattr(arguments, "project", None) or arguments.root) / "config"
     config = read_config(folder / "config.yaml", Choices)
     for choice in arguments.config:

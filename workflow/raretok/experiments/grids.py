@@ -1,24 +1,24 @@
-"""Methods with a grid of values: each becomes as many methods as it has candidates.
+"""Methods with a grid of values, each of which is expanded into several candidates.
 
-All methods of a paper with grids have the same number of candidates, so that none is tuned harder than another. Which
-candidate is shown is a matter of the report, which chooses by the validation text.
+All methods of a paper that has grids have the same number of candidates, so that no method is tuned more than another.
+The report chooses the candidate to show by the validation text.
 """
 
 from copy import deepcopy
 
 from raretok.core.errors import UserError
 
-# What a candidate's name and label call a parameter that is not named well enough by itself.
+# Names for parameters whose own name says too little in a candidate's name and label.
 WORDS = {"rate": "learning rate x"}
 
 
 def expand(paper: dict, where: str) -> dict:
     """`paper` (checked values of its file) with every method that has a `grid` replaced by its candidates.
 
-    A grid maps parameters (`gate.alpha`, or `rate`) to values; the k-th candidate takes the k-th of each. Where the
-    paper has `candidates`, those are so many of the first. Tables and figures that name such a method name its
-    candidates, and say under `candidates` which method each is one of: {method: {label, methods: {name: values}}}.
-    Raises UserError where methods differ in their number of candidates, or a parameter's part does not exist.
+    A grid maps parameters (`gate.alpha`, or `rate`) to values; the k-th candidate takes the k-th value of each. If the
+    paper has `candidates: n`, only the first n are kept. Tables and figures that name such a method then name its
+    candidates, with {method: {label, methods: {name: values}}} under `candidates`. Raises UserError if methods have
+    different numbers of candidates, or if a parameter's part does not exist.
     """
     grids = {name: entry["grid"] for name, entry in paper["methods"].items() if "grid" in entry}
     if not grids:
@@ -37,12 +37,12 @@ def expand(paper: dict, where: str) -> dict:
 
 
 def has_candidates(paper: dict) -> bool:
-    """Whether methods of an expanded paper (or of what a report is told of one) are candidates for one."""
+    """Whether an expanded paper (or its definition for the report) has methods with candidates."""
     return any("candidates" in entry for section in ("tables", "figures") for entry in paper[section].values())
 
 
 def check_effort(methods: dict, where: str) -> None:
-    """UserError unless every method has a grid, and all grids give the same number of candidates."""
+    """Raises UserError unless every method has a grid and all grids have the same number of candidates."""
     sizes = {}
     for name, entry in methods.items():
         lengths = {len(values) for values in entry.get("grid", {}).values()}
@@ -59,9 +59,9 @@ def check_effort(methods: dict, where: str) -> None:
 
 
 def candidates(name: str, entry: dict, number: int | None, where: str) -> dict[str, tuple[dict, str]]:
-    """Name of each candidate, of `number` at most: its entry of the config, and its values in words.
+    """For the name of each candidate, at most `number`: its config entry and its values in words.
 
-    The name has the value of the grid's first parameter, the label those of all.
+    The name holds the value of the grid's first parameter, the label those of all.
     """
     parameters, rows = list(entry["grid"]), list(zip(*entry["grid"].values(), strict=True))[:number]
     if len({row[0] for row in rows}) < len(rows):
@@ -72,7 +72,7 @@ def candidates(name: str, entry: dict, number: int | None, where: str) -> dict[s
         for parameter, value in zip(parameters, values, strict=True):
             set_parameter(own, parameter, value, where)
         short = parameters[0].rpartition(".")[2]
-        # mu_1 and 500 would run together
+        # Without a separator, mu_1 and 500 would run together.
         joint = "-" if short[-1].isdigit() else ""
         words = ", ".join(in_words(parameter, value) for parameter, value in zip(parameters, values, strict=True))
         made[f"{name}_{short}{joint}{values[0]:g}"] = own | {"label": f"{entry['label']} ({words})"}, words
@@ -80,7 +80,7 @@ def candidates(name: str, entry: dict, number: int | None, where: str) -> dict[s
 
 
 def set_parameter(entry: dict, parameter: str, value: float, where: str) -> None:
-    """Set `a.b` in a method's entry; UserError where it has no part `a`."""
+    """Set `a.b` in a method's entry; raises UserError if it has no part `a`."""
     part, _, name = parameter.rpartition(".")
     if part and part not in entry:
         raise UserError(f"{where} names {parameter}, but the method has no {part}")
@@ -88,15 +88,15 @@ def set_parameter(entry: dict, parameter: str, value: float, where: str) -> None
 
 
 def in_words(parameter: str, value: float) -> str:
-    """`alpha=0.5`, or what people call it."""
+    """`alpha=0.5`, or the parameter's name in WORDS."""
     name = parameter.rpartition(".")[2]
     return f"{WORDS[name]}{value:g}" if name in WORDS else f"{name}={value:g}"
 
 
 def of_candidates(item: dict, families: dict) -> dict:
-    """A table or figure that names methods with candidates, with those in their place.
+    """A table or figure whose methods with candidates are replaced by their candidates.
 
-    Methods that the scale leaves out are left out.
+    Methods that the scale leaves out are dropped.
     """
     named = [name for name in item.get("methods", []) if name in families]
     methods = [candidate for name in named for candidate in families[name]["methods"]]
@@ -104,7 +104,7 @@ def of_candidates(item: dict, families: dict) -> dict:
 
 
 def with_rate(training: dict, factor: float) -> dict:
-    """An experiment's `training` with `factor` times its learning rates; where a warm-up starts is no part of them."""
+    """An experiment's `training` with all learning rates multiplied by `factor`, except the start of a warm-up."""
     if factor == 1:
         return training
     schedule = training["schedule"]

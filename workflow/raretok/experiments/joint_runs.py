@@ -1,4 +1,4 @@
-"""Which runs can be trained together in one job, and which are.
+"""Groups of runs that one job trains together.
 
 This module and what it imports stay free of torch: Snakemake loads it on every dry run.
 """
@@ -14,30 +14,30 @@ from raretok.core.errors import UserError
 from raretok.experiments.run_table import HASH_DIGITS, Run
 from raretok.methods import build_method
 
-# What runs of one stack may differ in; everything else of their settings is the same.
+# What runs of a group may differ in; all other settings are equal.
 OWN = ("method", "seed")
 
 
 @dataclass(frozen=True)
 class JointRuns:
-    """Runs that are trained together: their settings differ in seed and method alone."""
+    """Runs that are trained together; their settings differ only in seed and method."""
 
     runs: tuple[Run, ...]
 
     @property
     def hash(self) -> str:
-        """What names the stack: its runs, in their order."""
+        """Digest of the runs, in order, which names the group."""
         return hashlib.sha256(" ".join(run.hash for run in self.runs).encode()).hexdigest()[:HASH_DIGITS]
 
     def json(self) -> str:
-        """The stack as `raretok train-together --runs` takes it, what runs share said once."""
+        """The group as `raretok train-together --runs` takes it, with shared settings once."""
         shared = {key: value for key, value in self.runs[0].settings.items() if key not in OWN}
         own = [vars(run) | {"settings": {key: run.settings[key] for key in OWN}} for run in self.runs]
         return canonical_json({"settings": shared, "runs": own})
 
 
 def reason_against(settings: dict) -> str | None:
-    """Why a run with these settings cannot be trained together with others; None where it can."""
+    """Why a run with these settings cannot be trained together with others; None if it can."""
     model, training = settings["model"], settings["training"]
     if "low_resource_probability" not in settings["corpus"]:
         return "its corpus is not of characters"
@@ -48,7 +48,7 @@ def reason_against(settings: dict) -> str | None:
     if model.get("output_bias"):
         return "its output layer has a bias (model.output_bias)"
     if training.get("accumulation", 1) != 1:
-        return "its updates have several micro-batches (training.accumulation)"
+        return "its steps have several micro-batches (training.accumulation)"
     if training.get("precision", "float32") != "float32":
         return "it computes in bfloat16 (training.precision)"
     if training.get("activation_checkpointing"):
@@ -60,14 +60,14 @@ def reason_against(settings: dict) -> str | None:
 
 
 def shape_of(settings: dict) -> str:
-    """What all runs of a stack have the same, as canonical JSON."""
+    """Canonical JSON of the settings that all runs of a group share."""
     return canonical_json({key: value for key, value in settings.items() if key not in OWN})
 
 
 def group_runs(runs: Iterable[Run], together: int) -> list[JointRuns]:
-    """The stacks of so many runs at most: seed by seed, so that further seeds leave full stacks as they are.
+    """Groups of at most `together` runs, filled seed by seed, so that further seeds do not change full groups.
 
-    A run that has no other to be trained with is in none.
+    A run without a partner is in no group.
     """
     shapes: dict[str, list[Run]] = {}
     for run in sorted(runs, key=lambda run: run.seed):
@@ -78,9 +78,9 @@ def group_runs(runs: Iterable[Run], together: int) -> list[JointRuns]:
 
 
 def read_joint_runs(text: str) -> JointRuns:
-    """The runs that `train-together --runs` names: `JointRuns.json`, or @FILE with lines of `raretok runs --json`.
+    """The runs of `train-together --runs`: the text of `JointRuns.json`, or @FILE with lines of `raretok runs --json`.
 
-    Raises UserError for other JSON, for runs of different shapes and for one that cannot be trained with others.
+    Raises UserError for other JSON, for runs of different shapes, and for a run that cannot be trained with others.
     """
     try:
         if text.startswith("@"):
@@ -98,7 +98,7 @@ def read_joint_runs(text: str) -> JointRuns:
 
 
 def check_stack(runs: Sequence[Run]) -> None:
-    """UserError where these runs cannot be trained together."""
+    """Raises UserError if these runs cannot be trained together."""
     if not runs:
         raise UserError("--runs names no run")
     for run in runs:

@@ -1,9 +1,9 @@
-"""What decides the result of a run: the code that trains it and that measures it, as digests, and its settings."""
+"""What decides the result of a run: digests of the code that trains and measures it, and the key of its settings."""
 
 from raretok.core.code_digest import code_of, model_module, tokenizer_module
 from raretok.core.config_files import canonical_json
 
-# By the kind of corpus: what trains on it, and what measures a run.
+# Modules that train and that measure a run, by kind of corpus.
 TASKS = {
     "characters": "raretok.training.tasks",
     "language": "raretok.training.tasks",
@@ -18,29 +18,29 @@ MEASURES = {
 
 def training_code(settings: dict, kind: str) -> str:
     """Digest of the code that trains a run with these settings on a corpus of this kind."""
-    # Here, since what measures a run loads this module, and needs no method.
+    # Imported here because measuring a run loads this module but needs no method.
     from raretok.methods import part_names
 
     methods = (f"raretok.methods.{name}" for name in part_names(settings["method"]))
-    # Only translations are measured as text while they are trained.
+    # Only translation runs decode text (for BLEU) during training.
     tokenizer = tokenizer_of(settings) if kind == "translation" else []
     return code_of("raretok.training.loop", TASKS[kind], model_module(settings["model"]["name"]), *tokenizer, *methods)
 
 
 def evaluation_code(settings: dict, kind: str) -> str:
-    """Digest of the code that measures a run with these settings (of its training), on a corpus of this kind."""
+    """Digest of the code that measures a run with these training settings on a corpus of this kind."""
     model = model_module(settings["model"]["name"])
     return code_of("raretok.evaluation.evaluate_command", MEASURES[kind], model, *tokenizer_of(settings))
 
 
 def tokenizer_of(settings: dict) -> list[str]:
-    """The module of the tokenizer of a run's corpus; none of a corpus of characters."""
+    """The module of the tokenizer of a run's corpus, as a list; empty for a corpus of characters."""
     tokenizer = settings.get("corpus", {}).get("definition", {}).get("tokenizer")
     return [tokenizer_module(tokenizer["name"])] if tokenizer else []
 
 
 def training_key(settings: dict) -> str:
-    """What decides a run's weights, as canonical JSON: not what is observed, nor what counts as rare without a gate."""
+    """Canonical JSON of what decides a run's weights: without observations, and without `rare` if there is no gate."""
     method = {key: value for key, value in settings["method"].items() if key != "observe"}
     unused = () if "gate" in method else ("rare",)
     training = {key: value for key, value in settings["training"].items() if key not in unused}
@@ -48,5 +48,5 @@ def training_key(settings: dict) -> str:
 
 
 def observations_of(settings: dict) -> frozenset[str]:
-    """What is observed along a run's training."""
+    """The observations of a run, each as canonical JSON."""
     return frozenset(map(canonical_json, settings["method"].get("observe", [])))

@@ -1,19 +1,19 @@
-"""How large a run is, before its text is there: parameters, passes, arithmetic. Free of torch."""
+"""Size of a run, estimated before its text exists: parameters, passes, arithmetic. Needs no torch."""
 
 from dataclasses import dataclass
 
 from raretok.data.tokenizers import tokenizer_class
 
-# Types of corpora of words whose text is known, and smaller than that (docs/data.md).
+# Vocabulary sizes of word corpora that are known to be smaller (docs/data.md).
 WORDS = {"wikitext-2_words": 33_280}
 
 
 @dataclass(frozen=True)
 class Size:
-    """What one pass of a model costs, whatever the machine.
+    """Cost of one pass of a model, independent of the machine.
 
-    layers: those that are passed one after another, a decoder's that attends twice as a layer and a third. width: d.
-    types: V at most. parameters: N at most. flops: arithmetic of forward and backward for one target, in operations.
+    layers: number of sequential layers; a decoder layer with two attentions counts as 4/3. width: d. types: upper bound
+    of V. parameters: upper bound of N. flops: operations of forward and backward for one target.
     """
 
     layers: float
@@ -25,7 +25,7 @@ class Size:
 
 @dataclass(frozen=True)
 class Training:
-    """How much of it a run does: updates, micro-batches of each, targets of a micro-batch, padding included."""
+    """Length of a training: steps, micro-batches per step, and targets per micro-batch (with padding)."""
 
     steps: int
     passes: int
@@ -44,21 +44,21 @@ def size_of(settings: dict) -> Size:
     if "encoder_layers" in model:
         inner = model.get("inner") or 4 * width
         encoder, decoder = model["encoder_layers"], model["decoder_layers"]
-        # A layer of the decoder attends twice.
+        # A decoder layer has two attentions.
         blocks = encoder * (4 * width + 2 * inner) * width + decoder * (8 * width + 2 * inner) * width
         layers, matrices = encoder + 4 / 3 * decoder, {"three_way": 1, "none": 3}.get(model["tying"], 2)
-        attention = 0.0  # sentences are short: a hundredth of the rest
+        attention = 0.0  # about 1% of the rest for sentences
     else:
         layers, matrices = model.get("layers", 1), 1 if model.get("tied", True) else 2
         blocks = 12 * layers * width**2
-        # Scores and weighted sums, a causal half of them
+        # Scores and weighted sums of the causal half.
         attention = 6.0 * layers * width * model["context"]
     return Size(
         layers=layers,
         width=width,
         types=types,
         parameters=matrices * types * width + blocks,
-        # Two operations a weight forward, four backward
+        # Two operations per weight forward, four backward.
         flops=6.0 * (blocks + types * width) + attention,
     )
 
@@ -71,19 +71,19 @@ def training_of(settings: dict) -> Training:
 
 
 def types_at_most(settings: dict) -> int:
-    """About how many types a run's vocabulary has; for sure that is known only when its text is."""
+    """Upper bound of a run's vocabulary size; the exact size is known only from the text."""
     definition = settings["corpus"]["definition"]
     tokenizer = definition.get("tokenizer", {})
     if not tokenizer:
         return 2 * definition["symbols"]  # two languages
     most = tokenizer_class(tokenizer["name"]).types(tokenizer)
-    # A text made here says how many words it has, and so how many it can have that differ.
+    # The number of words of synthetic text also bounds the number of distinct ones.
     words = definition.get("synthetic", {}).get("words", {}).get("train", most)
     return min(most, words, WORDS.get(settings["corpus"]["name"], most))
 
 
 def snapshots_of(settings: dict) -> int:
-    """How many snapshots of the output matrix a run keeps."""
+    """Number of snapshots of the output matrix that a run keeps."""
     steps = settings["training"]["steps"]
     number = 0
     for entry in settings["method"].get("observe", []):

@@ -1,6 +1,6 @@
-"""From config to the run table: every model to train, with all that determines it and a hash of that.
+"""The run table: every model to train, with all settings that determine it and their hash.
 
-This module and what it imports stay free of torch: Snakemake loads it on every dry run.
+This module and its imports do not import torch, since Snakemake loads them on every dry run.
 """
 
 import argparse
@@ -32,20 +32,20 @@ from raretok.experiments.scaling import resolve_parts, scale_evaluation, scale_f
 from raretok.methods import build_method
 from raretok.models import build_config
 
-# Digits of the sha256 that name a run.
+# Hexadecimal digits of a run hash.
 HASH_DIGITS = 16
-# How a run is named in paths, with the wildcards of the rules, and where its final files lie below the results.
+# Path of a run, with the wildcards of the rules, and folder of its final files below the results.
 RUN_NAME = "{experiment}/{method}/seed{seed}"
 RUN_FOLDER = f"runs/{RUN_NAME}"
-# Where the state of a run's unfinished training lies.
+# Folder of the state of a run's unfinished training.
 STATE_FOLDER = f"state/{RUN_NAME}/{{hash}}"
-# Keys of a method that are no part of its mathematics: its name for people, and overrides of the experiment.
+# Overrides of the experiment in a method's entry; they are not part of the method itself.
 OVERRIDES = ("model", "training", "corpus")
 
 
 @dataclass(frozen=True)
 class Run:
-    """One model to train. `settings` hold everything that determines the result, `hash` names them."""
+    """One model to train. `settings` hold everything that determines the result, `hash` is their digest."""
 
     paper: str
     experiment: str
@@ -56,12 +56,12 @@ class Run:
 
     @property
     def name(self) -> str:
-        """The run as paths name it."""
+        """The run's name in paths."""
         return RUN_NAME.format(experiment=self.experiment, method=self.method, seed=self.seed)
 
     @property
     def kind(self) -> str:
-        """The kind of corpus that it is trained on."""
+        """The kind of its corpus."""
         return self.settings["corpus"]["definition"]["kind"]
 
     def json(self) -> str:
@@ -71,11 +71,11 @@ class Run:
 
 @dataclass(frozen=True, eq=False)
 class RunTable:
-    """All runs of one configuration; hashed by identity, so that what is derived from a table can be cached.
+    """All runs of one configuration; hashed by identity, so that functions of a table can be cached.
 
-    config: checked values of config.yaml. scale_settings: those of the scale's file. papers: paper id to the checked
-    values of its file, with the scale's sizes laid over them; published: without those. root: where results/ and
-    resources/ lie, project: where config/ lies, most often the same folder.
+    config: checked values of config.yaml. scale_settings: those of the scale's file. papers: checked values of each
+    paper's file, overlaid with the scale's; published: the same without the scale. root: folder of results/ and
+    resources/. project: folder of config/, usually the same.
     """
 
     config: dict
@@ -94,12 +94,12 @@ class RunTable:
 
     @property
     def results(self) -> str:
-        """The folder of the scale's results, below the project's folder."""
+        """Folder of the scale's results, relative to `root`."""
         return results_folder(self.config)
 
     @property
     def logs(self) -> str:
-        """The folder of the logs of the scale's jobs."""
+        """Folder of the logs of the scale's jobs."""
         return f"logs/{self.scale}"
 
     def run_logs(self) -> list[Path]:
@@ -108,12 +108,12 @@ class RunTable:
 
     @property
     def render_only(self) -> bool:
-        """Whether finished runs are shown and no rule trains, measures or downloads."""
+        """Whether only finished runs are shown, and no rule trains, measures or downloads."""
         return self.config["recorded"] or self.config["finished"]
 
     @cached_property
     def runs(self) -> dict[tuple[str, str, int], Run]:
-        """(experiment, method, seed) to run, in the order of the config."""
+        """All runs by (experiment, method, seed), in the order of the config."""
         return {
             (experiment, method, seed): self._run(paper, experiment, method, seed)
             for paper, settings in self.papers.items()
@@ -125,13 +125,13 @@ class RunTable:
 
     @cached_property
     def seeds(self) -> list[int]:
-        """Every seed that a run has."""
+        """All seeds that occur in a run."""
         return sorted({seed for *_, seed in self.runs})
 
     def seeds_of(self, paper: str, method: str) -> list[int]:
-        """The seeds of a method: those that the user names, or the method, or its paper, or the scale.
+        """The seeds of a method: the user's choice, else the method's, its paper's or the scale's.
 
-        Where only what is there is shown, and the user names none, also those of which there is a run.
+        If only finished runs are shown and the user names no seeds, also those of finished runs.
         """
         if self.config["seeds"]:
             return self.usual_seeds
@@ -141,11 +141,11 @@ class RunTable:
 
     @property
     def usual_seeds(self) -> list[int]:
-        """Those that the user names, or the scale, where neither a method nor its paper says anything."""
+        """The user's seeds, else the scale's; methods and papers may have their own."""
         return seed_list(self.config["seeds"] or self.scale_settings["seeds"])
 
     def _finished_seeds(self, paper: str, method: str) -> list[int]:
-        """Of the paper's own experiments: another paper may have a method of the same name."""
+        """Seeds of finished runs in the paper's own experiments; another paper may have a method of the same name."""
         runs = self.root / self.results / "runs"
         return [
             int(path.parent.name.removeprefix("seed"))
@@ -155,7 +155,7 @@ class RunTable:
         ]
 
     def experiments_of(self, paper: str, method: str) -> list[str]:
-        """The experiments in which a method is trained: those it names, or all of its paper; none where left out."""
+        """The experiments in which a method is trained: those it names, or all of its paper; none if it is left out."""
         settings = self.papers[paper]
         if method not in settings["methods"]:
             return []
@@ -183,7 +183,7 @@ class RunTable:
         return Run(paper, experiment, method, seed, everything, digest)
 
     def run(self, experiment: str, method: str, seed: int | str) -> Run:
-        """One run of the table; UserError when it is not in it."""
+        """A run of the table; raises UserError if it does not exist."""
         try:
             return self.runs[experiment, method, int(seed)]
         except KeyError:
@@ -192,11 +192,11 @@ class RunTable:
             ) from None
 
     def folder(self, run: Run) -> str:
-        """Where a run's final files lie."""
+        """Folder of a run's final files."""
         return f"{self.results}/runs/{run.name}"
 
     def evaluation(self, experiment: str) -> str:
-        """Canonical JSON of how an experiment's runs are evaluated."""
+        """Canonical JSON of the evaluation settings of an experiment."""
         for name, paper in self.papers.items():
             if experiment in paper["experiments"]:
                 settings = paper["experiments"][experiment]
@@ -206,9 +206,9 @@ class RunTable:
 
 
 def load(config: dict, root: Path | str = ".", project: Path | None = None) -> RunTable:
-    """The run table of `config` (values of config.yaml) and the files under `project`/config, by default `root`/config.
+    """The run table of `config` (values of config.yaml) and the files in `project`/config (default: `root`/config).
 
-    Raises UserError naming file and key for an unknown key, a wrong value or a name that does not exist.
+    Raises UserError, naming file and key, for an unknown key, a wrong value or a name that does not exist.
     """
     root = Path(root)
     project = root if project is None else project
@@ -240,12 +240,12 @@ def load(config: dict, root: Path | str = ".", project: Path | None = None) -> R
 
 
 def results_folder(config: dict) -> str:
-    """Where the results of these choices lie, below the project's folder."""
+    """Folder of the results for these choices, relative to the project's folder."""
     return f"results/recorded/{config['scale']}" if config["recorded"] else f"results/{config['scale']}"
 
 
 def as_yaml(value):
-    """A string from the command line as YAML reads it (true, null, 3), also inside a list; the rest as it is."""
+    """`value` with strings from the command line parsed as YAML (true, null, 3), also inside lists."""
     if isinstance(value, list):
         return [as_yaml(entry) for entry in value]
     if not isinstance(value, str):
@@ -257,17 +257,17 @@ def as_yaml(value):
 
 
 def paper_ids(root: Path) -> list[str]:
-    """The papers that there are: folders of config/papers."""
+    """The ids of all papers: folders of config/papers."""
     return [path.parent.name for path in (root / "config" / "papers").glob("*/paper.yaml")]
 
 
 def seed_list(seeds: int | list[int]) -> list[int]:
-    """[1, ..., n] for a number n; a list as it is."""
+    """[1, ..., n] for a number n; a list unchanged."""
     return list(range(1, seeds + 1)) if isinstance(seeds, int) else list(seeds)
 
 
 def without_left_out(paper: dict, only: Iterable[str]) -> dict:
-    """A paper without the experiments and methods that its scale leaves out: null, or not among `only` (methods)."""
+    """A paper without the experiments and methods that its scale leaves out: null, or not in `only` (methods)."""
     kept = {
         section: {name: entry for name, entry in paper[section].items() if entry is not None}
         for section in ("experiments", "methods")

@@ -1,4 +1,4 @@
-"""What a scale of other sizes makes of a paper's parameters that are tied to them (inventory 5.3)."""
+"""Parameters that depend on tokens per step or on the length of training, rescaled for a scale (inventory 5.3)."""
 
 import dataclasses
 
@@ -6,10 +6,9 @@ from raretok.methods import DEFAULTS, KINDS, build_part
 
 
 def scale_factors(experiment: dict, published: dict) -> dict[str, float]:
-    """How much larger than published a scale's updates and length of training are (inventory 5.3).
+    """Ratio of the scale's tokens per step and number of steps to the published ones (inventory 5.3).
 
-    Where `training.rare` says how rarity is derived from the corpus's own counts, tokens per update have no part
-    in it.
+    If `training.rare` derives rarity from the corpus's own counts, tokens per step do not count.
     """
 
     def tokens_per_step(settings: dict) -> int:
@@ -25,10 +24,10 @@ def scale_factors(experiment: dict, published: dict) -> dict[str, float]:
 
 
 def resolve_parts(entry: dict, factors: dict[str, float], where: str) -> dict:
-    """The mathematics of a method: its parts with scaled parameters, in their shortest form.
+    """The parts of a method with scaled parameters, in their shortest form.
 
-    A parameter that its dataclass ties to tokens per step or steps is multiplied by that factor. Parameters at
-    their default are left out, so that a new parameter with a default changes no hash.
+    Parameters that their dataclass ties to tokens per step or to steps are multiplied by that factor. Parameters with
+    their default value are left out, so that adding a parameter with a default changes no hash.
     """
     settings = {}
     for key, value in entry.items():
@@ -47,17 +46,17 @@ def resolve_parts(entry: dict, factors: dict[str, float], where: str) -> dict:
             settings[key] = [scale_observation(entry, factors["steps"]) for entry in value]
         elif key == "training_temperature":
             settings[key] = value
-    # A default written out is the same method.
+    # A default that is spelled out gives the same method.
     return {key: value for key, value in settings.items() if value != DEFAULTS.get(key)}
 
 
 def scale_number(number: float, factor: float) -> float:
-    """`number` times `factor`; a whole number stays one, of at least 1 unless it is 0."""
+    """`number` times `factor`; an integer stays an integer, and at least 1 unless it is 0."""
     return max(min(number, 1), round(number * factor)) if isinstance(number, int) else number * factor
 
 
 def scale_observation(entry: str | dict, factor: float) -> str | dict:
-    """An entry of a method's `observe` whose numbers of updates are those of a training `factor` times as long."""
+    """An entry of a method's `observe` with its steps scaled to a training `factor` times as long."""
     if isinstance(entry, str):
         return entry
     scaled = dict(entry)
@@ -71,6 +70,6 @@ def scale_observation(entry: str | dict, factor: float) -> str | dict:
 
 
 def scale_evaluation(evaluation: dict, factor: float) -> dict:
-    """An experiment's `evaluation` whose numbers of updates are those of a training `factor` times as long."""
+    """An experiment's `evaluation` with its steps scaled to a training `factor` times as long."""
     ends = {"alc": [scale_number(step, factor) for step in evaluation["alc"]]} if "alc" in evaluation else {}
     return evaluation | ends

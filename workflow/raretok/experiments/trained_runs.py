@@ -1,4 +1,4 @@
-"""Which runs of a table are trained already, and which copy the training of another run with the same weights."""
+"""Which runs of a table are trained, and which copy the files of another run with the same weights."""
 
 from functools import lru_cache
 
@@ -8,17 +8,17 @@ from raretok.experiments.run_table import Run, RunTable
 
 
 def code_that_trains(run: Run) -> str:
-    """The digest of the code that trains a run, as its record has it."""
+    """Digest of the code that trains a run, as in its record."""
     return training_code(run.settings, run.kind)
 
 
 def code_that_measures(run: Run) -> str:
-    """The digest of the code that measures a run, as its metrics have it."""
+    """Digest of the code that measures a run, as in its metrics."""
     return evaluation_code(run.settings, run.kind)
 
 
 def is_trained(table: RunTable, run: Run, itself: bool = False) -> bool:
-    """Whether the files of a run are there, made by this code on whatever machine; itself: and are no copy."""
+    """Whether this code trained a run, on any machine. itself: and the files are no copy of another run's."""
     path = table.root / table.folder(run) / "training.json"
     record = read_json(path) if path.exists() else {}
     if itself and "same_as" in record:
@@ -27,9 +27,9 @@ def is_trained(table: RunTable, run: Run, itself: bool = False) -> bool:
 
 
 def same_training(table: RunTable, run: Run) -> Run | None:
-    """Another run with the same weights, whose training files this run copies; None: the run is trained itself.
+    """Another run with the same weights, whose training files this run copies; None if the run is trained itself.
 
-    The other one observes all that this run does. It is one that was trained before, or the first of the table.
+    The other run has at least the same observations. It is one that is trained already, or the first of the table.
     """
     alike = runs_alike(table)[run.name]
     if len(alike) == 1 or is_trained(table, run, itself=True):
@@ -43,7 +43,7 @@ def same_training(table: RunTable, run: Run) -> Run | None:
 
 @lru_cache(maxsize=4)
 def runs_alike(table: RunTable) -> dict[str, list[Run]]:
-    """The runs that have the weights of a run, by its name; itself among them."""
+    """For each run by name, all runs with the same weights, including itself."""
     found: dict[str, list[Run]] = {}
     alike: dict[str, list[Run]] = {}
     for run in table.runs.values():

@@ -1,4 +1,4 @@
-"""What a job needs of its machine: devices, GPU locks, signals, SLURM, servers.
+"""Devices, GPU locks, signals, SLURM, the list of commands, and the server that starts jobs fast.
 
 May import core.
 """

@@ -1,4 +1,4 @@
-"""Wall time of a training, and its log."""
+"""Wall time of a training, its progress line, and when its state is saved."""
 
 import sys
 import time
@@ -11,21 +11,21 @@ PROGRESS_SECONDS = 10.0
 
 
 class Clock:
-    """Wall time of a training over all its attempts, and its progress line."""
+    """Wall time of a training over all attempts, and its progress line."""
 
     def __init__(self, progress, steps: int):
-        """progress: a `progress.Progress`, whose `seconds` are kept up."""
+        """progress: a `progress.Progress` whose `seconds` this keeps up to date."""
         self.progress, self.steps = progress, steps
         self.started = self.reported = time.monotonic()
 
     def stop(self) -> None:
-        """Add the time since the last call to the training's."""
+        """Add the time since the last call to the training's wall time."""
         now = time.monotonic()
         self.progress.seconds += now - self.started
         self.started = now
 
     def report(self, loss) -> None:
-        """One log line with step, loss, speed and time left, every PROGRESS_SECONDS."""
+        """Log step, loss, speed and remaining time, every PROGRESS_SECONDS."""
         now = time.monotonic()
         if now - self.reported < PROGRESS_SECONDS:
             return
@@ -40,19 +40,19 @@ class Clock:
 
 
 class Saves:
-    """When the state of a training is to be saved: every so many seconds, and after every so many updates."""
+    """When the state of a training is saved: after a number of seconds, or of steps."""
 
     def __init__(self, seconds: float, steps: int | None):
-        """seconds: between two saves, at least. steps: also after each so many updates, None: not."""
+        """seconds: minimum time between two saves. steps: also save after every so many steps; None: never."""
         self.seconds, self.steps = seconds, steps
         self.due = time.monotonic() + seconds
 
     def is_due(self, step: int) -> bool:
-        """Whether the state after `step` updates is to be saved."""
+        """Whether to save the state after `step` steps."""
         return time.monotonic() >= self.due or bool(self.steps and step % self.steps == 0)
 
     def make(self, save: Callable[[], None]) -> None:
-        """Save, and set the time of the next: a large state takes long; at most a thirtieth of all time goes there."""
+        """Save, and schedule the next save so that saving a large state takes at most a thirtieth of the time."""
         before = time.monotonic()
         save()
         spent = time.monotonic() - before
@@ -60,6 +60,6 @@ class Saves:
 
 
 def log(line: str) -> None:
-    """A line with the time of day on standard error, once for all processes of a run."""
+    """Print a line with the time of day to standard error, once for all processes of a run."""
     if processes.is_first():
         print(f"{time.strftime('%H:%M:%S')} {line}", file=sys.stderr, flush=True)

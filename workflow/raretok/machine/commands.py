@@ -1,7 +1,7 @@
-"""The commands the rules call: `python -m raretok COMMAND --help`.
+"""The commands that the rules call: `python -m raretok COMMAND --help`.
 
-Each command is a module with `add_arguments(parser)` and `main(arguments)`. Modules are imported only when
-their command is asked for, so that a table never waits for torch.
+Each command is a module with `add_arguments(parser)` and `main(arguments)`. A module is imported only when its command
+is called, so that rendering a table does not import torch.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from raretok import __version__
 from raretok.core.errors import EXIT_INTERRUPTED, EXIT_USER_ERROR, Interrupted, UserError
 from raretok.machine.slurm import name_node, queue_again
 
-# command: (module, what it does)
+# command: (module, help)
 COMMANDS = {
     "runs": ("raretok.experiments.run_table", "print the run table of the config, one run a line"),
     "accept": (
@@ -116,7 +116,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def run(name: str, command: Callable[[argparse.Namespace], None], arguments: argparse.Namespace) -> None:
-    """Run a command; where it breaks on a node of a cluster, say on which."""
+    """Run a command; if it fails on a cluster node, name the node."""
     try:
         command(arguments)
     except (UserError, Interrupted):

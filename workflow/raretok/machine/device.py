@@ -1,4 +1,4 @@
-"""Where to train, and what that machine is."""
+"""The device that computes: choice, description, memory."""
 
 import ctypes
 import os
@@ -15,18 +15,19 @@ from raretok.core.errors import UserError
 from raretok.machine import processes
 from raretok.machine.gpu_locks import take_place, take_places
 
-# What Linux calls the instructions for products of bfloat16: AVX512-BF16 and AMX.
+# Linux's names of the CPU instructions for bfloat16 products: AVX512-BF16 and AMX.
 BFLOAT16_FLAGS = {"avx512_bf16", "amx_bf16"}
-# Parameters of glibc's `mallopt` (malloc.h), and the most that the first may be.
+# Parameters of glibc's `mallopt` (malloc.h), and the maximum of the first.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, LARGEST_BLOCK = -1, -3, 32 * 2**20
 
 
 def choose_device(name: str, runs_per_gpu: int = 1) -> str:
-    """`cpu` or `cuda`, from `auto`, `cpu` or `cuda`; of several GPUs one with a free place becomes the current one.
+    """`cpu` or `cuda`, from `auto`, `cpu` or `cuda`; with several GPUs, a free one becomes the current device.
 
-    runs_per_gpu: how many processes may share a GPU; waits while all places are taken (`take_place`). One of several
-    processes of a run takes the GPU of its number, which whoever started them holds for it. Raises UserError for a GPU
-    that is not there.
+    runs_per_gpu: number of processes that may share a GPU; waits while all places are taken (`take_place`). One of
+    several processes of a run takes the GPU of its own number, which the process that started it holds. Raises
+    UserError
+    if a GPU is requested but not available.
     """
     if not is_gpu(name):
         return "cpu"
@@ -39,9 +40,9 @@ def choose_device(name: str, runs_per_gpu: int = 1) -> str:
 
 
 def hold_devices(name: str, processes: int, runs_per_gpu: int = 1) -> None:
-    """Hold a GPU for each of so many processes that this one will start, which see these alone; on a CPU do nothing.
+    """Hold a GPU for each of `processes` processes that this one will start, and show them only those; no-op on a CPU.
 
-    Arguments, waiting and errors as `choose_device`.
+    Arguments, waiting and errors as in `choose_device`.
     """
     if not is_gpu(name):
         return
@@ -52,7 +53,7 @@ def hold_devices(name: str, processes: int, runs_per_gpu: int = 1) -> None:
 
 
 def is_gpu(name: str) -> bool:
-    """Whether `auto`, `cpu` or `cuda` means a GPU here; UserError for a GPU that is not there, or another name."""
+    """Whether `auto`, `cpu` or `cuda` means a GPU here; raises UserError for a missing GPU or another name."""
     if name not in ("auto", "cpu", "cuda"):
         raise UserError(f"device is {name!r}; it can be auto, cpu or cuda")
     if name == "cpu" or (name == "auto" and not torch.cuda.is_available()):
@@ -63,15 +64,15 @@ def is_gpu(name: str) -> bool:
 
 
 def has_bfloat16(device: str) -> bool:
-    """Whether `cpu` or `cuda` multiplies in bfloat16 faster than in float32."""
+    """Whether `cpu` or `cuda` multiplies faster in bfloat16 than in float32."""
     return device == "cuda" or not BFLOAT16_FLAGS.isdisjoint(_cpu_flags())
 
 
 def keep_freed_memory() -> None:
-    """Let this process keep the memory it frees for its next tensors; where the C library is not glibc do nothing.
+    """Let this process keep freed memory for its next tensors; no-op if the C library is not glibc.
 
-    Glibc returns large blocks to the kernel at once, which clears every page anew when the next step asks for them:
-    a fifteenth of a step.
+    By default glibc returns large blocks to the kernel at once, which clears every page again when the next step
+    requests it: a fifteenth of a step's time.
     """
     if platform.libc_ver()[0] == "glibc":
         mallopt = ctypes.CDLL(None).mallopt
@@ -80,34 +81,34 @@ def keep_freed_memory() -> None:
 
 
 def gpu_names() -> list[str]:
-    """What names each GPU that torch sees on this machine."""
+    """Unique names (UUIDs) of the GPUs that torch sees on this machine."""
     return [str(torch.cuda.get_device_properties(index).uuid) for index in range(torch.cuda.device_count())]
 
 
 def describe_device(device: str) -> str:
-    """The device in words, for the record of a run."""
+    """Description of the device for the record of a run."""
     if device == "cuda":
         return torch.cuda.get_device_name()
     return f"CPU, {_cpuinfo('model name') or platform.machine()}, {torch.get_num_threads()} thread(s)"
 
 
 def peak_memory_gib(device: str) -> float:
-    """Highest memory so far in GiB: of the GPU when there is one, else resident memory of this process."""
+    """Peak memory so far in GiB: of the GPU if there is one, else resident memory of this process."""
     if device == "cuda":
         return torch.cuda.max_memory_allocated() / 2**30
-    # Linux counts in KiB, macOS in bytes.
+    # In KiB on Linux, in bytes on macOS.
     unit = 1 if platform.system() == "Darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**30
 
 
 def versions() -> dict[str, str]:
-    """Versions of what computed a result."""
+    """Versions of the software that computed a result."""
     return {"raretok": __version__, "python": platform.python_version(), "torch": torch.__version__}
 
 
 @cache
 def source_commit() -> str:
-    """Commit of the checkout this package lies in, with `+` when its sources were changed since; may be empty."""
+    """Commit of the checkout of this package, with `+` if its sources have changed since; may be empty."""
     package = Path(__file__).resolve().parents[1]
     try:
         commit = _git(package, "rev-parse", "--short=12", "HEAD")
@@ -117,12 +118,12 @@ def source_commit() -> str:
 
 
 def _cpu_flags() -> set[str]:
-    """The instruction sets of this machine's CPU, as Linux names them; none elsewhere."""
+    """The instruction sets of this CPU in Linux's names; empty on other systems."""
     return set(_cpuinfo("flags").split())
 
 
 def _cpuinfo(key: str) -> str:
-    """What Linux says under `key` of the first core; nothing elsewhere."""
+    """The value of `key` for the first core in Linux's /proc/cpuinfo; empty on other systems."""
     for line in _read(Path("/proc/cpuinfo")).splitlines():
         if line.startswith(key):
             return line.split(":", 1)[1].strip()

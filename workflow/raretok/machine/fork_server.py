@@ -1,13 +1,14 @@
-"""Processes that have imported slow libraries and are copied (fork) for every short job, which then need not.
+"""Fork server: processes that have imported slow libraries and are forked for every short job.
 
-A job of scale smoke computes for a second, and its start (torch, pandas, seaborn) takes two or three. So the Snakefile
-starts one server for each kind of job of which there are some (`start`). `python -m raretok train ...` asks it for a
-copy of itself that does the job, lends that its files, arguments, folder and environment, passes signals on to it and
-ends as it ends (`run_elsewhere`). A server computes nothing, so a job in a copy of it is as if alone, bit for bit. It
-imports libraries of others only: every job reads the code of this project anew.
+A job of scale smoke computes for a second, while its imports (torch, pandas, seaborn) take two or three. The Snakefile
+therefore starts one server for each kind of job that is frequent enough (`start`). `python -m raretok train ...` asks
+it to fork a copy of itself that does the job, passes on its file descriptors, arguments, folder, environment and
+signals, and exits as the copy does (`run_elsewhere`). A server computes nothing, so a job in its copy gives the same
+result as a job of its own, bit for bit. Only third-party libraries are preloaded: every job reads this project's code
+anew.
 
-A job starts by itself where no server answers, as on a cluster, or one that was started otherwise (another Python,
-another number of threads). When the process that asked is killed, so is its copy. When Snakemake ends, in whatever way,
+A job starts by itself if no server answers, as on a cluster, or if the server was started differently (another Python,
+another number of threads). If the requesting process is killed, so is its copy. When Snakemake ends, in whatever way,
 servers end after their last copy.
 """
 
@@ -27,9 +28,9 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-# Where the sockets of this workflow's servers are.
+# Folder of the sockets of this workflow's servers.
 VARIABLE = "RARETOK_SERVERS"
-# By the kind of job: its commands, and what a server imports for them.
+# For each kind of job: its commands, and what its server imports.
 COMMANDS = {
     "train": ("train",),
     "evaluate": ("evaluate", "compare", "measure-gpt2"),
@@ -46,31 +47,31 @@ LIBRARIES = {
         "jinja2",
     ),
 }
-# Bytes of an answer, a number: the process id of a copy and its exit status may arrive together.
+# Bytes of an answer, since process id and exit status of a copy may arrive together.
 ANSWER = 16
-# A start by itself is no slower than a server for fewer jobs.
+# For fewer jobs, a server would save no time.
 FEWEST = 3
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
-# What differs between two jobs without a say in what they compute.
+# Variables that differ between jobs without affecting results.
 OWN = frozenset({"_", "OLDPWD", "PWD", "SHLVL", "TEMP", "TEMPDIR", "TMP", "TMPDIR"})
-# What Snakemake gives a job of one thread.
+# The variables that Snakemake sets to a job's number of threads.
 THREADS = ("OMP", "GOTO", "OPENBLAS", "MKL", "NUMEXPR")
 ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in THREADS} | {"VECLIB_MAXIMUM_THREADS": "1"}
-# prctl: a signal for this process when its parent ends.
+# Option of prctl: the signal that this process gets when its parent ends.
 PR_SET_PDEATHSIG = 1
 
 
 def start(jobs: Mapping[str, int]) -> None:
-    """Start a server for each kind of job (of COMMANDS) of which there are enough; at most once per process.
+    """Start a server for each kind of job (of COMMANDS) with enough jobs; at most once per process.
 
-    They end with this process. Elsewhere than on Linux there are none.
+    Servers end with this process. There are none on systems other than Linux.
     """
     kinds = [kind for kind, number in jobs.items() if number >= FEWEST]
     if not kinds or not hasattr(os, "pidfd_open") or VARIABLE in os.environ:
         return
     folder = tempfile.mkdtemp(prefix="raretok-")
     os.environ[VARIABLE] = folder
-    # The other end closes with this process, however that ends.
+    # The other end closes with this process, however it ends.
     lifeline, _ = os.pipe()
     for kind in kinds:
         subprocess.Popen(
@@ -79,22 +80,22 @@ def start(jobs: Mapping[str, int]) -> None:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             pass_fds=[lifeline],
-            # Ctrl-C reaches those that asked, and through them their copies.
+            # Ctrl-C reaches the requesting processes, which pass it on to their copies.
             start_new_session=True,
         )
     os.close(lifeline)
 
 
-# What asks.
+# The requesting process.
 
 
 def run_elsewhere(arguments: list[str]) -> int | None:
-    """Run `python -m raretok` with these arguments in a copy of a server; its exit status, or None where none can."""
+    """Run `python -m raretok` with these arguments in a copy of a server; its exit status, or None if there is none."""
     folder, kind = os.environ.get(VARIABLE), kind_of(arguments)
     if folder is None or kind is None:
         return None
     with socket.socket(socket.AF_UNIX) as connection:
-        # A signal waits until there is a copy to pass it on to.
+        # Delay signals until there is a copy to pass them on to.
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         try:
             connection.connect(f"{folder}/{kind}.sock")
@@ -108,17 +109,17 @@ def run_elsewhere(arguments: list[str]) -> int | None:
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         status = connection.recv(ANSWER, socket.MSG_WAITALL)
-    # A server that ends takes its copies with it.
+    # A server that ends kills its copies.
     return int(status) if status else 128 + signal.SIGKILL
 
 
 def kind_of(arguments: list[str]) -> str | None:
-    """The kind of job that a command line is; None for one of which there is no server."""
+    """The kind of job that a command line starts; None if there is no server for it."""
     return next((kind for kind, commands in COMMANDS.items() if arguments[:1] and arguments[0] in commands), None)
 
 
 def ask(connection: socket.socket, arguments: list[str]) -> bytes:
-    """Ask for a copy; its process id, or nothing where the server was started otherwise than this process."""
+    """Request a copy; its process id, or b"" if the server was started differently from this process."""
     job = {
         "arguments": arguments,
         "folder": os.getcwd(),
@@ -135,23 +136,23 @@ def ask(connection: socket.socket, arguments: list[str]) -> bytes:
 
 
 def ignored() -> list[int]:
-    """Signals that this process was started to ignore, as under nohup."""
+    """Signals that this process ignores since its start, as under nohup."""
     return [int(number) for number in SIGNALS if signal.getsignal(number) == signal.SIG_IGN]
 
 
 def signal_copy(pid: int, number: int) -> None:
-    """Pass a signal on."""
+    """Pass a signal on to a copy."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)
 
 
-# What answers.
+# The server.
 
 
 class Copies:
-    """The loop of a server: requests become copies, ends of copies become answers.
+    """The server's loop: it answers requests with copies, and reports how copies end.
 
-    lifeline: a file descriptor that has an end when the workflow does.
+    lifeline: a file descriptor that is closed when the workflow ends.
     """
 
     def __init__(self, listener: socket.socket, lifeline: int):
@@ -159,15 +160,15 @@ class Copies:
         self.events = selectors.DefaultSelector()
         self.events.register(listener, selectors.EVENT_READ, self.accept)
         self.events.register(lifeline, selectors.EVENT_READ, self.close)
-        # By the file descriptor of a copy (pidfd): its process id and who asked for it.
+        # By file descriptor of the copy (pidfd): its process id, and the connection to the requesting process.
         self.working: dict[int, tuple[int, socket.socket]] = {}
         self.is_open = True
 
     def serve(self) -> dict | None:
-        """Answer until the workflow is over and the last copy has ended: None. In a copy: the job to do."""
+        """Serve until the workflow has ended and no copy is left, then return None. In a copy: return its job."""
         while self.is_open or self.working:
             for key, _ in self.events.select():
-                # An event before this one may have closed its file.
+                # An earlier event may have closed its file descriptor.
                 if key.fd in self.events.get_map():
                     job = key.data(key.fileobj)
                     if job is not None:
@@ -175,14 +176,14 @@ class Copies:
         return None
 
     def close(self, lifeline: int) -> None:
-        """Take no more requests."""
+        """Accept no more requests."""
         self.events.unregister(lifeline)
         self.events.unregister(self.listener)
         self.listener.close()
         self.is_open = False
 
     def accept(self, listener: socket.socket) -> dict | None:
-        """Make a copy for one request; in that, the job."""
+        """Fork a copy for a request; in the copy, return the job."""
         connection, _ = listener.accept()
         try:
             job, files = receive(connection)
@@ -193,7 +194,7 @@ class Copies:
             close_all(files)
             connection.close()
             return None
-        # A signal for the copy waits until that is ready for it.
+        # Delay signals until the copy is ready for them.
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         pid = os.fork()
         if pid == 0:
@@ -209,13 +210,13 @@ class Copies:
         return None
 
     def hear(self, copy: int) -> None:
-        """Who asked says nothing more, so this is its end: end its copy as if it were killed itself."""
+        """The requesting process has ended, so kill its copy."""
         pid, connection = self.working[copy]
         self.events.unregister(connection)
         os.kill(pid, signal.SIGKILL)
 
     def end(self, copy: int) -> None:
-        """Tell who asked how its copy ended."""
+        """Report how a copy ended."""
         pid, connection = self.working.pop(copy)
         self.events.unregister(copy)
         os.close(copy)
@@ -228,7 +229,7 @@ class Copies:
         connection.close()
 
     def forget(self) -> None:
-        """In a copy: close what is the server's."""
+        """In a copy: close the server's file descriptors."""
         self.events.close()
         if self.is_open:
             self.listener.close()
@@ -238,7 +239,7 @@ class Copies:
 
 
 def receive(connection: socket.socket) -> tuple[dict, list[int]]:
-    """A request and its files: standard input, output and errors. ValueError for half a request."""
+    """A request and its files (standard input, output and error); raises ValueError if it is incomplete."""
     connection.settimeout(10)
     header, files, *_ = socket.recv_fds(connection, 8, 3)
     message, length = b"", int.from_bytes(header, "big")
@@ -256,7 +257,7 @@ def receive(connection: socket.socket) -> tuple[dict, list[int]]:
 
 
 def is_alike(job: dict) -> bool:
-    """Whether a job would start as this server did: with the same Python and environment."""
+    """Whether a job would start as this server did, with the same Python and environment."""
     own, its = ({k: v for k, v in one.items() if k not in OWN} for one in (os.environ, job["environment"]))
     return job["prefix"] == sys.prefix and own == its
 
@@ -268,8 +269,8 @@ def close_all(files: list[int]) -> None:
 
 
 def do_job(job: dict, server: int) -> int:
-    """Do a job in this copy of the process `server`; the exit status."""
-    # As the server goes, so does its copy.
+    """Do a job in this copy of process `server`; the exit status."""
+    # Kill this copy if its server ends.
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != server:
         return 128 + signal.SIGKILL
@@ -291,18 +292,18 @@ def do_job(job: dict, server: int) -> int:
 
 
 def main() -> int:
-    """Import what jobs of one kind need, then serve: `python -m raretok.machine.fork_server KIND LIFELINE`."""
+    """Import the libraries of one kind of job, then serve: `python -m raretok.machine.fork_server KIND LIFELINE`."""
     kind, lifeline = sys.argv[1], int(sys.argv[2])
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     path = Path(os.environ[VARIABLE]) / f"{kind}.sock"
     with socket.socket(socket.AF_UNIX) as listener:
-        # Jobs that come meanwhile wait in the queue, which is shorter than their own start.
+        # Jobs that arrive meanwhile wait in the queue, which takes less time than to start by themselves.
         listener.bind(str(path))
         listener.listen(128)
         for library in LIBRARIES[kind]:
             importlib.import_module(library)
-        # Pages that nothing writes to stay shared with copies.
+        # Memory pages that are never written stay shared with copies.
         gc.freeze()
         server = os.getpid()
         job = Copies(listener, lifeline).serve()
@@ -310,7 +311,7 @@ def main() -> int:
         return do_job(job, server)
     path.unlink()
     with contextlib.suppress(OSError):
-        path.parent.rmdir()  # the last one
+        path.parent.rmdir()  # by the last server
     return 0
 
 

@@ -1,7 +1,7 @@
-"""GPUs, lent to one job at a time: two jobs of one user on one machine share none unless they were told to.
+"""GPU locks: jobs of one user on one machine share a GPU only if the config allows it.
 
-A GPU has as many places as jobs may share it, each a lock file that the system gives back when its process ends,
-however it ends. Schedulers of clusters give every job GPUs of its own; there the places are free.
+A GPU has as many places as jobs may share it. Each place is a lock file, which the system releases when its process
+ends, however it ends. Cluster schedulers give every job its own GPUs, whose places are free.
 """
 
 import argparse
@@ -15,14 +15,14 @@ from filelock import FileLock, Timeout
 from raretok.core.errors import UserError
 from raretok.machine.clock import log
 
-# Seconds between two looks at whether a place is free.
+# Seconds between two attempts to get a place.
 PATIENCE = 1.0
-# Places of this process, until it ends: a lock that is forgotten is given back.
+# Places held until this process ends; a lock that is garbage-collected would be released.
 _held: list[FileLock] = []
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Where a command computes: for `choose_device`."""
+    """Declare the options of `choose_device`."""
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda (default: %(default)s)")
     parser.add_argument(
         "--runs-per-gpu",
@@ -33,18 +33,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def take_place(gpus: list[str], places: int, folder: Path | None = None) -> int:
-    """Hold a place on one of the `gpus` until this process ends; which one, an index. Waits while all are taken.
+    """Hold a place on one of the `gpus` until this process ends; returns the GPU's index. Waits while all are taken.
 
-    gpus: what names each on this machine (its UUID). places: of each GPU; empty GPUs are taken first. folder: of the
-    lock files (default: one for this user in the machine's folder for temporary files). Raises UserError unless
-    places is at least 1.
+    gpus: unique names of this machine's GPUs (UUIDs). places: number per GPU; empty GPUs are taken first. folder: of
+    the
+    lock files (default: one per user in the machine's temporary folder). Raises UserError unless places is at least 1.
     """
     return take_places(gpus, places, 1, folder)[0]
 
 
 def take_places(gpus: list[str], places: int, number: int, folder: Path | None = None) -> list[int]:
-    """As `take_place`, on `number` different GPUs; none is held while there are fewer, or two jobs that each hold one
-    and wait for another would wait forever. UserError where there are fewer GPUs."""
+    """As `take_place`, on `number` different GPUs, which are taken all at once, since two jobs that each held one and
+    waited for another would wait forever. Raises UserError if there are fewer GPUs."""
     if places < 1:
         raise UserError(f"runs_per_gpu is {places}; it must be at least 1")
     if number > len(gpus):

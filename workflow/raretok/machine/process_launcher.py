@@ -1,4 +1,4 @@
-"""Several processes of one command on this machine, started and watched over by torch's own launcher (torchrun)."""
+"""Several processes of one command on this machine, started and monitored by torch's launcher (torchrun)."""
 
 import logging
 import os
@@ -8,32 +8,32 @@ import sys
 from raretok.core.errors import EXIT_INTERRUPTED, EXIT_USER_ERROR
 from raretok.machine.signals import SIGNALS
 
-# How long processes that were asked to stop may take to save their state before they are killed.
+# Time to save their state for processes that were asked to stop, before they are killed.
 SAVE_SECONDS = 600
 
 
 def launch(processes: int, arguments: list[str]) -> int:
-    """`python -m raretok` with these arguments in so many processes; the exit status of the command as a whole.
+    """Run `python -m raretok` with these arguments in `processes` processes; the exit status of the whole command.
 
-    A signal is passed on to all of them, and waits for their end. When one dies the others are stopped.
+    Signals are passed on to all of them, and their end is awaited. If one dies, the others are stopped.
     """
     from torch.distributed.elastic.multiprocessing import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
     def stop(number, frame) -> None:
-        # Schedulers send signals more than once; torch's own handlers would let go of processes that are saving.
+        # Schedulers send signals repeatedly, on which torch's handlers would abandon processes that are saving.
         for further in SIGNALS:
             signal.signal(further, signal.SIG_IGN)
         raise SignalException("asked to stop", signal.Signals(number))
 
     for number in SIGNALS:
         signal.signal(number, stop)
-    # The processes say themselves what is wrong; torch's account of it is long.
+    # The processes report errors themselves; torch's reports are long.
     for name in ("agent.server", "agent.server.api", "multiprocessing.api", "rendezvous.dynamic_rendezvous"):
         logging.getLogger(f"torch.distributed.elastic.{name}").setLevel(logging.CRITICAL)
     if sys.platform == "linux":
-        # All of them are here, whatever this machine's name stands for.
+        # All processes run on this machine, whatever its host name resolves to.
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     config = LaunchConfig(
         min_nodes=1,
@@ -66,10 +66,11 @@ def launch(processes: int, arguments: list[str]) -> int:
 
 
 def first_failure(failures: dict) -> tuple[int, int]:
-    """Number and exit status of the process that failed first of several (torch's records by number).
+    """Number and exit status of the process that failed first (from torch's records by number).
 
-    One that says itself what was wrong, or was stopped, failed after one that does not, which it may have lost: both
-    may be seen at once.
+    Torch may see several failures at once. A process that reports an error or was stopped failed after one that does
+    not,
+    because it may have lost contact with that one.
     """
     after = (EXIT_USER_ERROR, EXIT_INTERRUPTED, -signal.SIGTERM)
     number = min(failures, key=lambda number: (failures[number].exitcode in after, failures[number].timestamp))

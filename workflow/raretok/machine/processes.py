@@ -1,4 +1,4 @@
-"""Which of the processes that train one run this one is; a process alone is the first of one."""
+"""The number of this process among those that train a run; a single process is the first of one."""
 
 import os
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from raretok.core.errors import UserError
 
 @dataclass(frozen=True)
 class Group:
-    """The processes of a training: this one's number (from 0), how many there are, and who started this one."""
+    """The processes of a training: this one's number (from 0), their number, and what started this one."""
 
     rank: int = 0
     size: int = 1
@@ -25,22 +25,22 @@ def rank() -> int:
 
 
 def size() -> int:
-    """How many processes train the run."""
+    """Number of processes that train the run."""
     return group.size
 
 
 def is_first() -> bool:
-    """Whether this process is the one that writes files and the log."""
+    """Whether this process writes the files and the log."""
     return group.rank == 0
 
 
 def launched() -> bool:
-    """Whether torchrun started this process as one of several."""
+    """Whether torchrun started this process."""
     return "TORCHELASTIC_RUN_ID" in os.environ and int(os.environ.get("WORLD_SIZE", 1)) > 1
 
 
 def own_gpu(number: int) -> int:
-    """Which of this machine's `number` GPUs is this process's; UserError where there are too few."""
+    """The GPU of this process among this machine's `number` GPUs; raises UserError if there are too few."""
     local, processes = int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"])
     if processes > number:
         raise UserError(

@@ -1,4 +1,4 @@
-"""Signals that ask a job to stop: noted, and obeyed at the next step."""
+"""Signals that ask a job to stop; it does so after the current step."""
 
 import signal
 
@@ -9,7 +9,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 class StopFlag:
     """Whether one of SIGNALS has arrived; `signal` is its name, or None.
 
-    A second signal is not special: the state is saved within one step in any case.
+    A second signal has no further effect: the state is saved after the current step in any case.
     """
 
     def __init__(self):

@@ -1,8 +1,8 @@
-"""The command `accept`: finished results from another machine, or of a fresh clone, count without being made again.
+"""The command `accept`: finished results of another machine, or in a fresh clone, count as up to date.
 
-Snakemake makes a file again when one of its inputs is newer, and after a copy or a clone all times are those of that
-day; what it remembers of parameters, the digest of the code among them, stays behind. What a result was made with is
-written in it, so what is still right can be told: such files get today's time, others that of 1970.
+Snakemake remakes a file if one of its inputs is newer. After a copy or a clone all files have the time of that day, and
+Snakemake's record of parameters, such as code digests, is missing. Each result records what it was made with, so the
+valid ones can be recognised: they get the current time, the others that of 1970.
 """
 
 import argparse
@@ -26,13 +26,13 @@ from raretok.training.finished_files import FILES, RECORD, WEIGHTS
 
 EVALUATED = ("arrays.npz", "hypotheses.json", "measurable.npz", "metrics.json")
 LINKS = (".links", ".json")
-# Older than any input, for what is to be made again; 0 would be no time at all to Snakemake.
+# Older than any input, for files to be remade; Snakemake would take 0 for no time.
 LONG_AGO = (1, 1)
 
 
 @dataclass
 class Accepted:
-    """Runs whose training or evaluation was accepted, those that are not there, and why others were not accepted."""
+    """Runs whose training or evaluation was accepted, missing runs, and the reasons why others were not accepted."""
 
     trained: list[Run] = field(default_factory=list)
     evaluated: list[Run] = field(default_factory=list)
@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Accept what is there and say what was not accepted, and why."""
+    """Accept finished results, and print which ones were not accepted and why."""
     table = load(config_options.config_of(arguments), arguments.root)
     accepted = accept(table)
     for name, reason in accepted.refused.items():
@@ -58,10 +58,11 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def accept(table: RunTable) -> Accepted:
-    """Give today's time to the files of all finished runs of `table` that its config and code would make again alike.
+    """Give the current time to the files of all finished runs that the config and code of `table` would reproduce.
 
-    Prepared data must be there as well, with the checksums that the runs were made from.
-    Raises UserError for a table of recorded results, which nothing makes again.
+    Prepared data must exist too, with the checksums that the runs were made from. Raises UserError for a table that
+    only
+    renders finished runs.
     """
     if table.render_only:
         raise UserError(
@@ -80,7 +81,7 @@ def accept(table: RunTable) -> Accepted:
             accepted.refused[run.name] = reason
             touch(folder, FILES, LONG_AGO)
             continue
-        # What runs share first: nothing may be older than what it was made from.
+        # Shared files first: a file must not be older than its inputs.
         for path in read_files(table, run):
             if path not in fresh:
                 os.utime(path, LONG_AGO if is_of_other_code(path) else None)
@@ -96,14 +97,14 @@ def accept(table: RunTable) -> Accepted:
             accepted.evaluated.append(run)
     for path in map(table.root.joinpath, gpt2_measured(table)):
         if path.exists() and read_json(path).get("sources") != command_code("measure-gpt2"):
-            # Without a checkpoint it is made from no file, so that no time would say it is too old.
+            # It has no input without a checkpoint, so that no time would mark it as outdated.
             path.unlink()
             accepted.refused[f"gpt2/{path.name}, removed"] = "the code that measures has changed since"
     return accepted
 
 
 def other_training(table: RunTable, run: Run, record: dict, folder: Path) -> str:
-    """Why a finished training is not the one that `table` would make; empty where it is."""
+    """Why a finished training differs from what `table` would make; empty if it does not."""
     measured = not table.config["keep_weights"] and (folder / "metrics.json").exists()
     if any(not (folder / name).exists() for name in FILES if not (measured and name in WEIGHTS)):
         return "some of its files are missing"
@@ -126,7 +127,7 @@ def other_training(table: RunTable, run: Run, record: dict, folder: Path) -> str
 
 
 def other_evaluation(table: RunTable, run: Run, record: dict, folder: Path) -> str:
-    """Why a measured run is not what `table` would measure; empty where it is, or where nothing was measured."""
+    """Why a measured run differs from what `table` would measure; empty if it does not, or if nothing was measured."""
     if not (folder / "metrics.json").exists():
         return ""
     if any(not (folder / name).exists() for name in EVALUATED):
@@ -149,24 +150,24 @@ def other_evaluation(table: RunTable, run: Run, record: dict, folder: Path) -> s
 
 
 def read_files(table: RunTable, run: Run) -> list[Path]:
-    """Prepared files that a run's training and evaluation read."""
+    """The prepared files that a run's training and evaluation read."""
     data = (table.root / train.manifest(table, run)).parent
     links = [(table.root / path).with_suffix(suffix) for path in evaluate.links(table, run) for suffix in LINKS]
     counts = [table.root / path for path in train.outside_counts(table, run)]
-    # Those of the parts of a text first, of which the others are the sum.
+    # Counts of the shards first, which are added up to the counts of a text.
     shards = [path for whole in counts for path in sorted(whole.with_suffix("").glob("*.npy"))]
     return [*sorted(data.iterdir()), *shards, *counts, *(path for path in links if path.exists())]
 
 
 def is_of_other_code(path: Path) -> bool:
-    """Whether a prepared file is a word alignment (its links or its record) that other code made."""
+    """Whether a prepared file is a word alignment (links or record) made by other code."""
     if path.suffix not in LINKS or path.parents[1].name != "alignments":
         return False
     return read_json(path.with_suffix(".json")).get("sources") != command_code("align")
 
 
 def touch(folder: Path, names: tuple[str, ...], times: tuple[int, int] | None = None) -> None:
-    """Give the files that are there `times`, by default today's, in the order of `names`."""
+    """Give existing files `times`, by default the current time, in the order of `names`."""
     for name in names:
         if (folder / name).exists():
             os.utime(folder / name, times)

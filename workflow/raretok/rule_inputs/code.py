@@ -1,6 +1,6 @@
-"""Digests of the code that jobs run: parameters without a place in the shell, so that new code makes files again.
+"""Code digests: params that appear in no shell line, so that changed code reruns jobs.
 
-`raretok.core.code_digest` says what counts: not comments, docstrings, layout.
+Comments, docstrings and layout do not count (`raretok.core.code_digest`).
 """
 
 import hashlib
@@ -10,7 +10,7 @@ from raretok.core.code_digest import PACKAGE, claims_module, code_of, figures_mo
 from raretok.experiments.run_table import RunTable
 from raretok.machine.commands import COMMANDS
 
-# What makes the synthetic text of each kind of corpus.
+# Modules that make synthetic text, by kind of corpus.
 SYNTHESISE = {
     "characters": "raretok.data.synthetic.synthetic_characters",
     "language": "raretok.data.synthetic.synthetic_language",
@@ -26,7 +26,7 @@ def command_code(command: str) -> str:
 
 
 def of_command(command: str) -> Callable:
-    """Digest of the code of one command, found when a job asks."""
+    """Digest of the code of one command, computed when a job needs it."""
     return lambda wildcards: command_code(command)
 
 
@@ -42,7 +42,7 @@ def of_encoding(table: RunTable, command: str) -> Callable:
 
 
 def of_synthesis(kind: str) -> str:
-    """Digest of the code that makes the text of a kind of corpus."""
+    """Digest of the code that makes synthetic text for a kind of corpus."""
     return code_of(SYNTHESISE[kind])
 
 
@@ -52,11 +52,11 @@ def of_figures(wildcards) -> str:
 
 
 def of_claims(table: RunTable) -> str:
-    """Digest of the code that judges claims, with the functions of every paper."""
+    """Digest of the code that judges claims, including the functions of every paper."""
     return code_of(COMMANDS["claims"][0], *filter(file_of, map(claims_module, table.papers)))
 
 
 def of_pages(wildcards) -> str:
-    """Digest of the code that makes the pages, and of their templates."""
+    """Digest of the code and templates of the pages."""
     templates = b"".join(path.read_bytes() for path in sorted(PAGE_TEMPLATES.iterdir()))
     return command_code("page") + hashlib.sha256(templates).hexdigest()

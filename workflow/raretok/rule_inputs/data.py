@@ -1,19 +1,19 @@
-"""Data sets and synthetic texts: what the rules download and synthesise write, and what determines it."""
+"""Params of the rules `download` and `synthesise_*`: what determines a downloaded file or a synthetic text."""
 
 from raretok.data import catalogue
 from raretok.experiments.run_table import RunTable
 
 
 def file_entry(table: RunTable, wildcards) -> str:
-    """What determines a downloaded file, as canonical JSON."""
+    """Canonical JSON of what determines a downloaded file."""
     return catalogue.file_params(table.datasets, wildcards.dataset, wildcards.file)
 
 
 def file_sources(table: RunTable, wildcards, output) -> str:
-    """Where that file can be had. As it derives from an output, Snakemake compares it with no earlier one."""
+    """Sources of that file. It derives from an output, so Snakemake does not compare it with earlier values."""
     return catalogue.file_sources(table.datasets, wildcards.dataset, wildcards.file)
 
 
 def corpus_entry(table: RunTable, wildcards) -> str:
-    """What determines a corpus, as JSON."""
+    """JSON of what determines a corpus."""
     return catalogue.corpus_params(table.corpora, wildcards.corpus)

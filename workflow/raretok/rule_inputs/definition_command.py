@@ -1,4 +1,4 @@
-"""The command `definition`: what the config says of a paper, as the commands that report on it read it."""
+"""The command `definition`: writes the config of a paper as the reporting commands read it."""
 
 import argparse
 from pathlib import Path
@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Write the definition; UserError for a mistake in the config."""
+    """Write the definition; raises UserError for a mistake in the config."""
     arguments.papers = [arguments.paper]
     table = load(config_options.config_of(arguments), arguments.root, arguments.project)
     write_json(arguments.output, definition(table, arguments.paper))

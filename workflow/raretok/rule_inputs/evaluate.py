@@ -1,4 +1,4 @@
-"""Measurements: what runs, translations of one experiment and GPT-2 models are measured from and with."""
+"""Inputs and params of the rules `evaluate`, `compare` and `measure_gpt2`."""
 
 import json
 
@@ -22,12 +22,12 @@ def manifest_to_evaluate(table: RunTable, wildcards) -> str:
 
 
 def settings(table: RunTable, wildcards) -> str:
-    """How a run is evaluated, as canonical JSON."""
+    """Canonical JSON of a run's evaluation settings."""
     return table.evaluation(wildcards.experiment)
 
 
 def similarity(table: RunTable, wildcards) -> list[str]:
-    """Sets of word pairs that a run is measured on, as NAME=PATH."""
+    """The word similarity sets of a run's evaluation, as NAME=PATH."""
     sets = json.loads(settings(table, wildcards)).get("word_similarity", {})
     return [f"{name}=resources/{file}" for name, file in sets.items()]
 
@@ -38,17 +38,17 @@ def similarity_files(table: RunTable, wildcards) -> list[str]:
 
 
 def links(table: RunTable, wildcards) -> list[str]:
-    """The word links of the corpus that a run translates, where its evaluation needs them."""
+    """The word links of a translation run's corpus, if its evaluation needs them."""
     if not json.loads(settings(table, wildcards)).get("alignment"):
         return []
     return [f"{table.results}/alignments/{run_of(table, wildcards).settings['corpus']['name']}/train.links"]
 
 
-# Translations compared with each other: wildcards experiment and seed.
+# Comparison of translations; wildcards: experiment, seed.
 
 
 def translating(table: RunTable, experiment: str, seed: int | str) -> list[Run]:
-    """The runs of an experiment with one seed, a method each; the first is what others are compared with."""
+    """The runs of an experiment with one seed, one per method; the first is the baseline."""
     return [run for run in table.runs.values() if (run.experiment, run.seed) == (experiment, int(seed))]
 
 
@@ -58,22 +58,22 @@ def hypotheses(table: RunTable, wildcards) -> list[str]:
 
 
 def systems(table: RunTable, wildcards) -> list[str]:
-    """Method and translations of each, as METHOD=PATH."""
+    """Each method with its translations, as METHOD=PATH."""
     runs = translating(table, wildcards.experiment, wildcards.seed)
     return [f"{run.method}={table.folder(run)}/hypotheses.json" for run in runs]
 
 
 def reference_texts(table: RunTable, wildcards) -> str:
-    """What should have been translated: the target side of the test split."""
+    """The reference translations: the target side of the test split."""
     first, *_ = translating(table, wildcards.experiment, wildcards.seed)
     return f"{table.results}/data/{first.settings['corpus']['name']}/test.target.txt"
 
 
-# GPT-2: wildcard repository.
+# GPT-2; wildcard: repository.
 
 
 def gpt2(table: RunTable, wildcards) -> dict:
-    """Name, width, vocabulary and percentile of one GPT-2; UserError for one that no paper measures."""
+    """Name, width, vocabulary and percentile of a GPT-2 model; raises UserError if no paper measures it."""
     for paper in table.papers.values():
         entry = paper.get("gpt2", {"models": {}})
         for name, model in entry["models"].items():
@@ -84,7 +84,7 @@ def gpt2(table: RunTable, wildcards) -> dict:
 
 
 def gpt2_checkpoint(table: RunTable, wildcards) -> list[str]:
-    """Pre-trained weights of one GPT-2, or nothing where the config skips them; marks them as requested."""
+    """Pre-trained weights of a GPT-2 model, or nothing if the config skips them; marks them as requested."""
     place = table.config["gpt2_weights"]
     if place == "skip":
         return []

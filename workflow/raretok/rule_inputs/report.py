@@ -1,4 +1,4 @@
-"""Reports: what tables, figures, claims and pages are made from, and what the config says of them.
+"""Inputs and params of the reporting rules, and the definition of a paper for the report.
 
 Wildcards are paper and item.
 """
@@ -18,15 +18,15 @@ from raretok.rule_inputs.evaluate import translating
 from raretok.rule_inputs.requested_jobs import requested
 
 FORMS = {"tables": ("csv", "md", "tex"), "figures": ("svg", "png", "pdf")}
-# Kinds of tables that have a file of printed values of their own.
+# Kinds of tables with a file of printed values of their own.
 PRINTED = ("neighbours", "hyperparameters")
 
 
-# What is shown of a paper.
+# Items of a paper.
 
 
 def items(table: RunTable, paper: str) -> list[str]:
-    """Every table and figure of a paper, in every form."""
+    """All tables and figures of a paper, in every format."""
     folder, settings = table.results, table.papers[paper]
     return [
         f"{folder}/{kind}/{paper}/{item}.{form}" for kind in FORMS for item in settings[kind] for form in FORMS[kind]
@@ -34,23 +34,23 @@ def items(table: RunTable, paper: str) -> list[str]:
 
 
 def all_items(table: RunTable) -> list[str]:
-    """Every table and figure of all papers."""
+    """All tables and figures of all papers, in every format."""
     return [path for paper in table.papers for path in items(table, paper)]
 
 
 def pages(table: RunTable) -> list[str]:
-    """The report: a first page, one for each paper, and what concerns them all."""
+    """The pages of the report: index, one per paper, and common ones."""
     names = ["index", *table.papers, "method", "cost", "provenance"]
     return [f"{table.results}/report/{name}.html" for name in names]
 
 
 def makes_readme(table: RunTable) -> bool:
-    """Whether the README is brought up to date: from recorded results, of all papers and seeds."""
+    """Whether the README is updated: from recorded results, with all papers and seeds."""
     return table.config["recorded"] and set(paper_ids(table.project)) <= set(table.papers) and not table.config["seeds"]
 
 
 def entry(table: RunTable, wildcards) -> dict:
-    """The config entry of a table or figure; UserError when there is none."""
+    """The config entry of a table or figure; raises UserError if there is none."""
     entries = table.papers[wildcards.paper]["tables"] | table.papers[wildcards.paper]["figures"]
     if wildcards.item not in entries:
         raise UserError(
@@ -60,7 +60,7 @@ def entry(table: RunTable, wildcards) -> dict:
     return entries[wildcards.item]
 
 
-# Measurements they are made from.
+# Measurements that items are made from.
 
 
 def metrics(table: RunTable) -> list[str]:
@@ -69,7 +69,7 @@ def metrics(table: RunTable) -> list[str]:
 
 
 def available(table: RunTable, paths: list[str]) -> list[str]:
-    """All of `paths`, since rules make them; where only finished runs are shown, those that are there."""
+    """`paths`, or only the existing and current ones if finished runs are shown without running anything."""
     if not table.render_only:
         return paths
     old = set(outdated(table))
@@ -78,9 +78,9 @@ def available(table: RunTable, paths: list[str]) -> list[str]:
 
 @lru_cache(maxsize=4)
 def outdated(table: RunTable) -> list[str]:
-    """Folders of finished runs whose settings the config has changed since: they count as missing.
+    """Folders of finished runs whose settings have changed in the config; they count as missing.
 
-    Recorded ones are what they are (a test compares them with the config).
+    Recorded runs are never outdated (a test compares them with the config).
     """
     if not table.config["finished"]:
         return []
@@ -99,7 +99,7 @@ def measurements_to_show(table: RunTable, wildcards) -> list[str]:
 
 
 def measurements(table: RunTable, wildcards) -> list[str]:
-    """metrics.json and arrays.npz of the runs that a table or figure shows, or measurements of GPT-2."""
+    """metrics.json and arrays.npz of the runs in a table or figure, or the measurements of GPT-2."""
     paper, shown = wildcards.paper, entry(table, wildcards)
     if shown.get("kind") == "gpt2":
         return _gpt2_measured(table, paper)
@@ -110,9 +110,9 @@ def measurements(table: RunTable, wildcards) -> list[str]:
 
 
 def experiments_shown(table: RunTable, paper: str, method: str, item: dict) -> list[str]:
-    """The experiments in which a table or figure (its entry) shows a method; several where it compares them.
+    """The experiments in which a table or figure (`item`, its entry) shows a method.
 
-    Those that it names, or the method's first. Where the scale leaves that out, there are no runs of it.
+    These are the experiments that it names, or the method's first one, which has no runs if the scale leaves it out.
     """
     compared = item.get("experiments")
     if compared == "all":
@@ -123,7 +123,7 @@ def experiments_shown(table: RunTable, paper: str, method: str, item: dict) -> l
 
 
 def _trained(table: RunTable, paper: str, method: str) -> list[str]:
-    """The experiments in which a method is trained when no scale leaves any out."""
+    """The experiments in which a method is trained if no scale leaves any out."""
     published = table.published[paper]
     return published["methods"][method].get("experiments", list(published["experiments"]))
 
@@ -133,10 +133,10 @@ def _first_experiment(table: RunTable, paper: str, method: str) -> str:
 
 
 def comparisons(table: RunTable) -> list[str]:
-    """Comparisons of every experiment that translates with more than one method, seed by seed.
+    """Comparisons of all experiments that translate with more than one method, for each seed.
 
-    Of candidates there are none: most stand for no method, and the page shows no test of them. Nor are those shown
-    that have a translation of other settings.
+    Papers with candidates have none, because most candidates stand for no method and the page shows no test of them. If
+    finished runs are shown, comparisons with an outdated translation are left out.
     """
     translated = [
         name
@@ -158,7 +158,7 @@ def comparisons(table: RunTable) -> list[str]:
 
 
 def gpt2_measured(table: RunTable) -> list[str]:
-    """Measurements of every GPT-2 of the papers."""
+    """Measurements of all GPT-2 models of the papers."""
     return [path for paper in table.papers for path in _gpt2_measured(table, paper)]
 
 
@@ -168,22 +168,23 @@ def _gpt2_measured(table: RunTable, paper: str) -> list[str]:
 
 
 def measurements_for_claims(table: RunTable) -> list[str]:
-    """Everything that claims about figures and GPT-2 read beside the metrics."""
+    """All files besides the metrics that claims about figures and GPT-2 read."""
     figures = [(paper, figure) for paper, settings in table.papers.items() for figure in settings["figures"]]
     jobs = (SimpleNamespace(paper=paper, item=figure) for paper, figure in figures)
     arrays = dict.fromkeys(path for job in jobs for path in measurements(table, job))
     return [*arrays, *gpt2_measured(table)]
 
 
-# What the config says.
+# The definition of a paper.
 
 
 @lru_cache(maxsize=32)
 def definition(table: RunTable, paper: str) -> dict:
-    """What the report shows of a paper, in the order of the config.
+    """The content of a paper's config that the report shows, in the order of the config.
 
-    `comparable` says whether numbers may be compared with the printed ones: only where the scale changes nothing but
-    the number of seeds.
+    `comparable` tells whether numbers may be compared with printed ones: only if the scale changes nothing but the
+    number
+    of seeds.
     """
     settings = table.papers[paper]
     return {
@@ -212,34 +213,34 @@ def definition(table: RunTable, paper: str) -> dict:
 
 
 def definition_digest(table: RunTable, wildcards) -> str:
-    """Digest of a paper's definition in its own order: tables show methods in that of the config."""
+    """Digest of a paper's definition with its order, in which tables show methods."""
     return hashlib.sha256(json.dumps(definition(table, wildcards.paper)).encode()).hexdigest()
 
 
 def definition_config(table: RunTable) -> list[str]:
-    """What of config.yaml decides the definition of a paper, as --config takes it."""
+    """The values of config.yaml that determine the definition of a paper, as for --config."""
     return [f"{key}={json.dumps(table.config[key])}" for key in ("scale", "seeds", "recorded", "finished")]
 
 
 def printed(table: RunTable, wildcards) -> list[str]:
-    """The printed numbers of a table's paper, and the file of printed values that some kinds of tables have."""
+    """The printed numbers of a table's paper, and the printed values of its kind of table, if any."""
     kind = entry(table, wildcards).get("kind")
     names = ["numbers", kind] if kind in PRINTED else ["numbers"]
     return [str(table.project / "config" / "papers" / wildcards.paper / f"{name}.csv") for name in names]
 
 
 def papers_folder(table: RunTable, wildcards, input) -> str:
-    """Where the printed numbers and claims lie that a job has among its inputs."""
+    """Folder of the printed numbers and claims among a job's inputs."""
     return str(table.project / "config" / "papers")
 
 
 def title(table: RunTable, wildcards) -> str:
-    """The title of a table's or figure's paper: what `snakemake --report` gathers it under."""
+    """The title of a paper, under which `snakemake --report` lists its tables and figures."""
     return table.papers[wildcards.paper]["title"]
 
 
 def labels(table: RunTable, wildcards) -> dict[str, str]:
-    """What `snakemake --report` lists a table or figure by: its title, and its methods, seeds and groups."""
+    """Labels of a table or figure for `snakemake --report`: title, methods, seeds and groups."""
     paper, item = wildcards.paper, entry(table, wildcards)
     methods = item.get("methods", [])
     return {
@@ -252,7 +253,7 @@ def labels(table: RunTable, wildcards) -> dict[str, str]:
 
 
 def command(table: RunTable) -> str:
-    """What a user types before the name of a file of these results; without `--` it would be taken for config."""
+    """The command line before the name of a results file; without `--`, the name would be taken for a config value."""
     chosen = {"scale": table.scale, "seeds": table.config["seeds"]}
     chosen |= {key: True for key in ("recorded", "finished") if table.config[key]}
     words = (f"{key}={json.dumps(value)}" for key, value in chosen.items() if value is not None)
@@ -261,7 +262,7 @@ def command(table: RunTable) -> str:
 
 
 def changes_settings(changes: dict) -> bool:
-    """Whether what a scale lays over a paper changes more than numbers of seeds."""
+    """Whether a scale changes more of a paper than numbers of seeds."""
     sizes = (changes.get(section) for section in ("experiments", "gpt2"))
     return any(sizes) or any(
         method is None or method.keys() - {"seeds"} for method in changes.get("methods", {}).values()

@@ -1,7 +1,7 @@
-"""The jobs that a target asks for, as far as the start of the workflow needs to know them.
+"""The jobs that a target requests, as far as the start of the workflow needs to know them.
 
-Snakemake tells no hook which jobs it is about to run. But it calls the input functions of every job of the target
-before the first job starts; those that mark a job here are called by one rule each.
+Snakemake does not tell hooks which jobs it will run. But it calls the input functions of all jobs of the target before
+it starts the first one. The input functions that mark a job here each belong to one rule.
 """
 
 from dataclasses import dataclass, field
@@ -23,17 +23,17 @@ class Requested:
 
 @lru_cache(maxsize=4)
 def requested(table: RunTable) -> Requested:
-    """What the target asks for so far, finished or not."""
+    """What the target requests so far, finished or not."""
     return Requested()
 
 
 def runs_to_train(table: RunTable) -> list[Run]:
-    """The requested runs that this config and code have not trained, in the order of their names."""
+    """The requested runs that are not trained with this config and code, sorted by name."""
     return [run for _, run in sorted(requested(table).trained.items()) if not is_trained(table, run)]
 
 
 def runs_to_evaluate(table: RunTable) -> list[Run]:
-    """The requested runs without metrics, or with those of another training."""
+    """The requested runs without metrics, or with those of an earlier training."""
     again = {run.name for run in runs_to_train(table)}
     return [run for run in requested(table).evaluated.values() if run.name in again or not _is_measured(table, run)]
 

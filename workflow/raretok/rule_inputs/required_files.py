@@ -1,4 +1,4 @@
-"""What the runs of a config read from outside: published files, with what each is for."""
+"""Downloaded files that runs need."""
 
 from collections.abc import Iterable
 from types import SimpleNamespace
@@ -12,7 +12,7 @@ MADE_HERE = f"{RESOURCES}synthetic/"
 
 
 def needed_files(table: RunTable) -> list[Wanted]:
-    """The files that jobs of `table` ask the rule `download` for: those of all runs, and the weights of GPT-2."""
+    """The files that the jobs of `table` request from rule `download`: those of all runs, and the weights of GPT-2."""
     checkpoints = []
     for paper in table.papers.values():
         for model in paper.get("gpt2", {"models": {}})["models"].values():
@@ -21,10 +21,10 @@ def needed_files(table: RunTable) -> list[Wanted]:
 
 
 def files_of(table: RunTable, runs: Iterable[Run], checkpoints: Iterable[str] = ()) -> list[Wanted]:
-    """The files that `runs` ask the rule `download` for, each once, in their order; and `checkpoints` of the hub.
+    """The files that `runs` request from rule `download`, each once, in order, and `checkpoints` of the hub.
 
-    Texts of the runs' corpora with their other domains and published tokenizers, texts of which unigrams are counted,
-    and sets of word pairs.
+    For runs these are the texts of their corpora and other domains, published tokenizers, texts whose unigrams are
+    counted, and word similarity sets.
     """
     paths = dict.fromkeys([*(path for run in runs for path in _of_run(table, run)), *checkpoints])
     found = []
@@ -36,12 +36,12 @@ def files_of(table: RunTable, runs: Iterable[Run], checkpoints: Iterable[str] = 
 
 
 def is_here(table: RunTable, wanted: Wanted) -> bool:
-    """Whether a file was downloaded already."""
+    """Whether a file has been downloaded."""
     return (table.root / RESOURCES / wanted.dataset / wanted.name).exists()
 
 
 def _of_run(table: RunTable, run: Run) -> list[str]:
-    """Paths of everything that a run and its evaluation read which no job of the workflow made from something else."""
+    """Paths that a run and its evaluation read and that no job makes from other files."""
     corpus = run.settings["corpus"]["name"]
     corpus = table.corpora[corpus].get("reverse_of", corpus)
     wildcards = SimpleNamespace(corpus=corpus)

@@ -1,4 +1,4 @@
-"""Resources of the rules: threads, GPUs, memory, minutes. More memory and minutes at every attempt."""
+"""Resources of the rules: threads, GPUs, memory, minutes. Memory and minutes grow with every attempt."""
 
 import time
 from collections.abc import Callable
@@ -12,72 +12,71 @@ from raretok.machine.slurm import failing_nodes
 from raretok.rule_inputs import evaluate
 from raretok.rule_inputs.train import joint_mark, run_of, same_record
 
-# Present where an NVIDIA driver is loaded; asking torch would cost every dry run its import.
+# Exists if an NVIDIA driver is loaded; asking torch would import it on every dry run.
 GPU_DRIVER = Path("/dev/nvidiactl")
-# What a job of any size takes, and what it takes for each parameter: weights, gradients, two moments, the best weights,
-# and a copy of all that while it is written.
+# Memory of any job, and per parameter: weights, gradients, two moments, the best weights, and a copy of all these while
+# they are saved.
 BASE_MEGABYTES = 1500
 BYTES_PER_PARAMETER = 36
-# For SLURM: SIGTERM so many seconds before the time limit, in which a training saves its state.
+# SLURM sends SIGTERM so many seconds before the time limit, for a training to save its state.
 EARLY_WARNING = "--signal=TERM@120"
-# What runs trained together keep of a forward pass, where that is not in a GPU's memory: for each token, layer and
-# dimension.
+# Memory of a forward pass per token, layer and dimension when runs are trained together on a CPU.
 BYTES_PER_ACTIVATION = 160
 
 
 def options(table: RunTable, *keys: str) -> Callable:
-    """Values of config.yaml that change no result as options of a command: `--runs-per-gpu 2` for `runs_per_gpu: 2`.
+    """Config values that change no result as command-line options: `--runs-per-gpu 2` for `runs_per_gpu: 2`.
 
-    Their change reruns nothing: Snakemake does not compare parameters that derive from a job's files.
+    Changing them reruns nothing, because Snakemake does not compare params that derive from a job's files.
     """
     words = [word for key in keys for word in (f"--{key.replace('_', '-')}", str(table.config[key] or ""))]
     return lambda wildcards, output: words
 
 
 def slurm_extra(table: RunTable, wildcards, attempt: int) -> str:
-    """Options of sbatch; a second attempt keeps away from nodes on which several runs failed."""
+    """Options of sbatch; a second attempt avoids nodes on which several runs failed."""
     nodes = _excluded(table, int(time.monotonic() / 60)) if attempt > 1 else []
     return EARLY_WARNING + (f" --exclude={','.join(nodes)}" if nodes else "")
 
 
 @lru_cache(maxsize=1)
 def _excluded(table: RunTable, minute: int) -> list[str]:
-    """Those nodes, looked up once a minute: the jobs of one group must ask for the same."""
+    """These nodes, looked up once per minute, because the jobs of a group must request the same."""
     return failing_nodes(table.run_logs())
 
 
 def gpus(table: RunTable) -> int:
-    """GPUs that a process asks a cluster for, whatever this machine has: one unless config says cpu."""
+    """Number of GPUs that a process requests from a cluster: one, unless the config says cpu."""
     return int(table.config["device"] != "cpu")
 
 
 def gpu_percent(table: RunTable) -> int:
-    """What a process takes of this machine's GPUs, in percent of one; 0 where `auto` finds no driver."""
+    """A process's share of this machine's GPUs, in percent of one; 0 if `auto` finds no driver."""
     takes = gpus(table) and (table.config["device"] == "cuda" or GPU_DRIVER.exists())
     return 100 // table.config["runs_per_gpu"] if takes else 0
 
 
-# Of trainings.
+# Training.
 
 
 def training_processes(table: RunTable, wildcards, attempt: int) -> int:
-    """Processes that compute, a GPU each where there are GPUs; 0 for a job that puts files of another one in place."""
+    """Number of processes that compute, each with its own GPU if there are any; 0 for a job that copies files."""
     computes = attempt > 1 or not (joint_mark(table, wildcards) or same_record(table, wildcards))
     return table.config["processes"] * computes
 
 
 def training_gpus(table: RunTable, wildcards, attempt: int) -> int:
-    """GPUs that a training asks for."""
+    """Number of GPUs that a training requests."""
     return gpus(table) * training_processes(table, wildcards, attempt)
 
 
 def training_gpu_percent(table: RunTable, wildcards, attempt: int) -> int:
-    """What a training takes of this machine's GPUs, in percent of one."""
+    """A training's share of this machine's GPUs, in percent of one."""
     return gpu_percent(table) * training_processes(table, wildcards, attempt)
 
 
 def training_threads(table: RunTable, wildcards) -> int:
-    """Threads of all processes of a training; those of one process are part of its settings."""
+    """Threads of all processes of a training; the threads of one process are part of its settings."""
     return run_of(table, wildcards).settings["training"]["threads"] * table.config["processes"]
 
 
@@ -87,12 +86,12 @@ def training_megabytes(table: RunTable, wildcards, attempt: int) -> int:
 
 
 def training_minutes(table: RunTable) -> int:
-    """Minutes of a training; one that needs more continues in a further job."""
+    """Time limit of a training in minutes; a longer training continues in another job."""
     return table.scale_settings["minutes"]["train"]
 
 
 def joint_megabytes(table: RunTable, stack: JointRuns, wildcards, attempt: int) -> int:
-    """Memory of runs that are trained together, an estimate."""
+    """Estimated memory of runs that are trained together."""
     settings = stack.runs[0].settings
     model, tokens = settings["model"], settings["training"]["batch_size"] * settings["model"]["context"]
     size = size_of(settings).parameters * BYTES_PER_PARAMETER
@@ -101,31 +100,31 @@ def joint_megabytes(table: RunTable, stack: JointRuns, wildcards, attempt: int) 
     return (BASE_MEGABYTES + len(stack.runs) * size // 10**6) * attempt
 
 
-# Of others.
+# Other rules.
 
 
 def run_megabytes(table: RunTable, wildcards, attempt: int) -> int:
-    """Memory of a process that trains or measures a run, an estimate from its model's size."""
+    """Memory of a process that trains or measures a run, estimated from the model's size."""
     parameters = size_of(run_of(table, wildcards).settings).parameters
     return (BASE_MEGABYTES + parameters * BYTES_PER_PARAMETER // 10**6) * attempt
 
 
 def gpt2_megabytes(table: RunTable, wildcards, attempt: int) -> int:
-    """Memory of a measurement of GPT-2: its embedding is what is read."""
+    """Memory to measure GPT-2, of which only the embedding is read."""
     model = evaluate.gpt2(table, wildcards)
     return (BASE_MEGABYTES + model["width"] * model["vocabulary"] * BYTES_PER_PARAMETER // 10**6) * attempt
 
 
 def megabytes(first: int) -> Callable:
-    """Memory of a job that takes `first` MB as far as is known."""
+    """Memory of a job whose first attempt gets `first` MB."""
     return lambda wildcards, attempt: first * attempt
 
 
 def evaluation_minutes(table: RunTable, wildcards, attempt: int) -> int:
-    """Minutes of a measurement, which starts anew at every attempt."""
+    """Time limit of a measurement in minutes; every attempt starts anew."""
     return table.scale_settings["minutes"]["evaluate"] * attempt
 
 
 def data_minutes(table: RunTable, wildcards, attempt: int) -> int:
-    """Minutes of what turns a text into tokens or links, which starts anew, too."""
+    """Time limit of a data preparation job in minutes; every attempt starts anew."""
     return table.scale_settings["minutes"]["data"] * attempt

@@ -1,20 +1,20 @@
-"""One pending timer for Snakemake's scheduler: the one place where this project touches a private part of Snakemake.
+"""At most one pending timer in Snakemake's scheduler; the only place that touches a private part of Snakemake.
 
 In Snakemake 9.27.1 every pass of the scheduling loop starts a timer that starts another pass a second later
-(`JobScheduler._schedule_reevalutation`, for --max-jobs-per-timespan, by default 100 a second). Passes that jobs
-start by ending come on top, so that chains add up: after n jobs there are about n passes and n threads a second, and
-each looks at every file of every ready job. docs/snakemake_timers.md is the report to Snakemake, with a patch;
-tests/workflow/test_timers.py says when a Snakemake no longer needs this module.
+(`JobScheduler._schedule_reevalutation`, for --max-jobs-per-timespan, by default 100 per second). Passes started by
+finished jobs come on top, so the timers accumulate: after n jobs there are about n passes and n threads per second, and
+each pass looks at every file of every ready job. docs/snakemake_timers.md is the report to Snakemake, with a patch;
+tests/workflow/test_timers.py fails once Snakemake no longer needs this module.
 """
 
 import threading
 
 
 def keep_one_timer(scheduler) -> None:
-    """Let `scheduler` (snakemake.scheduling.job_scheduler.JobScheduler) have one pending timer at most.
+    """Limit `scheduler` (snakemake.scheduling.job_scheduler.JobScheduler) to one pending timer.
 
-    There is one only while the rate limit holds jobs back, so that the limit stays in force. Whatever else a job waits
-    for ends with another job, and that starts a pass by itself. Does nothing to a Snakemake without these parts.
+    A timer is started only while the rate limit holds jobs back, so that the limit stays in force. Anything else that a
+    job waits for ends with another job, which starts a pass by itself. No-op if Snakemake lacks these attributes.
     """
     limiter = getattr(scheduler, "job_rate_limiter", None)
     if limiter is None or not hasattr(scheduler, "_schedule_reevalutation"):

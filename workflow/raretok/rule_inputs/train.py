@@ -1,4 +1,4 @@
-"""Trainings: what a run is trained from, where it is kept, and which runs one job trains together.
+"""Inputs and params of the training rules.
 
 Wildcards are experiment, method and seed.
 """
@@ -19,7 +19,7 @@ def run_of(table: RunTable, wildcards) -> Run:
 
 
 def run_json(table: RunTable, wildcards) -> str:
-    """The run of a job, as one string that changes only when the run does."""
+    """The run of a job as a string that changes only if the run does."""
     return run_of(table, wildcards).json()
 
 
@@ -29,12 +29,12 @@ def code(table: RunTable, wildcards) -> str:
 
 
 def state(table: RunTable, wildcards) -> str:
-    """Where a job keeps the state of its unfinished training."""
+    """Folder of the state of a job's unfinished training."""
     return f"{table.results}/{STATE_FOLDER.format(**vars(run_of(table, wildcards)))}"
 
 
 def manifest(table: RunTable, wildcards) -> str:
-    """Manifest of the corpus that a job trains or evaluates on."""
+    """Manifest of the corpus of a job's run."""
     return f"{table.results}/data/{run_of(table, wildcards).settings['corpus']['name']}/manifest.json"
 
 
@@ -46,7 +46,7 @@ def manifest_to_train(table: RunTable, wildcards) -> str:
 
 
 def outside_counts(table: RunTable, wildcards) -> list[str]:
-    """Counts of another text, where the output bias of a job's run starts from those."""
+    """Counts of another text, if the output bias of the run starts from them."""
     settings = run_of(table, wildcards).settings
     start, corpus = settings["model"].get("output_bias"), settings["corpus"]["name"]
     if start in (None, "zero", "unigram"):
@@ -61,23 +61,23 @@ def same_record(table: RunTable, wildcards) -> list[str]:
 
 
 def same_files(table: RunTable, wildcards) -> list[str]:
-    """That record and, where weights are deleted once no job waits for them, the weights that are copied with it."""
+    """That record and, if weights are temporary, the weights that are copied with it."""
     same = same_training(table, run_of(table, wildcards))
     weights = WEIGHTS if same and not table.config["keep_weights"] else ()
     return [*same_record(table, wildcards), *(f"{table.folder(same)}/{name}" for name in weights)]
 
 
 def kept_files(table: RunTable, wildcards, output) -> str:
-    """The second copy of a job's trained files, where it goes with the weights; else nothing."""
+    """The second copy of a job's trained files, if it is deleted with the weights; else nothing."""
     return "" if table.config["keep_weights"] else f"{state(table, wildcards)}/{KEPT}"
 
 
-# Runs trained together: a stack's job keeps the files of each of its runs, and leaves a mark for its `train`.
+# Runs trained together: the group's job keeps the files of each run and leaves a mark for its `train`.
 
 
 @lru_cache(maxsize=4)
 def joint_runs(table: RunTable) -> dict[str, JointRuns]:
-    """The runs that are trained together, by the name of their rule; none where config says `together: 1`."""
+    """Groups of runs that are trained together, by rule name; none if the config says `together: 1`."""
     together = table.config["together"]
     alone = (run for run in table.runs.values() if together > 1 and not same_training(table, run))
     found = enumerate(group_runs(alone, together), 1)
@@ -85,18 +85,18 @@ def joint_runs(table: RunTable) -> dict[str, JointRuns]:
 
 
 def joint_runs_json(table: RunTable, stack: JointRuns, wildcards, output) -> str:
-    """The runs of a stack's job. As it derives from an output, another choice of runs trains nothing again."""
+    """The runs of a group's job. It derives from an output, so another choice of runs retrains nothing."""
     return stack.json()
 
 
 def marks_of(table: RunTable, stack: JointRuns) -> list[str]:
-    """The marks of a stack's runs, but of those that were trained alone: they are not asked to wait for one."""
+    """The marks of a group's runs, except runs that were trained alone, which wait for no mark."""
     waiting = (run for run in stack.runs if not is_trained(table, run))
     return [path for run in waiting if not (table.root / (path := _mark(table, run))).exists()]
 
 
 def joint_mark(table: RunTable, wildcards) -> list[str]:
-    """The mark of a job's run, where it is, or is to be, trained together with others."""
+    """The mark of a job's run if it is trained together with others, now or earlier."""
     mark = _mark(table, run_of(table, wildcards))
     return [mark] if mark in _all_marks(table) or (table.root / mark).exists() else []
 
@@ -107,13 +107,13 @@ def _all_marks(table: RunTable) -> frozenset[str]:
 
 
 def _mark(table: RunTable, run: Run) -> str:
-    """What a stack's job makes for the `train` of a run. It stays, and so stays an input of that run's files.
+    """The file that a group's job makes for the `train` of a run. It stays an input of that run's files.
 
-    Another run or other code has another mark: what is there already makes no stack's job run again.
+    Another run or other code has another mark, so existing marks rerun no group's job.
     """
     return f"{table.folder(run)}/together-{run.hash}-{code_that_trains(run)[:8]}"
 
 
 def results_folder(table: RunTable, wildcards) -> str:
-    """The folder of the scale's results, below which a stack puts the files of each of its runs."""
+    """The results folder of the scale, in which a group's job keeps the files of its runs."""
     return table.results
