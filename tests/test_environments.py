@@ -24,8 +24,11 @@ import conda  # noqa: E402
 
 # What a command loads by a name from config, which no import shows.
 BY_NAME = {
-    "train": ["methods", "models", "training"],
-    "evaluate": ["methods", "models", "evaluation"],
+    "encode": ["data/tokenizers"],
+    "encode-pairs": ["data/tokenizers"],
+    "count-unigrams": ["data/tokenizers"],
+    "train": ["methods", "models", "training", "data/tokenizers"],
+    "evaluate": ["methods", "models", "evaluation", "data/tokenizers"],
     "figure": ["papers"],
     "claims": ["papers"],
 }

@@ -114,7 +114,7 @@ def test_what_is_kept_gives_the_same_metrics_again(run, tied, monkeypatch):
     monkeypatch.setattr("raretok.evaluation.remeasure._same", lambda *_: False)
     changes, _, after = remeasured(run)
     left = {row["metric"] for row in after["metrics"] if row["split"].endswith("@best") and "sources" not in row}
-    assert left == {"target_probability", "tail_mass"}
+    assert left == {"target_probability", "tail_mass", "isotropy_linalg_eig"}
     assert len(after["metrics"]) == len(before["metrics"])
     assert len({row["sources"] for row in after["metrics"] if "sources" in row}) == 1
 

@@ -154,10 +154,8 @@ def test_ctrl_c_waits_for_snakemake(tmp_path):
         "def stop(*_):\n    time.sleep(1); pathlib.Path('unlocked').touch(); sys.exit(1)\n"
         "signal.signal(signal.SIGINT, stop)\npathlib.Path('ready').touch()\ntime.sleep(60)\n"
     )
-    program = (
-        "from pathlib import Path; from raretok.planning.verify import make_runs; "
-        f"make_runs(['slow'], Path({str(tmp_path)!r}))"
-    )
+    program = "from pathlib import Path; from raretok.planning.verify import make_runs; "
+    program += f"make_runs(['slow'], Path({str(tmp_path)!r}))"
     process = subprocess.Popen(
         [sys.executable, "-c", program, tmp_path],
         env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "workflow"), str(tmp_path)])},
