@@ -46,8 +46,7 @@ class AGPS:
         """The gate's state before the first step.
 
         Raises ValueError if rare_from makes no word, or every word, rare, and if f1 or f2 is the same number for all
-        rare
-        words that occur.
+        rare words that occur.
         """
         return State(self, facts)
 
@@ -57,8 +56,7 @@ class State:
 
     A scaled run derives i_r and mu from its own counts (inventory 5.3). i_r is the smallest rank from which on words
     make up at most `rare.mass` of the training tokens. mu_2 is the count that `touches` of the rare words are below,
-    and
-    mu_1 keeps its ratio to mu_2; without `touches` both are proportional to the training tokens.
+    and mu_1 keeps its ratio to mu_2; without `touches` both are proportional to the training tokens.
     """
 
     def __init__(self, gate: AGPS, facts):

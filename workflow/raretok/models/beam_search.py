@@ -109,12 +109,10 @@ def beam_search(
 
     The score is log p / length ** length_exponent; both include </s>. At each step the `beam` most probable
     continuations other than </s> go on. A </s> among the `beam` most probable of all closes a hypothesis, and a
-    sentence
-    is finished when `beam` hypotheses are closed (as in fairseq and CTranslate2). `beam` 1 is greedy search.
-    max_length:
-    maximum number of ids of a translation, including its </s>, which is forced at that length; None: `length_limit` of
-    each source; never more than the model's context. `start` and `pad` are never generated. The returned ids exclude
-    `start` and `end`.
+    sentence is finished when `beam` hypotheses are closed (as in fairseq and CTranslate2). `beam` 1 is greedy search.
+    max_length: maximum number of ids of a translation, including its </s>, which is forced at that length; None:
+    `length_limit` of each source; never more than the model's context. `start` and `pad` are never generated. The
+    returned ids exclude `start` and `end`.
 
     The model must be in evaluation mode. A sentence's result does not depend on the other sentences of its batch.
     """

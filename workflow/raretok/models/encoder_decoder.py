@@ -33,10 +33,8 @@ class EncoderDecoder(nn.Module):
         """Initialise from `seed` (None: leave it to the caller, who loads weights).
 
         Random numbers are drawn parameter by parameter from a separate generator, first for matrices that every tying
-        has;
-        biases use none. So models with one seed that differ only in the output bias otherwise start from the same
-        weights,
-        and so do those that differ in tying, unless a tied matrix is truncated.
+        has; biases use none. So models with one seed that differ only in the output bias otherwise start from the same
+        weights, and so do those that differ in tying, unless a tied matrix is truncated.
         """
         super().__init__()
         self.config = config
@@ -93,12 +91,9 @@ class EncoderDecoder(nn.Module):
         """Start the output bias from the types' log probabilities, and scale W to their norm if configured.
 
         log_unigram: of the training targets, V. outside: of another text, V, for a bias that starts from it. This is
-        called
-        for every model: with `output_scale` the reference is always the norm of `log_unigram` (inventory N4), so that W
-        is
-        the same for all. A bias `zero` stays 0 (N7). Calling it again changes nothing. Raises ValueError for another
-        number
-        of types.
+        called for every model: with `output_scale` the reference is always the norm of `log_unigram` (inventory N4), so
+        that W is the same for all. A bias `zero` stays 0 (N7). Calling it again changes nothing. Raises ValueError for
+        another number of types.
         """
         start = log_unigram if outside is None else outside
         for values in (log_unigram, start):

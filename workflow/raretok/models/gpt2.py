@@ -44,8 +44,7 @@ def load_final_layers(path: Path | str, vocabulary: int, width: int) -> FinalLay
     """Read `wte.weight`, `ln_f.weight` and `ln_f.bias`, with or without the prefix `transformer.`.
 
     path: a `model.safetensors`, or its folder. Raises UserError if the file is missing or broken, lacks a tensor, or
-    has
-    sizes other than N x d.
+    has sizes other than N x d.
     """
     path = Path(path)
     if path.is_dir():

@@ -119,8 +119,7 @@ def sinusoidal_table(length: int, width: int) -> torch.Tensor:
     """Fixed position vectors 0 to length - 1, `length` x `width`, as in fairseq.
 
     Sines of all frequencies, then their cosines, with frequencies from 1 to 1/10,000 in equal ratios; position t has
-    the
-    angle t + 2 (fairseq counts from its padding id, 1). An odd width ends with a zero.
+    the angle t + 2 (fairseq counts from its padding id, 1). An odd width ends with a zero.
     """
     half = width // 2
     frequencies = torch.exp(torch.arange(half) * -(math.log(10_000) / (half - 1)))

@@ -15,8 +15,7 @@ class Places:
     """The places of one micro-batch, under the gate of its step.
 
     gate_state: the result of a gate's `start`, or None. targets: any shape. padding: the target id of positions without
-    a
-    target; or None.
+    a target; or None.
     """
 
     def __init__(self, gate_state, targets: torch.Tensor, padding: int | None):

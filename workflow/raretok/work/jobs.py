@@ -29,8 +29,7 @@ class Jobs:
     """Starts jobs for the runs of a run table.
 
     workers: maximum number of jobs at a time; on GPUs they share them. evaluates: whether the packages for evaluation
-    are
-    installed.
+    are installed.
     """
 
     def __init__(self, table: RunTable, workers: int, evaluates: bool = True):

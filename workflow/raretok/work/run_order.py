@@ -12,8 +12,7 @@ def read_order(path: Path) -> list[str]:
 
     The file has one run per line, as a name or a line of `raretok runs --json`; or it is a JSON list of such names and
     objects, possibly under the key `runs`. Text after a name, and further keys of an object, are ignored. Raises
-    UserError
-    if it names no runs or anything else.
+    UserError if it names no runs or anything else.
     """
     try:
         text = path.read_text(encoding="utf-8")

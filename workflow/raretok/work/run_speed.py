@@ -12,8 +12,7 @@ class Speed:
     """Seconds of runs: the estimate of `raretok plan`, corrected by the runs of this session.
 
     The correction is the median ratio of measured to planned seconds over runs of the same experiment, or over all runs
-    if
-    none of those is finished. It accounts for validation, evaluation and the number of runs that share the machine.
+    if none of those is finished. It accounts for validation, evaluation and the number of runs that share the machine.
     """
 
     def __init__(self, table: RunTable):
