@@ -1,14 +1,14 @@
 """
 raretok: four papers on rare tokens, from download to report.
 
-    snakemake --cores all                                                   what config/config.yaml names
+    snakemake --cores all                                                   everything in config/config.yaml
     snakemake --cores all stop_jostling                                     one paper
     snakemake --cores all results/smoke/tables/stop_jostling/table1.csv     one table
     snakemake --cores all results/smoke/figures/stop_jostling/figure3.svg   one figure
 
-Stages, in order: data, tokenize, train, evaluate, report. Rules take their inputs, parameters and resources from the
-run table by functions of workflow/raretok/rule_inputs: `training.manifest` in a rule is the function `manifest` of
-rule_inputs/train.py, with the table as its first argument.
+Stages, in order: data, tokenize, train, evaluate, report. Input functions, params and resources of the rules are
+functions in workflow/raretok/rule_inputs: `training.manifest` in a rule is the function `manifest` of
+rule_inputs/train.py, with the run table as its first argument.
 """
 
 import os
@@ -22,8 +22,8 @@ from snakemake.utils import min_version
 min_version("9.12")
 
 
-# The project's folder, also where another workflow has this one as a module, or results go elsewhere (--directory).
-# workflow/Snakefile, where the workflow catalogue looks, is a link to this file.
+# The project's folder, also if another workflow uses this one as a module, or if results go elsewhere (--directory).
+# workflow/Snakefile, where the workflow catalogue expects it, is a link to this file.
 ROOT = Path(currentframe().f_code.co_filename).resolve().parent
 PROJECT = Path(os.path.relpath(ROOT))
 
@@ -54,7 +54,7 @@ use_this_checkout()
 
 try:
     TABLE = load(config, project=PROJECT)
-    TABLE.runs  # every mistake in a method now, as one sentence
+    TABLE.runs  # reports every mistake in a method now, in one sentence
 except UserError as error:
     raise WorkflowError(str(error)) from None
 
@@ -87,7 +87,7 @@ rule all:
     default_target: True
     input:
         reporting.pages(),
-        # made for the pages, and made again where one of them was deleted
+        # inputs of the pages; named here so that a deleted one is remade
         reporting.all_items(),
         "<results>/readme.md" if reporting.makes_readme() else [],
 

@@ -3,22 +3,23 @@ This part of the workflow links the words of both sides of a parallel text.
 
 REQUIRED INPUTS:
 
-    source, target = results/<scale>/data/<corpus>/train.{source,target}.tok.txt, lines of pieces between blanks
+    source, target = results/<scale>/data/<corpus>/train.{source,target}.tok.txt, lines of pieces separated by blanks
 
 OUTPUTS:
 
     links  = results/<scale>/alignments/<corpus>/train.links, in Pharaoh's format
     record = results/<scale>/alignments/<corpus>/train.json, which tool of which version, and how many links
 
-A model's idea of related words is compared with these links. One thread: counts are sums of floating-point numbers.
+AlignSim compares the similarity of embeddings with these links. The job has one thread, because its counts are sums of
+floating-point numbers.
 """
 
 
 rule align:
     """
     Link the words of the training split of {wildcards.corpus}
-      - by fast_align's model in both directions, put together by grow-diag-final-and
-      - by the programs fast_align and atools where they are on PATH, else by the same model in NumPy
+      - by fast_align's model in both directions, combined by grow-diag-final-and
+      - by the programs fast_align and atools if they are on PATH, else by the same model in NumPy
     """
     input:
         source="<results>/data/{corpus}/train.source.tok.txt",
@@ -32,7 +33,7 @@ rule align:
         "../../envs/align.yaml"
     threads: 1
     resources:
-        # Tables of pairs of words grow with the text: WMT14's takes the attempts after the first.
+        # Tables of word pairs grow with the text; WMT14 needs the memory of a second attempt.
         mem_mb=machine.megabytes(4000),
         runtime=machine.data_minutes,
     params:

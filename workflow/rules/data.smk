@@ -1,23 +1,23 @@
 """
-This part of the workflow gets the texts: it downloads and checks data sets, or makes text itself.
+This part of the workflow provides the texts: it downloads and checks data sets, or makes synthetic text.
 
 OUTPUTS:
 
     file = resources/<dataset>/<file>, a file of a data set or a member of one of its archives
-    text = resources/synthetic/<corpus>, made by the project; by the kind of corpus
+    text = resources/synthetic/<corpus>, synthetic text, depending on the kind of corpus
              characters   .txt
-             language     /{train,valid,test}.txt, and /similarity.tsv, pairs of its words with scores
+             language     /{train,valid,test}.txt, and /similarity.tsv, word pairs with scores
              translation  /{train,valid,test,domain.second}.{source,target}.txt, sentences in two languages
-             unigrams     .json.gz, documents in one of them
+             unigrams     .json.gz, documents in one of these languages
 
-config/datasets.yaml says what can be downloaded, with checksums, config/corpora.yaml which corpora are synthetic. A job
-gets its own entry as JSON. Archives and unfinished downloads lie in resources/cache/, which can be deleted at any time.
+config/datasets.yaml lists the downloads with their checksums, config/corpora.yaml the synthetic corpora. A job gets its
+own entry as JSON. Archives and unfinished downloads lie in resources/cache/, which can be deleted at any time.
 """
 
 from raretok.data.catalogue import SYNTHETIC_FILES
 
 
-# Nodes of a cluster often have no network.
+# Cluster nodes often have no network.
 localrules:
     download,
 
@@ -25,7 +25,7 @@ localrules:
 rule download:
     """
     Download {wildcards.file} of {wildcards.dataset}, or take it from the data mirror
-      - size and checksum as in config/datasets.yaml; a changed checksum downloads again, changed code does not
+      - checks size and checksum; a changed checksum downloads again, changed code does not
     """
     output:
         file="resources/{dataset}/{file}",
@@ -42,7 +42,7 @@ rule download:
         machine=machine.options("data_mirror"),
     shell:
         """
-        # The progress of a download is for the terminal, too.
+        # Show the progress also on the terminal.
         exec &> >(tee {log:q})
 
         python -m raretok download \

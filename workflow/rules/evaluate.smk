@@ -1,25 +1,25 @@
 """
-This part of the workflow measures what was trained: metrics for tables and claims, arrays for figures.
+This part of the workflow evaluates trained models: metrics for tables and claims, arrays for figures.
 
 REQUIRED INPUTS:
 
     trained      = results/<scale>/runs/<experiment>/<method>/seed<k>/, all files of rule train
     manifest     = results/<scale>/data/<corpus>/manifest.json
-    similarity   = resources/<dataset>/<file>, pairs of words with a human score
-    links        = results/<scale>/alignments/<corpus>/train.links, where a translation's words are aligned
+    similarity   = resources/<dataset>/<file>, word pairs with human scores
+    links        = results/<scale>/alignments/<corpus>/train.links, for evaluations with AlignSim
     checkpoint   = resources/<repository>/model.safetensors, or none (gpt2_weights: skip)
 
 OUTPUTS:
 
     metrics    = results/<scale>/runs/<experiment>/<method>/seed<k>/metrics.json
     arrays     = results/<scale>/runs/<experiment>/<method>/seed<k>/arrays.npz
-    hypotheses = results/<scale>/runs/<experiment>/<method>/seed<k>/hypotheses.json, a translation's texts by split
-    measurable = results/<scale>/runs/<experiment>/<method>/seed<k>/measurable.npz, what later metrics need of the weights
-    comparison = results/<scale>/comparisons/<experiment>/seed<k>.json, whether translations differ by chance
+    hypotheses = results/<scale>/runs/<experiment>/<method>/seed<k>/hypotheses.json, translations by split
+    measurable = results/<scale>/runs/<experiment>/<method>/seed<k>/measurable.npz, kept for later metrics
+    comparison = results/<scale>/comparisons/<experiment>/seed<k>.json, significance tests between translations
     gpt2       = results/<scale>/gpt2/<repository>.json
 
-`code` is a digest of the program that measures such a run: a change to it measures again, one to a figure does not.
-Nothing here is read by training.
+`code` is a digest of the program that measures such a run: changing it repeats the measurement, changing a figure does
+not. Training reads none of these files.
 """
 
 

@@ -1,19 +1,19 @@
 """
-This part of the workflow checks, before anything long, that it can be done, and says what it will take.
+This part of the workflow checks whether long jobs can run, and estimates their cost.
 
 OUTPUTS:
 
-    plan = results/<scale>/plan.txt, what is trained, and what of time, memory and disk it is estimated to take
+    plan = results/<scale>/plan.txt, the runs to train, with estimates of time, memory and disk space
 
-No rule has the plan as an input: a new plan trains nothing again. Instead the check runs whenever the workflow starts
-with trainings to do, before its first job, and stops it with the reason where something is in the way. On a cluster
-that is the machine that submits; the rule is for the machines that jobs run on. --no-hooks leaves the check out.
+No rule has the plan as an input, so a new plan retrains nothing. Instead, whenever the workflow starts with runs to
+train, the check runs before the first job, and stops the workflow with the reason if something would fail. On a cluster
+this checks the submitting machine; the rule checks a machine that jobs run on. --no-hooks skips the check.
 """
 
 
 rule preflight:
     """
-    Check devices, disk and data for all that is not finished, on a machine that trains, and print the plan
+    Check devices, disk and data for all unfinished runs, on a machine that trains, and print the plan
     """
     log:
         "<logs>/preflight.txt",
@@ -26,7 +26,7 @@ rule preflight:
         project=str(PROJECT),
     shell:
         """
-        # The plan is for the terminal, too.
+        # Show the plan also on the terminal.
         exec &> >(tee {log:q})
 
         python -m raretok preflight --project {params.project:q} --config {params.choices:q}

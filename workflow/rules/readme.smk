@@ -1,6 +1,6 @@
 """
-This part of the workflow brings the README up to date with recorded results. It is there where all papers and seeds are
-shown: of a part, it would cut what the README has.
+This part of the workflow updates the README from recorded results. It exists only if all papers and seeds are shown,
+since a part of them would replace the complete text in the README.
 
 REQUIRED INPUTS:
 
@@ -9,7 +9,7 @@ REQUIRED INPUTS:
 
 OUTPUTS:
 
-    readme = results/recorded/<scale>/readme.md, the same within README.md, and numbers of claims in docs/findings.md
+    readme = results/recorded/<scale>/readme.md, inserted into README.md; numbers in docs/findings.md
 """
 
 
@@ -19,14 +19,14 @@ localrules:
 
 rule readme:
     """
-    Put the report's picture, its pages and the verdicts into README.md, between the marks of this scale, if it has them
+    Insert the report's figure, links and verdicts between this scale's markers in README.md, if it has them
     """
     input:
         metrics="<results>/metrics.csv",
         claims="<results>/claims.csv",
         definitions=expand("<results>/definitions/{paper}.json", paper=TABLE.papers),
     output:
-        # README.md is no output: Snakemake removes those before a job, and most of it is written by hand.
+        # README.md is not an output, because Snakemake deletes outputs before a job, and most of it is written by hand.
         text="<results>/readme.md",
     log:
         "<logs>/readme.txt",

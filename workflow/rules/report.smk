@@ -1,5 +1,5 @@
 """
-This part of the workflow turns measurements into tables, figures, verdicts and the pages of the report.
+This part of the workflow makes tables, figures, verdicts and the pages of the report from measurements.
 
 REQUIRED INPUTS:
 
@@ -11,7 +11,7 @@ REQUIRED INPUTS:
 
 OUTPUTS:
 
-    definition = results/<scale>/definitions/<paper>.json, what the config says of a paper
+    definition = results/<scale>/definitions/<paper>.json, the config of a paper
     metrics = results/<scale>/metrics.csv
     cost    = results/<scale>/cost.csv
     tables  = results/<scale>/tables/<paper>/<item>.{csv,md,tex}
@@ -20,14 +20,13 @@ OUTPUTS:
     agreement, improvement = results/<scale>/{agreement,improvement}.csv
     pages   = results/<scale>/report/*.html, index.html first
 
-Nothing here needs torch or a GPU, and nothing that trains or measures reads this part's files. A table or figure
-reads the arrays of its own methods alone. Two parameters are in no shell line: they are there for Snakemake, which
-reruns a job when one changes. `code` is a digest of the program that makes an output, found by its imports, `digest`
-one of what the config says of a paper.
+These rules need neither torch nor a GPU, and training and evaluation read none of their files. A table or figure reads
+only the arrays of its own methods. Two params appear in no shell line, because Snakemake reruns a job when one changes:
+`code` is a digest of the program that makes an output, found through its imports, and `digest` one of a paper's config.
 """
 
 
-# Seconds each, of which a cluster need not know.
+# These take seconds, too little for a cluster job.
 localrules:
     definition,
     collect,
@@ -40,7 +39,7 @@ localrules:
 
 rule collect:
     """
-    Gather the metrics of all runs into one csv
+    Collect the metrics of all runs in one csv
     """
     input:
         metrics=reporting.metrics(),
@@ -63,7 +62,7 @@ rule collect:
 
 rule cost:
     """
-    Gather what the training of every run took into one csv
+    Collect the training cost of all runs in one csv
     """
     input:
         metrics=reporting.metrics(),
@@ -86,7 +85,7 @@ rule cost:
 
 rule definition:
     """
-    Write down what the config says of {wildcards.paper}: methods, seeds, tables, figures
+    Write the config of {wildcards.paper} for the report: methods, seeds, tables, figures
     """
     input:
         paper=ancient("<config>/papers/{paper}/paper.yaml"),
@@ -114,7 +113,7 @@ rule definition:
 
 rule table:
     """
-    Render {wildcards.item} of {wildcards.paper}, published beside reproduced
+    Render {wildcards.item} of {wildcards.paper}, with printed and reproduced numbers
     """
     input:
         definition="<results>/definitions/{paper}.json",
@@ -222,7 +221,7 @@ rule claims:
 
 rule agreement:
     """
-    Say how far our numbers agree with the printed ones: signs, ranks, coefficients of variation
+    Compare our numbers with the printed ones: signs, ranks, coefficients of variation
     """
     input:
         definitions=expand("<results>/definitions/{paper}.json", paper=TABLE.papers),
@@ -257,7 +256,7 @@ rule agreement:
 
 rule improvement:
     """
-    Compare every method with the first one of its table, over training seeds
+    Compare every method with the baseline of its table, over training seeds
     """
     input:
         definitions=expand("<results>/definitions/{paper}.json", paper=TABLE.papers),
@@ -291,7 +290,7 @@ rule improvement:
 
 rule page:
     """
-    Render the report, pages that need no network
+    Render the pages of the report, which need no network
     """
     input:
         definitions=expand("<results>/definitions/{paper}.json", paper=TABLE.papers),

@@ -1,40 +1,40 @@
 """
-This part of the workflow turns texts into tokens.
+This part of the workflow turns texts into token ids.
 
 REQUIRED INPUTS:
 
-    text   = resources/<dataset>/<file> or resources/synthetic/<corpus>.txt, as config/corpora.yaml says; of a
-             language the texts of its splits
-    merges = resources/gpt2_bpe/vocab.bpe, where a language takes published ones
-    texts  = both sides of every split and domain of a parallel text, and its SentencePiece model where published
-    shards = other text, of which unigrams are counted
+    text   = resources/<dataset>/<file> or resources/synthetic/<corpus>.txt, as in config/corpora.yaml; for a
+             language, one text per split
+    published = resources/gpt2_bpe/vocab.bpe or another published tokenizer, if the corpus uses one
+    texts  = both sides of every split and domain of a parallel text
+    shards = other text, whose unigrams are counted
 
 OUTPUTS:
 
     train, valid = results/<scale>/data/<corpus>/{train,valid}.npy
     manifest     = results/<scale>/data/<corpus>/manifest.json
 
-and of a language
+for a language also
 
     test       = results/<scale>/data/<corpus>/test.npy
     counts     = results/<scale>/data/<corpus>/counts.npy
     vocabulary = results/<scale>/data/<corpus>/vocabulary.json
     tokenizer  = results/<scale>/data/<corpus>/tokenizer.json
 
-and of a parallel text
+and for a parallel text
 
-    source, target           = results/<scale>/data/<corpus>/<split>.{source,target}.{npy,txt,tok.txt}, of train, valid,
-                               test and, beside them, of each domain (domain.<name>)
+    source, target           = results/<scale>/data/<corpus>/<split>.{source,target}.{npy,txt,tok.txt}, for
+                               train, valid, test and each further domain (domain.<name>)
     counts, source_counts    = results/<scale>/data/<corpus>/{counts,source_counts}.npy
     vocabulary and tokenizer = results/<scale>/data/<corpus>/{vocabulary,tokenizer}.json, tokenizer.model or codes.txt
-    external counts          = results/<scale>/counts/<corpus>/<text>.npy, of its target types in another text
+    external counts          = results/<scale>/counts/<corpus>/<text>.npy, counts of its target types in another text
 
-Training depends on the manifest, which names the tokens by their checksums, not on the large files. A job gets its own
-entry of config/corpora.yaml as JSON. `code` is in no shell line: a digest of the program that writes a corpus, so that
-a changed tokenizer makes it again.
+Training depends on the manifest, which holds checksums of the tokens, not on the large files. A job gets its own entry
+of config/corpora.yaml as JSON. `code` appears in no shell line: it is a digest of the program that writes a corpus, so
+that a changed tokenizer encodes it again.
 """
 
-# What a vocabulary is, and the ids, lines and pieces of both sides of a parallel text.
+# Files of a vocabulary, and ids, lines and pieces of both sides of a parallel text.
 VOCABULARY = {
     "counts": "<results>/data/{corpus}/counts.npy",
     "vocabulary": "<results>/data/{corpus}/vocabulary.json",
@@ -48,7 +48,7 @@ SIDES = expand(
 )
 
 
-# One addition, of which a cluster need not know.
+# A single addition, too little for a cluster job.
 localrules:
     merge_counts,
 

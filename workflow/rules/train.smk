@@ -4,8 +4,8 @@ This part of the workflow trains every method with every seed.
 REQUIRED INPUTS:
 
     manifest = results/<scale>/data/<corpus>/manifest.json
-    counts   = counts of the corpus's types in another text, where the output bias starts from those
-    same     = training.json of another paper's run with the same settings, whose files are copied
+    counts   = counts of the corpus's types in another text, if the output bias starts from them
+    same     = training.json of another run with the same weights, whose files are copied
 
 OUTPUTS:
 
@@ -15,18 +15,17 @@ OUTPUTS:
     snapshots    = results/<scale>/runs/<experiment>/<method>/seed<k>/snapshots.safetensors
     training     = results/<scale>/runs/<experiment>/<method>/seed<k>/training.json
 
-Where config says `together`, a job train_together_<n> for each stack of runs comes before: it trains them at once and
-keeps the files of each beside its state, from where its `train` puts them in place. The mark that it leaves in a run's
-folder says so, and stays: how a run was trained is no reason to train it again.
+With `together` in the config, one job train_together_<n> per group of runs comes first. It trains them at once and
+keeps the files of each beside its state; the run's own `train` then puts them in place. The mark that it leaves in a
+run's folder stays an input of that run, since how a run was trained is no reason to train it again.
 
 The state of an unfinished training lies in results/<scale>/state/<experiment>/<method>/seed<k>/<run hash>/, which no
-rule declares: Snakemake deletes declared outputs before every attempt, and an interrupted training must find its
-state again.
+rule declares: Snakemake deletes declared outputs before every attempt, and an interrupted training needs its state.
 """
 
 from functools import partial
 
-# Deleted once they are measured, where config says so.
+# Deleted after they are measured, with `keep_weights: false`.
 weights = str if TABLE.config["keep_weights"] else temp
 
 
@@ -49,7 +48,7 @@ rule train:
         training="<run>/training.json",
     log:
         "<logs>/train/<log>",
-    # Of a job of a cluster by the Snakemake that submitted it: within the job, the same would multiply.
+    # In a cluster job only the submitting Snakemake retries; otherwise retries would multiply.
     retries: 0 if workflow.remote_exec else 2
     conda:
         "../../envs/train.yaml"
@@ -84,13 +83,13 @@ for name, joint in training.joint_runs().items():
 
     rule:
         """
-        Train runs of one shape together, each as if it were alone
-          - runs that are finished are left out, those whose loss is not finite are left to their own `train`
+        Train runs of one shape together, each with the result that it would have alone
+          - leaves out finished runs, and leaves runs whose loss is not finite to their own `train`
         """
         name:
             name
         input:
-            # Only what must be there: a stack's job runs for the sake of a `train` alone.
+            # Only its existence matters: a group's job runs only if a `train` needs it.
             manifest=ancient(f"<results>/data/{joint.runs[0].settings['corpus']['name']}/manifest.json"),
         output:
             touch(training.marks_of(joint)),

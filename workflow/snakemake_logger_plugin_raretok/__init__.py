@@ -1,6 +1,6 @@
-"""What Snakemake prints under `--logger raretok`: one line a finished job, and what failed at the end.
+"""Snakemake logger plugin `--logger raretok`: one line per finished job, and the failed jobs at the end.
 
-Snakemake's own words, all of them, are in .snakemake/log. A dry run and --verbose print those instead.
+Snakemake's complete log is in .snakemake/log. A dry run and --verbose print it instead.
 """
 
 import sys
@@ -12,10 +12,10 @@ from pathlib import Path
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
-# Lines of a failed job's log that are shown.
+# Number of lines shown of a failed job's log.
 LAST_LINES = 20
 
-# Events that one line a job replaces, and messages that tell a reader nothing.
+# Events replaced by the line per job, and messages without information for the user.
 REPLACED = {LogEvent.WORKFLOW_STARTED, LogEvent.JOB_STARTED, LogEvent.PROGRESS, LogEvent.RESOURCES_INFO}
 UNTOLD = (
     "Assuming unrestricted shared filesystem",
@@ -32,7 +32,7 @@ UNTOLD = (
 
 
 class LogHandler(LogHandlerBase):
-    """Snakemake's handler for stderr, see https://snakemake.github.io (logger plugins)."""
+    """Handler of Snakemake's messages on stderr; see the logger plugins on https://snakemake.github.io."""
 
     writes_to_stream = True
     writes_to_file = False
@@ -51,12 +51,12 @@ class LogHandler(LogHandlerBase):
         self.failed: dict[int, str] = {}
 
     def setFormatter(self, fmt) -> None:
-        """Snakemake's formatter, for what is printed in its words."""
+        """Set Snakemake's formatter for messages that are printed unchanged."""
         super().setFormatter(fmt)
         self.plain.setFormatter(fmt)
 
     def emit(self, record: LogRecord) -> None:
-        """Print what a user should read of one message of Snakemake."""
+        """Print the part of a Snakemake message that concerns the user."""
         event = getattr(record, "event", None)
         if self.in_full:
             self.plain.emit(record)
@@ -76,12 +76,12 @@ class LogHandler(LogHandlerBase):
             self.plain.emit(record)
 
     def say(self, text: str, level: int = INFO) -> None:
-        """Print our own words, in the colour of the level."""
+        """Print a message of our own in the colour of its level."""
         words = {"msg": text, "levelno": level, "levelname": getLevelName(level), "event": "line"}
         self.plain.emit(makeLogRecord(words))
 
     def close(self) -> None:
-        """What failed and was not made by a later try, last."""
+        """Print the jobs that failed in their last attempt."""
         if self.failed:
             count = "1 job" if len(self.failed) == 1 else f"{len(self.failed)} jobs"
             self.say("\n".join([f"{count} failed:", *self.failed.values()]), ERROR)
@@ -90,33 +90,33 @@ class LogHandler(LogHandlerBase):
 
 
 class Progress:
-    """How many jobs are done, and how long the rest will take."""
+    """Number of finished jobs, and an estimate of the remaining time."""
 
     def __init__(self):
         self.started = time.time()
         self.left: Counter[str] = Counter()
         self.done = self.total = 0
-        # Of jobs at work or done: what they are, and since when they run; and of each rule the seconds of its jobs.
+        # For started jobs: rule, name and start time; and for each rule the seconds of its finished jobs.
         self.jobs: dict[int, tuple[str, str, float]] = {}
         self.seconds: defaultdict[str, list[float]] = defaultdict(list)
 
     def begin(self, stats: dict[str, int]) -> str:
-        """Count the jobs to do, `stats` by rule; the line that says so."""
+        """Count the jobs to do (`stats` by rule); returns a line with the numbers."""
         self.left = Counter({rule: count for rule, count in stats.items() if rule != "total"})
         self.total, self.done = self.left.total(), 0
         return f"{self.total} jobs: " + ", ".join(f"{count} {rule}" for rule, count in self.left.most_common())
 
     def start(self, job: LogRecord) -> None:
-        """Note that a job starts, or is submitted."""
+        """Record that a job was started or submitted."""
         name = f"{job.rule_name} {'/'.join(map(str, (job.wildcards or {}).values()))}".rstrip()
         self.jobs[job.jobid] = (job.rule_name, name, job.created)
 
     def name_of(self, job: int) -> str:
-        """The rule of a job and its wildcards."""
+        """The rule and wildcards of a job."""
         return self.jobs[job][1] if job in self.jobs else f"job {job}"
 
     def finish(self, job: int, now: float) -> str:
-        """Note that a job is done; its line."""
+        """Record that a job has finished; returns its line."""
         rule, name, since = self.jobs.get(job, ("", self.name_of(job), now))
         self.seconds[rule].append(now - since)
         self.left[rule] -= 1
@@ -127,9 +127,9 @@ class Progress:
         return words if left is None else f"{words}  about {in_words(left)} left"
 
     def seconds_left(self, now: float) -> float | None:
-        """Seconds of the rest: each job takes the mean of its rule, as many at a time as so far.
+        """Estimated remaining seconds, with mean times per rule and the parallelism so far.
 
-        None where too little is known: half of the rest is of rules that have not finished a job.
+        None if more than half of the remaining jobs are of rules without a finished job.
         """
         rest = +self.left
         known = {rule: count for rule, count in rest.items() if self.seconds[rule]}

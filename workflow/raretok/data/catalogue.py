@@ -74,8 +74,7 @@ def load_datasets(path: Path | str = "config/datasets.yaml") -> dict:
     """The data sets in `path`, by name.
 
     Raises UserError if the file is missing, is not YAML, has a wrong key (file and key are named), or lists one name
-    twice
-    in a data set.
+    twice in a data set.
     """
     datasets = _load(path, DataSets)
     for dataset, entry in datasets.items():
@@ -101,8 +100,7 @@ def load_corpora(path: Path | str = "config/corpora.yaml") -> dict:
     """The corpora in `path`, by name.
 
     Raises UserError if the file is missing, is not YAML, has a wrong key (file and key are named), or has splits of one
-    text
-    that do not add up to 1.
+    text that do not add up to 1.
     """
     corpora = _load(path, Corpora)
     for corpus, entry in corpora.items():
@@ -290,10 +288,8 @@ def corpus_definition(corpora: dict, datasets: dict, name: str, counts: str | No
     counts: the name in `external_counts` of another text that the run counts, if any; it is part of that run only.
 
     This is the corpus's entry and, for downloaded texts, merges or models, their checksums instead of their sources
-    (the
-    archive's checksum for a member without one, the URLs if none is published). A reversed corpus has the definition of
-    the
-    original with a flag.
+    (the archive's checksum for a member without one, the URLs if none is published). A reversed corpus has the
+    definition of the original with a flag.
     """
     definition = deepcopy(find_corpus(corpora, name))
     if "reverse_of" in definition:

@@ -27,12 +27,9 @@ class Corpus:
 
     `kind`: `characters` (ids in code point order, `types` of them in one language), `language` or `translation` (ids by
     decreasing training frequency, of the target side). `counts`: training counts of each type (of the target side),
-    (types,)
-    int64. `splits`: number of tokens in each split (of the target side). `sha256`: identifies the data in results.
-    `special`:
-    ids that are not part of the text. `tokenizer`: its description for results. `languages`: for a translation, the
-    names of
-    `source` and `target`.
+    (types,) int64. `splits`: number of tokens in each split (of the target side). `sha256`: identifies the data in
+    results. `special`: ids that are not part of the text. `tokenizer`: its description for results. `languages`: for a
+    translation, the names of `source` and `target`.
     """
 
     name: str
@@ -94,8 +91,7 @@ def load_manifest(path: Path | str) -> Corpus:
     """The prepared corpus whose manifest.json is at `path`.
 
     Everything is compared with the manifest's checksums once: with a flipped byte, another model would be trained under
-    the
-    same name. Raises UserError if the manifest, a split or the counts are missing, damaged or of another corpus.
+    the same name. Raises UserError if the manifest, a split or the counts are missing, damaged or of another corpus.
     """
     path = Path(path)
     again = f"delete {path.parent} and run the workflow again"
@@ -164,8 +160,7 @@ def digest(manifest: Mapping) -> str:
     """sha256 that identifies the data of a manifest.
 
     It covers the canonical JSON of the splits' lengths and checksums and, except for kind `characters`, the checksums
-    of
-    vocabulary and counts.
+    of vocabulary and counts.
     """
     named = manifest["splits"]
     if manifest["kind"] != "characters":

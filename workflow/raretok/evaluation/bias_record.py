@@ -36,12 +36,10 @@ def divergence_at_start(observed: Mapping[str, np.ndarray]) -> dict[str, float]:
 def bias_changes(observed: Mapping[str, np.ndarray], counts: np.ndarray) -> dict[str, dict[str, float]]:
     """Change of the output bias during training: `start`, `end` and `change` of its l2 `norm` and its `divergence`.
 
-    observed: arrays `output_bias.<name>`, (s,), the first one before the first step; divergence is
-    KL(unigram || softmax(b)). counts: of the training targets, (V,). change: the largest difference from the start,
-    relative
-    to the norm of the log-unigram bias and to KL(unigram || uniform). It is not relative to the start itself, which is
-    0
-    for the norm of a zero bias and for the divergence of a log-unigram bias. Empty if there are no observations.
+    observed: arrays `output_bias.<name>`, (s,), the first one before the first step; divergence is KL(unigram ||
+    softmax(b)). counts: of the training targets, (V,). change: the largest difference from the start, relative to the
+    norm of the log-unigram bias and to KL(unigram || uniform). It is not relative to the start itself, which is 0 for
+    the norm of a zero bias and for the divergence of a log-unigram bias. Empty if there are no observations.
     """
     log_unigram = log_frequencies(counts)
     scales = {

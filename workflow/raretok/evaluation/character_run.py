@@ -113,10 +113,8 @@ def fitted_rows(
 
     One temperature is fitted per model, on the validation text in both languages, which are weighted by their shares of
     the training text (`probability` of the low-resource one). Perplexities are given for each language, and for both
-    with
-    these weights. If no temperature gives a finite validation perplexity, they are inf and no temperature fits. scored:
-    of
-    the whole validation text, if known.
+    with these weights. If no temperature gives a finite validation perplexity, they are inf and no temperature fits.
+    scored: of the whole validation text, if known.
     """
     types, shares = len(corpus.symbols), {"HR": 1 - probability, "LR": probability}
     valid, text = held_out(corpus)

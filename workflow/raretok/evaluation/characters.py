@@ -216,9 +216,8 @@ def evaluate_checkpoint(
 ) -> Found:
     """All metrics and arrays of one checkpoint (`best` or `last`), as listed in docs/results.md.
 
-    ids: the validation text in HR ids. symbols: the n characters; the model's vocabulary is 2n. counts: of
-    each in the training text. scored: of that text
-    (`score_languages`).
+    ids: the validation text in HR ids. symbols: the n characters; the model's vocabulary is 2n. counts: of each in the
+    training text. scored: of that text (`score_languages`).
     """
     fields, found = block_fields(context, settings), Found()
     for shift, (group, scores) in zip((0, len(symbols)), scored.items(), strict=True):

@@ -19,10 +19,8 @@ def greedy(model: torch.nn.Module, begun: torch.Tensor, length: int, context: in
     """`length` greedy tokens after each of the texts `begun` (B x P); returns B x length.
 
     If a text is longer than `context`, the model sees its last `context` tokens. Every new token reads the whole text
-    again,
-    because the model has no cache of keys and values; logits are computed only at the last position. Cost: B x sum of
-    the
-    lengths read, about 9,950 tokens per prefix for P = 50 and length 100.
+    again, because the model has no cache of keys and values; logits are computed only at the last position. Cost: B x
+    sum of the lengths read, about 9,950 tokens per prefix for P = 50 and length 100.
     """
     text = begun
     with torch.inference_mode():

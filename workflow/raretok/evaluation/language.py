@@ -69,8 +69,7 @@ def text_rows(
     """Perplexities and Uniq of one checkpoint, plain scores of the test text, and arrays of `measurable`.
 
     Windowed perplexity and `measurable` are for `best` only. known: plain scores of the test text by the same weights,
-    if
-    they exist.
+    if they exist.
     """
     # Uniq is computed from the plain pass over the test text.
     passes = [("perplexity_plain", "test")]

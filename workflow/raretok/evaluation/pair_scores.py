@@ -19,9 +19,8 @@ class PairScores:
     """Statistics of n target tokens, in the order of the split.
 
     targets: ids, (n,) int64. nll, nll_without_bias: negative log-likelihoods in nats, (n,) float64; the second is None
-    for
-    a model without an output bias. skipped: number of pairs with a side longer than the model's context. ranks: of the
-    targets from 1, (n,) int64, ties share the better rank; None unless requested.
+    for a model without an output bias. skipped: number of pairs with a side longer than the model's context. ranks: of
+    the targets from 1, (n,) int64, ties share the better rank; None unless requested.
     """
 
     targets: np.ndarray
@@ -35,8 +34,7 @@ def score_pairs(model: torch.nn.Module, pairs, context: int, device: str = "cpu"
     """Score all target tokens of `pairs` (`data.pairs.Pairs`) with at most `context` tokens per side.
 
     model: `EncoderDecoder`'s interface. rank: also compute ranks, which takes a twentieth of the output layer's time.
-    The
-    forward pass is in float32; the caller sums in float64.
+    The forward pass is in float32; the caller sums in float64.
     """
     source, target = lengths(pairs)
     kept = np.flatnonzero(np.maximum(source, target) <= context)

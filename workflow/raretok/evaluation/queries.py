@@ -17,9 +17,8 @@ def query_ids(
 
     queries: words, looked up in the form that they have inside a line first (`BEFORE_WORDS`); or {rare: n} for up to n
     evenly spaced rare types that are known and consist of letters, or of all known types if there is none. symbols:
-    texts
-    of the V types. known: which types occur in training and are not special (`neighbours.occurring`); only these can be
-    queries. Raises UserError for a word that is not a known type.
+    texts of the V types. known: which types occur in training and are not special (`neighbours.occurring`); only these
+    can be queries. Raises UserError for a word that is not a known type.
     """
     if isinstance(queries, Mapping):
         rare = [i for i in range(first_rare, len(symbols)) if known[i]]

@@ -74,8 +74,7 @@ class Remeasured:
     """Recomputed metrics of one run.
 
     found: rows and arrays. tolerances: of each row of `found`, in order. whole: splits all of whose rows are in
-    `found`,
-    except metrics with a prefix in `beyond`. missing: reasons why something could not be recomputed.
+    `found`, except metrics with a prefix in `beyond`. missing: reasons why something could not be recomputed.
     """
 
     found: Found = field(default_factory=Found)

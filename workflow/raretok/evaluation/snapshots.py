@@ -20,9 +20,8 @@ def measure_snapshots(path: Path, groups: Groups) -> dict[str, np.ndarray]:
     """Arrays of the s snapshots in the safetensors file `path` (tensors `step000500`, V x d); empty without snapshots.
 
     steps (s), isotropy_sign_free (s x 3 groups), cosine_rare_frequent (s), inner_product (s x 3) and, for at most
-    `PLANES`
-    snapshots, svd and pca (s x V x 2, float32); all with the prefix `snapshots.`. One snapshot is in memory at a time.
-    Raises UserError if the file cannot be read.
+    `PLANES` snapshots, svd and pca (s x V x 2, float32); all with the prefix `snapshots.`. One snapshot is in memory at
+    a time. Raises UserError if the file cannot be read.
     """
     try:
         with safe_open(path, framework="numpy") as file:

@@ -40,8 +40,7 @@ def evaluate_run(
     """All metrics and arrays of the run in `folder`, as listed in docs/results.md, and its translations.
 
     corpus: a `data.corpora.Corpus` of kind translation. links: word links of its training split, for AlignSim. All
-    settings
-    are checked before the first forward pass; raises UserError.
+    settings are checked before the first forward pass; raises UserError.
     """
     if settings.alignment and links is None:
         raise UserError("evaluation.alignment is true, but no links are given; add --links PATH (rule align)")
@@ -103,8 +102,7 @@ def matrix_rows(
     """Metric rows and arrays computed from the output matrix, with neighbours and queries for `best` only.
 
     matrix: W on the device, weights: the same (V x d, float64). corpus: its name, symbols, counts of both sides and
-    special
-    ids.
+    special ids.
     """
     found = Found()
     found.add(language.weight_rows(weights, corpus.counts, groups, checkpoint))
@@ -149,9 +147,8 @@ def queried(settings: TranslationSettings, corpus, first_rare: int, tying: str |
     """Types that count as neighbours (V booleans), and the ids of the queries, which are among them.
 
     These are the types of the target side; with one matrix in all three places also those of the source side, which
-    agps
-    examines across languages. Rare queries are drawn from the target side's types, unless none of them is in the third
-    group.
+    agps examines across languages. Rare queries are drawn from the target side's types, unless none of them is in the
+    third group.
     """
     of_target = occurring(corpus.counts, corpus.special)
     known = of_target

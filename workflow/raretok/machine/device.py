@@ -26,8 +26,7 @@ def choose_device(name: str, runs_per_gpu: int = 1) -> str:
 
     runs_per_gpu: number of processes that may share a GPU; waits while all places are taken (`take_place`). One of
     several processes of a run takes the GPU of its own number, which the process that started it holds. Raises
-    UserError
-    if a GPU is requested but not available.
+    UserError if a GPU is requested but not available.
     """
     if not is_gpu(name):
         return "cpu"

@@ -36,8 +36,8 @@ def take_place(gpus: list[str], places: int, folder: Path | None = None) -> int:
     """Hold a place on one of the `gpus` until this process ends; returns the GPU's index. Waits while all are taken.
 
     gpus: unique names of this machine's GPUs (UUIDs). places: number per GPU; empty GPUs are taken first. folder: of
-    the
-    lock files (default: one per user in the machine's temporary folder). Raises UserError unless places is at least 1.
+    the lock files (default: one per user in the machine's temporary folder). Raises UserError unless places is at least
+    1.
     """
     return take_places(gpus, places, 1, folder)[0]
 

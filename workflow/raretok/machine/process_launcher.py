@@ -69,8 +69,7 @@ def first_failure(failures: dict) -> tuple[int, int]:
     """Number and exit status of the process that failed first (from torch's records by number).
 
     Torch may see several failures at once. A process that reports an error or was stopped failed after one that does
-    not,
-    because it may have lost contact with that one.
+    not, because it may have lost contact with that one.
     """
     after = (EXIT_USER_ERROR, EXIT_INTERRUPTED, -signal.SIGTERM)
     number = min(failures, key=lambda number: (failures[number].exitcode in after, failures[number].timestamp))

@@ -1,4 +1,4 @@
-"""Methods: compositions of parts named in config.
+"""Methods, each a composition of parts named in the config.
 
 A part `{name: threshold, margin: 1}` of kind `loss` is the dataclass of `raretok/methods/threshold.py` whose `kind` is
 `loss`; its fields are the part's parameters. No file here imports torch at the top, because Snakemake reads the
@@ -26,17 +26,16 @@ DEFAULTS = {
 
 @dataclass(frozen=True)
 class TrainingFacts:
-    """What a part may know about the training it serves, before the first step.
+    """What a part may know about its training before the first step.
 
     counts: how often each type is a target of the training split (numpy array, V integers). special: ids that are
-    never rare (padding, end of line, ...). tokens_per_step: targets of one step, over all processes; their mean where
-    steps differ; None before the first step of a training that does not say. steps_per_epoch: steps that see the
-    training split once; None: as counts and tokens_per_step tell. rare: how a scaled run derives what a paper prints
-    (`training.rare` of its settings: alpha, share, mass, tokens), or None for the printed numbers themselves. device:
-    where the state lives. padding: the target that is no token, or None. source_counts: of a translation, how often
-    each type stands in the source side of the training split (like counts): what is rare as a target can be a frequent
-    word of the other language. earlier_targets: this process's targets of an earlier step (from 0), drawn again; None
-    where they cannot be, and a gate that needs them keeps them.
+    never rare (padding, end of line, ...). tokens_per_step: targets of one step, over all processes; their mean if
+    steps differ; None before the first step of a training that does not provide it. steps_per_epoch: steps of one pass
+    over the training split; None: derived from counts and tokens_per_step. rare: how a scaled run derives the paper's
+    numbers (`training.rare` of its settings: alpha, share, mass, tokens), or None for the printed numbers. device: of
+    the state. padding: the target id of positions without a target, or None. source_counts: like counts, for the source
+    side of a translation, since a rare target type can be a frequent source word. earlier_targets: regenerates this
+    process's targets of an earlier step (from 0); if None, a gate that needs them must keep them.
     """
 
     counts: object
@@ -52,7 +51,7 @@ class TrainingFacts:
 
 @dataclass(frozen=True)
 class Method:
-    """One method: a loss and how embeddings are updated, and optional parts; ValueError where they do not combine."""
+    """A method: a loss, an embedding update, and optional parts; raises ValueError if they do not combine."""
 
     loss: object
     embedding_update: object
@@ -78,16 +77,16 @@ class Method:
             raise ValueError("the embedding_update changes rows that the gate leaves alone; leave one of them out")
 
     def started(self, facts: TrainingFacts) -> "Method":
-        """This method, with its loss, penalty and perturbation started where they need counts."""
+        """This method with its loss, penalty and perturbation started, if they need counts."""
         parts = {kind: getattr(self, kind) for kind in ("loss", "penalty", "perturbation")}
         found = {kind: part.start(facts) for kind, part in parts.items() if hasattr(part, "start")}
         return dataclasses.replace(self, **found)
 
 
 def build_method(settings: dict, where: str = "method") -> Method:
-    """The method that `settings` (a run's `method`) describe.
+    """The method described by `settings` (a run's `method`).
 
-    Raises UserError naming `where` and the key for a part, parameter or value that does not exist.
+    Raises UserError, naming `where` and the key, for a part, parameter or value that does not exist.
     """
     settings = DEFAULTS | settings
     parts = {kind: build_part(kind, spec, f"{where}.{kind}") for kind, spec in settings.items() if kind in KINDS}
@@ -98,7 +97,7 @@ def build_method(settings: dict, where: str = "method") -> Method:
 
 
 def part_names(settings: dict) -> list[str]:
-    """Names of the files of `raretok/methods` that a method is made of, defaults included."""
+    """Names of the modules in `raretok/methods` that a method uses, including defaults."""
     return sorted({part["name"] for part in (DEFAULTS | settings).values() if isinstance(part, dict)})
 
 
@@ -118,7 +117,7 @@ def build_part(kind: str, spec: dict, where: str) -> object:
 
 
 def find_part(kind: str, name: str | None, where: str) -> type:
-    """The dataclass of a part; raises UserError where no such file or no such kind of part is."""
+    """The dataclass of a part; raises UserError if there is no such file or no part of this kind in it."""
     module_name = f"{__name__}.{name}"
     try:
         module = importlib.import_module(module_name)
@@ -126,7 +125,7 @@ def find_part(kind: str, name: str | None, where: str) -> type:
         if error.name != module_name:
             raise
         raise UserError(f"{where}.name is {name!r}, but there is no workflow/raretok/methods/{name}.py") from None
-    # Not what it imports from another file.
+    # Only classes that the module defines itself.
     parts = (part for part in vars(module).values() if getattr(part, "__module__", None) == module_name)
     found = next((part for part in parts if getattr(part, "kind", None) == kind), None)
     if found is None:
@@ -135,7 +134,7 @@ def find_part(kind: str, name: str | None, where: str) -> type:
 
 
 def _checked(value, annotation, where: str):
-    """`value` as the annotated type: whole numbers become floats where floats are meant, nothing else changes."""
+    """`value` as the annotated type: integers become floats where floats are expected, nothing else is converted."""
     if isinstance(annotation, types.UnionType):
         allowed = typing.get_args(annotation)
     else:

@@ -14,23 +14,23 @@ DIVISORS = ("elapsed", "memory")
 class AGG:
     """Gate: adaptive gradient gating (agg, Eqs. 5 to 10), from counts of the last K steps.
 
-    a_k counts type k among the targets of the last `memory` steps, the current one included (inventory A4), and
-    a type is rare while a_k / d < alpha, d being min(step, memory). For rare types g1_k = a_k / d gates the
+    a_k counts type k among the targets of the last `memory` steps, including the current one (inventory A4), and
+    a type is rare while a_k / d < alpha, with d = min(step, memory). For rare types g1_k = a_k / d gates the
     gradient from positions with a frequent target, and g2_k = min(a_k / mean of rare a, 1) the gradient from
-    positions with another rare target; both are 1 elsewhere. Special types are never rare (A6).
+    positions with another rare target; both are 1 otherwise. Special types are never rare (A6).
 
     Args:
         alpha: mean count per step below which a type is rare, proportional to tokens per step; `raretok.agg_alpha`
             finds it for a share of the types.
-        memory: K, in steps; None: those of one epoch. The targets of K steps are kept, 4 bytes each, unless the
-            training can draw them again.
+        memory: K, in steps; None: the steps of one epoch. The targets of K steps are kept, 4 bytes each, unless the
+            training can regenerate them.
         g1, g2: whether positions with a frequent and with another rare target are gated ("no g1", "no g2").
         static: counts, and with them rare types and gates, stay as they are at the end of the first epoch.
-        divisor: `elapsed` divides by min(step, memory), as the authors' code does; `memory` by K, as printed (A3).
+        divisor: `elapsed` divides by min(step, memory), as in the authors' code; `memory` by K, as printed (A3).
     """
 
     kind = "gate"
-    # Without the mean number of targets of a step, alpha says nothing.
+    # alpha has no meaning without the mean number of targets per step.
     needs_tokens_per_step = True
 
     alpha: float = field(metadata={"scales_with": "tokens_per_step"})
@@ -51,19 +51,19 @@ class AGG:
     def start(self, facts) -> "Counters":
         """Counters at zero.
 
-        Raises ValueError where alpha makes no type, or every type, rare over the counts of the training split.
+        Raises ValueError if alpha makes no type, or every type, rare over the counts of the training split.
         """
         return Counters(self, facts)
 
 
 class Counters:
-    """The counter memory of one training: the sum of the last K steps' target counts.
+    """The counters of one training: the sum of the target counts of the last K steps.
 
-    The targets that leave that sum are drawn again where the training can do so (`facts.earlier_targets`), and kept
-    otherwise; a ring of K steps' counts would take K x V numbers (agg's own setting: 3,150 x 44,256).
+    Targets that leave that sum are regenerated if the training can do so (`facts.earlier_targets`), and kept otherwise;
+    a ring buffer of K steps' counts would hold K x V numbers (agg's own setting: 3,150 x 44,256).
 
     total: V, 64-bit integers. step: number of steps counted. memory: K. alpha: the bound in use, derived for a scaled
-    run. recent: this process's targets of the last K steps, where they are kept.
+    run. recent: this process's targets of the last K steps, if they are kept.
     """
 
     def __init__(self, gate: AGG, facts):
@@ -82,7 +82,7 @@ class Counters:
         self.current = None
 
     def begin_step(self, targets) -> None:
-        """Count a step with these targets of this process, and count out the step K before it."""
+        """Add the counts of a step with these targets of this process, and subtract those of the step K before it."""
         if self.step == self.last_step:
             self.recent.clear()
             return
@@ -96,11 +96,11 @@ class Counters:
         self.current = None
 
     def rare(self):
-        """Which types are rare now, V."""
+        """Which types are currently rare, V."""
         return self._now()[1]
 
     def gates(self, targets):
-        """Gates 2 x V (g1, g2) and the class of each of the targets, N: 1 where the target is rare, else 0."""
+        """Gates 2 x V (g1, g2), and the class of each target, N: 1 for a rare target, else 0."""
         gates, rare = self._now()
         return gates, rare[targets].long()
 
@@ -121,11 +121,11 @@ class Counters:
         return self.current
 
     def derived(self) -> dict:
-        """Numbers in use that the settings do not show."""
+        """Numbers in use that do not appear in the settings."""
         return {"alpha": self.alpha, "memory": self.memory, "rare_types": int(self.rare().sum())}
 
     def state(self) -> dict:
-        """Tensors that a checkpoint keeps."""
+        """Tensors for a checkpoint."""
         import torch
 
         state = {"total": self.total, "step": torch.tensor(self.step)}
@@ -135,7 +135,7 @@ class Counters:
         return state
 
     def load(self, state: dict) -> None:
-        """Take over the tensors of a checkpoint."""
+        """Restore the tensors of a checkpoint."""
         self.total.copy_(state["total"])
         self.step, self.recent, self.current = int(state["step"]), deque(), None
         if "recent" in state:
@@ -143,18 +143,17 @@ class Counters:
 
 
 def checked_alpha(alpha: float, facts) -> float:
-    """alpha for this training, derived where the run is a scaled one (inventory 5.3).
+    """alpha for this training, derived if the run is scaled (inventory 5.3).
 
     A scaled run has other counts per step than the paper. The alpha that the paper selected (`rare.alpha`) becomes
-    the bound that makes `rare.share` of the types that are targets rare over the training split; other alphas keep
-    their ratio to it.
-    Raises ValueError where no type that occurs, or every one, would be rare.
+    the bound that makes `rare.share` of the target types rare over the training split; other alphas keep their ratio
+    to it. Raises ValueError if no type that occurs, or every one, would be rare.
     """
     import numpy as np
 
     counts = np.asarray(facts.counts, dtype=np.int64)
     plain = np.delete(counts, list(facts.special))
-    # Types that never are targets, as words of the source language, are always rare, and say nothing.
+    # Types that are never targets, such as source words, are always rare and do not count.
     plain = plain[plain > 0]
     per_step = facts.tokens_per_step / max(1, counts.sum())
     if facts.rare is not None:

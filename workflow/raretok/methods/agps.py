@@ -11,15 +11,15 @@ READINGS = ("eq15", "alg1")
 class AGPS:
     """Gate: adaptive gradient partial scaling (agps, Eqs. 10 to 15), from counts of the whole training text.
 
-    Rare words that are no target of the step get f1 of the gradient from targets that are not rare, and f2 of the
-    gradient from rare targets; f1 = min(c / mu_1, 1), f2 = min(c / mu_2, 1), c the training count (Eqs. 13, 14;
-    inventory G5). Rare words that are a target, and all other words, get all of it. A factor that would be one number
-    for all rare words is refused.
+    Rare words that are not a target of the step get the share f1 of the gradient from targets that are not rare, and
+    f2 of the gradient from rare targets; f1 = min(c / mu_1, 1), f2 = min(c / mu_2, 1), with c the training count
+    (Eqs. 13, 14; inventory G5). Rare words that are a target, and all other words, get the full gradient. A factor
+    that would be the same number for all rare words is refused.
 
     Args:
-        rare_from: i_r, the rank by falling training count from which words are rare, at least 1.
+        rare_from: i_r, the rank by decreasing training count from which words are rare, at least 1.
         mu_1, mu_2: counts, above that of the rarest word that occurs.
-        reading: `eq15` as that equation; `alg1` as Algorithm 1 computes: f1 + f2 from rare targets (G1).
+        reading: `eq15` as in that equation; `alg1` as in Algorithm 1: f1 + f2 from rare targets (G1).
         touches: the share of the rare words whose count is below mu_2 in the paper's text; scaled runs of the pipeline
             derive mu from it.
     """
@@ -45,18 +45,18 @@ class AGPS:
     def start(self, facts) -> "State":
         """The gate's state before the first step.
 
-        Raises ValueError where rare_from leaves no word, or no other, rare, and where f1 or f2 is the same number for
-        all rare words that occur.
+        Raises ValueError if rare_from makes no word, or every word, rare, and if f1 or f2 is the same number for all
+        rare words that occur.
         """
         return State(self, facts)
 
 
 class State:
-    """Rare words and their two factors, fixed, and which words are targets of the current step.
+    """Rare words with their two factors, which are fixed, and the words that are targets of the current step.
 
     A scaled run derives i_r and mu from its own counts (inventory 5.3). i_r is the smallest rank from which on words
-    make up at most `rare.mass` of the training tokens. mu_2 is the count below which `touches` of the rare words lie,
-    and mu_1 keeps its ratio to mu_2; without `touches` both are in proportion to the training tokens.
+    make up at most `rare.mass` of the training tokens. mu_2 is the count that `touches` of the rare words are below,
+    and mu_1 keeps its ratio to mu_2; without `touches` both are proportional to the training tokens.
     """
 
     def __init__(self, gate: AGPS, facts):
@@ -72,7 +72,7 @@ class State:
         if facts.rare is not None and len(rare_counts):
             scale = float(counts.sum() / facts.rare["tokens"])
             if gate.touches is not None:
-                # In a short text all rare words have a few counts, and mu in proportion would lie below every one.
+                # In a short text all rare words have few counts, and a proportional mu would lie below every one.
                 scale = bound_of_share(rare_counts, gate.touches * len(rare_counts)) / gate.mu_2
             self.mu_1, self.mu_2 = gate.mu_1 * scale, gate.mu_2 * scale
         check_gates(rare_counts, mu_1=self.mu_1, mu_2=self.mu_2)
@@ -83,7 +83,7 @@ class State:
         self.present = torch.zeros(self.types, dtype=torch.bool, device=facts.device)
 
     def begin_step(self, targets) -> None:
-        """Mark the words that are targets of the step, of all processes."""
+        """Mark the words that are targets of the step in any process."""
         self.present = step_counts(targets, self.types) > 0
 
     def rare(self):
@@ -101,7 +101,7 @@ class State:
         return torch.stack(gates), self.is_rare[targets].long()
 
     def derived(self) -> dict:
-        """Numbers in use that the settings do not show."""
+        """Numbers in use that do not appear in the settings."""
         return {
             "i_r": self.rare_from,
             "mu_1": self.mu_1,
@@ -110,15 +110,15 @@ class State:
         }
 
     def state(self) -> dict:
-        """Tensors that a checkpoint keeps: none, every step starts anew."""
+        """Tensors for a checkpoint: none, since every step starts anew."""
         return {}
 
     def load(self, state: dict) -> None:
-        """Nothing to take over."""
+        """Restores nothing."""
 
 
 def check_gates(counts, **mus: float) -> None:
-    """ValueError where a gate min(c / mu, 1) is one number for all rare words that occur; counts: theirs."""
+    """Raises ValueError if a gate min(c / mu, 1) is the same for all rare words that occur; counts: theirs."""
     if not len(counts):
         raise ValueError("gate.rare_from is beyond the words that occur in training; lower it")
     least, most = int(counts.min()), int(counts.max())

@@ -9,18 +9,18 @@ from raretok.methods.counting import summed
 class Contrastive:
     """Loss: -log(exp<h_t, w_{y_t}> / sum_s exp<h_t, w_{y_s}>), s over all positions of the micro-batch.
 
-    The micro-batch is that of all processes. A type that is its target n_k times stands n_k times in the sum, so the
-    loss is a cross-entropy over the vocabulary with log n_k added to the logits, and -inf for types that are no target.
-    It does not combine with gates.
+    The micro-batch is that of all processes. A type that is the target of n_k positions occurs n_k times in the sum,
+    so the loss is a cross-entropy over the vocabulary with log n_k added to the logits, and -inf for types that are no
+    target. It does not combine with gates.
     """
 
     kind = "loss"
-    # Its D is of the batch's targets alone, which gates are not defined for.
+    # Its D covers only the batch's targets, for which gates are not defined.
     combines_with_gates = False
 
     def of_batch(self, targets, types: int):
-        """n_k of the micro-batch, V, which every loss of a position of it needs. targets: N, of this process."""
-        # Out of place, since methods are also mapped over models; bincount would make the host wait for a GPU.
+        """n_k of the micro-batch, V, which the loss of every position needs. targets: N, of this process."""
+        # Not in place, because methods are also vmapped over models; bincount would make the host wait for a GPU.
         return summed(targets.new_zeros(types).scatter_add(0, targets, targets.new_ones(targets.shape)))
 
     def __call__(self, outputs):

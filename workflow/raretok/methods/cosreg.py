@@ -1,4 +1,4 @@
-"""Cosine regularisation (Gao et al. 2019): the mean cosine of all pairs of embeddings is kept low."""
+"""Cosine regularisation (Gao et al. 2019): a penalty on the mean cosine of all pairs of embeddings."""
 
 from dataclasses import dataclass
 

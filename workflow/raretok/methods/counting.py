@@ -1,18 +1,18 @@
-"""Counts of target types: what gates share."""
+"""Counts and ranks of target types, shared by the gates."""
 
 from collections.abc import Iterable
 
-# What a share is of: the types that occur in training, as in the papers, or all rows of the vocabulary.
+# Base of a share: the types that occur in training, as in the papers, or all rows of the vocabulary.
 SHARE_OF = ("occurring", "all")
-# Stands among targets where a position has none; negative, so that no type has it.
+# Marks positions without a target; negative, so that it is no type.
 NOT_COUNTED = -1
 
 
 def frequency_ranks(facts):
-    """Rank of every type by falling training count, V integers: special types first, ties by id.
+    """Rank of every type by decreasing training count, V integers: special types first, ties by id.
 
-    In a language corpus ids stand in this order already; in a joint dictionary of two languages they do not, and
-    the target side's counts decide (inventory G6).
+    Ids of a language corpus are in this order already; in a joint vocabulary of two languages the target side's counts
+    decide (inventory G6).
     """
     import numpy as np
 
@@ -26,10 +26,10 @@ def frequency_ranks(facts):
 
 
 def first_rare_rank(rare_from: int, facts) -> int:
-    """The rank from which types are rare: `rare_from`, or what stands for it where the run is a scaled one.
+    """The rank from which types are rare: `rare_from`, or its counterpart if the run is scaled.
 
     That is the smallest rank from which on types make up at most `rare.mass` of the training tokens (inventory 5.3).
-    Raises ValueError where no type, or every one that is not special, would be rare.
+    Raises ValueError if no type, or every one that is not special, would be rare.
     """
     import numpy as np
 
@@ -47,7 +47,7 @@ def first_rare_rank(rare_from: int, facts) -> int:
 
 
 def checked_special(special: Iterable[int], types: int) -> tuple[int, ...]:
-    """Special ids as whole numbers; ValueError for one that is none of the vocabulary's, as None of no padding."""
+    """Special ids as integers; raises ValueError for one outside the vocabulary, such as None for missing padding."""
     ids = tuple(special)
     for token in ids:
         if not hasattr(token, "__index__") or not 0 <= int(token) < types:
@@ -56,8 +56,8 @@ def checked_special(special: Iterable[int], types: int) -> tuple[int, ...]:
 
 
 def bound_of_share(counts, wanted: float) -> float:
-    """The count under which about `wanted` of the types lie: halfway between two counts that occur, of all such
-    bounds the one that comes nearest."""
+    """The count that about `wanted` of the types are below: halfway between two counts that occur, chosen to come
+    nearest."""
     import numpy as np
 
     values, types = np.unique(counts, return_counts=True)
@@ -71,7 +71,7 @@ def bound_of_share(counts, wanted: float) -> float:
 def step_counts(targets, types: int):
     """How often each type is a target of a step, `types` integers, summed over processes.
 
-    targets: this process's share of them, any shape, `NOT_COUNTED` where there is none.
+    targets: this process's share, any shape, with `NOT_COUNTED` at positions without a target.
     """
     import torch
 
@@ -86,7 +86,7 @@ def step_counts(targets, types: int):
 
 
 def summed(tensor):
-    """The sum of the processes' tensors, in place and on every one; of one process the tensor as it is."""
+    """The sum over processes of their tensors, in place; of a single process the unchanged tensor."""
     from torch import distributed
 
     if distributed.is_available() and distributed.is_initialized():

@@ -13,7 +13,7 @@ class CoupledAdam:
     kind = "embedding_update"
 
     def second_moment(self, own):
-        """What the rows of ... x V x d are divided by the root of, ... x 1 x d."""
+        """The second moment of the rows, by whose root they are divided: ... x V x d to ... x 1 x d."""
         return own.mean(dim=-2, keepdim=True)
 
 

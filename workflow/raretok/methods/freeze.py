@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from raretok.methods.counting import SHARE_OF, first_rare_rank, frequency_ranks
 
 PARTS = ("all", "b", "c", "bc")
-# Of the types that are rare where neither a share nor a rank is given (agg, section 3.1).
+# Default share of types that are rare if neither share nor rank is given (agg, section 3.1).
 SHARE = 0.2
 
 
@@ -50,12 +50,12 @@ class Freeze:
             raise ValueError("until must be at least 1 step, or null for the whole training")
 
     def start(self, facts) -> "State":
-        """The gate's state before the first step; ValueError where no type, or every type, is rare."""
+        """The gate's state before the first step; raises ValueError if no type, or every type, is rare."""
         return State(self, facts)
 
 
 class State:
-    """Which types are rare, and how many steps were begun (`step`)."""
+    """The rare types, and the number of steps begun (`step`)."""
 
     def __init__(self, gate: Freeze, facts):
         import torch
@@ -73,11 +73,11 @@ class State:
 
     @property
     def active(self) -> bool:
-        """Whether something is left out of the current step."""
+        """Whether the current step leaves out anything."""
         return self.gate.until is None or self.step <= self.gate.until
 
     def begin_step(self, targets) -> None:
-        """Count the step; its targets do not matter, the rare types are fixed."""
+        """Count the step; its targets do not matter, because the rare types are fixed."""
         self.step += 1
 
     def rare(self):
@@ -91,27 +91,27 @@ class State:
         return self.fixed_gates, self.is_rare[targets].long()
 
     def frozen(self):
-        """The rows that this step leaves alone, V; None: it changes all."""
+        """The rows that this step leaves unchanged, V; None: it may change all."""
         return self.is_frozen if self.active else None
 
     def derived(self) -> dict:
-        """Numbers in use that the settings do not show."""
+        """Numbers in use that do not appear in the settings."""
         types = {"rare_types": self.is_rare, "frozen_types": self.is_frozen}
         return {name: int(chosen.sum()) for name, chosen in types.items() if chosen is not None}
 
     def state(self) -> dict:
-        """Tensors that a checkpoint keeps."""
+        """Tensors for a checkpoint."""
         import torch
 
         return {"step": torch.tensor(self.step)}
 
     def load(self, state: dict) -> None:
-        """Take over the tensors of a checkpoint."""
+        """Restore the tensors of a checkpoint."""
         self.step = int(state["step"])
 
 
 def rows_to_freeze(facts, is_rare):
-    """The rows of `is_rare` (V, bool) that are no frequent words of the source side, V, bool; ValueError of none."""
+    """The rows of `is_rare` (V, bool) that are not frequent source words, V, bool; ValueError if there are none."""
     import numpy as np
 
     if facts.source_counts is None:
@@ -126,14 +126,14 @@ def rows_to_freeze(facts, is_rare):
 
 
 def first_rank(gate: Freeze, facts) -> int:
-    """The rank by falling training count from which types are rare; ValueError where that is none, or all."""
+    """The rank by decreasing training count from which types are rare; ValueError if that is none, or all."""
     import numpy as np
 
     if gate.rare_from is not None:
         return first_rare_rank(gate.rare_from, facts)
     share, counts = SHARE if gate.share is None else gate.share, np.asarray(facts.counts)
     plain = np.delete(counts, list(facts.special))
-    # Ranks begin with special types and end with those that never occur.
+    # The first ranks are special types, the last ones types that never occur.
     candidates = len(plain) if gate.share_of == "all" else int((plain > 0).sum())
     number = round(share * (len(counts) if gate.share_of == "all" else candidates))
     if not 0 < number < candidates:

@@ -9,7 +9,7 @@ from raretok.methods.unigram import log_unigram
 class LogitAdjustment:
     """Loss: cross-entropy of z + tau log pi, with pi the unigram distribution of the training's targets.
 
-    Evaluation has plain z. With an output bias that starts at 0, every step is that of maximum likelihood with a bias
+    Evaluation uses plain z. With an output bias that starts at 0, every step is that of maximum likelihood with a bias
     that starts at tau log pi, and z is the post-hoc form: its logits with tau log pi subtracted after training.
 
     Args:

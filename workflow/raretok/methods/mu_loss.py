@@ -1,4 +1,4 @@
-"""mu-loss (Stollenwerk et al. 2026, arXiv 2601.02031): the mean row of the output embedding is kept small."""
+"""mu-loss (Stollenwerk et al. 2026, arXiv 2601.02031): a penalty on the mean row of the output embedding."""
 
 from dataclasses import dataclass
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 class NormedRows:
     """All rows of the output embedding have one norm, s, which is trained and starts at 1 / sqrt(d).
 
-    Directions have norm 1 again after every step, and no weight decay. Hidden vectors come from a layer norm, so that s
-    is nGPT's s_z as its code stores it. A tied input embedding has the same rows.
+    Directions are normalised again after every step and have no weight decay. Hidden vectors come from a layer norm,
+    so s is nGPT's s_z as its code stores it. A tied input embedding has the same rows.
     """
 
     kind = "embedding_update"
 
     def parametrise(self, model) -> None:
-        """Make the output matrix of s and directions."""
+        """Replace the output matrix by s and directions."""
         import torch
         from torch.nn.functional import normalize
         from torch.nn.utils.parametrize import register_parametrization
@@ -33,7 +33,7 @@ class NormedRows:
         register_parametrization(model.get_submodule(owner), name, Rows())
 
     def after_step(self, weight) -> None:
-        """Give the directions norm 1."""
+        """Normalise the directions."""
         weight.directions /= weight.directions.norm(dim=1, keepdim=True)
 
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 class PowerLawDecay:
     """Loss: count(y)^-alpha / Z times cross-entropy; Z is the mean of the powers over the targets of the training text.
 
-    The authors divide by the sum of the weights of each batch; here a position's loss depends on no other. Special
-    types have weight 1.
+    The authors divide by the sum of the weights of each batch; here a position's loss does not depend on others.
+    Special types have weight 1.
 
     Args:
-        alpha: at least 0; 0 is cross-entropy, and with 1 every type has the same weight in all.
+        alpha: at least 0; 0 is cross-entropy, and with 1 every type has the same total weight.
     """
 
     kind = "loss"
@@ -28,7 +28,7 @@ class PowerLawDecay:
 
         counts = torch.as_tensor(facts.counts, dtype=torch.float64)
         plain = (counts > 0).index_fill(0, torch.tensor(facts.special, dtype=torch.int64), False)
-        # Types that never occur are no targets; their power only has to be finite.
+        # Types that never occur are never targets; their power only has to be finite.
         powers = counts.clamp_min(1) ** -self.alpha
         z = (counts * powers)[plain].sum() / counts[plain].sum()
         weights = (powers / z).where(plain, 1.0).to(facts.device)

@@ -1,7 +1,7 @@
-"""Separated embeddings: each token's vector is updated on its own (stop_jostling, 4.5; inventory S1).
+"""Separated embeddings: the vector of each token is its own parameter (stop_jostling, 4.5; inventory S1).
 
-The paper says AdamW then skips tokens without gradient. The printed listing does not do that: every vector
-gets a gradient of zeros, never None, so momentum and weight decay still move it. Hence three readings.
+The paper says that AdamW then skips tokens without gradient. The printed listing does not: every vector gets a gradient
+of zeros, never None, so momentum and weight decay still move it. This gives three readings.
 """
 
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ READINGS = ("matrix", "listing", "skip")
 class Separated:
     """How AdamW treats the rows of the embedding matrices.
 
-    reading: `matrix`, as everywhere else; `listing`, as Listing 2 and the authors' optimiser groups: equal to
-    `matrix` when tied, and without weight decay on an untied output matrix; `skip`, what the text says: a row
-    whose gradient is all zero is left alone, moments, decay and step count included.
+    reading: `matrix`, as everywhere else; `listing`, as in Listing 2 and the authors' optimiser groups: equal to
+    `matrix` when tied, and without weight decay on an untied output matrix; `skip`, as in the text: a row whose
+    gradient is all zero is left alone, including its moments, decay and step count.
     """
 
     kind = "embedding_update"

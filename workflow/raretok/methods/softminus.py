@@ -1,16 +1,16 @@
-"""Softminus: logits fall off smoothly towards the threshold (stop_jostling, G.1; inventory S13)."""
+"""Softminus: logits decrease smoothly towards the threshold (stop_jostling, G.1; inventory S13)."""
 
 import math
 from dataclasses import dataclass
 
-# Smallest value whose logarithm is taken, from the authors' code: just above the threshold a logit is cut here.
-# Below it, exp(gap) - 1 and gap are one.
+# Smallest argument of the logarithm, from the authors' code; logits just above the threshold are cut here, where
+# exp(gap) - 1 and gap are equal.
 FLOOR = 1e-9
 
 
 @dataclass(frozen=True)
 class Softminus:
-    """Loss: cross-entropy over logits that fall off smoothly towards the threshold theta_t = z_t[y_t] - margin.
+    """Loss: cross-entropy over logits that decrease smoothly towards the threshold theta_t = z_t[y_t] - margin.
 
     z' = C log(max(1e-9, exp((z - theta) / C) - 1)) + theta for z > theta, else -inf.
 

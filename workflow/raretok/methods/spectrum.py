@@ -32,7 +32,7 @@ class Spectrum:
             raise ValueError("orthogonality, decay, g and c2 must be at least 0")
 
     def parametrise(self, model) -> None:
-        """Make the output matrix (the input's too, when tied) U diag(sigma) V^T, from the SVD of its values."""
+        """Replace the output matrix (and the input's, if tied) by U diag(sigma) V^T, from the SVD of its values."""
         from torch.nn.utils import parametrize
 
         weight, factors = model.output_weight, factors_module()
@@ -41,7 +41,7 @@ class Spectrum:
             parametrize.register_parametrization(module, name, factors)
 
     def __call__(self, outputs):
-        """The penalty, a scalar; ValueError where the model was not parametrised."""
+        """The penalty, a scalar; raises ValueError if the model was not parametrised."""
         import torch
 
         if not hasattr(outputs.weight, "factors"):
@@ -56,9 +56,9 @@ class Spectrum:
 
 
 def factors_module():
-    """The module that multiplies U (V x d), sigma (d) and V (d x d), and that splits a matrix into them.
+    """A module that multiplies U (V x d), sigma (d) and V (d x d), and that splits a matrix into them.
 
-    Its product carries the three as its attribute `factors`: the penalty sees only the output matrix.
+    The product carries the three as its attribute `factors`, because the penalty sees only the output matrix.
     """
     import torch
 

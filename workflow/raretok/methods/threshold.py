@@ -8,13 +8,13 @@ from dataclasses import dataclass
 class Threshold:
     """Loss: cross-entropy over the logits that are at least theta_t = z_t[y_t] - margin_t; the others become -inf.
 
-    Types that are no option at a position get no gradient there. Such models are best at a temperature below 1:
+    Types below the threshold at a position get no gradient from it. Such models are best at a temperature below 1:
     `raretok.best_temperature`. The comparison carries no gradient, so detaching the threshold makes no difference.
 
     Args:
         margin: in logits, at least 0, the same at every position; or
         alpha: margin_t = alpha ||h_t|| ||w_{y_t}||, at least 0 (Appendix B).
-        detach_under: keep the values under the threshold and cut their gradient alone (G.2, "DUT").
+        detach_under: keep the values below the threshold and cut only their gradient (G.2, "DUT").
     """
 
     kind = "loss"

@@ -1,4 +1,4 @@
-"""The unigram distribution: where a bias starts (natural_bias, 4.1), and what a model is driven away from (A.4)."""
+"""The unigram distribution: the start of a bias (natural_bias, 4.1), and a penalty that avoids it (A.4)."""
 
 from dataclasses import dataclass, field
 

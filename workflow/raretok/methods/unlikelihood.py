@@ -1,4 +1,4 @@
-"""Unlikelihood (Welleck et al. 2020; agg, table 4): tokens of the sequence so far are made less likely."""
+"""Unlikelihood (Welleck et al. 2020; agg, table 4): a penalty on the probability of earlier tokens."""
 
 from dataclasses import dataclass
 
@@ -34,7 +34,7 @@ class Unlikelihood:
         context = inputs.shape[1]
         sequence, time = outputs.positions // context, outputs.positions % context
         candidates = inputs[sequence]
-        # A token counts once, where it stands first; n x T instead of n x V.
+        # A token counts once, at its first occurrence; n x T instead of n x V.
         counts = first_occurrences(inputs)[sequence]
         counts &= torch.arange(context, device=inputs.device) <= time[:, None]
         counts &= candidates != outputs.targets[:, None]
@@ -47,7 +47,7 @@ class Unlikelihood:
 
 
 def first_occurrences(inputs):
-    """Where a token stands for the first time in its sequence: B x T -> B x T (bool)."""
+    """Whether a token occurs for the first time in its sequence: B x T -> B x T (bool)."""
     import torch
 
     order = inputs.argsort(dim=1, stable=True)

@@ -1,4 +1,4 @@
-"""z-loss (Chowdhery et al. 2022, PaLM): the normaliser of the softmax is kept near 1."""
+"""z-loss (Chowdhery et al. 2022, PaLM): a penalty that keeps the normaliser of the softmax near 1."""
 
 from dataclasses import dataclass
 

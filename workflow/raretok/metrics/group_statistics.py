@@ -48,8 +48,8 @@ def group_perplexities(nll: np.ndarray, targets: np.ndarray, groups: Groups) -> 
     """Perplexity of the targets in each group and in total, and their numbers; (4,) both.
 
     nll: negative log-likelihood of each of N targets. targets: their ids. The total is exp of the sum of all nll
-    divided
-    by N, which is exactly the combination of the groups weighted by their masses. A group without targets has NaN.
+    divided by N, which is exactly the combination of the groups weighted by their masses. A group without targets has
+    NaN.
     """
     members = groups.of(targets)
     sums = np.bincount(members, weights=nll, minlength=3)

@@ -35,8 +35,7 @@ def isotropy_readings(embeddings: np.ndarray) -> dict[str, float]:
     """I(W) of W (N x d) for each name in `EIGENVECTORS`, all in [0, 1]; NaN if W is not finite.
 
     isotropy_sign_free: as `isotropy`. isotropy_lowest, isotropy_highest: the smallest and largest value with one sign
-    per
-    eigenvector. isotropy_linalg_eig: with the eigenvectors of the stop_jostling authors' routine.
+    per eigenvector. isotropy_linalg_eig: with the eigenvectors of the stop_jostling authors' routine.
     """
     w = np.asarray(embeddings, dtype=np.float64)
     if not np.isfinite(w).all():
@@ -78,8 +77,7 @@ def sign_range(plus: np.ndarray, minus: np.ndarray) -> tuple[float, float]:
 
     plus, minus: ln Z of each eigenvector with either sign, (d,). The smallest value takes the lower number of one
     eigenvector and the higher number of another. The largest corresponds to the narrowest interval that holds a number
-    of
-    each, found in one pass over the 2d sorted numbers.
+    of each, found in one pass over the 2d sorted numbers.
     """
     if len(plus) == 1:
         return 1.0, 1.0

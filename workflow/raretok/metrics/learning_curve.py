@@ -33,8 +33,7 @@ def area(steps: Sequence[int], values: Sequence[float], end: int | None = None) 
     This is the area divided by the interval, so it has the unit of the values. Before the first measurement the curve
     starts with 0 at step 0, since an untrained model translates nothing. Between two measurements the curve is
     interpolated linearly. Without an end, or if it lies beyond the last measurement, the interval ends there. NaN
-    without
-    a measurement after step 0.
+    without a measurement after step 0.
     """
     steps, values = np.asarray(steps, dtype=np.float64), np.asarray(values, dtype=np.float64)
     if not len(steps) or steps[-1] <= 0:

@@ -40,8 +40,7 @@ def nearest_to(
     """Ids and cosines (q x k each) of the k nearest tokens of each of the q ids `queries`, itself excluded.
 
     Like `nearest`, for vocabularies whose V x V cosines do not fit in memory: q x V are held. known: possible
-    neighbours
-    (V booleans, which include the queries); by default all. k is limited to their number minus one.
+    neighbours (V booleans, which include the queries); by default all. k is limited to their number minus one.
     """
     unit = unit_rows(embeddings)
     similarity = unit[queries] @ unit.T

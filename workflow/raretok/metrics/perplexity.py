@@ -40,8 +40,7 @@ def sweep(logits: torch.Tensor, targets: torch.Tensor) -> np.ndarray:
     Only 100 of the 200 temperatures need exp: halving T squares exp(z / T), and every k / 100 below 1.01 is reached by
     halving one of 1.01 ... 2.00. The logits are shifted so that the largest is 0. Every sum is thus at least 1, and
     float32 is exact to about 1e-7 nats. Each squaring doubles the relative error of terms below 1, which stays below
-    1e-5
-    after seven squarings.
+    1e-5 after seven squarings.
     """
     shifted = logits.float() - logits.amax(1, keepdim=True).float()
     totals = shifted.new_empty(GRID, len(shifted))

@@ -11,10 +11,9 @@ def rare_share(embeddings: torch.Tensor, first_rare: int, k: int, known: np.ndar
     """Share of rare tokens among the k nearest neighbours of every rare token, and the number of neighbours.
 
     embeddings: W (V x d), float32, on the device to compute on. first_rare: ids from there on are rare. known: types
-    that
-    can be queries and neighbours (V booleans, from `neighbours.occurring`); by default all. Neighbours are by cosine,
-    without the token itself; a row of length 0 has cosine 0 with every row. k is limited to the number of other types.
-    Computed a few rows at a time, never V x V. NaN if W is not finite or no rare type is known.
+    that can be queries and neighbours (V booleans, from `neighbours.occurring`); by default all. Neighbours are by
+    cosine, without the token itself; a row of length 0 has cosine 0 with every row. k is limited to the number of other
+    types. Computed a few rows at a time, never V x V. NaN if W is not finite or no rare type is known.
     """
     w = torch.nn.functional.normalize(embeddings.float(), dim=1)
     if known is None:

@@ -17,8 +17,7 @@ def nucleus_margin(vocabulary: int, top_p: float, temperature: float = 1.0) -> f
     """T ln((N - 1) p / (1 - p)), the margin of Lemma 3 in logits; 14.50 for N = 100,000, p = 0.99, T = 0.9.
 
     Raises ValueError unless N >= 2, 1 / N <= p < 1 and T > 0: for p < 1 / N the margin is negative, the target itself
-    is
-    thresholded, and the lemma does not hold.
+    is thresholded, and the lemma does not hold.
     """
     if vocabulary < 2 or not 1 / vocabulary <= top_p < 1 or temperature <= 0:
         raise ValueError(f"no margin for N = {vocabulary}, top_p = {top_p}, T = {temperature}")

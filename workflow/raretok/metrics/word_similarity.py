@@ -28,8 +28,7 @@ def word_similarity(
     """Rank correlation of cosine similarity and human score over all `pairs` (word, word, score).
 
     pieces: ids of a word's pieces; its vector is the mean of their rows of W (V x d). Pieces outside the vocabulary,
-    and
-    words without pieces, use the row of the id `unknown`. No pair is left out.
+    and words without pieces, use the row of the id `unknown`. No pair is left out.
     """
     words = sorted({word for first, second, _ in pairs for word in (first, second)})
     ids = {word: list(pieces(word)) or [unknown] for word in words}

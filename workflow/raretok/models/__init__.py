@@ -1,8 +1,8 @@
-"""Models: what turns token ids into hidden vectors, and the output layer that all methods share.
+"""Models from token ids to hidden vectors, and the output layer that all methods share.
 
 A model `{name: decoder, layers: 4, ...}` of config is the class `Decoder` of `models/decoder.py`; its options are the
-fields of `DecoderConfig` of `models/decoder_config.py`. Neither that nor this file imports torch, since Snakemake reads
-options on every dry run.
+fields of `DecoderConfig` of `models/decoder_config.py`. Neither the config modules nor this file import torch, since
+Snakemake reads options on every dry run.
 
 May import core.
 """
@@ -18,13 +18,13 @@ from raretok.core.errors import UserError
 
 
 def class_name(model: str) -> str:
-    """The class of a model by its name in config."""
+    """The class name of a model by its name in config."""
     return "".join(word.capitalize() for word in model.split("_"))
 
 
 @cache
 def config_classes() -> dict[str, type]:
-    """The dataclass of the options of every model, by the model's name in config."""
+    """The options dataclass of every model, by the model's name in config."""
     modules = [module.name for module in pkgutil.iter_modules(__path__) if module.name.endswith("_config")]
     names = [module.removesuffix("_config") for module in modules]
     return {
@@ -35,7 +35,7 @@ def config_classes() -> dict[str, type]:
 
 @cache
 def config_type(model: str) -> type:
-    """What config says of a model: its name and its options, but for the vocabulary, which data decide."""
+    """The config type of a model: its name and options except the vocabulary size, which depends on the data."""
     own, fields = config_classes()[model], {"name": Required[Literal[model]]}
     for field in dataclasses.fields(own):
         if field.name != "vocabulary":
@@ -47,7 +47,7 @@ def config_type(model: str) -> type:
 
 
 def build_config(settings: dict, vocabulary: int = 1) -> object:
-    """The options of the model that `settings` (an experiment's `model`) describe; UserError if wrong."""
+    """The options described by `settings` (an experiment's `model`); raises UserError if they are wrong."""
     name, known = settings.get("name"), config_classes()
     if name not in known:
         raise UserError(f"model.name is {name!r}; it can be {', '.join(known)}")

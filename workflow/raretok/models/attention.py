@@ -1,7 +1,7 @@
-"""Attention of an encoder-decoder: over the source, over what was written before, and from target to source.
+"""Attention of an encoder-decoder: self-attention of source and target, and cross-attention.
 
-Shapes: B sentences, T target positions, S source positions, k hypotheses of a sentence, d width, H heads. A mask is
-B x 1 x 1 x S and true where a position may be seen; None: all of them.
+Shapes: B sentences, T target positions, S source positions, k hypotheses per sentence, d width, H heads. A mask is
+B x 1 x 1 x S and true for visible positions; None: all are visible.
 """
 
 import torch
@@ -12,7 +12,7 @@ from raretok.models.layers import attention, dropout
 
 
 class Attention(nn.Module):
-    """What all three share. attention_dropout: on the weights; dropout: on what is added to the residual stream."""
+    """Base class. attention_dropout: on the weights; dropout: on the output that is added to the residual stream."""
 
     def __init__(self, width: int, heads: int, bias: bool, dropout: float, attention_dropout: float):
         super().__init__()
@@ -35,7 +35,7 @@ class Attention(nn.Module):
         mask: torch.Tensor | None = None,
         causal: bool = False,
     ) -> torch.Tensor:
-        """Mixed values of all heads after the projection, B x T x d."""
+        """Attention output of all heads after the projection, B x T x d."""
         y = attention(query, key, value, mask, causal, self.attention_dropout if self.training else 0.0)
         y = self.projection(y.transpose(1, 2).flatten(2))
         return dropout(y, self.dropout, self.training)
@@ -43,7 +43,7 @@ class Attention(nn.Module):
     def attend_few(
         self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: torch.Tensor | None
     ) -> torch.Tensor:
-        """As `attend` without dropout, for a few queries: several times as fast there. mask: is added, 0 or -inf."""
+        """As `attend` without dropout, several times as fast for few queries. mask: additive, 0 or -inf."""
         scores = torch.matmul(query * query.shape[-1] ** -0.5, key.transpose(2, 3))
         if mask is not None:
             scores += mask
@@ -53,7 +53,7 @@ class Attention(nn.Module):
 class SelfAttention(Attention):
     """Queries, keys and values from the same positions.
 
-    causal: a position sees itself and what came before it, so padding that follows a sentence is never seen.
+    causal: a position sees only itself and earlier ones, so it never sees the padding after a sentence.
     """
 
     def __init__(self, width: int, heads: int, bias: bool, dropout: float, attention_dropout: float, causal: bool):
@@ -65,14 +65,14 @@ class SelfAttention(Attention):
         return self.attend(*self.split(self.qkv(x), 3), mask, self.causal)
 
     def step(self, x: torch.Tensor, cache: LayerCache) -> torch.Tensor:
-        """One new position of each hypothesis, x B x k x d, which sees its own past in the cache."""
+        """One new position of each hypothesis, x B x k x d, which attends to its own past in the cache."""
         query, key, value = self.split(self.qkv(x), 3)
         cache.append(key, value)
         return self.attend_few(query, cache.keys, cache.values, cache.visible)
 
 
 class CrossAttention(Attention):
-    """Queries from the target, keys and values from the encoder's memory."""
+    """Queries from the target, keys and values from the encoder's output (memory)."""
 
     def __init__(self, width: int, heads: int, bias: bool, dropout: float, attention_dropout: float):
         super().__init__(width, heads, bias, dropout, attention_dropout)
@@ -87,6 +87,6 @@ class CrossAttention(Attention):
         return self.attend(*self.split(self.query(x), 1), *self.keys_values(memory), mask)
 
     def step(self, x: torch.Tensor, cache: LayerCache) -> torch.Tensor:
-        """As `forward` for x B x k x d; hypotheses of a sentence share its memory, so they are its queries."""
+        """As `forward` for x B x k x d; the hypotheses of a sentence share its memory, so they act as its queries."""
         (query,) = self.split(self.query(x), 1)
         return self.attend_few(query, cache.memory_keys, cache.memory_values, cache.memory_mask)

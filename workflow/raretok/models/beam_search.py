@@ -1,4 +1,4 @@
-"""Beam search, batched over sentences, with keys and values kept from step to step.
+"""Beam search, batched over sentences, with cached keys and values.
 
 Shapes: B sentences, k hypotheses of each (1 at first, then `beam`), S source positions, V types, c candidates.
 """
@@ -15,27 +15,28 @@ from raretok.models.beam_candidates import best_continuations
 from raretok.models.encoder_decoder import EncoderDecoder
 
 START, PADDING, END = 0, 1, 2
-# Hypotheses decoded together, times source positions. On a CPU, matrix products of a few hundred rows are as fast as
-# they get (measured: of 60 rows, each takes half as long again as of 300); a GPU wants thousands.
+# Hypotheses times source positions decoded together. On a CPU, matrix products reach full speed at a few hundred rows
+# (measured: a row takes 1.5 times as long with 60 rows as with 300); a GPU needs thousands.
 BATCH_TOKENS = {"cpu": 8192, "cuda": 65_536}
-# Batches searched at once on a CPU: threads share the work better so than inside each product, many times better on a
-# busy machine. More would wait for Python.
+# Batches searched in parallel on a CPU. Threads share work better this way than within each product, many times better
+# on a busy machine. More batches would wait for Python.
 WORKERS = 4
-# A sentence that is done is taken out of the batch once so large a share of it is.
+# Finished sentences are removed from the batch once they are this share of it.
 SHARE_TAKEN_OUT = 1 / 8
 
 
 def length_limit(source_length):
-    """Most ids of a translation, </s> among them, of a source of so many (an int or a tensor): 1.2 times it, and 10."""
+    """Maximum number of ids of a translation, including </s>: 1.2 times the source length (int or tensor) plus 10."""
     return source_length * 12 // 10 + 10
 
 
 @dataclass
 class Beam:
-    """The sentences of a batch that are still searched, and what their hypotheses are so far.
+    """The unfinished sentences of a batch and their hypotheses.
 
-    sentences: their places in the batch, B. scores: log probabilities, B x k. written: ids so far, `start` first,
-    B x k x t. limits: most ids, B. best: score of the best closed hypothesis, B. closed: number of closed ones, B.
+    sentences: their indices in the batch, B. scores: log probabilities, B x k. written: ids so far, `start` first,
+    B x k x t. limits: maximum number of ids, B. best: score of the best closed hypothesis, B. closed: number of closed
+    ones, B.
     """
 
     sentences: torch.Tensor
@@ -47,7 +48,7 @@ class Beam:
 
     @classmethod
     def begin(cls, limits: torch.Tensor, start: int) -> "Beam":
-        """One empty hypothesis for each sentence."""
+        """One empty hypothesis per sentence."""
         batch, device = len(limits), limits.device
         return cls(
             sentences=torch.arange(batch, device=device),
@@ -60,22 +61,23 @@ class Beam:
 
     @property
     def length(self) -> int:
-        """Ids that a hypothesis has with the next one."""
+        """Number of ids of a hypothesis, including the next one."""
         return self.written.shape[2]
 
     def is_open(self, beam: int) -> torch.Tensor:
-        """Which sentences can go on: fewer than `beam` hypotheses are closed, and the next id is allowed."""
+        """Whether each sentence can continue: fewer than `beam` hypotheses are closed, and another id is allowed."""
         return (self.closed < beam) & (self.limits >= self.length)
 
     def keep(self, rows: torch.Tensor) -> None:
-        """Go on with these rows alone."""
+        """Keep only these rows."""
         for name, value in vars(self).items():
             setattr(self, name, value[rows])
 
     def close(self, values: torch.Tensor, parents: torch.Tensor, exponent: float) -> list[tuple[int, list[int], float]]:
-        """Count hypotheses that end here; where one is the best so far, its sentence, ids and score.
+        """Count the hypotheses that end here; returns sentence, ids and score of each new best one.
 
-        values: log probabilities with </s>, -inf where none ends, B x c. parents: the hypotheses that end, B x c.
+        values: log probabilities with </s>, -inf if the hypothesis does not end, B x c. parents: their hypotheses, B x
+        c.
         """
         self.closed += values.isfinite().sum(1)
         value, place = values.max(1)
@@ -86,7 +88,7 @@ class Beam:
         return list(zip(self.sentences[rows].tolist(), written.tolist(), score[rows].tolist(), strict=True))
 
     def extend(self, values: torch.Tensor, parents: torch.Tensor, types: torch.Tensor) -> None:
-        """Go on with these hypotheses: log probabilities, hypotheses continued and types added, each B x k."""
+        """Continue with these hypotheses: log probabilities, parent hypotheses and added types, each B x k."""
         self.scores = values
         past = self.written.gather(1, parents[:, :, None].expand(-1, -1, self.length))
         self.written = torch.cat([past, types[:, :, None]], dim=2)
@@ -105,13 +107,14 @@ def beam_search(
 ) -> list[tuple[list[int], float]]:
     """The best translation of each sentence of `source` (B x S, padding at the end), and its score.
 
-    The score is log p / length ** length_exponent; </s> counts in both. At each step the `beam` likeliest
-    continuations that are no </s> go on; a </s> among the `beam` likeliest of all closes a hypothesis, and a sentence
-    is done when `beam` are closed (as in fairseq and CTranslate2). `beam` 1 is greedy search. max_length: most ids
-    of a translation with its </s>, which then comes whatever its probability; None: `length_limit` of each source;
-    never more than the model's context. `start` and `pad` are never written. Ids come without `start` and `end`.
+    The score is log p / length ** length_exponent; both include </s>. At each step the `beam` most probable
+    continuations other than </s> go on. A </s> among the `beam` most probable of all closes a hypothesis, and a
+    sentence is finished when `beam` hypotheses are closed (as in fairseq and CTranslate2). `beam` 1 is greedy search.
+    max_length: maximum number of ids of a translation, including its </s>, which is forced at that length; None:
+    `length_limit` of each source; never more than the model's context. `start` and `pad` are never generated. The
+    returned ids exclude `start` and `end`.
 
-    The model must be in evaluation mode. A sentence's result does not depend on the others of its batch.
+    The model must be in evaluation mode. A sentence's result does not depend on the other sentences of its batch.
     """
     lengths = (source != pad).sum(1)
     limits = length_limit(lengths) if max_length is None else torch.full_like(lengths, max_length)
@@ -131,7 +134,7 @@ def beam_search(
         closing[:, beam:] = False
         for sentence, ids, score in state.close(values.masked_fill(~closing, -math.inf), parents, length_exponent):
             results[sentence] = ids, score
-        # As many </s> as hypotheses can be among the candidates, which are fewer than usual at the first step.
+        # As many </s> as hypotheses can be among the candidates; the first step has fewer hypotheses.
         number = min(beam, types.shape[1] - hypotheses)
         going_on = is_end.byte().argsort(dim=1, stable=True)[:, :number]
         values, parents, types = (x.gather(1, going_on) for x in (values, parents, types))
@@ -149,7 +152,7 @@ def beam_search(
 
 
 def forbid_all_but(allowed: int, log_probabilities: torch.Tensor, rows: torch.Tensor) -> None:
-    """Leave the sentences `rows` (B, bool) of B x k x V one type."""
+    """Allow the sentences `rows` (B, bool) of B x k x V only one type."""
     kept = log_probabilities[rows, :, allowed]
     log_probabilities[rows] = -math.inf
     log_probabilities[rows, :, allowed] = kept
@@ -163,11 +166,11 @@ def translate(
     batch_tokens: int | None = None,
     max_length: int | None = None,
 ) -> list[list[int]]:
-    """The best translation of each of `sources` (ids with </s>), in their order: ids without special ends.
+    """The best translation of each of `sources` (ids with </s>), in order, as ids without special ones at the ends.
 
-    batch_tokens: source positions times `beam`, padding too, decoded at once; None: what suits the device. A source
-    longer than the model's context loses its end, not its </s>. Other arguments as in `beam_search`.
-    Raises ValueError for an empty source.
+    batch_tokens: source positions (with padding) times `beam` that are decoded at once; None: suited to the device. A
+    source longer than the model's context is cut, but keeps its </s>. Other arguments as in `beam_search`. Raises
+    ValueError for an empty source.
     """
     if any(len(source) == 0 for source in sources):
         raise ValueError("a source to translate has no id, not even </s>")
@@ -188,7 +191,7 @@ def translate(
 def _batches(
     sources: Sequence[np.ndarray], beam: int, batch_tokens: int | None, model: EncoderDecoder
 ) -> list[tuple[list[int], torch.Tensor]]:
-    """Places of sources and their ids (B x S, on the model's device), longest first."""
+    """Indices of sources and their ids (B x S, on the model's device), longest first."""
     device, context = model.output_weight.device, model.config.context
     budget = BATCH_TOKENS["cpu" if device.type == "cpu" else "cuda"] if batch_tokens is None else batch_tokens
     order = sorted(range(len(sources)), key=lambda i: -len(sources[i]))
@@ -208,7 +211,7 @@ def _batches(
 
 
 def _at_once(search: Callable, batches: list) -> list:
-    """`search` of each batch; on a CPU with several threads, of several batches at once."""
+    """`search` of each batch, with several batches in parallel on a CPU with several threads."""
     threads = torch.get_num_threads()
     workers = min(threads, WORKERS, len(batches))
     if workers < 2 or batches[0][1].device.type != "cpu":
@@ -216,7 +219,7 @@ def _at_once(search: Callable, batches: list) -> list:
     share = threads // workers
     torch.set_num_threads(share)
     try:
-        # The number holds for the thread that sets it, and for libraries shared by all.
+        # The number of threads is set per thread, but also for libraries shared by all.
         with ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(share,)) as pool:
             return list(pool.map(search, batches))
     finally:

@@ -17,7 +17,7 @@ Part = Callable[[torch.Tensor], torch.Tensor]
 
 
 class Residual(nn.Module):
-    """What both blocks share: the place of the norms, and the feed-forward part."""
+    """Base class: position of the norms, and the feed-forward part."""
 
     def __init__(self, config: EncoderDecoderConfig):
         super().__init__()
@@ -26,12 +26,12 @@ class Residual(nn.Module):
         self.feed_forward = FeedForward(config.width, config.bias, config.dropout, config.inner, config.activation)
 
     def add(self, x: torch.Tensor, norm: nn.LayerNorm, part: Part) -> torch.Tensor:
-        """x and what `part` makes of it, with the norm where it belongs."""
+        """x plus the output of `part`, with the norm before or after."""
         return x + part(norm(x)) if self.is_pre_norm else norm(x + part(x))
 
 
 class EncoderBlock(Residual):
-    """Self-attention over the source, then feed-forward: B x S x d to the same."""
+    """Self-attention over the source, then feed-forward; B x S x d to B x S x d."""
 
     def __init__(self, config: EncoderDecoderConfig):
         super().__init__(config)
@@ -44,7 +44,7 @@ class EncoderBlock(Residual):
 
 
 class DecoderBlock(Residual):
-    """Causal self-attention, attention to the encoder's memory, feed-forward: B x T x d to the same."""
+    """Causal self-attention, cross-attention to the encoder's output, feed-forward; B x T x d to B x T x d."""
 
     def __init__(self, config: EncoderDecoderConfig):
         super().__init__(config)
@@ -59,13 +59,13 @@ class DecoderBlock(Residual):
         return self.add(x, self.feed_forward_norm, self.feed_forward)
 
     def step(self, x: torch.Tensor, cache: LayerCache) -> torch.Tensor:
-        """The same for one new position of each hypothesis, B x k x d, whose past is in the cache."""
+        """`forward` for one new position of each hypothesis, B x k x d, whose past is in the cache."""
         x = self.add(x, self.attention_norm, lambda y: self.attention.step(y, cache))
         x = self.add(x, self.cross_attention_norm, lambda y: self.cross_attention.step(y, cache))
         return self.add(x, self.feed_forward_norm, self.feed_forward)
 
 
 def attention_options(config: EncoderDecoderConfig) -> tuple[int, int, bool, float, float]:
-    """Arguments of an attention: width, heads, bias, dropout, dropout of its weights."""
+    """Arguments of an attention module: width, heads, bias, dropout, dropout of its weights."""
     attention_dropout = config.dropout if config.attention_dropout is None else config.attention_dropout
     return config.width, config.heads, config.bias, config.dropout, attention_dropout

@@ -1,4 +1,4 @@
-"""Models from settings and files of weights, and what such files hold."""
+"""Building models from settings, and loading and averaging their weights."""
 
 import importlib
 from collections.abc import Mapping, Sequence
@@ -13,16 +13,16 @@ from raretok.models import build_config, class_name
 
 
 def build_model(settings: dict, vocabulary: int, seed: int | None = None) -> torch.nn.Module:
-    """The model that `settings` (an experiment's `model`) describe, over `vocabulary` types; UserError if wrong."""
+    """The model of `settings` (an experiment's `model`) over `vocabulary` types; raises UserError if they are wrong."""
     config = build_config(settings, vocabulary)
     module = importlib.import_module(model_module(settings["name"]))
     return getattr(module, class_name(settings["name"]))(config, seed=seed)
 
 
 def plain_weights(model: torch.nn.Module) -> dict[str, torch.Tensor]:
-    """What `load_model` reads: the state dict, with a parametrised matrix as the matrix that its parts make.
+    """The weights that `load_model` reads: the state dict, with parametrised matrices as whole matrices.
 
-    While a method trains a matrix in parts (`torch.nn.utils.parametrize`), the state dict names those.
+    While a method trains a matrix in parts (`torch.nn.utils.parametrize`), the state dict holds the parts.
     """
     weights = {}
     for name, tensor in model.state_dict().items():
@@ -35,9 +35,9 @@ def plain_weights(model: torch.nn.Module) -> dict[str, torch.Tensor]:
 
 
 def average_weights(checkpoints: Sequence[Mapping[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
-    """The mean of several checkpoints' weights, name by name, summed in float64, each in its own type again.
+    """The mean of several checkpoints' weights, summed in float64 and cast back to each tensor's type.
 
-    Raises ValueError where there are none or their names differ.
+    Raises ValueError if there are none or their names differ.
     """
     if not checkpoints or any(weights.keys() != checkpoints[0].keys() for weights in checkpoints):
         raise ValueError("checkpoints to average must be at least one, all of the same model")
@@ -51,9 +51,9 @@ def average_weights(checkpoints: Sequence[Mapping[str, torch.Tensor]]) -> dict[s
 
 
 def load_model(path: Path | str, settings: dict, vocabulary: int, device: str = "cpu") -> torch.nn.Module:
-    """A trained model in evaluation mode, its weights from the safetensors file `path`.
+    """A trained model in evaluation mode, with weights from the safetensors file `path`.
 
-    Raises UserError when the weights are not of such a model.
+    Raises UserError if the weights belong to another model.
     """
     model = build_model(settings, vocabulary)
     tensors, _ = load_tensors(Path(path), f"delete {Path(path).parent} to train this run again")

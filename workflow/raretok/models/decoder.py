@@ -16,19 +16,19 @@ from raretok.models.layers import Block, dropout, sinusoidal_table
 
 
 class Decoder(nn.Module):
-    """Token ids (B x T) to hidden vectors (B x T x d); `logits` turns those into B x T x V.
+    """Token ids (B x T) to hidden vectors (B x T x d); `logits` maps those to B x T x V.
 
-    checkpoint_activations: keep only what enters each block, and compute the rest again in the backward pass; same
-    numbers, less memory. output_bias: of the logits, V, trained, 0 until `set_output_bias`; None for a model without.
+    checkpoint_activations: keep only the input of each block, and recompute the rest in the backward pass, which gives
+    the same numbers with less memory. output_bias: V, trained, 0 until `set_output_bias`; None for a model without.
     """
 
     checkpoint_activations = False
 
     def __init__(self, config: DecoderConfig, seed: int | None = None):
-        """Initialise from `seed` (none: leave that to whoever loads weights).
+        """Initialise from `seed` (None: leave it to the caller, who loads weights).
 
-        Numbers are drawn parameter by parameter from a generator of their own, the output matrix of an untied
-        model last, so that tied and untied models of one seed start from the same weights otherwise.
+        Random numbers are drawn parameter by parameter from a separate generator, the output matrix of an untied model
+        last, so that tied and untied models with one seed otherwise start from the same weights.
         """
         super().__init__()
         self.config = config
@@ -57,20 +57,20 @@ class Decoder(nn.Module):
 
     @property
     def output_weight(self) -> torch.Tensor:
-        """Output embedding matrix, V x d; the input's when tied."""
+        """Output embedding matrix, V x d; the input matrix if tied."""
         return self.token_embedding.weight if self.config.tied else self.output_embedding
 
     @property
     def positions(self) -> torch.Tensor:
-        """Vectors of the positions, context x d."""
+        """Position vectors, context x d."""
         return self.position_embedding.weight if self.config.positions == "learned" else self.position_table
 
     def initialise(self, seed: int) -> None:
-        """Draw all matrices and embeddings anew (see `DecoderConfig`); norms are 1, biases 0."""
+        """Reinitialise all matrices and embeddings (see `DecoderConfig`); norms are 1, biases 0."""
         generator = torch.Generator().manual_seed(seed)
         for name, parameter in sorted(self.named_parameters(), key=lambda item: item[0] == "output_embedding"):
             if parameter.dim() < 2:
-                # Norms start so already, linear layers' biases do not.
+                # Norms already start that way, biases of linear layers do not.
                 if name.endswith("bias"):
                     parameter.data.zero_()
                 continue
@@ -95,9 +95,9 @@ class Decoder(nn.Module):
 
     @torch.no_grad()
     def set_output_bias(self, log_unigram: torch.Tensor, outside: torch.Tensor | None = None) -> None:
-        """Start the output bias from the log probabilities of the training's targets, V, where config says so.
+        """Start the output bias from the log probabilities of training targets, V, if the config says so.
 
-        outside: of another text; a decoder's config knows none. Raises ValueError for another number of types.
+        outside: of another text, which a decoder never uses. Raises ValueError for another number of types.
         """
         if log_unigram.shape != (self.config.vocabulary,):
             raise ValueError(f"log_unigram has shape {tuple(log_unigram.shape)}, not ({self.config.vocabulary},)")
@@ -122,7 +122,7 @@ class Decoder(nn.Module):
         return self.final_norm(x)
 
     def located(self, x: torch.Tensor) -> torch.Tensor:
-        """Token embeddings B x T x d with the vectors of their positions added."""
+        """Token embeddings B x T x d plus position vectors."""
         return x + self.positions[: x.shape[1]]
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""Options of a decoder; no torch."""
+"""Options of a decoder; needs no torch."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -16,15 +16,16 @@ class DecoderConfig(ModelOptions):
     bias: bool = False
     # One matrix for input and output embeddings.
     tied: bool = True
-    # A learned vector for each, or fairseq's table (sinusoidal), which is not trained and no part of the weights.
+    # A learned vector per position, or fairseq's fixed table (sinusoidal), which is not part of the weights.
     positions: Literal["learned", "sinusoidal"] = "learned"
     # Multiply token embeddings by the square root of the width before positions are added.
     scale_embedding: bool = False
     # Standard deviation of every embedding, and of every matrix where linear_init is normal; projections into the
     # residual stream then get init_std / sqrt(2 layers), as GPT-2.
     init_std: AboveZero = 0.02
-    # xavier: matrices as fairseq's, uniform within sqrt(6 / (inputs + outputs)), queries, keys and values each within
-    # 1 / sqrt(2) of that.
+    # xavier: as in fairseq, uniform within sqrt(6 / (inputs + outputs)); queries, keys and values each within 1 /
+    # sqrt(2)
+    # of that.
     linear_init: Literal["normal", "xavier"] = "normal"
-    # null is no bias of the output layer. Else where it starts: zero, or the log of the training counts (unigram).
+    # null: no bias of the output layer. Else its start: zero, or the log of the training counts (unigram).
     output_bias: Literal["zero", "unigram"] | None = None

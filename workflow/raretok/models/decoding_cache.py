@@ -1,9 +1,9 @@
-"""What decoding keeps between two steps, so that each position is computed once.
+"""Cache of decoding: keys and values of earlier positions.
 
-Shapes: B sentences, k hypotheses of a sentence, S source positions, H heads, e = d/H, n slots.
+Shapes: B sentences, k hypotheses per sentence, S source positions, H heads, e = d/H, n slots.
 
-A hypothesis' past is never copied when it is continued by another one's successor: all hypotheses of a sentence share
-its slots, one for each position of each hypothesis, and `visible` says which slots are whose past.
+The past of a hypothesis is never copied when another hypothesis continues it: all hypotheses of a sentence share its
+slots, one for each position of each hypothesis, and `visible` tells which slots are the past of which hypothesis.
 """
 
 import torch
@@ -12,7 +12,7 @@ HIDDEN = float("-inf")
 
 
 class LayerCache:
-    """Keys and values of one decoder block: the memory's, computed once, and the past's, a view of the slots used."""
+    """Keys and values of one decoder block: of the memory, computed once, and of the past, a view of the used slots."""
 
     def __init__(self, memory_keys: torch.Tensor, memory_values: torch.Tensor, slots: int):
         batch, heads, _, size = memory_keys.shape
@@ -34,14 +34,14 @@ class LayerCache:
         return self._values[:, :, : self.used]
 
     def append(self, keys: torch.Tensor, values: torch.Tensor) -> None:
-        """Fill k more slots, with B x H x k x e each."""
+        """Fill k more slots with B x H x k x e keys and values."""
         end = self.used + keys.shape[2]
         self._keys[:, :, self.used : end] = keys
         self._values[:, :, self.used : end] = values
         self.used = end
 
     def keep(self, sentences: torch.Tensor, columns: int) -> None:
-        """Go on with these sentences (ids) and the first `columns` positions of the memory."""
+        """Keep only these sentences (indices) and the first `columns` positions of the memory."""
         self.memory_keys = self.memory_keys[sentences, :, :columns]
         self.memory_values = self.memory_values[sentences, :, :columns]
         keys, values = self.keys[sentences], self.values[sentences]
@@ -52,15 +52,15 @@ class LayerCache:
 
 
 class Cache:
-    """The blocks' caches, and what they share.
+    """The caches of all blocks, and what they share.
 
-    layers: one a block. steps: positions decoded so far. is_branched: whether a sentence ever had several hypotheses.
-    visible: B x k x n, 0 where slot n is the past of a hypothesis, -inf elsewhere. lengths: of the sources, B.
-    mask: B x 1 x 1 x S, likewise 0 or -inf; None: no padding.
+    layers: one per block. steps: positions decoded so far. is_branched: whether a sentence ever had several hypotheses.
+    visible: B x k x n, 0 if slot n is in the past of a hypothesis, else -inf. lengths: of the sources, B. mask:
+    B x 1 x 1 x S, also 0 or -inf; None: no padding.
     """
 
     def __init__(self, layers: list[LayerCache], mask: torch.Tensor | None, dtype: torch.dtype):
-        """mask: true where the memory may be seen, or None. dtype: of the queries, which additive masks must have."""
+        """mask: true for visible memory, or None. dtype: of the queries, which additive masks must have."""
         first = layers[0].memory_keys
         self.layers = layers
         self.steps = 0
@@ -73,13 +73,13 @@ class Cache:
             self.lengths = mask.flatten(1).sum(1)
 
     def begin(self, hypotheses: int) -> None:
-        """Make room for one more position of each of the k hypotheses; each sees its own past and itself."""
+        """Make room for one more position of each of the k hypotheses, which sees its own past and itself."""
         batch, k, _ = self.visible.shape
         if k != hypotheses:
             raise ValueError(f"{hypotheses} hypotheses are continued, but `reorder` was told of {k}")
         own = torch.full((k, k), HIDDEN, dtype=self.visible.dtype, device=self.visible.device).fill_diagonal_(0)
         self.visible = torch.cat([self.visible, own.expand(batch, k, k)], dim=2)
-        # A sentence's only hypothesis sees every slot.
+        # The only hypothesis of a sentence sees every slot.
         self.is_branched = self.is_branched or k > 1
         visible = self.visible[:, None] if self.is_branched else None
         for layer in self.layers:
@@ -87,11 +87,11 @@ class Cache:
         self.steps += 1
 
     def reorder(self, parents: torch.Tensor) -> None:
-        """New hypotheses, each the continuation of hypothesis `parents` (B x k) of its sentence."""
+        """Replace the hypotheses by continuations of hypotheses `parents` (B x k) of the same sentence."""
         self.visible = self.visible.gather(1, parents[:, :, None].expand(-1, -1, self.visible.shape[2]))
 
     def keep(self, sentences: torch.Tensor) -> None:
-        """Go on with these sentences alone (their places in the batch, ascending)."""
+        """Keep only these sentences (indices in the batch, ascending)."""
         self.lengths = self.lengths[sentences]
         columns = int(self.lengths.max())
         self.visible = self.visible[sentences]

@@ -1,6 +1,6 @@
-"""A transformer encoder-decoder of any size, pre- or post-norm, with the four ways to tie its three embeddings.
+"""A transformer encoder-decoder, pre- or post-norm, with four ways to tie its three embedding matrices.
 
-Shapes: B sentences, S source and T target positions (padding, id 1, stands at the end), d width, V vocabulary.
+Shapes: B sentences, S source and T target positions (padding, id 1, at the end), d width, V vocabulary.
 """
 
 import math
@@ -21,20 +21,20 @@ PADDING = 1
 
 
 class EncoderDecoder(nn.Module):
-    """Source ids (B x S) and target ids (B x T) to hidden vectors (B x T x d); `logits` turns those into B x T x V.
+    """Source ids (B x S) and target ids (B x T) to hidden vectors (B x T x d); `logits` maps those to B x T x V.
 
-    Whatever padding holds changes nothing elsewhere. checkpoint_activations: as in `Decoder`. output_bias: of the
-    logits, V, trained, 0 until `set_output_bias`; None for a model without.
+    Results at other positions do not depend on padding. checkpoint_activations: as in `Decoder`. output_bias: V,
+    trained, 0 until `set_output_bias`; None for a model without.
     """
 
     checkpoint_activations = False
 
     def __init__(self, config: EncoderDecoderConfig, seed: int | None = None):
-        """Initialise from `seed` (none: leave that to whoever loads weights).
+        """Initialise from `seed` (None: leave it to the caller, who loads weights).
 
-        Numbers are drawn parameter by parameter from a generator of their own, matrices that tying does without
-        last, and biases take none: models of one seed that differ in the output bias alone start from the same
-        weights otherwise, and so do those that differ in tying, unless a tied matrix is truncated.
+        Random numbers are drawn parameter by parameter from a separate generator, first for matrices that every tying
+        has; biases use none. So models with one seed that differ only in the output bias otherwise start from the same
+        weights, and so do those that differ in tying, unless a tied matrix is truncated.
         """
         super().__init__()
         self.config = config
@@ -46,7 +46,7 @@ class EncoderDecoder(nn.Module):
             self.register_buffer("position_table", sinusoidal_table(config.context, config.width), persistent=False)
         self.encoder = nn.ModuleList(EncoderBlock(config) for _ in range(config.encoder_layers))
         self.decoder = nn.ModuleList(DecoderBlock(config) for _ in range(config.decoder_layers))
-        # Post-norm blocks end with a norm of their own.
+        # Post-norm blocks end with their own norm.
         last_norm = nn.LayerNorm if config.norm == "pre" else nn.Identity
         self.encoder_norm = last_norm(config.width, bias=config.bias)
         self.decoder_norm = last_norm(config.width, bias=config.bias)
@@ -61,21 +61,21 @@ class EncoderDecoder(nn.Module):
 
     @property
     def input_weight(self) -> torch.Tensor:
-        """Embedding matrix of the decoder's inputs, V x d."""
+        """Embedding matrix of the decoder's input, V x d."""
         return self.token_embedding.weight
 
     @property
     def source_weight(self) -> torch.Tensor:
-        """Embedding matrix of the encoder's inputs, V x d; the decoder's where they are shared."""
+        """Embedding matrix of the encoder's input, V x d; the decoder's if they are shared."""
         return self.token_embedding.weight if self.config.shares_inputs else self.source_embedding.weight
 
     @property
     def output_weight(self) -> torch.Tensor:
-        """Output embedding matrix, V x d; the decoder's input matrix where they are tied."""
+        """Output embedding matrix, V x d; the decoder's input matrix if they are tied."""
         return self.token_embedding.weight if self.config.tied else self.output_embedding
 
     def initialise(self, seed: int) -> None:
-        """Draw all matrices and embeddings anew (see the config); norms are 1, biases 0."""
+        """Reinitialise all matrices and embeddings (see the config); norms are 1, biases 0."""
         generator = torch.Generator().manual_seed(seed)
         last = ("source_embedding.weight", "output_embedding")
         order = sorted(self.named_parameters(), key=lambda item: last.index(item[0]) if item[0] in last else -1)
@@ -90,10 +90,10 @@ class EncoderDecoder(nn.Module):
     def set_output_bias(self, log_unigram: torch.Tensor, outside: torch.Tensor | None = None) -> None:
         """Start the output bias from the types' log probabilities, and scale W to their norm if configured.
 
-        log_unigram: of the training targets, V. outside: of another text, V, for a bias that starts from those.
-        Called for every model, whatever its bias: with `output_scale` the reference is the norm of `log_unigram` for
-        all (inventory N4), so that W is the same for all. A bias `zero` stays 0 (N7). Calling it again changes nothing.
-        Raises ValueError for another number of types.
+        log_unigram: of the training targets, V. outside: of another text, V, for a bias that starts from it. This is
+        called for every model: with `output_scale` the reference is always the norm of `log_unigram` (inventory N4), so
+        that W is the same for all. A bias `zero` stays 0 (N7). Calling it again changes nothing. Raises ValueError for
+        another number of types.
         """
         start = log_unigram if outside is None else outside
         for values in (log_unigram, start):
@@ -109,17 +109,17 @@ class EncoderDecoder(nn.Module):
     def forward(self, source: torch.Tensor, inputs: torch.Tensor) -> torch.Tensor:
         """Hidden vectors after the last norm, B x T x d, of source ids B x S and decoder inputs B x T.
 
-        A sentence's source must hold at least one id that is no padding.
+        Every source must hold at least one id that is not padding.
         """
         return self.decode(inputs, *self.encode(source))
 
     def encode(self, source: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Memory (B x S x d) and its mask: B x 1 x 1 x S, true where there is no padding; None: no padding at all."""
+        """Memory (B x S x d) and its mask: B x 1 x 1 x S, true except at padding; None: no padding."""
         mask = (source != PADDING)[:, None, None]
-        # Attention without a mask is faster; on a GPU, asking would wait for it.
+        # Attention is faster without a mask. On a GPU, checking for padding would wait for it.
         if mask.device.type == "cpu" and mask.all():
             mask = None
-        # No call of the module: hooks on it see the decoder's inputs alone.
+        # The module is not called, so that its hooks see only the decoder's inputs.
         positions = self._positions("source_position_embedding", 0, source.shape[1])
         x = self._embedded(F.embedding(source, self.source_weight), positions)
         for block in self.encoder:
@@ -136,15 +136,15 @@ class EncoderDecoder(nn.Module):
         return self.decoder_norm(x)
 
     def cache(self, memory: torch.Tensor, mask: torch.Tensor | None, slots: int) -> Cache:
-        """A cache for `step`, with the cross-attention's keys and values of `encode`'s results.
+        """A cache for `step`, with the keys and values of cross-attention from the results of `encode`.
 
-        slots: how many positions of hypotheses a sentence can have in all.
+        slots: maximum number of positions of all hypotheses of a sentence.
         """
         layers = [LayerCache(*block.cross_attention.keys_values(memory), slots) for block in self.decoder]
         return Cache(layers, mask, memory.dtype)
 
     def step(self, inputs: torch.Tensor, cache: Cache) -> torch.Tensor:
-        """As the last position of `decode`, for the last ids of k hypotheses of each sentence, B x k -> B x k x d."""
+        """The last position of `decode` for the last ids of k hypotheses per sentence; B x k -> B x k x d."""
         cache.begin(inputs.shape[1])
         positions = self._positions("position_embedding", cache.steps - 1, cache.steps)
         x = self._embedded(self.token_embedding(inputs), positions)

@@ -1,4 +1,4 @@
-"""Options of an encoder-decoder; no torch."""
+"""Options of an encoder-decoder; needs no torch."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -9,7 +9,7 @@ from raretok.models.options import ModelOptions
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderDecoderConfig(ModelOptions):
-    """A transformer that translates."""
+    """A transformer for translation."""
 
     translates: ClassVar[bool] = True
 
@@ -19,29 +19,29 @@ class EncoderDecoderConfig(ModelOptions):
     # is 512 or 256 with the same width).
     inner: Positive | None = None
     activation: Literal["relu", "gelu"] = "relu"
-    # Layer norms before each residual addition, and one at the end (pre), or after each (post).
+    # Layer norms before each residual addition and once at the end (pre), or after each addition (post).
     norm: Literal["pre", "post"] = "pre"
     # Of linear layers and layer norms.
     bias: bool = True
-    # Which of the source, target and output matrices are one: all, target and output (two_way, decoder), source and
-    # target (encoder_decoder; natural_bias, N6), none.
+    # Which of the source, target and output matrices are shared: all (three_way), target and output (two_way, decoder),
+    # source and target (encoder_decoder; natural_bias, N6), or none.
     tying: Literal["three_way", "two_way", "decoder", "encoder_decoder", "none"]
-    # fairseq's table (sinusoidal), no part of the weights, or a learned vector for each, on either side.
+    # fairseq's fixed table (sinusoidal), not part of the weights, or a learned vector per position on each side.
     positions: Literal["sinusoidal", "learned"] = "sinusoidal"
     # Multiply token embeddings by the square root of the width before positions are added.
     scale_embedding: bool = True
-    # null is no bias of the output layer. Else where it starts: zero, the log of the training counts (unigram), or of
-    # the corpus's `external_counts` of this name.
+    # null: no bias of the output layer. Else its start: zero, the log of the training counts (unigram), or of the
+    # corpus's `external_counts` of this name.
     output_bias: str | None = None
-    # The output matrix as every embedding (normal), or of standard deviation width ** -0.5 cut at two of them
-    # (truncated; N3), also where it is an input matrix.
+    # Initialisation of the output matrix: as every embedding (normal), or with standard deviation width ** -0.5 cut at
+    # two of them (truncated; N3), also if it is an input matrix.
     output_init: Literal["normal", "truncated"] = "normal"
-    # Which norm of the output matrix is made equal to that of the log-unigram bias (N4).
+    # The norm of the output matrix that is scaled to that of the log-unigram bias (N4).
     output_scale: Literal["none", "frobenius", "spectral"] = "none"
     # Standard deviation of every embedding; null: width ** -0.5.
     embedding_std: AboveZero | None = None
-    # Matrices uniform within sqrt(6 / (inputs + outputs)) as fairseq's (xavier), queries, keys and values each within
-    # 1 / sqrt(2) of that, or N(0, 0.02) (normal).
+    # Matrices as in fairseq, uniform within sqrt(6 / (inputs + outputs)), queries, keys and values each within
+    # 1 / sqrt(2) of that (xavier), or N(0, 0.02) (normal).
     linear_init: Literal["xavier", "normal"] = "xavier"
 
     @property

@@ -1,6 +1,6 @@
-"""What the effective margin needs of a public GPT-2: its embedding matrix and its final layer norm.
+"""The parts of a public GPT-2 that the effective margin needs: its embedding matrix and final layer norm.
 
-Nothing else of the checkpoint is read: safetensors files are opened lazily, tensor by tensor.
+Other tensors of the checkpoint are not read, because safetensors files are opened lazily.
 """
 
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class FinalLayers:
         return F.layer_norm(x, x.shape[-1:], self.norm_weight, self.norm_bias, EPSILON)
 
     def to(self, device: str) -> "FinalLayers":
-        """The same on another device."""
+        """A copy on another device."""
         return FinalLayers(self.embeddings.to(device), self.norm_weight.to(device), self.norm_bias.to(device))
 
 
@@ -43,8 +43,8 @@ def initialise(vocabulary: int, width: int, seed: int) -> FinalLayers:
 def load_final_layers(path: Path | str, vocabulary: int, width: int) -> FinalLayers:
     """Read `wte.weight`, `ln_f.weight` and `ln_f.bias`, with or without the prefix `transformer.`.
 
-    path: a `model.safetensors`, or the folder that holds it.
-    Raises UserError when the file is missing or broken, lacks a tensor, or has other sizes than N x d.
+    path: a `model.safetensors`, or its folder. Raises UserError if the file is missing or broken, lacks a tensor, or
+    has sizes other than N x d.
     """
     path = Path(path)
     if path.is_dir():

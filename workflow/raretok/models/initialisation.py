@@ -1,4 +1,4 @@
-"""How an encoder-decoder's matrices start."""
+"""Initialisation of an encoder-decoder's matrices."""
 
 import math
 
@@ -7,16 +7,16 @@ from torch import nn
 
 from raretok.models.encoder_decoder_config import EncoderDecoderConfig
 
-# Of linear layers with `linear_init: normal`.
+# Standard deviation of linear layers with `linear_init: normal`.
 LINEAR_STD = 0.02
-# Linear layers that hold several square matrices, one above the other, and how many.
+# Linear layers that hold several square matrices stacked vertically, and their number.
 STACKED = {"qkv.weight": 3, "key_value.weight": 2, "query.weight": 1}
 
 
 def draw_matrix(
     name: str, shape: torch.Size, config: EncoderDecoderConfig, is_output: bool, generator: torch.Generator
 ) -> torch.Tensor:
-    """The start of the matrix called `name`, of `shape`, as `config` says; is_output: it makes the logits."""
+    """Initial values of the matrix `name`, of `shape`, as `config` says; is_output: it makes the logits."""
     values = torch.empty(shape)
     if "embedding" in name:
         std = config.width**-0.5
@@ -30,9 +30,9 @@ def draw_matrix(
 
 
 def xavier_bound(name: str, shape: torch.Size) -> float:
-    """Largest entry of a linear layer's matrix (outputs x inputs) in fairseq's Xavier initialisation.
+    """Bound of a linear layer's matrix (outputs x inputs) in fairseq's Xavier initialisation.
 
-    Queries, keys and values are square matrices each with a gain of 1 / sqrt(2), stacked or not.
+    Queries, keys and values are square matrices, each with a gain of 1 / sqrt(2), stacked or not.
     """
     outputs, inputs = shape
     for suffix, parts in STACKED.items():

@@ -9,10 +9,10 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-# The first two rows of the table belong to padding in fairseq: the first token is at position 2.
+# In fairseq the first two rows of the table belong to padding, so the first token is at position 2.
 FIRST_POSITION = 2
 ACTIVATIONS = {"gelu": F.gelu, "relu": F.relu}
-# Keys up to which bfloat16 attention on a CPU holds all its weights.
+# Maximum number of keys for which bfloat16 attention on a CPU computes the whole matrix of weights.
 MOST_KEYS = 512
 
 
@@ -24,14 +24,14 @@ def attention(
     causal: bool = False,
     dropout_p: float = 0.0,
 ) -> torch.Tensor:
-    """softmax(q k^T / sqrt(d/H)) v: of B x H x T x d/H queries, and B x H x S x d/H keys and values.
+    """softmax(q k^T / sqrt(d/H)) v, of queries B x H x T x d/H, and keys and values B x H x S x d/H.
 
-    mask: true where a position may be seen, broadcast to B x H x T x S. causal: a query sees the keys up to its own
-    position; T = S. dropout_p: of the weights.
+    mask: true for visible positions, broadcast to B x H x T x S. causal: a query sees the keys up to its own position;
+    T = S. dropout_p: of the weights.
     """
     if not in_bfloat16_on_cpu(query) or key.shape[2] > MOST_KEYS:
         return F.scaled_dot_product_attention(query, key, value, mask, dropout_p=dropout_p, is_causal=causal)
-    # The backward pass of torch's fused kernel is written for long sequences: at 128 keys this is four times as fast.
+    # The backward pass of torch's fused kernel is made for long sequences; at 128 keys this is four times as fast.
     scores = torch.matmul(query * query.shape[-1] ** -0.5, key.transpose(2, 3))
     if causal:
         scores = scores + scores.new_full(scores.shape[2:], -math.inf).triu(1)
@@ -41,9 +41,9 @@ def attention(
 
 
 def dropout(x: torch.Tensor, p: float, training: bool) -> torch.Tensor:
-    """`F.dropout`, but in bfloat16 on a CPU from 16 random bits an entry, which takes a fifth of the time.
+    """`F.dropout`, but in bfloat16 on a CPU from 16 random bits per entry, which takes a fifth of the time.
 
-    There p is rounded to a multiple of 2^-16.
+    In that case p is rounded to a multiple of 2^-16.
     """
     if not (training and p) or not in_bfloat16_on_cpu(x):
         return F.dropout(x, p, training) if p else x
@@ -58,9 +58,9 @@ def in_bfloat16_on_cpu(x: torch.Tensor) -> bool:
 
 
 class CausalSelfAttention(nn.Module):
-    """Multi-head attention in which a position sees itself and what came before it.
+    """Multi-head attention in which a position sees only itself and earlier ones.
 
-    attention_dropout: on the attention weights. dropout: on what is added to the residual stream.
+    attention_dropout: on the attention weights. dropout: on the output that is added to the residual stream.
     """
 
     def __init__(self, width: int, heads: int, bias: bool, dropout: float, attention_dropout: float):
@@ -101,7 +101,7 @@ class FeedForward(nn.Module):
 
 
 class Block(nn.Module):
-    """Attention and feed-forward, each normalised before and added to the residual stream after."""
+    """Attention and feed-forward, each with a norm before and a residual addition after."""
 
     def __init__(self, width: int, heads: int, bias: bool, dropout: float, attention_dropout: float):
         super().__init__()
@@ -116,10 +116,10 @@ class Block(nn.Module):
 
 
 def sinusoidal_table(length: int, width: int) -> torch.Tensor:
-    """Fixed vectors of positions 0 to length - 1, `length` x `width`, as fairseq's.
+    """Fixed position vectors 0 to length - 1, `length` x `width`, as in fairseq.
 
-    Sines of all frequencies, then their cosines, frequencies from 1 down to 1/10,000 in equal ratios; position t
-    takes the angle t + 2 (fairseq counts from its padding id, 1). An odd width ends with a zero.
+    Sines of all frequencies, then their cosines, with frequencies from 1 to 1/10,000 in equal ratios; position t has
+    the angle t + 2 (fairseq counts from its padding id, 1). An odd width ends with a zero.
     """
     half = width // 2
     frequencies = torch.exp(torch.arange(half) * -(math.log(10_000) / (half - 1)))

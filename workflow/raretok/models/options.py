@@ -1,4 +1,4 @@
-"""Options that models have in common, and what holds of them; no torch."""
+"""Options that all models have; needs no torch."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -13,7 +13,7 @@ BelowOne = Annotated[NotNegative, Limit("exclusiveMaximum", 1)]
 class ModelOptions:
     """Options of a model over a vocabulary of V types.
 
-    translates: whether it reads pairs (source and target), or one text.
+    translates: whether it reads sentence pairs (source and target) instead of one text.
     """
 
     translates: ClassVar[bool] = False
@@ -22,7 +22,7 @@ class ModelOptions:
     heads: Positive
     # The heads divide it.
     width: Positive
-    # Of an encoder-decoder: the longest source and the longest target.
+    # Of an encoder-decoder: maximum source and target length.
     context: Positive
     # On embeddings and residual branches.
     dropout: BelowOne = 0.0

@@ -1,6 +1,6 @@
 """Cross-entropy of logits and its gradient D with respect to them, in closed form: softmax minus smoothed one-hot.
 
-No entry is left out however small: the tail is the object of study.
+No entry is skipped, however small, because the tail is the object of study.
 """
 
 import warnings

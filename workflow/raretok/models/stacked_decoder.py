@@ -1,6 +1,6 @@
-"""Several decoders of one shape as one: every matrix product is of all models in one call.
+"""Several decoders of one shape as one, with each matrix product batched over all models.
 
-Shapes: M models, B sequences, T positions, d width, V types; parameters are those of a decoder, M of each.
+Shapes: M models, B sequences, T positions, d width, V types; each parameter is stacked M times.
 """
 
 from collections.abc import Sequence
@@ -13,10 +13,10 @@ from raretok.models.decoder import Decoder
 
 
 class StackedDecoder(Decoder):
-    """M decoders without dropout. Its parameters are named as theirs, and theirs become slices of them."""
+    """M decoders without dropout. Parameters have the same names, and those of the models become slices of them."""
 
     def __init__(self, models: Sequence[Decoder]):
-        """models: of one config; they stay as they are, but for where their parameters lie."""
+        """models: with equal configs; unchanged except that their parameters become views."""
         super().__init__(models[0].config)
         self.models = len(models)
         for name, module in list(self.named_modules()):
@@ -43,7 +43,7 @@ class StackedDecoder(Decoder):
         return self.hidden(self.embeddings(ids))
 
     def located(self, x: torch.Tensor) -> torch.Tensor:
-        """Token embeddings MB x T x d with the vectors of their positions added."""
+        """Token embeddings MB x T x d plus position vectors."""
         if self.config.positions != "learned":
             return super().located(x)
         return (x.unflatten(0, (self.models, -1)) + self.positions[:, None, : x.shape[1]]).flatten(0, 1)
@@ -54,7 +54,7 @@ class StackedDecoder(Decoder):
 
 
 class StackedLinear(nn.Module):
-    """Linear layers of M models, on what M models' batches have in a row."""
+    """Linear layers of M models, applied to the concatenated batches of M models."""
 
     def __init__(self, layer: nn.Linear):
         """layer: one of them; weight (M x outputs x inputs) and bias (M x outputs) are set afterwards."""
@@ -69,7 +69,7 @@ class StackedLinear(nn.Module):
 
 
 class StackedLayerNorm(nn.Module):
-    """Layer norms of M models, on what M models' batches have in a row."""
+    """Layer norms of M models, applied to the concatenated batches of M models."""
 
     def __init__(self, layer: nn.LayerNorm):
         """layer: one of them; weight and bias (M x d) are set afterwards."""

@@ -1,9 +1,8 @@
-"""The output layer of several models at once, each with a method of its own, for small vocabularies.
+"""The output layer of several models at once, each with its own method, for small vocabularies.
 
-The form is that of `raretok.models.output_layer`; here all logits of all models are held, M x N x V, and matrix
-products are of all models in one call. Methods that differ in numbers alone (a margin, a temperature) are a family:
-their loss is computed once, by `torch.func.vmap`, with a tensor in the place of each number. A method's file knows
-nothing of that.
+It follows `raretok.models.output_layer`, but holds all logits of all models, M x N x V, and batches matrix products
+over models. Methods that differ only in numbers (a margin, a temperature) form a family, whose loss is computed once by
+`torch.func.vmap`, with a tensor in place of each number. The methods' own files need not know about this.
 
 Shapes: M models, N positions, d width, V types.
 """
@@ -19,9 +18,9 @@ from torch.nn import functional as F
 
 from raretok.models.output_layer import Outputs, gate_entries, is_on_tokens, of_batch, token_losses
 
-# The parts of a method that a loss is made of; gates and updates of embeddings come after it.
+# The parts of a method that determine the loss; gates and embedding updates are applied afterwards.
 PARTS = ("loss", "penalty", "perturbation")
-# A number of a method: its part ("" for one of the method itself) and its name there.
+# A number of a method: its part ("" for the method itself) and its name there.
 Name = tuple[str, str]
 
 
@@ -29,8 +28,8 @@ Name = tuple[str, str]
 class StackedResult:
     """Losses and gradients of M models.
 
-    loss, nll: M, means over positions, of the method and of plain cross-entropy. hidden: M x N x d, weight: M x V x d
-    and logits: M x N x V, gradients of the loss; that of the logits before any gate.
+    loss, nll: M, means over positions of the method's loss and of plain cross-entropy. hidden: M x N x d, weight:
+    M x V x d and logits: M x N x V, gradients of the loss; that of the logits before any gate.
     """
 
     loss: torch.Tensor
@@ -44,7 +43,7 @@ class StackedOutput:
     """The output layer of M models, each with its method."""
 
     def __init__(self, methods: Sequence, device: str):
-        """methods: of each model, `raretok.methods.Method`."""
+        """methods: `raretok.methods.Method`, one per model."""
         found: dict[tuple, Family] = {}
         for model, method in enumerate(methods):
             kind, numbers = described(method)
@@ -60,13 +59,13 @@ class StackedOutput:
     ) -> StackedResult:
         """hidden: M x N x d. weight: M x V x d. targets: M x N. inputs: M x B x T, the sequences.
 
-        gatings: model to what its gate's `gates` returned, of models that have one.
+        gatings: for each model with a gate, the result of its `gates`.
         """
         z = torch.bmm(hidden, weight.transpose(1, 2))
         positions = targets.shape[1]
         nll = F.cross_entropy(z.flatten(0, 1), targets.flatten(), reduction="none").view_as(targets).sum(dim=1)
         loss, logits = torch.empty_like(nll), torch.empty_like(z)
-        # Gradients of logits that no gate touches, and those that went past the logits.
+        # Gradients with respect to logits that no gate affects, and those that do not pass through the logits.
         extra, past = {}, []
         for family in self.families:
             index = family.index
@@ -95,9 +94,9 @@ class StackedOutput:
 
 @dataclass
 class Family:
-    """Models whose methods differ in numbers at most.
+    """Models whose methods differ at most in numbers.
 
-    method: of one of them. models: their places in the stack. numbers: of each model's method, all there are.
+    method: of one of them. models: their indices. numbers: of each model's method, all of them.
     """
 
     method: object
@@ -108,7 +107,7 @@ class Family:
     different: dict[Name, torch.Tensor] | None = None
 
     def prepare(self, device: str) -> None:
-        """Put where the models are, and the numbers in which they differ, on the device."""
+        """Move the models' indices, and the numbers in which they differ, to the device."""
         first, last = self.models[0], self.models[-1]
         is_range = self.models == list(range(first, last + 1))
         self.index = slice(first, last + 1) if is_range else torch.tensor(self.models, device=device)
@@ -120,7 +119,7 @@ class Family:
         }
 
     def computable(self) -> list["Family"]:
-        """This family if a trial shows that its loss can be mapped over models; else smaller ones, or single models."""
+        """This family if a trial shows that its loss can be vmapped; else smaller families or single models."""
         self.prepare("cpu")
         size, types, width, time = len(self.models), 3, 2, 2
         generator = torch.Generator().manual_seed(0)
@@ -144,10 +143,10 @@ class Family:
         return [dataclasses.replace(part, is_mapped=False) for part in parts.values()]
 
     def gradients(self, z, hidden, weight, targets, inputs, scale: float):
-        """Loss (k) of k models, and gradients: of logits, of logits by a penalty on tokens, and of hidden vectors and
-        weight past the logits; each None where there is none.
+        """Losses (k) of k models, and gradients: of logits; of logits by a penalty on tokens; of hidden vectors and of
+        weights that do not pass through the logits. Each is None if there is none.
 
-        scale: what a sum over positions is multiplied by.
+        scale: factor of sums over positions.
         """
         leaves = [leaf.detach().requires_grad_() for leaf in (z, hidden, weight)]
         with torch.enable_grad():
@@ -164,7 +163,7 @@ class Family:
         return (loss + on_tokens).detach(), gradients[0], of_penalty, *gradients[1:]
 
     def losses(self, z, hidden, weight, targets, inputs, numbers, scale):
-        """Of one model: the loss with a penalty on parameters, and a penalty on tokens (0 where there is none)."""
+        """For one model: the loss with a penalty on parameters, and a penalty on tokens (0 if there is none)."""
         method = with_numbers(self.method, numbers)
         positions = torch.arange(len(targets), device=z.device)
         batch = of_batch(method.loss, targets, len(weight))
@@ -176,7 +175,7 @@ class Family:
 
 
 def described(method) -> tuple[tuple, dict[Name, float]]:
-    """What a method's loss is but for its numbers, and those by name."""
+    """What defines a method's loss except its numbers, and the numbers by name."""
     kind, numbers = [], {("", "training_temperature"): method.training_temperature}
     for part_name in PARTS:
         part = getattr(method, part_name)
@@ -194,7 +193,7 @@ def described(method) -> tuple[tuple, dict[Name, float]]:
 
 
 def with_numbers(method, numbers: dict[Name, object]):
-    """A copy of a method with other numbers, or tensors in their place; they are not checked again."""
+    """A copy of a method with other numbers, or tensors in their place, which are not checked."""
     changed = copy.copy(method)
     for part_name in {part_name for part_name, _ in numbers} - {""}:
         object.__setattr__(changed, part_name, copy.copy(getattr(method, part_name)))

@@ -1,7 +1,7 @@
-"""Places: which positions of a micro-batch have a target, and which of them and which rows of W a gate is about.
+"""Places: the positions of a micro-batch that have a target, and the positions and rows of W that a gate affects.
 
-Their numbers are sizes of tensors, so the host must know them. On a GPU it asks when `Places` are made and waits when
-they are first used: make them before the forward pass, and the answer is long there.
+Their numbers are tensor sizes, so the host must know them. On a GPU the request is sent when `Places` is made, and the
+host waits at the first use: make them before the forward pass, and the answer has long arrived.
 
 Shapes: N positions, n of them with a target, V types.
 """
@@ -12,10 +12,10 @@ import torch
 
 
 class Places:
-    """Of one micro-batch, under the gate of its update.
+    """The places of one micro-batch, under the gate of its step.
 
-    gate_state: what a gate's `start` returned, or None. targets: any shape. padding: positions with this target have
-    none; or None.
+    gate_state: the result of a gate's `start`, or None. targets: any shape. padding: the target id of positions without
+    a target; or None.
     """
 
     def __init__(self, gate_state, targets: torch.Tensor, padding: int | None):
@@ -36,7 +36,7 @@ class Places:
 
     @cached_property
     def _answers(self) -> list[torch.Tensor]:
-        """The masks, on the host."""
+        """The masks, copied to the host."""
         if self._asked is None:
             return []
         sizes = [self.size] * (self.padding is not None)
@@ -46,7 +46,7 @@ class Places:
 
     @cached_property
     def kept(self) -> torch.Tensor | None:
-        """Indices of the positions that have a target, n; None where all have one."""
+        """Indices of the positions that have a target, n; None if all have one."""
         if self.padding is None or self._answers[0].all():
             return None
         return self._to_device(self._answers[0].nonzero().flatten())
@@ -58,7 +58,7 @@ class Places:
 
     @cached_property
     def targets(self) -> torch.Tensor:
-        """Those of the kept positions, n."""
+        """Targets of the kept positions, n."""
         return self.all_targets if self.kept is None else self.all_targets[self.kept]
 
     @cached_property
@@ -68,12 +68,12 @@ class Places:
 
     @cached_property
     def columns(self) -> torch.Tensor:
-        """Types with a gate that is not 1, in order."""
+        """Types whose gate is not 1, in order."""
         return self._to_device(self._answers[-1].nonzero().flatten())
 
     @cached_property
     def _chosen(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Kept positions to which more than the first class's gate applies, on the host and the device."""
+        """Kept positions that other gates than the first class's apply to, on the host and on the device."""
         chosen = self._answers[-2]
         if self.kept is not None:
             chosen = chosen[self._answers[0]]
@@ -81,34 +81,34 @@ class Places:
         return chosen, self._to_device(chosen)
 
     def positions(self, part: slice) -> torch.Tensor:
-        """Which positions, of all, a part of the kept ones are."""
+        """Indices, among all positions, of a slice of the kept ones."""
         if self.kept is not None:
             return self.kept[part]
         return torch.arange(part.start, part.stop, device=self.all_targets.device)
 
     def of_kept(self, values: torch.Tensor) -> torch.Tensor:
-        """Those of the kept positions, n, of values of all, N."""
+        """The values, N, at the kept positions, n."""
         return values if self.kept is None else values[self.kept]
 
     def to_all(self, values: torch.Tensor) -> torch.Tensor:
-        """Values of all positions, N, from those of the kept ones, n; 0 where there is no target."""
+        """Values of the kept positions, n, scattered to all, N; 0 at positions without a target."""
         return values if self.kept is None else values.new_zeros(self.size).index_copy(0, self.kept, values)
 
     def chosen(self, part: slice) -> torch.Tensor:
-        """Positions of a part of the kept ones whose target is not of the first class, or is gated itself; from 0."""
+        """Indices, within a slice of the kept positions, of targets outside the first class or gated themselves."""
         host, device = self._chosen
         first, last = torch.searchsorted(host, torch.tensor([part.start, part.stop])).tolist()
         return device[first:last] - part.start
 
     def _to_device(self, indices: torch.Tensor) -> torch.Tensor:
-        """Indices where the targets are, without a wait."""
+        """Indices copied to the targets' device without waiting."""
         if self.all_targets.device.type != "cpu":
             return indices.pin_memory().to(self.all_targets.device, non_blocking=True)
         return indices
 
 
 class ToHost:
-    """A tensor on its way to the host."""
+    """A tensor that is being copied to the host."""
 
     def __init__(self, tensor: torch.Tensor):
         self.copy, self.arrived = tensor, None

@@ -1,4 +1,4 @@
-"""What runs will cost, and whether this machine is ready for them: before anything long. Free of torch.
+"""Before long jobs: cost estimates, checks of the machine, a data mirror, and the runs that would decide claims.
 
 May import core, machine, data, experiments, reporting and rule_inputs.
 """

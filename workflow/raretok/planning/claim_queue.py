@@ -1,4 +1,4 @@
-"""Runs in the order in which they decide claims: a trainer's queue, for `plan --claims`."""
+"""Queue of runs for `plan --claims`, ordered by how soon they decide claims."""
 
 import json
 import shlex
@@ -18,7 +18,7 @@ from raretok.reporting.definition import definition_of
 from raretok.reporting.results import Results
 from raretok.rule_inputs import report
 
-# What a claim is worth that runs bring nearer, beside one that they decide: ours, to order a queue by.
+# Weight of a claim that runs bring nearer, relative to one that they decide; our choice, used only to order the queue.
 BEGUN = 0.1
 HEADS = ["step", "runs", "cost", "hours so far", "decided", "begun", "per hour", "claims"]
 NUMBERS = ("step", "hours so far", "decided", "begun", "per hour")
@@ -26,9 +26,9 @@ NUMBERS = ("step", "hours so far", "decided", "begun", "per hour")
 
 @dataclass(frozen=True)
 class Step:
-    """Runs that are worth making together: the claims that they decide, and those that they bring nearer.
+    """Runs that belong together: the claims that they decide, and those that they bring nearer.
 
-    minutes: of these runs alone, what earlier steps made left out; None where unknown.
+    minutes: of these runs, without those of earlier steps; None if unknown.
     """
 
     runs: tuple[RunName, ...]
@@ -39,13 +39,13 @@ class Step:
 
     @property
     def per_hour(self) -> float | None:
-        """Claims decided per hour of a core or GPU; a claim begun counts as BEGUN of one."""
+        """Decided claims per hour of a core or GPU; a claim begun counts as BEGUN."""
         worth = len(self.decides) + BEGUN * len(self.begins)
         return None if self.minutes is None else worth * 60 / max(self.minutes, 1e-9)
 
 
 def results_folder(table: RunTable, named: Path | None) -> Path:
-    """Results to plan from: those named, else the scale's own, else recorded ones; UserError if there are none."""
+    """Folder of the results to plan from: `named`, else the scale's, else recorded ones; UserError if none exist."""
     folders = [named] if named else [table.root / table.results, table.root / f"results/recorded/{table.scale}"]
     for folder in folders:
         if (folder / "metrics.csv").exists():
@@ -54,7 +54,7 @@ def results_folder(table: RunTable, named: Path | None) -> Path:
 
 
 def prices_of(table: RunTable, results: Results, throughput: Throughput) -> Prices:
-    """What a run costs: as recorded ones took, else as `plan` estimates it for one core."""
+    """Prices of runs: as recorded, else as `plan` estimates for one core."""
     measured, machine = measured_prices(results.folder), throughput.machine(CPU)
     estimated = {(cost.run.experiment, cost.run.method): Price(cost.seconds(machine) / 60) for cost in costs_of(table)}
 
@@ -65,7 +65,7 @@ def prices_of(table: RunTable, results: Results, throughput: Throughput) -> Pric
 
 
 def needed_by_claims(table: RunTable, results: Results, prices: Prices) -> dict[str, Decision]:
-    """What would decide each claim of the table's papers that is not decided, by the claim's id."""
+    """What would decide each undecided claim of the table's papers, by the claim's id."""
     needed = {}
     for paper in table.papers:
         definition = definition_of(report.definition(table, paper))
@@ -80,10 +80,11 @@ def needed_by_claims(table: RunTable, results: Results, prices: Prices) -> dict[
 
 
 def queue(needed: dict[str, Decision], prices: Prices) -> list[Step]:
-    """All runs that claims need, each once, by claims per hour.
+    """All runs that claims need, each once, ordered by claims per hour.
 
-    At each step the missing runs of that claim are taken with which most claims per hour are decided, all counted that
-    need no others: greedy, since the best order of all is no easier than a knapsack.
+    Each step takes the missing runs of the claim that gives the most decided claims per hour, counting all claims that
+    then need no further runs. The order is greedy, because finding the best one is at least as hard as a knapsack
+    problem.
     """
     steps, made, waiting = [], set(), {name: set(decision.runs) for name, decision in needed.items()}
     while waiting:
@@ -97,7 +98,7 @@ def queue(needed: dict[str, Decision], prices: Prices) -> list[Step]:
 
 
 def _step(runs: set[RunName], needed: dict[str, Decision], waiting: dict[str, set], made: set, prices: Prices) -> Step:
-    """The claims that `runs` complete, beside those that are made."""
+    """The claims completed by `runs`, given the runs that are made."""
     complete = [name for name, wanted in waiting.items() if wanted <= runs | made]
     decides = tuple(name for name in complete if needed[name].sure)
     begins = tuple(name for name in complete if not needed[name].sure)
@@ -109,7 +110,7 @@ def _step(runs: set[RunName], needed: dict[str, Decision], waiting: dict[str, se
 
 
 def lines_of(steps: list[Step], table: RunTable) -> list[str]:
-    """The queue for a terminal, and how to start with it."""
+    """Lines for the terminal: the queue, and the command for its first step."""
     if not steps:
         return ["No run would decide a claim: all are decided, or need what this scale leaves out."]
     rows, spent = [], 0.0
@@ -139,7 +140,7 @@ def lines_of(steps: list[Step], table: RunTable) -> list[str]:
 
 
 def as_json(steps: list[Step], table: RunTable) -> str:
-    """The queue for a program: a list of runs in order, each with its Snakemake target and the claims of its step."""
+    """The queue as JSON: a list of runs in order, each with its Snakemake target and the claims of its step."""
     entries = [
         {
             "step": number,
@@ -161,7 +162,7 @@ def as_json(steps: list[Step], table: RunTable) -> str:
 def command(
     runs: Iterable[RunName], table: RunTable, config: Iterable[str] = (), cores: int | str = "all"
 ) -> list[str]:
-    """What makes some runs, word by word: seeds beyond those of the scale are named. config: further KEY=VALUE."""
+    """The command that makes some runs, as words; names seeds beyond the scale's. config: further KEY=VALUE."""
     runs = list(runs)
     seeds = ",".join(map(str, sorted({seed for *_, seed in runs})))
     chosen = [*config, f"scale={table.scale}", f"seeds=[{seeds}]"]
@@ -169,7 +170,7 @@ def command(
 
 
 def price_in_words(runs: Iterable[RunName], prices: Prices) -> str:
-    """What runs cost together, for people."""
+    """The total cost of runs in words."""
     known = [prices(experiment, method) for experiment, method, _ in runs]
     units = {price.unit for price in known if price}
     if None in known or len(units) != 1:
@@ -184,7 +185,7 @@ def _target(run: RunName, table: RunTable) -> str:
 
 
 def _in_short(runs: tuple[RunName, ...]) -> str:
-    """Runs by method, with their seeds: baseline 2-4."""
+    """Runs by method with their seeds: baseline 2-4."""
     seeds: dict[tuple[str, str], list[int]] = {}
     for experiment, method, seed in runs:
         seeds.setdefault((experiment, method), []).append(seed)
@@ -193,7 +194,7 @@ def _in_short(runs: tuple[RunName, ...]) -> str:
 
 
 def _aligned(heads: list[str], rows: list[list[str]]) -> list[str]:
-    """Aligned columns, numbers to the right and words to the left."""
+    """Aligned columns: numbers to the right, words to the left."""
     lines = [heads, *rows]
     widths = [max(len(line[column]) for line in lines) for column in range(len(heads))]
     return [

@@ -1,6 +1,6 @@
-"""The command `fetch`: fill a data mirror with what the runs of a config need, where there is a network.
+"""The command `fetch`: fills a data mirror with the files that the runs of a config need.
 
-For clusters whose compute nodes have none: run it on a login node, then give the folder as `data_mirror`.
+Compute nodes of a cluster may have no network: run this on a login node, then give the folder as `data_mirror`.
 """
 
 import argparse
@@ -23,7 +23,7 @@ DONE, MISSING, BY_HAND = "done", "missing", "by hand"
 class Row:
     """One published file, and the members of it that runs need.
 
-    `size` in bytes: of what lies there, else as published, None where that is not. `remedy`: what a person must do.
+    `size` in bytes: of the existing file, else as published, else None. `remedy`: what the user must do.
     """
 
     wanted: list[Wanted]
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Fill the mirror and print what it holds; UserError, so exit status 2, where something is missing after that."""
+    """Fill the mirror and print its contents; raises UserError (exit status 2) if something is still missing."""
     config = config_options.config_of(arguments) | {"data_mirror": None, "recorded": False, "finished": False}
     table = run_table.load(config, arguments.root)
     rows = survey(needed_files(table), arguments.mirror)
@@ -70,7 +70,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def survey(files: list[Wanted], mirror: Path) -> list[Row]:
-    """What `mirror` holds of `files`, with sizes and checksums compared; a row for each published file."""
+    """The contents of `mirror` compared with `files` by size and checksum, one row per published file."""
     datasets: dict[str, dict[str, list[Wanted]]] = {}
     for wanted in files:
         datasets.setdefault(wanted.dataset, {}).setdefault(wanted.file.path, []).append(wanted)
@@ -91,7 +91,7 @@ def _look(group: list[Wanted], mirror: Path) -> Row:
         return Row(group, DONE, sum(path.stat().st_size for path in held))
     foreign = [path for path, wrong in held.items() if wrong and path not in (None, own)]
     if foreign:
-        # A download would be kept elsewhere, and this one found first.
+        # A download would be stored elsewhere, and this file found first.
         names = ", ".join(map(str, foreign))
         return Row(group, BY_HAND, first.file.size, f"{names}: not the published file ({held[foreign[0]]}); delete it")
     if not first.file.urls:
@@ -100,7 +100,7 @@ def _look(group: list[Wanted], mirror: Path) -> Row:
 
 
 def fill(rows: list[Row], mirror: Path) -> None:
-    """Download what is missing; rows say how that went. One that fails does not stop the others."""
+    """Download what is missing; the rows record the results. A failure does not stop the other downloads."""
     waiting = [row for row in rows if row.state == MISSING]
     for number, row in enumerate(waiting, 1):
         print(f"[{number}/{len(waiting)}] {row.dataset}/{row.name}", file=sys.stderr)
@@ -113,7 +113,7 @@ def fill(rows: list[Row], mirror: Path) -> None:
 
 
 def survey_text(rows: list[Row], datasets: dict) -> list[str]:
-    """Lines for the terminal: a data set with its terms, its files with size and state, totals, what is left to do."""
+    """Lines for the terminal: data sets with their terms, files with size and state, totals, remaining work."""
     width = max(len(row.name) for row in rows) + 2
     lines = []
     for dataset, own in groupby(rows, key=lambda row: row.dataset):
@@ -132,13 +132,13 @@ def survey_text(rows: list[Row], datasets: dict) -> list[str]:
 
 
 def _state(row: Row) -> str:
-    """The state of a row, and whether a checksum stands behind it."""
+    """The state of a row, with a note if it was not verified by a checksum."""
     checked = all((wanted.member or wanted.file).checksum or wanted.file.checksum for wanted in row.wanted)
     return row.state if checked or row.state != DONE else f"{row.state}, unchecked: no checksum is published"
 
 
 def in_words(size: int | None) -> str:
-    """A number of bytes for people."""
+    """A number of bytes in words."""
     if size is None:
         return "not published"
     for unit, bytes_each in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):

@@ -1,4 +1,4 @@
-"""The command `plan`: what the runs of a config will cost, before any of them."""
+"""The command `plan`: estimated cost of the runs of a config."""
 
 import argparse
 from pathlib import Path
@@ -56,8 +56,8 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def print_queue(table, throughput, folder: Path | None, as_json: bool) -> None:
-    """The runs that decide claims, best first."""
-    # Reporting reads tables with pandas, which the other plans need not load.
+    """Print the runs that decide claims, best first."""
+    # Reporting imports pandas, which other plans do not need.
     from raretok.planning import claim_queue
     from raretok.reporting.results import read_results
 
@@ -68,7 +68,7 @@ def print_queue(table, throughput, folder: Path | None, as_json: bool) -> None:
 
 
 def cost_tables(costs, throughput, machines) -> list[str]:
-    """Markdown: a table by paper, one by experiment, and the notes."""
+    """Markdown: a table by paper, one by experiment, and notes."""
     return [
         *markdown(*plan_rows(by_paper(costs), machines)),
         "",

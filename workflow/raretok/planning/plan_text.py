@@ -1,4 +1,4 @@
-"""The plan as text for a terminal, and as the cost table of docs/cluster.md."""
+"""Text of the plan for a terminal, and the cost table of docs/cluster.md."""
 
 from raretok.data.catalogue import Wanted
 from raretok.experiments.run_table import RunTable
@@ -12,7 +12,7 @@ TOTAL = "all"
 
 
 def by_paper(costs: list[RunCost]) -> dict[str, list[RunCost]]:
-    """Costs by paper, and all of them last where there are several papers."""
+    """Costs by paper, with the total last if there are several papers."""
     papers: dict[str, list[RunCost]] = {}
     for cost in costs:
         papers.setdefault(cost.run.paper, []).append(cost)
@@ -28,8 +28,8 @@ def by_experiment(costs: list[RunCost]) -> dict[str, list[RunCost]]:
 
 
 def plan_rows(groups: dict[str, list[RunCost]], machines: list[Machine]) -> tuple[list[str], list[list[str]]]:
-    """Heads and rows: what, models, largest model, targets, hours on each machine, peak memory, storage."""
-    # GPUs are alike in what a run takes of their memory.
+    """Header and rows: what, models, largest model, targets, hours per machine, peak memory, storage."""
+    # A run takes about the same memory on every GPU.
     first = machines[0]
     heads = ["", "models", "parameters at most", "tokens", *(f"hours, {machine.name}" for machine in machines)]
     heads += ["peak GiB", "storage, GB"]
@@ -49,7 +49,7 @@ def plan_rows(groups: dict[str, list[RunCost]], machines: list[Machine]) -> tupl
 
 
 def hours(costs: list[RunCost], machine: Machine) -> str:
-    """Hours of training: with launching, and in parentheses without where that is less."""
+    """Hours of training; without waiting for kernel launches in parentheses, if that is less."""
     upper, lower = (sum(cost.seconds(machine, launching) for cost in costs) / 3600 for launching in (True, False))
     return (
         short(upper) if machine.seconds_per_layer == 0 or lower > 0.995 * upper else f"{short(upper)} ({short(lower)})"
@@ -57,7 +57,7 @@ def hours(costs: list[RunCost], machine: Machine) -> str:
 
 
 def in_thousands(number: int) -> str:
-    """A count for people."""
+    """A count in words."""
     for unit, size in (("B", 10**9), ("M", 10**6), ("k", 10**3)):
         if number >= size:
             return f"{number / size:,.1f} {unit}"
@@ -65,12 +65,12 @@ def in_thousands(number: int) -> str:
 
 
 def short(value: float) -> str:
-    """Two digits are more than an estimate has."""
+    """A number rounded to two digits, the precision of an estimate."""
     return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
 
 
 def text_table(heads: list[str], rows: list[list[str]]) -> list[str]:
-    """A grid for the terminal."""
+    """A table for the terminal."""
     widths = [max(len(row[column]) for row in [heads, *rows]) for column in range(len(heads))]
     return [
         "  ".join(
@@ -82,13 +82,13 @@ def text_table(heads: list[str], rows: list[list[str]]) -> list[str]:
 
 
 def markdown(heads: list[str], rows: list[list[str]]) -> list[str]:
-    """A grid as a Markdown table."""
+    """A table in Markdown."""
     lines = [heads, ["---"] + ["---:"] * (len(heads) - 1), *rows]
     return [f"| {' | '.join(line)} |" for line in lines]
 
 
 def where_from(throughput: Throughput, machines: list[Machine]) -> list[str]:
-    """Of each machine: measured or scaled, and how far the model is off what was measured."""
+    """For each machine: whether it was measured or scaled, and the errors of the model on measured rows."""
     lines = []
     for machine in machines:
         if machine.scaled_from:
@@ -101,7 +101,7 @@ def where_from(throughput: Throughput, machines: list[Machine]) -> list[str]:
         fitted = [entry for entry in held if entry[0].fit]
         others = [entry for entry in held if not entry[0].fit]
         shapes = len({row.shape for row, *_ in fitted})
-        # Two constants for time and two for memory
+        # Two constants for time and two for memory.
         exact = (
             ", which as many constants fit exactly and so test nothing" if shapes <= 2 else f": off by {_off(fitted)}"
         )
@@ -114,7 +114,7 @@ def where_from(throughput: Throughput, machines: list[Machine]) -> list[str]:
 
 
 def _off(entries: list) -> str:
-    """Smallest to largest relative errors of time and memory."""
+    """Range of the relative errors of time and memory."""
     return " and ".join(
         f"{min(values):+.0%} to {max(values):+.0%} in {what}"
         for what, values in (
@@ -125,7 +125,7 @@ def _off(entries: list) -> str:
 
 
 def hours_notes(throughput: Throughput, machines: list[Machine]) -> list[str]:
-    """What the hours are of, and what they leave out."""
+    """What the hours include, and what they leave out."""
     launch = next((machine.seconds_per_layer for machine in machines if machine.seconds_per_layer), None)
     lines = [
         "Hours are of one device and of training alone: not of validation, of which nothing was timed on a GPU "
@@ -135,13 +135,13 @@ def hours_notes(throughput: Throughput, machines: list[Machine]) -> list[str]:
         lines.append(
             f"A model too small for a GPU waits for kernels: {launch * 1e3:.1f} ms a layer and pass "
             f"({throughput.launch_source}). In parentheses the same without any waiting, which several runs on one GPU "
-            "come near, and larger micro-batches (batch_size up, accumulation down: the same update)."
+            "come near, and larger micro-batches (batch_size up, accumulation down: the same step)."
         )
     return [*lines, *where_from(throughput, machines)]
 
 
 def summary(table: RunTable, costs: list[RunCost], files: list[Wanted], machines: list[Machine]) -> list[str]:
-    """The plan by paper, for a terminal. files: what has to be got."""
+    """The plan by paper for a terminal. files: files to download."""
     seeds = ", ".join(map(str, table.seeds))
     copies = sum(same_training(table, run) is not None for run in table.runs.values())
     lines = [
@@ -160,7 +160,7 @@ def summary(table: RunTable, costs: list[RunCost], files: list[Wanted], machines
 
 
 def plan_details(costs: list[RunCost], throughput: Throughput, machines: list[Machine]) -> list[str]:
-    """What each run takes, and where the figures are from."""
+    """Cost of each run, and sources of the figures."""
     heads = ["run", *(f"hours, {machine.name}" for machine in machines), "GiB", "storage, MB"]
     rows = [
         [
@@ -175,5 +175,5 @@ def plan_details(costs: list[RunCost], throughput: Throughput, machines: list[Ma
 
 
 def default_machines(throughput: Throughput) -> list[Machine]:
-    """Every GPU of the file."""
+    """All GPUs in the file."""
     return [machine for name, machine in throughput.machines.items() if name != CPU]

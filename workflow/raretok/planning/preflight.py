@@ -1,7 +1,7 @@
-"""The command `preflight`: before anything long, check devices, disk and data, and say what is going to be done.
+"""The command `preflight`: checks devices, disk and data before long jobs, and prints the plan.
 
-The workflow calls it whenever it starts with trainings to do (workflow_start.py), and so does the rule `preflight`. It
-writes the plan in full to results/<scale>/plan.txt. Torch is imported to ask for the device, and for nothing else.
+The workflow calls it when it starts with runs to train (workflow_start.py), and so does rule `preflight`. It writes the
+full plan to results/<scale>/plan.txt. Torch is imported only to find the device.
 """
 
 import argparse
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Check and print; UserError where something is in the way."""
+    """Check and print; raises UserError if something would fail."""
     config = config_options.config_of(arguments) | {"recorded": False, "finished": False}
     table = run_table.load(config, arguments.root, arguments.project)
     costs = [cost for cost in costs_of(table) if _is_due(cost, table, arguments)]
@@ -65,7 +65,7 @@ def _is_due(cost: RunCost, table: RunTable, arguments: argparse.Namespace) -> bo
 
 
 def _files(table: RunTable, costs: list[RunCost], arguments: argparse.Namespace) -> list[Wanted]:
-    """The files still to get."""
+    """Files that are still to be downloaded."""
     if arguments.files is not None:
         split = (name.partition("/") for name in arguments.files)
         return [find_file(table.datasets, dataset, file) for dataset, _, file in split]
@@ -73,9 +73,9 @@ def _files(table: RunTable, costs: list[RunCost], arguments: argparse.Namespace)
 
 
 def find_device(choice: str, throughput: Throughput) -> tuple[str, str | None, float | None]:
-    """In words what torch trains on here, its name in config/throughput.yaml (None: unknown), its memory in GiB.
+    """The device that torch trains on, in words; its name in config/throughput.yaml (None: unknown); its memory in GiB.
 
-    Raises UserError for a GPU that is asked for and not there.
+    Raises UserError for a requested GPU that is missing.
     """
     if choice == "cpu":
         return "the CPU, as device says", CPU, None
@@ -93,9 +93,9 @@ def find_device(choice: str, throughput: Throughput) -> tuple[str, str | None, f
 
 
 def check_disk(table: RunTable, costs: list[RunCost], files: list[Wanted]) -> str:
-    """What the disks have free, against the estimate; UserError where that is less."""
+    """Free disk space compared with the estimate; raises UserError if it is too small."""
     results, resources = (_existing(table.root / name) for name in (table.results, "resources"))
-    # What is made anew takes the place of what was there.
+    # New files replace existing ones.
     new = (cost.bytes - size_of_folder(table.root / table.folder(cost.run)) for cost in costs)
     kept = sum(max(0, size) for size in new) + max((cost.state for cost in costs), default=0)
     texts = data_bytes(files)
@@ -116,18 +116,18 @@ def check_disk(table: RunTable, costs: list[RunCost], files: list[Wanted]) -> st
 
 
 def size_of_folder(folder: Path) -> int:
-    """Bytes of the files in a folder; 0 where there is none."""
+    """Bytes of the files in a folder; 0 if it does not exist."""
     return sum(path.stat().st_size for path in folder.glob("*") if path.is_file())
 
 
 def _existing(path: Path) -> Path:
-    """The folder, or the nearest one above it that is there."""
+    """The folder, or its nearest existing parent."""
     path = path.resolve()
     return next(folder for folder in (path, *path.parents) if folder.is_dir())
 
 
 def check_data(table: RunTable, files: list[Wanted]) -> str:
-    """Whether every file can be got, without getting any; UserError where one cannot."""
+    """Whether every file can be obtained, without downloading; raises UserError if one cannot."""
     mirror = table.config["data_mirror"]
     weights = table.config["gpt2_weights"]
     if weights not in ("skip", "hub") and not Path(weights).is_dir():

@@ -1,13 +1,13 @@
-"""How fast machines train and what they need for it: a model of few constants, fitted to config/throughput.yaml.
+"""Throughput and memory of machines: a model with few constants, fitted to config/throughput.yaml.
 
-One pass (forward, backward, update) over T targets, with a model of N parameters, L layers, width d, vocabulary V:
+One pass (forward, backward, step) over T targets, with a model of N parameters, L layers, width d, vocabulary size V:
 
-    seconds = max(a F T + b T V, c L)      F: operations a target
+    seconds = max(a F T + b T V, c L)      F: operations per target
     GiB     = g + (16 N + T (p L d + q V)) / 2^30
 
-a is arithmetic, b traffic of the logits (rows of one machine tell them apart where vocabulary and layers differ), c the
-launching of kernels, on GPUs alone. 16 bytes a parameter: weights, gradients and two moments, all in float32. g is the
-process itself: on a GPU, where only what torch allocates counts, nothing.
+a is the cost of arithmetic, b that of logit traffic (rows of a machine with different vocabulary sizes and layers
+separate the two), c that of kernel launches, on GPUs only. 16 bytes per parameter hold weights, gradients and two
+moments in float32. g is the memory of the process itself, 0 on a GPU, where only torch's allocations count.
 """
 
 import statistics
@@ -22,7 +22,7 @@ from raretok.core.config_types import AboveZero, Limit, NotNegative, Positive, k
 from raretok.core.errors import UserError
 
 BYTES_PER_PARAMETER = 16
-# Activations are twice as large in float32 as under bfloat16 autocast.
+# Activations take twice as much memory in float32 as under bfloat16 autocast.
 FLOAT32 = 2
 CPU = "cpu"
 
@@ -70,7 +70,7 @@ class Measurements(TypedDict):
 
 @dataclass(frozen=True)
 class Row:
-    """One measurement: `seconds` and peak `gib` of a pass over `tokens` targets. flops: operations a target."""
+    """One measurement: `seconds` and peak `gib` of a pass over `tokens` targets. flops: operations per target."""
 
     machine: str
     what: str
@@ -93,7 +93,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Machine:
-    """The constants of one machine; `scaled_from` names the one that was measured in its place, if any."""
+    """The constants of a machine; `scaled_from`: the machine that was measured instead, if any."""
 
     name: str
     source: str
@@ -107,7 +107,7 @@ class Machine:
     bytes_per_logit: float
 
     def seconds(self, size, tokens: int, launching: bool = True) -> float:
-        """Of one pass of a model of `size` (a `Size` or a `Row`); launching: False is arithmetic and traffic alone."""
+        """Seconds of one pass of a model of `size` (a `Size` or `Row`); launching: False leaves out kernel launches."""
         busy = tokens * (size.flops * self.seconds_per_flop + size.types * self.seconds_per_logit)
         return max(busy, size.layers * self.seconds_per_layer) if launching else busy
 
@@ -119,14 +119,14 @@ class Machine:
 
 @dataclass(frozen=True)
 class Throughput:
-    """Machines by name, and the rows that they were fitted to or are held against."""
+    """Machines by name, and the rows that they are fitted to or compared with."""
 
     machines: dict[str, Machine]
     rows: list[Row]
     launch_source: str
 
     def machine(self, name: str) -> Machine:
-        """One machine; UserError with the known names if there is none."""
+        """A machine by name; raises UserError with the known names if there is none."""
         if name not in self.machines:
             known = ", ".join(self.machines)
             raise UserError(f"config/throughput.yaml knows no machine {name!r}; it can be {known}, or add a row")
@@ -134,7 +134,7 @@ class Throughput:
 
 
 def load(root: Path) -> Throughput:
-    """Read and fit `root`/config/throughput.yaml; UserError naming file and key where it is wrong."""
+    """Read and fit `root`/config/throughput.yaml; UserError names file and key of a mistake."""
     path = root / "config" / "throughput.yaml"
     content = read_config(path, Measurements)
     rows = [
@@ -144,7 +144,7 @@ def load(root: Path) -> Throughput:
     names = content["machines"]
     measured = dict.fromkeys(row.machine for row in rows if row.fit)
     fitted = {}
-    # A GPU first: the memory of a CPU's activations is told from a GPU's.
+    # GPUs first, since a CPU's activation memory is derived from a GPU's.
     for name in sorted(measured, key=lambda name: name == CPU):
         if name not in names:
             raise UserError(f"{path}: measured names the machine {name!r}, which machines lacks")
@@ -154,7 +154,7 @@ def load(root: Path) -> Throughput:
 
 
 def _fit(name: str, entry: dict, rows: list[Row], per_layer: float, known: dict[str, Machine]) -> Machine:
-    """Least squares of relative errors; of several rows of one shape the median, so that a busy hour counts little."""
+    """Least squares of relative errors; rows of one shape count by their median, to limit the effect of outliers."""
     shapes: dict[tuple, list[Row]] = {}
     for row in rows:
         if row.fit and row.machine == name:
@@ -188,7 +188,7 @@ def _fit(name: str, entry: dict, rows: list[Row], per_layer: float, known: dict[
 
 
 def _positive(columns: np.ndarray, target: np.ndarray) -> tuple[float, float]:
-    """Two factors whose sum of columns fits `target` with the smallest relative errors, none below 0."""
+    """Two non-negative factors whose sum of columns fits `target` with the smallest relative errors."""
     scaled = columns / target[:, None]
     ones = np.ones(len(target))
     both, _, rank, _ = np.linalg.lstsq(scaled, ones, rcond=None)
@@ -198,7 +198,7 @@ def _positive(columns: np.ndarray, target: np.ndarray) -> tuple[float, float]:
 
 
 def _scaled(name: str, entry: dict, names: dict, fitted: dict[str, Machine], path: Path) -> Machine:
-    """A machine that nobody measured: another one's constants, by the ratio of the data sheets' peaks."""
+    """Constants of an unmeasured machine: another one's, scaled by the peaks of their data sheets."""
     other = entry.get("scaled_from")
     if other not in fitted:
         raise UserError(f"{path}: machines.{name} has no measured rows; name a machine that has in scaled_from")

@@ -1,4 +1,4 @@
-"""Finished runs as rows of config/throughput.yaml, and how far the model is off such rows."""
+"""Finished runs as rows of config/throughput.yaml, and the errors of the model on all rows."""
 
 from pathlib import Path
 
@@ -9,9 +9,9 @@ from raretok.planning.throughput import CPU, Row, Throughput
 
 
 def rows_of(results: Path) -> list[dict]:
-    """A row a finished run in `results` (a scale's folder, or results/recorded/<scale>); UserError if there is none.
+    """One row per finished run in `results` (a scale's folder, or results/recorded/<scale>); UserError if none exist.
 
-    Seconds are those of the whole training, with its validations, over its passes.
+    Seconds are those of the whole training, including validation, divided by its passes.
     """
     paths = sorted(results.glob("runs/*/*/*/metrics.json"))
     if not paths:
@@ -36,7 +36,7 @@ def _row(path: Path, run: dict) -> dict:
 
 
 def in_one_line(row: dict) -> str:
-    """A row as YAML in one line."""
+    """A row as one line of YAML."""
     shape = ", ".join(
         f"{key}: {value:g}" if key == "flops" else f"{key}: {value}" for key, value in row["shape"].items()
     )
@@ -47,7 +47,7 @@ def in_one_line(row: dict) -> str:
 
 
 def errors(throughput: Throughput) -> list[tuple[Row, float, float]]:
-    """Each row with the relative error of the model's seconds and of its memory: 0.1 is 10% too much."""
+    """Each row with the relative errors of the model's seconds and memory: 0.1 is 10% too high."""
     held = []
     for row in throughput.rows:
         machine = throughput.machine(row.machine)

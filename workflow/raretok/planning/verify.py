@@ -1,7 +1,7 @@
-"""The command `verify`: retrain what one claim needs, with a new seed, and compare the result with the recorded one.
+"""The command `verify`: retrains what one claim needs with a new seed, and compares the result with the recorded one.
 
-Snakemake makes the runs, as it makes all others: they lie in results/<scale>/runs, an interrupted one continues, and
-those that are there already are not made again.
+Snakemake makes these runs like all others: they lie in results/<scale>/runs, interrupted ones continue, and finished
+ones are not repeated.
 """
 
 import argparse
@@ -32,7 +32,7 @@ INSIDE, OUTSIDE, UNKNOWN = "inside", "outside", "no interval"
 
 @dataclass(frozen=True)
 class Recorded:
-    """A claim as recorded: its row of claims.csv, what was found, the trainings that it compares, all results."""
+    """A recorded claim: its row of claims.csv, its finding, the trainings that it compares, and all results."""
 
     claim: object
     finding: Finding
@@ -64,7 +64,7 @@ def main(arguments: argparse.Namespace) -> None:
     table = table_of(arguments, paper, seeds=[seed], finished=False)
     runs = [(*training, seed) for training in recorded.trainings]
     for run in runs:
-        table.run(*run)  # a method that the config has no longer is one sentence here
+        table.run(*run)  # one sentence if the config no longer has the method
     print("\n".join(announcement(recorded, runs, table)), flush=True)
     if arguments.dry_run:
         return
@@ -73,7 +73,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def only_recorded_scale(root: Path) -> str:
-    """The scale whose results are recorded; UserError where there is none, or several."""
+    """The only scale with recorded results; raises UserError if there is none or several."""
     scales = sorted(path.parent.name for path in root.glob("results/recorded/*/metrics.csv"))
     if len(scales) != 1:
         known = ", ".join(scales) or "none"
@@ -94,9 +94,9 @@ def table_of(arguments: argparse.Namespace, paper: str, **choice) -> RunTable:
 
 
 def read_recorded(table: RunTable, paper: str, name: str) -> Recorded:
-    """What is recorded of a claim, without trainings where it is no experiment.
+    """The record of a claim, without trainings if it is no experiment.
 
-    UserError for a claim that is unknown, or that no run of this scale decides.
+    Raises UserError for an unknown claim, or one that no run of this scale decides.
     """
     definition = definition_of(report.definition(table, paper))
     results = read_results(table.root / table.results)
@@ -117,29 +117,29 @@ def read_recorded(table: RunTable, paper: str, name: str) -> Recorded:
 
 
 def new_seed(recorded: Recorded) -> int:
-    """The first seed with which none of a claim's trainings was recorded."""
+    """The first seed that none of a claim's recorded trainings has."""
     finished = finished_seeds(recorded.results)
     used = set().union(*(finished.get(training, set()) for training in recorded.trainings))
     return next(seed for seed in range(1, len(used) + 2) if seed not in used)
 
 
 def make_runs(words: list[str], root: Path) -> None:
-    """Let Snakemake make the runs; UserError where it fails, what is done stays."""
-    # Of another Snakemake's environment, jobs would take a package that is not this checkout's.
+    """Make the runs by Snakemake; raises UserError if it fails; finished runs are kept."""
+    # With another Snakemake's environment, jobs would import a package other than this checkout's.
     process = subprocess.Popen([sys.executable, "-m", *words], cwd=root)
     status = None
     while status is None:
         try:
             status = process.wait()
         except KeyboardInterrupt:
-            # Snakemake has heard it too: it stops its jobs, which save what they have, and unlocks the folder.
+            # Snakemake has received the signal too: it stops its jobs, which save their state, and unlocks the folder.
             print("waiting for the runs to save their state", file=sys.stderr)
     if status:
         raise UserError("the runs were not finished (see above); what is done is kept, the same command continues")
 
 
 def measure_claim(claim, runs: list[RunName], table: RunTable) -> tuple[Part, ...]:
-    """The comparisons of a claim on these runs alone; UserError where they do not measure it."""
+    """The comparisons of a claim on these runs alone; raises UserError if they do not measure it."""
     definition = definition_of(report.definition(table, claim.paper))
     folder = table.root / table.results
     paths = [
@@ -154,7 +154,7 @@ def measure_claim(claim, runs: list[RunName], table: RunTable) -> tuple[Part, ..
 
 
 def settled_claim(recorded: Recorded) -> list[str]:
-    """What is true of a claim that is no experiment; it was computed again just now."""
+    """Lines on a claim that is no experiment, just recomputed."""
     kind = recorded.claim.kind.replace("_", " ")
     return [
         f"{recorded.claim.id}: {recorded.claim.sentence} ({recorded.finding.verdict})",
@@ -163,7 +163,7 @@ def settled_claim(recorded: Recorded) -> list[str]:
 
 
 def announcement(recorded: Recorded, runs: list[RunName], table: RunTable) -> list[str]:
-    """What is claimed, and which runs it takes."""
+    """Lines on the claim and the runs that it takes."""
     prices = prices_of(table, recorded.results, load_throughput(table.project))
     names = [f"  {experiment}/{method}/seed{seed}" for experiment, method, seed in runs]
     if not recorded.finding.parts:
@@ -176,7 +176,7 @@ def announcement(recorded: Recorded, runs: list[RunName], table: RunTable) -> li
 
 
 def compared(recorded: Recorded, parts: tuple[Part, ...], seed: int) -> list[str]:
-    """What came out, comparison by comparison, beside the recorded values and their prediction interval."""
+    """The new result of each comparison beside the recorded value and its prediction interval."""
     claim, unit = recorded.claim, recorded.claim.unit
     before = {part.label: part for part in recorded.finding.parts}
     lines = []
@@ -210,7 +210,7 @@ def compared(recorded: Recorded, parts: tuple[Part, ...], seed: int) -> list[str
 
 
 def interval_check(part: Part, recorded: Part) -> tuple[str, tuple[float | None, float | None]]:
-    """Whether a new value lies in the recorded 95% prediction interval of one seed, and that interval."""
+    """Whether a new value lies in the recorded 95% prediction interval for one seed, and that interval."""
     low, high = recorded.estimate.prediction()
     if low is None:
         return UNKNOWN, (None, None)

@@ -45,8 +45,7 @@ def read_item(folder: Path, definition: Definition) -> Results:
     """The results of a definition's methods, read from the metrics.json of their finished runs.
 
     A table or figure needs only its own runs, so it does not wait for `metrics.csv`. Raises UserError if the folder
-    does
-    not exist.
+    does not exist.
     """
     if not folder.is_dir():
         raise UserError(f"{folder} does not exist; --results names the results of a scale, such as results/smoke.")

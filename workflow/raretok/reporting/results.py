@@ -86,8 +86,7 @@ class Results:
         """Values by seed, empty if nothing was measured; NaN counts as not measured.
 
         Without `split`, the first one with this metric at `checkpoint` is used: `test@best` for a perplexity
-        (`valid@best`
-        for a paper without test text), `weights@best` for an isotropy.
+        (`valid@best` for a paper without test text), `weights@best` for an isotropy.
         """
         names = [split] if split else [f"{part}@{checkpoint}" for part in ("test", "valid", "weights")]
         for name in names:

@@ -61,8 +61,7 @@ def accept(table: RunTable) -> Accepted:
     """Give the current time to the files of all finished runs that the config and code of `table` would reproduce.
 
     Prepared data must exist too, with the checksums that the runs were made from. Raises UserError for a table that
-    only
-    renders finished runs.
+    only renders finished runs.
     """
     if table.render_only:
         raise UserError(

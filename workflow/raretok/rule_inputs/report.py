@@ -183,8 +183,7 @@ def definition(table: RunTable, paper: str) -> dict:
     """The content of a paper's config that the report shows, in the order of the config.
 
     `comparable` tells whether numbers may be compared with printed ones: only if the scale changes nothing but the
-    number
-    of seeds.
+    number of seeds.
     """
     settings = table.papers[paper]
     return {

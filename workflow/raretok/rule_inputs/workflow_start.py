@@ -1,4 +1,4 @@
-"""What the Snakefile calls when the workflow starts. It imports little, since every dry run loads it."""
+"""Functions that the Snakefile calls when the workflow starts; few imports, since every dry run loads them."""
 
 import json
 import os
@@ -21,9 +21,9 @@ from raretok.rule_inputs.resources import gpu_percent
 
 
 def before_start(table: RunTable, elsewhere: bool) -> None:
-    """What the workflow calls when it starts: checks what the runs to train need, if there are any.
+    """Start the fork servers, and check whether the runs to train can be trained, if there are any.
 
-    elsewhere: whether jobs run on other machines than this one. Raises UserError with the reason.
+    elsewhere: whether jobs run on other machines. Raises UserError with the reason if something would fail.
     """
     runs = runs_to_train(table)
     if not elsewhere:
@@ -45,13 +45,13 @@ def before_start(table: RunTable, elsewhere: bool) -> None:
     if finished.returncode == EXIT_USER_ERROR:
         raise UserError(finished.stderr.strip().rpartition("error: ")[2])
     if finished.returncode:
-        # Jobs may have environments of their own, with what is missing in this one.
+        # Jobs may have their own environments with packages that are missing here.
         reason = (finished.stderr.strip().splitlines() or ["no reason given"])[-1]
         print(f"raretok: not checked before the start ({reason})", file=sys.stderr)
 
 
 def left_out(folders: list[str]) -> str:
-    """What to say before a report of what is finished is rendered without the runs in these folders."""
+    """A note that the report of finished runs leaves out the outdated runs in these folders."""
     more = f", and {len(folders) - 1} more" if len(folders) > 1 else ""
     return (
         f"left out, made with other settings than the config has now: {folders[0]}{more}; "
@@ -60,26 +60,26 @@ def left_out(folders: list[str]) -> str:
 
 
 def note_host(root: Path) -> None:
-    """Write down on which machine Snakemake is at work: `make` never clears the lock of one on another."""
+    """Record the host that Snakemake runs on: `make` never clears the lock of a Snakemake on another host."""
     (root / ".snakemake" / "host").write_text(socket.gethostname())
 
 
 def use_this_checkout() -> None:
-    """Make `python -m raretok` in jobs mean this package and the Python at work here, environment activated or not."""
+    """Make `python -m raretok` in jobs use this package and this Python, even if its environment is not activated."""
     package = str(Path(__file__).parents[2])
     for variable, folder in (("PYTHONPATH", package), ("PATH", str(Path(sys.executable).parent))):
         os.environ[variable] = os.pathsep.join(filter(None, [folder, os.environ.get(variable)]))
 
 
 def with_table(module: ModuleType, table: RunTable) -> SimpleNamespace:
-    """The functions of a module of `rule_inputs`, with the run table as first argument of those that take it."""
+    """The functions of a module of `rule_inputs`; those that take the run table get it as their first argument."""
     own = {name: one for name, one in vars(module).items() if callable(one) and one.__module__ == module.__name__}
     takes_table = (name for name, one in own.items() if "table" in signature(one).parameters)
     return SimpleNamespace(**own | {name: partial(own[name], table) for name in takes_table})
 
 
 def wildcard_patterns(table: RunTable) -> dict[str, str]:
-    """What wildcards can be: a target with another name is one that no rule makes."""
+    """Constraints of the wildcards, so that no rule matches a target with an unknown name."""
     papers = table.papers.values()
     names = {
         "experiment": [name for paper in papers for name in paper["experiments"]],
@@ -92,5 +92,5 @@ def wildcard_patterns(table: RunTable) -> dict[str, str]:
 
 
 def config_words(config: dict) -> list[str]:
-    """The values of config.yaml, as --config takes them."""
+    """The values of config.yaml in the form of --config."""
     return [f"{key}={json.dumps(value)}" for key, value in config.items()]

@@ -127,8 +127,7 @@ def gather_snapshots(folder: Path, steps: Iterable[int], output: Path, run: str)
     """Copy the snapshots of `steps` to one safetensors file `output`, with only a part in memory at a time.
 
     The format: length of the header (8 bytes, little endian), header (JSON), bytes of the tensors. Raises UserError if
-    a
-    snapshot is missing.
+    a snapshot is missing.
     """
     header, offset, sources = {"__metadata__": {"run": run}}, 0, []
     try:

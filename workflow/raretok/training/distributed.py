@@ -32,8 +32,7 @@ def joined(device: str) -> Iterator[None]:
     """Join the processes that torchrun started, for the duration of the block.
 
     device: `cpu` or `cuda`. Raises UserError if another process is lost. If all processes fail for the same reason,
-    only
-    the first one raises; the others exit silently with the same status.
+    only the first one raises; the others exit silently with the same status.
     """
     if not processes.launched():
         yield

@@ -106,9 +106,8 @@ def chosen_steps(
     """Increasing numbers of steps, from 0 (the initial model) to at most `end`.
 
     steps: a list; steps after `end`, which a shorter training does not reach, are left out. every: multiples of this,
-    and
-    the end. number: about this many, evenly spaced on a logarithmic axis, with 0 and the end. Raises UserError unless
-    exactly one of the three is given.
+    and the end. number: about this many, evenly spaced on a logarithmic axis, with 0 and the end. Raises UserError
+    unless exactly one of the three is given.
     """
     if sum(option is not None for option in (steps, every, number)) != 1:
         raise UserError(f"observe: {name} needs one of steps (a list), every and number")

@@ -41,11 +41,9 @@ class JointFolders:
 def train_together(stack, corpus, folders: JointFolders, options: Options) -> None:
     """Train the runs of a stack to the end, continuing an interrupted attempt.
 
-    stack: a `joint_runs.JointRuns`. Runs that are finished or were started alone are left out. A run
-    whose loss is not finite leaves the stack and is trained by its own `train`, which reports the error; the others
-    continue. Raises Interrupted if a signal stopped the training after saving, UserError if the state belongs to
-    another
-    stack.
+    stack: a `joint_runs.JointRuns`. Runs that are finished or were started alone are left out. A run whose loss is not
+    finite leaves the stack and is trained by its own `train`, which reports the error; the others continue. Raises
+    Interrupted if a signal stopped the training after saving, UserError if the state belongs to another stack.
     """
     stop = StopFlag()
     if options.device == "cpu":

@@ -12,8 +12,7 @@ class StackedOptimiser:
     """The optimiser of M trainings of one shape.
 
     The moments of each training's `Optimiser` become slices of stacked tensors, so that its state is saved and loaded
-    as
-    usual. Trainings that treat a parameter alike must be adjacent.
+    as usual. Trainings that treat a parameter alike must be adjacent.
     """
 
     def __init__(self, parameters: dict[str, torch.Tensor], optimisers: Sequence[Optimiser]):

@@ -15,11 +15,10 @@ class GradientNorms(Observation):
     """Norms of the three parts of each token's embedding gradient (stop_jostling, section 4.2).
 
     For each step and token i, g1 is the gradient through the input embedding (context alignment), g2 the output
-    gradient
-    from positions with target i, and g3 the output gradient from all other positions; before clipping and before a gate
-    (which the paper never combines). Running sums over steps, one value per token (V): sum_aligned |g1| + |g2|;
-    sum_marginal |g3|; sum_ratio (|g1| + |g2|) / |g3| over steps with |g3| > 0; sum_aligned_zero |g1| + |g2| over steps
-    with |g3| = 0; zero_steps their number; steps (a scalar).
+    gradient from positions with target i, and g3 the output gradient from all other positions; before clipping and
+    before a gate (which the paper never combines). Running sums over steps, one value per token (V): sum_aligned |g1| +
+    |g2|; sum_marginal |g3|; sum_ratio (|g1| + |g2|) / |g3| over steps with |g3| > 0; sum_aligned_zero |g1| + |g2| over
+    steps with |g3| = 0; zero_steps their number; steps (a scalar).
     """
 
     SUMS = ("sum_aligned", "sum_marginal", "sum_ratio", "sum_aligned_zero", "zero_steps")

@@ -34,8 +34,7 @@ class InverseSqrt:
     """Linear warm-up from `start` to `peak` over `warmup` steps, then peak x sqrt(warmup / step).
 
     As fairseq's `inverse_sqrt`: step 0 has the rate `start`; step n < warmup has start + n (peak - start) / warmup;
-    step
-    `warmup` is the first with rate `peak`.
+    step `warmup` is the first with rate `peak`.
     """
 
     peak: float

@@ -153,8 +153,7 @@ def negative_log_likelihood(
     """Sum over all positions of -log softmax(z)[y] for plain logits, a float64 scalar; targets B x T.
 
     Logits are computed for a chunk of positions at a time, in float32 whatever the model's precision. padding:
-    positions
-    with this target do not count.
+    positions with this target do not count.
     """
     hidden, targets = hidden_of(model, inputs).flatten(0, 1), targets.flatten()
     rows = max(1, LOGITS_AT_ONCE // len(model.output_weight))

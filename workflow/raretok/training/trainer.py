@@ -27,8 +27,7 @@ class StepResult:
     """Results of a step's backward passes: scalars on the device, because reading them would wait.
 
     loss: the method's training loss. nll: mean plain -log p, which is logged and comparable between methods. norm: of
-    all
-    gradients together, before clipping.
+    all gradients together, before clipping.
     """
 
     loss: torch.Tensor

@@ -24,8 +24,7 @@ class TranslationTask(Task):
     """Pairs of sentences: from a source (B x S) and the target so far (B x T), each next token of the target.
 
     Every pair is used once per epoch, in batches of similar length whose order is drawn for each epoch. Pairs with a
-    side
-    of more than model.context tokens, including </s>, are left out.
+    side of more than model.context tokens, including </s>, are left out.
     """
 
     padding = PAD

@@ -1,4 +1,4 @@
-"""Runs without Snakemake: as many of the run table as fit into the time, several at once, most deciding first.
+"""Training and evaluating runs without Snakemake: several at once, most important first, within a time limit.
 
 May import core, machine, experiments, training, rule_inputs and planning.
 """

@@ -1,7 +1,7 @@
-"""Data that runs read, made by the pipeline's own commands where it is not there yet: what Snakemake's rules do.
+"""The data that runs read; missing files are made by the commands of the rules.
 
-Files that are there are taken as they are, so that a machine without tokenizers gets by with prepared data that was
-copied to it. Paths are relative to the project's folder, the current one.
+Existing files are used as they are, so a machine without tokenizers can use prepared data that was copied to it. Paths
+are relative to the project's folder, which is the current one.
 """
 
 import sys
@@ -18,7 +18,7 @@ SYNTHETIC = "resources/synthetic/"
 
 
 def provide_for_training(table: RunTable, run: Run) -> None:
-    """Have the corpus of a run, and the counts that its output bias starts from."""
+    """Provide the corpus of a run, and the counts that its output bias starts from."""
     corpus = run.settings["corpus"]["name"]
     _provide_corpus(table, corpus)
     for path in train.outside_counts(table, run):
@@ -26,7 +26,7 @@ def provide_for_training(table: RunTable, run: Run) -> None:
 
 
 def provide_for_evaluation(table: RunTable, run: Run) -> None:
-    """Have the word pairs and word links that a run is measured on."""
+    """Provide the word pairs and word links of a run's evaluation."""
     for path in evaluate.similarity_files(table, run):
         _provide_file(table, path)
     for path in evaluate.links(table, run):
@@ -99,7 +99,7 @@ def _provide_files(table: RunTable, paths: Iterable[str]) -> None:
 def _provide_file(table: RunTable, path: str) -> None:
     """resources/...: rules download and synthesise, of whatever kind."""
     if path.startswith(SYNTHETIC):
-        # A text of its own, <corpus>.txt, or a file of a folder of texts, <corpus>/train.txt
+        # A single text <corpus>.txt, or a file in a folder of texts, <corpus>/train.txt.
         name, _, file = path.removeprefix(SYNTHETIC).partition("/")
         entry = data.corpus_entry(table, SimpleNamespace(corpus=name if file else name.partition(".")[0]))
         _once(table, path, _later("synthesise", "--entry", entry, "--output", path))
@@ -112,7 +112,7 @@ def _provide_file(table: RunTable, path: str) -> None:
 
 
 def _once(table: RunTable, path: str, make: Callable[[], None]) -> None:
-    """Make a file that is not there, in one process of several that need it; the others wait."""
+    """Make a missing file in one process, while other processes that need it wait."""
     if Path(path).exists():
         return
     lock = Path(table.results, "state", "work", f"{path}.lock")
@@ -127,7 +127,7 @@ def _later(*arguments: str) -> Callable[[], None]:
 
 
 def _command(*arguments: str) -> None:
-    """Run a command of the pipeline; SystemExit where it fails, after it has said why."""
+    """Run a command of the pipeline; raises SystemExit after printing the reason if it fails."""
     from raretok.machine.commands import main
 
     status = main(list(arguments))

@@ -1,4 +1,4 @@
-"""Processes that train or evaluate one run each, by the commands and with the logs of the rules."""
+"""Processes that train or evaluate one run each, with the commands and logs of the rules."""
 
 import multiprocessing
 import os
@@ -14,8 +14,8 @@ from raretok.work import job_data
 from raretok.work.run_status import log_of
 
 TRAIN, EVALUATE = "train", "evaluate"
-# A fork of a server that has imported torch starts in no time. The server itself never computes anything nor asks for
-# a GPU, so that no thread and no CUDA context is lost in a fork.
+# Forks of a server that has imported torch start at once. The server computes nothing and requests no GPU, so that no
+# thread and no CUDA context is lost in a fork.
 FORKS = multiprocessing.get_context("forkserver")
 PRELOADED = [
     "raretok.__main__",
@@ -26,28 +26,28 @@ PRELOADED = [
 
 
 class Jobs:
-    """Starts the jobs of a run table's runs.
+    """Starts jobs for the runs of a run table.
 
-    workers: how many there are at a time at most; where runs are on GPUs they share them. evaluates: whether the
-    packages are there that evaluation needs.
+    workers: maximum number of jobs at a time; on GPUs they share them. evaluates: whether the packages for evaluation
+    are installed.
     """
 
     def __init__(self, table: RunTable, workers: int, evaluates: bool = True):
         self.table, self.workers, self.evaluates = table, workers, evaluates
-        # Jobs share the cores, in torch's kernels and in its compiler. What is a CPU run's own is in its settings.
+        # Jobs share the cores, also those of torch's compiler. The threads of a CPU run are part of its settings.
         for variable in ("OMP_NUM_THREADS", "TORCHINDUCTOR_COMPILE_THREADS"):
             os.environ.setdefault(variable, "1")
         FORKS.set_forkserver_preload(PRELOADED)
 
     def start(self, run: Run, stage: str) -> BaseProcess:
-        """A process that trains a run (and makes its data, if need be), or evaluates it."""
+        """Start a process that trains a run (after making missing data), or evaluates it."""
         arguments = self.training(run) if stage == TRAIN else self.evaluation(run)
         process = FORKS.Process(target=_do, args=(self.table, run, stage, arguments, log_of(self.table, run, stage)))
         process.start()
         return process
 
     def training(self, run: Run) -> list[str]:
-        """Arguments of `raretok` that train a run, as in rule train."""
+        """Arguments of `raretok` that train a run, as in rule `train`."""
         table = self.table
         same = [path for path in train.same_record(table, run) if (table.root / path).exists()]
         return [
@@ -59,7 +59,7 @@ class Jobs:
         ]
 
     def evaluation(self, run: Run) -> list[str]:
-        """Arguments of `raretok` that evaluate a run, as in rule evaluate."""
+        """Arguments of `raretok` that evaluate a run, as in rule `evaluate`."""
         table, folder = self.table, self.table.folder(run)
         return [
             *("evaluate", "--run-folder", folder, "--manifest", train.manifest(table, run)),
@@ -72,15 +72,15 @@ class Jobs:
         ]
 
     def device(self) -> list[str]:
-        """Where jobs compute. A GPU has a place for every worker."""
+        """Options for the device; a GPU has one place per worker."""
         return ["--device", self.table.config["device"], "--runs-per-gpu", str(self.workers)]
 
 
 def _do(table: RunTable, run: Run, stage: str, arguments: list[str], log: Path) -> None:
-    """What a job's process does."""
+    """Body of a job's process."""
     from raretok.machine.commands import main
 
-    # The terminal's Ctrl-C reaches all processes; the one that started them says what is to be done.
+    # The terminal sends Ctrl-C to all processes; the parent decides what to do.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_stop_with_parent, daemon=True).start()
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -95,6 +95,6 @@ def _do(table: RunTable, run: Run, stage: str, arguments: list[str], log: Path) 
 
 
 def _stop_with_parent() -> None:
-    """Where the process that started this one is killed, stop as if it had asked: a training saves its state."""
+    """Stop when the parent is killed, as if it had asked for it, so that a training saves its state."""
     multiprocessing.parent_process().join()
     os.kill(os.getpid(), signal.SIGTERM)

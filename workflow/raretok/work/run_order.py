@@ -1,4 +1,4 @@
-"""In which order runs are trained: the order of a file, or baselines and headline methods first."""
+"""Order of runs: that of a file, or baselines and headline methods first."""
 
 import json
 from pathlib import Path
@@ -8,11 +8,11 @@ from raretok.experiments.run_table import RUN_NAME, Run, RunTable
 
 
 def read_order(path: Path) -> list[str]:
-    """Names of runs (EXPERIMENT/METHOD/seedN) in `path`, each once, in its order.
+    """Names of runs (EXPERIMENT/METHOD/seedN) in `path`, each once, in order.
 
-    The file has one run per line, its name or a line of `raretok runs --json`; or it is one JSON list of such names
-    and objects, also under the key `runs`. What follows a name on its line, and what an object holds besides
-    experiment, method and seed, is for people. Raises UserError where it names none, or something else.
+    The file has one run per line, as a name or a line of `raretok runs --json`; or it is a JSON list of such names and
+    objects, possibly under the key `runs`. Text after a name, and further keys of an object, are ignored. Raises
+    UserError if it names no runs or anything else.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -38,7 +38,7 @@ def _entry(line: str) -> str | dict:
 
 
 def _name(entry: str | dict, path: Path) -> str:
-    """The run that an entry names."""
+    """The run named by an entry."""
     if isinstance(entry, dict):
         facts = {"experiment": "", "method": "", "seed": ""} | entry
         entry = entry.get("run") or entry.get("name") or RUN_NAME.format(**facts)
@@ -49,14 +49,14 @@ def _name(entry: str | dict, path: Path) -> str:
 
 
 def named_seeds(names: list[str]) -> list[int]:
-    """The seeds of the runs named."""
+    """The seeds of the named runs."""
     return sorted({int(name.rpartition("seed")[2]) for name in names})
 
 
 def order_runs(table: RunTable, names: list[str] | None = None) -> list[Run]:
     """The runs `names` of a table, or all: baselines and headline methods, then the rest, then further seeds.
 
-    The order of the config decides among equals. Raises UserError for a name that the table lacks.
+    Ties are in the order of the config. Raises UserError for a name that is not in the table.
     """
     if names is not None:
         parts = (name.split("/") for name in names)
@@ -74,5 +74,5 @@ def order_runs(table: RunTable, names: list[str] | None = None) -> list[Run]:
 
 
 def _headline(paper: dict) -> set[str]:
-    """The methods that the README shows of a paper, and the first one, which the others are compared with."""
+    """The methods that the README shows of a paper, and the baseline."""
     return {next(iter(paper["methods"])), *paper.get("headline", {}).get("methods", [])}

@@ -1,4 +1,4 @@
-"""How long runs will take on this machine, from how long others took."""
+"""Time that runs will take on this machine, predicted from finished ones."""
 
 import statistics
 
@@ -9,10 +9,10 @@ from raretok.rule_inputs.resources import gpu_percent
 
 
 class Speed:
-    """Seconds of runs: what `raretok plan` estimates, corrected by what runs of this session took.
+    """Seconds of runs: the estimate of `raretok plan`, corrected by the runs of this session.
 
-    The correction is the median of the measured ratios of the run's experiment, or of all where none of those is
-    finished. It holds what no plan knows: validation, evaluation, and how many runs share the machine.
+    The correction is the median ratio of measured to planned seconds over runs of the same experiment, or over all runs
+    if none of those is finished. It accounts for validation, evaluation and the number of runs that share the machine.
     """
 
     def __init__(self, table: RunTable):
@@ -22,16 +22,16 @@ class Speed:
         self.ratios: dict[str, list[float]] = {}
 
     def planned(self, run: Run) -> float:
-        """Seconds of its training that a plan says."""
+        """Planned seconds of its training."""
         training = training_of(run.settings)
         return training.steps * training.passes * self.machine.seconds(size_of(run.settings), training.tokens)
 
     def note(self, run: Run, seconds: float, share: float = 1.0) -> None:
-        """A run took so many seconds for this share of its training."""
+        """Record that a run took `seconds` for this share of its training."""
         if share > 0:
             self.ratios.setdefault(run.experiment, []).append(seconds / (share * self.planned(run)))
 
     def expected(self, run: Run, share: float = 1.0) -> float:
-        """Seconds that this share of a run will take."""
+        """Expected seconds for this share of a run."""
         known = self.ratios.get(run.experiment) or [ratio for found in self.ratios.values() for ratio in found]
         return share * self.planned(run) * (statistics.median(known) if known else 1.0)

@@ -1,4 +1,4 @@
-"""What is done of a run already: trained, evaluated, recorded."""
+"""What has been done for a run: trained, evaluated, recorded."""
 
 import json
 import shutil
@@ -15,7 +15,7 @@ CHECKPOINT = "checkpoint.safetensors"
 
 
 def done_already(table: RunTable, run: Run, recorded: bool) -> bool:
-    """Whether nothing is left to do of a run. recorded: results/recorded counts, where the run's settings are these."""
+    """Whether a run needs nothing more. recorded: a recorded run counts too, if it has the same settings."""
     if recorded:
         path = table.root / "results" / "recorded" / table.scale / "runs" / run.name / "metrics.json"
         if path.exists() and read_json(path)["training"]["hash"] == run.hash:
@@ -24,18 +24,18 @@ def done_already(table: RunTable, run: Run, recorded: bool) -> bool:
 
 
 def log_of(table: RunTable, run: Run, stage: str) -> Path:
-    """The log of a run's job in a stage, as the rule of that name has it."""
+    """The log of a run's job, that of the rule with the stage's name."""
     return table.root / table.logs / stage / f"{run.name}.txt"
 
 
 def last_line(log: Path) -> str:
-    """The last line of a log, empty where there is none."""
+    """The last line of a log; empty if there is none."""
     lines = log.read_text(encoding="utf-8", errors="replace").split("\n") if log.is_file() else []
     return next((line for line in reversed(lines) if line.strip()), "")
 
 
 def is_evaluated(table: RunTable, run: Run) -> bool:
-    """Whether the metrics of a trained run are there, of this training, these settings and this code."""
+    """Whether a trained run has metrics of this training, these settings and this code."""
     folder = table.root / table.folder(run)
     if not (folder / "metrics.json").exists():
         return False
@@ -43,9 +43,9 @@ def is_evaluated(table: RunTable, run: Run) -> bool:
 
 
 def trained_share(table: RunTable, run: Run) -> float:
-    """How much of a run's training is done, from 0 to 1: by the step of its saved state, or 1 where it is trained.
+    """The share of a run's training that is done, from 0 to 1: by the step of its checkpoint, or 1 if it is trained.
 
-    Also 0 of a run that is to be measured again and whose weights were deleted when it was measured (`keep_weights`).
+    Also 0 for a run that must be measured again but whose weights were deleted after measuring (`keep_weights`).
     """
     if is_trained(table, run) and (has_weights(table, run) or is_evaluated(table, run)):
         return 1.0
@@ -54,19 +54,19 @@ def trained_share(table: RunTable, run: Run) -> float:
 
 
 def has_weights(table: RunTable, run: Run) -> bool:
-    """Whether the weights of a trained run are there to be measured."""
+    """Whether a trained run has weights to be measured."""
     return all((table.root / table.folder(run) / name).exists() for name in WEIGHTS)
 
 
 def drop_weights(table: RunTable, run: Run) -> None:
-    """Delete the weights of a measured run, as Snakemake does where config says `keep_weights: false`."""
+    """Delete the weights of a measured run, as Snakemake does if the config says `keep_weights: false`."""
     for name in WEIGHTS:
         (table.root / table.folder(run) / name).unlink(missing_ok=True)
     shutil.rmtree(table.root / train.state(table, run) / KEPT, ignore_errors=True)
 
 
 def saved_progress(state: Path) -> dict | None:
-    """Where the training whose state lies in a folder stands (`training.progress.Progress`), or None."""
+    """The progress (`training.progress.Progress`) of the training whose state lies in a folder, or None."""
     try:
         _, header = read_tensor_header(state / CHECKPOINT)
         return json.loads(header["__metadata__"][METADATA])["facts"]["progress"]

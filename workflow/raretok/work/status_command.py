@@ -1,7 +1,7 @@
-"""The command `status`: which runs are at work, where, since when and how far; what failed and why; what is left.
+"""The command `status`: which runs are in progress, where, since when and how far; failures with reasons; what is left.
 
-It reads the files that trainings leave (their locks, states and logs), so it sees those of Snakemake, of `raretok work`
-and of a cluster alike, from any machine that shares the folder.
+It reads the files that trainings write (locks, states, logs), so it covers Snakemake, `raretok work` and clusters, from
+any machine that shares the folder.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from raretok.training.holder import HOLDER
 from raretok.work.jobs import EVALUATE, TRAIN
 from raretok.work.run_status import is_evaluated, last_line, log_of, saved_progress
 
-# A training on another machine that has written nothing for so many seconds is taken for dead; it reports every ten.
+# A training on another machine counts as dead after so many silent seconds; it reports every ten.
 SILENT_SECONDS = 600
 PROGRESS = re.compile(r"step (\d+/\d+) .* ([\d.]+ min left)")
 # In the order of the report.
@@ -40,7 +40,7 @@ LISTED = (AT_WORK, FAILED, INTERRUPTED)
 
 @dataclass(frozen=True)
 class Status:
-    """Where a run stands, one of STATES, and what there is to say about it."""
+    """The status of a run, one of STATES, with details."""
 
     state: str
     words: str = ""
@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Print how many runs of the table are in which state, and what is at work, failed or was interrupted."""
+    """Print the number of runs in each state, and details of active, failed and interrupted runs."""
     table = load(config_options.config_of(arguments) | {"recorded": False, "finished": False}, arguments.root)
     found = {run.name: status_of(table, run) for run in table.runs.values()}
     counts = [f"{sum(one.state == state for one in found.values())} {state}" for state in reversed(STATES)]
@@ -67,7 +67,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def status_of(table: RunTable, run: Run) -> Status:
-    """Where a run stands."""
+    """The status of a run."""
     if is_trained(table, run):
         if is_evaluated(table, run):
             return Status(DONE)
@@ -87,19 +87,19 @@ def status_of(table: RunTable, run: Run) -> Status:
 
 
 def failure_reason(log: Path) -> str:
-    """Why a job failed, as its log ends, with the place of the log; empty where it does not end with an error."""
+    """The error at the end of a job's log, with the path of the log; empty if there is none."""
     line = last_line(log)
     return f"{line}  ({log})" if re.search(r"(^|: )(\w*Error|error)\b", line) else ""
 
 
 def how_far(log: Path) -> str:
-    """The step of a training at work and the time left, by its log."""
+    """The step and remaining time of an active training, from its log."""
     progress = PROGRESS.search(last_line(log))
     return f"step {progress[1]}, {progress[2]}" if progress else "starting"
 
 
 def holder_of(state: Path, log: Path) -> str:
-    """Which process trains a run, and since when; empty where none does."""
+    """The process that trains a run, and since when; empty if there is none."""
     path = state / HOLDER
     if not path.is_file():
         return ""
@@ -114,7 +114,7 @@ def holder_of(state: Path, log: Path) -> str:
 
 
 def process_exists(process: int) -> bool:
-    """Whether a process of this machine is there."""
+    """Whether a process exists on this machine."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:

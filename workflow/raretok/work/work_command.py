@@ -1,4 +1,4 @@
-"""The command `work`: train and evaluate runs on a machine with Python and torch alone, until time or runs are out."""
+"""The command `work`: trains and evaluates runs on a machine with only Python and torch, until time or runs are out."""
 
 import argparse
 import importlib.util
@@ -17,7 +17,7 @@ from raretok.work.run_speed import Speed
 from raretok.work.run_status import done_already
 from raretok.work.worker_pool import WorkerPool
 
-# What `evaluate` imports and `train` does not; torch brings neither.
+# Imported by `evaluate` but not by `train`; torch does not install them.
 EVALUATION_PACKAGES = ("sacrebleu", "scipy")
 
 
@@ -41,12 +41,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Work; Interrupted when a signal stopped it with every training's state saved, UserError when a run failed."""
+    """Work; raises Interrupted if a signal stopped it after all states were saved, UserError if a run failed."""
     if arguments.workers < 1:
         raise UserError(f"--workers is {arguments.workers}; it must be at least 1")
     names = read_order(arguments.order) if arguments.order else None
     table = table_of(arguments, names)
-    # Paths of the run table are relative to the project's folder, in this process and in those it starts.
+    # Paths of the run table are relative to the project's folder, here and in child processes.
     os.chdir(table.root)
     table = replace(table, root=Path())
     runs = order_runs(table, names)
@@ -75,7 +75,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def table_of(arguments: argparse.Namespace, names: list[str] | None) -> RunTable:
-    """The run table of the config, with the seeds that an order names where the user names none."""
+    """The run table of the config, with the seeds in the order file if the user names none."""
     config = config_options.config_of(arguments) | {"recorded": False, "finished": False}
     if names is not None and not config["seeds"]:
         config["seeds"] = named_seeds(names)

@@ -1,4 +1,4 @@
-"""Several runs at once, until runs or time are out: which is next, what becomes of it, how all of them are stopped."""
+"""Pool of jobs that train and evaluate runs until runs or time are used up."""
 
 import signal
 import time
@@ -19,15 +19,15 @@ from raretok.work.jobs import EVALUATE, TRAIN, Jobs
 from raretok.work.run_speed import Speed
 from raretok.work.run_status import done_already, drop_weights, is_evaluated, last_line, log_of, trained_share
 
-# Between two looks at clock and signals.
+# Seconds between checks of clock and signals.
 PATIENCE = 0.5
-# How long trainings may take to save their state before they are killed.
+# Time for trainings to save their state before they are killed.
 SAVE_SECONDS = 300
 
 
 @dataclass
 class ActiveRun:
-    """A run under way: its job, since when, and which share of its training was to do then."""
+    """A run in progress: its job, start time, and the share of its training that was left at the start."""
 
     run: Run
     stage: str
@@ -38,9 +38,9 @@ class ActiveRun:
 
 
 class WorkerPool:
-    """Trains and evaluates runs, `workers` at a time, for `seconds` at most (None: no limit).
+    """Trains and evaluates runs, `workers` at a time, for at most `seconds` (None: no limit).
 
-    done, failed: runs, as they end. signal: the name of the signal that stopped the work, if any.
+    done, failed: finished runs. signal: name of the signal that stopped the work, if any.
     """
 
     def __init__(self, jobs: Jobs, speed: Speed, workers: int, seconds: float | None):
@@ -52,7 +52,7 @@ class WorkerPool:
         self.signal: str | None = None
 
     def work(self, runs: list[Run]) -> None:
-        """Do `runs`, the first ones first; of those that no longer fit into the time, none."""
+        """Process `runs` in order; runs that do not fit into the remaining time are left out."""
         flag, waiting = StopFlag(), deque(runs)
         number = len(runs)
         while not flag.signal and self.time_left() > 0:
@@ -68,16 +68,16 @@ class WorkerPool:
             log(f"{len(waiting)} run(s) do not fit into the time that is left, or are at work elsewhere")
 
     def time_left(self) -> float:
-        """Seconds."""
+        """Remaining seconds."""
         return float("inf") if self.deadline is None else self.deadline - time.monotonic()
 
     def start_next(self, waiting: deque[Run]) -> bool:
-        """Start the first of `waiting` that fits and that nobody else is at; whether there was one."""
+        """Start the first run of `waiting` that fits and that nobody else works on; returns whether there was one."""
         under_way = [*waiting, *(work.run for work in self.active)]
         for run in list(waiting):
             same = same_training(self.table, run)
             if same in under_way and not is_trained(self.table, same):
-                continue  # Its training is this one's, too.
+                continue  # its files are copied from that training
             share = 1 - trained_share(self.table, run)
             if self.speed.expected(run, share) > self.time_left():
                 continue
@@ -85,7 +85,7 @@ class WorkerPool:
             if lock is None:
                 continue
             waiting.remove(run)
-            # Another command may have done it since, and without its packages nothing is evaluated.
+            # Another command may have finished it meanwhile, and without its packages nothing can be evaluated.
             if done_already(self.table, run, recorded=False) or (not share and not self.jobs.evaluates):
                 lock.release()
                 continue
@@ -94,7 +94,7 @@ class WorkerPool:
         return False
 
     def lock(self, run: Run) -> FileLock | None:
-        """A run's lock, held, so that several commands can work on one table; None where another one holds it."""
+        """The lock of a run, acquired, so that several commands can share a table; None if another one holds it."""
         path = self.table.root / self.table.results / "state" / "work" / f"{run.name}.lock"
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -110,9 +110,9 @@ class WorkerPool:
         self.active.append(ActiveRun(run, stage, self.jobs.start(run, stage), lock, started, share))
 
     def look(self, number: int) -> bool:
-        """Wait a little for jobs to end; note what became of those that did, and evaluate what is trained.
+        """Wait briefly for jobs to end, record their results, and evaluate trained runs.
 
-        Returns whether any ended.
+        Returns whether any job ended.
         """
         connection.wait([work.process.sentinel for work in self.active], timeout=PATIENCE)
         ended = [work for work in self.active if work.process.exitcode is not None]
@@ -122,7 +122,7 @@ class WorkerPool:
         return bool(ended)
 
     def drop_weights(self, waiting: Iterable[Run]) -> None:
-        """Delete the weights of measured runs that none of the others copies."""
+        """Delete the weights of measured runs that no other run will copy."""
         others = (*waiting, *(work.run for work in self.active))
         copied = {same.name for run in others if (same := same_training(self.table, run))}
         for run in self.done:
@@ -130,7 +130,7 @@ class WorkerPool:
                 drop_weights(self.table, run)
 
     def end(self, work: ActiveRun, number: int, stopping: bool = False) -> None:
-        """Note what became of a run whose job has ended; `number` of all runs. stopping: start nothing more."""
+        """Record the result of a run whose job has ended. number: of all runs. stopping: start no further job."""
         status, run, seconds = work.process.exitcode, work.run, time.monotonic() - work.started
         to_evaluate = status == 0 and work.stage == TRAIN and self.jobs.evaluates and not is_evaluated(self.table, run)
         if to_evaluate and not stopping:
@@ -156,7 +156,7 @@ class WorkerPool:
             log(f"failed: {work.stage} {run.name}: {how} ({path})")
 
     def stop(self, number: int) -> None:
-        """Ask the jobs at work to stop, and wait until their states are saved. An evaluation begins anew next time."""
+        """Ask active jobs to stop, and wait until they have saved their state. An evaluation starts anew next time."""
         for work in self.active:
             work.process.terminate()
         end = time.monotonic() + SAVE_SECONDS

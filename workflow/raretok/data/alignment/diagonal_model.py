@@ -65,8 +65,7 @@ def link(source: Side, target: Side, folder: Path) -> np.ndarray:
     """The most likely source position of every target word, from 0; -1 for no word. Shape: (target words,).
 
     folder: for a temporary file with the cells' places in the table, 4 bytes per cell. Deterministic: one thread adds
-    in a
-    fixed order.
+    in a fixed order.
     """
     bounds = _bounds(source, target)
     keys = _keys(_chunk(source, target, *pairs) for pairs in bounds)

@@ -25,8 +25,7 @@ def align(joined: Path, symmetrisation: str, folder: Path) -> Iterator[list[tupl
     """Symmetrised links of each pair in the file `joined`: sorted positions of source and target tokens, from 0.
 
     Both directions use one thread, because counts are sums of floating-point numbers. folder: for temporary files.
-    Raises
-    UserError if a program is missing or fails.
+    Raises UserError if a program is missing or fails.
     """
     programs = find_programs()
     missing = [name for name in PROGRAMS if name not in programs]

@@ -14,8 +14,7 @@ def read_sentences(source: Path, target: Path) -> Iterator[tuple[list[str], list
     """Tokens of both sides of each pair, in order; tokens are separated by single spaces.
 
     Raises UserError for a file that is missing, not UTF-8 or shorter than the other, and for a line without tokens,
-    which
-    aligners cannot process.
+    which aligners cannot process.
     """
     for path in (source, target):
         if not path.is_file():

@@ -55,8 +55,7 @@ def fetch(wanted: Wanted, output: Path, cache: Path, mirror: Path | None = None,
 
     With a `mirror`, everything is taken from that folder and nothing from the network. Otherwise the published file is
     downloaded to `cache`/<data set>/; archives stay there, so that all members come from one download. A lock
-    serialises
-    jobs that need members of one archive. `wait`: see `transfer.download`.
+    serialises jobs that need members of one archive. `wait`: see `transfer.download`.
 
     Raises UserError if the file is not available or differs from the published one.
     """
@@ -77,8 +76,7 @@ def keep(group: list[Wanted], folder: Path, wait: float = 1.0) -> None:
     """Put one published file into `folder` in the layout of a data mirror: an archive as a whole.
 
     group: the file, or the members that are needed of it. Raises UserError if the file is not available, and if an
-    archive
-    without a published checksum lacks a member or is damaged. `wait`: see `transfer.download`.
+    archive without a published checksum lacks a member or is damaged. `wait`: see `transfer.download`.
     """
     first = group[0]
     kept = published_path(first, folder)

@@ -28,8 +28,7 @@ def download(published: Published, target: Path, wait: float = 1.0) -> None:
     """Download the file to `target`, from the first of its URLs that serves the right bytes.
 
     Partial data lies in `<target>.part`, and a later call continues it. `wait` is the pause before the second attempt
-    at a
-    URL, in seconds; it doubles before each further one.
+    at a URL, in seconds; it doubles before each further one.
 
     Raises UserError if no URL served the file, with a reason for each.
     """

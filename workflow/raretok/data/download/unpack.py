@@ -23,8 +23,7 @@ def unpack(archive: Path, kind: str, member: str, target: Path) -> None:
     """Write `member` of `archive` (`kind`: tar, zip or gz) to `target`.
 
     Raises UserError if the archive is damaged, lacks the member, or is unsafe: any member or link leaves its folder, or
-    the
-    requested member is a link.
+    the requested member is a link.
     """
     opener = {"tar": _open_tar, "zip": _open_zip, "gz": _open_gz}[kind]
     try:

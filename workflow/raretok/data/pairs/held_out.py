@@ -22,10 +22,8 @@ def assign(pairs: np.ndarray, held_out: Mapping | None, elsewhere: set[bytes]) -
     """The split of each pair of a training text, (pairs,) uint8; DROPPED for pairs that another split has.
 
     pairs: digests, (pairs,) void. elsewhere: digests of the splits with their own files. held_out: numbers `valid` and
-    `test`
-    of distinct pairs, drawn with `seed`, or `every: n` (every n-th pair is for validation, as in fairseq's
-    preparations). A
-    held-out pair occurs in its split once; repetitions are dropped.
+    `test` of distinct pairs, drawn with `seed`, or `every: n` (every n-th pair is for validation, as in fairseq's
+    preparations). A held-out pair occurs in its split once; repetitions are dropped.
 
     Raises UserError if the text has fewer distinct pairs than should be held out.
     """

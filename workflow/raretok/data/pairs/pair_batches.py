@@ -19,16 +19,12 @@ class PairBatches:
     """Batches of at most `batch_tokens` target tokens, including padding; a step has `accumulation` of them.
 
     Pairs are sorted by their longer side and cut into batches. In every epoch, pairs of equal lengths are redistributed
-    and
-    the batches are shuffled, as functions of (seed, epoch). The lengths at each place never change, so all epochs have
-    the
-    same number of batches and steps. Batches that do not fill a step at an epoch's end are left out, other ones in
-    every
-    epoch.
+    and the batches are shuffled, as functions of (seed, epoch). The lengths at each place never change, so all epochs
+    have the same number of batches and steps. Batches that do not fill a step at an epoch's end are left out, other
+    ones in every epoch.
 
     `steps_per_epoch`; `tokens_per_step`: mean number of target tokens per step, without padding; `dropped`: number of
-    pairs
-    with a side longer than `longest`, which no batch has.
+    pairs with a side longer than `longest`, which no batch has.
     """
 
     def __init__(
@@ -107,8 +103,7 @@ def by_length(source_lengths: np.ndarray, target_lengths: np.ndarray) -> np.ndar
     """The stable order (n,) that sorts pairs by the longer side, then by the other lengths.
 
     Sorting by the longer side wastes least: 6 % of the positions of Multi30k's batches of 4,096 tokens are padding, and
-    10 %
-    when sorting by target length.
+    10 % when sorting by target length.
     """
     return np.lexsort((target_lengths, source_lengths, np.maximum(source_lengths, target_lengths)))
 

@@ -37,8 +37,7 @@ def read_pairs(files: PairFiles, empty: str, dropped: Counter) -> Iterator[tuple
     empty: whether a pair with an empty side is an `error` or to `drop` and count in dropped["empty"].
 
     Raises UserError if a file is missing, damaged, empty or not UTF-8, if the files have different numbers of lines, if
-    a
-    table lacks a column, and for an empty side if that is an error.
+    a table lacks a column, and for an empty side if that is an error.
     """
     number = 0
     for source_line, source, target_line, target in _read_table(files) if files.columns else _read_sides(files):

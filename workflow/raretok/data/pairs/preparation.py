@@ -18,8 +18,7 @@ class Preparation:
     """The `preparation` of a corpus's entry for lines in one language.
 
     normalise: punctuation and non-printing characters, or `none`. tokenise: Moses tokens, or `none`; aggressive: split
-    words
-    at hyphens, ` @-@ `. lower: lower case. Languages that Moses does not know are tokenised by its general rules.
+    words at hyphens, ` @-@ `. lower: lower case. Languages that Moses does not know are tokenised by its general rules.
     """
 
     def __init__(self, entry: Mapping, language: str):
@@ -73,8 +72,7 @@ def only_printing(line: str) -> str:
     """The line with a blank for each non-printing character, as in Moses' remove-non-printing-char.perl.
 
     These are Unicode's categories C: controls, soft hyphens and zero-width blanks, private use, unassigned. sacremoses
-    deletes
-    them, which joins words.
+    deletes them, which joins words.
     """
     if line.isprintable():
         return line
@@ -96,8 +94,7 @@ def reason_to_drop(source: int, target: int, entry: Mapping) -> str | None:
     """The reason to leave out a training pair, its lengths or their ratio; None if it stays.
 
     source, target: lengths in the unit of the entry's `measure`. As in clean-corpus-n.perl, a length equal to
-    max_length and a
-    ratio equal to max_ratio are kept.
+    max_length and a ratio equal to max_ratio are kept.
     """
     longest, ratio = entry.get("max_length"), entry.get("max_ratio")
     if longest is not None and max(source, target) > longest:

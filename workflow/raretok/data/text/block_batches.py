@@ -26,8 +26,7 @@ def draw_blocks(
 
     tokens: one text as ids below `types`. Each block is shifted by `types`, into the second language, with probability
     low_resource_probability (stop_jostling, section 4.1; drawn per block). key: numbers that seed the draw, (seed,
-    stream,
-    step, ...).
+    stream, step, ...).
     """
     generator = np.random.default_rng(key)
     starts = generator.integers(0, len(tokens) - context, size)
@@ -41,10 +40,8 @@ class Blocks:
     """Consecutive blocks of a text, in a new permutation every epoch.
 
     Block i has the inputs tokens[i * context : (i + 1) * context], and the tokens shifted by one as targets. The
-    permutation
-    of an epoch is a function of (seed, epoch), and a step of (seed, step), so all methods with one seed see the same
-    batches
-    and an interrupted training needs no position to continue.
+    permutation of an epoch is a function of (seed, epoch), and a step of (seed, step), so all methods with one seed see
+    the same batches and an interrupted training needs no position to continue.
     """
 
     def __init__(self, tokens: np.ndarray, context: int, sequences: int, seed: int):

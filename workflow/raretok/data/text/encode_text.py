@@ -127,11 +127,9 @@ def order_by_frequency(
     """The mapping from raw ids to ids by decreasing training frequency, ties by text.
 
     symbols: text of every raw id. counts: of the training split, (at most raw ids,). more: of its other side, if there
-    is
-    one; these do not change the order. types: keep only this many of the most frequent types, including special ones.
-    Types
-    that occur on neither side, or are not kept, become UNKNOWN; the vocabulary size is rounded up to a multiple of
-    MULTIPLE.
+    is one; these do not change the order. types: keep only this many of the most frequent types, including special
+    ones. Types that occur on neither side, or are not kept, become UNKNOWN; the vocabulary size is rounded up to a
+    multiple of MULTIPLE.
 
     Returns the final id of every raw id, (raw ids,) int64; the vocabulary; its training counts, (types,) int64.
     """

@@ -9,10 +9,8 @@ def read_pairs(path: Path | str) -> list[tuple[str, str, float]]:
     """The pairs in the file at `path`, in file order.
 
     A line has two words and a score, separated by tabs or blanks; anything after them is ignored. MEN (natural form),
-    the
-    combined WordSim-353, RG65, RW and our own similarity.tsv all have this form. A first line whose third field has no
-    digit
-    is a header.
+    the combined WordSim-353, RG65, RW and our own similarity.tsv all have this form. A first line whose third field has
+    no digit is a header.
 
     Raises UserError if the file is missing, is not UTF-8, has no pairs, or has another line without a score.
     """

@@ -130,8 +130,7 @@ def more_seeds(estimate: Estimate, bound: Bound, level: float, power: float = PO
     """Number of further seeds, at least one, until a two-sided t test at `level` has `power`.
 
     Assumes that the observed mean and spread are the true ones, which is a rough guess for few seeds. Seeds that are
-    all
-    equal are judged by a sign test (verdicts.py). None beyond MOST_SEEDS.
+    all equal are judged by a sign test (verdicts.py). None beyond MOST_SEEDS.
     """
     effect = abs(estimate.mean - bound.value)
     if not 0 < effect < math.inf or (estimate.sd is None and estimate.seeds < 2):

@@ -13,16 +13,12 @@ def shares(seeds: list[int], truth_on: Callable[[list[int]], Truth]) -> dict[int
     truth_on: the truth on the means over some of the seeds. A slack is usually not linear: |x - 0.72| of a mean is at
     most the mean of |x - 0.72|, and with more seeds the latter would refute what is true with growing certainty. The
     jackknife pseudo-value of a seed is n s - (n - 1) s', with the slack s on the means of all n seeds and s' on those
-    of
-    the others; for a linear slack it is the seed's own slack. With one seed, or infinite slacks, each seed's own slack
-    is
-    used.
+    of the others; for a linear slack it is the seed's own slack. With one seed, or infinite slacks, each seed's own
+    slack is used.
 
     The mean of pseudo-values is s minus its estimated bias, which overshoots where a slack has a kink, while s itself
-    is
-    biased to one side there. The pseudo-values are therefore shifted so that their mean is the smaller of the two in
-    absolute value, or 0 if their signs differ.
-    Source: Tukey 1958, Bias and Confidence in Not-quite Large Samples.
+    is biased to one side there. The pseudo-values are therefore shifted so that their mean is the smaller of the two in
+    absolute value, or 0 if their signs differ. Source: Tukey 1958, Bias and Confidence in Not-quite Large Samples.
     """
     n = len(seeds)
     if n > 1:

@@ -29,8 +29,7 @@ class Measured:
 
     kept: whether it holds, if no training seed decides it (weights that others trained, formulas). partial: some of its
     data sets were not run; asked: the (experiment, method) that it then needs. comparable: whether sizes can be
-    compared
-    with printed ones. states_size: whether the paper's text names the size, which the claim is then about.
+    compared with printed ones. states_size: whether the paper's text names the size, which the claim is then about.
     """
 
     parts: tuple[Part, ...]

@@ -111,8 +111,7 @@ def save(figure: Figure, stem: Path | str, title: str, text: str) -> None:
     """Write `stem`.svg, .png and .pdf; equal figures give equal bytes.
 
     svg and pdf hold only the drawing, for pages and papers with their own captions; the svg also stores title and
-    caption
-    for screen readers. The png has the title, with the scale, above the drawing and the caption below it.
+    caption for screen readers. The png has the title, with the scale, above the drawing and the caption below it.
     """
     # The layout takes most of the time and is the same for all formats.
     figure.draw_without_rendering()

@@ -23,8 +23,7 @@ class Drawn:
     """Positions of both effects and our interval in percent of the width; None if missing.
 
     band: half the width of the equivalence margin. ratio: whether the scale is that of ratios. wide: whether the
-    interval
-    exceeds the plot on the left and on the right.
+    interval exceeds the plot on the left and on the right.
     """
 
     ours: float

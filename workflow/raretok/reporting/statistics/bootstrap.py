@@ -33,9 +33,8 @@ def probability_of_improvement(
     """Share of pairs of runs in which the second method's run has the larger value; ties count half.
 
     first, second: data sets x seeds; the result is the mean over data sets. The interval resamples the runs of each
-    data
-    set and method separately (stratified). No bounds if any of them has a single seed.
-    Source: Agarwal et al. 2021, Deep Reinforcement Learning at the Edge of the Statistical Precipice, section 4.3.
+    data set and method separately (stratified). No bounds if any of them has a single seed. Source: Agarwal et al.
+    2021, Deep Reinforcement Learning at the Edge of the Statistical Precipice, section 4.3.
     """
     samples = [sample for pair in zip(first, second, strict=True) for sample in pair]
     value = float(_share_above(*map(np.asarray, samples)))

@@ -157,8 +157,7 @@ def row_variances(rows: Sequence[SeedValues]) -> tuple[np.ndarray, np.ndarray]:
     """Variances of rows after removing what they share in a seed, with degrees of freedom; rows may lack seeds.
 
     They come from the residuals of the least-squares fit value = row + seed; a row's degrees of freedom are those that
-    the
-    fit leaves in its cells. Rows without spread are left out, since their logarithm is undefined.
+    the fit leaves in its cells. Rows without spread are left out, since their logarithm is undefined.
     """
     seeds = sorted({seed for row in rows for seed in row})
     cells = [(number, seeds.index(seed), value) for number, row in enumerate(rows) for seed, value in row.items()]

@@ -71,8 +71,7 @@ def value_of(expression: str, facts: dict) -> float | str | None:
 
     `a.path`, `4 * a.path * another.path`, `{a.path}-{another.path}` as text; `first or second` is the first that
     exists. Paths are dotted keys and list positions. `| value` gives the default for a finished run without the
-    setting,
-    because settings leave out parameters at their default.
+    setting, because settings leave out parameters at their default.
     """
     values = (_one_value(part, facts) for part in expression.split(" or "))
     return next((value for value in values if value is not None), None)
