@@ -2,14 +2,19 @@
 
 import re
 import shutil
+from collections import Counter
 
 import pytest
 import yaml
 from tests.workflow.conftest import ROOT
 from tests.workflow.running import snakemake
 
-# Trainings of the papers with one seed at scale smoke.
-MODELS = {"stop_jostling": 49, "agg": 26, "agps": 13, "natural_bias": 15, "cross": 18}
+from raretok.experiments.run_table import load
+
+# Trainings of the papers with one seed at scale smoke, by the run table.
+CHOICES = yaml.safe_load((ROOT / "config/config.yaml").read_text()) | {"scale": "smoke", "seeds": 1}
+MODELS = Counter(run.paper for run in load(CHOICES, ROOT).runs.values())
+ALL = MODELS.total()
 RERUN = ("prepare", "train", "evaluate", "table")
 TABLE8 = "results/smoke/tables/stop_jostling/table8.csv"
 
@@ -30,7 +35,7 @@ def test_everything_is_planned_from_the_root(project):
     result = snakemake(project, "-n", "--quiet", "rules", "--config", "seeds=2")
     assert result.returncode == 0, result.stdout
     jobs = planned(snakemake(project, "-n", "--config", "seeds=2").stdout)
-    assert jobs["train"] == jobs["evaluate"] == 2 * sum(MODELS.values())
+    assert jobs["train"] == jobs["evaluate"] == 2 * ALL
     papers = [yaml.safe_load((project / "config" / "papers" / name / "paper.yaml").read_text()) for name in MODELS]
     for rule in ("table", "figure"):
         assert jobs[rule] == sum(len(paper[f"{rule}s"]) for paper in papers)
@@ -77,7 +82,7 @@ def test_config_mistakes_are_one_sentence(project):
     result = snakemake(project, "-n", "results/smoke/tables/stop_jostling/table9.csv")  # another paper has one
     assert "stop_jostling/paper.yaml has no table or figure 'table9'; it has table1, table2" in result.stdout
     result = snakemake(project, "-n", "--config", "seeds=[1,4]")
-    assert planned(result.stdout)["train"] == 2 * sum(MODELS.values())
+    assert planned(result.stdout)["train"] == 2 * ALL
     edit(
         project / "config" / "papers" / "stop_jostling" / "paper.yaml",
         lambda paper: paper["methods"]["cwt"].update(los={"name": "x"}),
@@ -123,7 +128,7 @@ def test_results_of_another_machine_are_accepted(finished, tmp_path):
 def test_a_plan_is_made_first_and_another_one_retrains_nothing(finished, tmp_path):
     plan = "results/smoke/plan.txt"
     text = (finished / plan).read_text()
-    assert text.startswith("Scale smoke (smoke scale, synthetic data), seeds 1: 2 of 121 models to train")
+    assert text.startswith(f"Scale smoke (smoke scale, synthetic data), seeds 1: 2 of {ALL} models to train")
     changed = shutil.copytree(finished, tmp_path / "changed")
     (changed / plan).write_text("another one\n")
     assert reasons(changed) == {}
@@ -147,7 +152,7 @@ def test_what_is_in_the_way_is_said_before_any_job(project):
     assert "the data mirror empty lacks 1 of 1 files, input.txt of tiny_shakespeare" in result.stdout
     result = snakemake(project, "--cores", "2", "preflight", "--config", "device=cpu")
     assert result.returncode == 0, result.stdout
-    assert "121 of 121 models to train" in result.stdout
+    assert f"{ALL} of {ALL} models to train" in result.stdout
 
 
 def reworded(path, old, new):

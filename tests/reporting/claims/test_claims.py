@@ -294,10 +294,11 @@ def test_the_family_is_the_same_however_much_was_run(scale, tmp_path):
     fixed = {claim.id for claim in claims if not is_testable(claim, definition)}
     assert fixed == {f"stop_jostling.{name}" for name in ("lemma3", "min_p", "t3.pt_increases")}
     stated = sum(claim.size == "stated" for claim in claims)
-    assert family_size(claims, definition) == len(claims) - 3 + stated == 41 + 9
+    tests = family_size(claims, definition)
+    assert tests == len(claims) - len(fixed) + stated > len(claims)
     assert not has_seeds("table3 | GPT-2 Small | margin_PT", definition)
     notes = [row["note"] for row in judge_paper(definition, read_results(scale.folder), PUBLISHED)]
-    assert any(f"for {41 + 9} tests" in note for note in notes)
+    assert any(f"for {tests} tests" in note for note in notes)
 
 
 def test_claims_that_are_joined_are_so_on_means(tmp_path):
@@ -325,7 +326,7 @@ def test_claims_csv(scale):
     assert main(["claims", *common, f"--output={output}"]) == 0
     table = read_csv(output).set_index("id")
     assert list(read_csv(output).columns) == COLUMNS
-    assert len(table) == 44
+    assert set(table.index) == set(read_published(PUBLISHED, "claims", "stop_jostling")["id"])
     row = table.loc["stop_jostling.t1.mono_worse"]
     assert (row["alone"], row["printed"], row["unit"]) == ("reproduced", "0.905942", "x")
     assert table.loc["stop_jostling.t3.pt_increases", "alone"] == "not run"

@@ -64,7 +64,7 @@ def is_gpu(name: str) -> bool:
 
 def has_bfloat16(device: str) -> bool:
     """Whether `cpu` or `cuda` multiplies faster in bfloat16 than in float32."""
-    return device == "cuda" or not BFLOAT16_FLAGS.isdisjoint(_cpu_flags())
+    return device == "cuda" or not BFLOAT16_FLAGS.isdisjoint(_cpuinfo("flags").split())
 
 
 def keep_freed_memory() -> None:
@@ -114,11 +114,6 @@ def source_commit() -> str:
         return commit + ("+" if _git(package, "status", "--porcelain", "--", ".") else "")
     except (OSError, subprocess.CalledProcessError):
         return ""
-
-
-def _cpu_flags() -> set[str]:
-    """The instruction sets of this CPU in Linux's names; empty on other systems."""
-    return set(_cpuinfo("flags").split())
 
 
 def _cpuinfo(key: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from raretok.core.errors import UserError
 from raretok.experiments.run_table import RUN_NAME, RunTable
 from raretok.planning.cost_estimate import costs_of
-from raretok.planning.plan_text import short
+from raretok.planning.plan_text import short, text_table
 from raretok.planning.throughput import CPU, Throughput
 from raretok.reporting.claims.claim_runs import Price, Prices, RunName, measured_prices
 from raretok.reporting.claims.claims_command import family_size, findings
@@ -129,7 +129,7 @@ def lines_of(steps: list[Step], table: RunTable) -> list[str]:
         ]
         rows.append(list(map(str, cells)))
     return [
-        *_aligned(HEADS, rows),
+        *text_table(HEADS, rows, right=NUMBERS),
         "",
         "decided: claims that these runs decide with power 0.8, if effects and spreads are those observed so far.",
         "begun: claims without a first run, and claims whose second seed must first show how far seeds differ.",
@@ -191,16 +191,3 @@ def _in_short(runs: tuple[RunName, ...]) -> str:
         seeds.setdefault((experiment, method), []).append(seed)
     words = [f"{experiment}/{method} {','.join(map(str, each))}" for (experiment, method), each in seeds.items()]
     return "; ".join(words[:3]) + (f"; {len(words) - 3} more methods" if len(words) > 3 else "")
-
-
-def _aligned(heads: list[str], rows: list[list[str]]) -> list[str]:
-    """Aligned columns: numbers to the right, words to the left."""
-    lines = [heads, *rows]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(heads))]
-    return [
-        "  ".join(
-            cell.rjust(width) if heads[column] in NUMBERS else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    ]

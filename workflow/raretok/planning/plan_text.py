@@ -1,5 +1,7 @@
 """Text of the plan for a terminal, and the cost table of docs/cluster.md."""
 
+from collections.abc import Container
+
 from raretok.data.catalogue import Wanted
 from raretok.experiments.run_table import RunTable
 from raretok.experiments.trained_runs import same_training
@@ -69,16 +71,16 @@ def short(value: float) -> str:
     return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
 
 
-def text_table(heads: list[str], rows: list[list[str]]) -> list[str]:
-    """A table for the terminal."""
-    widths = [max(len(row[column]) for row in [heads, *rows]) for column in range(len(heads))]
-    return [
-        "  ".join(
-            cell.ljust(width) if not column else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in [heads, *rows]
+def text_table(heads: list[str], rows: list[list[str]], right: Container[str] | None = None) -> list[str]:
+    """A table for the terminal. right: heads of the columns that are aligned to the right; None: all but the first."""
+    columns = list(zip(heads, *rows, strict=True))
+    right = heads[1:] if right is None else right
+    widths = [max(map(len, column)) for column in columns]
+    padded = [
+        [cell.rjust(width) if head in right else cell.ljust(width) for cell in column]
+        for head, column, width in zip(heads, columns, widths, strict=True)
     ]
+    return ["  ".join(row).rstrip() for row in zip(*padded, strict=True)]
 
 
 def markdown(heads: list[str], rows: list[list[str]]) -> list[str]:

@@ -35,8 +35,8 @@ def runs_to_train(table: RunTable) -> list[Run]:
 def runs_to_evaluate(table: RunTable) -> list[Run]:
     """The requested runs without metrics, or with those of an earlier training."""
     again = {run.name for run in runs_to_train(table)}
-    return [run for run in requested(table).evaluated.values() if run.name in again or not _is_measured(table, run)]
 
+    def is_measured(run: Run) -> bool:
+        return run.name not in again and (table.root / table.folder(run) / "metrics.json").exists()
 
-def _is_measured(table: RunTable, run: Run) -> bool:
-    return (table.root / table.folder(run) / "metrics.json").exists()
+    return [run for run in requested(table).evaluated.values() if not is_measured(run)]

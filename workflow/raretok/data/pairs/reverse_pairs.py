@@ -39,7 +39,9 @@ def reverse_pairs(name: str, forward: Corpus, folder: Path) -> None:
     """Write the reverse of a prepared corpus to `folder` as `name`, the manifest last."""
     folder.mkdir(parents=True, exist_ok=True)
     manifest = read_json(forward.folder / "manifest.json")
-    symbols = [symbol for number, symbol in enumerate(forward.symbols) if _occurs(forward, number)]
+    occurs = forward.counts + forward.source_counts > 0
+    occurs[: len(SPECIAL)] = True
+    symbols = [symbol for symbol, kept in zip(forward.symbols, occurs, strict=True) if kept]
     kept = len(symbols)
     # The former source is the new target side; unused fillers of the vocabulary are created anew.
     final_ids, symbols, counts = order_by_frequency(symbols, forward.source_counts[:kept], forward.counts[:kept])
@@ -59,10 +61,6 @@ def reverse_pairs(name: str, forward: Corpus, folder: Path) -> None:
         "splits": splits,
     }
     write_manifest(folder, described, symbols, counts, source_counts)
-
-
-def _occurs(forward: Corpus, number: int) -> bool:
-    return number < len(SPECIAL) or forward.counts[number] + forward.source_counts[number] > 0
 
 
 def _exchange(source: Path, target: Path, side: str, other: str, final_ids: np.ndarray) -> None:

@@ -18,8 +18,7 @@ def bounds(rule: Mapping, counts: np.ndarray) -> tuple[int, int]:
         shares: the groups' shares of types, such as [0.3, 0.5, 0.2] (agg, section 3; bounds are rounded);
         bounds: the two ids themselves (the evaluation code of agg: [13000, 36000]);
         frequency and index: the first group has the types of at least this relative training frequency, the third one
-        the
-          ids from `index` on (agps, section 2 and Algorithm 1);
+          the ids from `index` on (agps, section 2 and Algorithm 1);
         masses: the groups' shares of training tokens; the smallest bounds at which the first group, and the first two
           groups together, reach theirs.
 
