@@ -17,9 +17,11 @@ import raretok
 from raretok.core.config_files import canonical_json
 from raretok.core.files import read_json
 from raretok.data.prepared_corpus import load_manifest
+from raretok.machine.commands import main
 from raretok.training.checkpoint import FILE_NAME
 from raretok.training.holder import HOLDER
 from raretok.training.loop import Options, train
+from raretok.training.refusal import WORKFLOW
 
 # As `python -m raretok`, with another copy of the package.
 OTHER_PACKAGE = """
@@ -182,6 +184,27 @@ def test_loss_that_is_not_finite(tmp_path, manifest, make_run):
     weights = [value for name, value in state.items() if name.startswith("model.")]
     assert weights
     assert all(np.isfinite(value).all() for value in weights)
+
+
+def test_no_second_attempt_at_a_loss_that_is_not_finite(tmp_path, manifest, make_run, monkeypatch, capfd):
+    """Within one workflow; outside of workflows, and in the next one, it is trained again."""
+    schedule = {"name": "cosine", "peak": 1e38, "final": 1e37, "warmup": 5}
+    run = canonical_json(make_run(training={"schedule": schedule}))
+    places = ["--manifest", manifest, "--output", tmp_path / "output", "--state", tmp_path / "state"]
+    command = ["train", "--run", run, *map(str, places), "--checkpoint-steps", "1", "--device", "cpu"]
+
+    def trains(workflow):
+        monkeypatch.setenv(WORKFLOW, workflow)
+        assert main(command) == 2
+        said = capfd.readouterr()
+        assert "is not finite at step" in said.err
+        return "continuing" in said.out + said.err
+
+    monkeypatch.delenv(WORKFLOW, raising=False)
+    assert main(command) == 2
+    assert [trains(workflow) for workflow in ("first", "first", "first", "next", "next")] == [
+        *(True, False, False, True, False)
+    ]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts a small disk")

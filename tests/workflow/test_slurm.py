@@ -266,8 +266,12 @@ def test_a_job_that_fails(ready):
     for job in jobs:
         check_report(result.stdout, job)
     assert "raretok train: error: the loss of shakespeare/baseline seed 1 is not finite" in result.stdout
-    # Three attempts, and not three times three: within the job of the cluster nothing is tried again.
+    # Three attempts, and not three times three: within the job of the cluster nothing is tried again. The second and
+    # third end at once.
     assert len(jobs) == 3
+    log = (ready / "logs/smoke/train/shakespeare/baseline/seed1.txt").read_text()
+    assert log.count("is not finite at step") == 3
+    assert "continuing" not in log
     logs = [path.read_text() for path in (ready / "logs/slurm").rglob("*.log")]
     assert len(logs) == 3
     assert not any("Trying to restart" in log for log in logs)

@@ -11,6 +11,10 @@ class UserError(Exception):
     exit_status = EXIT_USER_ERROR
 
 
+class NotFinite(UserError):
+    """A training's loss is not finite; another attempt with the same settings would end alike."""
+
+
 class Interrupted(Exception):
     """A signal stopped the job after its state was saved; starting the job again continues it."""
 

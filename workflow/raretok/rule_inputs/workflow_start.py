@@ -6,6 +6,7 @@ import re
 import socket
 import subprocess
 import sys
+import time
 from functools import partial
 from inspect import signature
 from pathlib import Path
@@ -18,6 +19,7 @@ from raretok.rule_inputs.report import outdated
 from raretok.rule_inputs.requested_jobs import requested, runs_to_evaluate, runs_to_train
 from raretok.rule_inputs.required_files import files_of, is_here
 from raretok.rule_inputs.resources import gpu_percent
+from raretok.training.refusal import WORKFLOW
 
 
 def before_start(table: RunTable, elsewhere: bool) -> None:
@@ -26,6 +28,7 @@ def before_start(table: RunTable, elsewhere: bool) -> None:
     elsewhere: whether jobs run on other machines. Raises UserError with the reason if something would fail.
     """
     runs = runs_to_train(table)
+    os.environ[WORKFLOW] = f"{socket.gethostname()} {os.getpid()} {time.time():.0f}"
     if not elsewhere:
         # Jobs that may compute on a GPU start by themselves.
         on_cpu = {} if gpu_percent(table) else {"train": len(runs), "evaluate": len(runs_to_evaluate(table))}

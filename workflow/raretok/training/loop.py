@@ -34,8 +34,8 @@ def train(
     """Train one run to the end, continuing from `state` if it holds one.
 
     See `Training` for the other arguments. At the end, `state` keeps only links to the final files. Raises Interrupted
-    if a signal stopped the training after saving, UserError if the loss is not finite or the state belongs to another
-    run.
+    if a signal stopped the training after saving, NotFinite if the loss is not finite, UserError if the state belongs
+    to another run.
     """
     stop = StopFlag()
     training = Training(run, corpus, output, state, outside_counts)

@@ -6,11 +6,12 @@ import json
 import sys
 from pathlib import Path
 
-from raretok.core.errors import UserError
+from raretok.core.errors import NotFinite, UserError
 from raretok.machine import gpu_locks
 from raretok.machine.clock import log
 from raretok.training.finished_files import adopt
 from raretok.training.holder import only_one
+from raretok.training.refusal import note_error, refuse_again
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -94,7 +95,13 @@ def main(arguments: argparse.Namespace) -> None:
             held.enter_context(only_one(arguments.state))
 
         distributed.on_first(hold)
-        train(run, load_manifest(arguments.manifest), arguments.output, arguments.state, options, counts)
+        refuse_again(arguments.state)
+        try:
+            train(run, load_manifest(arguments.manifest), arguments.output, arguments.state, options, counts)
+        except NotFinite as error:
+            if processes.is_first():
+                note_error(arguments.state, error)
+            raise
 
 
 def read_run(text: str) -> dict:

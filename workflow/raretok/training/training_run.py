@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch.nn.utils import parametrize
 
-from raretok.core.errors import UserError
+from raretok.core.errors import NotFinite, UserError
 from raretok.experiments.run_code import TASKS, training_code
 from raretok.machine import processes
 from raretok.machine.clock import Clock, log
@@ -154,7 +154,7 @@ class Training:
     def validate(self, must_stop: Callable[[], object]) -> bool:
         """Score the model on the validation text and keep its weights if needed; returns False if it must stop.
 
-        Raises UserError if the loss is not finite.
+        Raises NotFinite if the loss is not finite.
         """
         with parametrize.cached():
             scores = self.task.validate(self.trainer.model, self.progress.step, must_stop)
@@ -167,7 +167,7 @@ class Training:
         """Record the scores of a validation, and keep the weights if needed; see `validate`."""
         step = self.progress.step
         if not math.isfinite(scores["valid"]):
-            raise UserError(
+            raise NotFinite(
                 f"the validation loss of {self.name} is {scores['valid']} at step {step}; {failure_advice(self.state)}"
             )
         is_best = self.progress.note(scores, self.select, self.average)
@@ -210,10 +210,10 @@ class Training:
         return (self.progress.step + 1) % self.log_every == 0
 
     def check(self, result: StepResult) -> None:
-        """Raise UserError if a step's loss or gradient is not finite; waits for the device."""
+        """Raise NotFinite if a step's loss or gradient is not finite; waits for the device."""
         loss, norm = result.loss.item(), result.norm.item()
         if not (math.isfinite(loss) and math.isfinite(norm)):
-            raise UserError(
+            raise NotFinite(
                 f"the loss of {self.name} is not finite at step {self.progress.step} (loss {loss}, gradient norm "
                 f"{norm}, learning rate {self.learning_rate:.3g}); {failure_advice(self.state)}"
             )

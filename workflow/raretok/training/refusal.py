@@ -1,0 +1,33 @@
+"""No second attempt at a training whose loss was not finite: it would end as the first one.
+
+Snakemake tries every failed training again (`retries`), whatever its exit status. A training whose loss is not finite
+leaves a note beside its state; within the same workflow, further attempts end with the same sentence at once. When the
+workflow is started again, such a run is trained again.
+"""
+
+import os
+from pathlib import Path
+
+from raretok.core.errors import NotFinite
+from raretok.core.files import read_json, write_json
+
+# Environment variable of all jobs of a workflow, on any machine: what to tell it from others by.
+WORKFLOW = "RARETOK_WORKFLOW"
+_NOTE = "not_finite.json"
+
+
+def refuse_again(state: Path) -> None:
+    """Raise the error of an earlier attempt in this workflow, if its loss was not finite."""
+    note = state / _NOTE
+    if not note.exists():
+        return
+    found = read_json(note)
+    if found["workflow"] == os.environ.get(WORKFLOW):
+        raise NotFinite(found["error"])
+    note.unlink(missing_ok=True)
+
+
+def note_error(state: Path, error: NotFinite) -> None:
+    """Leave `error` in the state folder for further attempts in this workflow, if a workflow started this process."""
+    if WORKFLOW in os.environ:
+        write_json(state / _NOTE, {"workflow": os.environ[WORKFLOW], "error": str(error)})
