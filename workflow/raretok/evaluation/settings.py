@@ -56,6 +56,7 @@ class TranslationSettings:
     calibration_bins: int = 0
     f1_buckets: tuple[int, ...] = ()
     domains: bool = False
+    comet: str | None = None
     fit_temperature: bool = False
 
 

@@ -15,6 +15,7 @@ from raretok.core.errors import UserError
 from raretok.data.codec import codec_of
 from raretok.data.pairs.prepared_pairs import load_pairs
 from raretok.evaluation import language, translation
+from raretok.evaluation.comet import comet_rows
 from raretok.evaluation.decoding import Decoding, decode
 from raretok.evaluation.language_run import CHECKPOINTS, group_sets, kept_matrices, observation_rows, same_weights
 from raretok.evaluation.pair_scores import score_pairs
@@ -136,6 +137,8 @@ def translate_split(
     decoding, split = Decoding(settings.beam, settings.length_exponent), f"{pairs.split}@best"
     ids = decode(model, pairs, decoding)
     rows, texts = translation.translation_rows(ids, pairs, codec, decoding, split, settings.tokenised_bleu)
+    if settings.comet:
+        rows += comet_rows(settings.comet, pairs.texts("source"), texts, pairs.texts("target"), decoding, split)
     if settings.fit_temperature:
         rows += translation.used_rows(ids, groups[0], split)
     if settings.f1_buckets:

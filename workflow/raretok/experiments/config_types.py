@@ -54,6 +54,9 @@ class Choices(TypedDict):
     together: Annotated[Positive, Limit("maximum", 256)]
     # Pre-trained GPT-2 weights for stop_jostling's table 3: `skip` them, download them (`hub`), or a folder to read.
     gpt2_weights: str
+    # COMET of translations by this model, a name of the Hugging Face hub or a checkpoint's path (null: none); needs
+    # comet-score on PATH.
+    comet: str | None
     # An interrupted training loses at most so many seconds of work; changes no result.
     checkpoint_seconds: Positive
     # Whether the weights of a run stay once they are measured; no part of a run's identity.

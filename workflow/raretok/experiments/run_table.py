@@ -16,7 +16,7 @@ import yaml
 from raretok.core.config_files import canonical_json, merge, read_config
 from raretok.core.config_types import validate
 from raretok.core.errors import UserError
-from raretok.data.catalogue import corpus_definition, load_corpora, load_datasets
+from raretok.data.catalogue import corpus_definition, find_corpus, load_corpora, load_datasets
 from raretok.experiments import config_options
 from raretok.experiments.config_checks import (
     check_choices,
@@ -201,7 +201,11 @@ class RunTable:
             if experiment in paper["experiments"]:
                 settings = paper["experiments"][experiment]
                 factor = scale_factors(settings, self.published[name]["experiments"][experiment])["steps"]
-                return canonical_json(scale_evaluation(settings["evaluation"], factor))
+                evaluation = scale_evaluation(settings["evaluation"], factor)
+                kind = find_corpus(self.corpora, settings["corpus"]["name"])["kind"]
+                if self.config["comet"] and kind == "translation":
+                    evaluation["comet"] = self.config["comet"]
+                return canonical_json(evaluation)
         raise UserError(f"there is no experiment {experiment!r} in {', '.join(self.papers)}")
 
 

@@ -20,7 +20,7 @@ NOTES_ON_CHECKPOINT = {"last": "weights after the last step instead of the best 
 DERIVED = {"alpha": "alpha", "memory": "K", "i_r": "i_r", "mu_1": "mu_1", "mu_2": "mu_2"}
 
 # Better direction of metrics that a paper does not print.
-DIRECTIONS = {"bleu": "up", "chrf": "up", "chrf++": "up", "alc_bleu": "up", "best_validation_bleu": "up"}
+DIRECTIONS = {"bleu": "up", "chrf": "up", "chrf++": "up", "comet": "up", "alc_bleu": "up", "best_validation_bleu": "up"}
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,61 @@
+"""COMET of translations by the program comet-score of unbabel-comet (Rei et al. 2020), if it is on PATH.
+
+unbabel-comet pins old versions of common packages, so it belongs in an environment of its own:
+
+    python -m venv comet && comet/bin/pip install unbabel-comet "setuptools<81"
+"""
+
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import torch
+
+from raretok import __version__
+from raretok.core.errors import UserError
+from raretok.core.files import read_json
+from raretok.evaluation.decoding import Decoding
+from raretok.evaluation.metric_rows import row
+from raretok.machine.clock import log
+
+PROGRAM = "comet-score"
+
+
+def comet_rows(
+    model: str,
+    sources: Sequence[str],
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    decoding: Decoding,
+    split: str,
+) -> list[dict]:
+    """Mean COMET of the sentences by `model`, a name of the Hugging Face hub or the path of a checkpoint.
+
+    Without the program: no row, and one line in the log. Raises UserError if the program fails.
+    """
+    program = shutil.which(PROGRAM)
+    if program is None:
+        log(f"COMET of {split} is left out: there is no {PROGRAM} on PATH (docs/results.md says how to install it)")
+        return []
+    with TemporaryDirectory() as name:
+        texts = {"-s": sources, "-t": hypotheses, "-r": references}
+        paths = {flag: Path(name) / f"text{flag}" for flag in texts}
+        for flag, lines in texts.items():
+            paths[flag].write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        result = Path(name) / "scores.json"
+        words = [word for flag, path in paths.items() for word in (flag, str(path))]
+        gpus = str(int(torch.cuda.is_available()))
+        command = [program, *words, "--model", model, "--quiet", "--gpus", gpus, "--to_json", str(result)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode or not result.exists():
+            reason = (done.stderr.strip().splitlines() or ["it wrote no scores"])[-1]
+            raise UserError(f"{PROGRAM} --model {model} failed: {reason}; comet=null leaves COMET out")
+        (scored,) = read_json(result).values()
+    values = [float(sentence["COMET"]) for sentence in scored]
+    if len(values) != len(hypotheses):
+        raise UserError(f"{PROGRAM} scored {len(values)} of {len(hypotheses)} translations of {split}")
+    made = f"{decoding.described}|model:{model}|checkpoint:{split.partition('@')[2]}"
+    return [row("comet", "", split, np.mean(values), len(values), f"comet|{made}|raretok:{__version__}")]
