@@ -270,7 +270,7 @@ def test_a_job_that_fails(ready):
     # third end at once.
     assert len(jobs) == 3
     log = (ready / "logs/smoke/train/shakespeare/baseline/seed1.txt").read_text()
-    assert log.count("is not finite at step") == 3
+    assert log.count("is not finite at step") == 1
     assert "continuing" not in log
     logs = [path.read_text() for path in (ready / "logs/slurm").rglob("*.log")]
     assert len(logs) == 3

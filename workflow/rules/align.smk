@@ -40,9 +40,7 @@ rule align:
         code=code.of_command("align"),
     shell:
         """
-        export OMP_NUM_THREADS={threads}
-
-        python -m raretok align \
+        OMP_NUM_THREADS={threads} python -m raretok align \
             --source {input.source:q} \
             --target {input.target:q} \
             --tool auto \

@@ -42,8 +42,7 @@ rule evaluate:
     conda:
         "../../envs/evaluate.yaml"
     resources:
-        gpu=machine.gpus(),
-        gpu_percent=machine.gpu_percent(),
+        **machine.gpu_share(),
         mem_mb=machine.run_megabytes,
         runtime=machine.evaluation_minutes,
         slurm_extra=machine.slurm_extra,
@@ -113,8 +112,7 @@ rule measure_gpt2:
     conda:
         "../../envs/evaluate.yaml"
     resources:
-        gpu=machine.gpus(),
-        gpu_percent=machine.gpu_percent(),
+        **machine.gpu_share(),
         mem_mb=machine.gpt2_megabytes,
         runtime=machine.evaluation_minutes,
     params:

@@ -34,18 +34,22 @@ of config/corpora.yaml as JSON. `code` appears in no shell line: it is a digest 
 that a changed tokenizer encodes it again.
 """
 
-# Files of a vocabulary, and ids, lines and pieces of both sides of a parallel text.
-VOCABULARY = {
+# Files of every encoded corpus, and those of a parallel text: ids, lines and pieces of both sides.
+ENCODED = {
+    "manifest": "<results>/data/{corpus}/manifest.json",
     "counts": "<results>/data/{corpus}/counts.npy",
     "vocabulary": "<results>/data/{corpus}/vocabulary.json",
     "tokenizer": "<results>/data/{corpus}/tokenizer.json",
 }
-SIDES = expand(
-    "<results>/data/{{corpus}}/{split}.{side}.{form}",
-    split=["train", "valid", "test"],
-    side=["source", "target"],
-    form=["npy", "txt", "tok.txt"],
-)
+PAIRS = {
+    "source_counts": "<results>/data/{corpus}/source_counts.npy",
+    "sides": expand(
+        "<results>/data/{{corpus}}/{split}.{side}.{form}",
+        split=["train", "valid", "test"],
+        side=["source", "target"],
+        form=["npy", "txt", "tok.txt"],
+    ),
+}
 
 
 # A single addition, too little for a cluster job.
@@ -94,9 +98,8 @@ rule encode:
         unpack(corpora.splits),
         published=corpora.published_tokenizer,
     output:
-        **VOCABULARY,
+        **ENCODED,
         splits=expand("<results>/data/{{corpus}}/{split}.npy", split=["train", "valid", "test"]),
-        manifest="<results>/data/{corpus}/manifest.json",
     log:
         "<logs>/encode/{corpus}.txt",
     wildcard_constraints:
@@ -133,10 +136,8 @@ rule encode_pairs:
         texts=corpora.pair_texts,
         published=corpora.published_tokenizer,
     output:
-        **VOCABULARY,
-        sides=SIDES,
-        source_counts="<results>/data/{corpus}/source_counts.npy",
-        manifest="<results>/data/{corpus}/manifest.json",
+        **ENCODED,
+        **PAIRS,
     log:
         "<logs>/encode_pairs/{corpus}.txt",
     wildcard_constraints:
@@ -171,10 +172,8 @@ rule reverse_pairs:
     input:
         manifest=corpora.forward_manifest,
     output:
-        **VOCABULARY,
-        sides=SIDES,
-        source_counts="<results>/data/{corpus}/source_counts.npy",
-        manifest="<results>/data/{corpus}/manifest.json",
+        **ENCODED,
+        **PAIRS,
     log:
         "<logs>/reverse_pairs/{corpus}.txt",
     wildcard_constraints:

@@ -16,8 +16,9 @@ OUTPUTS:
     training     = results/<scale>/runs/<experiment>/<method>/seed<k>/training.json
 
 With `together` in the config, one job train_together_<n> per group of runs comes first. It trains them at once and
-keeps the files of each beside its state; the run's own `train` then puts them in place. The mark that it leaves in a
-run's folder stays an input of that run, since how a run was trained is no reason to train it again.
+keeps the files of each beside its state; the run's own `train` then puts them in place, or trains a run whose loss
+was not finite. The mark in a run's folder stays an input of that run, since how a run was trained is no reason to train
+it again.
 
 The state of an unfinished training lies in results/<scale>/state/<experiment>/<method>/seed<k>/<run hash>/, which no
 rule declares: Snakemake deletes declared outputs before every attempt, and an interrupted training needs its state.
@@ -83,8 +84,7 @@ for name, joint in training.joint_runs().items():
 
     rule:
         """
-        Train runs of one shape together, each with the result that it would have alone
-          - leaves out finished runs, and leaves runs whose loss is not finite to their own `train`
+        Train unfinished runs of one shape together, each with the result that it would have alone
         """
         name:
             name
@@ -100,8 +100,7 @@ for name, joint in training.joint_runs().items():
             "../../envs/train.yaml"
         threads: joint.runs[0].settings["training"]["threads"]
         resources:
-            gpu=machine.gpus(),
-            gpu_percent=machine.gpu_percent(),
+            **machine.gpu_share(),
             mem_mb=partial(machine.joint_megabytes, joint),
             runtime=machine.training_minutes(),
             slurm_extra=machine.slurm_extra,

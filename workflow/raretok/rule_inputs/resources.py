@@ -56,6 +56,11 @@ def gpu_percent(table: RunTable) -> int:
     return 100 // table.config["runs_per_gpu"] if takes else 0
 
 
+def gpu_share(table: RunTable) -> dict[str, int]:
+    """The GPU resources of a process: `gpu` on a cluster, `gpu_percent` on this machine."""
+    return {"gpu": gpus(table), "gpu_percent": gpu_percent(table)}
+
+
 # Training.
 
 
