@@ -84,6 +84,7 @@ LOSSES = {
 PENALTIES = {
     "none": None,
     "unlikelihood": {"name": "unlikelihood", "alpha": 0.8},
+    "gated_unlikelihood": {"name": "unlikelihood", "alpha": 0.8, "gated": True},
     "cosreg": {"name": "cosreg", "gamma": 0.6},
 }
 
@@ -158,9 +159,9 @@ def literal(case, gate, position_loss, penalty):
         z = z + case.b
     loss = position_loss(z, y, h, case.w).mean()
     if penalty is not None and penalty["name"] == "unlikelihood":
-        z = case.h @ case.w.T + (0 if case.b is None else case.b)
-        x = case.x if case.padding is None else case.x.clone()
-        term = unlikelihood.reference(z, case.y, x, penalty["alpha"], case.padding)
+        plain = case.h @ case.w.T + (0 if case.b is None else case.b)
+        logits = plain.index_put((kept,), z) if penalty.get("gated") else plain
+        term = unlikelihood.reference(logits, case.y, case.x, penalty["alpha"], case.padding)
         loss = loss + term[kept].mean()
     elif penalty is not None:
         loss = loss + cosreg.reference(case.w, penalty["gamma"])

@@ -30,6 +30,10 @@ PARTS = ("loss", "gate", "penalty", "perturbation", "embedding_update", "trainin
 OTHERS = {
     "unlikelihood": {"penalty": {"name": "unlikelihood"}},
     "ul_agg": {"penalty": {"name": "unlikelihood"}, "gate": {"name": "agg", "alpha": 0.5, "memory": 30}},
+    "ul_agg_gated": {
+        "penalty": {"name": "unlikelihood", "gated": True},
+        "gate": {"name": "agg", "alpha": 0.5, "memory": 30},
+    },
     "unigram_until": {"penalty": {"name": "unigram", "strength": 0.1, "until": 2}},
     "frozen": {"gate": {"name": "freeze"}},
     "freeze_bc": {"gate": {"name": "freeze", "part": "bc"}},

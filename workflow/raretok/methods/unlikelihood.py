@@ -8,19 +8,23 @@ FLOOR = 1e-5
 
 @dataclass(frozen=True)
 class Unlikelihood:
-    """Penalty: -alpha * sum over c in C_t of log(1 - p(c | t)) at every position t, from plain, ungated logits.
+    """Penalty: -alpha * sum over c in C_t of log(1 - p(c | t)) at every position t, from the plain logits.
 
     C_t are the distinct tokens that the model has seen at t, its inputs up to t, without the target y_t. The loss needs
     `inputs` at every call.
 
     Args:
         alpha: weight of the penalty, at least 0.
+        gated: whether a gate acts on the penalty's gradient as on the loss's. If not, the two do not cancel: the penalty
+            moves probability from earlier tokens to all others, and the gate keeps the loss from taking it back from
+            rare ones.
     """
 
     kind = "penalty"
     needs_inputs = True
 
     alpha: float = 1.0
+    gated: bool = False
 
     def __post_init__(self):
         if self.alpha < 0:

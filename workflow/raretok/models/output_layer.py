@@ -256,10 +256,16 @@ def is_on_tokens(penalty) -> bool:
     return hasattr(penalty, "token_loss")
 
 
-def token_losses(method, outputs: Outputs) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """A method's loss, and its penalty on tokens where it has one, of each position (n), with their gradients.
+def is_ungated(penalty) -> bool:
+    """Whether a method's penalty is one of each position, whose gradient goes past the gate."""
+    return is_on_tokens(penalty) and not getattr(penalty, "gated", False)
 
-    The penalty is of the plain logits; the method's perturbation and temperature change them for its loss.
+
+def token_losses(method, outputs: Outputs) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """A method's loss, and its ungated penalty on tokens if it has one, of each position (n), with their gradients.
+
+    A gated penalty is part of the loss. Penalties are of the plain logits; the method's perturbation and temperature
+    change them for its loss.
     """
     penalty = method.penalty.token_loss(outputs) if is_on_tokens(method.penalty) else None
     if method.perturbation is not None:
@@ -268,7 +274,8 @@ def token_losses(method, outputs: Outputs) -> tuple[torch.Tensor, torch.Tensor |
     # A tensor where methods that differ in it are computed together.
     if isinstance(temperature, torch.Tensor) or temperature != 1.0:
         outputs.logits = outputs.logits * temperature
-    return method.loss(outputs), penalty
+    loss = method.loss(outputs)
+    return (loss, penalty) if penalty is None or is_ungated(method.penalty) else (loss + penalty, None)
 
 
 @dataclass
@@ -456,7 +463,7 @@ def _run(job: _Job, hidden, weight, bias, logits, needed: list[bool], per_positi
         bias_gradient = torch.zeros_like(bias, dtype=high) if needed[2] else None
         logits_gradient = None if logits is None else torch.zeros_like(logits)
         gates = None if places.gates is None or weight_gradient is None else places.gates.to(high)
-        gating = None if gates is None or job.on_tokens else _Gating(gates, places, weight_gradient)
+        gating = None if gates is None or is_ungated(job.method.penalty) else _Gating(gates, places, weight_gradient)
         past, fuses = None, job.is_cross_entropy and job.observed is None and device in FUSED_DEVICES
         size = chunk_size(places.number, chunk_positions(len(weight), low.itemsize, device))
         buffer = low_weight.new_empty(size, len(weight))

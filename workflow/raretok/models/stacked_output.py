@@ -16,7 +16,7 @@ import torch
 from torch.func import vmap
 from torch.nn import functional as F
 
-from raretok.models.output_layer import Outputs, gate_entries, is_on_tokens, of_batch, token_losses
+from raretok.models.output_layer import Outputs, gate_entries, is_on_tokens, is_ungated, of_batch, token_losses
 
 # The parts of a method that determine the loss; gates and embedding updates are applied afterwards.
 PARTS = ("loss", "penalty", "perturbation")
@@ -157,19 +157,19 @@ class Family:
             else:
                 one = [part[0] for part in (*leaves, targets, inputs)]
                 loss, on_tokens = (part[None] for part in self.losses(*one, {}, scale))
-        has_penalty = is_on_tokens(self.method.penalty)
+        has_penalty = is_ungated(self.method.penalty)
         gradients = torch.autograd.grad(loss.sum(), leaves, allow_unused=True, retain_graph=has_penalty)
         of_penalty = torch.autograd.grad(on_tokens.sum(), leaves[:1])[0] if has_penalty else None
         return (loss + on_tokens).detach(), gradients[0], of_penalty, *gradients[1:]
 
     def losses(self, z, hidden, weight, targets, inputs, numbers, scale):
-        """For one model: the loss with a penalty on parameters, and a penalty on tokens (0 if there is none)."""
+        """For one model: the loss with a penalty on parameters, and an ungated penalty on tokens (0 if there is none)."""
         method = with_numbers(self.method, numbers)
         positions = torch.arange(len(targets), device=z.device)
         batch = of_batch(method.loss, targets, len(weight))
         total, on_tokens = token_losses(method, Outputs(z, hidden, weight, targets, batch, inputs, positions))
         loss = total.sum() * scale
-        if method.penalty is not None and on_tokens is None:
+        if method.penalty is not None and not is_on_tokens(method.penalty):
             loss = loss + method.penalty(Outputs(None, hidden, weight, targets, None, inputs))
         return loss, z.new_zeros(()) if on_tokens is None else on_tokens.sum() * scale
 
