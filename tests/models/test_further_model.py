@@ -15,7 +15,7 @@ OPTIONS = """
 from dataclasses import dataclass
 from typing import ClassVar
 
-from raretok.core.config_types import Positive
+from raretok.core.type_check import Positive
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[3]
 MODULE = '''
 from typing import Annotated, Literal, NotRequired, TypedDict
 
-from raretok.core.config_types import Limit
+from raretok.core.type_check import Limit
 from raretok.core.files import write_json
 from raretok.data.tokenizers import TOKENIZER
 from raretok.data.tokenizers.words import Words

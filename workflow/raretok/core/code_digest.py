@@ -31,7 +31,7 @@ IGNORED = frozenset(
         "raretok.core.code_digest",
         "raretok.experiments.run_code",
         "raretok.core.config_files",
-        "raretok.core.config_types",
+        "raretok.core.type_check",
         "raretok.core.errors",
         "raretok.core.files",
         "raretok.core.tensor_files",

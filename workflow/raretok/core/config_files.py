@@ -6,8 +6,8 @@ from pathlib import Path
 
 import yaml
 
-from raretok.core.config_types import validate
 from raretok.core.errors import UserError
+from raretok.core.type_check import validate
 
 # libyaml if PyYAML has it: every start of Snakemake reads 30 files, which is ten times as fast with libyaml.
 SAFE_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

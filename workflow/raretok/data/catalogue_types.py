@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal, NotRequired, Required, TypedDict
 
-from raretok.core.config_types import Count, Limit, Positive, Share, Text, each, keys
+from raretok.core.type_check import Count, Limit, Positive, Share, Text, each, keys
 from raretok.data.tokenizers import config_type
 
 SPLITS = ("train", "valid", "test")

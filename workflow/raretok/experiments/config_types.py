@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal, NotRequired, Required, TypedDict, Union
 
-from raretok.core.config_types import (
+from raretok.core.type_check import (
     PARTIAL,
     AboveZero,
     Count,

@@ -14,8 +14,8 @@ from pathlib import Path
 import yaml
 
 from raretok.core.config_files import canonical_json, merge, read_config
-from raretok.core.config_types import validate
 from raretok.core.errors import UserError
+from raretok.core.type_check import validate
 from raretok.data.catalogue import corpus_definition, find_corpus, load_corpora, load_datasets
 from raretok.experiments import config_options
 from raretok.experiments.config_checks import (

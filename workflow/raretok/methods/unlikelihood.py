@@ -15,9 +15,8 @@ class Unlikelihood:
 
     Args:
         alpha: weight of the penalty, at least 0.
-        gated: whether a gate acts on the penalty's gradient as on the loss's. If not, the two do not cancel: the penalty
-            moves probability from earlier tokens to all others, and the gate keeps the loss from taking it back from
-            rare ones.
+        gated: whether a gate acts on the penalty's gradient, too. If it does not, the penalty moves probability from
+            earlier tokens to all others, and the gate keeps the loss from taking it back from the rare ones.
     """
 
     kind = "penalty"

@@ -13,8 +13,8 @@ import pkgutil
 from functools import cache
 from typing import Literal, NotRequired, Required, TypedDict
 
-from raretok.core.config_types import check_of
 from raretok.core.errors import UserError
+from raretok.core.type_check import check_of
 
 
 def class_name(model: str) -> str:

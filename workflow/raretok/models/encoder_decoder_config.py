@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from raretok.core.config_types import AboveZero, Positive
+from raretok.core.type_check import AboveZero, Positive
 from raretok.models.options import ModelOptions
 
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from raretok.core.config_types import Limit, NotNegative, Positive
 from raretok.core.errors import UserError
+from raretok.core.type_check import Limit, NotNegative, Positive
 
 BelowOne = Annotated[NotNegative, Limit("exclusiveMaximum", 1)]
 

@@ -163,7 +163,7 @@ class Family:
         return (loss + on_tokens).detach(), gradients[0], of_penalty, *gradients[1:]
 
     def losses(self, z, hidden, weight, targets, inputs, numbers, scale):
-        """For one model: the loss with a penalty on parameters, and an ungated penalty on tokens (0 if there is none)."""
+        """For one model: the loss with all other penalties, and an ungated penalty on tokens (0 if there is none)."""
         method = with_numbers(self.method, numbers)
         positions = torch.arange(len(targets), device=z.device)
         batch = of_batch(method.loss, targets, len(weight))

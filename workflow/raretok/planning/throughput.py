@@ -18,8 +18,8 @@ from typing import Annotated, Required, TypedDict
 import numpy as np
 
 from raretok.core.config_files import read_config
-from raretok.core.config_types import AboveZero, Limit, NotNegative, Positive, keys
 from raretok.core.errors import UserError
+from raretok.core.type_check import AboveZero, Limit, NotNegative, Positive, keys
 
 BYTES_PER_PARAMETER = 16
 # Activations take twice as much memory in float32 as under bfloat16 autocast.

@@ -35,9 +35,9 @@ from operator import or_
 from pathlib import Path
 
 from raretok.core.code_digest import tokenizer_module
-from raretok.core.config_types import each
 from raretok.core.errors import UserError
 from raretok.core.files import read_json
+from raretok.core.type_check import each
 
 # Where a prepared corpus says which tokenizer it has.
 TOKENIZER = "tokenizer.json"

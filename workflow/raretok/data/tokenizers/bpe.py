@@ -7,9 +7,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Required, TypedDict
 
-from raretok.core.config_types import Limit, keys
 from raretok.core.errors import UserError
 from raretok.core.files import read_json, write_json
+from raretok.core.type_check import Limit, keys
 from raretok.data.special_types import END, SPECIAL
 from raretok.data.tokenizers import TOKENIZER, Published
 

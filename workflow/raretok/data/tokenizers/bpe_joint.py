@@ -8,9 +8,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import ClassVar, Literal, TypedDict
 
-from raretok.core.config_types import Positive
 from raretok.core.errors import UserError
 from raretok.core.files import write_json, write_text
+from raretok.core.type_check import Positive
 from raretok.data.special_types import SPECIAL, UNKNOWN
 from raretok.data.tokenizers import TOKENIZER
 

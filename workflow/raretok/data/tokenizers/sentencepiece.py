@@ -6,9 +6,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Required, TypedDict
 
-from raretok.core.config_types import Limit, keys
 from raretok.core.errors import UserError
 from raretok.core.files import atomic_path, write_json
+from raretok.core.type_check import Limit, keys
 from raretok.data.special_types import SPECIAL, UNKNOWN
 from raretok.data.tokenizers import TOKENIZER, Published
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, NotRequired, TypedDict
 
-from raretok.core.config_types import Limit
 from raretok.core.files import write_json
+from raretok.core.type_check import Limit
 from raretok.data.special_types import END, SPECIAL, UNKNOWN
 from raretok.data.tokenizers import TOKENIZER
 

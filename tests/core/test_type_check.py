@@ -8,7 +8,7 @@ from typing import Annotated, Literal, NotRequired, Required, TypedDict
 import pytest
 
 from raretok.core.config_files import read_yaml
-from raretok.core.config_types import PARTIAL, AboveZero, Limit, Name, Positive, check_of, keys
+from raretok.core.type_check import PARTIAL, AboveZero, Limit, Name, Positive, check_of, keys
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "docs"))
