@@ -224,6 +224,11 @@ def test_times_are_compared_where_they_can_be():
         return {1: {"seconds": seconds, "device": "one"} | more}
 
     assert seconds_against(training(30.0), training(20.0)) == ({1: 1.5}, "")
+    cpu = {"device": "CPU (of some kind)"}
+    busy = seconds_against(training(90.0, **cpu, cpu_seconds=24.0), training(20.0, **cpu, cpu_seconds=20.0))
+    assert busy == ({1: 1.2}, "")
+    earlier = seconds_against(training(30.0, **cpu, cpu_seconds=30.0), training(20.0, **cpu))
+    assert earlier == ({}, "trained before CPU time was recorded")
     shared = seconds_against(training(30.0, together=8), training(20.0, together=8))
     assert shared == ({}, "trained in a job with other runs: no separate time")
     other = seconds_against(training(30.0, device="another"), training(20.0))

@@ -1,4 +1,4 @@
-"""Wall time of a training, its progress line, and when its state is saved."""
+"""Wall and CPU time of a training, its progress line, and when its state is saved."""
 
 import sys
 import time
@@ -11,18 +11,20 @@ PROGRESS_SECONDS = 10.0
 
 
 class Clock:
-    """Wall time of a training over all attempts, and its progress line."""
+    """Wall and CPU time of a training over all attempts, and its progress line."""
 
     def __init__(self, progress, steps: int):
-        """progress: a `progress.Progress` whose `seconds` this keeps up to date."""
+        """progress: a `progress.Progress` whose `seconds` and `cpu_seconds` this keeps up to date."""
         self.progress, self.steps = progress, steps
         self.started = self.reported = time.monotonic()
+        self.cpu_started = time.process_time()
 
     def stop(self) -> None:
-        """Add the time since the last call to the training's wall time."""
-        now = time.monotonic()
+        """Add the time since the last call to the training's."""
+        now, cpu_now = time.monotonic(), time.process_time()
         self.progress.seconds += now - self.started
-        self.started = now
+        self.progress.cpu_seconds += cpu_now - self.cpu_started
+        self.started, self.cpu_started = now, cpu_now
 
     def report(self, loss) -> None:
         """Log step, loss, speed and remaining time, every PROGRESS_SECONDS."""

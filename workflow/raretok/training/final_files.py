@@ -49,6 +49,7 @@ def write_final_files(run, corpus, trainer: Trainer, final: dict, progress: Prog
         "steps": progress.step,
         "tokens": progress.tokens,
         "seconds": round(progress.seconds, 3),
+        "cpu_seconds": round(progress.cpu_seconds, 3),
         "resumes": progress.resumes,
         "versions": versions(),
         "commit": source_commit(),

@@ -14,7 +14,8 @@ class Progress:
     """The numbers in a training's state: saved as JSON and restored exactly.
 
     best_loss, best_bleu: validation scores of the best checkpoint, at `best_step`. kept: steps of the last validated
-    checkpoints, which the final model averages with `training.average`.
+    checkpoints, which the final model averages with `training.average`. seconds: wall time; cpu_seconds: of all threads
+    of the first process.
     """
 
     step: int = 0
@@ -24,6 +25,7 @@ class Progress:
     kept: list = dataclasses.field(default_factory=list)
     tokens: int = 0
     seconds: float = 0.0
+    cpu_seconds: float = 0.0
     resumes: int = 0
     validated_step: int = 0
     history: list = dataclasses.field(default_factory=list)

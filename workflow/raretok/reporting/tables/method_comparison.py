@@ -1,14 +1,14 @@
 """Comparison of methods: the chosen candidate of each method, and its changes against the first method.
 
 Candidates are chosen on the validation text and reported on the test text. A change is in per cent of the first
-method's
-number, paired by seed: methods with one seed saw the same batches.
+method's number, paired by seed: methods with one seed saw the same batches.
 """
 
 import math
 import statistics
 from dataclasses import dataclass, replace
 
+from raretok.reporting.cost import CPU
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.results import Results
 from raretok.reporting.statistics.intervals import t_interval
@@ -153,7 +153,8 @@ def percent_change(ours: dict[int, float], first: dict[int, float]) -> Change | 
 def seconds_against(ours: dict[int, dict], first: dict[int, dict]) -> tuple[dict[int, float], str]:
     """Training times relative to the first method's, by seed, and the reason if there are none.
 
-    Only for trainings that had a machine of the same kind to themselves: runs of one job have equal shares of its time.
+    CPU time on CPUs, which other processes of a busy machine change little; wall time on GPUs. Only for trainings with
+    jobs of their own on the same kind of machine: runs of one job have equal shares of its time.
     """
     ratios, why = {}, ""
     for seed in sorted(ours.keys() & first.keys()):
@@ -162,8 +163,11 @@ def seconds_against(ours: dict[int, dict], first: dict[int, dict]) -> tuple[dict
             why = "trained in a job with other runs: no separate time"
         elif any(here.get(name, 1) != there.get(name, 1) for name in SAME):
             why = "trained on a different kind of machine from the first method"
+        elif here["device"].startswith(CPU) and not (here.get("cpu_seconds") and there.get("cpu_seconds")):
+            why = "trained before CPU time was recorded"
         elif there["seconds"] > 0:
-            ratios[seed] = here["seconds"] / there["seconds"]
+            unit = "cpu_seconds" if here["device"].startswith(CPU) else "seconds"
+            ratios[seed] = here[unit] / there[unit]
     return ratios, "" if ratios else why
 
 
