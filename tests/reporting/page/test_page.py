@@ -145,7 +145,7 @@ def test_every_item_says_what_makes_it_and_which_runs_it_rests_on(page):
     assert "Not run" not in between(page.pages["stop_jostling"], '<h3 id="stop_jostling-table1">')
     # the settings of a method, once
     runs = between(page.pages["provenance"], '<tr id="runs-language_model-agg">', "</tr>")
-    assert "&#34;name&#34;: &#34;agg&#34;" in runs
+    assert re.search(r"gate: \{alpha: [\d.]+, name: agg\}", runs)
 
 
 def test_groups_of_tokens_are_columns_as_in_the_paper(page):

@@ -1,8 +1,9 @@
 """Provenance of the report: finished runs with hashes and settings, missing runs, versions and devices."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
+
+import yaml
 
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.results import Results
@@ -30,12 +31,12 @@ class Runs:
 
     @property
     def settings(self) -> str:
-        """The settings of the first run without its seed, with derived parameters, as JSON."""
+        """The settings of the first run without its seed, with derived parameters, as YAML."""
         first = next(iter(self.trained.values()))
         shown = {key: value for key, value in first["settings"].items() if key != "seed"}
         if first.get("derived"):
             shown["derived"] = first["derived"]
-        return json.dumps(shown, indent=2, ensure_ascii=False)
+        return yaml.safe_dump(shown, default_flow_style=None, allow_unicode=True, width=80)
 
 
 class Records:
