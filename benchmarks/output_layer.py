@@ -74,6 +74,10 @@ METHODS = {
     "ours, softminus": {"loss": {"name": "softminus", "margin": 8}},
     "ours, z-loss": {"penalty": {"name": "z_loss"}},
     "ours, UL": {"penalty": {"name": "unlikelihood"}},
+    "ours, UL + AGG, gated": {
+        "gate": {"name": "agg", "alpha": 0.03},
+        "penalty": {"name": "unlikelihood", "gated": True},
+    },
     "ours, UL + AGG": {"gate": {"name": "agg", "alpha": 0.03}, "penalty": {"name": "unlikelihood"}},
 }
 PLAIN, COMPILED, LIGER = "MLE, plain", "MLE, torch.compile", "MLE, Liger"

@@ -49,4 +49,4 @@ def test_seeds_are_in_their_order():
 
 
 def test_settings_are_shown_without_the_seed():
-    assert runs_of("MLE", "a", (1, 2), (2,)).settings == '{steps: 3}\n'
+    assert runs_of("MLE", "a", (1, 2), (2,)).settings == "{steps: 3}\n"

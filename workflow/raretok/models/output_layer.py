@@ -39,7 +39,7 @@ CHUNK_BYTES = {"cpu": 8 * 2**20, "cuda": 352 * 2**20}
 # Positions of a chunk at least: every chunk reads and writes all of dL/dW once.
 LEAST_POSITIONS = 256
 # Rows of a chunk that are worked on together on a CPU, where that takes further matrices.
-ROWS = 64
+ROWS = 32
 # A GPU's matrix products work in tiles of so many rows; what does not fill one is wasted.
 TILE = 128
 # Where D of cross-entropy is made by a compiled kernel.
@@ -463,7 +463,7 @@ def _run(job: _Job, hidden, weight, bias, logits, needed: list[bool], per_positi
         bias_gradient = torch.zeros_like(bias, dtype=high) if needed[2] else None
         logits_gradient = None if logits is None else torch.zeros_like(logits)
         gates = None if places.gates is None or weight_gradient is None else places.gates.to(high)
-        gating = None if gates is None or is_ungated(job.method.penalty) else _Gating(gates, places, weight_gradient)
+        gating = None if gates is None else _Gating(gates, places, weight_gradient)
         past, fuses = None, job.is_cross_entropy and job.observed is None and device in FUSED_DEVICES
         size = chunk_size(places.number, chunk_positions(len(weight), low.itemsize, device))
         buffer = low_weight.new_empty(size, len(weight))
@@ -486,24 +486,21 @@ def _run(job: _Job, hidden, weight, bias, logits, needed: list[bool], per_positi
             if not job.with_gradient:
                 continue
             d, extra = chunk.d, chunk.extra
-            both = d if extra is None else d + extra
-            low_d = both.to(low)
+            if gating is not None:
+                gating.add(d, extra, low_h, part)
+            if extra is not None:
+                d += extra
+            low_d = d.to(low)
             if hidden_gradient is not None:
                 hidden_part = (low_d @ low_weight).to(hidden.dtype)
                 past_hidden = chunk.past_hidden
                 hidden_gradient[part] = hidden_part if past_hidden is None else hidden_part + past_hidden
             if logits is not None:
-                logits_gradient[places.positions(part)] = both.to(logits.dtype)
+                logits_gradient[places.positions(part)] = d.to(logits.dtype)
             if bias_gradient is not None:
-                bias_gradient += both.sum(dim=0, dtype=high)
+                bias_gradient += d.sum(dim=0, dtype=high)
             if weight_gradient is None:
                 continue
-            if gating is not None:
-                gating.add(d, low_h, part)
-            elif gates is not None:
-                # The penalty's part of D is not gated, in any column.
-                gated = gate_entries(d, gates[places.classes[part]], y)
-                low_d = (gated if extra is None else gated.add_(extra)).to(low)
             accumulate(weight_gradient, low_d, low_h)
             if chunk.past_weight is not None:
                 past = chunk.past_weight if past is None else past + chunk.past_weight
@@ -576,7 +573,7 @@ class _PositionLosses(torch.autograd.Function):
 
 
 class _Gating:
-    """E^T h of the gated columns (see the top), summed over chunks.
+    """E^T h of the gated columns (see the top), summed over chunks; and X^T h, of an ungated penalty's gradient X.
 
     gates: 2 x V. weight_gradient: V x d, for its precision and device.
     """
@@ -589,9 +586,13 @@ class _Gating:
         self.place = columns.new_full(gates.shape[1:], -1)
         self.place[columns] = torch.arange(len(columns), device=columns.device)
         self.sum = weight_gradient.new_zeros(len(columns), weight_gradient.shape[1])
+        self.ungated = None
 
-    def add(self, d, h, part: slice) -> None:
-        """Take a chunk's D, n x V, and hidden vectors, n x d."""
+    def add(self, d, extra, h, part: slice) -> None:
+        """Take a chunk's D and X, n x V (X may be None), and hidden vectors, n x d."""
+        if extra is not None:
+            self.ungated = torch.zeros_like(self.sum) if self.ungated is None else self.ungated
+            accumulate(self.ungated, extra[:, self.places.columns].to(h.dtype), h)
         chosen = self.places.chosen(part)
         if not len(chosen) or not len(self.sum):
             return
@@ -603,20 +604,18 @@ class _Gating:
         accumulate(self.sum, entries.to(h.dtype), h[chosen])
 
     def close(self, weight_gradient) -> None:
-        """Make D^T h the gated gradient."""
+        """Make (D + X)^T h the gated gradient."""
         columns = self.places.columns
-        gated = weight_gradient[columns] * self.first[columns, None] + self.sum
+        first = self.first[columns, None]
+        gated = weight_gradient[columns] * first + self.sum
+        if self.ungated is not None:
+            gated += (1 - first) * self.ungated
         weight_gradient.index_copy_(0, columns, gated)
 
 
 def linear(h, weight, bias, out):
     """h W^T + b into `out`: n x d, V x d, V or None -> n x V."""
     return torch.mm(h, weight.T, out=out) if bias is None else torch.addmm(bias, h, weight.T, out=out)
-
-
-def gate_entries(d, gate, targets):
-    """D times the gates, in their place, but for each position's own target: n x V, n x V, n -> n x V."""
-    return gate.scatter_(1, targets[:, None], 1.0).mul_(d)
 
 
 def accumulate(weight_gradient, d, h) -> None:

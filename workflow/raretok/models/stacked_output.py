@@ -16,7 +16,7 @@ import torch
 from torch.func import vmap
 from torch.nn import functional as F
 
-from raretok.models.output_layer import Outputs, gate_entries, is_on_tokens, is_ungated, of_batch, token_losses
+from raretok.models.output_layer import Outputs, is_on_tokens, is_ungated, of_batch, token_losses
 
 # The parts of a method that determine the loss; gates and embedding updates are applied afterwards.
 PARTS = ("loss", "penalty", "perturbation")
@@ -172,6 +172,11 @@ class Family:
         if method.penalty is not None and not is_on_tokens(method.penalty):
             loss = loss + method.penalty(Outputs(None, hidden, weight, targets, None, inputs))
         return loss, z.new_zeros(()) if on_tokens is None else on_tokens.sum() * scale
+
+
+def gate_entries(d, gate, targets):
+    """D times the gates, in their place, but for each position's own target: n x V, n x V, n -> n x V."""
+    return gate.scatter_(1, targets[:, None], 1.0).mul_(d)
 
 
 def described(method) -> tuple[tuple, dict[Name, float]]:
