@@ -4,8 +4,6 @@ The float64 form on a CPU is what the tests hold against literal references. Err
 ||reference|| of loss and gradients; data are drawn anew in every call.
 """
 
-import dataclasses
-
 import numpy as np
 import torch
 
@@ -57,8 +55,7 @@ def values(settings, rare, seed, types, rows, context, width, device, precision)
     facts = TrainingFacts(counts.numpy(), SPECIAL, targets.numel(), 5, derive, device)
     if hasattr(method.penalty, "parametrise"):
         raise UserError("its penalty changes the model; the stage trainings has it")
-    if hasattr(method.penalty, "start"):
-        method = dataclasses.replace(method, penalty=method.penalty.start(facts))
+    method = method.started(facts)
     gate = method.gate.start(facts) if method.gate is not None else None
     if gate is not None:
         gate.begin_step(targets.flatten())
