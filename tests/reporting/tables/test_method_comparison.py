@@ -209,10 +209,10 @@ def test_changes_are_paired_by_seed():
     assert found.mean == pytest.approx(100 * (0.1 + 0.1 + 0.11) / 3)
     assert found.seeds == 3
     # t for two degrees of freedom, 4.3027, times 0.5774 / sqrt(3)
-    assert found.upper - found.mean == pytest.approx(4.3027 * 100 * 0.0057735 / math.sqrt(3), rel=1e-3)
-    assert percent_change({1: 9.0}, {1: 10.0}) == Change(pytest.approx(-10.0), None, None, 1)
+    assert found.interval[1] - found.mean == pytest.approx(4.3027 * 100 * 0.0057735 / math.sqrt(3), rel=1e-3)
+    assert percent_change({1: 9.0}, {1: 10.0}) == Change(pytest.approx(-10.0), None, 1)
     # A seed that is not finite is not left out.
-    assert percent_change({1: math.inf, 2: 9.0}, {1: 10.0, 2: 10.0}) == Change(math.inf, None, None, 2)
+    assert percent_change({1: math.inf, 2: 9.0}, {1: 10.0, 2: 10.0}) == Change(math.inf, None, 2)
     assert percent_change({1: 9.0}, {2: 9.0}) is None
     # There is no change relative to a value that is not finite.
     assert percent_change({1: 9.0}, {1: math.inf}) is None

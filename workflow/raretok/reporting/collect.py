@@ -1,7 +1,9 @@
 """The command `collect`: metrics of all runs in one csv, in a deterministic order."""
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import pandas as pd
 
@@ -9,6 +11,8 @@ from raretok.core.errors import UserError
 from raretok.core.files import atomic_path, read_json
 from raretok.reporting.definition import Definition
 from raretok.reporting.results import COLUMNS, Results, index_results
+
+Taken = TypeVar("Taken")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +32,7 @@ def collect(paths: list[Path]) -> pd.DataFrame:
 
     Raises UserError if a file is missing or invalid, or if two files belong to one run.
     """
-    rows = [row for path in paths for row in _rows(path)]
+    rows = [row for path in paths for row in from_record(path, _rows)]
     table = pd.DataFrame(rows, columns=COLUMNS)
     keys = ["paper", "experiment", "method", "seed", "metric", "group", "split"]
     twice = table[table.duplicated(keys)]
@@ -54,12 +58,16 @@ def read_item(folder: Path, definition: Definition) -> Results:
     return index_results(folder, metrics.astype({"seed": int, "value": float}))
 
 
-def _rows(path: Path) -> list[dict]:
+def _rows(record: dict) -> list[dict]:
+    run = record["training"]
+    about = {key: run[key] for key in ("paper", "experiment", "method", "seed")} | {"run": run["hash"]}
+    return [about | {key: metric[key] for key in COLUMNS[4:-1]} for metric in record["metrics"]]
+
+
+def from_record(path: Path, take: Callable[[dict], Taken]) -> Taken:
+    """`take(record)` of the metrics.json at `path`; raises UserError if it is missing, or no record of a run."""
     try:
-        content = read_json(path)
-        run = content["training"]
-        about = {key: run[key] for key in ("paper", "experiment", "method", "seed")} | {"run": run["hash"]}
-        return [about | {key: metric[key] for key in COLUMNS[4:-1]} for metric in content["metrics"]]
+        return take(read_json(path))
     except FileNotFoundError:
         raise UserError(f"{path} does not exist; evaluate that run first.") from None
     except (ValueError, KeyError, TypeError) as error:

@@ -57,8 +57,8 @@ def draw_points(axes: Axes, shown: list[Point]) -> None:
         axes.errorbar(
             loss.mean,
             -gain.mean,
-            xerr=None if loss.lower is None else [[loss.mean - loss.lower], [loss.upper - loss.mean]],
-            yerr=None if gain.lower is None else [[gain.upper - gain.mean], [gain.mean - gain.lower]],
+            xerr=None if loss.interval is None else np.abs(np.subtract(loss.interval, loss.mean))[:, None],
+            yerr=None if gain.interval is None else np.abs(np.subtract(gain.interval, gain.mean))[::-1, None],
             linestyle="none",
             markersize=6,
             elinewidth=1,

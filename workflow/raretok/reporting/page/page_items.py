@@ -124,5 +124,4 @@ def _about(definition: Definition, item: str, sources: Sources, folder: str, for
         "expected": expected,
         "missing": missing(runs),
         "deviations": own + [one for one in sources.deviations if one.concerns(*experiments) and one not in own],
-        "link": lambda run, seed: sources.link(sources.records.path(run.method, seed)),
     }

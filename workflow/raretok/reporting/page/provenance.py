@@ -98,34 +98,29 @@ def _seeds(seeds: list[int]) -> str:
     return f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
 
 
-def provenance(definitions: list[Definition], records: Records) -> list[dict]:
-    """Versions, devices and other facts of each paper's runs, with the runs by method."""
-    papers = []
-    for definition in definitions:
-        runs = runs_of(definition, records)
-        trainings = [training for one in runs for training in one.trained.values()]
-        seen = {
-            "Seeds": {training["seed"] for training in trainings},
-            "Devices": {training["device"] for training in trainings},
-            "Versions": {f"{key} {value}" for t in trainings for key, value in t["versions"].items()},
-            "Commits": {training["commit"] for training in trainings},
-            "Data (sha256)": {training["data"] for training in trainings},
-        }
-        done, expected = count(runs)
-        hours = sum(training["seconds"] for training in trainings) / 3600
-        facts = {"Runs": f"{done} of {expected}"}
-        if done:
-            facts["Training time"] = f"{hours:.2f} hours in all"
-            facts |= {name: ", ".join(map(str, sorted(values))) for name, values in seen.items()}
-        papers.append(
-            {
-                "id": definition.paper,
-                "title": definition.title,
-                "facts": facts,
-                "runs": [one for one in runs if one.trained],
-                "done": done,
-                "expected": expected,
-                "missing": missing(runs),
-            }
-        )
-    return papers
+def provenance(definition: Definition, records: Records) -> dict:
+    """Versions, devices and other facts of a paper's runs, with the runs by method."""
+    runs = runs_of(definition, records)
+    trainings = [training for one in runs for training in one.trained.values()]
+    seen = {
+        "Seeds": {training["seed"] for training in trainings},
+        "Devices": {training["device"] for training in trainings},
+        "Versions": {f"{key} {value}" for t in trainings for key, value in t["versions"].items()},
+        "Commits": {training["commit"] for training in trainings},
+        "Data (sha256)": {training["data"] for training in trainings},
+    }
+    done, expected = count(runs)
+    hours = sum(training["seconds"] for training in trainings) / 3600
+    facts = {"Runs": f"{done} of {expected}"}
+    if done:
+        facts["Training time"] = f"{hours:.2f} hours in all"
+        facts |= {name: ", ".join(map(str, sorted(values))) for name, values in seen.items()}
+    return {
+        "id": definition.paper,
+        "title": definition.title,
+        "facts": facts,
+        "runs": [one for one in runs if one.trained],
+        "done": done,
+        "expected": expected,
+        "missing": missing(runs),
+    }

@@ -1,5 +1,6 @@
 """Tables of kind `comparison`: one grid per task, one row per method, with the chosen candidate, quality and cost."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -132,14 +133,13 @@ def _mean_cell(
 def _change_cell(row: str, column: str, found: Change | None) -> Cell:
     if found is None:
         return Cell(row, column, format="+.2f")
-    interval = None if found.lower is None else (found.lower, found.upper)
-    if interval:
-        note = f"95% interval {interval[0]:.6g} to {interval[1]:.6g}"
-    elif not found.is_finite:
+    if found.interval:
+        note = "95% interval {:.6g} to {:.6g}".format(*found.interval)
+    elif not math.isfinite(found.mean):
         note = "not finite in some seeds"
     else:
         note = "one seed: no interval" if found.seeds == 1 else "equal values in all seeds: no interval"
-    return Cell(row, column, value=found.mean, seeds=found.seeds, note=note, format="+.2f", interval=interval)
+    return Cell(row, column, value=found.mean, seeds=found.seeds, note=note, format="+.2f", interval=found.interval)
 
 
 def _missing(seeds: int, expected: int) -> str:

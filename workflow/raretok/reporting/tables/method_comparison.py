@@ -8,6 +8,7 @@ number, paired by seed: methods with one seed saw the same batches.
 import math
 import statistics
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.results import Results
@@ -66,22 +67,12 @@ class Chosen:
         return said
 
 
-@dataclass(frozen=True)
-class Change:
-    """Mean change in per cent with its 95% t interval over `seeds` (None for one seed).
-
-    Infinite and without an interval if a perplexity is not finite for one of the seeds.
-    """
+class Change(NamedTuple):
+    """Mean change in per cent over `seeds`; infinite if a perplexity is not finite for one of them."""
 
     mean: float
-    lower: float | None
-    upper: float | None
+    interval: tuple[float, float] | None  # 95% t interval, None for one seed and an infinite change
     seeds: int
-
-    @property
-    def is_finite(self) -> bool:
-        """Whether the change is finite in every seed."""
-        return math.isfinite(self.mean)
 
 
 def chosen_candidate(definition: Definition, results: Results, family: dict, experiment: str) -> Chosen | None:
@@ -145,9 +136,9 @@ def percent_change(ours: dict[int, float], first: dict[int, float]) -> Change | 
         return None
     changes = [100 * (mine / theirs - 1) for mine, theirs in pairs]
     if not all(map(math.isfinite, changes)):
-        return Change(math.inf, None, None, len(changes))
-    mean, lower, upper = t_interval(changes)
-    return Change(mean, lower, upper, len(changes))
+        return Change(math.inf, None, len(changes))
+    found = t_interval(changes)
+    return Change(found.mean, found.bounds, len(changes))
 
 
 def seconds_against(ours: dict[int, dict], first: dict[int, dict]) -> tuple[dict[int, float], str]:
@@ -205,6 +196,6 @@ def figure_points(definition: Definition, results: Results, entry: dict, experim
             )
             changes[name] = percent_change(ours, first)
         provisional = one.is_provisional or chosen[0].is_provisional
-        infinite = one.diverged > 0 or any(found and not found.is_finite for found in changes.values())
+        infinite = one.diverged > 0 or any(found and not math.isfinite(found.mean) for found in changes.values())
         made.append(Point(one.label, **changes, is_provisional=provisional, is_infinite=infinite))
     return made
