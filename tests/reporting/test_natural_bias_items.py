@@ -18,7 +18,7 @@ from raretok.reporting import translation_metrics
 from raretok.reporting.collect import read_item
 from raretok.reporting.corpus_names import corpus_title, unigram_text
 from raretok.reporting.definition import parse_definition
-from raretok.reporting.figures.figure_command import drawing
+from raretok.reporting.figures.figure_command import draw as draw_figure
 from raretok.reporting.figures.style import house_style
 from raretok.reporting.results import read_results
 
@@ -30,7 +30,7 @@ def draw(definition, item, folder):
     """Panels that show anything, and the caption."""
     shown = parse_definition(item_of(definition, item))
     with house_style():
-        figure, text = drawing(shown, item)(shown, item, read_item(folder, shown))
+        figure, text = draw_figure(shown, item, read_item(folder, shown))
     panels = [axes for axes in figure.axes if axes.get_title(loc="left")]
     return panels, text
 
@@ -96,7 +96,7 @@ def _all_axes(definition, item, folder):
     """Every panel, with a title or without, and the caption."""
     shown = parse_definition(item_of(definition, item))
     with house_style():
-        figure, text = drawing(shown, item)(shown, item, read_item(folder, shown))
+        figure, text = draw_figure(shown, item, read_item(folder, shown))
     return figure.axes, text
 
 

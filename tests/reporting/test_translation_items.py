@@ -17,7 +17,7 @@ from raretok.reporting.claims.claims_command import judge_paper
 from raretok.reporting.claims.quantities import comparisons, of_this_scale
 from raretok.reporting.collect import read_item
 from raretok.reporting.definition import parse_definition
-from raretok.reporting.figures.figure_command import drawing
+from raretok.reporting.figures.figure_command import draw as draw_figure
 from raretok.reporting.figures.style import house_style
 from raretok.reporting.results import read_results
 from raretok.reporting.tables.hyperparameter_table import equals_printed, value_of
@@ -42,7 +42,7 @@ def translation(tmp_path_factory):
     def figure(paper, item):
         shown = parse_definition(item_of(definitions[paper], item))
         with house_style():
-            return drawing(shown, item)(shown, item, read_item(folder, shown))
+            return draw_figure(shown, item, read_item(folder, shown))
 
     results = read_results(folder)
     return SimpleNamespace(folder=folder, definitions=definitions, table=table, figure=figure, results=results)
@@ -161,7 +161,7 @@ def test_the_running_mean_is_in_the_legend_where_the_last_panel_was_not_run(tran
         (tmp_path / "runs" / "agps_translation_base" / name).symlink_to(source)
     shown = parse_definition(item_of(translation.definitions["agps"], "figure6"))
     with house_style():
-        figure, _ = drawing(shown, "figure6")(shown, "figure6", read_item(tmp_path, shown))
+        figure, _ = draw_figure(shown, "figure6", read_item(tmp_path, shown))
     legends = [legend for axes in figure.axes if (legend := axes.get_legend())]
     assert [text.get_text() for text in legends[0].get_texts()][-1] == "running mean"
 

@@ -82,7 +82,7 @@ def test_rule_of_the_position():
     assert "no target" in rule
 
 
-@pytest.mark.parametrize("item", ["figure2", "figure4", "figure5"])
+@pytest.mark.parametrize("item", ["figure2", "figure3", "figure4", "figure5", "figure6", "figure7"])
 def test_missing_runs_are_said(scale, item, tmp_path):
     shutil.copy(scale.folder / "metrics.csv", tmp_path)
     assert scale.figure(item, tmp_path / item, tmp_path) == 0

@@ -16,7 +16,6 @@ from raretok.reporting.figures.panels import mean_and_band
 from raretok.reporting.figures.shown import BAND, Drawn, means_note
 from raretok.reporting.results import Results
 
-NOT_RUN = "Not run."
 # Reference distributions, in the colours of the nearest starts: log-unigram and zero; gold tokens have none.
 REFERENCES = {"unigram": LOOKS[UNIGRAM], "uniform": LOOKS[ZERO], "empirical": LOOKS[NONE]}
 # On a logarithmic axis, BLEU of 0 is drawn at this value.
@@ -139,8 +138,6 @@ def _with_legend(
     text: str,
 ) -> Drawn:
     """The figure with one legend for all panels, and its caption."""
-    if not seeds:
-        return figure, NOT_RUN
     handles = {line.get_label(): line for axes in panels for line in axes.get_legend_handles_labels()[0]}
     for axes in panels[1:]:
         axes.set_ylabel(axes.get_ylabel() if axes.get_subplotspec().is_first_col() else None)

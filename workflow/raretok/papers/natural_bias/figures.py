@@ -26,11 +26,10 @@ from raretok.papers.natural_bias.data_set_panels import (
 from raretok.reporting import translation_metrics
 from raretok.reporting.corpus_names import corpus_title, unigram_text
 from raretok.reporting.definition import Definition, Method
-from raretok.reporting.figures.shown import Drawn, means_note, shown_methods
+from raretok.reporting.figures.shown import Drawn, NotRun, means_note, shown_methods
 from raretok.reporting.figures.style import PINK, SKY, YELLOW, sheet
 from raretok.reporting.results import Results
 
-NOT_RUN = "Not run."
 TEXT = "of the test text by sacrebleu, cased and detokenised"
 # Figure 11: strengths, in colours that no start has; neighbours are drawn at steps that differ by this factor.
 STRENGTHS = (
@@ -68,8 +67,6 @@ def _bars(
     asked = experiments(definition)
     found = measured_in(asked, methods, values)
     figure, panels, _ = panels_of(len(found))
-    if not found:
-        return figure, NOT_RUN
     seeds = []
     for axes, experiment in zip(panels, found, strict=True):
         axes.set_title(title_of(definition, experiment), loc="left")
@@ -107,7 +104,7 @@ def figure4(definition: Definition, item: str, results: Results) -> Drawn:
     for axes in panels[:, 0]:
         axes.set_ylabel("mean log-probability of the gold token")
     if not drawn:
-        return figure, NOT_RUN
+        raise NotRun
     corpus = corpus_title(definition.corpus(methods[0].experiment))
     return figure, (
         f"{corpus}, test text, in nats. Points: tokens of the first seed in equal-width bins of frequency; larger "
@@ -202,7 +199,7 @@ def figure11(definition: Definition, item: str, results: Results) -> Drawn:
         places = np.array(steps) * APART ** (place - (len(swept) - 1) / 2)
         axes.errorbar(places, means, errors, capsize=3, linewidth=1.8, label=f"strength {strength}", **look)
     if not swept:
-        return figure, NOT_RUN
+        raise NotRun
     known = sorted({step for points in swept.values() for step in points})
     axes.set_xscale("log")
     axes.set_xticks(known, [f"{step:,}" for step in known])
@@ -221,10 +218,7 @@ def figure11(definition: Definition, item: str, results: Results) -> Drawn:
 def figure12(definition: Definition, item: str, results: Results) -> Drawn:
     """Out-of-domain test BLEU."""
     drawn, text = _other_domains(definition, item, results, list(definition.settings), translation_metrics.test_domains)
-    return (
-        drawn,
-        text if text == NOT_RUN else f"{text} The paper tests only IWSLT14 and WMT14, each on the other's text.",
-    )
+    return drawn, f"{text} The paper tests only IWSLT14 and WMT14, each on the other's text."
 
 
 def figure13(definition: Definition, item: str, results: Results) -> Drawn:
@@ -255,8 +249,6 @@ def figure16(definition: Definition, item: str, results: Results) -> Drawn:
     """The models of figure 15 on the other domain."""
     experiments = _with_c4(definition)
     drawn, text = _other_domains(definition, item, results, experiments, translation_metrics.validation_domains)
-    if text == NOT_RUN:
-        return drawn, text
     validation = f"{translation_metrics.VALIDATION_TEXT} is one; all other texts here are test texts"
     paper = f"The paper uses the other corpus's validation text; {validation}."
     return drawn, f"{text}{in_place_of_c4(definition, experiments)} {paper}"
@@ -280,11 +272,11 @@ def _other_domains(
         (experiment, domain)
         for experiment in experiments
         for domain in domains(results, experiment)
-        if measured_in([experiment], methods, partial(translation_metrics.out_of_domain, results, domain=domain))
+        if any(translation_metrics.out_of_domain(results, method.within(experiment), domain) for method in methods)
     ]
-    figure, panels, _ = panels_of(len(places))
     if not places:
-        return figure, NOT_RUN
+        raise NotRun
+    figure, panels, _ = panels_of(len(places))
     seeds = []
     for axes, (experiment, domain) in zip(panels, places, strict=True):
         axes.set_title(title_of(definition, experiment, f" on {domain}"), loc="left")

@@ -7,7 +7,7 @@ from raretok.core.files import relative_link
 from raretok.reporting.corpus_names import corpus_title
 from raretok.reporting.definition import Definition
 from raretok.reporting.deviations import Deviation, deviations_of_item
-from raretok.reporting.figures.style import NOT_RUN
+from raretok.reporting.figures.shown import NOT_RUN
 from raretok.reporting.page.pictures import description, drawing, size, smallest
 from raretok.reporting.page.provenance import Records, count, missing
 from raretok.reporting.results import Results
