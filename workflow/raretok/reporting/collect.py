@@ -45,15 +45,17 @@ def collect(paths: list[Path]) -> pd.DataFrame:
     return table.sort_values(["paper", "experiment", "method", "seed"], kind="stable")
 
 
-def read_item(folder: Path, definition: Definition) -> Results:
-    """The results of a definition's methods, read from the metrics.json of their finished runs.
+def read_item(folder: Path, definition: Definition, item: str) -> Results:
+    """The results that a table or figure shows, read from the metrics.json of its finished runs.
 
     A table or figure needs only its own runs, so it does not wait for `metrics.csv`. Raises UserError if the folder
     does not exist.
     """
     if not folder.is_dir():
         raise UserError(f"{folder} does not exist; --results names the results of a scale, such as results/smoke.")
-    runs = [method.run_folder(folder, seed) / "metrics.json" for method in definition.shown() for seed in method.seeds]
+    runs = [
+        method.run_folder(folder, seed) / "metrics.json" for method in definition.behind(item) for seed in method.seeds
+    ]
     metrics = collect([path for path in runs if path.exists()])
     return index_results(folder, metrics.astype({"seed": int, "value": float}))
 

@@ -88,10 +88,10 @@ def figure3(definition: Definition, item: str, results: Results) -> Drawn:
         axes.grid(False, axis="x")
         axes.set_title(title, loc="left")
         axes.set_ylim(bottom=0)
-    panels[0].legend(frameon=False, loc="upper right")
-    panels[1].set_xlabel("low-resource character, sorted by frequency")
     if not ticks:
         raise NotRun
+    panels[0].legend(frameon=False, loc="upper right")
+    panels[1].set_xlabel("low-resource character, sorted by frequency")
     symbol_ticks(panels[1], ticks)
     return figure, (
         "Below 1, marginalising gradients from positions with other targets outweigh the aligned gradients. "

@@ -23,11 +23,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     """Run the command `figure`."""
-    definition = read_definition(arguments.definition, arguments.item)
-    definition.entry("figures", arguments.item)
+    definition, item = read_definition(arguments.definition), arguments.item
+    definition.entry("figures", item)
     with house_style():
-        figure, text = draw(definition, arguments.item, read_item(arguments.results, definition))
-        title = f"{definition.title}: {definition.heading(arguments.item)}"
+        figure, text = draw(definition, item, read_item(arguments.results, definition, item))
+        title = f"{definition.title}: {definition.heading(item)}"
         save(figure, arguments.output_stem, title, text)
 
 

@@ -58,12 +58,7 @@ class Records:
 
     def behind(self, definition: Definition, item: str) -> list[Runs]:
         """The runs that a table or figure shows, by method."""
-        entry = definition.tables.get(item) or definition.figures[item]
-        view, compared = definition.of(item), definition.compared(item)
-        methods = [view.method(name) for name in entry.get("methods", [])]
-        if compared:
-            methods = [method.within(experiment) for experiment in compared for method in methods]
-        return [self.of(method) for method in methods if method.is_trained_in(method.experiment)]
+        return [self.of(method) for method in definition.behind(item)]
 
 
 def runs_of(definition: Definition, records: Records) -> list[Runs]:
