@@ -13,7 +13,7 @@ from raretok.reporting import translation_metrics
 from raretok.reporting.corpus_names import PUBLISHED_TEXT, corpus_title, data_set, unigram_text
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.figures.language_panels import panels_over_legend
-from raretok.reporting.figures.shown import NotRun, first_run, over_seeds
+from raretok.reporting.figures.shown import first_run, over_seeds
 from raretok.reporting.figures.style import METHODS, sheet
 from raretok.reporting.results import Results
 
@@ -50,14 +50,6 @@ def title_of(definition: Definition, experiment: str, more: str = "") -> str:
 def paper_experiments(definition: Definition) -> list[str]:
     """The scale's experiments on the paper's six data sets, without WMT14."""
     return [experiment for experiment in definition.settings if experiment != WMT14]
-
-
-def measured_in(experiments: list[str], methods: list[Method], has: Callable[[Method], object]) -> list[str]:
-    """The experiments in which one of the methods was run; others get no panel. Raises NotRun if there are none."""
-    found = [one for one in experiments if any(has(method.within(one)) for method in methods)]
-    if not found:
-        raise NotRun
-    return found
 
 
 def draw_points(
