@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from raretok.core.errors import UserError
 from raretok.core.files import atomic_path
 from raretok.reporting.collect import from_record
+from raretok.reporting.csv_rows import existing
 
 COLUMNS = [
     *("paper", "experiment", "method", "seed", "device", "processes", "together", "threads"),
@@ -42,9 +42,7 @@ def costs(paths: list[Path]) -> pd.DataFrame:
 
 def read_costs(path: Path) -> pd.DataFrame:
     """The table written by `cost`; raises UserError if it does not exist."""
-    if not path.exists():
-        raise UserError(f"{path} does not exist; make it with `snakemake {path}`.")
-    return pd.read_csv(path)
+    return pd.read_csv(existing(path))
 
 
 def by_device(table: pd.DataFrame) -> list[dict]:

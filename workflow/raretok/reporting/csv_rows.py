@@ -21,10 +21,15 @@ def write_rows(path: Path, columns: list[str], rows: Iterable[dict]) -> None:
 
 def read_rows(path: Path) -> list[dict[str, str]]:
     """The rows of a csv written by `write_rows`, all values as text; raises UserError if it does not exist."""
+    with open(existing(path), encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def existing(path: Path) -> Path:
+    """`path`, a file of the report; raises UserError if it does not exist."""
     if not path.exists():
         raise UserError(f"{path} does not exist; make it with `snakemake {path}`.")
-    with open(path, encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+    return path
 
 
 def csv_number(value: float | None) -> str:

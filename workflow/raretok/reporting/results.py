@@ -11,6 +11,7 @@ import pandas as pd
 
 from raretok.core.errors import UserError
 from raretok.core.files import read_arrays, read_json
+from raretok.reporting.csv_rows import existing
 from raretok.reporting.definition import Method
 
 COLUMNS = [
@@ -154,12 +155,9 @@ def index_results(folder: Path, metrics: pd.DataFrame) -> Results:
     return Results(folder, metrics, dict(values))
 
 
-def read_metrics(path: Path | str) -> pd.DataFrame:
+def read_metrics(path: Path) -> pd.DataFrame:
     """Read a collected `metrics.csv`; the cluster group `NA` is a name, not a missing value."""
-    path = Path(path)
-    if not path.exists():
-        raise UserError(f"{path} does not exist; make it with `snakemake {path}`.")
-    metrics = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8")
+    metrics = pd.read_csv(existing(path), dtype=str, keep_default_na=False, encoding="utf-8")
     if list(metrics.columns) != COLUMNS:
         raise UserError(f"{path} has other columns than {','.join(COLUMNS)}; delete it and collect again.")
     metrics["seed"] = metrics["seed"].astype(int)

@@ -21,14 +21,30 @@ RunName = tuple[str, str, int]  # experiment, method, seed
 
 @dataclass(frozen=True)
 class Price:
-    """Cost of one run in minutes of a core or of a GPU."""
+    """Cost of runs in minutes of a core or of a GPU."""
 
     minutes: float
     unit: str = "core"
 
+    def in_words(self) -> str:
+        """The cost for people: minutes, or hours from two of them on."""
+        if self.minutes >= 120:
+            form = ",.0f" if self.minutes >= 600 else ".1f"
+            return f"{self.minutes / 60:{form}} {self.unit}-hours"
+        return f"{max(1, round(self.minutes))} {self.unit}-minute{'' if round(self.minutes) <= 1 else 's'}"
+
 
 # Function of (experiment, method); None if unknown.
 Prices = Callable[[str, str], Price | None]
+
+
+def price_of(runs: Iterable[RunName], prices: Prices) -> Price | None:
+    """The cost of several runs together; None if one is unknown, or if some need a core and others a GPU."""
+    known = [prices(experiment, method) for experiment, method, _ in runs]
+    units = {price.unit for price in known if price}
+    if None in known or len(units) != 1:
+        return None
+    return Price(sum(price.minutes for price in known), units.pop())
 
 
 @dataclass(frozen=True)
