@@ -12,8 +12,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from raretok.core.errors import UserError
-from raretok.experiments import config_options, run_table
-from raretok.experiments.run_table import RunTable, paper_ids
+from raretok.experiments.run_table import RunTable, load_to_train, paper_ids
 from raretok.planning.claim_queue import command, prices_of
 from raretok.planning.throughput import load as load_throughput
 from raretok.reporting.claims.claim_parts import Part, in_unit
@@ -83,14 +82,13 @@ def only_recorded_scale(root: Path) -> str:
 
 def table_of(arguments: argparse.Namespace, paper: str, **choice) -> RunTable:
     """The run table of one paper."""
-    config = config_options.config_of(arguments)
     papers = sorted(paper_ids(arguments.root))
     if paper not in papers:
         raise UserError(
             f"there is no claim {arguments.claim}: an id begins with its paper ({', '.join(papers)}) and a full stop; "
             "config/papers/*/claims.csv have them all"
         )
-    return run_table.load(config | {"papers": [paper], "recorded": False} | choice, arguments.root)
+    return load_to_train(arguments, papers=[paper], **choice)
 
 
 def read_recorded(table: RunTable, paper: str, name: str) -> Recorded:

@@ -36,6 +36,7 @@ WORST = {"fitted_perplexity": math.inf}
 
 # Columns of stop_jostling's table 3: (part of the measurement's JSON, its key).
 GPT2_COLUMNS = {
+    "d_model": ("", "width"),
     "margin_init": ("random_init", "margin"),
     "margin_init_sigma": ("random_init", "margin_sigma"),
     "margin_PT": ("pretrained", "margin"),
@@ -176,7 +177,7 @@ def summarise(values: dict[int, float]) -> Spread | None:
 
 def is_initialised(column: str) -> bool:
     """Whether a column of table 3 describes random initialisations, which have seeds."""
-    return column in GPT2_COLUMNS and GPT2_COLUMNS[column][0] == "random_init"
+    return GPT2_COLUMNS.get(column, ("", ""))[0] == "random_init"
 
 
 def gpt2_values(measured: dict | None, column: str) -> dict[int, float] | float | None:
@@ -184,15 +185,13 @@ def gpt2_values(measured: dict | None, column: str) -> dict[int, float] | float 
 
     Random initialisations are given by seed; the width and pre-trained weights have no seed.
     """
-    if measured is None:
-        return None
-    if column == "d_model":
-        return float(measured["width"])
     part, key = GPT2_COLUMNS[column]
-    found = measured[part]
+    found = measured[part] if measured and part else measured
+    if found is None:
+        return None
     if is_initialised(column):
         return {entry["seed"]: float(entry[key]) for entry in found}
-    return None if found is None else float(found[key])
+    return float(found[key])
 
 
 def read_published(folder: Path | str, name: str, paper: str) -> pd.DataFrame:

@@ -69,12 +69,9 @@ def judge_paper(definition: Definition, results: Results, published: Path) -> li
 def findings(definition: Definition, results: Results, published: Path) -> list[tuple]:
     """Each claim of the paper, a row of config/papers/<paper>/claims.csv, with its Finding."""
     evidence = evidence_of(definition, results, published)
-    rows = list(read_published(published, "claims", definition.paper).itertuples())
-    return list(
-        zip(
-            rows, corrected([finding_of(claim, evidence) for claim in rows], family_size(rows, definition)), strict=True
-        )
-    )
+    rows = list(evidence.claims.values())
+    found = corrected([finding_of(claim, evidence) for claim in rows], family_size(rows, definition))
+    return list(zip(rows, found, strict=True))
 
 
 def evidence_of(definition: Definition, results: Results, published: Path) -> Evidence:
