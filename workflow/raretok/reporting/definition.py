@@ -181,11 +181,9 @@ def parse_definition(text: str) -> Definition:
 
 def definition_of(raw: dict) -> Definition:
     """The Definition of the JSON that the command `definition` writes."""
-    methods = {name: _method(name, **method) for name, method in raw["methods"].items()}
+    methods = {
+        name: Method(name, **{key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()})
+        for name, entry in raw["methods"].items()
+    }
     known = {one.name: raw[one.name] for one in fields(Definition) if one.name in raw}
     return Definition(**known | {"methods": methods})
-
-
-def _method(name: str, label: str, experiment: str, seeds, groups=None, trained=None) -> Method:
-    trained = None if trained is None else tuple(trained)
-    return Method(name, label, experiment, tuple(seeds), tuple(groups) if groups else None, trained)

@@ -123,11 +123,7 @@ class Results:
 
     def training(self, method: Method) -> dict | None:
         """The training record of the method's first finished seed."""
-        for seed in method.seeds:
-            path = self.record_of(method, seed)
-            if path.exists():
-                return read_json(path)["training"]
-        return None
+        return next(iter(self.trainings(method).values()), None)
 
     def gpt2(self, repository: str) -> dict | None:
         """The measurement of a GPT-2 checkpoint (stop_jostling, table 3), or None."""

@@ -8,20 +8,19 @@ from raretok.reporting.definition import Definition
 from raretok.reporting.results import Results, summarise
 from raretok.reporting.tables.cells import NOT_RUN, Cell, blocks, mark_best, numbers_of
 from raretok.reporting.tables.method_comparison import (
+    ROLES,
     Change,
     Chosen,
+    changes_against,
     chosen_candidate,
     families,
     is_caveat,
     measured,
-    percent_change,
     seconds_against,
 )
 
 # Which values are better.
 BETTER = {"fitted_perplexity": "down", "bleu": "up", "uniq": "up", "isotropy_sign_free": "up", "zipfian_isotropy": "up"}
-# The columns of changes, and what they are changes of.
-ROLES = ("frequent", "rare")
 CHOSEN, MEMORY = "chosen", "GiB"
 UNCORRECTED = "By 95% intervals over seeds, not corrected for the number of methods."
 # Whether a fitted temperature lies at an end of the searched interval; old recorded runs lack this metric.
@@ -89,16 +88,13 @@ def _row(
         return [Cell(one.label, name, note=NOT_RUN) for name in (CHOSEN, *names)]
     cells = [_chosen_cell(one, measured(results, one.method, AT_BOUND, ""))]
     expected = len(one.method.seeds)
-    values = {}
     for name, how in columns.items():
-        values[name] = measured(results, one.method, how, how["of"][experiment])
-        note = _missing(len(values[name]), expected)
-        cells.append(_mean_cell(one.label, name, values[name], how["format"], note, BETTER.get(how["metric"], "none")))
+        values = measured(results, one.method, how, how["of"][experiment])
+        note = _missing(len(values), expected)
+        cells.append(_mean_cell(one.label, name, values, how["format"], note, BETTER.get(how["metric"], "none")))
+    changes = changes_against(results, columns, experiment, one, first) if one is not first else {}
     for role in ROLES:
-        how = columns[role]
-        theirs = measured(results, first.method, how, how["of"][experiment]) if first.method else {}
-        found = percent_change(values[role], theirs) if one is not first else None
-        cells.append(_change_cell(one.label, change_column(role, first.label), found))
+        cells.append(_change_cell(one.label, change_column(role, first.label), changes.get(role)))
     ours = results.trainings(one.method)
     ratios, why = seconds_against(ours, results.trainings(first.method) if first.method else {})
     cells.append(_mean_cell(one.label, time_column(first.label), ratios, ".2f", why))

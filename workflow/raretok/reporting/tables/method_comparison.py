@@ -19,6 +19,8 @@ from raretok.reporting.statistics.intervals import t_interval
 CRITERION = {"metric": "fitted_perplexity", "group": "total", "split": "valid@best"}
 # Prefixes of caveats: for a choice with missing runs, and for one among candidates that all diverged.
 PROVISIONAL, DIVERGED = "the choice is provisional", "the chosen one diverged"
+# The columns whose changes are shown.
+ROLES = ("frequent", "rare")
 # Properties that two trainings must share for their times to be comparable.
 SAME = ("device", "processes", "together")
 
@@ -158,6 +160,18 @@ def seconds_against(ours: dict[int, dict], first: dict[int, dict]) -> tuple[dict
     return ratios, "" if ratios else why
 
 
+def changes_against(results: Results, columns: dict, experiment: str, one: Chosen, first: Chosen) -> dict:
+    """The changes of a chosen method against the first one by role, None if not measured."""
+    found = {}
+    for role in ROLES:
+        how = columns[role]
+        ours, theirs = (
+            measured(results, each.method, how, how["of"][experiment]) if each.method else {} for each in (one, first)
+        )
+        found[role] = percent_change(ours, theirs)
+    return found
+
+
 @dataclass(frozen=True)
 class Point:
     """A method in a task: its changes against the first method, None if not measured.
@@ -187,14 +201,7 @@ def figure_points(definition: Definition, results: Results, entry: dict, experim
     chosen = [one for one in chosen if one is not None]
     made = []
     for one in chosen[1:]:
-        changes = {}
-        for name in ("frequent", "rare"):
-            how = entry["columns"][name]
-            first, ours = (
-                measured(results, each.method, how, how["of"][experiment]) if each.method else {}
-                for each in (chosen[0], one)
-            )
-            changes[name] = percent_change(ours, first)
+        changes = changes_against(results, entry["columns"], experiment, one, chosen[0])
         provisional = one.is_provisional or chosen[0].is_provisional
         infinite = one.diverged > 0 or any(found and not math.isfinite(found.mean) for found in changes.values())
         made.append(Point(one.label, **changes, is_provisional=provisional, is_infinite=infinite))
