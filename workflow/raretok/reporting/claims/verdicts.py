@@ -3,10 +3,7 @@
 import math
 from dataclasses import dataclass, replace
 
-from scipy.special import stdtr
-
 from raretok.reporting.claims.claim_parts import Part
-from raretok.reporting.statistics.moderated_t import Estimate
 from raretok.reporting.statistics.significance import LEVEL, holm
 
 # Verdicts on experiments; on mathematics and printed arithmetic; and for claims that are not judged.
@@ -162,14 +159,6 @@ def _p_of(part: Part) -> float | None:
 
 def _p_of_size(parts: tuple[Part, ...]) -> float | None:
     """The p of the test that new runs of ours have all printed sizes (Bonferroni over them); None without any."""
-    ps = [p_predicted(part.estimate, part.printed) for part in parts if part.printed is not None]
+    ps = [part.estimate.p_predicted(part.printed) for part in parts if part.printed is not None]
     known = [p for p in ps if p is not None]
     return min(1.0, len(known) * min(known)) if known else None
-
-
-def p_predicted(estimate: Estimate, printed: float) -> float | None:
-    """The two-sided p of a printed value as that of one new run: below 0.05 outside the 95% prediction interval."""
-    if estimate.sd is None or not math.isfinite(estimate.mean):
-        return None
-    error = estimate.sd * math.sqrt(1 + 1 / estimate.seeds)
-    return float(2 * stdtr(estimate.df, -abs(printed - estimate.mean) / error))

@@ -68,7 +68,11 @@ class Estimate:
 
     def prediction(self) -> tuple[float, float] | tuple[None, None]:
         """95% interval of a new seed, such as the paper's run: half its width is t sd sqrt(1/n + 1)."""
-        return self._around(None if self.sd is None else self.sd * math.sqrt(1 / self.seeds + 1))
+        return self._around(self._new_error)
+
+    def p_predicted(self, value: float) -> float | None:
+        """Two-sided p of a value as that of one new seed: below 0.05 outside `prediction`; None if sd is unknown."""
+        return None if self.sd is None else float(2 * stdtr(self.df, -abs(value - self.mean) / self._new_error))
 
     def p(self, null: float = 0.0) -> float | None:
         """Two-sided p for the mean being `null`; None for one seed, and if sd is unknown."""
@@ -78,6 +82,11 @@ class Estimate:
     def _error(self) -> float | None:
         """Standard error of the mean. One seed has none, even if sd is known, and so no verdict."""
         return None if self.sd is None or self.seeds < 2 else self.sd / math.sqrt(self.seeds)
+
+    @property
+    def _new_error(self) -> float | None:
+        """Standard deviation of a new seed around the mean."""
+        return None if self.sd is None else self.sd * math.sqrt(1 / self.seeds + 1)
 
     def _around(self, error: float | None) -> tuple[float, float] | tuple[None, None]:
         if error is None:

@@ -102,16 +102,14 @@ def _grid_cells(definition: Definition, item: str, results: Results, printed: di
     return cells
 
 
-def groups_of(entry: dict) -> list[str]:
-    """The printed groups of a `kind: metrics` table; for a table that compares experiments, one per experiment."""
-    return entry.get("groups") or list(entry.get("experiments", {})) or [""]
-
-
 def places_of(entry: dict, columns: dict[str, dict]) -> list[tuple[str, str, dict]]:
-    """(group, column, metric entry) of every cell in a row of a `kind: metrics` table, in order."""
+    """(group, column, metric entry) of every cell in a row of a `kind: metrics` table, in order.
+
+    The groups of a table that compares experiments are its experiments.
+    """
     return [
         (group, column, how)
-        for group in groups_of(entry)
+        for group in entry.get("groups") or entry.get("experiments") or [""]
         for column, how in columns.items()
         if group in how.get("groups", [group])
     ]
