@@ -8,7 +8,8 @@ from typing import TypeVar
 import pandas as pd
 
 from raretok.core.errors import UserError
-from raretok.core.files import atomic_path, read_json
+from raretok.core.files import read_json
+from raretok.reporting.csv_rows import write_table
 from raretok.reporting.definition import Definition
 from raretok.reporting.results import COLUMNS, Results, index_results
 
@@ -23,8 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     """Run the command `collect`."""
-    with atomic_path(arguments.output) as temporary:
-        collect(arguments.metrics).to_csv(temporary, index=False, lineterminator="\n")
+    write_table(arguments.output, collect(arguments.metrics))
 
 
 def collect(paths: list[Path]) -> pd.DataFrame:

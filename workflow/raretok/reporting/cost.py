@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from raretok.core.files import atomic_path
 from raretok.reporting.collect import from_record
-from raretok.reporting.csv_rows import existing
+from raretok.reporting.csv_rows import existing, write_table
 
 COLUMNS = [
     *("paper", "experiment", "method", "seed", "device", "processes", "together", "threads"),
@@ -26,8 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     """Run the command `cost`."""
-    with atomic_path(arguments.output) as temporary:
-        costs(arguments.metrics).to_csv(temporary, index=False, lineterminator="\n")
+    write_table(arguments.output, costs(arguments.metrics))
 
 
 def costs(paths: list[Path]) -> pd.DataFrame:

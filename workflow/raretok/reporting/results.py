@@ -11,7 +11,7 @@ import pandas as pd
 
 from raretok.core.errors import UserError
 from raretok.core.files import read_arrays, read_json
-from raretok.reporting.csv_rows import existing
+from raretok.reporting.csv_rows import read_table
 from raretok.reporting.definition import Method
 
 COLUMNS = [
@@ -153,8 +153,8 @@ def index_results(folder: Path, metrics: pd.DataFrame) -> Results:
 
 
 def read_metrics(path: Path) -> pd.DataFrame:
-    """Read a collected `metrics.csv`; the cluster group `NA` is a name, not a missing value."""
-    metrics = pd.read_csv(existing(path), dtype=str, keep_default_na=False, encoding="utf-8")
+    """Read a collected `metrics.csv`."""
+    metrics = read_table(path)
     if list(metrics.columns) != COLUMNS:
         raise UserError(f"{path} has other columns than {','.join(COLUMNS)}; delete it and collect again.")
     metrics["seed"] = metrics["seed"].astype(int)
@@ -195,7 +195,7 @@ def read_published(folder: Path | str, name: str, paper: str) -> pd.DataFrame:
     path = Path(folder) / paper / f"{name}.csv"
     if not path.exists():
         raise UserError(f"{path} does not exist; `--published` names the folder of the papers.")
-    table = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8")
+    table = read_table(path)
     table.insert(0, "paper", paper)
     return table
 

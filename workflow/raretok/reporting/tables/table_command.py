@@ -6,8 +6,9 @@ from pathlib import Path
 import pandas as pd
 
 from raretok.core.errors import UserError
-from raretok.core.files import atomic_path, write_text
+from raretok.core.files import write_text
 from raretok.reporting.collect import read_item
+from raretok.reporting.csv_rows import write_table
 from raretok.reporting.definition import Definition, read_definition
 from raretok.reporting.results import Results
 from raretok.reporting.tables.cells import Cell, metric_cells
@@ -50,8 +51,7 @@ def main(arguments: argparse.Namespace) -> None:
     definition.entry("tables", item)
     cells = cells_of(definition, item, read_item(arguments.results, definition, item), arguments.published)
     stem = str(arguments.output_stem)
-    with atomic_path(f"{stem}.csv") as temporary:
-        tidy(cells).to_csv(temporary, index=False, lineterminator="\n")
+    write_table(f"{stem}.csv", tidy(cells))
     said = sentences_of(definition, item, cells)
     write_text(f"{stem}.md", markdown(definition, item, cells, said))
     write_text(f"{stem}.tex", latex(definition, item, cells, said))
