@@ -58,14 +58,12 @@ def figure2(definition: Definition, item: str, results: Results) -> Drawn:
         for group in (2, 0):
             mean_and_band(axes, steps, isotropy[:, :, group], f"I(W), {GROUPS[group]}", LOOKS[group] | {"marker": None})
         step = end_of_freeze(results, method)
-        until = "" if step is None else f" until step {step:,}"
-        axes.set_title(f"({letter}) rare tokens frozen{until}", loc="left")
+        axes.set_title(f"({letter}) rare tokens frozen until step {step:,}", loc="left")
         axes.set(xlabel="training step", ylim=(0, 1.02), xlim=(0, None))
         right = axes.twinx()
         mean_and_band(right, steps, cosine[:, : len(steps)], COSINE, {"color": BLACK, "linestyle": ":"})
         right.grid(False)
-        if step is not None:
-            freeze_line(axes, step)
+        freeze_line(axes, step)
         drawn.append((axes, right))
     panels[0].set_ylabel("I(W)")
     limits = np.array([right.get_ylim() for _, right in drawn])

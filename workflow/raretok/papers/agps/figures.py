@@ -162,13 +162,11 @@ def figure2(definition: Definition, item: str, results: Results) -> Drawn:
     for group in (2, 1, 0):
         mean_and_band(axes, steps, products[:, :, group], GROUPS[group], LOOKS[group] | {"marker": None})
     step = end_of_freeze(results, method)
-    if step is not None:
-        freeze_line(axes, step)
+    freeze_line(axes, step)
     axes.set(xlabel="training step", ylabel="mean inner product within the group", xlim=(0, None))
     draw_legend(strip, axes.get_legend_handles_labels()[0])
-    until = "" if step is None else f" until step {step:,}"
     note = seeds_note(results, methods)
-    return figure, f"{_corpus(definition, method)}. Embeddings of rare words are frozen{until}. {note}"
+    return figure, f"{_corpus(definition, method)}. Embeddings of rare words are frozen until step {step:,}. {note}"
 
 
 figure1_lm, figure2_lm = partial(_counterpart, figure1), partial(_counterpart, figure2)

@@ -101,7 +101,6 @@ def stacked(runs: list[tuple[int, dict[str, np.ndarray]]], key: str) -> np.ndarr
     return np.stack([values[:length].astype(float) for values in found])
 
 
-def end_of_freeze(results: Results, method: Method) -> int | None:
-    """The scaled step until which a run froze rare rows."""
-    training = results.training(method) or {}
-    return training.get("settings", {}).get("method", {}).get("gate", {}).get("until")
+def end_of_freeze(results: Results, method: Method) -> int:
+    """The scaled step until which a method of the family `freeze until`, which was run, froze rare rows."""
+    return results.training(method)["settings"]["method"]["gate"]["until"]
