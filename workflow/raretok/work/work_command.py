@@ -47,8 +47,9 @@ def main(arguments: argparse.Namespace) -> None:
     names = read_order(arguments.order) if arguments.order else None
     table = table_of(arguments, names)
     # Paths of the run table are relative to the project's folder, here and in child processes.
+    project = table.project.resolve()
     os.chdir(table.root)
-    table = replace(table, root=Path())
+    table = replace(table, root=Path(), project=project)
     runs = order_runs(table, names)
     waiting = [run for run in runs if not done_already(table, run, recorded=not arguments.again)]
     if arguments.data_only:
