@@ -11,7 +11,6 @@ import yaml
 from raretok.core.errors import UserError
 from raretok.experiments import run_table
 from raretok.experiments.grids import expand
-from raretok.reporting.definition import of_item
 from raretok.rule_inputs import report
 
 ROOT = Path(__file__).parents[2]
@@ -175,7 +174,7 @@ def test_a_table_that_names_no_method_is_refused_before_candidates_are_made(proj
 
 def test_the_report_is_told_of_candidates_and_that_nothing_is_printed():
     table = run_table.load(CONFIG | {"scale": "smoke", "papers": ["cross"]}, ROOT)
-    text = json.dumps(of_item(report.definition(table, "cross"), "table1"))
+    text = json.dumps(report.definition(table, "cross"))
     assert '"printed": false' in text
     assert '"agg_alpha0.5": "alpha=0.5"' in text
     shown = report.measurements(table, SimpleNamespace(paper="cross", item="table1"))

@@ -192,11 +192,8 @@ def test_run_table_needs_no_torch():
 
 
 MISTAKES = [
-    (lambda p: p["methods"]["baseline"].update(los={"name": "x"}), "unknown key methods.baseline.los"),
     (lambda p: p["methods"]["baseline"].update(loss={"name": "nll"}), "methods.baseline.loss.name is 'nll'"),
     (lambda p: p["methods"]["baseline"].update(gate={"name": "cosreg"}), "'cosreg', which is no gate"),
-    (lambda p: p["methods"]["baseline"].update(gate={}), "key methods.baseline.gate.name is missing"),
-    (lambda p: p["methods"]["baseline"].update(gate={"name": 1.5}), "gate.name is 1.5; it must be text"),
     (
         lambda p: p["methods"]["threshold_m1"]["loss"].update(margine=1),
         "margine is not a parameter of threshold",
@@ -208,7 +205,6 @@ MISTAKES = [
     (lambda p: p["methods"]["threshold_m1"]["loss"].update(margin=-1), "below 0 would drop the target"),
     (lambda p: p["methods"]["threshold_m1"]["loss"].update(alpha=1), "give either margin or alpha"),
     (lambda p: p["methods"]["cwt"].update(gate={"name": "agg", "alpha": 1, "memory": 2}), "do not combine"),
-    (lambda p: p["experiments"]["shakespeare"]["training"].update(step=3), "shakespeare.training.step"),
     (lambda p: p["experiments"]["shakespeare"]["corpus"].update(name="moby_dick"), "moby_dick"),
     (lambda p: p["experiments"]["shakespeare"].pop("model"), "key experiments.shakespeare.model is missing"),
     (lambda p: p["tables"]["table1"]["methods"].append("nobody"), "tables.table1.methods names 'nobody'"),
@@ -221,7 +217,6 @@ MISTAKES = [
 
 LANGUAGE_MISTAKES = [
     (lambda p: p["experiments"]["empirical"]["corpus"].update(name="tiny_shakespeare"), "lacks low_resource_prob"),
-    (lambda p: p["experiments"]["empirical"]["evaluation"].pop("window"), "evaluation.window is missing"),
     (lambda p: p["experiments"]["empirical"]["evaluation"]["groups"][0].update(share=1), "evaluation"),
     (lambda p: p["methods"]["agg"]["gate"].update(memory=0), "memory"),
     (lambda p: p["methods"]["agg"]["gate"].update(alpha=0), "alpha"),
@@ -236,8 +231,6 @@ TRANSLATION_MISTAKES = [
         "unknown key experiments.iwslt14_de-en.model.encoder_layers",
     ),
     (lambda p: p["experiments"]["iwslt14_de-en"]["training"].pop("batch_tokens"), "batch_tokens is missing"),
-    (lambda p: p["experiments"]["iwslt14_de-en"]["model"].pop("tying"), "model.tying is missing"),
-    (lambda p: p["experiments"]["iwslt14_de-en"]["evaluation"].update(beam=0), "evaluation.beam"),
 ]
 
 

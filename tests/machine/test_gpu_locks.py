@@ -22,13 +22,17 @@ def places_of_this_test(monkeypatch):
         lock.release()
 
 
+def take_place(gpus, places, folder):
+    return gpu_locks.take_places(gpus, places, 1, folder)[0]
+
+
 def test_every_job_has_a_gpu_of_its_own(tmp_path):
-    assert [gpu_locks.take_place(["a", "b", "c"], 1, tmp_path) for _ in range(3)] == [0, 1, 2]
+    assert [take_place(["a", "b", "c"], 1, tmp_path) for _ in range(3)] == [0, 1, 2]
 
 
 def test_several_processes_have_a_gpu_each_or_wait(tmp_path, places_of_this_test, capsys):
     """Nothing is held while one is missing: two jobs that hold one each would wait for each other."""
-    assert gpu_locks.take_place(["a"], 1, tmp_path) == 0
+    assert take_place(["a"], 1, tmp_path) == 0
     found = []
     second = threading.Thread(target=lambda: found.append(gpu_locks.take_places(["a", "b", "c"], 1, 3, tmp_path)))
     second.start()
@@ -46,13 +50,13 @@ def test_several_processes_have_a_gpu_each_or_wait(tmp_path, places_of_this_test
 
 
 def test_sharing_fills_empty_gpus_first(tmp_path):
-    assert [gpu_locks.take_place(["a", "b"], 2, tmp_path) for _ in range(4)] == [0, 1, 0, 1]
+    assert [take_place(["a", "b"], 2, tmp_path) for _ in range(4)] == [0, 1, 0, 1]
 
 
 def test_a_job_waits_for_a_place_and_says_so(tmp_path, places_of_this_test, capsys):
-    gpu_locks.take_place(["a"], 1, tmp_path)
+    take_place(["a"], 1, tmp_path)
     found = []
-    second = threading.Thread(target=lambda: found.append(gpu_locks.take_place(["a"], 1, tmp_path)))
+    second = threading.Thread(target=lambda: found.append(take_place(["a"], 1, tmp_path)))
     second.start()
     second.join(0.3)
     assert second.is_alive()
@@ -67,14 +71,14 @@ def test_a_killed_job_gives_its_gpu_back(tmp_path):
     ready = FORKS.Event()
 
     def hold():
-        gpu_locks.take_place(["a"], 1, tmp_path)
+        take_place(["a"], 1, tmp_path)
         ready.set()
         threading.Event().wait()
 
     job = FORKS.Process(target=hold)
     job.start()
     assert ready.wait(10)
-    second = threading.Thread(target=gpu_locks.take_place, args=(["a"], 1, tmp_path))
+    second = threading.Thread(target=take_place, args=(["a"], 1, tmp_path))
     second.start()
     second.join(0.2)
     assert second.is_alive()
@@ -86,4 +90,4 @@ def test_a_killed_job_gives_its_gpu_back(tmp_path):
 
 def test_no_place_is_a_mistake(tmp_path):
     with pytest.raises(UserError, match="runs_per_gpu is 0"):
-        gpu_locks.take_place(["a"], 0, tmp_path)
+        take_place(["a"], 0, tmp_path)

@@ -41,7 +41,7 @@ def test_most_claims_per_hour_first_and_each_run_once():
     ]
     runs = [each for step in steps for each in step.runs]
     assert len(runs) == len(set(runs)) == 4
-    assert [step.minutes for step in steps] == [10, 10, 100, None]
+    assert [step.price and step.price.minutes for step in steps] == [10, 10, 100, None]
     assert steps[2].per_hour == pytest.approx((1 + BEGUN) * 60 / 100)
 
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import fake_page
 import fake_translation
 import pytest
-from fake_results import PUBLISHED, definition_of, item_of, write_results
+from fake_results import PUBLISHED, definition_of, write_results
 
 from raretok.__main__ import main
 from raretok.reporting.figures import style
@@ -33,7 +33,7 @@ def scale(tmp_path_factory):
             [
                 "table",
                 f"--item={item}",
-                f"--definition={item_of(definition, item)}",
+                f"--definition={json.dumps(definition)}",
                 f"--results={results}",
                 f"--published={PUBLISHED}",
                 f"--output-stem={stem}",
@@ -41,7 +41,7 @@ def scale(tmp_path_factory):
         )
 
     def figure(item, stem, results=folder):
-        text = item_of(definition, item)
+        text = json.dumps(definition)
         return main(
             ["figure", f"--item={item}", f"--definition={text}", f"--results={results}", f"--output-stem={stem}"]
         )

@@ -13,7 +13,7 @@ from fake_results import ROOT, write_run
 
 from raretok.experiments.run_table import RunTable, load
 from raretok.reporting.collect import read_item
-from raretok.reporting.definition import Definition, definition_of, of_item
+from raretok.reporting.definition import Definition, definition_of
 from raretok.rule_inputs import report
 
 CONFIG = yaml.safe_load((ROOT / "config" / "config.yaml").read_text(encoding="utf-8"))
@@ -30,9 +30,9 @@ def workflow(scale: str = "small_gpu", **changes) -> RunTable:
     return load(CONFIG | {"scale": scale, "papers": ["cross"]} | changes, ROOT)
 
 
-def definition(table: RunTable, item: str = "table1") -> Definition:
-    """The definition of an item, as given to its job."""
-    return definition_of(of_item(report.definition(table, "cross"), item))
+def definition(table: RunTable) -> Definition:
+    """The definition of the comparison."""
+    return definition_of(report.definition(table, "cross"))
 
 
 def write(folder: Path, table: RunTable, truth, noise: float = 0.001, left_out=lambda run: False) -> None:
@@ -74,5 +74,5 @@ def _metrics(experiment: str, frequent: float, rare: float, criterion: float, sh
 
 
 def results_of(folder: Path, made: Definition):
-    """The results as the item's job reads them."""
-    return read_item(folder, made)
+    """The results as the job of the table reads them."""
+    return read_item(folder, made, "table1")

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import fake_language
 import numpy as np
-from fake_results import PUBLISHED, item_of, make_report
+from fake_results import PUBLISHED, make_report
 
 from raretok.__main__ import main
 
@@ -49,7 +49,7 @@ def make_page(folder: Path, scale: SimpleNamespace) -> SimpleNamespace:
     for raw in (stop, agg):
         for command, kind in (("table", "tables"), ("figure", "figures")):
             for item in raw[kind]:
-                made = [f"--item={item}", f"--definition={item_of(raw, item)}", f"--results={folder}"]
+                made = [f"--item={item}", f"--definition={json.dumps(raw)}", f"--results={folder}"]
                 more = [f"--published={PUBLISHED}"] if command == "table" else []
                 stem = folder / kind / raw["paper"] / item
                 assert main([command, *made, *more, f"--output-stem={stem}"]) == 0

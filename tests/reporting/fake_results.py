@@ -16,7 +16,7 @@ from raretok.metrics.clusters import mask_cosines
 from raretok.metrics.neighbours import nearest
 from raretok.metrics.projection import relative_translation_distance
 from raretok.reporting.cost import costs
-from raretok.reporting.definition import of_item, parse_definition
+from raretok.reporting.definition import parse_definition
 from raretok.reporting.results import printed_numbers
 
 ROOT = Path(__file__).parents[2]
@@ -71,11 +71,6 @@ def write_run(folder: Path, about: dict, metrics: list[dict], arrays: dict[str, 
     np.savez(run / "arrays.npz", **arrays)
     (run / "history.csv").write_text("step,split,loss\n", encoding="utf-8")
     return run / "metrics.json"
-
-
-def item_of(definition: dict, item: str) -> str:
-    """The definition of one table or figure, as JSON in the config's order."""
-    return json.dumps(of_item(definition, item))
 
 
 def write_results(folder: Path, definition: dict) -> list[Path]:

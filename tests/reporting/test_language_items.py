@@ -9,7 +9,7 @@ import fake_language
 import numpy as np
 import pytest
 from fake_language import PAPERS, QUERY, arrays_of, definition_of
-from fake_results import PUBLISHED, cell, check_markup, item_of, make_report, read_csv
+from fake_results import PUBLISHED, cell, check_markup, make_report, read_csv
 
 from raretok.__main__ import main
 from raretok.papers.agg.claims import ALPHAS, f5_rare_joint
@@ -33,7 +33,7 @@ OF_TRANSLATION = {("agg", "table7"), *(("agps", f"table{k}") for k in (1, 2, 3))
 
 def make(command: str, definition: dict, item: str, results: Path, stem: Path) -> None:
     more = [f"--published={PUBLISHED}"] if command == "table" else []
-    arguments = [f"--item={item}", f"--definition={item_of(definition, item)}", f"--results={results}", *more]
+    arguments = [f"--item={item}", f"--definition={json.dumps(definition)}", f"--results={results}", *more]
     assert main([command, *arguments, f"--output-stem={stem}"]) == 0
 
 

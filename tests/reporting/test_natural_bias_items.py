@@ -9,7 +9,7 @@ import fake_translation
 import numpy as np
 import pytest
 import yaml
-from fake_results import ROOT, item_of, make_report, read_csv
+from fake_results import ROOT, make_report, read_csv
 from fake_translation import collected, verdicts_of
 
 from raretok.__main__ import main
@@ -18,7 +18,7 @@ from raretok.reporting import translation_metrics
 from raretok.reporting.collect import read_item
 from raretok.reporting.corpus_names import corpus_title, unigram_text
 from raretok.reporting.definition import parse_definition
-from raretok.reporting.figures.figure_command import drawing
+from raretok.reporting.figures.figure_command import draw as draw_figure
 from raretok.reporting.figures.style import house_style
 from raretok.reporting.results import read_results
 
@@ -28,9 +28,9 @@ SIX = ["Multi30k De-En", "IWSLT14 En-De", "Kirundi Run-En", "AfroMT En-Run", "Au
 
 def draw(definition, item, folder):
     """Panels that show anything, and the caption."""
-    shown = parse_definition(item_of(definition, item))
+    shown = parse_definition(json.dumps(definition))
     with house_style():
-        figure, text = drawing(shown, item)(shown, item, read_item(folder, shown))
+        figure, text = draw_figure(shown, item, read_item(folder, shown, item))
     panels = [axes for axes in figure.axes if axes.get_title(loc="left")]
     return panels, text
 
@@ -52,7 +52,7 @@ def test_every_figure_is_drawn_whole(bias, item):
 
 
 def test_files_name_the_scale(bias, tmp_path):
-    text = item_of(bias.definition, "figure2")
+    text = json.dumps(bias.definition)
     arguments = [f"--definition={text}", f"--results={bias.folder}", f"--output-stem={tmp_path / 'a'}"]
     assert main(["figure", "--item=figure2", *arguments]) == 0
     assert "made-up data; not comparable with the paper" in (tmp_path / "a.svg").read_text()
@@ -94,9 +94,9 @@ def _axes(bias, item):
 
 def _all_axes(definition, item, folder):
     """Every panel, with a title or without, and the caption."""
-    shown = parse_definition(item_of(definition, item))
+    shown = parse_definition(json.dumps(definition))
     with house_style():
-        figure, text = drawing(shown, item)(shown, item, read_item(folder, shown))
+        figure, text = draw_figure(shown, item, read_item(folder, shown, item))
     return figure.axes, text
 
 
@@ -224,7 +224,7 @@ def test_the_page_shows_natural_bias(bias, tmp_path):
     text = json.dumps(definition)
     stem = bias.folder / "figures" / "natural_bias"
     for item in definition["figures"]:
-        arguments = [f"--definition={item_of(definition, item)}", f"--results={bias.folder}"]
+        arguments = [f"--definition={json.dumps(definition)}", f"--results={bias.folder}"]
         assert main(["figure", f"--item={item}", *arguments, f"--output-stem={stem / item}"]) == 0
     output = make_report(bias.folder, text)
     page = output.with_name("natural_bias.html").read_text(encoding="utf-8")

@@ -10,14 +10,14 @@ import fake_language
 import numpy as np
 import pytest
 from fake_language import TRANSLATION
-from fake_results import PUBLISHED, cell, item_of, read_csv
+from fake_results import PUBLISHED, cell, read_csv
 
 from raretok.__main__ import main
 from raretok.reporting.claims.claims_command import judge_paper
 from raretok.reporting.claims.quantities import comparisons, of_this_scale
 from raretok.reporting.collect import read_item
 from raretok.reporting.definition import parse_definition
-from raretok.reporting.figures.figure_command import drawing
+from raretok.reporting.figures.figure_command import draw as draw_figure
 from raretok.reporting.figures.style import house_style
 from raretok.reporting.results import read_results
 from raretok.reporting.tables.hyperparameter_table import equals_printed, value_of
@@ -34,15 +34,15 @@ def translation(tmp_path_factory):
     assert main(["collect", "--metrics", *map(str, paths), "--output", str(folder / "metrics.csv")]) == 0
 
     def table(paper, item, definition=None):
-        arguments = [f"--definition={item_of(definition or definitions[paper], item)}", f"--results={folder}"]
+        arguments = [f"--definition={json.dumps(definition or definitions[paper])}", f"--results={folder}"]
         stem = folder / "tables" / paper / item
         assert main(["table", f"--item={item}", *arguments, f"--published={PUBLISHED}", f"--output-stem={stem}"]) == 0
         return read_csv(f"{stem}.csv")
 
     def figure(paper, item):
-        shown = parse_definition(item_of(definitions[paper], item))
+        shown = parse_definition(json.dumps(definitions[paper]))
         with house_style():
-            return drawing(shown, item)(shown, item, read_item(folder, shown))
+            return draw_figure(shown, item, read_item(folder, shown, item))
 
     results = read_results(folder)
     return SimpleNamespace(folder=folder, definitions=definitions, table=table, figure=figure, results=results)
@@ -159,9 +159,9 @@ def test_the_running_mean_is_in_the_legend_where_the_last_panel_was_not_run(tran
     for name in ("translator", "cosreg_translation"):
         source = translation.folder / "runs" / "agps_translation_base" / name
         (tmp_path / "runs" / "agps_translation_base" / name).symlink_to(source)
-    shown = parse_definition(item_of(translation.definitions["agps"], "figure6"))
+    shown = parse_definition(json.dumps(translation.definitions["agps"]))
     with house_style():
-        figure, _ = drawing(shown, "figure6")(shown, "figure6", read_item(tmp_path, shown))
+        figure, _ = draw_figure(shown, "figure6", read_item(tmp_path, shown, "figure6"))
     legends = [legend for axes in figure.axes if (legend := axes.get_legend())]
     assert [text.get_text() for text in legends[0].get_texts()][-1] == "running mean"
 

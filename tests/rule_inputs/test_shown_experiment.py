@@ -10,7 +10,7 @@ import yaml
 
 from raretok.core.errors import UserError
 from raretok.experiments.run_table import load as load_table
-from raretok.reporting.definition import definition_of, of_item
+from raretok.reporting.definition import definition_of
 from raretok.rule_inputs import report
 
 ROOT = Path(__file__).parents[2]
@@ -37,14 +37,14 @@ def load(tmp_path):
     return load
 
 
-def experiments(definition):
-    return {method["experiment"] for method in definition["methods"].values()}
+def experiments(table, item):
+    return {method.experiment for method in definition_of(report.definition(table, PAPER)).behind(item)}
 
 
 def test_an_item_shows_the_experiment_it_names(load):
     table = load("table8", "figure4")
     for item in ("table8", "figure4"):
-        assert experiments(of_item(report.definition(table, PAPER), item)) == {"second"}
+        assert experiments(table, item) == {"second"}
         files = report.measurements(table, SimpleNamespace(paper=PAPER, item=item))
         assert len(files) == 2 * 2 * 2
         assert all("/runs/second/" in path for path in files)
@@ -52,7 +52,7 @@ def test_an_item_shows_the_experiment_it_names(load):
 
 def test_without_it_is_the_first(load):
     table = load("table8")
-    assert experiments(of_item(report.definition(table, PAPER), "table1")) == {"shakespeare"}
+    assert experiments(table, "table1") == {"shakespeare"}
     assert all(
         "/shakespeare/" in path for path in report.measurements(table, SimpleNamespace(paper=PAPER, item="figure4"))
     )

@@ -34,10 +34,8 @@ def test_baselines_and_headlines_then_the_rest_then_further_seeds(table):
     "text",
     [
         "# a comment\na/m/seed2  decides claim 3\n\nb/m/seed1\na/m/seed2\n",
-        '["a/m/seed2", "b/m/seed1"]',
-        '[{"run": "a/m/seed2", "claims": 3}, {"name": "b/m/seed1"}]',
-        '{"runs": [{"experiment": "a", "method": "m", "seed": 2}, "b/m/seed1"]}',
-        '{"experiment": "a", "method": "m", "seed": 2, "settings": {}}\n{"run": "b/m/seed1"}\n',
+        '[{"experiment": "a", "method": "m", "seed": 2}, {"experiment": "b", "method": "m", "seed": 1, "step": 2}]',
+        '{"experiment": "a", "method": "m", "seed": 2, "settings": {}}\nb/m/seed1\n',
     ],
 )
 def test_an_order_is_lines_or_json(tmp_path, text):

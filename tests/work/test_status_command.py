@@ -42,8 +42,12 @@ def said(project, capsys):
     return capsys.readouterr().out.splitlines()
 
 
-def test_nothing_begun(project, capsys):
-    assert said(project, capsys)[0].startswith("tiny: 3 models: 0 done, 3 not begun, ")
+def test_nothing_begun(project, capsys, tmp_path_factory):
+    begins = "tiny: 3 models: 0 done, 3 not begun, "
+    assert said(project, capsys)[0].startswith(begins)
+    elsewhere = ["--root", str(tmp_path_factory.mktemp("results")), "--project", str(project)]
+    assert main(["status", "--scale", "tiny", "--papers", "stop_jostling", *elsewhere]) == 0
+    assert capsys.readouterr().out.startswith(begins)
 
 
 def test_one_at_work_one_failed_one_interrupted(project, states, capsys):

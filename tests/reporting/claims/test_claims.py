@@ -1,4 +1,4 @@
-"""Verdicts: intervals against known quantiles, pairing by seed, missing runs."""
+"""Verdicts: tests by hand, pairing by seed, missing runs."""
 
 import json
 import math
@@ -16,32 +16,11 @@ from raretok.reporting.claims.claims_command import COLUMNS, family_size, is_tes
 from raretok.reporting.claims.evidence import Evidence, of_paper
 from raretok.reporting.claims.quantities import comparisons
 from raretok.reporting.claims.table_claims import compared, has_seeds, printed_quantities
-from raretok.reporting.claims.verdicts import Measured, corrected, judge
+from raretok.reporting.claims.verdicts import corrected, judge
 from raretok.reporting.definition import parse_definition
 from raretok.reporting.page import page_claims, page_words
 from raretok.reporting.results import printed_numbers, read_published, read_results
-from raretok.reporting.statistics.intervals import t_interval
 from raretok.reporting.statistics.moderated_t import estimate
-
-# Two-sided 95% points of Student's t, from printed tables.
-QUANTILES = {1: 12.7062, 2: 4.3027, 3: 3.1824, 4: 2.7764, 5: 2.5706, 9: 2.2622, 10: 2.2281, 30: 2.0423, 120: 1.9799}
-
-
-@pytest.mark.parametrize("freedom", QUANTILES)
-def test_t_interval_has_the_quantiles_of_printed_tables(freedom):
-    values = [float(k * k) for k in range(freedom + 1)]
-    mean, lower, upper = t_interval(values)
-    half = QUANTILES[freedom] * statistics.stdev(values) / math.sqrt(len(values))
-    assert (lower, upper) == pytest.approx((mean - half, mean + half), abs=1e-4 * half)
-
-
-def test_t_interval_by_hand():
-    # mean 2, standard deviation 1, half width 4.3027 / sqrt(3)
-    assert t_interval([1.0, 2.0, 3.0]) == pytest.approx((2, 2 - 2.4841, 2 + 2.4841), abs=1e-4)
-    assert t_interval([5.0]) == (5.0, None, None)
-    assert t_interval([4.0, 4.0]) == (4.0, None, None)
-    assert t_interval([math.inf, 4.0]) == (math.inf, None, None)
-
 
 ALL = [
     claim
@@ -55,8 +34,8 @@ def part(*values, bounds=ABOVE, printed=None):
     return Part("", estimate(dict(enumerate(values))), bounds, printed)
 
 
-def measured(*parts, **more):
-    return Measured(parts, comparable=True, **more)
+def verdict_on(*parts, **more):
+    return judge(parts, comparable=True, **more)
 
 
 @pytest.mark.parametrize(
@@ -77,14 +56,14 @@ def measured(*parts, **more):
     ],
 )
 def test_verdicts(values, verdict, lean):
-    found = judge(measured(part(*values)))
+    found = verdict_on(part(*values))
     assert (found.verdict, found.lean) == (verdict, lean)
-    assert judge(measured(part(*values), partial=True)).verdict == "inconclusive"
+    assert verdict_on(part(*values), asked=(("experiment", "method"),)).verdict == "inconclusive"
 
 
 def test_what_holds_alone_is_inconclusive_after_the_correction():
     """The p values are 0.0082 and twice 0.0346; Holm triples the first and doubles the others."""
-    found = [judge(measured(part(*of))) for of in ((1.0, 1.1, 0.8), (1.0, 1.3, 0.65), (-1.0, -1.3, -0.65))]
+    found = [verdict_on(part(*of)) for of in ((1.0, 1.1, 0.8), (1.0, 1.3, 0.65), (-1.0, -1.3, -0.65))]
     assert [finding.verdict for finding in found] == ["reproduced", "reproduced", "not reproduced"]
     after = corrected(found, 3)
     assert [finding.p for finding in after] == pytest.approx([0.008221, 0.034601, 0.034601], rel=1e-3)
@@ -99,7 +78,7 @@ def test_what_holds_alone_is_inconclusive_after_the_correction():
         f"not reproduced by its own test, but {why}",
     ]
     # A finding without p stays unchanged, and the size of the family does not depend on it.
-    untested = judge(measured(part(1.0)))
+    untested = verdict_on(part(1.0))
     assert corrected([untested, found[0]], 5)[0] == untested
     assert corrected([untested, found[0]], 5)[1].p_holm == pytest.approx(5 * found[0].p)
 
@@ -107,19 +86,19 @@ def test_what_holds_alone_is_inconclusive_after_the_correction():
 def test_a_conjunction_needs_every_comparison():
     """By hand: the largest p if all hold; if two of three fail, three times the smaller p."""
     strong, weak, against = part(1.0, 1.1, 0.8), part(1.0, 1.3, 0.65), part(-1.0, -1.1, -0.8)
-    found = judge(measured(strong, weak))
+    found = verdict_on(strong, weak)
     assert (found.verdict, found.p, found.binding) == ("reproduced", weak.estimate.p(), weak)
-    found = judge(measured(strong, part(-1.0, -1.3, -0.65), against))
+    found = verdict_on(strong, part(-1.0, -1.3, -0.65), against)
     assert (found.verdict, found.binding) == ("not reproduced", against)
     assert found.p == pytest.approx(3 * against.estimate.p())
     # Equal seeds are judged by a sign test: p = 2^(1-n) for n seeds.
-    assert [judge(measured(strong, part(*[2.0] * n))).p for n in (3, 6)] == [0.25, 0.03125]
-    assert judge(measured(part(0.0, 0.0, 0.0))).p == 1
+    assert [verdict_on(strong, part(*[2.0] * n)).p for n in (3, 6)] == [0.25, 0.03125]
+    assert verdict_on(part(0.0, 0.0, 0.0)).p == 1
     # A comparison without p leaves the conjunction without p, but it can still be refuted.
-    assert judge(measured(strong, part(2.0, math.inf))).p is None
-    assert judge(measured(part(2.0, math.inf), against)).p == pytest.approx(2 * against.estimate.p())
+    assert verdict_on(strong, part(2.0, math.inf)).p is None
+    assert verdict_on(part(2.0, math.inf), against).p == pytest.approx(2 * against.estimate.p())
     # All hold, one clearly and one barely: the latter decides and is shown.
-    assert judge(measured(strong, part(0.1, 0.9, -0.5))).verdict == "inconclusive"
+    assert verdict_on(strong, part(0.1, 0.9, -0.5)).verdict == "inconclusive"
 
 
 def test_no_harm_is_within_a_margin():
@@ -128,12 +107,12 @@ def test_no_harm_is_within_a_margin():
     bounds = bounds_of(claim, 0)
     assert [bound.value for bound in bounds] == pytest.approx([-math.log(1.01), math.log(1.01)])
     logs = [math.log(ratio) for ratio in (1.0, 1.003, 1.001, 1.004)]
-    assert judge(measured(part(*logs, bounds=bounds))).verdict == "reproduced"
-    assert judge(measured(part(*(10 * log for log in logs), bounds=bounds))).verdict == "inconclusive"
-    assert judge(measured(part(*(log + 0.05 for log in logs), bounds=bounds))).verdict == "not reproduced"
+    assert verdict_on(part(*logs, bounds=bounds)).verdict == "reproduced"
+    assert verdict_on(part(*(10 * log for log in logs), bounds=bounds)).verdict == "inconclusive"
+    assert verdict_on(part(*(log + 0.05 for log in logs), bounds=bounds)).verdict == "not reproduced"
     # One-sided: an improvement does no harm.
     (bound,) = bounds_of(SimpleNamespace(id="c", direction="<", margin="0.01", null="1", unit="x"), 0)
-    assert judge(measured(part(*(log - 0.5 for log in logs), bounds=(bound,)))).verdict == "reproduced"
+    assert verdict_on(part(*(log - 0.5 for log in logs), bounds=(bound,))).verdict == "reproduced"
     # One margin per comparison.
     claim = SimpleNamespace(id="c", direction=">", margin="0.5; 0", null="0", unit="BLEU")
     assert [bounds_of(claim, place)[0].value for place in (0, 1)] == [-0.5, 0.0]
@@ -143,18 +122,16 @@ def test_a_stated_size_must_lie_in_the_prediction_interval():
     """Mean 1, standard deviation 0.1: a fourth run lies within 4.3027 * 0.1 * sqrt(4 / 3), 0.497, of it."""
     near, far = (part(0.9, 1.0, 1.1, printed=printed) for printed in (1.49, 1.51))
     assert near.estimate.prediction()[1] == pytest.approx(1.4968, abs=1e-3)
-    found = [judge(measured(one, states_size=stated)) for one in (near, far) for stated in (True, False)]
+    found = [verdict_on(one, states_size=stated) for one in (near, far) for stated in (True, False)]
     assert [one.size for one in found] == ["yes", "yes", "no", "no"]
     assert [one.verdict for one in found] == ["reproduced", "reproduced", "not reproduced", "reproduced"]
     assert all(one.direction == "the paper's way" for one in found)
     # The size is a test like any other: after correction for two tests it is not significant.
     assert corrected([found[2]], 3)[0].verdict == "inconclusive"
-    assert (
-        corrected([judge(measured(part(0.9, 1.0, 1.1, printed=3.0), states_size=True))], 2)[0].verdict != "reproduced"
-    )
+    assert corrected([verdict_on(part(0.9, 1.0, 1.1, printed=3.0), states_size=True)], 2)[0].verdict != "reproduced"
     # Scaled numbers are not compared with printed ones, and one seed is never decided.
-    assert judge(Measured((far,), states_size=True)).size == "unknown"
-    assert judge(measured(part(1.0, printed=3.0), states_size=True)).size == "unknown"
+    assert judge((far,), states_size=True).size == "unknown"
+    assert verdict_on(part(1.0, printed=3.0), states_size=True).size == "unknown"
 
 
 def test_a_tie_without_seeds_reproduces_only_what_is_not_strict():

@@ -12,7 +12,7 @@ from fake_results import definition_of
 from raretok.reporting.claims import deciding
 from raretok.reporting.claims.claim_parts import Bound, Part
 from raretok.reporting.claims.claim_runs import Price, measured_prices
-from raretok.reporting.claims.deciding import cheapest_runs, in_words, more_seeds, power_of, seeds_to_decide
+from raretok.reporting.claims.deciding import cheapest_runs, more_seeds, power_of, seeds_to_decide
 from raretok.reporting.claims.table_claims import compared
 from raretok.reporting.claims.verdicts import NOT_RUN, Finding
 from raretok.reporting.definition import parse_definition
@@ -93,10 +93,10 @@ def test_a_claim_that_no_run_decides_says_so(monkeypatch):
 
 
 def test_costs_in_words():
-    assert in_words(0.2) == "1 core-minute"
-    assert in_words(25.4) == "25 core-minutes"
-    assert in_words(200, "GPU") == "3.3 GPU-hours"
-    assert in_words(6000) == "100 core-hours"
+    assert Price(0.2).in_words() == "1 core-minute"
+    assert Price(25.4).in_words() == "25 core-minutes"
+    assert Price(200, "GPU").in_words() == "3.3 GPU-hours"
+    assert Price(6000).in_words() == "100 core-hours"
 
 
 def results_of(seeds):

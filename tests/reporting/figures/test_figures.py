@@ -1,5 +1,6 @@
 """Figures: files, determinism, captions."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -7,7 +8,7 @@ import sys
 
 import numpy as np
 import pytest
-from fake_results import ROOT, item_of
+from fake_results import ROOT
 
 from raretok.__main__ import main
 from raretok.data.characters.expected_counts import expected_counts
@@ -46,7 +47,7 @@ def test_figure4_says_which_position_it_shows(figures):
 
 def test_figure2_shows_the_expected_counts(scale):
     """Of raretok.data, the same numbers that the corpus is checked by."""
-    text = item_of(scale.definition, "figure2")
+    text = json.dumps(scale.definition)
     results = read_results(scale.folder)
     figure, _ = figure2(parse_definition(text), "figure2", results)
     counts = results.arrays(parse_definition(text).method("baseline"), 1)["counts"]
@@ -82,7 +83,7 @@ def test_rule_of_the_position():
     assert "no target" in rule
 
 
-@pytest.mark.parametrize("item", ["figure2", "figure4", "figure5"])
+@pytest.mark.parametrize("item", ["figure2", "figure3", "figure4", "figure5", "figure6", "figure7"])
 def test_missing_runs_are_said(scale, item, tmp_path):
     shutil.copy(scale.folder / "metrics.csv", tmp_path)
     assert scale.figure(item, tmp_path / item, tmp_path) == 0
@@ -98,7 +99,7 @@ def test_partly_missing_runs_draw_the_rest(scale, tmp_path):
 
 
 def test_an_undrawn_figure_is_one_sentence(scale, tmp_path, capsys):
-    text = item_of(scale.definition, "figure1").replace('"figure1"', '"figure99"')
+    text = json.dumps(scale.definition).replace('"figure1"', '"figure99"')
     arguments = ["--item=figure99", f"--definition={text}", f"--results={scale.folder}", f"--output-stem={tmp_path}/x"]
     assert main(["figure", *arguments]) == 2
     assert "no function figure99" in capsys.readouterr().err

@@ -41,10 +41,10 @@ def test_seeds_are_in_their_order():
             return Runs(method, {seed: made | {"seed": seed} for seed in method.seeds})
 
     method = Method("mle", "MLE", "a", tuple(range(1, 12)))
-    (found,) = provenance([Shown()], Records())
+    found = provenance(Shown(), Records())
     assert found["facts"]["Seeds"] == "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11"
     Records.of = lambda self, method: Runs(method, {})
-    (found,) = provenance([Shown()], Records())
+    found = provenance(Shown(), Records())
     assert found["facts"] == {"Runs": "0 of 11"}
 
 

@@ -117,9 +117,10 @@ def test_bootstrap_depends_on_the_numbers_alone():
     assert (bootstrap_interval(values), probability_of_improvement([values], [SLEEP])) == first
 
 
-def test_one_seed_has_no_bootstrap():
-    assert bootstrap_interval([2.0]) == (2.0, None, None)
-    assert bootstrap_interval([math.inf, 1.0]) == (math.inf, None, None)
+def test_one_seed_has_no_interval():
+    for interval in (t_interval, bootstrap_interval):
+        assert interval([2.0]) == interval([2.0, 2.0]) == (2.0, None, None)
+        assert interval([math.inf, 1.0]) == (math.inf, None, None)
     assert probability_of_improvement([[1.0]], [[2.0]]) == (1.0, None, None)
 
 

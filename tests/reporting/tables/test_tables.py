@@ -6,7 +6,7 @@ import re
 import shutil
 
 import pytest
-from fake_results import cell, check_markup, definition_of, item_of, read_csv
+from fake_results import cell, check_markup, definition_of, read_csv
 
 from raretok.__main__ import main
 from raretok.core.errors import UserError
@@ -174,7 +174,7 @@ def test_bold_is_the_best_of_rows_with_as_many_seeds_where_intervals_say_so(cell
 
 
 def test_latex_and_markdown_escape(scale):
-    definition = parse_definition(item_of(scale.definition, "table1"))
+    definition = parse_definition(json.dumps(scale.definition))
     cells = [Cell("50% & {x}_1 #2 ~ ^ \\", "c|d $", "g", "1", 2.0, 0.5, 2, format=".1f")]
     text = latex(definition, "table1", cells)
     row = next(line for line in text.splitlines() if line.startswith("50"))
@@ -190,7 +190,7 @@ def test_latex_and_markdown_are_well_formed(tables, item):
 
 
 def test_mistakes_are_one_sentence(scale, tmp_path, capsys):
-    text = item_of(scale.definition, "table1")
+    text = json.dumps(scale.definition)
     common = [f"--results={tmp_path}", f"--output-stem={tmp_path / 'x'}"]
     assert main(["table", "--item=table9", f"--definition={text}", *common]) == 2
     assert main(["table", "--item=table1", "--definition={}", *common]) == 2

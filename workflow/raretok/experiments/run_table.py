@@ -243,6 +243,12 @@ def load(config: dict, root: Path | str = ".", project: Path | None = None) -> R
     return RunTable(config, scale, papers, published, corpora, datasets, root, project)
 
 
+def load_to_train(arguments: argparse.Namespace, **choices) -> RunTable:
+    """The run table of a command about runs that are trained: `load` of its options and of `choices`."""
+    config = config_options.config_of(arguments) | {"recorded": False, "finished": False} | choices
+    return load(config, arguments.root, getattr(arguments, "project", None))
+
+
 def results_folder(config: dict) -> str:
     """Folder of the results for these choices, relative to the project's folder."""
     return f"results/recorded/{config['scale']}" if config["recorded"] else f"results/{config['scale']}"

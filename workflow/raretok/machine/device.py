@@ -13,7 +13,7 @@ import torch
 from raretok import __version__
 from raretok.core.errors import UserError
 from raretok.machine import processes
-from raretok.machine.gpu_locks import take_place, take_places
+from raretok.machine.gpu_locks import take_places
 
 # Linux's names of the CPU instructions for bfloat16 products: AVX512-BF16 and AMX.
 BFLOAT16_FLAGS = {"avx512_bf16", "amx_bf16"}
@@ -24,7 +24,7 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, LARGEST_BLOCK = -1, -3, 32 * 2**20
 def choose_device(name: str, runs_per_gpu: int = 1) -> str:
     """`cpu` or `cuda`, from `auto`, `cpu` or `cuda`; with several GPUs, a free one becomes the current device.
 
-    runs_per_gpu: number of processes that may share a GPU; waits while all places are taken (`take_place`). One of
+    runs_per_gpu: number of processes that may share a GPU; waits while all places are taken (`take_places`). One of
     several processes of a run takes the GPU of its own number, which the process that started it holds. Raises
     UserError if a GPU is requested but not available.
     """
@@ -33,7 +33,7 @@ def choose_device(name: str, runs_per_gpu: int = 1) -> str:
     if processes.launched():
         index = processes.own_gpu(torch.cuda.device_count())
     else:
-        index = take_place(gpu_names(), runs_per_gpu)
+        (index,) = take_places(gpu_names(), runs_per_gpu, 1)
     torch.cuda.set_device(index)
     return "cuda"
 

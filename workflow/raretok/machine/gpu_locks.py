@@ -32,19 +32,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def take_place(gpus: list[str], places: int, folder: Path | None = None) -> int:
-    """Hold a place on one of the `gpus` until this process ends; returns the GPU's index. Waits while all are taken.
-
-    gpus: unique names of this machine's GPUs (UUIDs). places: number per GPU; empty GPUs are taken first. folder: of
-    the lock files (default: one per user in the machine's temporary folder). Raises UserError unless places is at least
-    1.
-    """
-    return take_places(gpus, places, 1, folder)[0]
-
-
 def take_places(gpus: list[str], places: int, number: int, folder: Path | None = None) -> list[int]:
-    """As `take_place`, on `number` different GPUs, which are taken all at once, since two jobs that each held one and
-    waited for another would wait forever. Raises UserError if there are fewer GPUs."""
+    """Hold a place on each of `number` different `gpus` until this process ends; returns their indices, sorted.
+
+    Waits while too few are free. All are taken at once, since two jobs that each held one and waited for another would
+    wait forever. gpus: unique names of this machine's GPUs (UUIDs). places: number per GPU; empty GPUs are taken first.
+    folder: of the lock files (default: one per user in the machine's temporary folder). Raises UserError unless places
+    is at least 1, and if there are fewer GPUs.
+    """
     if places < 1:
         raise UserError(f"runs_per_gpu is {places}; it must be at least 1")
     if number > len(gpus):

@@ -11,9 +11,9 @@ from raretok.experiments.run_table import RUN_NAME, RunTable
 from raretok.planning.cost_estimate import costs_of
 from raretok.planning.plan_text import short, text_table
 from raretok.planning.throughput import CPU, Throughput
-from raretok.reporting.claims.claim_runs import Price, Prices, RunName, measured_prices
+from raretok.reporting.claims.claim_runs import Price, Prices, RunName, measured_prices, price_of
 from raretok.reporting.claims.claims_command import family_size, findings
-from raretok.reporting.claims.deciding import Decision, decisions, in_words
+from raretok.reporting.claims.deciding import Decision, decisions
 from raretok.reporting.definition import definition_of
 from raretok.reporting.results import Results
 from raretok.rule_inputs import report
@@ -28,20 +28,19 @@ NUMBERS = ("step", "hours so far", "decided", "begun", "per hour")
 class Step:
     """Runs that belong together: the claims that they decide, and those that they bring nearer.
 
-    minutes: of these runs, without those of earlier steps; None if unknown.
+    price: of these runs, without those of earlier steps; None if unknown.
     """
 
     runs: tuple[RunName, ...]
     decides: tuple[str, ...]
     begins: tuple[str, ...]
-    minutes: float | None
-    unit: str
+    price: Price | None
 
     @property
     def per_hour(self) -> float | None:
         """Decided claims per hour of a core or GPU; a claim begun counts as BEGUN."""
         worth = len(self.decides) + BEGUN * len(self.begins)
-        return None if self.minutes is None else worth * 60 / max(self.minutes, 1e-9)
+        return worth * 60 / max(self.price.minutes, 1e-9) if self.price else None
 
 
 def results_folder(table: RunTable, named: Path | None) -> Path:
@@ -102,11 +101,7 @@ def _step(runs: set[RunName], needed: dict[str, Decision], waiting: dict[str, se
     complete = [name for name, wanted in waiting.items() if wanted <= runs | made]
     decides = tuple(name for name in complete if needed[name].sure)
     begins = tuple(name for name in complete if not needed[name].sure)
-    known = [prices(experiment, method) for experiment, method, _ in runs]
-    units = {price.unit for price in known if price}
-    whole = None not in known and len(units) == 1
-    minutes = sum(price.minutes for price in known) if whole else None
-    return Step(tuple(sorted(runs)), decides, begins, minutes, units.pop() if whole else "core")
+    return Step(tuple(sorted(runs)), decides, begins, price_of(sorted(runs), prices))
 
 
 def lines_of(steps: list[Step], table: RunTable) -> list[str]:
@@ -115,12 +110,12 @@ def lines_of(steps: list[Step], table: RunTable) -> list[str]:
         return ["No run would decide a claim: all are decided, or need what this scale leaves out."]
     rows, spent = [], 0.0
     for number, step in enumerate(steps, 1):
-        spent += step.minutes or 0.0
+        spent += step.price.minutes if step.price else 0.0
         claims = step.decides + step.begins
         cells = [
             number,
             _in_short(step.runs),
-            "?" if step.minutes is None else in_words(step.minutes, step.unit),
+            step.price.in_words() if step.price else "?",
             short(spent / 60),
             len(step.decides),
             len(step.begins),
@@ -150,8 +145,8 @@ def as_json(steps: list[Step], table: RunTable) -> str:
             "target": _target((experiment, method, seed), table),
             "decides": list(step.decides),
             "begins": list(step.begins),
-            "step_minutes": step.minutes,
-            "unit": step.unit,
+            "step_minutes": step.price.minutes if step.price else None,
+            "unit": step.price.unit if step.price else "core",
         }
         for number, step in enumerate(steps, 1)
         for experiment, method, seed in step.runs
@@ -167,15 +162,6 @@ def command(
     seeds = ",".join(map(str, sorted({seed for *_, seed in runs})))
     chosen = [*config, f"scale={table.scale}", f"seeds=[{seeds}]"]
     return ["snakemake", "--cores", str(cores), "--config", *chosen, "--", *(_target(run, table) for run in runs)]
-
-
-def price_in_words(runs: Iterable[RunName], prices: Prices) -> str:
-    """The total cost of runs in words."""
-    known = [prices(experiment, method) for experiment, method, _ in runs]
-    units = {price.unit for price in known if price}
-    if None in known or len(units) != 1:
-        return "cost unknown"
-    return in_words(sum(price.minutes for price in known), units.pop())
 
 
 def _target(run: RunName, table: RunTable) -> str:

@@ -13,7 +13,8 @@ from raretok.core.errors import Interrupted, UserError
 from raretok.data.catalogue import Wanted
 from raretok.data.download.download_command import in_mirror, keep, published_path
 from raretok.data.download.file_check import difference
-from raretok.experiments import config_options, run_table
+from raretok.experiments import config_options
+from raretok.experiments.run_table import load_to_train
 from raretok.rule_inputs.required_files import needed_files
 
 DONE, MISSING, BY_HAND = "done", "missing", "by hand"
@@ -49,8 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     """Fill the mirror and print its contents; raises UserError (exit status 2) if something is still missing."""
-    config = config_options.config_of(arguments) | {"data_mirror": None, "recorded": False, "finished": False}
-    table = run_table.load(config, arguments.root)
+    table = load_to_train(arguments, data_mirror=None)
     rows = survey(needed_files(table), arguments.mirror)
     if not rows:
         print(f"Scale {table.scale} needs no file from outside for {', '.join(table.papers)}.")

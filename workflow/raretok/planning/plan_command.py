@@ -3,7 +3,8 @@
 import argparse
 from pathlib import Path
 
-from raretok.experiments import config_options, run_table
+from raretok.experiments import config_options
+from raretok.experiments.run_table import load_to_train
 from raretok.planning import throughput as speeds
 from raretok.planning.cost_estimate import costs_of
 from raretok.planning.plan_text import (
@@ -39,8 +40,7 @@ def main(arguments: argparse.Namespace) -> None:
     if arguments.measured:
         print("\n".join(in_one_line(row) for row in rows_of(arguments.measured)))
         return
-    config = config_options.config_of(arguments) | {"recorded": False, "finished": False}
-    table = run_table.load(config, arguments.root, arguments.project)
+    table = load_to_train(arguments)
     throughput = speeds.load(table.project)
     if arguments.claims:
         print_queue(table, throughput, arguments.results, arguments.json)

@@ -13,8 +13,8 @@ from raretok.core.errors import UserError
 from raretok.core.files import write_text
 from raretok.data.catalogue import Wanted, find_file
 from raretok.data.download.download_command import in_mirror, published_path
-from raretok.experiments import config_options, run_table
-from raretok.experiments.run_table import RunTable
+from raretok.experiments import config_options
+from raretok.experiments.run_table import RunTable, load_to_train
 from raretok.planning import throughput as speeds
 from raretok.planning.cost_estimate import RunCost, costs_of, data_bytes
 from raretok.planning.plan_text import default_machines, plan_details, summary
@@ -38,8 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     """Check and print; raises UserError if something would fail."""
-    config = config_options.config_of(arguments) | {"recorded": False, "finished": False}
-    table = run_table.load(config, arguments.root, arguments.project)
+    table = load_to_train(arguments)
     costs = [cost for cost in costs_of(table) if _is_due(cost, table, arguments)]
     files = _files(table, costs, arguments)
     throughput = speeds.load(table.project)

@@ -11,7 +11,7 @@ moments in float32. g is the memory of the process itself, 0 on a GPU, where onl
 """
 
 import statistics
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Required, TypedDict
 
@@ -203,15 +203,12 @@ def _scaled(name: str, entry: dict, names: dict, fitted: dict[str, Machine], pat
     if other not in fitted:
         raise UserError(f"{path}: machines.{name} has no measured rows; name a machine that has in scaled_from")
     of, base = fitted[other], names[other]
-    return Machine(
+    return replace(
+        of,
         name=name,
         source=entry["source"],
         memory_gib=entry.get("memory_gib"),
         scaled_from=other,
         seconds_per_flop=of.seconds_per_flop * base["flops"] / entry["flops"],
         seconds_per_logit=of.seconds_per_logit * base["bandwidth"] / entry["bandwidth"],
-        seconds_per_layer=of.seconds_per_layer,
-        base_gib=of.base_gib,
-        bytes_per_activation=of.bytes_per_activation,
-        bytes_per_logit=of.bytes_per_logit,
     )

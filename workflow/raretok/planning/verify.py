@@ -12,12 +12,11 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from raretok.core.errors import UserError
-from raretok.experiments import config_options, run_table
-from raretok.experiments.run_table import RunTable, paper_ids
-from raretok.planning.claim_queue import command, price_in_words, prices_of
+from raretok.experiments.run_table import RunTable, load_to_train, paper_ids
+from raretok.planning.claim_queue import command, prices_of
 from raretok.planning.throughput import load as load_throughput
 from raretok.reporting.claims.claim_parts import Part, in_unit
-from raretok.reporting.claims.claim_runs import RunName, Trained, finished_seeds
+from raretok.reporting.claims.claim_runs import RunName, Trained, finished_seeds, price_of
 from raretok.reporting.claims.claim_text import number
 from raretok.reporting.claims.claims_command import EXPERIMENT, evidence_of, finding_of, findings
 from raretok.reporting.claims.deciding import trainings_of
@@ -27,7 +26,7 @@ from raretok.reporting.definition import definition_of
 from raretok.reporting.results import Results, index_results, read_results
 from raretok.rule_inputs import report
 
-INSIDE, OUTSIDE, UNKNOWN = "inside", "outside", "no interval"
+INSIDE, OUTSIDE = "inside", "outside"
 
 
 @dataclass(frozen=True)
@@ -83,14 +82,13 @@ def only_recorded_scale(root: Path) -> str:
 
 def table_of(arguments: argparse.Namespace, paper: str, **choice) -> RunTable:
     """The run table of one paper."""
-    config = config_options.config_of(arguments)
     papers = sorted(paper_ids(arguments.root))
     if paper not in papers:
         raise UserError(
             f"there is no claim {arguments.claim}: an id begins with its paper ({', '.join(papers)}) and a full stop; "
             "config/papers/*/claims.csv have them all"
         )
-    return run_table.load(config | {"papers": [paper], "recorded": False} | choice, arguments.root)
+    return load_to_train(arguments, papers=[paper], **choice)
 
 
 def read_recorded(table: RunTable, paper: str, name: str) -> Recorded:
@@ -164,13 +162,14 @@ def settled_claim(recorded: Recorded) -> list[str]:
 
 def announcement(recorded: Recorded, runs: list[RunName], table: RunTable) -> list[str]:
     """Lines on the claim and the runs that it takes."""
-    prices = prices_of(table, recorded.results, load_throughput(table.project))
+    price = price_of(runs, prices_of(table, recorded.results, load_throughput(table.project)))
+    cost = price.in_words() if price else "cost unknown"
     names = [f"  {experiment}/{method}/seed{seed}" for experiment, method, seed in runs]
     if not recorded.finding.parts:
         names.append("No result of this claim is recorded: there is no interval to compare the new one with.")
     return [
         f"{recorded.claim.id}: {recorded.claim.sentence} ({recorded.finding.verdict})",
-        f"{len(runs)} run{'s' * (len(runs) > 1)} at scale {table.scale}, {price_in_words(runs, prices)}:",
+        f"{len(runs)} run{'s' * (len(runs) > 1)} at scale {table.scale}, {cost}:",
         *names,
     ]
 
@@ -179,7 +178,7 @@ def compared(recorded: Recorded, parts: tuple[Part, ...], seed: int) -> list[str
     """The new result of each comparison beside the recorded value and its prediction interval."""
     claim, unit = recorded.claim, recorded.claim.unit
     before = {part.label: part for part in recorded.finding.parts}
-    lines = []
+    lines, places = [], []
     for part in parts:
         value = number(in_unit(part.estimate.mean, part.log), unit)
         way = "the paper's way" if part.slack > 0 else "against it" if part.slack < 0 else "neither way"
@@ -192,26 +191,16 @@ def compared(recorded: Recorded, parts: tuple[Part, ...], seed: int) -> list[str
             said.append(
                 f"recorded {number(in_unit(old.estimate.mean, old.log), unit)}, {seeds} seed{'s' * (seeds > 1)}"
             )
-            place, (low, high) = interval_check(part, old)
+            low, high = old.estimate.prediction()
             if low is None:
                 said.append("no prediction interval: nothing tells how far seeds differ")
             else:
+                places.append(INSIDE if low <= part.estimate.mean <= high else OUTSIDE)
                 ends = (number(in_unit(end, old.log), "") for end in (low, high))
-                said.append(f"{place} the 95% prediction interval of one new seed, {' to '.join(ends)}")
+                said.append(f"{places[-1]} the 95% prediction interval of one new seed, {' to '.join(ends)}")
         label = part.label or (claim.sentence if claim.measured_by == "table" else claim.quantity)
         lines += [f"{label}:", *(f"  {line}" for line in said)]
-    places = [interval_check(part, before[part.label])[0] for part in parts if part.label in before]
-    known = [place for place in places if place != UNKNOWN]
-    if known:
-        lines.append(
-            f"{known.count(INSIDE)} of {len(known)} inside; of a true 95% interval one in twenty lies outside."
-        )
+    if places:
+        inside = places.count(INSIDE)
+        lines.append(f"{inside} of {len(places)} inside; of a true 95% interval one in twenty lies outside.")
     return lines
-
-
-def interval_check(part: Part, recorded: Part) -> tuple[str, tuple[float | None, float | None]]:
-    """Whether a new value lies in the recorded 95% prediction interval for one seed, and that interval."""
-    low, high = recorded.estimate.prediction()
-    if low is None:
-        return UNKNOWN, (None, None)
-    return (INSIDE if low <= part.estimate.mean <= high else OUTSIDE), (low, high)

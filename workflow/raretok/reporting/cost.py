@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from raretok.core.errors import UserError
-from raretok.core.files import atomic_path, read_json
+from raretok.reporting.collect import from_record
+from raretok.reporting.csv_rows import existing, write_table
 
 COLUMNS = [
     *("paper", "experiment", "method", "seed", "device", "processes", "together", "threads"),
@@ -25,8 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     """Run the command `cost`."""
-    with atomic_path(arguments.output) as temporary:
-        costs(arguments.metrics).to_csv(temporary, index=False, lineterminator="\n")
+    write_table(arguments.output, costs(arguments.metrics))
 
 
 def costs(paths: list[Path]) -> pd.DataFrame:
@@ -35,15 +34,13 @@ def costs(paths: list[Path]) -> pd.DataFrame:
     For runs trained together, seconds are each run's share. threads: per process. Peak memory is that of the GPU, or of
     the process on a CPU, and the maximum over processes. Raises UserError for an invalid metrics.json.
     """
-    table = pd.DataFrame([_row(path) for path in paths], columns=COLUMNS)
+    table = pd.DataFrame([from_record(path, _row) for path in paths], columns=COLUMNS)
     return table.sort_values(["paper", "experiment", "method", "seed"], kind="stable")
 
 
 def read_costs(path: Path) -> pd.DataFrame:
     """The table written by `cost`; raises UserError if it does not exist."""
-    if not path.exists():
-        raise UserError(f"{path} does not exist; make it with `snakemake {path}`.")
-    return pd.read_csv(path)
+    return pd.read_csv(existing(path))
 
 
 def by_device(table: pd.DataFrame) -> list[dict]:
@@ -79,14 +76,9 @@ def hours(runs: pd.DataFrame) -> str:
     return " and ".join(f"{total:,.2f} {unit}" for unit, total in sums.items() if total) or "nothing"
 
 
-def _row(path: Path) -> list:
-    try:
-        run = read_json(path)["training"]
-        known = ALONE | {name: run[name] for name in COLUMNS if name in run}
-        threads = run["settings"]["training"]["threads"]
-        speed = round(run["tokens"] / run["seconds"]) if run["seconds"] else 0
-        return [(known | {"threads": threads, "tokens_per_second": speed})[name] for name in COLUMNS]
-    except FileNotFoundError:
-        raise UserError(f"{path} does not exist; evaluate that run first.") from None
-    except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path} is not the metrics.json of a run ({error!r}); delete it and evaluate again.") from None
+def _row(record: dict) -> list:
+    run = record["training"]
+    known = ALONE | {name: run[name] for name in COLUMNS if name in run}
+    threads = run["settings"]["training"]["threads"]
+    speed = round(run["tokens"] / run["seconds"]) if run["seconds"] else 0
+    return [(known | {"threads": threads, "tokens_per_second": speed})[name] for name in COLUMNS]

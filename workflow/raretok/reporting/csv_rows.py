@@ -1,30 +1,34 @@
 """Tidy csv files of the report: writing and reading."""
 
-import csv
-from collections.abc import Iterable
 from pathlib import Path
+
+import pandas as pd
 
 from raretok.core.errors import UserError
 from raretok.core.files import atomic_path
 
 
-def write_rows(path: Path, columns: list[str], rows: Iterable[dict]) -> None:
-    """Write `rows` as a csv with `columns`; a key that is not a column is an error."""
-    with (
-        atomic_path(path) as temporary,
-        open(temporary, "w", encoding="utf-8", newline="") as file,
-    ):
-        writer = csv.DictWriter(file, columns, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+def write_table(path: Path | str, table: pd.DataFrame) -> None:
+    """Write a table as a csv, atomically."""
+    with atomic_path(path) as temporary:
+        table.to_csv(temporary, index=False, lineterminator="\n")
+
+
+def read_table(path: Path) -> pd.DataFrame:
+    """A csv of the report, all values as text (`NA` is a name); raises UserError if it does not exist."""
+    return pd.read_csv(existing(path), dtype=str, keep_default_na=False, encoding="utf-8")
 
 
 def read_rows(path: Path) -> list[dict[str, str]]:
-    """The rows of a csv written by `write_rows`, all values as text; raises UserError if it does not exist."""
+    """The rows of `read_table`."""
+    return read_table(path).to_dict("records")
+
+
+def existing(path: Path) -> Path:
+    """`path`, a file of the report; raises UserError if it does not exist."""
     if not path.exists():
         raise UserError(f"{path} does not exist; make it with `snakemake {path}`.")
-    with open(path, encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+    return path
 
 
 def csv_number(value: float | None) -> str:

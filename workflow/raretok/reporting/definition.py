@@ -1,8 +1,7 @@
 """Definition of a paper at a scale: its tables, figures and methods, read from a JSON file.
 
-The command `definition` writes the file, so that reporting reads results and no config. The definition of an item
-holds one table or figure and only the methods that it shows. Keys keep the order of the config file, which is the order
-of columns and rows.
+The command `definition` writes the file, so that reporting reads results and no config. Keys keep the order of the
+config file, which is the order of columns and rows.
 """
 
 import json
@@ -138,6 +137,14 @@ class Definition:
         known = {(method.experiment, method.name): method for method in found}
         return [method for method in known.values() if method.is_trained_in(method.experiment)]
 
+    def behind(self, item: str) -> list[Method]:
+        """The methods of a table or figure in every experiment in which it shows them and they are trained."""
+        names = (self.tables.get(item) or self.figures[item]).get("methods", [])
+        methods = [self.of(item).method(name) for name in names]
+        if compared := self.compared(item):
+            methods = [method.within(experiment) for experiment in compared for method in methods]
+        return [method for method in methods if method.is_trained_in(method.experiment)]
+
     def corpus(self, experiment: str) -> str:
         """Name of an experiment's corpus at this scale; the experiment's own name if unknown."""
         return self.settings.get(experiment, {}).get("corpus", {}).get("name", experiment)
@@ -152,38 +159,20 @@ class Definition:
         return entries[item]
 
 
-def read_definition(source: str, item: str | None = None) -> Definition:
-    """The definition in a file of the command `definition`, or in its text; with `item`, that of one table or figure.
-
-    Raises UserError for an invalid definition.
-    """
+def read_definition(source: str) -> Definition:
+    """The definition in a file of the command `definition`, or in its text; raises UserError for an invalid one."""
     if not source.startswith("{"):
         try:
             source = Path(source).read_text(encoding="utf-8")
         except OSError as error:
             raise UserError(f"{source} cannot be read ({error}); `raretok definition` writes it") from None
-    return parse_definition(source, item)
+    return parse_definition(source)
 
 
-def of_item(definition: dict, item: str) -> dict:
-    """The part of a paper's definition (JSON) that the job of one table or figure reads."""
-    entry = definition.get("tables", {}).get(item) or definition["figures"][item]
-    shown = {
-        name: method | {"experiment": entry.get("experiment", method["experiment"])}
-        for name, method in definition["methods"].items()
-        if name in entry.get("methods", [])
-    }
-    kept = {key: value for key, value in definition.items() if key not in ("headline", "source", "summary")}
-    sections = {key: {item: entry} if item in definition.get(key, {}) else {} for key in ("tables", "figures")}
-    return kept | {"methods": shown} | sections
-
-
-def parse_definition(text: str, item: str | None = None) -> Definition:
+def parse_definition(text: str) -> Definition:
     """`definition_of` a JSON text; raises UserError for an invalid definition."""
     try:
-        raw = json.loads(text)
-        is_known = item in raw.get("tables", {}) | raw.get("figures", {})
-        return definition_of(of_item(raw, item) if is_known else raw)
+        return definition_of(json.loads(text))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(
             f"The definition given to a report is not one that `raretok definition` writes: {error!r}."
@@ -192,11 +181,9 @@ def parse_definition(text: str, item: str | None = None) -> Definition:
 
 def definition_of(raw: dict) -> Definition:
     """The Definition of the JSON that the command `definition` writes."""
-    methods = {name: _method(name, **method) for name, method in raw["methods"].items()}
+    methods = {
+        name: Method(name, **{key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()})
+        for name, entry in raw["methods"].items()
+    }
     known = {one.name: raw[one.name] for one in fields(Definition) if one.name in raw}
     return Definition(**known | {"methods": methods})
-
-
-def _method(name: str, label: str, experiment: str, seeds, groups=None, trained=None) -> Method:
-    trained = None if trained is None else tuple(trained)
-    return Method(name, label, experiment, tuple(seeds), tuple(groups) if groups else None, trained)

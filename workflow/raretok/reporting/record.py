@@ -96,12 +96,11 @@ def kept_arrays(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 def _keep_arrays(source: Path, target: Path) -> None:
     arrays = read_arrays(source)
-    kept = kept_arrays(arrays) if "bounds" in arrays else None
-    if kept is None:  # a character model, whose arrays are small
+    if "bounds" not in arrays:  # a character model, whose arrays are small
         copy_file(source, target)
         return
     with atomic_path(target) as temporary, open(temporary, "wb") as file:
-        np.savez_compressed(file, **kept)
+        np.savez_compressed(file, **kept_arrays(arrays))
 
 
 def _keep_hypotheses(source: Path, target: Path) -> None:

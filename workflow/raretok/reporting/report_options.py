@@ -4,7 +4,9 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from raretok.reporting.csv_rows import write_rows
+import pandas as pd
+
+from raretok.reporting.csv_rows import write_table
 from raretok.reporting.definition import Definition, read_definition
 from raretok.reporting.results import Results, read_results
 
@@ -25,4 +27,4 @@ def write_for_papers(
     rows = [
         row for text in arguments.definitions for row in rows_of(read_definition(text), results, arguments.published)
     ]
-    write_rows(arguments.output, columns, rows)
+    write_table(arguments.output, pd.DataFrame(rows, columns=columns))

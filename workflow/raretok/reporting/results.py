@@ -11,6 +11,7 @@ import pandas as pd
 
 from raretok.core.errors import UserError
 from raretok.core.files import read_arrays, read_json
+from raretok.reporting.csv_rows import read_table
 from raretok.reporting.definition import Method
 
 COLUMNS = [
@@ -35,6 +36,7 @@ WORST = {"fitted_perplexity": math.inf}
 
 # Columns of stop_jostling's table 3: (part of the measurement's JSON, its key).
 GPT2_COLUMNS = {
+    "d_model": ("", "width"),
     "margin_init": ("random_init", "margin"),
     "margin_init_sigma": ("random_init", "margin_sigma"),
     "margin_PT": ("pretrained", "margin"),
@@ -121,11 +123,7 @@ class Results:
 
     def training(self, method: Method) -> dict | None:
         """The training record of the method's first finished seed."""
-        for seed in method.seeds:
-            path = self.record_of(method, seed)
-            if path.exists():
-                return read_json(path)["training"]
-        return None
+        return next(iter(self.trainings(method).values()), None)
 
     def gpt2(self, repository: str) -> dict | None:
         """The measurement of a GPT-2 checkpoint (stop_jostling, table 3), or None."""
@@ -154,12 +152,9 @@ def index_results(folder: Path, metrics: pd.DataFrame) -> Results:
     return Results(folder, metrics, dict(values))
 
 
-def read_metrics(path: Path | str) -> pd.DataFrame:
-    """Read a collected `metrics.csv`; the cluster group `NA` is a name, not a missing value."""
-    path = Path(path)
-    if not path.exists():
-        raise UserError(f"{path} does not exist; make it with `snakemake {path}`.")
-    metrics = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8")
+def read_metrics(path: Path) -> pd.DataFrame:
+    """Read a collected `metrics.csv`."""
+    metrics = read_table(path)
     if list(metrics.columns) != COLUMNS:
         raise UserError(f"{path} has other columns than {','.join(COLUMNS)}; delete it and collect again.")
     metrics["seed"] = metrics["seed"].astype(int)
@@ -178,7 +173,7 @@ def summarise(values: dict[int, float]) -> Spread | None:
 
 def is_initialised(column: str) -> bool:
     """Whether a column of table 3 describes random initialisations, which have seeds."""
-    return column in GPT2_COLUMNS and GPT2_COLUMNS[column][0] == "random_init"
+    return GPT2_COLUMNS.get(column, ("", ""))[0] == "random_init"
 
 
 def gpt2_values(measured: dict | None, column: str) -> dict[int, float] | float | None:
@@ -186,15 +181,13 @@ def gpt2_values(measured: dict | None, column: str) -> dict[int, float] | float 
 
     Random initialisations are given by seed; the width and pre-trained weights have no seed.
     """
-    if measured is None:
-        return None
-    if column == "d_model":
-        return float(measured["width"])
     part, key = GPT2_COLUMNS[column]
-    found = measured[part]
+    found = measured[part] if measured and part else measured
+    if found is None:
+        return None
     if is_initialised(column):
         return {entry["seed"]: float(entry[key]) for entry in found}
-    return None if found is None else float(found[key])
+    return float(found[key])
 
 
 def read_published(folder: Path | str, name: str, paper: str) -> pd.DataFrame:
@@ -202,7 +195,7 @@ def read_published(folder: Path | str, name: str, paper: str) -> pd.DataFrame:
     path = Path(folder) / paper / f"{name}.csv"
     if not path.exists():
         raise UserError(f"{path} does not exist; `--published` names the folder of the papers.")
-    table = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8")
+    table = read_table(path)
     table.insert(0, "paper", paper)
     return table
 

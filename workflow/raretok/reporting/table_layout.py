@@ -2,6 +2,8 @@
 
 import re
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 
 from raretok.reporting.tables.cells import Cell
 
@@ -76,12 +78,13 @@ def layout(cells: list[Cell]) -> Layout:
         place = (cell.row, "" if across or not several else cell.group)
         table.setdefault(place, {})[cell.column, cell.group if across else ""] = cell
     if several and not across:
-        table = {place: found for place, found in table.items() if _says(found.values())}
-    names = [row for row, _ in table]
-    rows = [
-        (shown_name(row), group, found, 0 if at and names[at - 1] == row else _run(names, at))
-        for at, ((row, group), found) in enumerate(table.items())
-    ]
+        told = {(cell.row, cell.group) for cell in cells if cell.value is not None or cell.published}
+        table = {place: found for place, found in table.items() if place in told}
+    rows = []
+    for row, places in groupby(table, key=itemgetter(0)):
+        groups = [group for _, group in places]
+        spans = [len(groups), *[0] * (len(groups) - 1)]
+        rows += [(shown_name(row), group, table[row, group], span) for group, span in zip(groups, spans, strict=True)]
     return Layout(columns, rows, several and not across)
 
 
@@ -90,19 +93,7 @@ def shown_name(name: str) -> str:
     return NAMES.get(name) or (name.replace("_", " ") if MACHINE_NAME.fullmatch(name) else name)
 
 
-def _run(names: list[str], first: int) -> int:
-    """Length of the run of equal names that starts at `first`."""
-    last = first
-    while last < len(names) and names[last] == names[first]:
-        last += 1
-    return last - first
-
-
 def _shown_rows(cells: list[Cell]) -> set[str]:
     """Rows with a number, and rows that were not run but have printed numbers; no alternative [reading] of these."""
     measured = {cell.row for cell in cells if cell.value is not None}
     return measured | {cell.row for cell in cells if cell.published and "[" not in cell.row}
-
-
-def _says(cells) -> bool:
-    return any(cell.value is not None or cell.published for cell in cells)

@@ -46,9 +46,9 @@ def in_domain(results: Results, method: Method, metric: str = BLEU) -> dict[int,
     return results.per_seed(method, metric, split="test@best")
 
 
-def out_of_domain(results: Results, method: Method, domain: str, metric: str = BLEU) -> dict[int, float]:
-    """BLEU or chrF on the text of another domain, by seed."""
-    return results.per_seed(method, metric, split=f"domain.{domain}@best")
+def out_of_domain(results: Results, method: Method, domain: str) -> dict[int, float]:
+    """BLEU on the text of another domain, by seed."""
+    return results.per_seed(method, BLEU, split=f"domain.{domain}@best")
 
 
 def area(results: Results, method: Method, metric: str = BLEU, *, whole: bool = False) -> dict[int, float]:
@@ -61,9 +61,9 @@ def best_validation(results: Results, method: Method) -> dict[int, float]:
     return results.per_seed(method, "best_validation_bleu", split="valid")
 
 
-def curve(arrays: dict[str, np.ndarray], metric: str = BLEU) -> tuple[np.ndarray, np.ndarray] | None:
-    """Steps and validation BLEU or chrF at these steps; None if training did not translate."""
-    steps, values = arrays.get(f"curve.{metric}.steps"), arrays.get(f"curve.{metric}.values")
+def curve(arrays: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray] | None:
+    """Steps and validation BLEU at these steps; None if training did not translate."""
+    steps, values = arrays.get(f"curve.{BLEU}.steps"), arrays.get(f"curve.{BLEU}.values")
     return None if steps is None or values is None else (steps, values.astype(float))
 
 

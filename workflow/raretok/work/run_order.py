@@ -10,38 +10,33 @@ from raretok.experiments.run_table import RUN_NAME, Run, RunTable
 def read_order(path: Path) -> list[str]:
     """Names of runs (EXPERIMENT/METHOD/seedN) in `path`, each once, in order.
 
-    The file has one run per line, as a name or a line of `raretok runs --json`; or it is a JSON list of such names and
-    objects, possibly under the key `runs`. Text after a name, and further keys of an object, are ignored. Raises
-    UserError if it names no runs or anything else.
+    The file has one run per line, as a name or a line of `raretok runs --json`; or it is the JSON list of `raretok plan
+    --claims --json`. Text after a name, and further keys of an object, are ignored. Raises UserError if it names no
+    runs or anything else.
     """
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path}, the file of --order, cannot be read: {error}") from None
+    lines = (line for line in text.splitlines() if line.strip() and not line.startswith("#"))
     try:
-        entries = json.loads(text)
+        entries = json.loads(text) if text.startswith("[") else list(map(_entry, lines))
     except ValueError:
-        entries = [_entry(line) for line in text.splitlines() if line.strip() and not line.startswith("#")]
-    if isinstance(entries, dict):
-        entries = entries.get("runs", [entries])
-    names = [_name(entry, path) for entry in entries] if isinstance(entries, list) else []
+        entries = []
+    names = [_name(entry, path) for entry in entries]
     if not names:
         raise UserError(f"{path} names no run; write EXPERIMENT/METHOD/seedN, one per line")
     return list(dict.fromkeys(names))
 
 
 def _entry(line: str) -> str | dict:
-    try:
-        return json.loads(line)
-    except ValueError:
-        return line.split()[0]
+    return json.loads(line) if line.startswith("{") else line.split()[0]
 
 
 def _name(entry: str | dict, path: Path) -> str:
     """The run named by an entry."""
     if isinstance(entry, dict):
-        facts = {"experiment": "", "method": "", "seed": ""} | entry
-        entry = entry.get("run") or entry.get("name") or RUN_NAME.format(**facts)
+        entry = RUN_NAME.format(**{"experiment": "", "method": "", "seed": ""} | entry)
     parts = entry.split("/") if isinstance(entry, str) else []
     if len(parts) != 3 or not all(parts) or not parts[2].removeprefix("seed").isdecimal():
         raise UserError(f"{path} names {entry!r}, which is no run; write EXPERIMENT/METHOD/seedN")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from raretok.core.files import read_json
 from raretok.experiments import config_options
-from raretok.experiments.run_table import Run, RunTable, load
+from raretok.experiments.run_table import Run, RunTable, load_to_train
 from raretok.experiments.trained_runs import is_trained
 from raretok.machine.slurm import failing_nodes
 from raretok.rule_inputs import train
@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     """Print the number of runs in each state, and details of active, failed and interrupted runs."""
-    table = load(config_options.config_of(arguments) | {"recorded": False, "finished": False}, arguments.root)
+    table = load_to_train(arguments)
     found = {run.name: status_of(table, run) for run in table.runs.values()}
     counts = [f"{sum(one.state == state for one in found.values())} {state}" for state in reversed(STATES)]
     print(f"{table.scale}: {len(found)} models: {', '.join(counts)}")

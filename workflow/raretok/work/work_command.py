@@ -8,7 +8,7 @@ from pathlib import Path
 
 from raretok.core.errors import Interrupted, UserError
 from raretok.experiments import config_options
-from raretok.experiments.run_table import RunTable, load
+from raretok.experiments.run_table import RunTable, load_to_train
 from raretok.machine.clock import log
 from raretok.work.job_data import provide_for_evaluation, provide_for_training
 from raretok.work.jobs import Jobs
@@ -47,8 +47,9 @@ def main(arguments: argparse.Namespace) -> None:
     names = read_order(arguments.order) if arguments.order else None
     table = table_of(arguments, names)
     # Paths of the run table are relative to the project's folder, here and in child processes.
+    project = table.project.resolve()
     os.chdir(table.root)
-    table = replace(table, root=Path())
+    table = replace(table, root=Path(), project=project)
     runs = order_runs(table, names)
     waiting = [run for run in runs if not done_already(table, run, recorded=not arguments.again)]
     if arguments.data_only:
@@ -76,7 +77,5 @@ def main(arguments: argparse.Namespace) -> None:
 
 def table_of(arguments: argparse.Namespace, names: list[str] | None) -> RunTable:
     """The run table of the config, with the seeds in the order file if the user names none."""
-    config = config_options.config_of(arguments) | {"recorded": False, "finished": False}
-    if names is not None and not config["seeds"]:
-        config["seeds"] = named_seeds(names)
-    return load(config, arguments.root)
+    seeds = config_options.config_of(arguments)["seeds"] or (named_seeds(names) if names else None)
+    return load_to_train(arguments, seeds=seeds)

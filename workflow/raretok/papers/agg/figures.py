@@ -21,7 +21,7 @@ from raretok.reporting.figures.language_panels import (
     stacked,
 )
 from raretok.reporting.figures.panels import mean_and_band
-from raretok.reporting.figures.shown import Drawn, first_run, means_note, seeds_note, shown_methods, with_arrays
+from raretok.reporting.figures.shown import Drawn, NotRun, first_run, means_note, seeds_note, shown_methods, with_arrays
 from raretok.reporting.figures.style import BASE, BLACK, GREY, METHODS, look_of, not_run, sheet
 from raretok.reporting.results import Results
 from raretok.reporting.tables.cells import derived_remark
@@ -36,11 +36,8 @@ PROJECTION = (
 
 def figure1(definition: Definition, item: str, results: Results) -> Drawn:
     """Embeddings of MLE in the SVD plane at four steps of training."""
-    figure = sheet(2.9)
     method = shown_methods(definition, item)[0]
-    arrays = first_run(results, method)
-    if not planes_along_training(figure, arrays, "snapshots.svd", method.label, "SVD component", GROUPS):
-        return figure, "Not run."
+    figure = planes_along_training(results, method, "snapshots.svd", "SVD component", GROUPS)
     same = "" if definition.comparable else " Steps are scaled in proportion to the length of training."
     return figure, f"{method.label}, first seed. {PROJECTION}{same}"
 
@@ -49,34 +46,26 @@ def figure2(definition: Definition, item: str, results: Results) -> Drawn:
     """I(W) of rare and frequent tokens and their mean cosine when rare tokens are frozen until a step."""
     figure = sheet(3.6)
     methods = with_arrays(results, shown_methods(definition, item), "snapshots.isotropy_sign_free")
-    panels, strip = panels_over_legend(figure, 1, max(1, len(methods)), sharey=True)
+    panels, strip = panels_over_legend(figure, 1, len(methods), sharey=True)
     panels = panels[0]
     drawn = []
     for letter, axes, method in zip("abc", panels, methods, strict=False):
         runs = results.seeds_with_arrays(method)
         isotropy = stacked(runs, "snapshots.isotropy_sign_free")
         cosine = stacked(runs, "snapshots.cosine_rare_frequent")
-        if isotropy is None or cosine is None:
-            not_run(axes, method.label)
-            axes.set_title(f"({letter}) {method.label}", loc="left")
-            continue
         steps = next(arrays["snapshots.steps"] for _, arrays in runs if "snapshots.steps" in arrays)
         steps = steps[: isotropy.shape[1]]
         for group in (2, 0):
             mean_and_band(axes, steps, isotropy[:, :, group], f"I(W), {GROUPS[group]}", LOOKS[group] | {"marker": None})
         step = end_of_freeze(results, method)
-        until = "" if step is None else f" until step {step:,}"
-        axes.set_title(f"({letter}) rare tokens frozen{until}", loc="left")
+        axes.set_title(f"({letter}) rare tokens frozen until step {step:,}", loc="left")
         axes.set(xlabel="training step", ylim=(0, 1.02), xlim=(0, None))
         right = axes.twinx()
         mean_and_band(right, steps, cosine[:, : len(steps)], COSINE, {"color": BLACK, "linestyle": ":"})
         right.grid(False)
-        if step is not None:
-            freeze_line(axes, step)
+        freeze_line(axes, step)
         drawn.append((axes, right))
     panels[0].set_ylabel("I(W)")
-    if not drawn:
-        return figure, "Not run."
     limits = np.array([right.get_ylim() for _, right in drawn])
     for _, right in drawn:
         right.set_ylim(limits.min(), limits.max())
@@ -98,13 +87,8 @@ def figure3(definition: Definition, item: str, results: Results) -> Drawn:
     methods = with_arrays(results, shown_methods(definition, item), "best.svd")
     panels, strip = panels_over_legend(figure, 1, len(methods) + 1)
     panels = panels[0]
-    drawn = False
     for letter, axes, method in zip("ab", panels, methods, strict=False):
         arrays = first_run(results, method)
-        if arrays is None or "best.svd" not in arrays:
-            not_run(axes, method.label)
-            continue
-        drawn = True
         scatter_groups(axes, arrays["best.svd"], arrays["bounds"])
         accuracy = results.per_seed(method, "separability", "svd")
         said = f", separable {np.mean(list(accuracy.values())):.2f}" if accuracy else ""
@@ -113,15 +97,11 @@ def figure3(definition: Definition, item: str, results: Results) -> Drawn:
     curves = panels[-1]
     for method in methods:
         values = stacked(results.seeds_with_arrays(method), "best.singular_values")
-        if values is None:
-            continue
         values = values / values[:, :1]
         look = look_of(method) | {"marker": None}
         mean_and_band(curves, np.arange(1, values.shape[1] + 1), values, method.label, look)
     curves.set_title("(c) singular values", loc="left")
     curves.set(xlabel="index", ylabel="singular value / largest", ylim=(0, 1.02))
-    if not drawn:
-        return figure, "Not run."
     curves.legend(frameon=False, loc="upper right")
     draw_legend(strip, group_handles(GROUPS))
     return figure, (
@@ -136,13 +116,10 @@ def figure4(definition: Definition, item: str, results: Results) -> Drawn:
     """The size of the rare group at each of the first steps."""
     figure = sheet(3.4)
     axes = figure.subplots()
-    methods = shown_methods(definition, item)
+    methods = with_arrays(results, shown_methods(definition, item), "rare_types.sizes")
     method = methods[0]
     runs = results.seeds_with_arrays(method)
     sizes = stacked(runs, "rare_types.sizes")
-    if sizes is None:
-        not_run(axes, method.label)
-        return figure, "Not run."
     look = {"color": METHODS["agg"]["color"], "linestyle": "-"}
     mean = mean_and_band(axes, np.arange(1, sizes.shape[1] + 1), sizes, None, look)
     types = len(next(arrays["counts"] for _, arrays in runs if "counts" in arrays))
@@ -170,10 +147,9 @@ def figure5(definition: Definition, item: str, results: Results) -> Drawn:
     methods = shown_methods(definition, item)
     swept = [method for method in methods if method.name in ALPHAS]
     if sum(bool(results.per_seed(method, "perplexity", "total")) for method in swept) < 2:
-        return figure, "Not run: a curve needs two values of alpha."
+        raise NotRun("a curve needs two values of alpha")
     reference = next((method for method in methods if method.name not in ALPHAS), None)
     columns = (("perplexity", "perplexity"), ("uniq", "Uniq"), ("isotropy_sign_free", "I(W)"))
-    drawn = False
     rows = (
         ("rare", "rare tokens", LOOKS[2] | {"linestyle": "-"}),
         ("nonrare", "non-rare tokens", {"color": GREY, "linestyle": "--", "marker": "s"}),
@@ -181,15 +157,13 @@ def figure5(definition: Definition, item: str, results: Results) -> Drawn:
     )
     for row, (group, name, look) in zip(panels, rows, strict=True):
         for letter, axes, (metric, title) in zip("abc", row, columns, strict=True):
-            drawn |= _against_alpha(axes, results, swept, reference, metric, group, name, look)
+            _against_alpha(axes, results, swept, reference, metric, group, name, look)
             if group == "rare":
                 axes.set_title(f"({letter}) {title}", loc="left")
             axes.set_ylabel(f"{title}, {name}")
     for axes in panels[-1]:
         axes.set_xlabel("alpha, as printed")
         axes.set_xticks(list(ALPHAS.values()))
-    if not drawn:
-        return figure, "Not run."
     draw_legend(strip, [axes for row in panels[:, :1] for axes in row[0].get_legend_handles_labels()[0]])
     derived = [
         f"{training['derived']['alpha']:.3g} for {ALPHAS[method.name]:g}"
@@ -213,8 +187,8 @@ def _against_alpha(
     group: str,
     tokens: str,
     look: dict,
-) -> bool:
-    """Draw one panel and return whether anything was drawn; `tokens`: the group's name in the legend."""
+) -> None:
+    """Draw one panel; `tokens`: the group's name in the legend."""
     points = {ALPHAS[method.name]: list(results.per_seed(method, metric, group).values()) for method in swept}
     points = {alpha: values for alpha, values in points.items() if values}
     line = list(results.per_seed(reference, metric, group).values()) if reference else []
@@ -223,7 +197,7 @@ def _against_alpha(
         axes.axhline(np.mean(line), color="#555555", linestyle=(0, (5, 2)), linewidth=1.4, label=label)
     if not points:
         not_run(axes, "AGG")
-        return bool(line)
+        return
     alphas = sorted(points)
     axes.errorbar(
         alphas,
@@ -235,7 +209,6 @@ def _against_alpha(
         **look,
     )
     axes.margins(x=0.08, y=0.15)
-    return True
 
 
 def _seeds(results: Results, methods: list[Method]) -> str:

@@ -25,8 +25,8 @@ from raretok.reporting.figures.language_panels import (
     stacked,
 )
 from raretok.reporting.figures.panels import mean_and_band
-from raretok.reporting.figures.shown import Drawn, first_run, seeds_note, shown_methods, with_arrays
-from raretok.reporting.figures.style import not_run, sheet
+from raretok.reporting.figures.shown import Drawn, NotRun, first_run, seeds_note, shown_methods, with_arrays
+from raretok.reporting.figures.style import sheet
 from raretok.reporting.results import Results
 from raretok.reporting.tables.neighbour_table import visible_text
 
@@ -36,7 +36,6 @@ PLANE = (
     "Rows of the embedding matrix, centred, projected on their first two principal components; each point is a type. "
     f"{POINTS_SAID} The outermost 0.1% on each side are not shown."
 )
-NOT_RUN = "Not run."
 # Figures 5 to 7: share of the types in a window of the running mean; number of special types, which are not words.
 WINDOW, SPECIAL = 0.05, 4
 # Maximum number of types drawn per panel of cosines; the line uses all types.
@@ -46,11 +45,8 @@ DRAWN_SAID = f"Of more than {DRAWN:,} types a random {DRAWN:,} are drawn."
 
 def figure1(definition: Definition, item: str, results: Results) -> Drawn:
     """Embeddings of the baseline in the PCA plane at four steps of training."""
-    figure = sheet(2.9)
     method = shown_methods(definition, item)[0]
-    arrays = first_run(results, method)
-    if not planes_along_training(figure, arrays, "snapshots.pca", method.label, "PCA component", GROUPS):
-        return figure, NOT_RUN
+    figure = planes_along_training(results, method, "snapshots.pca", "PCA component", GROUPS)
     return figure, f"{_corpus(definition, method)}, {method.label}, first seed. {PLANE}"
 
 
@@ -68,8 +64,8 @@ def _planes(definition: Definition, item: str, results: Results) -> Drawn:
     """One panel per method with its S(w), all with the same axes so that widths are comparable."""
     methods = with_arrays(results, shown_methods(definition, item), "best.pca")
     figure = sheet(3.8)
-    panels, strip = panels_over_legend(figure, 1, max(1, len(methods)))
-    low, high, drawn = np.full(2, np.inf), np.full(2, -np.inf), []
+    panels, strip = panels_over_legend(figure, 1, len(methods))
+    low, high = np.full(2, np.inf), np.full(2, -np.inf)
     for letter, axes, method in zip("abc", panels[0], methods, strict=False):
         arrays = first_run(results, method)
         scatter_groups(axes, arrays["best.pca"], arrays["bounds"])
@@ -79,12 +75,9 @@ def _planes(definition: Definition, item: str, results: Results) -> Drawn:
         axes.set_xlabel("PCA component 1")
         limits = np.array([axes.get_xlim(), axes.get_ylim()])
         low, high = np.minimum(low, limits[:, 0]), np.maximum(high, limits[:, 1])
-        drawn.append(axes)
-    if not drawn:
-        return figure, NOT_RUN
-    for axes in drawn:
+    for axes in panels[0]:
         axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
-    drawn[0].set_ylabel("PCA component 2")
+    panels[0, 0].set_ylabel("PCA component 2")
     draw_legend(strip, group_handles(GROUPS))
     return figure, (
         f"{_corpus(definition, methods[0])}. {PLANE} All panels have the same limits. Points are from the first seed; "
@@ -96,7 +89,7 @@ def _cosines(definition: Definition, item: str, results: Results, query: int) ->
     """One panel per method: cosine of every type with one query, by frequency rank."""
     methods = with_arrays(results, shown_methods(definition, item), "best.query_cosines")
     figure = sheet(3.5)
-    panels, strip = panels_over_legend(figure, 1, max(1, len(methods)), sharex=True, sharey=True)
+    panels, strip = panels_over_legend(figure, 1, len(methods), sharex=True, sharey=True)
     word = ""
     for letter, axes, method in zip("abc", panels[0], methods, strict=False):
         arrays = first_run(results, method)
@@ -109,7 +102,7 @@ def _cosines(definition: Definition, item: str, results: Results, query: int) ->
         _draw_cosines(axes, arrays, query)
         axes.set_xlabel("index by decreasing target-side frequency")
     if not word:
-        return figure, NOT_RUN
+        raise NotRun
     word = word.removeprefix("␣")
     panels[0, 0].set_ylabel(f"cosine with “{word}”")
     means = [axes.get_legend_handles_labels()[0] for axes in panels[0]]
@@ -161,24 +154,19 @@ def figure2(definition: Definition, item: str, results: Results) -> Drawn:
     figure = sheet(3.6)
     panels, strip = panels_over_legend(figure, 1, 1)
     axes = panels[0, 0]
-    methods = shown_methods(definition, item)
+    methods = with_arrays(results, shown_methods(definition, item), "snapshots.inner_product")
     method = methods[0]
     runs = results.seeds_with_arrays(method)
     products = stacked(runs, "snapshots.inner_product")
-    if products is None:
-        not_run(axes, method.label)
-        return figure, NOT_RUN
     steps = next(arrays["snapshots.steps"] for _, arrays in runs if "snapshots.steps" in arrays)[: products.shape[1]]
     for group in (2, 1, 0):
         mean_and_band(axes, steps, products[:, :, group], GROUPS[group], LOOKS[group] | {"marker": None})
     step = end_of_freeze(results, method)
-    if step is not None:
-        freeze_line(axes, step)
+    freeze_line(axes, step)
     axes.set(xlabel="training step", ylabel="mean inner product within the group", xlim=(0, None))
     draw_legend(strip, axes.get_legend_handles_labels()[0])
-    until = "" if step is None else f" until step {step:,}"
     note = seeds_note(results, methods)
-    return figure, f"{_corpus(definition, method)}. Embeddings of rare words are frozen{until}. {note}"
+    return figure, f"{_corpus(definition, method)}. Embeddings of rare words are frozen until step {step:,}. {note}"
 
 
 figure1_lm, figure2_lm = partial(_counterpart, figure1), partial(_counterpart, figure2)

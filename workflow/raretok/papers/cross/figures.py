@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from raretok.reporting.definition import Definition
-from raretok.reporting.figures.shown import Drawn
+from raretok.reporting.figures.shown import Drawn, NotRun
 from raretok.reporting.figures.style import BLACK, PURPLE, sheet
 from raretok.reporting.results import Results
 from raretok.reporting.tables.method_comparison import Point, families, figure_points
@@ -27,7 +27,7 @@ def figure1(definition: Definition, item: str, results: Results) -> Drawn:
     known = {task: figure_points(definition, results, entry, experiment) for task, experiment in tasks.items()}
     known = {task: found for task, found in known.items() if any(point.is_drawn for point in found)}
     if not known:
-        return sheet(1), "Not run."
+        raise NotRun
     figure = sheet(0.4 + 4.6 * len(known))
     panels = np.atleast_1d(figure.subplots(len(known), 1))
     numbers = set()
@@ -57,8 +57,8 @@ def draw_points(axes: Axes, shown: list[Point]) -> None:
         axes.errorbar(
             loss.mean,
             -gain.mean,
-            xerr=None if loss.lower is None else [[loss.mean - loss.lower], [loss.upper - loss.mean]],
-            yerr=None if gain.lower is None else [[gain.upper - gain.mean], [gain.mean - gain.lower]],
+            xerr=None if loss.interval is None else np.abs(np.subtract(loss.interval, loss.mean))[:, None],
+            yerr=None if gain.interval is None else np.abs(np.subtract(gain.interval, gain.mean))[::-1, None],
             linestyle="none",
             markersize=6,
             elinewidth=1,

@@ -19,7 +19,6 @@ from raretok.reporting.claims.jackknife import mean_of
 from raretok.reporting.claims.table_claims import common_seeds
 from raretok.reporting.claims.truths import Missing, Truth, all_of, difference, greater
 from raretok.reporting.corpus_names import corpus_title
-from raretok.reporting.definition import Method
 from raretok.reporting.statistics import intervals
 
 NONE, ZERO, UNIGRAM, C4 = "none", "zero", "unigram", "c4"
@@ -55,30 +54,28 @@ def each(evidence: Evidence, experiments: list[str], judge: Callable[[Evidence],
     return found, f"; undecided without {', '.join(missing)}, not run" if missing else ""
 
 
-def bleu(metric: str) -> Values:
-    """BLEU or chrF on the test text."""
-    return lambda here, name: measured(
-        here, name, lambda m: translation_metrics.in_domain(here.results, m, metric), metric
-    )
+def measured(values: Callable[..., dict[int, float]], what: str, **choice) -> Values:
+    """An accessor of `translation_metrics` that raises Missing where it has no values.
+
+    what: its metric in words. choice: its further arguments.
+    """
+
+    def known(here: Evidence, name: str) -> dict[int, float]:
+        method = here.definition.method(name)
+        found = values(here.results, method, **choice)
+        if not found:
+            raise Missing(f"{name} was not run in {method.experiment} ({what})")
+        return found
+
+    return known
 
 
-def area(metric: str, *, whole: bool = False) -> Values:
-    """Area under the validation curve, over the first steps or over all."""
-
-    def values(here: Evidence, name: str) -> dict[int, float]:
-        what = translation_metrics.ALC[metric]
-        return measured(here, name, lambda m: translation_metrics.area(here.results, m, metric, whole=whole), what)
-
-    return values
-
-
-def measured(here: Evidence, name: str, values: Callable[[Method], dict[int, float]], what: str) -> dict[int, float]:
-    """Values of one method by seed; raises Missing if there are none."""
-    method = here.definition.method(name)
-    found = values(method)
-    if not found:
-        raise Missing(f"{name} was not run in {method.experiment} ({what})")
-    return found
+BLEU, CHRF = (measured(translation_metrics.in_domain, name, metric=name) for name in translation_metrics.ALC)
+# Areas under the validation curve: over the first steps, and over all.
+BLEU_AREA, CHRF_AREA = (
+    measured(translation_metrics.area, what, metric=name) for name, what in translation_metrics.ALC.items()
+)
+WHOLE_AREA = measured(translation_metrics.area, translation_metrics.ALC[translation_metrics.BLEU], whole=True)
 
 
 def margin(here: Evidence, values: Values) -> dict[int, float]:

@@ -10,15 +10,19 @@ from collections.abc import Callable
 import numpy as np
 
 from raretok.papers.natural_bias.bias_starts import (
+    BLEU,
+    BLEU_AREA,
     C4,
+    CHRF,
+    CHRF_AREA,
     IWSLT14,
     NONE,
     UNIGRAM,
+    WHOLE_AREA,
     WMT14,
     ZERO,
+    Values,
     above_best,
-    area,
-    bleu,
     conjunction,
     data_sets,
     each,
@@ -62,17 +66,17 @@ def _matched(latest: float, steps, unigram, uniform, empirical) -> Truth:
 
 def f2_bleu_5of6(evidence: Evidence) -> Found:
     """Test BLEU of the log-unigram start is as good as the others', on five of six data sets."""
-    return most(evidence, bleu(translation_metrics.BLEU))
+    return most(evidence, BLEU)
 
 
 def f3_alc_5of6(evidence: Evidence) -> Found:
     """The area under the early validation curve is larger, on five of six data sets."""
-    return most(evidence, area(translation_metrics.BLEU))
+    return most(evidence, BLEU_AREA)
 
 
 def f9_10_chrf(evidence: Evidence) -> Found:
     """Figures 2 and 3 come out the same way with chrF."""
-    text, areas = most(evidence, bleu(translation_metrics.CHRF)), most(evidence, area(translation_metrics.CHRF))
+    text, areas = most(evidence, CHRF), most(evidence, CHRF_AREA)
     note = f"figure 9: {text[2]}; figure 10: {areas[2]}"
     return conjunction([text[0], areas[0]]), None, note
 
@@ -80,9 +84,8 @@ def f9_10_chrf(evidence: Evidence) -> Found:
 def f7_8_wmt(evidence: Evidence) -> Found:
     """Figures 2 and 3 come out the same way on WMT14 De-En."""
     here = evidence.within(WMT14)
-    text = margin(here, bleu(translation_metrics.BLEU))
-    areas = margin(here, area(translation_metrics.BLEU))
-    truths = conjunction([{seed: greater(value, 0) for seed, value in of.items()} for of in (text, areas)])
+    margins = (margin(here, values) for values in (BLEU, BLEU_AREA))
+    truths = conjunction([{seed: greater(value, 0) for seed, value in of.items()} for of in margins])
     return truths, None, ""
 
 
@@ -148,8 +151,7 @@ def f6_alc_full(evidence: Evidence) -> Found:
     """Over all of training, the area differs in the same direction as over the first steps."""
 
     def judge(here: Evidence) -> dict[int, Truth]:
-        first, whole = (margin(here, area(translation_metrics.BLEU, whole=whole)) for whole in (False, True))
-        return here.per_seed(_same_sign, first, whole)
+        return here.per_seed(_same_sign, *(margin(here, values) for values in (BLEU_AREA, WHOLE_AREA)))
 
     parts, without = each(evidence, data_sets(evidence), judge)
     note = "log-unigram start minus the better of the others"
@@ -184,7 +186,7 @@ def f12_ood(evidence: Evidence) -> Found:
         if not domains:
             raise Missing("no other domain was translated")
         for domain in domains:
-            values = [_ood(here, name, domain) for name in (NONE, ZERO, UNIGRAM)]
+            values = [_ood(domain)(here, name) for name in (NONE, ZERO, UNIGRAM)]
             truths.append(here.per_seed(lambda *_: Truth(True, 0.0), *values))
             means = ", ".join(f"{float(np.mean(list(of.values()))):.2f}" for of in values)
             said.append(f"{corpus} on {domain} {means}")
@@ -195,10 +197,8 @@ def f12_ood(evidence: Evidence) -> Found:
     return conjunction([truth for part in parts for truth in part], without), None, note
 
 
-def _ood(here: Evidence, name: str, domain: str) -> dict[int, float]:
-    return measured(
-        here, name, lambda m: translation_metrics.out_of_domain(here.results, m, domain), f"domain {domain}"
-    )
+def _ood(domain: str) -> Values:
+    return measured(translation_metrics.out_of_domain, f"domain {domain}", domain=domain)
 
 
 def f13_divergence(evidence: Evidence) -> Found:
@@ -243,7 +243,7 @@ def f16_c4_ood(evidence: Evidence) -> Found:
     found = translation_metrics.validation_domains(evidence.results, IWSLT14)
     if not found:
         raise Missing("no other domain was translated")
-    pairs = [[_ood(here, name, domain) for name in (C4, UNIGRAM)] for domain in found]
+    pairs = [[_ood(domain)(here, name) for name in (C4, UNIGRAM)] for domain in found]
     parts = [here.per_seed(greater, *pair) for pair in pairs]
     text = unigram_text(evidence.definition.corpus(IWSLT14))
     note = f"on {', '.join(found)} (the paper: WMT14's validation text); unigrams of {text}"

@@ -29,14 +29,14 @@ ENDS = ((min, -1), (max, 1))
 
 def panels_of(number: int, over_legend: bool = False) -> tuple[Figure, list[Axes], Axes | None]:
     """A sheet with that many panels, three per row, unused places removed; and a strip for one legend."""
-    columns = min(COLUMNS, max(1, number))
-    rows = math.ceil(max(1, number) / columns)
+    columns = min(COLUMNS, number)
+    rows = math.ceil(number / columns)
     figure = sheet((0.75 if over_legend else 0.4) + 2.5 * rows, WIDTHS[columns])
     if over_legend:
         grid, strip = panels_over_legend(figure, rows, columns)
     else:
         grid, strip = figure.subplots(rows, columns, squeeze=False), None
-    shown, others = np.split(grid.ravel(), [max(1, number)])
+    shown, others = np.split(grid.ravel(), [number])
     for axes in others:
         axes.set_axis_off()
     return figure, list(shown), strip
@@ -50,11 +50,6 @@ def title_of(definition: Definition, experiment: str, more: str = "") -> str:
 def paper_experiments(definition: Definition) -> list[str]:
     """The scale's experiments on the paper's six data sets, without WMT14."""
     return [experiment for experiment in definition.settings if experiment != WMT14]
-
-
-def measured_in(experiments: list[str], methods: list[Method], has: Callable[[Method], object]) -> list[str]:
-    """The experiments in which one of the methods was run; others get no panel."""
-    return [one for one in experiments if any(has(method.within(one)) for method in methods)]
 
 
 def draw_points(

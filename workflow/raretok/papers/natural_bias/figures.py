@@ -8,6 +8,7 @@ from functools import partial
 from itertools import cycle
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from raretok.papers.natural_bias.along_training import bias_curves, divergences, validation_curves
 from raretok.papers.natural_bias.bias_starts import IWSLT14, WMT14, ZERO, standard_error
@@ -16,7 +17,6 @@ from raretok.papers.natural_bias.data_set_panels import (
     LOOKS,
     draw_points,
     in_place_of_c4,
-    measured_in,
     panels_of,
     paper_experiments,
     points_note,
@@ -26,11 +26,10 @@ from raretok.papers.natural_bias.data_set_panels import (
 from raretok.reporting import translation_metrics
 from raretok.reporting.corpus_names import corpus_title, unigram_text
 from raretok.reporting.definition import Definition, Method
-from raretok.reporting.figures.shown import Drawn, means_note, shown_methods
+from raretok.reporting.figures.shown import Drawn, NotRun, means_note, shown_methods
 from raretok.reporting.figures.style import PINK, SKY, YELLOW, sheet
 from raretok.reporting.results import Results
 
-NOT_RUN = "Not run."
 TEXT = "of the test text by sacrebleu, cased and detokenised"
 # Figure 11: strengths, in colours that no start has; neighbours are drawn at steps that differ by this factor.
 STRENGTHS = (
@@ -64,20 +63,33 @@ def _bars(
     pairs: bool = False,
 ) -> Drawn:
     """One panel of points per experiment. pairs: add the sizes of the training texts to the caption."""
-    methods, values = shown_methods(definition, item), partial(values, results)
-    asked = experiments(definition)
-    found = measured_in(asked, methods, values)
-    figure, panels, _ = panels_of(len(found))
-    if not found:
-        return figure, NOT_RUN
-    seeds = []
-    for axes, experiment in zip(panels, found, strict=True):
-        axes.set_title(title_of(definition, experiment), loc="left")
-        text_of_c4 = unigram_text(definition.corpus(experiment))
-        here = [method.within(experiment) for method in methods]
-        seeds += draw_points(axes, here, values, unit, text_of_c4)
+    methods, asked = shown_methods(definition, item), experiments(definition)
+    places = [(experiment, "", partial(values, results)) for experiment in asked]
+    figure, note, _ = _points(definition, methods, places, unit)
     sizes = training_pairs(definition, methods, results, asked) if pairs else ""
-    return figure, f"{text} {points_note(seeds)}{sizes}"
+    return figure, f"{text} {note}{sizes}"
+
+
+def _points(
+    definition: Definition, methods: list[Method], places: list[tuple[str, str, Callable]], unit: str
+) -> tuple[Figure, str, list[str]]:
+    """One panel of points for each of the `places` that was run: experiment, rest of the title, values of a method.
+
+    Returns the figure, its caption on points and seeds, and the experiments that have a panel. Raises NotRun.
+    """
+    drawn = []
+    for experiment, more, values in places:
+        here = [method.within(experiment) for method in methods]
+        if any(map(values, here)):
+            drawn.append((experiment, more, values, here))
+    if not drawn:
+        raise NotRun
+    figure, panels, _ = panels_of(len(drawn))
+    seeds = []
+    for axes, (experiment, more, values, here) in zip(panels, drawn, strict=True):
+        axes.set_title(title_of(definition, experiment, more), loc="left")
+        seeds += draw_points(axes, here, values, unit, unigram_text(definition.corpus(experiment)))
+    return figure, points_note(seeds), [experiment for experiment, *_ in drawn]
 
 
 def _wmt14(definition: Definition) -> list[str]:
@@ -107,7 +119,7 @@ def figure4(definition: Definition, item: str, results: Results) -> Drawn:
     for axes in panels[:, 0]:
         axes.set_ylabel("mean log-probability of the gold token")
     if not drawn:
-        return figure, NOT_RUN
+        raise NotRun
     corpus = corpus_title(definition.corpus(methods[0].experiment))
     return figure, (
         f"{corpus}, test text, in nats. Points: tokens of the first seed in equal-width bins of frequency; larger "
@@ -202,7 +214,7 @@ def figure11(definition: Definition, item: str, results: Results) -> Drawn:
         places = np.array(steps) * APART ** (place - (len(swept) - 1) / 2)
         axes.errorbar(places, means, errors, capsize=3, linewidth=1.8, label=f"strength {strength}", **look)
     if not swept:
-        return figure, NOT_RUN
+        raise NotRun
     known = sorted({step for points in swept.values() for step in points})
     axes.set_xscale("log")
     axes.set_xticks(known, [f"{step:,}" for step in known])
@@ -221,10 +233,7 @@ def figure11(definition: Definition, item: str, results: Results) -> Drawn:
 def figure12(definition: Definition, item: str, results: Results) -> Drawn:
     """Out-of-domain test BLEU."""
     drawn, text = _other_domains(definition, item, results, list(definition.settings), translation_metrics.test_domains)
-    return (
-        drawn,
-        text if text == NOT_RUN else f"{text} The paper tests only IWSLT14 and WMT14, each on the other's text.",
-    )
+    return drawn, f"{text} The paper tests only IWSLT14 and WMT14, each on the other's text."
 
 
 def figure13(definition: Definition, item: str, results: Results) -> Drawn:
@@ -255,8 +264,6 @@ def figure16(definition: Definition, item: str, results: Results) -> Drawn:
     """The models of figure 15 on the other domain."""
     experiments = _with_c4(definition)
     drawn, text = _other_domains(definition, item, results, experiments, translation_metrics.validation_domains)
-    if text == NOT_RUN:
-        return drawn, text
     validation = f"{translation_metrics.VALIDATION_TEXT} is one; all other texts here are test texts"
     paper = f"The paper uses the other corpus's validation text; {validation}."
     return drawn, f"{text}{in_place_of_c4(definition, experiments)} {paper}"
@@ -275,26 +282,14 @@ def _other_domains(
     domains: Callable[[Results, str], list[str]],
 ) -> Drawn:
     """One panel of points per experiment and per domain that its runs translated."""
-    methods = shown_methods(definition, item)
     places = [
-        (experiment, domain)
+        (experiment, f" on {domain}", partial(translation_metrics.out_of_domain, results, domain=domain))
         for experiment in experiments
         for domain in domains(results, experiment)
-        if measured_in([experiment], methods, partial(translation_metrics.out_of_domain, results, domain=domain))
     ]
-    figure, panels, _ = panels_of(len(places))
-    if not places:
-        return figure, NOT_RUN
-    seeds = []
-    for axes, (experiment, domain) in zip(panels, places, strict=True):
-        axes.set_title(title_of(definition, experiment, f" on {domain}"), loc="left")
-        values = partial(translation_metrics.out_of_domain, results, domain=domain)
-        text_of_c4 = unigram_text(definition.corpus(experiment))
-        here = [method.within(experiment) for method in methods]
-        seeds += draw_points(axes, here, values, "BLEU", text_of_c4)
-    shown = [experiment for experiment, _ in places]
+    figure, note, shown = _points(definition, shown_methods(definition, item), places, "BLEU")
     absent = [corpus_title(definition.corpus(experiment)) for experiment in experiments if experiment not in shown]
     return figure, (
         "Models trained on the first corpus translate text of another domain with their own vocabulary. "
-        f"{points_note(seeds)}{_absent(absent)}"
+        f"{note}{_absent(absent)}"
     )

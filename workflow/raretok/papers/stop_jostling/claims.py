@@ -67,15 +67,15 @@ def _gains(quotients: dict[int, np.ndarray]) -> dict[int, float]:
     return {seed: float(values.mean()) for seed, values in known.items()}
 
 
-def _gain(evidence: Evidence, ratio: str, bound: float, printed: str) -> Found:
+def _gain(evidence: Evidence, ratio: str, printed: str) -> Found:
     quotients = _quotients(evidence, ratio)
-    truths = {seed: at_least(gain, bound) for seed, gain in _gains(quotients).items()}
+    truths = {seed: at_least(gain, 1) for seed, gain in _gains(quotients).items()}
     left_out = [int((~np.isfinite(values)).sum()) for values in quotients.values()]
     gain = _printed_gain(evidence, printed)
     note = "margin 2"
     if any(left_out):
         note += f"; characters without a quotient, left out, by seed: {', '.join(map(str, left_out))}"
-    return truths, gain - bound, note
+    return truths, gain - 1, note
 
 
 def _printed_gain(evidence: Evidence, printed: str) -> float:
@@ -88,7 +88,7 @@ def f3_aor_gain(evidence: Evidence) -> Found:
     The note gives the quotient by both rules for steps without a marginal gradient, and the printed one.
     """
     column = "Average of Ratio increase"
-    truths, slack, note = _gain(evidence, "average_of_ratio", 1, column)
+    truths, slack, note = _gain(evidence, "average_of_ratio", column)
     text, notebook = (
         np.mean(list(_gains(_quotients(evidence, ratio)).values()))
         for ratio in ("average_of_ratio", "average_of_ratio_dropped")
@@ -99,7 +99,7 @@ def f3_aor_gain(evidence: Evidence) -> Found:
 
 def f3_roa_gain(evidence: Evidence) -> Found:
     """Ratio of Average of the proposed method divided by the baseline's."""
-    return _gain(evidence, "ratio_of_average", 1, "Ratio of Average increase")
+    return _gain(evidence, "ratio_of_average", "Ratio of Average increase")
 
 
 def t2_related(evidence: Evidence) -> Found:

@@ -13,7 +13,7 @@ from raretok.metrics.neighbours import cosines
 from raretok.papers.stop_jostling import schematic
 from raretok.reporting.definition import Definition
 from raretok.reporting.figures.panels import draw_mask, draw_plane, language_ticks, mean_and_band
-from raretok.reporting.figures.shown import Drawn, first_run, seeds_note, shown_methods
+from raretok.reporting.figures.shown import Drawn, NotRun, first_run, seeds_note, shown_methods
 from raretok.reporting.figures.style import HIGH, LOW, look_of, not_run, sheet, symbol_ticks
 from raretok.reporting.results import Results
 
@@ -38,8 +38,7 @@ def figure2(definition: Definition, item: str, results: Results) -> Drawn:
     method = shown_methods(definition, item)[0]
     run = first_run(results, method)
     if run is None:
-        not_run(axes, method.label)
-        return figure, "Not run."
+        raise NotRun
     share = definition.settings[method.experiment]["corpus"]["low_resource_probability"]
     order = np.argsort(-run["counts"], kind="stable")
     places = np.arange(len(order))
@@ -89,10 +88,10 @@ def figure3(definition: Definition, item: str, results: Results) -> Drawn:
         axes.grid(False, axis="x")
         axes.set_title(title, loc="left")
         axes.set_ylim(bottom=0)
+    if not ticks:
+        raise NotRun
     panels[0].legend(frameon=False, loc="upper right")
     panels[1].set_xlabel("low-resource character, sorted by frequency")
-    if not ticks:
-        return figure, "Not run."
     symbol_ticks(panels[1], ticks)
     return figure, (
         "Below 1, marginalising gradients from positions with other targets outweigh the aligned gradients. "
@@ -107,9 +106,8 @@ def figure4(definition: Definition, item: str, results: Results) -> Drawn:
     axes = figure.subplots()
     methods = shown_methods(definition, item)
     runs = [first_run(results, method) for method in methods]
-    if any(run is None for run in runs):
-        not_run(axes, ", ".join(m.label for m, run in zip(methods, runs, strict=True) if run is None))
-        return figure, "Not run."
+    if None in runs:
+        raise NotRun
     position, rule = _example(*runs)
     symbols = [chr(point) for point in runs[0]["symbols"]]
     target = int(runs[0]["best.example_targets.HR"][position])
@@ -158,9 +156,7 @@ def figure5(definition: Definition, item: str, results: Results) -> Drawn:
     runs = [first_run(results, method) for method in methods]
     known = next((run for run in runs if run is not None), None)
     if known is None:
-        for axes, name in zip(panels, ["Expected clusters", *(m.label for m in methods)], strict=True):
-            not_run(axes, name)
-        return figure, "Not run."
+        raise NotRun
     symbols = [chr(point) for point in known["symbols"]]
     order = figure_order(symbols)
     draw_mask(panels[0], mask(symbols)[np.ix_(order, order)])
@@ -199,12 +195,12 @@ def figure6(definition: Definition, item: str, results: Results) -> Drawn:
         axes.set_aspect("equal")
         low, high = np.minimum(low, run["best.pca"].min(0)), np.maximum(high, run["best.pca"].max(0))
         drawn = axes
-    if drawn is not None:
-        # Equal limits and aspect in both panels, so that distances are comparable.
-        margin = 0.05 * (high - low).max()
-        drawn.set(xlim=(low[0] - margin, high[0] + margin), ylim=(low[1] - margin, high[1] + margin))
-        handles = drawn.get_legend_handles_labels()
-        panels[1].legend(*handles, loc="lower left", frameon=False)
+    if drawn is None:
+        raise NotRun
+    # Equal limits and aspect in both panels, so that distances are comparable.
+    margin = 0.05 * (high - low).max()
+    drawn.set(xlim=(low[0] - margin, high[0] + margin), ylim=(low[1] - margin, high[1] + margin))
+    panels[1].legend(*drawn.get_legend_handles_labels(), loc="lower left", frameon=False)
     return figure, (
         "Crosses: the five rarest characters of each language. Both panels have the same limits. First seed."
     )
@@ -236,9 +232,11 @@ def _temperature(definition: Definition, item: str, results: Results, group: str
             zorder=5,
         )
         axes.plot([], [], label=f"{method.label}: {mean[lowest]:.2f} at {place:.2f}", **look)
+    if not minima:
+        raise NotRun
     # The authors' limit, unless it would hide a minimum.
-    limit = max(PPL_LIMIT, 1.25 * max(minima, default=0))
-    axes.set(xlim=(0, 2), ylim=(0.85 * min(minima, default=1), limit))
+    limit = max(PPL_LIMIT, 1.25 * max(minima))
+    axes.set(xlim=(0, 2), ylim=(0.85 * min(minima), limit))
     axes.set(xlabel="temperature T", ylabel="perplexity of softmax(z / T)")
     figure.legend(title="lowest perplexity and its T", alignment="left", frameon=False, loc="outside right upper")
     return (

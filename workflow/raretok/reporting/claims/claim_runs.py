@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from raretok.reporting.claims.evidence import of_paper
-from raretok.reporting.claims.quantities import comparisons, left_out_groups, of_this_scale
+from raretok.reporting.claims.quantities import comparisons, of_this_scale
 from raretok.reporting.claims.table_claims import place_of
 from raretok.reporting.claims.truths import Missing
 from raretok.reporting.cost import costs, unit_seconds
@@ -21,14 +21,30 @@ RunName = tuple[str, str, int]  # experiment, method, seed
 
 @dataclass(frozen=True)
 class Price:
-    """Cost of one run in minutes of a core or of a GPU."""
+    """Cost of runs in minutes of a core or of a GPU."""
 
     minutes: float
     unit: str = "core"
 
+    def in_words(self) -> str:
+        """The cost for people: minutes, or hours from two of them on."""
+        if self.minutes >= 120:
+            form = ",.0f" if self.minutes >= 600 else ".1f"
+            return f"{self.minutes / 60:{form}} {self.unit}-hours"
+        return f"{max(1, round(self.minutes))} {self.unit}-minute{'' if round(self.minutes) <= 1 else 's'}"
+
 
 # Function of (experiment, method); None if unknown.
 Prices = Callable[[str, str], Price | None]
+
+
+def price_of(runs: Iterable[RunName], prices: Prices) -> Price | None:
+    """The cost of several runs together; None if one is unknown, or if some need a core and others a GPU."""
+    known = [prices(experiment, method) for experiment, method, _ in runs]
+    units = {price.unit for price in known if price}
+    if None in known or len(units) != 1:
+        return None
+    return Price(sum(price.minutes for price in known), units.pop())
 
 
 @dataclass(frozen=True)
@@ -89,20 +105,12 @@ def rests_on(claim, claims: dict, asked: Iterable[Trained], definition: Definiti
 
 def _of_table(claim, definition: Definition) -> list[Trained]:
     """Trainings of the rows named in a claim's quantity; raises Missing if the scale has no such row."""
-    left_out = [(table, group) for table, group, _ in left_out_groups(definition)]
     keys = [key for one in of_this_scale(comparisons(claim.quantity), definition) for key in one.keys]
     found = []
     for key in keys:
-        table, row, _, group = key
-        if (table, group) in left_out:
-            raise Missing(f"{group} is left out at this scale")
-        entry = definition.tables.get(table)
-        if entry is None:
-            raise Missing(f"{table} is not made")
-        place = None if row in entry.get("data", {}) else place_of(definition, key)
-        if place:
-            method = place[1]
-            found.append((entry.get("experiments", {}).get(group, method.experiment), method.name))
+        if place := place_of(definition, key):
+            entry, method, *_ = place
+            found.append((entry.get("experiments", {}).get(key.group, method.experiment), method.name))
     return found
 
 

@@ -29,7 +29,6 @@ from raretok.reporting.claims.verdicts import (
     NOT_RUN,
     UNDECIDED,
     Finding,
-    Measured,
     corrected,
     judge,
 )
@@ -70,12 +69,9 @@ def judge_paper(definition: Definition, results: Results, published: Path) -> li
 def findings(definition: Definition, results: Results, published: Path) -> list[tuple]:
     """Each claim of the paper, a row of config/papers/<paper>/claims.csv, with its Finding."""
     evidence = evidence_of(definition, results, published)
-    rows = list(read_published(published, "claims", definition.paper).itertuples())
-    return list(
-        zip(
-            rows, corrected([finding_of(claim, evidence) for claim in rows], family_size(rows, definition)), strict=True
-        )
-    )
+    rows = list(evidence.claims.values())
+    found = corrected([finding_of(claim, evidence) for claim in rows], family_size(rows, definition))
+    return list(zip(rows, found, strict=True))
 
 
 def evidence_of(definition: Definition, results: Results, published: Path) -> Evidence:
@@ -113,10 +109,9 @@ def finding_of(claim, evidence: Evidence) -> Finding:
     if claim.kind == ARITHMETIC:
         return _arithmetic(claim, evidence)
     try:
-        measured = (measure_table if claim.measured_by == "table" else measure_named)(claim, evidence)
+        finding = (judge_table if claim.measured_by == "table" else judge_named)(claim, evidence)
     except Missing as missing:
         return _unmeasured(claim, evidence, missing)
-    finding = judge(measured)
     if claim.kind == MATHEMATICS:
         kept = finding.verdict == "reproduced"
         verdict = FAILS if not kept else HOLDS if claim.holds_on_printed_numbers != "no" else CORRECTED
@@ -127,8 +122,8 @@ def finding_of(claim, evidence: Evidence) -> Finding:
     return finding
 
 
-def measure_table(claim, evidence: Evidence) -> Measured:
-    """The comparisons of a claim about numbers of tables; raises Missing."""
+def judge_table(claim, evidence: Evidence) -> Finding:
+    """The finding on a claim about numbers of tables, by its own tests; raises Missing."""
     definition, asked = evidence.definition, comparisons(claim.quantity)
     found = compared(claim.quantity, claim.unit, definition, evidence.results)
     printed = printed_quantities(of_this_scale(asked, definition), claim.unit, evidence.printed)
@@ -156,17 +151,17 @@ def measure_table(claim, evidence: Evidence) -> Measured:
         notes += [f"{seeds} of {expected} seeds"] if seeds < expected else []
     note = "; ".join(filter(None, notes))
     sized = states_size(claim, definition)
-    return Measured(parts, note, kept, comparable=definition.comparable, states_size=sized)
+    return judge(parts, note, kept, comparable=definition.comparable, states_size=sized)
 
 
-def measure_named(claim, evidence: Evidence) -> Measured:
-    """The comparisons of a claim about figures or formulas, from the function with its name; raises Missing."""
-    judge_it = of_paper(claim.paper, claim.id.removeprefix(f"{claim.paper}.").replace(".", "_"))
-    if not judge_it:
+def judge_named(claim, evidence: Evidence) -> Finding:
+    """The finding on a claim about figures or formulas, measured by the function with its name; raises Missing."""
+    measure = of_paper(claim.paper, claim.id.removeprefix(f"{claim.paper}.").replace(".", "_"))
+    if not measure:
         raise Missing("no function measures this claim")
     results = record_lookups(evidence.results)
     try:
-        truths, published, note = judge_it(replace(evidence, results=results))
+        truths, published, note = measure(replace(evidence, results=results))
     except Missing as missing:
         missing.asked = tuple(results.asked)
         raise
@@ -178,9 +173,8 @@ def measure_named(claim, evidence: Evidence) -> Measured:
     )
     definition = evidence.definition
     kept = all(truth.holds for truth in truths.values()) if claim.id in of_paper(claim.paper, "FIXED") else None
-    partial = isinstance(truths, Partial)
-    asked = tuple(results.asked) if partial else ()
-    return Measured(parts, note, kept, partial, definition.comparable, states_size(claim, definition), asked)
+    asked = tuple(results.asked) if isinstance(truths, Partial) else ()
+    return judge(parts, note, kept, asked, definition.comparable, states_size(claim, definition))
 
 
 def _printed_parts(claim, published: Truth | float | None, number: int) -> list[float | None]:

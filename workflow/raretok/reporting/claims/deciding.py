@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from scipy.special import nctdtr, stdtrit
 
 from raretok.reporting.claims.claim_parts import Bound, Part
-from raretok.reporting.claims.claim_runs import Prices, RunName, Trained, finished_seeds, measured_prices, rests_on
+from raretok.reporting.claims.claim_runs import (
+    Price,
+    Prices,
+    RunName,
+    Trained,
+    finished_seeds,
+    measured_prices,
+    price_of,
+    rests_on,
+)
 from raretok.reporting.claims.verdicts import NOT_RUN, UNDECIDED, Finding
 from raretok.reporting.definition import Definition
 from raretok.reporting.results import Results
@@ -26,15 +35,14 @@ class Decision:
     """The runs that would decide one claim.
 
     more_seeds: for each training that the claim compares; None if no number of seeds is known to decide it. runs: the
-    missing ones. minutes: of all `runs`, on a `unit` (core or GPU); None if the cost of one is unknown. sure: whether
-    these runs decide the claim with power 0.8 if the observed effect is the true one.
+    missing ones, with their price. sure: whether these runs decide the claim with power 0.8 if the observed effect is
+    the true one.
     """
 
     says: str
     more_seeds: int | None = None
     runs: tuple[RunName, ...] = ()
-    minutes: float | None = None
-    unit: str = "core"
+    price: Price | None = None
     sure: bool = False
 
     def columns(self) -> dict:
@@ -43,7 +51,7 @@ class Decision:
             "more_seeds": "" if self.more_seeds is None else self.more_seeds,
             "decides": self.says,
             "runs": " ".join(f"{experiment}/{method}/seed{seed}" for experiment, method, seed in self.runs),
-            "minutes": "" if self.minutes is None else f"{self.minutes:.3g}",
+            "minutes": f"{self.price.minutes:.3g}" if self.price else "",
         }
 
 
@@ -175,18 +183,5 @@ def cheapest_runs(trainings: Iterable[Trained], more: int, seeds: dict, prices: 
 
 
 def _priced(words: str, more: int | None, runs: tuple[RunName, ...], prices: Prices, sure: bool = False) -> Decision:
-    known = [prices(experiment, method) for experiment, method, _ in runs]
-    if not runs or None in known:
-        return Decision(words, more, runs, sure=sure)
-    units = {price.unit for price in known}
-    if len(units) > 1:
-        return Decision(words, more, runs, sure=sure)
-    minutes, unit = sum(price.minutes for price in known), units.pop()
-    return Decision(f"{words}, {in_words(minutes, unit)}", more, runs, minutes, unit, sure)
-
-
-def in_words(minutes: float, unit: str = "core") -> str:
-    """A cost for people: minutes, or hours from two of them on."""
-    if minutes >= 120:
-        return f"{minutes / 60:,.0f} {unit}-hours" if minutes >= 600 else f"{minutes / 60:.1f} {unit}-hours"
-    return f"{max(1, round(minutes))} {unit}-minute{'' if round(minutes) <= 1 else 's'}"
+    price = price_of(runs, prices)
+    return Decision(f"{words}, {price.in_words()}" if price else words, more, runs, price, sure)

@@ -169,21 +169,15 @@ def _seeds(numbers: Numbers) -> list[int]:
 def measured(definition: Definition, results: Results, key: Key) -> dict[int, float] | float:
     """Our value of a printed number: by seed, or one number if it has no seeds. Raises Missing."""
     table, row, column, group = key
-    entry = definition.tables.get(table)
-    if entry is None:
-        raise Missing(f"{table} is not made")
-    if entry["kind"] == "gpt2":
+    place = place_of(definition, key)
+    if place is None and definition.tables[table]["kind"] == "gpt2":
         return _gpt2_number(definition, results, row, column)
-    shown = definition.of(table)
-    if row in entry.get("data", {}):
-        value = data_value(shown, table, results, row, column, group)
+    if place is None:
+        value = data_value(definition.of(table), table, results, row, column, group)
         if value is None:
             raise Missing(f"no run of {table} was made")
         return value
-    for where, name, experiment in left_out_groups(definition):
-        if (where, name) == (table, group):
-            raise Missing(f"{experiment} is left out at this scale")
-    entry, method, how, group = place_of(definition, key)
+    entry, method, how, group = place
     values = measured_at(results, entry, method, how, group)
     if not values:
         raise Missing(f"{method.name} was not run ({column} {group})".replace(" )", ")"))
@@ -191,11 +185,19 @@ def measured(definition: Definition, results: Results, key: Key) -> dict[int, fl
 
 
 def place_of(definition: Definition, key: Key) -> tuple | None:
-    """Arguments of `measured_at` for a printed number: entry, method, column, group; None for GPT-2. Raises Missing."""
+    """Arguments of `measured_at` for a printed number: entry, method, column, group; None for GPT-2 and for the data.
+
+    Raises Missing if the scale does not have it.
+    """
     table, row, column, group = key
-    entry = definition.tables[table]
-    if entry["kind"] == "gpt2":
+    entry = definition.tables.get(table)
+    if entry is None:
+        raise Missing(f"{table} is not made")
+    if entry["kind"] == "gpt2" or row in entry.get("data", {}):
         return None
+    for where, name, experiment in left_out_groups(definition):
+        if (where, name) == (table, group):
+            raise Missing(f"{experiment} is left out at this scale")
     method = _labelled(definition.of(table), entry, row)
     if entry["kind"] == "generated":
         columns, group = {UNIQ: {"metric": "generated_uniq"}}, metric_group(entry, group)

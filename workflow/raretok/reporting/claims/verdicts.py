@@ -3,10 +3,7 @@
 import math
 from dataclasses import dataclass, replace
 
-from scipy.special import stdtr
-
 from raretok.reporting.claims.claim_parts import Part
-from raretok.reporting.statistics.moderated_t import Estimate
 from raretok.reporting.statistics.significance import LEVEL, holm
 
 # Verdicts on experiments; on mathematics and printed arithmetic; and for claims that are not judged.
@@ -21,24 +18,6 @@ OUTSIDE = "the printed size lies outside our 95% prediction interval"
 # Notes on several seeds that cannot decide a claim.
 NO_SPREAD = "equal values in all seeds: judged by a sign test"
 INFINITE = "infinite in some seeds: no interval"
-
-
-@dataclass(frozen=True)
-class Measured:
-    """The measured comparisons of a claim.
-
-    kept: whether it holds, if no training seed decides it (weights that others trained, formulas). partial: some of its
-    data sets were not run; asked: the (experiment, method) that it then needs. comparable: whether sizes can be
-    compared with printed ones. states_size: whether the paper's text names the size, which the claim is then about.
-    """
-
-    parts: tuple[Part, ...]
-    note: str = ""
-    kept: bool | None = None
-    partial: bool = False
-    comparable: bool = False
-    states_size: bool = False
-    asked: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -68,25 +47,34 @@ class Finding:
     asked: tuple[tuple[str, str], ...] = ()
 
 
-def judge(measured: Measured) -> Finding:
+def judge(
+    parts: tuple[Part, ...],
+    note: str = "",
+    kept: bool | None = None,
+    asked: tuple[tuple[str, str], ...] = (),
+    comparable: bool = False,
+    states_size: bool = False,
+) -> Finding:
     """The verdict on a claim of an experiment by its own tests.
 
     A conjunction is reproduced if every comparison is: its p is the largest (intersection-union test). It is refuted if
     one of its `k` comparisons is: its p is k times the smallest (Bonferroni). Source: Berger 1982.
+
+    kept: whether the claim holds, if no training seed decides it (weights that others trained, formulas). asked: the
+    (experiment, method) that it needs, if some of its data sets were not run. comparable: whether sizes can be compared
+    with printed ones. states_size: whether the paper's text names the size, which the claim is then about.
     """
-    parts = measured.parts
     binding, p = _binding(parts)
     slack = binding.slack
     seeds = min(part.estimate.seeds for part in parts)
-    if measured.kept is not None:
-        verdict, direction = (REPRODUCED, TOWARDS) if measured.kept else (REFUTED, AGAINST)
-        return Finding(verdict, verdict, parts, binding, direction=direction, note=measured.note)
-    note = measured.note
-    if measured.partial or seeds < 2:
+    if kept is not None:
+        verdict, direction = (REPRODUCED, TOWARDS) if kept else (REFUTED, AGAINST)
+        return Finding(verdict, verdict, parts, binding, direction=direction, note=note)
+    if asked or seeds < 2:
         p = None
     elif binding.estimate.sd is None:
         note = "; ".join(filter(None, [note, NO_SPREAD if math.isfinite(binding.estimate.mean) else INFINITE]))
-    p_size = _p_of_size(parts) if measured.comparable and not measured.partial and seeds > 1 else None
+    p_size = _p_of_size(parts) if comparable and not asked and seeds > 1 else None
     finding = Finding(
         verdict="",
         parts=parts,
@@ -97,8 +85,8 @@ def judge(measured: Measured) -> Finding:
         note=note,
         p=p,
         p_size=p_size,
-        states_size=measured.states_size,
-        asked=measured.asked,
+        states_size=states_size,
+        asked=asked,
     )
     alone, direction, _ = _decided(finding, p, p_size)
     return replace(finding, verdict=alone, alone=alone, direction=direction)
@@ -171,14 +159,6 @@ def _p_of(part: Part) -> float | None:
 
 def _p_of_size(parts: tuple[Part, ...]) -> float | None:
     """The p of the test that new runs of ours have all printed sizes (Bonferroni over them); None without any."""
-    ps = [p_predicted(part.estimate, part.printed) for part in parts if part.printed is not None]
+    ps = [part.estimate.p_predicted(part.printed) for part in parts if part.printed is not None]
     known = [p for p in ps if p is not None]
     return min(1.0, len(known) * min(known)) if known else None
-
-
-def p_predicted(estimate: Estimate, printed: float) -> float | None:
-    """The two-sided p of a printed value as that of one new run: below 0.05 outside the 95% prediction interval."""
-    if estimate.sd is None or not math.isfinite(estimate.mean):
-        return None
-    error = estimate.sd * math.sqrt(1 + 1 / estimate.seeds)
-    return float(2 * stdtr(estimate.df, -abs(printed - estimate.mean) / error))

@@ -8,7 +8,9 @@ from raretok.core.code_digest import figures_module
 from raretok.core.errors import UserError
 from raretok.reporting.collect import read_item
 from raretok.reporting.definition import Definition, read_definition
-from raretok.reporting.figures.style import NOT_RUN, empty, house_style, save
+from raretok.reporting.figures.shown import NOT_RUN, Drawn, NotRun
+from raretok.reporting.figures.style import house_style, save, sheet
+from raretok.reporting.results import Results
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,15 +23,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     """Run the command `figure`."""
-    definition = read_definition(arguments.definition, arguments.item)
-    definition.entry("figures", arguments.item)
-    draw = drawing(definition, arguments.item)
+    definition, item = read_definition(arguments.definition), arguments.item
+    definition.entry("figures", item)
     with house_style():
-        figure, text = draw(definition, arguments.item, read_item(arguments.results, definition))
-        if text.startswith(NOT_RUN):
-            figure = empty(text)
-        title = f"{definition.title}: {definition.heading(arguments.item)}"
+        figure, text = draw(definition, item, read_item(arguments.results, definition, item))
+        title = f"{definition.title}: {definition.heading(item)}"
         save(figure, arguments.output_stem, title, text)
+
+
+def draw(definition: Definition, item: str, results: Results) -> Drawn:
+    """A figure and its caption; without runs, a line that says so. Raises UserError if no function draws it."""
+    try:
+        return drawing(definition, item)(definition, item, results)
+    except NotRun as reason:
+        figure, text = sheet(0.6, 5.0), ": ".join(filter(None, [NOT_RUN, str(reason)])) + "."
+        figure.text(0.02, 0.5, text, va="center", color="#555555")
+        return figure, text
 
 
 def drawing(definition: Definition, item: str):

@@ -7,7 +7,8 @@ from matplotlib.lines import Line2D
 
 from raretok.reporting.claims.figure_claims import group_slices
 from raretok.reporting.definition import Method
-from raretok.reporting.figures.style import FREQUENT, MEDIUM, RARE, not_run
+from raretok.reporting.figures.shown import NotRun, first_run
+from raretok.reporting.figures.style import FREQUENT, MEDIUM, RARE, sheet
 from raretok.reporting.results import Results
 
 LOOKS = (
@@ -66,17 +67,16 @@ def group_handles(names: tuple[str, str, str]) -> list[Line2D]:
     ]
 
 
-def planes_along_training(
-    figure: Figure, arrays: dict[str, np.ndarray] | None, key: str, label: str, axis: str, names: tuple[str, str, str]
-) -> int:
-    """Draw one panel per snapshot (`key`: snapshots.svd or .pca) with its step as title; returns the number of panels.
+def planes_along_training(results: Results, method: Method, key: str, axis: str, names: tuple[str, str, str]) -> Figure:
+    """The first seed's snapshots in a plane (`key`: snapshots.svd or .pca), one panel each with its step as title.
 
-    label: of the method. axis: name of a component. names: of the groups.
+    axis: name of a component. names: of the groups. Raises NotRun.
     """
-    planes = [] if arrays is None or key not in arrays else arrays[key]
+    arrays = first_run(results, method) or {}
+    planes = arrays.get(key, [])
     if not len(planes):
-        not_run(figure.subplots(), f"{label} (no snapshots)" if arrays is not None else label)
-        return 0
+        raise NotRun
+    figure = sheet(2.9)
     panels, strip = panels_over_legend(figure, 1, len(planes))
     for letter, axes, plane, step in zip("abcdefgh", panels[0], planes, arrays["snapshots.steps"], strict=False):
         scatter_groups(axes, plane, arrays["bounds"])
@@ -84,7 +84,7 @@ def planes_along_training(
         axes.set_xlabel(f"{axis} 1")
     panels[0, 0].set_ylabel(f"{axis} 2")
     draw_legend(strip, group_handles(names))
-    return len(planes)
+    return figure
 
 
 def freeze_line(axes: Axes, step: int) -> None:
@@ -101,7 +101,6 @@ def stacked(runs: list[tuple[int, dict[str, np.ndarray]]], key: str) -> np.ndarr
     return np.stack([values[:length].astype(float) for values in found])
 
 
-def end_of_freeze(results: Results, method: Method) -> int | None:
-    """The scaled step until which a run froze rare rows."""
-    training = results.training(method) or {}
-    return training.get("settings", {}).get("method", {}).get("gate", {}).get("until")
+def end_of_freeze(results: Results, method: Method) -> int:
+    """The scaled step until which a method of the family `freeze until`, which was run, froze rare rows."""
+    return results.training(method)["settings"]["method"]["gate"]["until"]

@@ -10,7 +10,13 @@ from raretok.reporting.results import Results
 
 Drawn = tuple[Figure, str]
 
+# Start of the caption of a figure without runs.
+NOT_RUN = "Not run"
 BAND = "the band is one sample standard deviation"
+
+
+class NotRun(Exception):
+    """Nothing that a figure shows was run; the message gives the reason, if it is another."""
 
 
 def seeds_note(results: Results, methods: list[Method]) -> str:
@@ -45,8 +51,11 @@ def shown_methods(definition: Definition, item: str) -> list[Method]:
 
 
 def with_arrays(results: Results, methods: list[Method], key: str) -> list[Method]:
-    """The methods with the array `key` in some run; others get no panel."""
-    return [one for one in methods if any(key in arrays for _, arrays in results.seeds_with_arrays(one))]
+    """The methods with the array `key` in some run; others get no panel. Raises NotRun if no method has it."""
+    found = [one for one in methods if any(key in arrays for _, arrays in results.seeds_with_arrays(one))]
+    if not found:
+        raise NotRun
+    return found
 
 
 def first_run(results: Results, method: Method) -> dict[str, np.ndarray] | None:

@@ -81,8 +81,6 @@ DPI = 150
 # Resolution of point clouds in an svg, so that the pages of all papers stay below 3 MB.
 SVG_DPI = 110
 LINE = 0.2  # inches, height of a title line
-# Caption prefix of a figure without runs.
-NOT_RUN = "Not run"
 WIDTH = 9.0  # inches, full width of a page
 
 
@@ -98,13 +96,6 @@ def house_style():
 def sheet(height: float, width: float = WIDTH) -> Figure:
     """An empty figure of width x height inches with constrained layout."""
     return Figure(figsize=(width, height), layout="constrained")
-
-
-def empty(text: str) -> Figure:
-    """A figure without runs: a line of text and no frame."""
-    figure = sheet(0.6, 5.0)
-    figure.text(0.02, 0.5, text, va="center", color="#555555")
-    return figure
 
 
 def save(figure: Figure, stem: Path | str, title: str, text: str) -> None:

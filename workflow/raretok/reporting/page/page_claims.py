@@ -70,8 +70,8 @@ def in_words(claim: dict) -> dict[str, str]:
     }
     size = {"yes": "printed size within", "no": "printed size outside"}.get(claim["size"], "")
     return bounds | {
-        "printed_value": _value(claim["printed"], claim["unit"]),
-        "our_value": _value(claim["ours"], claim["unit"]),
+        "printed_value": short(claim["printed"], claim["unit"]),
+        "our_value": short(claim["ours"], claim["unit"]),
         "size_said": f"{size} {bounds['predicted']}" if size else "",
         "lean_said": {TOWARDS: "points the paper's way", AGAINST: "points against it"}.get(claim["lean"], ""),
     }
@@ -90,10 +90,6 @@ def leanings(claims: list[dict]) -> str:
     return f"Of the inconclusive ones {counts[TOWARDS]} point the paper's way and {counts[AGAINST]} against it."
 
 
-def short(value: str) -> str:
-    """A number of a csv with three digits; an en dash for an empty one."""
-    return number(float(value), "") if value else "–"
-
-
-def _value(value: str, unit: str) -> str:
+def short(value: str, unit: str = "") -> str:
+    """A number of a csv with three digits and its unit; an en dash for an empty one."""
     return number(float(value), unit) if value else "–"

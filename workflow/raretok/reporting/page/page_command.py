@@ -60,7 +60,6 @@ def main(arguments: argparse.Namespace) -> None:
     )
     rows = {name: read_rows(arguments.results / f"{name}.csv") for name in ("claims", "agreement", "improvement")}
     papers = [_paper(definition, rows, sources) for definition in definitions]
-    made = provenance(definitions, sources.records)
     costs = read_costs(arguments.results / "cost.csv")
     shared = {
         "papers": papers,
@@ -77,7 +76,6 @@ def main(arguments: argparse.Namespace) -> None:
         "total": f"{len(costs)} run{'s' if len(costs) != 1 else ''}, {hours(costs)}",
         "heading": f"{title_of(papers)}: what holds up",
         "link_of": lambda run, seed: sources.link(sources.records.path(run.method, seed)),
-        "made": made,
         "command": arguments.command,
     }
     environment = templates()
@@ -131,12 +129,11 @@ def _paper(definition: Definition, rows: dict[str, list[dict]], sources: Sources
         "counts": verdicts(claims),
         "kinds": Counter(claim["kind"] for claim in claims),
         "deviations": of_paper(sources.deviations, definition.paper),
-        "run_link": lambda run, seed: sources.link(sources.records.path(run.method, seed)),
+        "made": provenance(definition, sources.records),
+        "card": card(definition, sources.results, sources.published),
     }
-    (made,) = provenance([definition], sources.records)
-    shown["card"] = card(definition, sources.results, sources.published)
     short = abbreviations(claims, shown["tables"] + shown["readings"])
-    return shown | {"made": made, "findings": findings(shown), "abbreviations": short}
+    return shown | {"findings": findings(shown), "abbreviations": short}
 
 
 def _costs(definitions: list[Definition], table: pd.DataFrame) -> list[dict]:

@@ -22,8 +22,7 @@ TICK_FACTORS = (1.1, 2.0, 10.0)
 class Drawn:
     """Positions of both effects and our interval in percent of the width; None if missing.
 
-    band: half the width of the equivalence margin. ratio: whether the scale is that of ratios. wide: whether the
-    interval exceeds the plot on the left and on the right.
+    band: half the width of the equivalence margin.
     """
 
     ours: float
@@ -31,8 +30,6 @@ class Drawn:
     lower: float | None
     upper: float | None
     band: float
-    ratio: bool
-    wide: tuple[bool, bool]
 
 
 def drawn_row(row: dict, claim) -> Drawn | None:
@@ -57,16 +54,12 @@ def drawn_row(row: dict, claim) -> Drawn | None:
         return MIDDLE + HALF * min(1.0, max(-1.0, share))
 
     ends = [known[name] for name in ("lower", "upper") if name in known]
-    first, last = (min(ends), max(ends)) if ends else (None, None)
-    limit = math.log(FAR) if ratio else math.inf
     return Drawn(
         ours=place(known["ours"]),
         printed=place(known["printed"]) if "printed" in known else None,
-        lower=None if first is None else place(first),
-        upper=None if last is None else place(last),
+        lower=place(min(ends)) if ends else None,
+        upper=place(max(ends)) if ends else None,
         band=place(margin) - MIDDLE if len(bounds) > 1 else 0.0,
-        ratio=ratio,
-        wide=(first is not None and first < -limit, last is not None and last > limit),
     )
 
 

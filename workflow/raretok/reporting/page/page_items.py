@@ -5,10 +5,11 @@ from pathlib import Path
 
 from raretok.core.files import relative_link
 from raretok.reporting.corpus_names import corpus_title
+from raretok.reporting.csv_rows import existing
 from raretok.reporting.definition import Definition
 from raretok.reporting.deviations import Deviation, deviations_of_item
-from raretok.reporting.figures.style import NOT_RUN
-from raretok.reporting.page.pictures import description, drawing, size, smallest
+from raretok.reporting.figures.shown import NOT_RUN
+from raretok.reporting.page.pictures import description, size, smallest
 from raretok.reporting.page.provenance import Records, count, missing
 from raretok.reporting.results import Results
 from raretok.reporting.table_layout import layout
@@ -91,7 +92,7 @@ def signatures(definition: Definition, item: str, sources: Sources, runs: list) 
 def figure(definition: Definition, item: str, sources: Sources) -> dict:
     """The data of a figure's section: drawing, caption, files and runs."""
     about = _about(definition, item, sources, "figures", ("svg", "png", "pdf"))
-    path = drawing(sources.results.folder / "figures" / definition.paper / item)
+    path = existing(sources.results.folder / "figures" / definition.paper / f"{item}.svg")
     width, height = size(path)
     caption = description(path)
     return about | {
@@ -124,5 +125,4 @@ def _about(definition: Definition, item: str, sources: Sources, folder: str, for
         "expected": expected,
         "missing": missing(runs),
         "deviations": own + [one for one in sources.deviations if one.concerns(*experiments) and one not in own],
-        "link": lambda run, seed: sources.link(sources.records.path(run.method, seed)),
     }

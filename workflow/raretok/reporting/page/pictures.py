@@ -7,19 +7,9 @@ from xml.etree import ElementTree
 
 from markupsafe import Markup
 
-from raretok.core.errors import UserError
-
 DESCRIPTION = "{http://purl.org/dc/elements/1.1/}description"
 # Characters that a data: URL in a quoted attribute may hold unescaped.
 SAFE = " <>=/:;,.-()'!*+?@$[]{}|^`~\n"
-
-
-def drawing(stem: Path) -> Path:
-    """The svg of a figure; raises UserError if it does not exist."""
-    path = Path(f"{stem}.svg")
-    if not path.exists():
-        raise UserError(f"{path} does not exist; make it with `snakemake {path}`.")
-    return path
 
 
 def as_data(path: Path) -> Markup:

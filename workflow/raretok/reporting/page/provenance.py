@@ -59,12 +59,7 @@ class Records:
 
     def behind(self, definition: Definition, item: str) -> list[Runs]:
         """The runs that a table or figure shows, by method."""
-        entry = definition.tables.get(item) or definition.figures[item]
-        view, compared = definition.of(item), definition.compared(item)
-        methods = [view.method(name) for name in entry.get("methods", [])]
-        if compared:
-            methods = [method.within(experiment) for experiment in compared for method in methods]
-        return [self.of(method) for method in methods if method.is_trained_in(method.experiment)]
+        return [self.of(method) for method in definition.behind(item)]
 
 
 def runs_of(definition: Definition, records: Records) -> list[Runs]:
@@ -99,34 +94,29 @@ def _seeds(seeds: list[int]) -> str:
     return f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
 
 
-def provenance(definitions: list[Definition], records: Records) -> list[dict]:
-    """Versions, devices and other facts of each paper's runs, with the runs by method."""
-    papers = []
-    for definition in definitions:
-        runs = runs_of(definition, records)
-        trainings = [training for one in runs for training in one.trained.values()]
-        seen = {
-            "Seeds": {training["seed"] for training in trainings},
-            "Devices": {training["device"] for training in trainings},
-            "Versions": {f"{key} {value}" for t in trainings for key, value in t["versions"].items()},
-            "Commits": {training["commit"] for training in trainings},
-            "Data (sha256)": {training["data"] for training in trainings},
-        }
-        done, expected = count(runs)
-        hours = sum(training["seconds"] for training in trainings) / 3600
-        facts = {"Runs": f"{done} of {expected}"}
-        if done:
-            facts["Training time"] = f"{hours:.2f} hours in all"
-            facts |= {name: ", ".join(map(str, sorted(values))) for name, values in seen.items()}
-        papers.append(
-            {
-                "id": definition.paper,
-                "title": definition.title,
-                "facts": facts,
-                "runs": [one for one in runs if one.trained],
-                "done": done,
-                "expected": expected,
-                "missing": missing(runs),
-            }
-        )
-    return papers
+def provenance(definition: Definition, records: Records) -> dict:
+    """Versions, devices and other facts of a paper's runs, with the runs by method."""
+    runs = runs_of(definition, records)
+    trainings = [training for one in runs for training in one.trained.values()]
+    seen = {
+        "Seeds": {training["seed"] for training in trainings},
+        "Devices": {training["device"] for training in trainings},
+        "Versions": {f"{key} {value}" for t in trainings for key, value in t["versions"].items()},
+        "Commits": {training["commit"] for training in trainings},
+        "Data (sha256)": {training["data"] for training in trainings},
+    }
+    done, expected = count(runs)
+    hours = sum(training["seconds"] for training in trainings) / 3600
+    facts = {"Runs": f"{done} of {expected}"}
+    if done:
+        facts["Training time"] = f"{hours:.2f} hours in all"
+        facts |= {name: ", ".join(map(str, sorted(values))) for name, values in seen.items()}
+    return {
+        "id": definition.paper,
+        "title": definition.title,
+        "facts": facts,
+        "runs": [one for one in runs if one.trained],
+        "done": done,
+        "expected": expected,
+        "missing": missing(runs),
+    }

@@ -10,26 +10,24 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import stats
 
-from raretok.reporting.statistics.intervals import Interval, has_spread
+from raretok.reporting.statistics.intervals import CONFIDENCE, Interval, has_spread
 
 RESAMPLES = 4999
 SEED = 1
 
 
-def bootstrap_interval(values: Sequence[float], level: float = 0.95) -> Interval:
-    """Mean of `values` (one per seed) with the percentile interval of the means of resampled seeds.
+def bootstrap_interval(values: Sequence[float]) -> Interval:
+    """Mean of `values` (one per seed) with the 95% percentile interval of the means of resampled seeds.
 
     No bounds if the values have no spread, as for a t interval.
     """
     mean = float(np.mean(values))
     if not has_spread(values):
         return Interval(mean, None, None)
-    return Interval(mean, *_bounds([values], np.mean, level))
+    return Interval(mean, *_bounds([values], np.mean))
 
 
-def probability_of_improvement(
-    first: Sequence[Sequence[float]], second: Sequence[Sequence[float]], level: float = 0.95
-) -> Interval:
+def probability_of_improvement(first: Sequence[Sequence[float]], second: Sequence[Sequence[float]]) -> Interval:
     """Share of pairs of runs in which the second method's run has the larger value; ties count half.
 
     first, second: data sets x seeds; the result is the mean over data sets. The interval resamples the runs of each
@@ -40,7 +38,7 @@ def probability_of_improvement(
     value = float(_share_above(*map(np.asarray, samples)))
     if any(len(sample) < 2 for sample in samples):
         return Interval(value, None, None)
-    return Interval(value, *_bounds(samples, _share_above, level))
+    return Interval(value, *_bounds(samples, _share_above))
 
 
 def _share_above(*samples: np.ndarray, axis: int = -1) -> np.ndarray:
@@ -52,12 +50,12 @@ def _share_above(*samples: np.ndarray, axis: int = -1) -> np.ndarray:
     return np.mean(shares, axis=0)
 
 
-def _bounds(samples: Sequence[Sequence[float]], statistic, level: float) -> tuple[float, float]:
+def _bounds(samples: Sequence[Sequence[float]], statistic) -> tuple[float, float]:
     found = stats.bootstrap(
         [np.asarray(sample, dtype=float) for sample in samples],
         statistic,
         n_resamples=RESAMPLES,
-        confidence_level=level,
+        confidence_level=CONFIDENCE,
         method="percentile",
         vectorized=True,
         rng=np.random.default_rng(SEED),

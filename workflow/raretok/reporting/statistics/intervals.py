@@ -12,6 +12,10 @@ from scipy.special import stdtrit  # scipy.stats takes longer to import than mos
 ROUNDING = 1e-9
 
 
+# Of all confidence and prediction intervals.
+CONFIDENCE = 0.95
+
+
 class Interval(NamedTuple):
     """A mean and the bounds of its confidence interval, None if undefined."""
 
@@ -19,19 +23,24 @@ class Interval(NamedTuple):
     lower: float | None
     upper: float | None
 
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """Both bounds, or None."""
+        return None if self.lower is None else (self.lower, self.upper)
 
-def t_interval(values: list[float], level: float = 0.95) -> Interval:
-    """Mean of `values` (one per seed) with its two-sided t interval; no bounds if they have no spread."""
+
+def t_interval(values: list[float]) -> Interval:
+    """Mean of `values` (one per seed) with its two-sided 95% t interval; no bounds if they have no spread."""
     mean = statistics.fmean(values) if all(map(math.isfinite, values)) else sum(values)
     if not has_spread(values):
         return Interval(mean, None, None)
-    half = half_width(statistics.stdev(values), len(values), level)
+    half = half_width(statistics.stdev(values), len(values))
     return Interval(mean, mean - half, mean + half)
 
 
-def half_width(spread: float, seeds: int, level: float = 0.95) -> float:
-    """Half the width of a two-sided t interval; `spread` is the sample standard deviation over `seeds` values."""
-    return float(stdtrit(seeds - 1, (1 + level) / 2)) * spread / math.sqrt(seeds)
+def half_width(spread: float, seeds: int) -> float:
+    """Half the width of a two-sided 95% t interval; `spread` is the sample standard deviation over `seeds` values."""
+    return float(stdtrit(seeds - 1, (1 + CONFIDENCE) / 2)) * spread / math.sqrt(seeds)
 
 
 def has_spread(values: Sequence[float]) -> bool:

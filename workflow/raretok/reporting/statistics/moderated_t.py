@@ -29,7 +29,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import digamma, polygamma, stdtr, stdtrit
 
-from raretok.reporting.statistics.intervals import has_spread
+from raretok.reporting.statistics.intervals import CONFIDENCE, has_spread
 
 SeedValues = Mapping[int, float]
 
@@ -62,13 +62,17 @@ class Estimate:
     seeds: int
     prior: Prior | None = None
 
-    def interval(self, level: float = 0.95) -> tuple[float, float] | tuple[None, None]:
-        """Two-sided confidence interval of the mean; none for one seed."""
-        return self._around(self._error, level)
+    def interval(self) -> tuple[float, float] | tuple[None, None]:
+        """Two-sided 95% confidence interval of the mean; none for one seed."""
+        return self._around(self._error)
 
-    def prediction(self, level: float = 0.95) -> tuple[float, float] | tuple[None, None]:
-        """Interval that contains a new seed, such as the paper's run: half its width is t sd sqrt(1/n + 1)."""
-        return self._around(None if self.sd is None else self.sd * math.sqrt(1 / self.seeds + 1), level)
+    def prediction(self) -> tuple[float, float] | tuple[None, None]:
+        """95% interval of a new seed, such as the paper's run: half its width is t sd sqrt(1/n + 1)."""
+        return self._around(self._new_error)
+
+    def p_predicted(self, value: float) -> float | None:
+        """Two-sided p of a value as that of one new seed: below 0.05 outside `prediction`; None if sd is unknown."""
+        return None if self.sd is None else float(2 * stdtr(self.df, -abs(value - self.mean) / self._new_error))
 
     def p(self, null: float = 0.0) -> float | None:
         """Two-sided p for the mean being `null`; None for one seed, and if sd is unknown."""
@@ -79,10 +83,15 @@ class Estimate:
         """Standard error of the mean. One seed has none, even if sd is known, and so no verdict."""
         return None if self.sd is None or self.seeds < 2 else self.sd / math.sqrt(self.seeds)
 
-    def _around(self, error: float | None, level: float) -> tuple[float, float] | tuple[None, None]:
+    @property
+    def _new_error(self) -> float | None:
+        """Standard deviation of a new seed around the mean."""
+        return None if self.sd is None else self.sd * math.sqrt(1 / self.seeds + 1)
+
+    def _around(self, error: float | None) -> tuple[float, float] | tuple[None, None]:
         if error is None:
             return None, None
-        half = float(stdtrit(self.df, (1 + level) / 2)) * error
+        half = float(stdtrit(self.df, (1 + CONFIDENCE) / 2)) * error
         return self.mean - half, self.mean + half
 
 

@@ -54,8 +54,8 @@ class Cell:
 class Grid:
     """One grid of a `kind: metrics` table: the table itself, or a further reading of its numbers.
 
-    columns: name: {metric, format, split, groups}; split and groups override those of the table. suffix: appended to
-    group names in the metrics, for another set of groups.
+    columns: name: {metric, format, split, groups}; split and groups override those of the table. suffix: see
+    `with_suffix`.
     """
 
     columns: dict[str, dict]
@@ -64,9 +64,10 @@ class Grid:
     checkpoint: str = "best"
     suffix: str = ""
 
-    def group(self, name: str) -> str:
-        """The name of a group in the metrics; the group of all types has no suffix."""
-        return name if name in ("", "total") else name + self.suffix
+
+def with_suffix(group: str, suffix: str) -> str:
+    """The name in the metrics of a group of another set of groups; the group of all types has no suffix."""
+    return group if group in ("", "total") else group + suffix
 
 
 def metric_cells(definition: Definition, item: str, results: Results, published: Path) -> list[Cell]:
@@ -101,34 +102,31 @@ def _grid_cells(definition: Definition, item: str, results: Results, printed: di
     return cells
 
 
-def groups_of(entry: dict) -> list[str]:
-    """The printed groups of a `kind: metrics` table; for a table that compares experiments, one per experiment."""
-    return entry.get("groups") or list(entry.get("experiments", {})) or [""]
-
-
 def places_of(entry: dict, columns: dict[str, dict]) -> list[tuple[str, str, dict]]:
-    """(group, column, metric entry) of every cell in a row of a `kind: metrics` table, in order."""
+    """(group, column, metric entry) of every cell in a row of a `kind: metrics` table, in order.
+
+    The groups of a table that compares experiments are its experiments.
+    """
     return [
         (group, column, how)
-        for group in groups_of(entry)
+        for group in entry.get("groups") or entry.get("experiments") or [""]
         for column, how in columns.items()
         if group in how.get("groups", [group])
     ]
 
 
 def measured_at(
-    results: Results, entry: dict, method: Method, how: dict, group: str, grid: Grid | None = None
+    results: Results, entry: dict, method: Method, how: dict, group: str, checkpoint: str = "best", suffix: str = ""
 ) -> dict[int, float]:
     """Values by seed of a method in a column (`how`) and group of a table; empty if it was not run.
 
     If the table compares experiments, the group is one of them, and metrics by token group are taken from the group
-    `total`.
+    `total`. suffix: of the groups' names, see `with_suffix`.
     """
-    grid = grid or Grid(columns={})
-    where = {"checkpoint": grid.checkpoint, "split": how.get("split")}
+    where = {"checkpoint": checkpoint, "split": how.get("split")}
     compared = entry.get("experiments", {})
     if group not in compared:
-        return results.per_seed(method, how["metric"], grid.group(group), **where)
+        return results.per_seed(method, how["metric"], with_suffix(group, suffix), **where)
     method = method.within(compared[group])
     whole = (results.per_seed(method, how["metric"], name, **where) for name in ("", "total"))
     return next(filter(None, whole), {})
@@ -148,13 +146,14 @@ def _metric_cell(
     view = method.within(entry.get("experiments", {}).get(group, method.experiment))
     derived = derived_remark(definition, results.training(view))
     measured = method.is_measured_on(group)
-    summary = summarise(measured_at(results, entry, method, how, group, grid) if measured else {})
+    where = (group, grid.checkpoint, grid.suffix)
+    summary = summarise(measured_at(results, entry, method, how, *where) if measured else {})
     missing = ""
     if not measured:
         missing = f"not measured on {group}"
     elif summary is None:
         needs = NEEDS_FINITE.get(how["metric"])
-        infinite = needs and measured_at(results, entry, method, how | {"metric": needs}, group, grid)
+        infinite = needs and measured_at(results, entry, method, how | {"metric": needs}, *where)
         missing = "no temperature: the perplexity is infinite" if infinite else NOT_RUN
     elif summary.seeds < len(method.seeds):
         missing = f"{summary.seeds} of {len(method.seeds)} seeds"
@@ -216,7 +215,7 @@ def _data_cell(
     column: str,
     printed: Printed | None,
 ) -> Cell:
-    value = data_value(definition, item, results, row, column, grid.group(group))
+    value = data_value(definition, item, results, row, column, with_suffix(group, grid.suffix))
     return Cell(
         row=f"{row} [{grid.reading}]" if grid.reading else row,
         column=column,

@@ -1,5 +1,6 @@
 """Tables of kind `comparison`: one grid per task, one row per method, with the chosen candidate, quality and cost."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,20 +8,19 @@ from raretok.reporting.definition import Definition
 from raretok.reporting.results import Results, summarise
 from raretok.reporting.tables.cells import NOT_RUN, Cell, blocks, mark_best, numbers_of
 from raretok.reporting.tables.method_comparison import (
+    ROLES,
     Change,
     Chosen,
+    changes_against,
     chosen_candidate,
     families,
     is_caveat,
     measured,
-    percent_change,
     seconds_against,
 )
 
 # Which values are better.
 BETTER = {"fitted_perplexity": "down", "bleu": "up", "uniq": "up", "isotropy_sign_free": "up", "zipfian_isotropy": "up"}
-# The columns of changes, and what they are changes of.
-ROLES = ("frequent", "rare")
 CHOSEN, MEMORY = "chosen", "GiB"
 UNCORRECTED = "By 95% intervals over seeds, not corrected for the number of methods."
 # Whether a fitted temperature lies at an end of the searched interval; old recorded runs lack this metric.
@@ -88,16 +88,13 @@ def _row(
         return [Cell(one.label, name, note=NOT_RUN) for name in (CHOSEN, *names)]
     cells = [_chosen_cell(one, measured(results, one.method, AT_BOUND, ""))]
     expected = len(one.method.seeds)
-    values = {}
     for name, how in columns.items():
-        values[name] = measured(results, one.method, how, how["of"][experiment])
-        note = _missing(len(values[name]), expected)
-        cells.append(_mean_cell(one.label, name, values[name], how["format"], note, BETTER.get(how["metric"], "none")))
+        values = measured(results, one.method, how, how["of"][experiment])
+        note = _missing(len(values), expected)
+        cells.append(_mean_cell(one.label, name, values, how["format"], note, BETTER.get(how["metric"], "none")))
+    changes = changes_against(results, columns, experiment, one, first) if one is not first else {}
     for role in ROLES:
-        how = columns[role]
-        theirs = measured(results, first.method, how, how["of"][experiment]) if first.method else {}
-        found = percent_change(values[role], theirs) if one is not first else None
-        cells.append(_change_cell(one.label, change_column(role, first.label), found))
+        cells.append(_change_cell(one.label, change_column(role, first.label), changes.get(role)))
     ours = results.trainings(one.method)
     ratios, why = seconds_against(ours, results.trainings(first.method) if first.method else {})
     cells.append(_mean_cell(one.label, time_column(first.label), ratios, ".2f", why))
@@ -132,14 +129,13 @@ def _mean_cell(
 def _change_cell(row: str, column: str, found: Change | None) -> Cell:
     if found is None:
         return Cell(row, column, format="+.2f")
-    interval = None if found.lower is None else (found.lower, found.upper)
-    if interval:
-        note = f"95% interval {interval[0]:.6g} to {interval[1]:.6g}"
-    elif not found.is_finite:
+    if found.interval:
+        note = "95% interval {:.6g} to {:.6g}".format(*found.interval)
+    elif not math.isfinite(found.mean):
         note = "not finite in some seeds"
     else:
         note = "one seed: no interval" if found.seeds == 1 else "equal values in all seeds: no interval"
-    return Cell(row, column, value=found.mean, seeds=found.seeds, note=note, format="+.2f", interval=interval)
+    return Cell(row, column, value=found.mean, seeds=found.seeds, note=note, format="+.2f", interval=found.interval)
 
 
 def _missing(seeds: int, expected: int) -> str:

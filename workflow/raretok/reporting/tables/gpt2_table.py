@@ -10,11 +10,11 @@ from raretok.reporting.tables.cells import NOT_PRINTED, NOT_RUN, Cell, differenc
 def gpt2_cells(definition: Definition, item: str, results: Results, published: Path) -> list[Cell]:
     """Effective margin and alpha of GPT-2 (stop_jostling, table 3), from `gpt2/<repository>.json`."""
     printed = printed_numbers(published, definition.paper)
-    formats = {"d_model": ".0f", "margin": ".2f", "alpha": ".3f", "sigma": ".2g"}
+    formats = {"width": ".0f", "margin": ".2f", "alpha": ".3f"}
     cells = []
     for row, model in definition.gpt2["models"].items():
         measured = results.gpt2(model["repository"])
-        for column in ("d_model", *GPT2_COLUMNS):
+        for column, (_, key) in GPT2_COLUMNS.items():
             found = gpt2_values(measured, column)
             # Pre-trained weights and the width have no seed, hence no spread.
             summary = summarise(found) if isinstance(found, dict) else None
@@ -23,10 +23,6 @@ def gpt2_cells(definition: Definition, item: str, results: Results, published: P
             # A measurement gives the reason for a missing part: no weights were provided.
             missing = ((measured or {}).get("reason") or NOT_RUN) if value is None else ""
             notes = [number.note if number else NOT_PRINTED, missing]
-            if column == "d_model":
-                shown = "d_model"
-            else:
-                shown = "sigma" if column.endswith("_sigma") else GPT2_COLUMNS[column][1]
             cells.append(
                 Cell(
                     row=row,
@@ -38,7 +34,7 @@ def gpt2_cells(definition: Definition, item: str, results: Results, published: P
                     difference=difference(definition, value, number),
                     note="; ".join(filter(None, notes)),
                     remarks=(missing,) if missing and missing != NOT_RUN else (),
-                    format=formats[shown],
+                    format=formats.get(key, ".2g"),
                 )
             )
     return cells

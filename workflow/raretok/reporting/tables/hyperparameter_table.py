@@ -84,7 +84,8 @@ def _one_value(expression: str, facts: dict) -> float | str | None:
             return None
         return re.sub(r"\{(.*?)\}", lambda match: str(parts[match[1]]), expression)
     path, _, default = expression.partition(" | ")
-    found = [_factor(part, facts) for part in path.split(" * ")]
+    parts = path.split(" * ")
+    found = [float(part) if re.fullmatch(r"[\d.]+", part) else _at_path(facts, part) for part in parts]
     if None in found and default:
         keys = path.split(".")
         found = [float(default)] if _at_path(facts, ".".join(keys[:2])) else found
@@ -93,10 +94,6 @@ def _one_value(expression: str, facts: dict) -> float | str | None:
     if len(found) == 1 and isinstance(found[0], str):
         return found[0]
     return float(math.prod(found))
-
-
-def _factor(part: str, facts: dict) -> float | str | None:
-    return float(part) if re.fullmatch(r"[\d.]+", part) else _at_path(facts, part)
 
 
 def _at_path(settings, path: str):

@@ -7,6 +7,7 @@ method's number, paired by seed: methods with one seed saw the same batches.
 import math
 import statistics
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from raretok.reporting.cost import CPU
 from raretok.reporting.definition import Definition, Method
@@ -18,6 +19,8 @@ from raretok.reporting.statistics.intervals import t_interval
 CRITERION = {"metric": "fitted_perplexity", "group": "total", "split": "valid@best"}
 # Prefixes of caveats: for a choice with missing runs, and for one among candidates that all diverged.
 PROVISIONAL, DIVERGED = "the choice is provisional", "the chosen one diverged"
+# The columns whose changes are shown.
+ROLES = ("frequent", "rare")
 # Properties that two trainings must share for their times to be comparable.
 SAME = ("device", "processes", "together")
 
@@ -66,22 +69,12 @@ class Chosen:
         return said
 
 
-@dataclass(frozen=True)
-class Change:
-    """Mean change in per cent with its 95% t interval over `seeds` (None for one seed).
-
-    Infinite and without an interval if a perplexity is not finite for one of the seeds.
-    """
+class Change(NamedTuple):
+    """Mean change in per cent over `seeds`; infinite if a perplexity is not finite for one of them."""
 
     mean: float
-    lower: float | None
-    upper: float | None
+    interval: tuple[float, float] | None  # 95% t interval, None for one seed and an infinite change
     seeds: int
-
-    @property
-    def is_finite(self) -> bool:
-        """Whether the change is finite in every seed."""
-        return math.isfinite(self.mean)
 
 
 def chosen_candidate(definition: Definition, results: Results, family: dict, experiment: str) -> Chosen | None:
@@ -145,9 +138,9 @@ def percent_change(ours: dict[int, float], first: dict[int, float]) -> Change | 
         return None
     changes = [100 * (mine / theirs - 1) for mine, theirs in pairs]
     if not all(map(math.isfinite, changes)):
-        return Change(math.inf, None, None, len(changes))
-    mean, lower, upper = t_interval(changes)
-    return Change(mean, lower, upper, len(changes))
+        return Change(math.inf, None, len(changes))
+    found = t_interval(changes)
+    return Change(found.mean, found.bounds, len(changes))
 
 
 def seconds_against(ours: dict[int, dict], first: dict[int, dict]) -> tuple[dict[int, float], str]:
@@ -169,6 +162,18 @@ def seconds_against(ours: dict[int, dict], first: dict[int, dict]) -> tuple[dict
             unit = "cpu_seconds" if here["device"].startswith(CPU) else "seconds"
             ratios[seed] = here[unit] / there[unit]
     return ratios, "" if ratios else why
+
+
+def changes_against(results: Results, columns: dict, experiment: str, one: Chosen, first: Chosen) -> dict:
+    """The changes of a chosen method against the first one by role, None if not measured."""
+    found = {}
+    for role in ROLES:
+        how = columns[role]
+        ours, theirs = (
+            measured(results, each.method, how, how["of"][experiment]) if each.method else {} for each in (one, first)
+        )
+        found[role] = percent_change(ours, theirs)
+    return found
 
 
 @dataclass(frozen=True)
@@ -200,15 +205,8 @@ def figure_points(definition: Definition, results: Results, entry: dict, experim
     chosen = [one for one in chosen if one is not None]
     made = []
     for one in chosen[1:]:
-        changes = {}
-        for name in ("frequent", "rare"):
-            how = entry["columns"][name]
-            first, ours = (
-                measured(results, each.method, how, how["of"][experiment]) if each.method else {}
-                for each in (chosen[0], one)
-            )
-            changes[name] = percent_change(ours, first)
+        changes = changes_against(results, entry["columns"], experiment, one, chosen[0])
         provisional = one.is_provisional or chosen[0].is_provisional
-        infinite = one.diverged > 0 or any(found and not found.is_finite for found in changes.values())
+        infinite = one.diverged > 0 or any(found and not math.isfinite(found.mean) for found in changes.values())
         made.append(Point(one.label, **changes, is_provisional=provisional, is_infinite=infinite))
     return made

@@ -15,7 +15,6 @@ from raretok.reporting.statistics.intervals import t_interval
 from raretok.reporting.tables.cells import (
     NOT_RUN,
     Cell,
-    Grid,
     corpus_remark,
     derived_remark,
     measured_at,
@@ -23,6 +22,8 @@ from raretok.reporting.tables.cells import (
     places_of,
 )
 
+PAIRED = "mean difference, paired by seed, with its 95% t interval"
+NO_SPREAD = "equal differences in all seeds: no interval"
 NOT_PAIRED = "no seed with finite numbers for both"
 
 
@@ -30,12 +31,13 @@ NOT_PAIRED = "no seed with finite numbers for both"
 class Reading:
     """One reading of a passage: a trained method, and how it is measured.
 
-    metrics: substitutes for a column's metric, by that metric's name.
+    suffix: see `with_suffix`. metrics: substitutes for a column's metric, by that metric's name.
     """
 
     name: str
     method: Method
-    grid: Grid = field(default_factory=lambda: Grid(columns={}))
+    checkpoint: str = "best"
+    suffix: str = ""
     split: str | None = None
     metrics: dict[str, str] = field(default_factory=dict)
 
@@ -44,7 +46,8 @@ class Reading:
         how = how | {"metric": self.metrics.get(how["metric"], how["metric"])}
         if self.split:
             how["split"] = self.split
-        return measured_at(results, entry, self.method, how, how.get("group", group), self.grid)
+        group = how.get("group", group)
+        return measured_at(results, entry, self.method, how, group, self.checkpoint, self.suffix)
 
 
 @dataclass(frozen=True)
@@ -102,16 +105,11 @@ def comparisons(definition: Definition, item: str) -> Iterator[tuple[str, list[R
     ways = entry["readings"]
     if isinstance(ways, dict):
         for method in methods:
-            yield method.label, [_measured(name, method, how) for name, how in ways.items()]
+            yield method.label, [Reading(name, method, **how) for name, how in ways.items()]
         return
     for k in range(0, len(methods), len(ways)):
         together = zip(ways, methods[k : k + len(ways)], strict=True)
         yield methods[k].printed_label, [Reading(name, method) for name, method in together]
-
-
-def _measured(name: str, method: Method, how: dict) -> Reading:
-    grid = Grid(columns={}, **{key: how[key] for key in ("checkpoint", "suffix") if key in how})
-    return Reading(name, method, grid, how.get("split"), how.get("metrics", {}))
 
 
 def _cells(
@@ -182,22 +180,16 @@ def _difference_cell(
     if not gaps:
         both = bool(values and others)
         return ReadingCell(**place | {"format": signed}, **shown, note=NOT_PAIRED if both else NOT_RUN)
-    mean, lower, upper = t_interval(gaps)
+    mean, *_ = found = t_interval(gaps)
     return ReadingCell(
         **place | {"format": signed},
         **shown,
         value=mean,
-        interval=None if lower is None else (lower, upper),
+        interval=found.bounds,
         seeds=len(gaps),
         difference=mean - theirs if definition.comparable and theirs is not None else None,
-        note=_note(gaps, lower is not None),
+        note=PAIRED if found.bounds else "one seed" if len(gaps) == 1 else NO_SPREAD,
     )
-
-
-def _note(gaps: list[float], has_interval: bool) -> str:
-    if has_interval:
-        return "mean difference, paired by seed, with its 95% t interval"
-    return "one seed" if len(gaps) == 1 else "equal differences in all seeds: no interval"
 
 
 def printed_difference(numbers: list[Printed | None]) -> float | None:

@@ -6,8 +6,9 @@ from pathlib import Path
 import pandas as pd
 
 from raretok.core.errors import UserError
-from raretok.core.files import atomic_path, write_text
+from raretok.core.files import write_text
 from raretok.reporting.collect import read_item
+from raretok.reporting.csv_rows import write_table
 from raretok.reporting.definition import Definition, read_definition
 from raretok.reporting.results import Results
 from raretok.reporting.tables.cells import Cell, metric_cells
@@ -46,14 +47,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     """Run the command `table`."""
-    definition = read_definition(arguments.definition, arguments.item)
-    cells = cells_of(definition, arguments.item, read_item(arguments.results, definition), arguments.published)
+    definition, item = read_definition(arguments.definition), arguments.item
+    definition.entry("tables", item)
+    cells = cells_of(definition, item, read_item(arguments.results, definition, item), arguments.published)
     stem = str(arguments.output_stem)
-    with atomic_path(f"{stem}.csv") as temporary:
-        tidy(cells).to_csv(temporary, index=False, lineterminator="\n")
-    said = sentences_of(definition, arguments.item, cells)
-    write_text(f"{stem}.md", markdown(definition, arguments.item, cells, said))
-    write_text(f"{stem}.tex", latex(definition, arguments.item, cells, said))
+    write_table(f"{stem}.csv", tidy(cells))
+    said = sentences_of(definition, item, cells)
+    write_text(f"{stem}.md", markdown(definition, item, cells, said))
+    write_text(f"{stem}.tex", latex(definition, item, cells, said))
 
 
 def cells_of(definition: Definition, item: str, results: Results, published: Path) -> list[Cell]:
