@@ -22,6 +22,7 @@ from raretok.methods import (
     softminus,
     threshold,
     unlikelihood,
+    z_loss,
 )
 from raretok.models import output_layer, softmax_gradient, target_places
 from raretok.models.output_layer import output_loss
@@ -85,6 +86,7 @@ PENALTIES = {
     "none": None,
     "unlikelihood": {"name": "unlikelihood", "alpha": 0.8},
     "gated_unlikelihood": {"name": "unlikelihood", "alpha": 0.8, "gated": True},
+    "z_loss": {"name": "z_loss", "strength": 0.3},
     "cosreg": {"name": "cosreg", "gamma": 0.6},
 }
 
@@ -163,6 +165,9 @@ def literal(case, gate, position_loss, penalty):
         logits = plain.index_put((kept,), z) if penalty.get("gated") else plain
         term = unlikelihood.reference(logits, case.y, case.x, penalty["alpha"], case.padding)
         loss = loss + term[kept].mean()
+    elif penalty is not None and penalty["name"] == "z_loss":
+        plain = h @ case.w.T + (0 if case.b is None else case.b)
+        loss = loss + z_loss.reference(plain, penalty["strength"]).mean()
     elif penalty is not None:
         loss = loss + cosreg.reference(case.w, penalty["gamma"])
     return loss

@@ -31,6 +31,25 @@ class Unlikelihood:
 
     def token_loss(self, outputs):
         """The penalty of each position, N."""
+        candidates, counts = self.candidates(outputs)
+        log_p = outputs.logits.gather(1, candidates) - outputs.log_normaliser()[:, None]
+        terms = (-log_p.expm1()).clamp_min(FLOOR).log()
+        return -self.alpha * terms.masked_fill(~counts, 0.0).sum(dim=1)
+
+    def closed_form(self, outputs, p, log_normaliser):
+        """The penalty and its gradient for `softmax_gradient.cross_entropy_gradient`; p: the softmax, N x V.
+
+        With r_c = alpha p_c / (1 - p_c) the gradient is r_k at the candidates k, minus p_k times the sum of all r_c.
+        """
+        candidates, counts = self.candidates(outputs)
+        p = p.gather(1, candidates)
+        rest = 1 - p
+        terms = rest.clamp_min(FLOOR).log().masked_fill_(~counts, 0.0)
+        ratios = (self.alpha * p / rest).masked_fill_(~counts | (rest < FLOOR), 0.0)
+        return -self.alpha * terms.sum(dim=1), -ratios.sum(dim=1), candidates, ratios
+
+    def candidates(self, outputs):
+        """Ids of the sequence of each position, N x T, and which of them are in C_t."""
         import torch
 
         inputs = outputs.inputs
@@ -43,10 +62,7 @@ class Unlikelihood:
         counts &= candidates != outputs.targets[:, None]
         if outputs.padding is not None:
             counts &= candidates != outputs.padding
-        z = outputs.logits
-        log_p = z.gather(1, candidates) - outputs.log_normaliser()[:, None]
-        terms = (-log_p.expm1()).clamp_min(FLOOR).log()
-        return -self.alpha * terms.masked_fill(~counts, 0.0).sum(dim=1)
+        return candidates, counts
 
 
 def first_occurrences(inputs):

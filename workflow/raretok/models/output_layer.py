@@ -315,13 +315,23 @@ class _Job:
         """Whether D has the closed form, softmax minus target."""
         return self.is_plain and getattr(self.method.loss, "is_cross_entropy", False)
 
+    @property
+    def has_closed_penalty(self) -> bool:
+        """Whether D is that of cross-entropy and of a penalty on tokens with a closed form, gated alike."""
+        method = self.method
+        plain = method.perturbation is None and method.training_temperature == 1.0
+        apart = self.places.gates is not None and is_ungated(method.penalty)
+        is_cross_entropy = getattr(method.loss, "is_cross_entropy", False)
+        return plain and is_cross_entropy and hasattr(method.penalty, "closed_form") and not apart
+
     def chunk(self, z, part, hidden, weight) -> "_Chunk":
         """Loss and gradients of one chunk. z: n x V, is overwritten. part: which of the kept positions.
 
         What needs more matrices than z goes through some rows at a time, whose D takes the place of their logits: on a
         CPU those matrices are then small enough for its cache.
         """
-        is_in_place = self.is_cross_entropy and self.observed is None and self.soft_cap is None
+        is_closed = self.is_cross_entropy or self.has_closed_penalty
+        is_in_place = is_closed and self.observed is None and self.soft_cap is None
         if z.device.type != "cpu" or is_in_place or len(z) <= ROWS:
             return self.rows(z, part, hidden, weight)
         found = []
@@ -352,12 +362,18 @@ class _Job:
         loss = self.method.loss
         out = None if see is None else self.room_for("softmax", z)
         drops = self.is_plain and getattr(loss, "has_closed_form", False)
-        if self.is_cross_entropy or drops:
+        if self.is_cross_entropy or self.has_closed_penalty or drops:
             if drops:
                 outputs, kept = Outputs(z, hidden, weight.detach(), targets), self.room_for("kept", z)
                 chunk = _Chunk(*dropping_gradient(loss, outputs, kept=kept, see=see, out=out))
             else:
-                chunk = _Chunk(*cross_entropy_gradient(z, targets, loss.label_smoothing, see=see, out=out))
+                penalty = None
+                if self.has_closed_penalty:
+                    positions = self.places.positions(part)
+                    outputs = Outputs(z, hidden, weight, targets, None, self.inputs, positions, self.padding)
+                    penalty = functools.partial(self.method.penalty.closed_form, outputs)
+                made = cross_entropy_gradient(z, targets, loss.label_smoothing, see=see, out=out, penalty=penalty)
+                chunk = _Chunk(*made)
             if weights is not None and self.with_gradient:
                 chunk.d *= weights[:, None]
         else:

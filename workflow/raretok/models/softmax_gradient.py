@@ -19,11 +19,13 @@ def softmax_of(z, out=None):
     return p, largest - p.amax(dim=1).log()
 
 
-def cross_entropy_gradient(z, targets, label_smoothing: float = 0.0, *, out=None, see=None):
+def cross_entropy_gradient(z, targets, label_smoothing: float = 0.0, *, out=None, see=None, penalty=None):
     """Cross-entropy and D = softmax - smoothed one-hot: n x V, float32 up.
 
     out: takes D; default: z. see: is called with z, its softmax and log normaliser, while they are there; needs an
-    `out`. Returns the terms of the loss, each a factor and a value per position (n), the plain NLL (n), and D.
+    `out`. penalty: of (softmax, log normaliser), gives a penalty's values and slopes (n each), and ids and entries (n x
+    T each, or None): its gradient is the slope times the softmax, plus the entries at those ids. Returns the terms of
+    the loss, each a factor and a value per position (n), the plain NLL (n), and D.
     """
     rows = targets[:, None]
     target_logits = z.gather(1, rows).squeeze(1)
@@ -32,10 +34,17 @@ def cross_entropy_gradient(z, targets, label_smoothing: float = 0.0, *, out=None
     nll = log_normaliser - target_logits
     if see is not None:
         see(z, d, log_normaliser)
+    terms = smoothed_terms(nll, log_normaliser - mean if label_smoothing else None, label_smoothing)
+    if penalty is not None:
+        values, slopes, ids, entries = penalty(d, log_normaliser)
+        terms.append((1.0, values))
+        d *= 1 + slopes[:, None]
+        if ids is not None:
+            d.scatter_add_(1, ids, entries)
     if label_smoothing:
         d -= label_smoothing / z.shape[1]
     d.scatter_add_(1, rows, d.new_full(rows.shape, label_smoothing - 1))
-    return smoothed_terms(nll, log_normaliser - mean if label_smoothing else None, label_smoothing), nll, d
+    return terms, nll, d
 
 
 def dropping_gradient(loss, outputs, *, kept, out=None, see=None):
