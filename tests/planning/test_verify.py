@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from raretok.__main__ import main
@@ -130,10 +131,16 @@ def test_what_is_no_experiment_is_computed_again(root, claim, verdict, capsys):
 
 
 def test_a_claim_that_was_not_run_has_no_interval(root, capsys):
-    assert main(["verify", "natural_bias.f16.c4_ood", "--root", str(root), "--dry-run"]) == 0
+    recorded = pd.read_csv(root / "results/recorded/small/claims.csv", dtype=str, keep_default_na=False)
+    waiting = recorded[(recorded["verdict"] == "not run") & (recorded["runs"] != "")]
+    if waiting.empty:
+        pytest.skip("every claim has runs")
+    claim = waiting.iloc[0]
+    assert main(["verify", claim["id"], "--root", str(root), "--dry-run"]) == 0
     printed = capsys.readouterr().out
     assert "there is no interval to compare" in printed
-    assert re.findall(r"  (.*)/seed", printed) == ["iwslt14_de-en/unigram", "iwslt14_de-en/c4"]
+    missing = {name.rpartition("/")[0] for name in claim["runs"].split()}
+    assert missing <= set(re.findall(r"  (\S*)/seed\d+", printed))
 
 
 def test_without_recorded_results(root, capsys):
