@@ -15,6 +15,7 @@ from raretok.data.characters.expected_counts import expected_counts
 from raretok.papers.stop_jostling.figures import _example, figure2
 from raretok.reporting.definition import parse_definition
 from raretok.reporting.figures import style
+from raretok.reporting.figures.language_panels import draw_legend, panels_over_legend
 from raretok.reporting.figures.shown import means_note
 from raretok.reporting.results import read_results
 
@@ -116,3 +117,14 @@ def test_an_undrawn_figure_is_one_sentence(scale, tmp_path, capsys):
 )
 def test_a_caption_says_over_how_many_seeds_means_are(counts, note):
     assert means_note(counts, "the bar") == note
+
+
+@pytest.mark.parametrize(("label", "rows"), [("short", 1), ("a label that is too long for four in a row", 2)])
+def test_a_legend_is_never_wider_than_its_figure(label, rows):
+    figure = style.sheet(3.6)
+    (panel,), strip = panels_over_legend(figure, 1, 1)
+    draw_legend(strip, [panel[0].plot([0, 1], label=label)[0] for _ in range(4)])
+    figure.draw_without_rendering()
+    legend = strip.get_legend()
+    assert legend.get_window_extent().width <= figure.bbox.width
+    assert len({round(text.get_window_extent().y0) for text in legend.get_texts()}) == rows

@@ -27,7 +27,7 @@ from raretok.reporting.results import Results
 from raretok.reporting.tables.cells import derived_remark
 
 GROUPS = ("frequent", "medium", "rare")
-COSINE = "mean cosine of rare and frequent (right axis)"
+COSINE = "cosine of rare and frequent (right)"
 PROJECTION = (
     "Rows of the embedding matrix, not centred, on its first two right singular vectors; each point is a token. "
     f"{POINTS_SAID} The outermost 0.1% on each side are not shown."
@@ -58,7 +58,7 @@ def figure2(definition: Definition, item: str, results: Results) -> Drawn:
         for group in (2, 0):
             mean_and_band(axes, steps, isotropy[:, :, group], f"I(W), {GROUPS[group]}", LOOKS[group] | {"marker": None})
         step = end_of_freeze(results, method)
-        axes.set_title(f"({letter}) rare tokens frozen until step {step:,}", loc="left")
+        axes.set_title(f"({letter}) frozen until step {step:,}", loc="left")
         axes.set(xlabel="training step", ylim=(0, 1.02), xlim=(0, None))
         right = axes.twinx()
         mean_and_band(right, steps, cosine[:, : len(steps)], COSINE, {"color": BLACK, "linestyle": ":"})

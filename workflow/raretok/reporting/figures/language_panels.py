@@ -55,8 +55,11 @@ def panels_over_legend(figure: Figure, rows: int, columns: int, **share) -> tupl
 
 
 def draw_legend(strip: Axes, handles: list) -> None:
-    """Draw one legend of labelled `handles` in the strip below the panels."""
-    strip.legend(handles=handles, loc="center", ncols=len(handles), frameon=False, borderpad=0)
+    """Draw one legend of labelled `handles` in the strip below the panels, in two rows if one is too wide."""
+    for columns in (len(handles), -(-len(handles) // 2)):
+        legend = strip.legend(handles=handles, loc="center", ncols=columns, frameon=False, borderpad=0)
+        if legend.get_window_extent().width <= strip.figure.bbox.width:
+            return
 
 
 def group_handles(names: tuple[str, str, str]) -> list[Line2D]:
@@ -89,7 +92,7 @@ def planes_along_training(results: Results, method: Method, key: str, axis: str,
 
 def freeze_line(axes: Axes, step: int) -> None:
     """Draw a line at the step where the freeze of rare rows ends."""
-    axes.axvline(step, color="#888888", linewidth=1.3, label="rare embeddings are trained from here")
+    axes.axvline(step, color="#888888", linewidth=1.3, label="end of freezing")
 
 
 def stacked(runs: list[tuple[int, dict[str, np.ndarray]]], key: str) -> np.ndarray | None:
