@@ -306,23 +306,19 @@ class _Job:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the loss alone makes D, from plain logits."""
-        method = self.method
-        return method.perturbation is None and method.training_temperature == 1.0 and not self.on_tokens
+        """Whether the loss is of plain logits."""
+        return self.method.perturbation is None and self.method.training_temperature == 1.0
 
     @property
     def is_cross_entropy(self) -> bool:
-        """Whether D has the closed form, softmax minus target."""
-        return self.is_plain and getattr(self.method.loss, "is_cross_entropy", False)
+        """Whether D has the closed form, softmax minus target, to which a penalty's closed form may be added.
 
-    @property
-    def has_closed_penalty(self) -> bool:
-        """Whether D is that of cross-entropy and of a penalty on tokens with a closed form, gated alike."""
-        method = self.method
-        plain = method.perturbation is None and method.training_temperature == 1.0
-        apart = self.places.gates is not None and is_ungated(method.penalty)
-        is_cross_entropy = getattr(method.loss, "is_cross_entropy", False)
-        return plain and is_cross_entropy and hasattr(method.penalty, "closed_form") and not apart
+        That of a penalty cannot be if a gate acts on the loss alone: both parts are then needed apart.
+        """
+        penalty = self.method.penalty
+        apart = self.places.gates is not None and is_ungated(penalty)
+        is_closed = not self.on_tokens or (hasattr(penalty, "closed_form") and not apart)
+        return self.is_plain and is_closed and getattr(self.method.loss, "is_cross_entropy", False)
 
     def chunk(self, z, part, hidden, weight) -> "_Chunk":
         """Loss and gradients of one chunk. z: n x V, is overwritten. part: which of the kept positions.
@@ -330,8 +326,7 @@ class _Job:
         What needs more matrices than z goes through some rows at a time, whose D takes the place of their logits: on a
         CPU those matrices are then small enough for its cache.
         """
-        is_closed = self.is_cross_entropy or self.has_closed_penalty
-        is_in_place = is_closed and self.observed is None and self.soft_cap is None
+        is_in_place = self.is_cross_entropy and self.observed is None and self.soft_cap is None
         if z.device.type != "cpu" or is_in_place or len(z) <= ROWS:
             return self.rows(z, part, hidden, weight)
         found = []
@@ -361,14 +356,14 @@ class _Job:
             see = functools.partial(self.observed.see, self.places.positions(part), targets)
         loss = self.method.loss
         out = None if see is None else self.room_for("softmax", z)
-        drops = self.is_plain and getattr(loss, "has_closed_form", False)
-        if self.is_cross_entropy or self.has_closed_penalty or drops:
+        drops = self.is_plain and not self.on_tokens and getattr(loss, "has_closed_form", False)
+        if self.is_cross_entropy or drops:
             if drops:
                 outputs, kept = Outputs(z, hidden, weight.detach(), targets), self.room_for("kept", z)
                 chunk = _Chunk(*dropping_gradient(loss, outputs, kept=kept, see=see, out=out))
             else:
                 penalty = None
-                if self.has_closed_penalty:
+                if self.on_tokens:
                     positions = self.places.positions(part)
                     outputs = Outputs(z, hidden, weight, targets, None, self.inputs, positions, self.padding)
                     penalty = functools.partial(self.method.penalty.closed_form, outputs)
@@ -480,7 +475,8 @@ def _run(job: _Job, hidden, weight, bias, logits, needed: list[bool], per_positi
         logits_gradient = None if logits is None else torch.zeros_like(logits)
         gates = None if places.gates is None or weight_gradient is None else places.gates.to(high)
         gating = None if gates is None else _Gating(gates, places, weight_gradient)
-        past, fuses = None, job.is_cross_entropy and job.observed is None and device in FUSED_DEVICES
+        past = None
+        fuses = job.is_cross_entropy and not job.on_tokens and job.observed is None and device in FUSED_DEVICES
         size = chunk_size(places.number, chunk_positions(len(weight), low.itemsize, device))
         buffer = low_weight.new_empty(size, len(weight))
         for start in range(0, places.number, size):

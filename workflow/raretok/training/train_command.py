@@ -93,9 +93,9 @@ def main(arguments: argparse.Namespace) -> None:
 
         def hold() -> None:
             held.enter_context(only_one(arguments.state))
+            refuse_again(arguments.state)
 
         distributed.on_first(hold)
-        refuse_again(arguments.state)
         try:
             train(run, load_manifest(arguments.manifest), arguments.output, arguments.state, options, counts)
         except NotFinite as error:

@@ -152,14 +152,15 @@ def seconds_against(ours: dict[int, dict], first: dict[int, dict]) -> tuple[dict
     ratios, why = {}, ""
     for seed in sorted(ours.keys() & first.keys()):
         here, there = ours[seed], first[seed]
+        on_cpu = here["device"].startswith(CPU)
+        unit = "cpu_seconds" if on_cpu else "seconds"
         if here.get("together", 1) > 1 or there.get("together", 1) > 1:
             why = "trained in a job with other runs: no separate time"
         elif any(here.get(name, 1) != there.get(name, 1) for name in SAME):
             why = "trained on a different kind of machine from the first method"
-        elif here["device"].startswith(CPU) and not (here.get("cpu_seconds") and there.get("cpu_seconds")):
+        elif on_cpu and not (here.get(unit) and there.get(unit)):
             why = "trained before CPU time was recorded"
-        elif there["seconds"] > 0:
-            unit = "cpu_seconds" if here["device"].startswith(CPU) else "seconds"
+        elif there[unit] > 0:
             ratios[seed] = here[unit] / there[unit]
     return ratios, "" if ratios else why
 
