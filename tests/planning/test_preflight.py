@@ -35,7 +35,7 @@ def test_the_plan_is_printed_and_written(root, capsys):
     plan = (root / "results/smoke/plan.txt").read_text()
     assert plan.startswith(printed.partition("Run by run")[0])
     assert f"\n{RUN} " in plan
-    assert "H200: measured" in plan
+    assert "H200: 3 measured rows" in plan
 
 
 def test_what_is_finished_is_not_planned(root, capsys):

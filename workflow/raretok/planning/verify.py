@@ -13,8 +13,8 @@ from pathlib import Path
 
 from raretok.core.errors import UserError
 from raretok.experiments.run_table import RunTable, load_to_train, paper_ids
+from raretok.planning import throughput
 from raretok.planning.claim_queue import command, prices_of
-from raretok.planning.throughput import load as load_throughput
 from raretok.reporting.claims.claim_parts import Part, in_unit
 from raretok.reporting.claims.claim_runs import RunName, Trained, finished_seeds, price_of
 from raretok.reporting.claims.claim_text import number
@@ -162,7 +162,7 @@ def settled_claim(recorded: Recorded) -> list[str]:
 
 def announcement(recorded: Recorded, runs: list[RunName], table: RunTable) -> list[str]:
     """Lines on the claim and the runs that it takes."""
-    price = price_of(runs, prices_of(table, recorded.results, load_throughput(table.project)))
+    price = price_of(runs, prices_of(table, recorded.results, throughput.load(table.project)[throughput.CPU]))
     cost = price.in_words() if price else "cost unknown"
     names = [f"  {experiment}/{method}/seed{seed}" for experiment, method, seed in runs]
     if not recorded.finding.parts:
