@@ -22,7 +22,7 @@ from raretok.methods.counting import NOT_COUNTED, checked_special, summed
 from raretok.methods.cross_entropy import CrossEntropy
 from raretok.methods.separated import Separated
 from raretok.models import output_layer
-from raretok.models.output_layer import Observed
+from raretok.models.outputs import Observed, is_on_tokens
 from raretok.models.target_places import Places
 
 __all__ = ["OutputLoss", "output_loss"]
@@ -440,7 +440,7 @@ class OutputLoss(torch.nn.Module):
 
 def _is_on_tokens(penalty) -> bool:
     """Whether a penalty is one of each position, also before it has been started."""
-    return output_layer.is_on_tokens(penalty) or hasattr(penalty, "start")
+    return is_on_tokens(penalty) or hasattr(penalty, "start")
 
 
 def _outside(ids: torch.Tensor, types: int, ignored: int | None) -> int | None:
