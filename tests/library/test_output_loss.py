@@ -341,12 +341,12 @@ def test_shapes_and_targets_that_do_not_fit_are_said_in_a_sentence():
     assert unlikelihood.steps == 0
     criterion.begin_step(targets)
     criterion(hidden, weight, targets)
-    with pytest.raises(ValueError, match="call begin_step before each step"):
+    with pytest.raises(ValueError, match="begin_step did not announce the targets"):
         criterion(hidden, weight, targets)
     # Nor is a step counted that was announced too small, or a gate started by it.
     criterion = OutputLoss(gate=AGG(alpha=0.3, memory=2), counts=COUNTS)
     criterion.begin_step([])
-    with pytest.raises(ValueError, match="call begin_step before each step"):
+    with pytest.raises(ValueError, match="begin_step did not announce the targets"):
         criterion(hidden, weight, targets)
     assert criterion.steps == 0
 
