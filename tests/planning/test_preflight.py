@@ -81,7 +81,7 @@ def test_what_no_program_can_download(root, capsys):
     (root / "resources/cache/afromt/afromt.tar.xz").touch()
     assert check(root, "scale=paper", only=[run], files=[wanted]) == 0
     assert check(root, "scale=paper", "gpt2_weights=nowhere", only=[run], files=[]) == 2
-    assert "gpt2_weights is nowhere, which is no folder" in capsys.readouterr().err
+    assert "gpt2_weights is nowhere, which is not a folder" in capsys.readouterr().err
 
 
 def test_a_device_that_is_not_there(root, capsys, monkeypatch):

@@ -157,7 +157,7 @@ def test_missing_in_the_mirror_asks_no_server(tmp_path, server):
     task = wanted(published(TEXT, f"{server.url}/text"))
     with pytest.raises(UserError, match=r"lacks text.txt of plays; put it there as plays/text.txt"):
         fetch(task, tmp_path / "out", tmp_path / "cache", tmp_path / "mirror")
-    with pytest.raises(UserError, match=r"there is no folder .*elsewhere; correct data_mirror"):
+    with pytest.raises(UserError, match=r"there is not a folder .*elsewhere; correct data_mirror"):
         fetch(task, tmp_path / "out", tmp_path / "cache", tmp_path / "elsewhere")
     assert server.requests == []
 

@@ -130,7 +130,7 @@ def check_data(table: RunTable, files: list[Wanted]) -> str:
     mirror = table.config["data_mirror"]
     weights = table.config["gpt2_weights"]
     if weights not in ("skip", "hub") and not Path(weights).is_dir():
-        raise UserError(f"config: gpt2_weights is {weights}, which is no folder; name one, or skip or hub")
+        raise UserError(f"config: gpt2_weights is {weights}, which is not a folder; name one, or skip or hub")
     if mirror:
         missing = [wanted for wanted in files if in_mirror(wanted, Path(mirror))[0] is None]
         if missing:

@@ -27,7 +27,7 @@ CPU = "cpu"
 
 @keys(slower=["than"], than=["slower"])
 class MachineFacts(TypedDict, total=False):
-    """A machine with measured rows, or one that takes so many times as long as another one."""
+    """A machine with measured rows, or one that takes longer than a measured one by a known factor."""
 
     # How many times as long it takes.
     slower: AboveZero

@@ -92,7 +92,7 @@ def table_of(arguments: argparse.Namespace, paper: str, **choice) -> RunTable:
 
 
 def read_recorded(table: RunTable, paper: str, name: str) -> Recorded:
-    """The record of a claim, without trainings if it is no experiment.
+    """The record of a claim, without trainings if it is not an experiment.
 
     Raises UserError for an unknown claim, or one that no run of this scale decides.
     """
@@ -152,7 +152,7 @@ def measure_claim(claim, runs: list[RunName], table: RunTable) -> tuple[Part, ..
 
 
 def settled_claim(recorded: Recorded) -> list[str]:
-    """Lines on a claim that is no experiment, just recomputed."""
+    """Lines on a claim that is not an experiment, recomputed."""
     kind = recorded.claim.kind.replace("_", " ")
     return [
         f"{recorded.claim.id}: {recorded.claim.sentence} ({recorded.finding.verdict})",
