@@ -39,7 +39,6 @@ IGNORED = frozenset(
         "raretok.data.catalogue_types",
         "raretok.data.characters.prepare",
         "raretok.data.prepared_corpus",
-        "raretok.data.checksums",
         "raretok.data.download.download_command",
         "raretok.data.download.file_check",
         "raretok.data.download.http_transfer",

@@ -24,7 +24,7 @@ def write_links(path: Path, links: Iterable[list[tuple[int, int]]]) -> tuple[int
 
 
 def read_links(path: Path) -> Iterator[list[tuple[int, int]]]:
-    """The links of each pair; raises UserError for an invalid line."""
+    """The links of each pair; raises UserError for an invalid line or a missing file."""
     for _, numbers, places in _chunks(path):
         for found in np.split(places, np.cumsum(numbers)[:-1]):
             yield [tuple(link) for link in found.tolist()]

@@ -10,9 +10,5 @@ def expected_counts(counts: np.ndarray, low_resource_probability: float) -> np.n
     `low_resource_probability` (Turumtaev 2025, section 4.1), so the two versions of a character share its count.
 
     `counts`: (types,) occurrences in the text. Returns (2 x types,) float64: high-resource ids, then low-resource ids.
-    Raises ValueError for an invalid probability.
     """
-    if not 0 <= low_resource_probability <= 1:
-        raise ValueError(f"low_resource_probability {low_resource_probability} is not between 0 and 1")
-    counts = np.asarray(counts, dtype=np.float64)
     return np.concatenate([counts * (1 - low_resource_probability), counts * low_resource_probability])

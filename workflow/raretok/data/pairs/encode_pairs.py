@@ -12,6 +12,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain, compress, islice
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,7 @@ from raretok.data.pairs.pair_folder import SIDES, write_final, write_manifest, w
 from raretok.data.pairs.parallel_text import read_pairs
 from raretok.data.pairs.preparation import Preparation, described, reason_to_drop
 from raretok.data.special_types import SPECIAL
-from raretok.data.text.encode_text import LEARNT_BYTES, order_by_frequency
+from raretok.data.text.encode_text import LEARNT_BYTES, count_final, order_by_frequency
 from raretok.data.tokenizers import published_file, read_published, tokenizer_class
 
 # Number of pairs that are tokenised at a time.
@@ -66,14 +67,8 @@ class Prepared:
         chosen: mask of the pairs, (pairs,) bool; by default all.
         """
         self.stream.seek(0)
-        batch = []
-        for place, line in enumerate(self.stream):
-            if chosen is None or chosen[place]:
-                batch.append(line.decode().rstrip("\n").split("\t"))
-            if len(batch) == BATCH:
-                yield [list(column) for column in zip(*batch, strict=True)]
-                batch = []
-        if batch:
+        lines = self.stream if chosen is None else compress(self.stream, chosen)
+        while batch := [line.decode().rstrip("\n").split("\t") for line in islice(lines, BATCH)]:
             yield [list(column) for column in zip(*batch, strict=True)]
 
 
@@ -111,10 +106,8 @@ def encode_pairs(
             if not raw[split].pairs:
                 raise _nothing_left(name, split)
         counted = raw["train"].counts
-        final_ids, symbols, counts = order_by_frequency(list(numbers), counted["target"], counted["source"])
-        source_counts = np.zeros(len(symbols), dtype=np.int64)
-        np.add.at(source_counts, final_ids[: len(counted["source"])], counted["source"])
-        final_ids = final_ids.astype(id_type(symbols))
+        final_ids, symbols = order_by_frequency(list(numbers), counted["target"], counted["source"])
+        counts, source_counts = (count_final(final_ids, counted[side], len(symbols)) for side in ("target", "source"))
         written = {split: write_final(folder / split, of, final_ids, symbols) for split, of in raw.items()}
     tokenizer.save(folder)
     manifest = {
@@ -127,11 +120,6 @@ def encode_pairs(
         "dropped": _all_dropped(texts) | dict(texts["train"].dropped + raw["train"].dropped),
     }
     write_manifest(folder, manifest, symbols, counts, source_counts)
-
-
-def id_type(symbols: list[str]) -> np.dtype:
-    """The smallest unsigned integer type for the ids of a vocabulary, at least two bytes."""
-    return np.dtype("<u2" if len(symbols) <= 2**16 else "<u4")
 
 
 def _prepare(parts: list[PairFiles], corpus: Mapping, split: str, stream) -> Prepared:
@@ -219,9 +207,5 @@ def _nothing_left(name: str, split: str) -> UserError:
 
 def _learnt_lines(text: Prepared, chosen: np.ndarray | None, every: int) -> Iterator[str]:
     """Both prepared lines of every `every`-th training pair."""
-    position = 0
-    for source, target, _, _ in text.batches(chosen):
-        for place in range(-position % every, len(source), every):
-            yield source[place]
-            yield target[place]
-        position += len(source)
+    pairs = (pair for source, target, *_ in text.batches(chosen) for pair in zip(source, target, strict=True))
+    return chain.from_iterable(islice(pairs, 0, None, every))

@@ -1,8 +1,4 @@
-"""Batches of sentence pairs with similar lengths, a pure function of (seed, step).
-
-As with blocks of a language (`raretok.data.text.block_batches`), all methods with one seed see the same batches, and an
-interrupted training needs no position to continue.
-"""
+"""Batches of sentence pairs with similar lengths, a pure function of (seed, step) as in `data.text.block_batches`."""
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache

@@ -2,18 +2,17 @@
 
 import contextlib
 import hashlib
-import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TextIO
 
 import numpy as np
 
 from raretok.core.files import atomic_path, write_json
-from raretok.data.checksums import checksum_of
 from raretok.data.pairs.preparation import reason_to_drop
-from raretok.data.prepared_corpus import COUNTS, SIDES, SOURCE_COUNTS, VOCABULARY, digest
+from raretok.data.prepared_corpus import COUNTS, SIDES, SOURCE_COUNTS, VOCABULARY, checksum_of, digest
 from raretok.data.special_types import END, SPECIAL
 from raretok.data.text.encode_text import add_counts, write_ids
 
@@ -25,13 +24,12 @@ CHUNK = 2**20
 class Raw:
     """A split whose final ids are not known yet.
 
-    streams: raw ids, uint32, a temporary file a side. pairs; tokens by side, with END; counts by side and raw id, as
-    long as they need to be. dropped: pairs that were left out, by reason.
+    streams: raw ids, uint32, a temporary file a side. counts: by side and raw id, with END, as long as they need to be.
+    dropped: pairs that were left out, by reason.
     """
 
     streams: Mapping[str, object]
     pairs: int = 0
-    tokens: Counter = field(default_factory=Counter)
     counts: dict[str, np.ndarray] = field(default_factory=lambda: {side: np.zeros(0, np.int64) for side in SIDES})
     dropped: Counter = field(default_factory=Counter)
 
@@ -50,13 +48,11 @@ def write_raw(
     each piece, which grows with new ones. cleaning: max_length and max_ratio in pieces, if any.
     """
     raw = Raw(streams)
-    with contextlib.ExitStack() as stack:
-        texts = [
-            stack.enter_context(
-                stack.enter_context(atomic_path(text_path(base, side))).open("w", encoding="utf-8", newline="\n")
-            )
-            for side in SIDES
-        ]
+    with (
+        _new_text(side_file(base, "source", "txt")) as source_text,
+        _new_text(side_file(base, "target", "txt")) as target_text,
+    ):
+        texts = source_text, target_text
         for *prepared, source, target in batches:
             both = [tokenizer.split(lines) for lines in prepared]
             kept = []
@@ -70,7 +66,6 @@ def write_raw(
             for side, lines, split, text in zip(SIDES, (source, target), both, texts, strict=True):
                 ids = _number([split[place] for place in kept], numbers)
                 raw.streams[side].write(ids.tobytes())
-                raw.tokens[side] += len(ids)
                 raw.counts[side] = add_counts(raw.counts[side], np.bincount(ids))
                 text.writelines(f"{lines[place]}\n" for place in kept)
     return raw
@@ -82,20 +77,17 @@ def write_final(base: Path, raw: Raw, final_ids: np.ndarray, symbols: list[str])
     final_ids: of every raw id. symbols: the vocabulary.
     """
     for side in SIDES:
-        write_ids(ids_path(base, side), raw.streams[side], final_ids, raw.tokens[side])
+        write_ids(side_file(base, side, "npy"), np.memmap(raw.streams[side], np.uint32, "r"), final_ids)
         write_pieces(base, side, symbols)
     return describe_split(base, raw.pairs)
 
 
 def write_pieces(base: Path, side: str, symbols: list[str]) -> None:
     """Write `<base>.<side>.tok.txt`: for each line of ids its pieces separated by blanks, without END."""
-    ids = np.load(ids_path(base, side), mmap_mode="r", allow_pickle=False)
+    ids = load_ids(base, side)
     shown = np.array([f" {symbol}" for symbol in symbols], dtype=object)
     shown[END] = "\n"
-    with (
-        atomic_path(pieces_path(base, side)) as temporary,
-        temporary.open("w", encoding="utf-8", newline="\n") as stream,
-    ):
+    with _new_text(side_file(base, side, "tok.txt")) as stream:
         begins = True
         for at in range(0, len(ids), CHUNK):
             text = "".join(shown[ids[at : at + CHUNK]])
@@ -105,12 +97,12 @@ def write_pieces(base: Path, side: str, symbols: list[str]) -> None:
 
 def describe_split(base: Path, pairs: int) -> dict:
     """The manifest entry of a split whose files are written; its checksum covers ids and texts of both sides."""
-    ids = {side: np.load(ids_path(base, side), mmap_mode="r", allow_pickle=False) for side in SIDES}
+    ids = {side: load_ids(base, side) for side in SIDES}
     return {
         "pairs": pairs,
         "tokens": len(ids["target"]),
         "source_tokens": len(ids["source"]),
-        "sha256": checksum_of(part for side in SIDES for part in (ids[side], text_path(base, side))),
+        "sha256": checksum_of(part for side in SIDES for part in (ids[side], side_file(base, side, "txt"))),
     }
 
 
@@ -129,22 +121,23 @@ def write_manifest(
         "counts": hashlib.sha256(counts.tobytes()).hexdigest(),
         "source_counts": hashlib.sha256(source_counts.tobytes()).hexdigest(),
     }
-    write_json(folder / "manifest.json", manifest | {"sha256": digest(json.loads(json.dumps(manifest)))})
+    write_json(folder / "manifest.json", manifest | {"sha256": digest(manifest)})
 
 
-def ids_path(base: Path, side: str) -> Path:
-    """Path of the ids of one side; base: folder and split."""
-    return base.with_name(f"{base.name}.{side}.npy")
+def side_file(base: Path, side: str, form: str) -> Path:
+    """The file of a side's ids (`npy`), plain lines (`txt`) or pieces (`tok.txt`); base: folder and split."""
+    return base.with_name(f"{base.name}.{side}.{form}")
 
 
-def text_path(base: Path, side: str) -> Path:
-    """Path of the plain lines of one side."""
-    return base.with_name(f"{base.name}.{side}.txt")
+def load_ids(base: Path, side: str) -> np.ndarray:
+    """The ids of one side, (tokens,), as a memory map."""
+    return np.load(side_file(base, side, "npy"), mmap_mode="r", allow_pickle=False)
 
 
-def pieces_path(base: Path, side: str) -> Path:
-    """Path of the pieces of one side."""
-    return base.with_name(f"{base.name}.{side}.tok.txt")
+@contextlib.contextmanager
+def _new_text(path: Path) -> Iterator[TextIO]:
+    with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as stream:
+        yield stream
 
 
 def _number(lines: list[list[str]], numbers: dict[str, int]) -> np.ndarray:

@@ -10,6 +10,7 @@ from typing import Annotated, ClassVar, Literal, Required, TypedDict
 from raretok.core.errors import UserError
 from raretok.core.files import read_json, write_json
 from raretok.core.type_check import Limit, keys
+from raretok.data.lines import numbered_lines
 from raretok.data.special_types import END, SPECIAL
 from raretok.data.tokenizers import TOKENIZER, Published
 
@@ -44,13 +45,16 @@ class Bpe:
 
         details: further manifest entries.
         """
+        from tokenizers import Tokenizer, models, pre_tokenizers
+
         self._merges, self._origin, self._details = merges, origin, details
         self._pieces = pieces_of(merges)
-        self._tokenizer = _tokenizer(merges, self._pieces)
+        vocabulary = {piece: place for place, piece in enumerate(self._pieces)}
+        self._tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=merges))
+        self._tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
 
     @staticmethod
     def types(entry: dict) -> int:
-        """Upper bound of the vocabulary size."""
         return entry.get("types", PUBLISHED_TYPES)
 
     @classmethod
@@ -72,15 +76,12 @@ class Bpe:
 
     @classmethod
     def load(cls, folder: Path) -> "Bpe":
-        """The tokenizer that `save` wrote to a prepared corpus."""
-        return cls([tuple(pair) for pair in read_json(folder / TOKENIZER)["merges"]], "trained")
+        return cls(list(map(tuple, read_json(folder / TOKENIZER)["merges"])), "trained")
 
     def save(self, folder: Path) -> None:
-        """Write the merges."""
         write_json(folder / TOKENIZER, {"name": "bpe", "merges": [list(pair) for pair in self._merges]})
 
     def encode(self, lines: Sequence[str]) -> list[int]:
-        """Raw ids of the lines, each ending with END."""
         flat = []
         for encoding in self._tokenizer.encode_batch_fast(list(lines), add_special_tokens=False):
             flat += encoding.ids
@@ -89,18 +90,15 @@ class Bpe:
 
     @cached_property
     def symbols(self) -> list[str]:
-        """Text of every raw id."""
         return [*SPECIAL, *map(text_of, self._pieces)]
 
     @property
     def described(self) -> dict:
-        """The manifest entry."""
         library = f"tokenizers {version('tokenizers')}"
         described = {"name": "bpe", "merges": self._origin, "library": library, "number_of_merges": len(self._merges)}
         return described | self._details
 
     def split(self, text: str) -> list[str]:
-        """The pieces of a text; nothing is stripped."""
         ids = self._tokenizer.encode(text, add_special_tokens=False).ids
         return [self.symbols[number + len(SPECIAL)] for number in ids]
 
@@ -133,16 +131,10 @@ def train_merges(batches: Iterable[Sequence[str]], types: int) -> Merges:
 def read_merges(path: Path) -> Merges:
     """Merges in GPT-2's file format: one line per merge, two pieces separated by a space; a first line `#version`.
 
-    Raises UserError if the file is missing, is not UTF-8, or has a line that is not a merge of known pieces.
+    Raises UserError from `numbered_lines`, or for a line that is not a merge of known pieces.
     """
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except FileNotFoundError as error:
-        raise UserError(f"{path} does not exist; download it first (data set gpt2_bpe)") from error
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path} is not UTF-8: {error.reason} at byte {error.start}; get it again") from error
     merges, known = [], set(byte_characters().values())
-    for number, line in enumerate(lines, start=1):
+    for number, line in numbered_lines(path):
         if not line or (number == 1 and line.startswith("#version")):
             continue
         pair = tuple(line.split(" "))
@@ -179,12 +171,3 @@ def text_of(piece: str) -> str:
 @cache
 def _characters_to_bytes() -> dict[str, int]:
     return {character: byte for byte, character in byte_characters().items()}
-
-
-def _tokenizer(merges: Merges, pieces: list[str]):
-    """The library's tokenizer for these merges; its ids are indices of `pieces`."""
-    from tokenizers import Tokenizer, models, pre_tokenizers
-
-    tokenizer = Tokenizer(models.BPE(vocab={piece: place for place, piece in enumerate(pieces)}, merges=merges))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    return tokenizer

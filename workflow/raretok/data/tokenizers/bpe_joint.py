@@ -42,7 +42,6 @@ class BpeJoint:
 
     @staticmethod
     def types(entry: dict) -> int:
-        """About how many types the vocabulary has."""
         return entry["merges"]
 
     @classmethod
@@ -52,7 +51,6 @@ class BpeJoint:
 
     @classmethod
     def load(cls, folder: Path) -> "BpeJoint":
-        """The tokenizer that `save` wrote to a prepared corpus."""
         return cls((folder / CODES).read_text(encoding="utf-8"))
 
     def split(self, lines: Sequence[str]) -> list[list[str]]:
@@ -65,23 +63,16 @@ class BpeJoint:
         ]
 
     def join(self, pieces: Sequence[str]) -> str:
-        """The line of these pieces; special types are left out."""
         line = " ".join(piece for piece in pieces if piece not in SPECIAL) + " "
         return line.replace(f"{SEPARATOR} ", "").strip()
 
     @property
     def described(self) -> dict:
-        """The manifest entry."""
         merges = self._codes.count("\n") - self._codes.startswith("#version")
-        return {
-            "name": "bpe_joint",
-            "merges": merges,
-            **self._details,
-            "library": f"subword-nmt {version('subword-nmt')}",
-        }
+        library = f"subword-nmt {version('subword-nmt')}"
+        return {"name": "bpe_joint", "merges": merges, **self._details, "library": library}
 
     def save(self, folder: Path) -> None:
-        """Write the merges and their description."""
         write_text(folder / CODES, self._codes)
         write_json(folder / TOKENIZER, {"name": "bpe_joint"})
 

@@ -43,16 +43,14 @@ class Sentencepiece:
         from sentencepiece import SentencePieceProcessor
 
         self._model, self._origin, self._details = model, origin, details
-        self._processor = SentencePieceProcessor(model_proto=model)
-        of = self._processor
-        self._names = [of.id_to_piece(number) for number in range(of.get_piece_size())]
-        for number in range(len(self._names)):
-            if of.is_unknown(number) or of.is_control(number):
-                self._names[number] = SPECIAL[UNKNOWN]
+        self._processor = of = SentencePieceProcessor(model_proto=model)
+        self._names = [
+            SPECIAL[UNKNOWN] if of.is_unknown(number) or of.is_control(number) else of.id_to_piece(number)
+            for number in range(of.get_piece_size())
+        ]
 
     @staticmethod
     def types(entry: dict) -> int:
-        """Upper bound of the vocabulary size."""
         return entry.get("types", PUBLISHED_TYPES)
 
     @classmethod
@@ -72,7 +70,6 @@ class Sentencepiece:
 
     @classmethod
     def load(cls, folder: Path) -> "Sentencepiece":
-        """The tokenizer that `save` wrote to a prepared corpus."""
         return cls((folder / MODEL).read_bytes(), "trained")
 
     def split(self, lines: Sequence[str]) -> list[list[str]]:
@@ -81,17 +78,14 @@ class Sentencepiece:
         return [[names[number] for number in ids] for ids in self._processor.encode(list(lines), out_type=int)]
 
     def join(self, pieces: Sequence[str]) -> str:
-        """The line of these pieces; special types are left out."""
         return self._processor.decode_pieces([piece for piece in pieces if piece not in SPECIAL])
 
     @property
     def described(self) -> dict:
-        """The manifest entry."""
         described = {"name": "sentencepiece", "model": self._origin, "pieces": len(self._names)}
         return described | self._details | {"library": f"sentencepiece {version('sentencepiece')}"}
 
     def save(self, folder: Path) -> None:
-        """Write the model and its description."""
         with atomic_path(folder / MODEL) as temporary:
             temporary.write_bytes(self._model)
         write_json(folder / TOKENIZER, {"name": "sentencepiece"})
