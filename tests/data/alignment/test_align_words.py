@@ -188,5 +188,3 @@ def test_what_is_no_links_is_refused(tmp_path, text):
     (tmp_path / "links").write_text(text)
     with pytest.raises(UserError, match="holds what is no links"):
         list(read_links(tmp_path / "links"))
-    with pytest.raises(UserError, match="does not exist; align the corpus first"):
-        list(read_links(tmp_path / "absent"))

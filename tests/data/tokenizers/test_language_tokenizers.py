@@ -49,7 +49,7 @@ def test_a_hand_made_merges_file_is_applied_in_its_order(tmp_path):
         (b"#version: 0.2\nt h\nth e x\n", "line 3 is no merge of two known pieces: 'th e x'"),
         (b"t h\nthe n\n", "line 2 is no merge"),
         (b"\xff\xfe", "not UTF-8"),
-        (None, "does not exist; download it first"),
+        (None, "does not exist; download"),
     ],
 )
 def test_a_wrong_merges_file_is_one_sentence(tmp_path, content, message):

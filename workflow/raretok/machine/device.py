@@ -118,19 +118,11 @@ def source_commit() -> str:
 
 def _cpuinfo(key: str) -> str:
     """The value of `key` for the first core in Linux's /proc/cpuinfo; empty on other systems."""
-    for line in _read(Path("/proc/cpuinfo")).splitlines():
-        if line.startswith(key):
-            return line.split(":", 1)[1].strip()
-    return ""
+    path = Path("/proc/cpuinfo")
+    lines = path.read_text().splitlines() if path.exists() else []
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith(key)), "")
 
 
 def _git(folder: Path, *arguments: str) -> str:
     command = ["git", "-C", str(folder), *arguments]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError:
-        return ""

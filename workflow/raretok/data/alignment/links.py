@@ -24,7 +24,7 @@ def write_links(path: Path, links: Iterable[list[tuple[int, int]]]) -> tuple[int
 
 
 def read_links(path: Path) -> Iterator[list[tuple[int, int]]]:
-    """The links of each pair; raises UserError for an invalid line or a missing file."""
+    """The links of each pair; raises UserError for an invalid line."""
     for _, numbers, places in _chunks(path):
         for found in np.split(places, np.cumsum(numbers)[:-1]):
             yield [tuple(link) for link in found.tolist()]
@@ -54,8 +54,6 @@ def _chunks(path: Path) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
                     raise ValueError("a link is not two numbers")
                 yield first, numbers, places.reshape(-1, 2)
                 first += len(lines)
-    except FileNotFoundError:
-        raise UserError(f"{path} does not exist; align the corpus first (rule align)") from None
     except ValueError as error:
         raise UserError(
             f"{path}, lines {first + 1:,} to {first + LINES:,}, holds what is no links ({error}); delete it and align "

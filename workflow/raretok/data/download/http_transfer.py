@@ -18,19 +18,19 @@ from raretok.data.download.file_check import difference
 USER_AGENT = f"Mozilla/5.0 (compatible; raretok/{__version__})"
 ATTEMPTS = 3
 TIMEOUT = 30  # seconds without data
+# Seconds before the second attempt at a URL; the pause doubles before each further one.
+PAUSE = 1.0
 CHUNK = 2**16
 # Request timeout and too many requests are as temporary as server errors (5xx).
 PASSING = (408, 429)
 RANGE_NOT_SATISFIABLE = 416
 
 
-def download(published: Published, target: Path, wait: float = 1.0) -> None:
+def download(published: Published, target: Path) -> None:
     """Download the file to `target`, from the first of its URLs that serves the right bytes.
 
-    Partial data lies in `<target>.part`, and a later call continues it. `wait` is the pause before the second attempt
-    at a URL, in seconds; it doubles before each further one.
-
-    Raises UserError if no URL served the file, with a reason for each.
+    Partial data lies in `<target>.part`, and a later call continues it. Raises UserError if no URL served the file,
+    with a reason for each.
     """
     part = target.with_name(f"{target.name}.part")
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -39,7 +39,7 @@ def download(published: Published, target: Path, wait: float = 1.0) -> None:
         if not published.checksum and reasons:
             # Without a checksum, parts from two hosts could be joined unnoticed.
             part.unlink(missing_ok=True)
-        reason = _try_url(url, published, part, wait)
+        reason = _try_url(url, published, part)
         if reason is None:
             os.replace(part, target)
             return
@@ -47,12 +47,12 @@ def download(published: Published, target: Path, wait: float = 1.0) -> None:
     raise UserError(f"cannot download {target.name}, tried {', '.join(reasons)}")
 
 
-def _try_url(url: str, published: Published, part: Path, wait: float) -> str | None:
+def _try_url(url: str, published: Published, part: Path) -> str | None:
     """Download `url` to `part`; returns the reason of failure, or None if the bytes are right."""
     reason = None
     for attempt in range(ATTEMPTS):
         if attempt:
-            time.sleep(wait * 2 ** (attempt - 1))
+            time.sleep(PAUSE * 2 ** (attempt - 1))
         began_at = part.stat().st_size if part.exists() else 0
         try:
             if not began_at or began_at != published.size:

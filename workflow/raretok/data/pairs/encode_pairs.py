@@ -20,7 +20,7 @@ import numpy as np
 from raretok.core.errors import UserError
 from raretok.data.catalogue import SPLITS, PairFiles, add_entry_arguments
 from raretok.data.pairs import held_out
-from raretok.data.pairs.pair_folder import SIDES, write_final, write_manifest, write_raw
+from raretok.data.pairs.pair_folder import SIDES, write_manifest, write_raw, write_split
 from raretok.data.pairs.parallel_text import read_pairs
 from raretok.data.pairs.preparation import Preparation, described, reason_to_drop
 from raretok.data.special_types import SPECIAL
@@ -108,7 +108,10 @@ def encode_pairs(
         counted = raw["train"].counts
         final_ids, symbols = order_by_frequency(list(numbers), counted["target"], counted["source"])
         counts, source_counts = (count_final(final_ids, counted[side], len(symbols)) for side in ("target", "source"))
-        written = {split: write_final(folder / split, of, final_ids, symbols) for split, of in raw.items()}
+        written = {}
+        for split, of in raw.items():
+            ids = {side: np.memmap(stream, np.uint32, "r") for side, stream in of.streams.items()}
+            written[split] = write_split(folder / split, ids, final_ids, symbols, of.pairs)
     tokenizer.save(folder)
     manifest = {
         "corpus": name,

@@ -48,16 +48,13 @@ def write_raw(
     each piece, which grows with new ones. cleaning: max_length and max_ratio in pieces, if any.
     """
     raw = Raw(streams)
-    with (
-        _new_text(side_file(base, "source", "txt")) as source_text,
-        _new_text(side_file(base, "target", "txt")) as target_text,
-    ):
-        texts = source_text, target_text
+    with _new_text(side_file(base, "source", "txt")) as one, _new_text(side_file(base, "target", "txt")) as other:
+        texts = one, other
         for *prepared, source, target in batches:
             both = [tokenizer.split(lines) for lines in prepared]
             kept = []
-            for place, (one, other) in enumerate(zip(*both, strict=True)):
-                reason = reason_to_drop(len(one), len(other), cleaning)
+            for place, pieces in enumerate(zip(*both, strict=True)):
+                reason = reason_to_drop(*map(len, pieces), cleaning)
                 if reason:
                     raw.dropped[reason] += 1
                 else:
@@ -71,39 +68,35 @@ def write_raw(
     return raw
 
 
-def write_final(base: Path, raw: Raw, final_ids: np.ndarray, symbols: list[str]) -> dict:
-    """Write ids, `<base>.<side>.npy`, and pieces, `<base>.<side>.tok.txt`, of a split; returns its manifest entry.
+def write_split(
+    base: Path, raw: Mapping[str, np.ndarray], final_ids: np.ndarray, symbols: list[str], pairs: int
+) -> dict:
+    """Write ids, `<base>.<side>.npy`, and pieces, `<base>.<side>.tok.txt`, of a split whose plain text is written.
 
-    final_ids: of every raw id. symbols: the vocabulary.
+    raw: raw ids by side, (tokens,). final_ids: of every raw id. symbols: the vocabulary. Returns the manifest entry,
+    whose checksum covers ids and texts of both sides.
     """
+    contents = []
     for side in SIDES:
-        write_ids(side_file(base, side, "npy"), np.memmap(raw.streams[side], np.uint32, "r"), final_ids)
-        write_pieces(base, side, symbols)
-    return describe_split(base, raw.pairs)
+        path = side_file(base, side, "npy")
+        write_ids(path, raw[side], final_ids)
+        ids = np.load(path, mmap_mode="r", allow_pickle=False)
+        _write_pieces(side_file(base, side, "tok.txt"), ids, symbols)
+        contents += ids, side_file(base, side, "txt")
+    counts = {"tokens": len(raw["target"]), "source_tokens": len(raw["source"])}
+    return {"pairs": pairs, **counts, "sha256": checksum_of(contents)}
 
 
-def write_pieces(base: Path, side: str, symbols: list[str]) -> None:
-    """Write `<base>.<side>.tok.txt`: for each line of ids its pieces separated by blanks, without END."""
-    ids = load_ids(base, side)
+def _write_pieces(path: Path, ids: np.ndarray, symbols: list[str]) -> None:
+    """Write the pieces of each line of ids, separated by blanks, without END."""
     shown = np.array([f" {symbol}" for symbol in symbols], dtype=object)
     shown[END] = "\n"
-    with _new_text(side_file(base, side, "tok.txt")) as stream:
+    with _new_text(path) as stream:
         begins = True
         for at in range(0, len(ids), CHUNK):
             text = "".join(shown[ids[at : at + CHUNK]])
             stream.write((text.removeprefix(" ") if begins else text).replace("\n ", "\n"))
             begins = text.endswith("\n")
-
-
-def describe_split(base: Path, pairs: int) -> dict:
-    """The manifest entry of a split whose files are written; its checksum covers ids and texts of both sides."""
-    ids = {side: load_ids(base, side) for side in SIDES}
-    return {
-        "pairs": pairs,
-        "tokens": len(ids["target"]),
-        "source_tokens": len(ids["source"]),
-        "sha256": checksum_of(part for side in SIDES for part in (ids[side], side_file(base, side, "txt"))),
-    }
 
 
 def write_manifest(
@@ -127,11 +120,6 @@ def write_manifest(
 def side_file(base: Path, side: str, form: str) -> Path:
     """The file of a side's ids (`npy`), plain lines (`txt`) or pieces (`tok.txt`); base: folder and split."""
     return base.with_name(f"{base.name}.{side}.{form}")
-
-
-def load_ids(base: Path, side: str) -> np.ndarray:
-    """The ids of one side, (tokens,), as a memory map."""
-    return np.load(side_file(base, side, "npy"), mmap_mode="r", allow_pickle=False)
 
 
 @contextlib.contextmanager

@@ -8,10 +8,10 @@ from itertools import compress
 from pathlib import Path
 
 from raretok.core.files import copy_file, read_json
-from raretok.data.pairs.pair_folder import SIDES, describe_split, load_ids, side_file, write_manifest, write_pieces
+from raretok.data.pairs.pair_folder import SIDES, side_file, write_manifest, write_split
 from raretok.data.prepared_corpus import Corpus, load_manifest
 from raretok.data.special_types import SPECIAL
-from raretok.data.text.encode_text import count_final, order_by_frequency, write_ids
+from raretok.data.text.encode_text import count_final, order_by_frequency
 from raretok.data.tokenizers import load_tokenizer
 
 
@@ -37,11 +37,11 @@ def reverse_pairs(name: str, forward: Corpus, folder: Path) -> None:
     final_ids, symbols = order_by_frequency(symbols, own, others)
     splits = {}
     for split, of in manifest["splits"].items():
+        ids = {}
         for side, other in zip(SIDES, reversed(SIDES), strict=True):
             copy_file(side_file(forward.folder / split, other, "txt"), side_file(folder / split, side, "txt"))
-            write_ids(side_file(folder / split, side, "npy"), load_ids(forward.folder / split, other), final_ids)
-            write_pieces(folder / split, side, symbols)
-        splits[split] = describe_split(folder / split, of["pairs"])
+            ids[side] = forward.ids(split, other)
+        splits[split] = write_split(folder / split, ids, final_ids, symbols, of["pairs"])
     load_tokenizer(forward.folder).save(folder)
     described = {key: manifest[key] for key in ("kind", "preparation", "tokenizer", "dropped")} | {
         "corpus": name,
