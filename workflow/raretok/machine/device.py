@@ -31,7 +31,11 @@ def choose_device(name: str, runs_per_gpu: int = 1) -> str:
     if not is_gpu(name):
         return "cpu"
     if processes.launched():
-        index = processes.own_gpu(torch.cuda.device_count())
+        index, wanted, found = int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"]), len(gpu_names())
+        if wanted > found:
+            raise UserError(
+                f"{wanted} processes need a GPU each, but torch sees {found} here; start fewer, or ask for more GPUs"
+            )
     else:
         (index,) = take_places(gpu_names(), runs_per_gpu, 1)
     torch.cuda.set_device(index)

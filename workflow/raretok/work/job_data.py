@@ -6,6 +6,7 @@ are relative to the project's folder, which is the current one.
 
 import sys
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -71,11 +72,8 @@ def _provide_counts(table: RunTable, corpus: str, text: str, path: str) -> None:
             counts = f"{table.results}/counts/{corpus}/{text}/{name}.npy"
             manifest = f"{table.results}/data/{corpus}/manifest.json"
             _provide_file(table, shard)
-            _once(
-                table,
-                counts,
-                _later("count-unigrams", "--tokenizer-of", manifest, "--shard", shard, "--output", counts),
-            )
+            what = ("--tokenizer-of", manifest, "--shard", shard)
+            _once(table, counts, partial(_command, "count-unigrams", *what, "--output", counts))
             counted.append(counts)
         _command("merge-counts", "--counts", *counted, "--output", path)
 
@@ -88,7 +86,7 @@ def _provide_links(table: RunTable, corpus: str, path: str) -> None:
     texts = ("--source", f"{data}.source.tok.txt", "--target", f"{data}.target.tok.txt")
     how = ("--tool", "auto", "--symmetrisation", "grow-diag-final-and")
     record = str(Path(path).with_suffix(".json"))
-    _once(table, path, _later("align", *texts, *how, "--output", path, "--record", record))
+    _once(table, path, partial(_command, "align", *texts, *how, "--output", path, "--record", record))
 
 
 def _provide_files(table: RunTable, paths: Iterable[str]) -> None:
@@ -102,13 +100,13 @@ def _provide_file(table: RunTable, path: str) -> None:
         # A single text <corpus>.txt, or a file in a folder of texts, <corpus>/train.txt.
         name, _, file = path.removeprefix(SYNTHETIC).partition("/")
         entry = data.corpus_entry(table, SimpleNamespace(corpus=name if file else name.partition(".")[0]))
-        _once(table, path, _later("synthesise", "--entry", entry, "--output", path))
+        _once(table, path, partial(_command, "synthesise", "--entry", entry, "--output", path))
         return
     dataset, _, file = path.removeprefix("resources/").partition("/")
     job = SimpleNamespace(dataset=dataset, file=file)
     what = ("--entry", data.file_entry(table, job), "--sources", data.file_sources(table, job, path))
     mirror = ("--data-mirror", *filter(None, [table.config["data_mirror"]]))
-    _once(table, path, _later("download", "--dataset", dataset, *what, "--output", path, *mirror))
+    _once(table, path, partial(_command, "download", "--dataset", dataset, *what, "--output", path, *mirror))
 
 
 def _once(table: RunTable, path: str, make: Callable[[], None]) -> None:
@@ -120,10 +118,6 @@ def _once(table: RunTable, path: str, make: Callable[[], None]) -> None:
     with FileLock(lock):
         if not Path(path).exists():
             make()
-
-
-def _later(*arguments: str) -> Callable[[], None]:
-    return lambda: _command(*arguments)
 
 
 def _command(*arguments: str) -> None:

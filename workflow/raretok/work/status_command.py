@@ -38,7 +38,6 @@ LISTED = (AT_WORK, FAILED, INTERRUPTED)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the command."""
     config_options.add_arguments(parser)
 
 
@@ -67,7 +66,9 @@ def status_of(table: RunTable, run: Run) -> tuple[str, str]:
     log, state = log_of(table, run, TRAIN), table.root / train.state(table, run)
     holder = holder_of(state, log)
     if holder:
-        return AT_WORK, f"{how_far(log)}  {holder}"
+        progress = PROGRESS.search(last_line(log))
+        how_far = f"step {progress[1]}, {progress[2]}" if progress else "starting"
+        return AT_WORK, f"{how_far}  {holder}"
     error = failure_reason(log)
     if error:
         return FAILED, error
@@ -81,12 +82,6 @@ def failure_reason(log: Path) -> str:
     """The error at the end of a job's log, with the path of the log; empty if there is none."""
     line = last_line(log)
     return f"{line}  ({log})" if re.search(r"(^|: )(\w*Error|error)\b", line) else ""
-
-
-def how_far(log: Path) -> str:
-    """The step and remaining time of an active training, from its log."""
-    progress = PROGRESS.search(last_line(log))
-    return f"step {progress[1]}, {progress[2]}" if progress else "starting"
 
 
 def holder_of(state: Path, log: Path) -> str:

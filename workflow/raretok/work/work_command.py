@@ -22,7 +22,6 @@ EVALUATION_PACKAGES = ("sacrebleu", "scipy")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the command."""
     config_options.add_arguments(parser)
     parser.add_argument("--workers", type=int, default=1, help="how many runs at once (default: %(default)s)")
     parser.add_argument("--minutes", type=float, help="stop after so many minutes (default: when all runs are done)")
