@@ -249,11 +249,9 @@ def test_types_of_other_splits_alone_are_unknown(tmp_path, texts):
     assert codec_of(corpus).detokenised([3, 2]) == ""
 
 
-def test_nothing_left_and_missing_splits(tmp_path, texts):
+def test_nothing_left_and_no_tokenizer(tmp_path, texts):
     with pytest.raises(UserError, match="has no pair left in its train split"):
         prepared(tmp_path, texts, entry(preparation=PLAIN | {"max_length": 1}))
-    with pytest.raises(UserError, match="has no valid split"):
-        prepared(tmp_path, {split: texts[split] for split in ("train", "test")}, entry())
     with pytest.raises(UserError, match="takes a published tokenizer"):
         prepared(tmp_path, texts, entry({"name": "sentencepiece", "model": {}}))
     assert not (tmp_path / "tiny" / "manifest.json").exists()

@@ -24,6 +24,13 @@ CHUNK = 2**16
 # Request timeout and too many requests are as temporary as server errors (5xx).
 PASSING = (408, 429)
 RANGE_NOT_SATISFIABLE = 416
+# Errors in words for the user; the library's own texts have several lines. The first that fits counts.
+IN_WORDS = {
+    requests.Timeout: "timed out",
+    requests.exceptions.ChunkedEncodingError: "the connection broke off",
+    requests.exceptions.SSLError: "the host's certificate was refused",
+    requests.ConnectionError: "no connection",
+}
 
 
 def download(published: Published, target: Path) -> None:
@@ -68,7 +75,7 @@ def _try_url(url: str, published: Published, part: Path) -> str | None:
                 return reason
             continue
         except requests.RequestException as error:
-            reason = _describe(error)
+            reason = next((words for kind, words in IN_WORDS.items() if isinstance(error, kind)), type(error).__name__)
             continue
         reason = difference(part, published)
         if reason is None:
@@ -107,16 +114,3 @@ def _transfer(url: str, part: Path, began_at: int) -> None:
             fetch(url, stream, pooch=None)
         finally:
             bar.close()
-
-
-def _describe(error: requests.RequestException) -> str:
-    """A short description for the user; the library's own text has several lines."""
-    if isinstance(error, requests.Timeout):
-        return "timed out"
-    if isinstance(error, requests.exceptions.ChunkedEncodingError):
-        return "the connection broke off"
-    if isinstance(error, requests.exceptions.SSLError):
-        return "the host's certificate was refused"
-    if isinstance(error, requests.ConnectionError):
-        return "no connection"
-    return type(error).__name__

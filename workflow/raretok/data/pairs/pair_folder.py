@@ -1,7 +1,6 @@
-"""The files of a prepared corpus of kind `translation`: ids, texts and pieces of each split, and the manifest."""
+"""The files of a split of a prepared corpus of kind `translation`: ids, texts and pieces."""
 
 import contextlib
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -10,10 +9,10 @@ from typing import TextIO
 
 import numpy as np
 
-from raretok.core.files import atomic_path, write_json
+from raretok.core.files import atomic_path
 from raretok.data.pairs.preparation import reason_to_drop
-from raretok.data.prepared_corpus import COUNTS, SIDES, SOURCE_COUNTS, VOCABULARY, checksum_of, digest
-from raretok.data.special_types import END, SPECIAL
+from raretok.data.prepared_corpus import SIDES, checksum_of
+from raretok.data.special_types import END
 from raretok.data.text.encode_text import add_counts, write_ids
 
 # Ids, or bytes, of one step through a file.
@@ -97,24 +96,6 @@ def _write_pieces(path: Path, ids: np.ndarray, symbols: list[str]) -> None:
             text = "".join(shown[ids[at : at + CHUNK]])
             stream.write((text.removeprefix(" ") if begins else text).replace("\n ", "\n"))
             begins = text.endswith("\n")
-
-
-def write_manifest(
-    folder: Path, described: Mapping, symbols: list[str], counts: np.ndarray, source_counts: np.ndarray
-) -> None:
-    """Write vocabulary, counts of both sides and, last, the manifest: `described` with their checksums."""
-    write_json(folder / VOCABULARY, symbols)
-    for file, array in ((COUNTS, counts), (SOURCE_COUNTS, source_counts)):
-        with atomic_path(folder / file) as path:
-            np.save(path, array, allow_pickle=False)
-    manifest = dict(described) | {
-        "types": len(symbols),
-        "special": list(range(len(SPECIAL))),
-        "vocabulary": hashlib.sha256((folder / VOCABULARY).read_bytes()).hexdigest(),
-        "counts": hashlib.sha256(counts.tobytes()).hexdigest(),
-        "source_counts": hashlib.sha256(source_counts.tobytes()).hexdigest(),
-    }
-    write_json(folder / "manifest.json", manifest | {"sha256": digest(manifest)})
 
 
 def side_file(base: Path, side: str, form: str) -> Path:

@@ -32,12 +32,10 @@ class Pairs:
 
     @cached_property
     def source_offsets(self) -> np.ndarray:
-        """Offset of each source line, and the end of the last one."""
         return _offsets(self.source)
 
     @cached_property
     def target_offsets(self) -> np.ndarray:
-        """Offset of each target line, and the end of the last one."""
         return _offsets(self.target)
 
     def texts(self, side: str) -> list[str]:

@@ -8,10 +8,10 @@ from itertools import compress
 from pathlib import Path
 
 from raretok.core.files import copy_file, read_json
-from raretok.data.pairs.pair_folder import SIDES, side_file, write_manifest, write_split
+from raretok.data.pairs.pair_folder import SIDES, side_file, write_split
 from raretok.data.prepared_corpus import Corpus, load_manifest
 from raretok.data.special_types import SPECIAL
-from raretok.data.text.encode_text import count_final, order_by_frequency
+from raretok.data.text.encode_text import count_final, order_by_frequency, write_manifest
 from raretok.data.tokenizers import load_tokenizer
 
 
@@ -47,6 +47,8 @@ def reverse_pairs(name: str, forward: Corpus, folder: Path) -> None:
         "corpus": name,
         "languages": dict(zip(SIDES, (manifest["languages"][side] for side in reversed(SIDES)), strict=True)),
         "splits": splits,
+        "types": len(symbols),
+        "special": list(range(len(SPECIAL))),
     }
     counts, source_counts = (count_final(final_ids, counted, len(symbols)) for counted in (own, others))
-    write_manifest(folder, described, symbols, counts, source_counts)
+    write_manifest(folder, described, symbols, counts=counts, source_counts=source_counts)

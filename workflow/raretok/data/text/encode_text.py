@@ -19,7 +19,7 @@ from raretok.core.errors import UserError
 from raretok.core.files import atomic_path, write_json
 from raretok.data.catalogue import SPLITS, add_entry_arguments
 from raretok.data.lines import batches_of, numbered_lines
-from raretok.data.prepared_corpus import COUNTS, VOCABULARY, digest
+from raretok.data.prepared_corpus import VOCABULARY, checksum_of, digest
 from raretok.data.special_types import SPECIAL, UNKNOWN
 from raretok.data.tokenizers import published_file, read_published, tokenizer_class
 
@@ -74,9 +74,6 @@ def encode(name: str, corpus: Mapping, texts: Mapping[str, Path], folder: Path, 
         for split in SPLITS:
             ids = np.memmap(raw[split], np.uint32, "r")
             splits[split] = {"tokens": len(ids), "sha256": write_ids(folder / f"{split}.npy", ids, final_ids)}
-    with atomic_path(folder / COUNTS) as temporary:
-        np.save(temporary, counts, allow_pickle=False)
-    write_json(folder / VOCABULARY, symbols)
     tokenizer.save(folder)
     manifest = {
         "corpus": name,
@@ -85,9 +82,22 @@ def encode(name: str, corpus: Mapping, texts: Mapping[str, Path], folder: Path, 
         "tokenizer": tokenizer.described,
         "special": list(range(len(SPECIAL))),
         "splits": splits,
-        "vocabulary": hashlib.sha256((folder / VOCABULARY).read_bytes()).hexdigest(),
-        "counts": hashlib.sha256(counts.tobytes()).hexdigest(),
     }
+    write_manifest(folder, manifest, symbols, counts=counts)
+
+
+def write_manifest(folder: Path, described: Mapping, symbols: list[str], **counts: np.ndarray) -> None:
+    """Write vocabulary, counts and, last, the manifest: `described` with their checksums.
+
+    counts: `counts` and, for a translation, `source_counts`, (types,) int64 each.
+    """
+    write_json(folder / VOCABULARY, symbols)
+    checksums = {"vocabulary": checksum_of([folder / VOCABULARY])}
+    for name, array in counts.items():
+        with atomic_path(folder / f"{name}.npy") as temporary:
+            np.save(temporary, array, allow_pickle=False)
+        checksums[name] = checksum_of([array])
+    manifest = described | checksums
     write_json(folder / "manifest.json", manifest | {"sha256": digest(manifest)})
 
 
