@@ -5,7 +5,6 @@ import os
 import signal
 import sys
 import time
-from argparse import Namespace
 
 import pytest
 
@@ -13,7 +12,6 @@ from raretok.core.errors import EXIT_INTERRUPTED
 from raretok.training.finished_files import WEIGHTS
 from raretok.work import worker_pool
 from raretok.work.run_status import log_of
-from raretok.work.work_command import table_of
 from raretok.work.worker_pool import WorkerPool
 
 FORK = multiprocessing.get_context("fork")
@@ -51,8 +49,8 @@ class Speed:
 
 
 @pytest.fixture
-def table(project):
-    return table_of(Namespace(root=project, config=[], scale="tiny", seeds=1, papers=["stop_jostling"]), None)
+def table(table_with):
+    return table_with()
 
 
 def names(runs):
@@ -102,9 +100,8 @@ def test_a_run_that_another_command_is_at_is_left_to_it(table):
     lock.release()
 
 
-def test_weights_are_deleted_once_no_other_run_copies_them(project, monkeypatch):
-    choices = Namespace(root=project, config=["keep_weights=false"], scale="tiny", seeds=1, papers=["stop_jostling"])
-    table = table_of(choices, None)
+def test_weights_are_deleted_once_no_other_run_copies_them(project, table_with, monkeypatch):
+    table = table_with(config=["keep_weights=false"])
     first, second, _ = runs = list(table.runs.values())
     kept = []
 

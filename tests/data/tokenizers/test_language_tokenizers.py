@@ -12,7 +12,7 @@ from raretok.data.codec import codec_of
 from raretok.data.prepared_corpus import load_manifest
 from raretok.data.special_types import END, UNKNOWN
 from raretok.data.text.encode_text import encode
-from raretok.data.tokenizers.bpe import Bpe, byte_characters, pieces_of, read_merges, text_of, train_merges
+from raretok.data.tokenizers.bpe import Bpe, byte_characters, pieces_of, text_of, train_merges
 from raretok.data.tokenizers.words import Words
 
 LINES = ["the cat sat on the mat .", "", "Größe of the cats — 12 @-@ 13 , 𝔞 !", "the hats  that fit", "cat's 日本"] * 5
@@ -29,9 +29,7 @@ def test_byte_characters_are_those_of_gpt2():
 
 def test_a_hand_made_merges_file_is_applied_in_its_order(tmp_path):
     (tmp_path / "vocab.bpe").write_text("#version: 0.2\nt h\nth e\nĠ the\na t\nh at\n", encoding="utf-8")
-    merges = read_merges(tmp_path / "vocab.bpe")
-    assert merges == [("t", "h"), ("th", "e"), ("Ġ", "the"), ("a", "t"), ("h", "at")]
-    bpe = Bpe(merges, "published")
+    bpe = Bpe.read(tmp_path / "vocab.bpe")
     assert bpe.described["merges"] == "published"
     assert bpe.described["library"].startswith("tokenizers ")
     symbols = bpe.symbols
@@ -56,7 +54,7 @@ def test_a_wrong_merges_file_is_one_sentence(tmp_path, content, message):
     if content is not None:
         (tmp_path / "merges").write_bytes(content)
     with pytest.raises(UserError, match=message):
-        read_merges(tmp_path / "merges")
+        Bpe.read(tmp_path / "merges")
 
 
 def test_trained_merges_are_the_commonest_pairs():
@@ -121,13 +119,3 @@ def test_codec_gives_the_stored_ids_and_the_text_back(tmp_path, tokenizer):
     assert corpus.tokens("train").tolist() == stored
     assert codec.ids("Ж") == [UNKNOWN] * (2 if tokenizer["name"] == "bpe" else 1)
     assert "<unk>" in codec.text([UNKNOWN])
-
-
-def test_a_damaged_tokenizer_is_one_sentence(tmp_path):
-    (tmp_path / "text").write_text("a b c")
-    texts = dict.fromkeys(("train", "valid", "test"), tmp_path / "text")
-    encode("tiny", {"kind": "language", "tokenizer": {"name": "words"}}, texts, tmp_path / "out")
-    corpus = load_manifest(tmp_path / "out" / "manifest.json")
-    (tmp_path / "out" / "tokenizer.json").write_text("{")
-    with pytest.raises(UserError, match=r"tokenizer.json is missing or damaged"):
-        codec_of(corpus)

@@ -40,7 +40,6 @@ IGNORED = frozenset(
         "raretok.data.characters.prepare",
         "raretok.data.prepared_corpus",
         "raretok.data.download.download_command",
-        "raretok.data.download.file_check",
         "raretok.data.download.http_transfer",
         "raretok.data.download.unpack",
         "raretok.experiments.run_size",

@@ -12,8 +12,7 @@ from filelock import FileLock
 from raretok.core.errors import UserError
 from raretok.core.files import atomic_path, copy_file
 from raretok.data.catalogue import Member, Published, Wanted, read_wanted
-from raretok.data.download.file_check import difference
-from raretok.data.download.http_transfer import download
+from raretok.data.download.http_transfer import difference, download
 from raretok.data.download.unpack import unpack
 
 

@@ -1,4 +1,4 @@
-"""HTTP downloads: several URLs, retries, and continuation of partial files."""
+"""HTTP downloads: several URLs, retries, continuation of partial files, and verification."""
 
 import os
 import sys
@@ -11,8 +11,7 @@ from tqdm import tqdm
 
 from raretok import __version__
 from raretok.core.errors import UserError
-from raretok.data.catalogue import Published
-from raretok.data.download.file_check import difference
+from raretok.data.catalogue import Member, Published
 
 # Some hosts of public corpora answer 403 to the default user agents of Python libraries.
 USER_AGENT = f"Mozilla/5.0 (compatible; raretok/{__version__})"
@@ -85,6 +84,19 @@ def _try_url(url: str, published: Published, part: Path) -> str | None:
             return reason
         # The older part may be wrong: try once more from the first byte.
     return reason
+
+
+def difference(path: Path, published: Published | Member) -> str | None:
+    """The difference of the file at `path` from `published`, with expected and actual value; None if there is none."""
+    size = path.stat().st_size
+    if published.size is not None and size != published.size:
+        return f"wrong size: expected {published.size:,} bytes, found {size:,}"
+    if published.checksum is not None:
+        algorithm, expected = published.checksum.split(":")
+        found = pooch.file_hash(str(path), alg=algorithm)
+        if found != expected:
+            return f"wrong {algorithm}: expected {expected}, found {found}"
+    return None
 
 
 def _transfer(url: str, part: Path, began_at: int) -> None:

@@ -71,8 +71,21 @@ class Bpe:
 
     @classmethod
     def read(cls, path: Path) -> "Bpe":
-        """Published merges; see `read_merges` for the errors."""
-        return cls(read_merges(path), "published")
+        """Merges in GPT-2's file format: one line per merge, two pieces separated by a space; a first line `#version`.
+
+        Raises UserError from `numbered_lines`, or for a line that is not a merge of known pieces.
+        """
+        merges, known = [], set(byte_characters().values())
+        for number, line in numbered_lines(path):
+            if not line or (number == 1 and line.startswith("#version")):
+                continue
+            pair = tuple(line.split(" "))
+            if len(pair) != 2 or not known.issuperset(pair):
+                words = f"line {number} is no merge of two known pieces: {line[:80]!r}"
+                raise UserError(f"{path}, {words}; get the file again")
+            known.add("".join(pair))
+            merges.append(pair)
+        return cls(merges, "published")
 
     @classmethod
     def load(cls, folder: Path) -> "Bpe":
@@ -126,23 +139,6 @@ def train_merges(batches: Iterable[Sequence[str]], types: int) -> Merges:
     )
     tokenizer.train_from_iterator(batches, trainer)
     return [tuple(pair) for pair in json.loads(tokenizer.to_str())["model"]["merges"]]
-
-
-def read_merges(path: Path) -> Merges:
-    """Merges in GPT-2's file format: one line per merge, two pieces separated by a space; a first line `#version`.
-
-    Raises UserError from `numbered_lines`, or for a line that is not a merge of known pieces.
-    """
-    merges, known = [], set(byte_characters().values())
-    for number, line in numbered_lines(path):
-        if not line or (number == 1 and line.startswith("#version")):
-            continue
-        pair = tuple(line.split(" "))
-        if len(pair) != 2 or not known.issuperset(pair):
-            raise UserError(f"{path}, line {number} is no merge of two known pieces: {line[:80]!r}; get the file again")
-        known.add("".join(pair))
-        merges.append(pair)
-    return merges
 
 
 @cache

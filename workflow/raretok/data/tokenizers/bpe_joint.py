@@ -46,8 +46,25 @@ class BpeJoint:
 
     @classmethod
     def learn(cls, name: str, entry: dict, text: Iterable[str], **details) -> "BpeJoint":
-        """Merges learnt on lines; UserError if the text gives fewer than the entry of corpus `name` asks for."""
-        return cls(_learn_merges(name, entry["merges"], text), **details)
+        """Merges learnt on lines; UserError if the text gives fewer than the entry of corpus `name` asks for.
+
+        Words that occur once count, pairs that occur once are not merged.
+        """
+        from subword_nmt.learn_bpe import learn_bpe
+
+        words = Counter(word for line in text for word in line.split())
+        # The library breaks ties by text, so the order of words does not matter.
+        listed = io.StringIO("".join(f"{word} {count}\n" for word, count in words.items()))
+        codes = io.StringIO()
+        with redirect_stderr(io.StringIO()):
+            learn_bpe(listed, codes, entry["merges"], is_dict=True)
+        found = codes.getvalue().count("\n") - 1
+        if found < entry["merges"]:
+            raise UserError(
+                f"the training text of corpus {name} gives only {found:,} BPE merges, but config/corpora.yaml asks for "
+                f"{entry['merges']:,}; lower tokenizer.merges"
+            )
+        return cls(codes.getvalue(), **details)
 
     @classmethod
     def load(cls, folder: Path) -> "BpeJoint":
@@ -75,22 +92,3 @@ class BpeJoint:
     def save(self, folder: Path) -> None:
         write_text(folder / CODES, self._codes)
         write_json(folder / TOKENIZER, {"name": "bpe_joint"})
-
-
-def _learn_merges(name: str, merges: int, lines: Iterable[str]) -> str:
-    """Text of a merges file; words that occur once count, pairs that occur once are not merged."""
-    from subword_nmt.learn_bpe import learn_bpe
-
-    words = Counter(word for line in lines for word in line.split())
-    # The library breaks ties by text, so the order of words does not matter.
-    listed = io.StringIO("".join(f"{word} {count}\n" for word, count in words.items()))
-    codes = io.StringIO()
-    with redirect_stderr(io.StringIO()):
-        learn_bpe(listed, codes, merges, is_dict=True)
-    found = codes.getvalue().count("\n") - 1
-    if found < merges:
-        raise UserError(
-            f"the training text of corpus {name} gives only {found:,} BPE merges, but config/corpora.yaml asks for "
-            f"{merges:,}; lower tokenizer.merges"
-        )
-    return codes.getvalue()

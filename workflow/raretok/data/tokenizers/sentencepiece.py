@@ -55,8 +55,31 @@ class Sentencepiece:
 
     @classmethod
     def learn(cls, name: str, entry: Mapping, text: Iterable[str], **details) -> "Sentencepiece":
-        """A model of `types` pieces; UserError if the text of corpus `name` gives fewer."""
-        return cls(_learn_pieces(name, entry, text), "trained", **details)
+        """A model of `types` pieces, including special ones; UserError if the text of corpus `name` gives fewer."""
+        from sentencepiece import SentencePieceTrainer
+
+        model = io.BytesIO()
+        try:
+            SentencePieceTrainer.train(
+                sentence_iterator=iter(text),
+                model_writer=model,
+                vocab_size=entry["types"],
+                character_coverage=entry.get("character_coverage", 1.0),
+                num_threads=THREADS,
+                bos_id=0,
+                pad_id=1,
+                eos_id=2,
+                unk_id=UNKNOWN,
+                # The library silently skips longer lines.
+                max_sentence_length=2**20,
+                minloglevel=2,
+            )
+        except RuntimeError as error:
+            raise UserError(
+                f"SentencePiece finds no {entry['types']:,} pieces in the training text of corpus {name}; change "
+                f"tokenizer.types in config/corpora.yaml (the library says: {' '.join(str(error).split())})"
+            ) from error
+        return cls(model.getvalue(), "trained", **details)
 
     @classmethod
     def read(cls, path: Path) -> "Sentencepiece":
@@ -89,31 +112,3 @@ class Sentencepiece:
         with atomic_path(folder / MODEL) as temporary:
             temporary.write_bytes(self._model)
         write_json(folder / TOKENIZER, {"name": "sentencepiece"})
-
-
-def _learn_pieces(name: str, entry: Mapping, lines: Iterable[str]) -> bytes:
-    """Bytes of a unigram SentencePiece model with `types` pieces, including special ones."""
-    from sentencepiece import SentencePieceTrainer
-
-    model = io.BytesIO()
-    try:
-        SentencePieceTrainer.train(
-            sentence_iterator=iter(lines),
-            model_writer=model,
-            vocab_size=entry["types"],
-            character_coverage=entry.get("character_coverage", 1.0),
-            num_threads=THREADS,
-            bos_id=0,
-            pad_id=1,
-            eos_id=2,
-            unk_id=UNKNOWN,
-            # The library silently skips longer lines.
-            max_sentence_length=2**20,
-            minloglevel=2,
-        )
-    except RuntimeError as error:
-        raise UserError(
-            f"SentencePiece finds no {entry['types']:,} pieces in the training text of corpus {name}; change "
-            f"tokenizer.types in config/corpora.yaml (the library says: {' '.join(str(error).split())})"
-        ) from error
-    return model.getvalue()
