@@ -70,7 +70,7 @@ def test_ids_texts_pieces_and_counts_fit_together(tmp_path, texts, corpus):
     for split in SPLITS:
         pairs = load_pairs(corpus, split)
         assert len(pairs) == manifest_of(corpus)["splits"][split]["pairs"]
-        assert corpus.splits[split] == len(pairs.target)
+        assert corpus.splits[split] == len(pairs.target) == len(corpus.tokens(split))
         assert isinstance(pairs.source, np.memmap)
         for side in ("source", "target"):
             lines = np.split(getattr(pairs, side), getattr(pairs, f"{side}_offsets")[1:-1])

@@ -65,7 +65,7 @@ class Corpus:
                 f"but {at_least:,} are needed; take a smaller model.context or "
                 "a longer text in config/corpora.yaml"
             )
-        return self.ids(split)
+        return self.ids(split, "target" if self.kind == "translation" else None)
 
     def ids(self, split: str, side: str | None = None) -> np.ndarray:
         """The ids of `split`, for a translation of its `source` or `target`, (tokens,), as a memory map."""

@@ -15,6 +15,7 @@ from raretok.core.errors import UserError
 from raretok.machine import processes
 from raretok.machine.gpu_locks import take_places
 
+CPUINFO = Path("/proc/cpuinfo")
 # Linux's names of the CPU instructions for bfloat16 products: AVX512-BF16 and AMX.
 BFLOAT16_FLAGS = {"avx512_bf16", "amx_bf16"}
 # Parameters of glibc's `mallopt` (malloc.h), and the maximum of the first.
@@ -122,8 +123,7 @@ def source_commit() -> str:
 
 def _cpuinfo(key: str) -> str:
     """The value of `key` for the first core in Linux's /proc/cpuinfo; empty on other systems."""
-    path = Path("/proc/cpuinfo")
-    lines = path.read_text().splitlines() if path.exists() else []
+    lines = CPUINFO.read_text().splitlines() if CPUINFO.exists() else []
     return next((line.split(":", 1)[1].strip() for line in lines if line.startswith(key)), "")
 
 
