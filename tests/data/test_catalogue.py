@@ -177,58 +177,50 @@ def translation(**changes):
 TRAIN_ALONE = {"train": [{"dataset": "d", "source": "a", "target": "b"}]}
 
 
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        (dataset(checksum="sha256:12"), r"plays.files.a.zip.checksum"),
-        (dataset(checksum=None), "note"),
-        (dataset(urls=[]), "manual"),
-        (dataset(urls=["ftp://example.org/a"]), r"plays.files.a.zip.urls.0"),
-        (dataset(archive="zip"), "members"),
-        (dataset(archive="zip", members={"../b": {}}), r"plays.files.a.zip.members"),
-        (dataset(archive="zip", members={"/b": {}}), r"plays.files.a.zip.members"),
-        (dataset(archive="gz", members={"b": {}, "c": {}}), r"plays.files.a.zip.members"),
-        (dataset(archive="zip", members={"a.zip": {}}), "lists a.zip twice"),
-        ("a: [", "not valid YAML"),
-    ],
-)
-def test_a_wrong_data_set_names_file_and_key(write, value, message):
-    path = write(value)
-    with pytest.raises(UserError, match=message) as raised:
-        load_datasets(path)
-    assert str(path) in str(raised.value)
-    assert "\n" not in str(raised.value)
+WRONG_DATA_SETS = [
+    (dataset(checksum="sha256:12"), r"plays.files.a.zip.checksum"),
+    (dataset(checksum=None), "note"),
+    (dataset(urls=[]), "manual"),
+    (dataset(urls=["ftp://example.org/a"]), r"plays.files.a.zip.urls.0"),
+    (dataset(archive="zip"), "members"),
+    (dataset(archive="zip", members={"../b": {}}), r"plays.files.a.zip.members"),
+    (dataset(archive="zip", members={"/b": {}}), r"plays.files.a.zip.members"),
+    (dataset(archive="gz", members={"b": {}, "c": {}}), r"plays.files.a.zip.members"),
+    (dataset(archive="zip", members={"a.zip": {}}), "lists a.zip twice"),
+    ("a: [", "not valid YAML"),
+]
+WRONG_CORPORA = [
+    (corpus(splits={"train": 0.9, "valid": 0.2}), "c.splits add up to 1.1"),
+    (corpus(splits={"train": 0.9}), "valid"),
+    (corpus(synthetic={"name": "characters", "seed": 1, "length": 5}), "c: "),
+    (language({"name": "bpe"}), r"c.tokenizer"),
+    (language({"name": "bpe", "types": 512, "merges": MERGES}), r"c.tokenizer"),
+    (language({"name": "bpe", "types": 601}), r"c.tokenizer.types"),
+    (language(dataset="plays"), "dataset and synthetic exclude"),
+    (translation(files=None), r"c.files or c.synthetic is missing"),
+    (translation(files=TRAIN_ALONE), "c needs its valid split"),
+    (translation(files=TRAIN_ALONE, held_out={"valid": 2, "seed": 1}), "c needs its test split"),
+    (translation(held_out={"every": 23}), "c needs its valid split"),
+    (translation(held_out={"every": 23, "seed": 1}), r"c.held_out"),
+    (translation(files={**TRAIN_ALONE, "valid": [{"dataset": "d", "source": "a"}]}), r"c.files.valid.0"),
+    (translation(domains={"test": [{"dataset": "d", "file": "a.csv"}]}), r"c.domains.test.0"),
+    (translation(preparation={"normalise": "moses"}), "tokenise"),
+    (translation(tokenizer={"name": "bpe_joint"}), "merges"),
+    (translation(tokenizer={"name": "sentencepiece", "types": 80, "model": MERGES}), r"c.tokenizer"),
+    (translation(external_counts={"c4": "c"}), "names c, which is no corpus of kind unigrams"),
+    (translation() | {"r": {"kind": "translation", "reverse_of": "x"}}, "r.reverse_of needs a corpus"),
+    (translation() | {"r": {"kind": "translation", "reverse_of": "c", "held_out": None}}, "held_out"),
+]
 
 
 @pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        (corpus(splits={"train": 0.9, "valid": 0.2}), "c.splits add up to 1.1"),
-        (corpus(splits={"train": 0.9}), "valid"),
-        (corpus(synthetic={"name": "characters", "seed": 1, "length": 5}), "c: "),
-        (language({"name": "bpe"}), r"c.tokenizer"),
-        (language({"name": "bpe", "types": 512, "merges": MERGES}), r"c.tokenizer"),
-        (language({"name": "bpe", "types": 601}), r"c.tokenizer.types"),
-        (language(dataset="plays"), "dataset and synthetic exclude"),
-        (translation(files=None), r"c.files or c.synthetic is missing"),
-        (translation(files=TRAIN_ALONE), "c needs its valid split"),
-        (translation(files=TRAIN_ALONE, held_out={"valid": 2, "seed": 1}), "c needs its test split"),
-        (translation(held_out={"every": 23}), "c needs its valid split"),
-        (translation(held_out={"every": 23, "seed": 1}), r"c.held_out"),
-        (translation(files={**TRAIN_ALONE, "valid": [{"dataset": "d", "source": "a"}]}), r"c.files.valid.0"),
-        (translation(domains={"test": [{"dataset": "d", "file": "a.csv"}]}), r"c.domains.test.0"),
-        (translation(preparation={"normalise": "moses"}), "tokenise"),
-        (translation(tokenizer={"name": "bpe_joint"}), "merges"),
-        (translation(tokenizer={"name": "sentencepiece", "types": 80, "model": MERGES}), r"c.tokenizer"),
-        (translation(external_counts={"c4": "c"}), "names c, which is no corpus of kind unigrams"),
-        (translation() | {"r": {"kind": "translation", "reverse_of": "x"}}, "r.reverse_of needs a corpus"),
-        (translation() | {"r": {"kind": "translation", "reverse_of": "c", "held_out": None}}, "held_out"),
-    ],
+    ("load", "value", "message"),
+    [(load_datasets, *case) for case in WRONG_DATA_SETS] + [(load_corpora, *case) for case in WRONG_CORPORA],
 )
-def test_a_wrong_corpus_names_file_and_key(write, value, message):
+def test_a_wrong_entry_names_file_and_key(write, load, value, message):
     path = write(value)
     with pytest.raises(UserError, match=message) as raised:
-        load_corpora(path)
+        load(path)
     assert str(path) in str(raised.value)
     assert "\n" not in str(raised.value)
 

@@ -48,6 +48,9 @@ def test_words_by_frequency_and_counts_of_a_plain_counter(tmp_path, texts):
     assert words == [word for line in lines for word in [*line, "</s>"]]
     assert np.array_equal(np.bincount(corpus.tokens("train"), minlength=corpus.types), corpus.counts)
     assert corpus.splits == {"train": len(words), "valid": 10, "test": 12}
+    # Words that training lacks are unknown.
+    words = [corpus.symbols[i] for i in corpus.tokens("valid")]
+    assert words == ["the", "<unk>", "sat", ",", "</s>", "</s>", "on", "the", "mat", "</s>"]
 
 
 def test_words_beyond_the_vocabulary_are_unknown(tmp_path, texts):
@@ -57,12 +60,6 @@ def test_words_beyond_the_vocabulary_are_unknown(tmp_path, texts):
     kept = np.where(everything.tokens("train") < 8, everything.tokens("train"), corpus.symbols.index("<unk>"))
     assert np.array_equal(corpus.tokens("train"), kept)
     assert np.array_equal(np.bincount(kept, minlength=8), corpus.counts)
-
-
-def test_words_that_training_lacks_are_unknown(tmp_path, texts):
-    corpus = prepared(tmp_path, texts)
-    words = [corpus.symbols[i] for i in corpus.tokens("valid")]
-    assert words == ["the", "<unk>", "sat", ",", "</s>", "</s>", "on", "the", "mat", "</s>"]
 
 
 def test_trained_bpe_keeps_what_occurs_in_training(tmp_path, texts):

@@ -108,8 +108,8 @@ def _transfer(url: str, part: Path, began_at: int) -> None:
     # In a log file, ten updates per second of a progress bar would be noise.
     pause = 0.1 if sys.stderr.isatty() else 10
     # pooch sets the total; until then tqdm needs one that is true in an `if`.
-    bar = tqdm(desc=part.stem, total=1, unit="B", unit_scale=True, mininterval=pause, delay=pause)
-    with part.open("ab") as stream:
+    options = {"total": 1, "unit": "B", "unit_scale": True, "mininterval": pause, "delay": pause}
+    with tqdm(desc=part.stem, **options) as bar, part.open("ab") as stream:
 
         def restart_if_whole(response: requests.Response, **_) -> None:
             if began_at and response.status_code == requests.codes.ok:
@@ -122,7 +122,4 @@ def _transfer(url: str, part: Path, began_at: int) -> None:
             timeout=TIMEOUT,
             hooks={"response": restart_if_whole},
         )
-        try:
-            fetch(url, stream, pooch=None)
-        finally:
-            bar.close()
+        fetch(url, stream, pooch=None)
