@@ -4,6 +4,7 @@ import argparse
 import json
 from copy import deepcopy
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 
 from raretok.core.config_files import canonical_json, read_config
@@ -278,7 +279,7 @@ def corpus_definition(corpora: dict, datasets: dict, name: str, counts: str | No
         definition["external_counts"] = {counts: corpus_definition(corpora, datasets, others[counts])}
     if definition["kind"] == "translation":
         parts = [*definition.get("files", {}).values(), *definition.get("domains", {}).values()]
-        for entry in (entry for part in parts for entry in part):
+        for entry in chain(*parts):
             dataset = entry.pop("dataset")
             for key in ("source", "target", "file"):
                 if key in entry:
