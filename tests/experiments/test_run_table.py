@@ -265,7 +265,7 @@ def test_a_key_given_twice_is_refused(project):
         ({"papers": ["hers"]}, "papers names 'hers'"),
         ({"seeds": 0}, "seeds is 0; it can be null, a number of seeds from 1, or a list"),
         ({"seeds": "{'a': 1}"}, "seeds is {'a': 1}; it can be"),
-        ({"data_mirror": "no/such/folder"}, "data_mirror is no/such/folder, which is no folder"),
+        ({"data_mirror": "no/such/folder"}, "data_mirror is no/such/folder, which is not a folder"),
         ({"recorded": "true", "scale": "smoke"}, "no finished run lies in results/recorded/smoke; keep finished"),
         ({"sed": 3}, "unknown key sed; known here: scale, papers, seeds"),
         ({"device": "tpu"}, "device"),

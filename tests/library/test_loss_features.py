@@ -30,7 +30,7 @@ from raretok import (
     ZLoss,
 )
 from raretok.methods import softminus, threshold, unlikelihood, z_loss
-from raretok.models import output_layer, softmax_gradient
+from raretok.models import chunk_loss, output_layer, softmax_gradient
 
 # Parts, and the loss of each position from z (n x V), y (n), and where positions are in 2 x 7 sequences x.
 LOSSES = {
@@ -101,7 +101,7 @@ LOGITS = {"raw": (1.0, None), "scaled": (0.3, None), "capped": (1.0, 1.5), "both
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 def test_weights_scale_cap_and_reduction(monkeypatch, name, gate, logits, reduction):
     monkeypatch.setattr(output_layer, "chunk_positions", lambda *_: 4)
-    monkeypatch.setattr(output_layer, "ROWS", 3)
+    monkeypatch.setattr(chunk_loss, "ROWS", 3)
     (parts, position_loss), (scale, cap) = LOSSES[name], LOGITS[logits]
     hidden, weight, bias, targets, token_weights, inputs = setting()
     criterion = OutputLoss(
@@ -189,7 +189,7 @@ def test_a_number_of_ones_own_divides_the_sum():
 @pytest.mark.parametrize("reduction", ["mean", "none"])
 def test_what_is_observed_is_of_the_models_own_logits(monkeypatch, parts, reduction):
     monkeypatch.setattr(output_layer, "chunk_positions", lambda *_: 5)
-    monkeypatch.setattr(output_layer, "ROWS", 3)
+    monkeypatch.setattr(chunk_loss, "ROWS", 3)
     hidden, weight, bias, targets, token_weights, _ = setting()
     options = parts | {"logit_scale": 1.3, "soft_cap": 3.0, "reduction": reduction}
     criterion, blind = OutputLoss(**options, observe=True), OutputLoss(**options)

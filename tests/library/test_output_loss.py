@@ -208,7 +208,7 @@ def test_a_state_of_other_parts_is_refused():
     saved = OutputLoss(gate=AGG(alpha=1, memory=3), counts=COUNTS).state_dict()
     OutputLoss(gate=AGG(alpha=1.0, memory=3), counts=COUNTS).load_state_dict(saved)
     for other in (AGG(alpha=1.0, memory=4), Freeze(part="b", share=0.5), None):
-        with pytest.raises(ValueError, match="the state is of other parts"):
+        with pytest.raises(ValueError, match="the state belongs to other parts"):
             OutputLoss(gate=other, counts=COUNTS).load_state_dict(saved)
 
 
@@ -323,11 +323,11 @@ def test_shapes_and_targets_that_do_not_fit_are_said_in_a_sentence():
         criterion(hidden, weight, targets[:, 1:])
     with pytest.raises(ValueError, match="weight is 13 x 4; it must be V x 5"):
         criterion(hidden, weight[:, 1:], targets)
-    with pytest.raises(ValueError, match="counts are of 13 types, but weight has 12 rows"):
+    with pytest.raises(ValueError, match="counts has 13 types, but weight has 12 rows"):
         criterion(hidden, weight[1:], targets)
     with pytest.raises(ValueError, match="a target is 13; it must be below 13"):
         criterion(hidden, weight, targets.clamp_min(0) + 13 * (targets >= 0))
-    with pytest.raises(ValueError, match="bias is 12; it must be 13, one a row of weight"):
+    with pytest.raises(ValueError, match="bias is 12; it must be 13, one per row of weight"):
         criterion(hidden, weight, targets, bias=torch.zeros(12))
     assert criterion.steps == 0
     unlikelihood = OutputLoss(penalty=Unlikelihood())
@@ -336,17 +336,17 @@ def test_shapes_and_targets_that_do_not_fit_are_said_in_a_sentence():
     with pytest.raises(ValueError, match="Unlikelihood needs inputs="):
         unlikelihood(hidden.flatten(0, 1), weight, targets.flatten(), inputs=targets.flatten())
     for wrong in (-100, 13):
-        with pytest.raises(ValueError, match=f"an input is {wrong}; inputs are .* ids from 0 to 12"):
+        with pytest.raises(ValueError, match=f"an input is {wrong}; inputs must be ids from 0 to 12"):
             unlikelihood(hidden, weight, targets, inputs=torch.full_like(targets, wrong))
     assert unlikelihood.steps == 0
     criterion.begin_step(targets)
     criterion(hidden, weight, targets)
-    with pytest.raises(ValueError, match="call begin_step before each step"):
+    with pytest.raises(ValueError, match="begin_step did not announce the targets"):
         criterion(hidden, weight, targets)
     # Nor is a step counted that was announced too small, or a gate started by it.
     criterion = OutputLoss(gate=AGG(alpha=0.3, memory=2), counts=COUNTS)
     criterion.begin_step([])
-    with pytest.raises(ValueError, match="call begin_step before each step"):
+    with pytest.raises(ValueError, match="begin_step did not announce the targets"):
         criterion(hidden, weight, targets)
     assert criterion.steps == 0
 
@@ -357,7 +357,7 @@ def test_targets_that_were_announced_and_never_passed_are_told():
     criterion.begin_step([targets, targets])
     criterion.begin_step([targets, targets])  # nothing of the one before was passed: nothing was divided
     criterion(hidden, weight, targets)
-    with pytest.warns(UserWarning, match=f"step 1 was told of {targets.numel()} targets more than it was passed"):
+    with pytest.warns(UserWarning, match=f"announced {targets.numel()} more targets for step 1 than were passed"):
         criterion.begin_step(targets)
     criterion(hidden, weight, targets)
     criterion.begin_step(targets)

@@ -61,7 +61,7 @@ def sharded(model):
     """Under FSDP2, but for the head in a group of its own."""
     fsdp.fully_shard(model.body)
     outside = fsdp.fully_shard(Model({})).head.weight
-    with pytest.raises(ValueError, match="weight is sharded; call OutputLoss within the forward pass"):
+    with pytest.raises(ValueError, match="weight is sharded; call OutputLoss in the forward pass"):
         OutputLoss()(torch.zeros(1, WIDTH), outside, torch.zeros(1, dtype=torch.int64))
     return fsdp.fully_shard(model)
 

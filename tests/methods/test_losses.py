@@ -23,7 +23,8 @@ from raretok.methods import (
 )
 from raretok.methods.unigram import log_unigram
 from raretok.models import output_layer
-from raretok.models.output_layer import Outputs, output_loss
+from raretok.models.output_layer import output_loss
+from raretok.models.outputs import Outputs
 
 TOLERANCE = {"rtol": 0, "atol": 1e-12}
 

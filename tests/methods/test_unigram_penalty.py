@@ -11,7 +11,8 @@ from raretok.core.errors import UserError
 from raretok.methods import TrainingFacts, build_method, cross_entropy, unigram
 from raretok.methods.unigram import log_unigram
 from raretok.models import output_layer
-from raretok.models.output_layer import Outputs, output_loss
+from raretok.models.output_layer import output_loss
+from raretok.models.outputs import Outputs
 
 
 def started(counts, **options):

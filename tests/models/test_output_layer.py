@@ -24,7 +24,7 @@ from raretok.methods import (
     unlikelihood,
     z_loss,
 )
-from raretok.models import output_layer, softmax_gradient, target_places
+from raretok.models import chunk_loss, output_layer, softmax_gradient, target_places
 from raretok.models.output_layer import output_loss
 
 TOLERANCE = {"rtol": 0, "atol": 1e-12}
@@ -201,7 +201,7 @@ def run(case, config, gate_name="none", penalty_name="none", **options):
 @pytest.mark.parametrize("gate", GATES)
 def test_all_that_composes_equals_plain_autograd(monkeypatch, gate, loss, penalty):
     monkeypatch.setattr(output_layer, "chunk_positions", lambda *_: 4)
-    monkeypatch.setattr(output_layer, "ROWS", 3)
+    monkeypatch.setattr(chunk_loss, "ROWS", 3)
     config, position_loss = LOSSES[loss]
     for seed, (bias, padding) in enumerate([(True, True), (False, False), (False, True)]):
         case = random_case(seed, bias=bias, padding=padding)
@@ -233,7 +233,7 @@ def test_contrastive_negatives_are_the_whole_micro_batch_without_padding(monkeyp
 def test_any_sizes(seed, sequences, context, width, at_once, bias, padding, gate, loss, penalty):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(output_layer, "chunk_positions", lambda *_: at_once)
-        patch.setattr(output_layer, "ROWS", 5)
+        patch.setattr(chunk_loss, "ROWS", 5)
         case = random_case(seed, sequences, context, width, bias, padding)
         if padding and (case.y == 1).all():
             case.y[0, 0] = 2
@@ -375,7 +375,7 @@ def test_the_backward_pass_runs_once():
     case = random_case(9)
     result, _ = run(case, {})
     result.loss.backward(retain_graph=True)
-    with pytest.raises(RuntimeError, match="used already"):
+    with pytest.raises(RuntimeError, match="can run only once"):
         result.loss.backward()
 
 

@@ -35,7 +35,7 @@ def test_the_plan_is_printed_and_written(root, capsys):
     plan = (root / "results/smoke/plan.txt").read_text()
     assert plan.startswith(printed.partition("Run by run")[0])
     assert f"\n{RUN} " in plan
-    assert "H200: measured" in plan
+    assert "H200: 3 measured rows" in plan
 
 
 def test_what_is_finished_is_not_planned(root, capsys):
@@ -81,7 +81,7 @@ def test_what_no_program_can_download(root, capsys):
     (root / "resources/cache/afromt/afromt.tar.xz").touch()
     assert check(root, "scale=paper", only=[run], files=[wanted]) == 0
     assert check(root, "scale=paper", "gpt2_weights=nowhere", only=[run], files=[]) == 2
-    assert "gpt2_weights is nowhere, which is no folder" in capsys.readouterr().err
+    assert "gpt2_weights is nowhere, which is not a folder" in capsys.readouterr().err
 
 
 def test_a_device_that_is_not_there(root, capsys, monkeypatch):

@@ -46,3 +46,11 @@ def test_the_simulation_computes_what_claims_do(rows):
             levels = [dict(enumerate(row, 1)) for row in table[1:]]
             moderated = estimate(levels[place], levels, compared=False).p()
             assert moderated == pytest.approx(level[project, pool, place], rel=1e-4)
+
+
+def test_looking_after_every_seed_errs_more_often():
+    family = rates.FAMILIES["natural_bias"]
+    once = rates.error_rate(family, 5, rates.equal, "ours", PROJECTS)
+    often = rates.error_rate(family, 5, rates.equal, "ours", PROJECTS, first=2)
+    assert once < BAR < 2 * once < often
+    assert rates.error_rate(family, 5, rates.equal, "ours", PROJECTS, first=5) == once

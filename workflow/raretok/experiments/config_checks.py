@@ -24,7 +24,7 @@ def check_choices(config: dict) -> None:
             raise UserError(f"config: processes and {key} are both above 1; a run of several processes is alone")
     mirror = config["data_mirror"]
     if mirror and not Path(mirror).is_dir():
-        raise UserError(f"config: data_mirror is {mirror}, which is no folder; name one, or null for downloads")
+        raise UserError(f"config: data_mirror is {mirror}, which is not a folder; name one, or null for downloads")
 
 
 def check_finished(config: dict, root: Path, results: str) -> None:

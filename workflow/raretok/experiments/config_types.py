@@ -32,77 +32,76 @@ SeedList = Annotated[list[Count], Limit("minItems", 1), Limit("maxItems", MOST_S
 class Choices(TypedDict):
     """What a user chooses; the command line overrides each: `snakemake --cores all --config scale=small seeds=5`."""
 
-    # A file of scales/, also the name of the results folder.
+    # Name of a file in scales/ and of the results folder.
     scale: str
-    # Folders of papers/; `cross` is [the comparison of all methods](comparison.md).
+    # Folders in papers/; `cross` is [the comparison of all methods](comparison.md).
     papers: Annotated[SomeNames, Limit("uniqueItems", True)]
-    # Of every method; a number n means 1 to n, null the number of the method, else of its paper, else of the scale.
+    # Seeds of every method: n means seeds 1 to n; null means the number set by the method, its paper or the scale.
     seeds: Annotated[
         Annotated[Positive, Limit("maximum", MOST_SEEDS)] | SeedList | None,
         "null, a number of seeds from 1, or a list of different seeds from 0, at most 1000 of them",
     ]
-    # A folder to take data files from instead of the network, with the same checksums.
+    # Folder from which data files are taken instead of the network; checksums are the same.
     data_mirror: str | None
-    # Where to train and evaluate; auto takes a GPU where there is one. No part of a run's identity.
+    # Where to train and evaluate; `auto` uses a GPU if there is one. Not part of a run's identity.
     device: Literal["auto", "cpu", "cuda"]
-    # How many jobs may share a GPU of this machine; more than 1 suits tiny models.
+    # Number of jobs that may share a GPU of this machine; use more than 1 for tiny models.
     runs_per_gpu: Annotated[Positive, Limit("maximum", 100)]
-    # How many processes train one run, each with a GPU of its own; results differ by rounding alone.
+    # Number of processes that train one run, each on its own GPU; results differ only by rounding.
     processes: Positive
-    # How many character runs of one shape one job trains at most, as many as fit on a command line; results differ by
-    # rounding alone.
+    # Largest number of character runs of one shape that one job trains together; results differ only by rounding.
     together: Annotated[Positive, Limit("maximum", 256)]
     # Pre-trained GPT-2 weights for stop_jostling's table 3: `skip` them, download them (`hub`), or a folder to read.
     gpt2_weights: str
-    # COMET of translations by this model, a name of the Hugging Face hub or a checkpoint's path (null: none); needs
+    # COMET model for translations, a name on the Hugging Face hub or the path of a checkpoint; null: no COMET. Needs
     # comet-score on PATH.
     comet: str | None
-    # An interrupted training loses at most so many seconds of work; changes no result.
+    # Seconds of work that an interrupted training loses at most; changes no result.
     checkpoint_seconds: Positive
-    # Whether the weights of a run stay once they are measured; no part of a run's identity.
+    # Whether to keep the weights of a run after its evaluation; not part of a run's identity.
     keep_weights: bool
-    # Build the report from the recorded runs in results/recorded/<scale>; train nothing.
+    # Render the report of the recorded runs in results/recorded/<scale>; train nothing.
     recorded: bool
-    # Build the report from the finished runs in results/<scale> and list the missing ones; train nothing.
+    # Render the report of the finished runs in results/<scale> and list the missing ones; train nothing.
     finished: bool
 
 
 class ScaledPaper(TypedDict, total=False):
-    """What a scale lays over a paper's file; the result is checked as a paper is."""
+    """What a scale changes in a paper's file; the result is checked like a paper."""
 
-    # Number of seeds, where that is not the scale's; a method's own overrides both.
+    # Number of seeds, if not the scale's; a method's own number overrides both.
     seeds: Positive
-    # Methods with a `grid` keep so many of their first candidates.
+    # Number of candidates that methods with a `grid` keep, from the first.
     candidates: Positive
-    # By name: overrides of an experiment; null leaves it out.
+    # Overrides of experiments, by name; null leaves one out.
     experiments: dict[str, object]
-    # By name: overrides of a method; null leaves it out.
+    # Overrides of methods, by name; null leaves one out.
     methods: dict[str, object]
-    # The methods that are trained; default: all.
+    # Methods to train; default: all.
     only: list[str]
     # Overrides of the paper's `gpt2`.
     gpt2: dict[str, object]
 
 
 class Scale(TypedDict):
-    # Stands in the title of every table and figure.
+    # Shown in the title of every table and figure.
     title: str
-    # Number of seeds where config.yaml names none.
+    # Number of seeds if config.yaml sets none.
     seeds: Positive
-    # Time limits of a job on a cluster: one training (which continues in another job), the evaluation of one run, one
-    # step of data preparation. No part of a run's identity.
+    # Time limits of cluster jobs, in minutes: a training (which continues in another job), the evaluation of a run, a
+    # step of data preparation. Not part of a run's identity.
     minutes: each(Positive, "train", "evaluate", "data")
     papers: dict[str, ScaledPaper]
 
 
 class Corpus(TypedDict):
-    # A corpus of corpora.yaml.
+    # Name of a corpus in corpora.yaml.
     name: Name
-    # Of characters: the probability that a block of text is moved to the second language.
+    # For characters: probability that a block of text is moved to the second language.
     low_resource_probability: NotRequired[Probability]
 
 
-# A module of workflow/raretok/models.
+# A module in workflow/raretok/models.
 Model = Union[tuple(map(config_type, config_classes()))]  # noqa: UP007
 
 
@@ -125,60 +124,60 @@ class Schedule(TypedDict, total=False):
 
 
 class ValidationBleu(TypedDict):
-    """Decode in validation, and keep BLEU and chrF in the history."""
+    """Decode during validation, and keep BLEU and chrF in the history."""
 
     beam: Positive
     length_exponent: NotNegative
-    # How many; null: all.
+    # Number of sentences; null: all.
     sentences: Positive | None
 
 
 class Validation(TypedDict, total=False):
     # In steps.
     every: Required[Positive]
-    # Of characters: random batches.
+    # For characters: number of random batches.
     batches: Positive
-    # Of a language: tokens from the start of the split; null: all.
+    # For a language: number of tokens from the start of the split; null: all.
     tokens: Positive | None
-    # Of pairs to translate.
+    # For translation.
     bleu: ValidationBleu
 
 
 class Rare(TypedDict):
-    """How a scaled run derives what a paper prints for its own corpus ([deviations](deviations.md))."""
+    """How a scaled run derives values that a paper prints for its own corpus ([deviations](deviations.md))."""
 
-    # AGG's alpha is a multiple of this value, at which this `share` of the types is rare.
+    # AGG's alpha at which this `share` of the types is rare in the paper; other values are multiples of it.
     alpha: AboveZero
     share: Share
-    # AGPS's i_r leaves this share of the tokens to the rare types.
+    # Share of the training tokens that are of rare types, from which AGPS's i_r follows.
     mass: Share
-    # AGPS's mu, where the gate has no `touches`, is for a text of so many tokens.
+    # Length of the text, in tokens, for which AGPS's mu is meant; used if the gate has no `touches`.
     tokens: Positive
 
 
 class Training(TypedDict, total=False):
     steps: Required[Positive]
-    # Sequences of model.context tokens in a micro-batch.
+    # Sequences of `model.context` tokens per micro-batch.
     batch_size: Positive
-    # Of pairs to translate, instead: target tokens of a micro-batch at most, padding included.
+    # For translation instead: largest number of target tokens per micro-batch, padding included.
     batch_tokens: Positive
-    # Micro-batches in a step (gradient accumulation).
+    # Micro-batches per step (gradient accumulation).
     accumulation: Positive
     optimiser: Required[Optimiser]
     schedule: Required[Schedule]
-    # Clip gradients to this norm; null: never.
+    # Norm to which gradients are clipped; null: no clipping.
     clip_norm: Required[AboveZero | None]
     validation: Required[Validation]
-    # What the best checkpoint is chosen by; default: loss.
+    # Criterion for the best checkpoint; default: loss.
     select: Literal["loss", "bleu"]
-    # The model is the mean of so many of the last validated checkpoints.
+    # Number of the last validated checkpoints whose mean is the final model.
     average: Positive
-    # Of the CPU; part of a run, since the last bits of its results depend on it.
+    # CPU threads; part of a run, because the last bits of its results depend on them.
     threads: Required[Positive]
-    # bfloat16 is autocast: weights, optimiser and statistics stay float32. A CPU without AVX512-BF16 and AMX takes
+    # bfloat16 means autocast: weights, optimiser and statistics stay float32. A CPU without AVX512-BF16 and AMX uses
     # float32 and says so.
     precision: Literal["float32", "bfloat16"]
-    # Saves memory, costs a quarter more time.
+    # Saves memory; takes a quarter more time.
     activation_checkpointing: bool
     rare: Rare
 
@@ -188,13 +187,13 @@ class Groups(TypedDict, total=False):
     """Three groups of types."""
 
     names: Required[Annotated[list[str], *THREE]]
-    # Of the groups' names in metrics; the first set has none.
+    # Appended to the groups' names in metrics; the first set has none.
     suffix: str
-    # Of the types.
+    # Shares of the types.
     shares: Annotated[list[float], *THREE]
     # First ids of the second and the third group.
     bounds: Annotated[list[int], *TWO]
-    # Least relative frequency of the first group.
+    # Smallest relative frequency of the first group.
     frequency: float
     # First id of the third group.
     index: int
@@ -203,65 +202,66 @@ class Groups(TypedDict, total=False):
 
 
 class CharacterEvaluation(TypedDict):
-    """Of a corpus of kind characters."""
+    """For corpora of kind characters."""
 
-    # Blocks of the model's context in a batch.
+    # Blocks, each as long as the model's context, per batch.
     batch_size: Positive
-    # Leave out the last batch where it is not full, as the author does.
+    # Leave out the last batch if it is not full, as the author does.
     drop_incomplete: bool
-    # How many next-token distributions are kept for figures.
+    # Number of next-token distributions kept for figures.
     examples: Positive
-    # How many nearest tokens are kept of each.
+    # Number of nearest tokens kept for each token.
     neighbours: Positive
-    # Fit a temperature to the validation text and measure the test text at it ([comparison](comparison.md)); without a
-    # test split, the second half of the validation text.
+    # Fit a temperature on the validation text and use it to measure the test text ([comparison](comparison.md)), or,
+    # without a test split, the second half of the validation text.
     fit_temperature: NotRequired[bool]
 
 
 class LanguageEvaluation(TypedDict):
-    """Of a corpus of kind language."""
+    """For corpora of kind language."""
 
-    # Tables show the first.
+    # Tables show the first set.
     groups: Annotated[list[Groups], Limit("minItems", 1)]
-    # Perplexity as published: of blocks of so many tokens, of which the first `window` are context alone.
+    # Perplexity as published is computed on blocks of this many tokens, the first `window` of which are only context.
     block: AtLeastTwo
     window: Count
-    # Greedy continuations: of so many prefixes of this length, in tokens; examples: how many are kept as text.
+    # Greedy continuations: number of prefixes, their length and that of the continuations in tokens, and the number of
+    # examples kept as text.
     prefixes: each(Positive, "number", "length", "continuation", "examples")
-    # How many nearest tokens are kept of each query.
+    # Number of nearest tokens kept for each query.
     neighbours: Positive
-    # Words whose neighbours are kept, or so many types of the rare group, evenly spaced.
+    # Words whose neighbours are kept, or a number of evenly spaced types of the rare group.
     queries: Queries
-    # Sets of pairs of words by name: their files below resources/.
+    # Word similarity sets by name: their files in resources/.
     word_similarity: dict[str, str]
-    # Fit a temperature to the validation text, and measure both texts at it.
+    # Fit a temperature on the validation text and use it to measure both texts.
     fit_temperature: NotRequired[bool]
 
 
 class TranslationEvaluation(TypedDict, total=False):
-    """Of a corpus of kind translation."""
+    """For corpora of kind translation."""
 
-    # Of target-side counts; tables show the first.
+    # By target-side counts; tables show the first set.
     groups: Required[Annotated[list[Groups], Limit("minItems", 1)]]
-    # Hypotheses kept of a sentence; 1 is greedy.
+    # Hypotheses kept per sentence; 1 is greedy decoding.
     beam: Required[Positive]
-    # A hypothesis's log probability is divided by its length to this power.
+    # The log probability of a hypothesis is divided by its length to this power.
     length_exponent: Required[NotNegative]
-    # BLEU of tokens with compounds split, as older papers have it, in a column of its own.
+    # Also report BLEU of tokens with split compounds, as in older papers.
     tokenised_bleu: bool
     neighbours: Required[Positive]
     queries: Required[Queries]
-    # Align words, for the similarity of aligned words.
+    # Align words, for AlignSim.
     alignment: bool
-    # Steps over which the area under the learning curve is taken, beside the whole training's.
+    # Steps up to which the area under the learning curve is taken, besides that of the whole training.
     alc: list[Positive]
-    # Of unigram log frequency.
+    # Number of bins of unigram log frequency.
     calibration_bins: AtLeastTwo
-    # Least training counts of the buckets of words.
+    # Smallest training count of each bucket of words.
     f1_buckets: Annotated[list[Count], Limit("minItems", 1)]
-    # Translate the corpus's other domains too.
+    # Also translate the corpus's other domains.
     domains: bool
-    # As of a language; also counts the types that translations use.
+    # As for a language; also counts the types that translations use.
     fit_temperature: bool
 
 
@@ -275,45 +275,45 @@ class Experiment(TypedDict):
 
 
 class Observation(TypedDict, total=False):
-    """Something recorded along training; numbers of steps are scaled with the length of training."""
+    """Something recorded during training; steps are scaled with the length of training."""
 
     name: Required[str]
-    # How many, or which; 0: before the first.
+    # Their number, or a list of steps; 0 is before the first step.
     steps: Positive | list[Count]
     every: Positive
 
 
 @keys(others=True)
 class Part(TypedDict):
-    """A module of `raretok/methods`; [its parameters](adding_a_method.md) are the fields of its dataclass."""
+    """A module in `raretok/methods`; [its parameters](adding_a_method.md) are the fields of its dataclass."""
 
     name: str
 
 
 class Method(TypedDict, total=False):
-    """A method, and what it overrides of its experiment."""
+    """A method, and what it changes in its experiments."""
 
-    # The name of its row in tables: the printed name, with a further reading in [brackets].
+    # Name of its row in tables: as printed, with another reading in [brackets].
     label: Required[Text]
-    # In which it is trained; default: all of the paper.
+    # Experiments in which it is trained; default: all of the paper.
     experiments: list[str]
-    # Groups of data that it is reported on, where that is not all: a model of one language says nothing of another.
+    # Groups of data for which it is reported, if not all: a monolingual model has no numbers for the other language.
     groups: SomeNames
-    # How many, where that is not the paper's or the scale's number.
+    # Number of seeds, if not the paper's or the scale's.
     seeds: Positive
     loss: Part
     gate: Part
     penalty: Part
     perturbation: Part
     embedding_update: Part
-    # Multiplies the logits in training.
+    # Factor of the logits in training.
     training_temperature: AboveZero
-    # Multiplies the experiment's learning rates.
+    # Factor of the experiment's learning rates.
     rate: AboveZero
-    # Parameter (`gate.alpha`, or `rate`) to values: the method becomes one for each, such as agg_alpha0.5; of several,
-    # the k-th values go together. All methods of a paper have as many.
+    # Values of parameters (`gate.alpha`, or `rate`). The method becomes one candidate per value, such as agg_alpha0.5;
+    # with several parameters, the k-th values go together. All grids of a paper have the same number of candidates.
     grid: Annotated[dict[str, Annotated[list[float], Limit("minItems", 1)]], Limit("minProperties", 1)]
-    # What is recorded along training: gradient_norms, snapshots (steps or every), rare_types (steps), rare_alignment
+    # What is recorded during training: gradient_norms, snapshots (steps or every), rare_types (steps), rare_alignment
     # (every), output_bias (every), divergence (steps).
     observe: list[str | Observation]
     model: Annotated[Model, PARTIAL]
@@ -324,13 +324,13 @@ class Method(TypedDict, total=False):
 class Column(TypedDict, total=False):
     metric: Required[str]
     format: Required[str]
-    # Where it was measured, such as valid@best; default: the first of test, valid and weights.
+    # Where it is measured, such as valid@best; default: the first of test, valid and weights.
     split: str
-    # Of the table's groups those that it is shown for; default: all.
+    # Groups of the table for which it is shown; default: all.
     groups: SomeNames
-    # The measurement's group, where that is not the table's.
+    # Group of the measurement, if not the table's.
     group: str
-    # Of a comparison, or a figure: experiment to the group that it is measured on; not measured in others.
+    # For a comparison or a figure: the group to measure in each experiment; others have no number.
     of: dict[str, str]
 
 
@@ -346,30 +346,30 @@ Labels = dict[str, Text]
 
 
 class Grid(TypedDict, total=False):
-    """A grid below a table of metrics."""
+    """A further grid below a table of metrics."""
 
     title: Required[Text]
-    # In the brackets of its rows, which tell it apart in the csv.
+    # Shown in brackets after the names of its rows, also in the csv.
     reading: Required[Text]
     columns: Columns
     checkpoint: Literal["best", "last"]
-    # Of the groups' names in the metrics.
+    # Suffix of the groups' names in the metrics.
     suffix: str
 
 
 class Reading(TypedDict, total=False):
-    """How every method is measured in a reading."""
+    """How all methods are measured in a reading."""
 
     checkpoint: Literal["best", "last"]
-    # Of the groups' names in the metrics.
+    # Suffix of the groups' names in the metrics.
     suffix: str
     split: str
-    # A column's metric: the one that is measured in its place.
+    # By the metric of a column: the metric that replaces it.
     metrics: dict[str, str]
 
 
 class Decides(TypedDict, total=False):
-    """The number that an answer rests on."""
+    """The number that decides the question."""
 
     column: Required[str]
     group: str
@@ -382,35 +382,35 @@ class Table(TypedDict, total=False):
     title: Required[str]
     kind: Required[Literal["metrics", "generated", "neighbours", "gpt2", "hyperparameters"]]
     columns: Columns
-    # Which each row has.
+    # Groups of every row.
     groups: list[str]
     methods: list[str]
-    # Of neighbours: how many for each of the queries, and the group whose tokens are marked.
+    # For neighbours: number of tokens per query, and the group whose tokens are marked.
     ranks: Positive
     queries: list[str]
     rare_group: str
-    # In which of a method's experiments it is shown; default: in its first. Of hyperparameters: whose settings.
+    # Experiment of the shown runs; default: each method's first. For hyperparameters: the experiment of the settings.
     experiment: str
-    # What a method is called here, where that is not its label.
+    # Names of methods in this table, if not their labels.
     labels: Labels
-    # Printed groups, or columns of hyperparameters, with the experiment that each is of; null: the print alone. Of a
-    # comparison: a grid for each.
+    # The experiment of each printed group, or of each column of hyperparameters; null: only the printed numbers. For a
+    # comparison: one grid per entry.
     experiments: dict[str, str | None]
-    # Printed name of a setting: where an experiment's settings, or the record of its runs, have it, as `a.path`,
-    # `4 * a.path * another.path`, `runs.method.path | value of the default`.
+    # For each printed setting, its place in an experiment's settings or in the record of its runs: `a.path`,
+    # `4 * a.path * another.path`, or `runs.method.path | default`.
     settings: dict[str, str]
-    # Rows of the data, which no model has: name of the row to the columns that it has.
+    # Rows that describe the data and not a model: by name, their columns.
     data: dict[str, Columns]
-    # Of metrics: further grids; default: one of the weights after the last step.
+    # For metrics: further grids; default: one for the weights after the last step.
     further: list[Grid]
-    # Of generated texts: which of a run's examples stand at the places of the printed ones.
+    # For generated texts: numbers of the run's examples that correspond to the printed ones.
     examples: Annotated[list[Positive], Limit("minItems", 1)]
-    # The tables whose printed numbers stand beside those of readings.
+    # For readings: tables whose printed numbers are shown beside ours.
     printed: SomeNames
 
 
 class Comparison(Table):
-    """Methods side by side in several experiments, with keys of a table besides."""
+    """Methods side by side in several experiments; also has the keys of a table."""
 
     kind: Required[Literal["comparison"]]
     experiments: Required[dict[str, str | None]]
@@ -419,14 +419,14 @@ class Comparison(Table):
 
 
 class Readings(Table):
-    """A contradiction of the paper, measured in every reading, with keys of a table besides."""
+    """A contradiction in the paper, measured in every reading; also has the keys of a table."""
 
     kind: Required[Literal["readings"]]
     question: Required[Text]
-    # Ids of [deviations](deviations.md).
+    # Ids in [deviations](deviations.md).
     about: Required[SomeNames]
-    # The first is what others are compared with. A list where each is a method: `methods` has one for each, comparison
-    # after comparison.
+    # The others are compared with the first. A list if each reading is a method: `methods` then names one method per
+    # reading, for one comparison after the other.
     readings: Required[Annotated[list[Text], Limit("minItems", 2)] | Annotated[dict[str, Reading], SEVERAL]]
     methods: Required[list[str]]
     columns: Required[Columns]
@@ -434,15 +434,15 @@ class Readings(Table):
 
 
 class Figure(TypedDict, total=False):
-    """A figure, drawn by the function of its name."""
+    """A figure, drawn by the function with its name."""
 
     title: Required[str]
     methods: Required[list[str]]
-    # In which of a method's experiments it is shown; default: in its first.
+    # Experiment of the shown runs; default: each method's first.
     experiment: str
-    # Several side by side: those of the scale (all), or by what they are called.
+    # Several experiments side by side: `all` of the scale, or by title.
     experiments: Literal["all"] | dict[str, str]
-    # What improvement.csv compares for it, each with `of`.
+    # Columns that improvement.csv compares, each with `of`.
     columns: Columns
     labels: Labels
 
@@ -461,7 +461,7 @@ class Gpt2(TypedDict):
 
 
 class Headline(TypedDict):
-    """The paper's picture: one column and group of a table, each method over the first one that has a number."""
+    """The paper's picture on the overview page: a column and group of a table, relative to the first known method."""
 
     table: str
     methods: SomeNames
@@ -475,17 +475,17 @@ class Paper(TypedDict, total=False):
 
     title: Required[str]
     source: each(str, "title", "authors", "venue", "url")
-    # What the reproducibility summary says beside numbers.
+    # Text of the reproducibility summary.
     summary: each(str, "easy", "difficult", "code")
     headline: Headline
-    # How many, where that is not the scale's number.
+    # Number of seeds, if not the scale's.
     seeds: Positive
-    # false: nothing here was printed anywhere, so that there is nothing to compare with.
+    # false: there are no printed numbers to compare with.
     printed: bool
-    # Methods with a `grid` keep so many of their first candidates; default: all.
+    # Number of candidates that methods with a `grid` keep, from the first; default: all.
     candidates: Positive
     experiments: Required[dict[str, Experiment]]
-    # Names are folders of the results.
+    # Their names are names of result folders.
     methods: Required[dict[Name, Method]]
     gpt2: Gpt2
     columns: Columns

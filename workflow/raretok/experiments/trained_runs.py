@@ -18,7 +18,7 @@ def code_that_measures(run: Run) -> str:
 
 
 def is_trained(table: RunTable, run: Run, itself: bool = False) -> bool:
-    """Whether this code trained a run, on any machine. itself: and the files are no copy of another run's."""
+    """Whether this code trained a run, on any machine. itself: and the files are not a copy of another run's."""
     path = table.root / table.folder(run) / "training.json"
     record = read_json(path) if path.exists() else {}
     if itself and "same_as" in record:

@@ -1,11 +1,11 @@
-"""The training loss as one object that counts, gates and computes: for training code of any kind, the pipeline's too.
+"""The training loss as one object, for this pipeline and for other training code.
 
     criterion = OutputLoss(gate=AGG(alpha=0.03, memory=100), counts=counts)
-    loss = criterion(hidden, weight, targets)      # in the place of logits and F.cross_entropy
+    loss = criterion(hidden, weight, targets)      # instead of logits and F.cross_entropy
     loss.backward()
 
-Parts (`raretok/methods`) combine: a loss, a gate, a penalty and a perturbation, at most one of each. docs/losses.md has
-whole examples.
+It combines parts (`raretok/methods`): at most one loss, one gate, one penalty and one perturbation. docs/losses.md has
+complete examples.
 """
 
 import dataclasses
@@ -22,7 +22,7 @@ from raretok.methods.counting import NOT_COUNTED, checked_special, summed
 from raretok.methods.cross_entropy import CrossEntropy
 from raretok.methods.separated import Separated
 from raretok.models import output_layer
-from raretok.models.output_layer import Observed
+from raretok.models.outputs import Observed, is_on_tokens
 from raretok.models.target_places import Places
 
 __all__ = ["OutputLoss", "output_loss"]
@@ -42,64 +42,65 @@ def output_loss(
     token_weights: torch.Tensor | None = None,
     **options,
 ) -> torch.Tensor:
-    """`OutputLoss` as a function, for losses that need no counts of the training text and remember nothing.
+    """`OutputLoss` as a function, for losses that need no counts of the training text and keep no state.
 
     Args:
-        hidden, weight, targets, bias, inputs, token_weights: as `OutputLoss` is called with.
-        loss, options: as `OutputLoss` is made with, but for `gate`, `counts` and what goes with them.
+        hidden, weight, targets, bias, inputs, token_weights: as in a call of `OutputLoss`.
+        loss, options: as for making an `OutputLoss`, without `gate`, `counts`, `special` and `targets_per_step`.
 
     Returns a scalar, or the loss of every position with `reduction="none"`. Raises ValueError as `OutputLoss` does.
     """
     parts = [loss, options.get("penalty"), options.get("gate")]
     stateful = next((type(part).__name__ for part in parts if hasattr(part, "start")), None)
     if stateful is not None:
-        raise ValueError(f"{stateful} needs counts of the training text; make one OutputLoss, and call it in each step")
+        raise ValueError(f"{stateful} needs counts of the training text; make one OutputLoss and call it in each step")
     return OutputLoss(loss, **options)(hidden, weight, targets, bias=bias, inputs=inputs, token_weights=token_weights)
 
 
 class OutputLoss(torch.nn.Module):
-    """The training loss of hidden vectors and an output embedding, with all gradients; N x V logits are never held.
+    """The training loss from hidden vectors and output embedding, with all gradients; N x V logits are never allocated.
 
-    In the place of `F.cross_entropy(hidden @ weight.T + bias, targets)`, with the same mean and the same ignored
-    index. Values are exact, not approximated (`raretok.models.output_layer` has the formula). After `eval()` and under
-    `torch.no_grad()` it is plain cross-entropy: methods change training only, and stay comparable.
+    Replaces `F.cross_entropy(hidden @ weight.T + bias, targets)`, with the same mean and the same ignored index. Values
+    are exact (`raretok.models.output_layer` has the formulas). After `eval()` and under `torch.no_grad()` it is plain
+    cross-entropy, so that methods stay comparable.
 
     Args:
         loss: `CrossEntropy()` (default), `Threshold(margin=...)`, `Softminus(...)`, `Contrastive()`,
             `AdaptiveTraining(...)`, `PowerLawDecay(...)` or `LogitAdjustment(...)`.
-        gate: `AGG(...)`, `AGPS(...)` or `Freeze(...)`, which gate the gradient of `weight` for rare types, or None.
+        gate: `AGG(...)`, `AGPS(...)` or `Freeze(...)`, which scale the gradient of rare rows of `weight`, or None.
         penalty: `CosReg(...)`, `MuLoss(...)`, `ZLoss(...)`, `Unlikelihood(...)` or `UnigramDivergence(...)`, added to
             the loss, or None.
         perturbation: `Adversarial(...)`, or None.
-        training_temperature: what logits are multiplied by in training, above 0.
-        counts: how often each type is a target in the training text, V whole numbers (`raretok.count_targets`). Gates
-            and losses and penalties by frequency need them; V is the number of rows of `weight`, unused rows included.
-        special: ids that are never rare, such as those of padding and of the end of a text.
-        targets_per_step: the mean number of targets of a step over all processes, which `AGG` compares `alpha` with.
-            Default: that of the first step.
-        ignore_index: positions with this target do not count.
-        reduction: `mean`, over the targets; `sum`; or `none`, the loss of every position. `mean` alone can have a
-            penalty on parameters. `none` computes the logits a second time, in its backward pass, because the
-            gradient of each position is known only there.
-        logit_scale: the model's own: its logits are this times h W^T + b, in evaluation too. Granite divides: give
-            1 / `logits_scaling`.
-        soft_cap: the model's own: its logits z are soft_cap tanh(z / soft_cap), after the scale; above 0, or None.
-        observe: keep in `observed` what each call sees at each position.
+        training_temperature: factor of the logits in training, above 0.
+        counts: how often each type is a target in the training text, V whole numbers (`raretok.count_targets`).
+            Required by gates and by losses and penalties that use frequencies. V is the number of rows of `weight`,
+            including unused ones.
+        special: ids that are never rare, such as padding and the end of a text.
+        targets_per_step: mean number of targets per step over all processes, for which `AGG` checks `alpha` against the
+            counts. Default: the number of the first step.
+        ignore_index: target of positions that do not count.
+        reduction: `mean` over targets, `sum`, or `none` for the loss of every position. A penalty on parameters needs
+            `mean`. `none` computes the logits again in its backward pass, because the gradient of each position is
+            known only then.
+        logit_scale: factor of the model's logits, also in evaluation. Granite divides by `logits_scaling`: give its
+            inverse.
+        soft_cap: for models whose logits are soft_cap tanh(z / soft_cap), applied after the scale; above 0, or None.
+        observe: keep statistics of each position in `observed`.
 
-    Raises ValueError, one sentence, for parts or values that do not fit each other or the counts: for instance an
-    alpha that makes no type rare, or every one.
+    Raises ValueError if parts or values do not fit each other or the counts, for instance if `alpha` makes no type
+    rare, or all types.
 
-    One call in training is one step of the optimiser. Where a step has several micro-batches, say so with `begin_step`.
-    With several processes (`torch.distributed`), each calls with its own micro-batch: counts are those of all, and the
-    mean is over the targets of all where gradients are averaged, as DistributedDataParallel does.
+    Each call in training is one step of the optimiser; for steps of several micro-batches, call `begin_step`. With
+    several processes (`torch.distributed`), each process passes its own micro-batch. Targets of all processes are
+    counted, and the mean is over all of them if gradients are averaged, as in DistributedDataParallel.
 
-    `nll` is the mean plain negative log-likelihood in nats, a detached scalar. Log that, since losses differ by method.
-    In training it adds up over the micro-batches of a step, as the losses do. With `observe`, `observed` has
-    `log_probability` and `entropy` (nats) and `is_best` (no type has a larger logit than the target) of the last call,
-    in the shape of its targets, without gradient, by the model's own logits; 0 and False where there is no target.
+    `nll` is the mean plain negative log-likelihood in nats, a detached scalar; log it, since losses of methods are not
+    comparable. In training it accumulates over the micro-batches of a step, as the losses do. With `observe`,
+    `observed` has `log_probability` and `entropy` (nats) and `is_best` (no type has a larger logit than the target) of
+    the model's own logits in the last call, shaped like the targets and without gradient; 0 and False for ignored ones.
 
-    `state_dict()` holds what a gate has counted, for an exact continuation; each process has its own, since
-    each keeps its own targets.
+    `state_dict()` holds the counts of a gate, for an exact continuation. Save it for every process, because each keeps
+    its own targets.
     """
 
     def __init__(
@@ -127,7 +128,7 @@ class OutputLoss(torch.nn.Module):
                 raise ValueError(f"{kind}= is {part!r}, which is no {kind}; give one of raretok's parts")
         if getattr(gate, "part", None) == "all":
             raise ValueError(
-                "Freeze(part='all') leaves rows alone in the optimiser, decay included, which a loss cannot do; "
+                "Freeze(part='all') also stops weight decay of the rows, which a loss cannot do; "
                 "give part='b', 'c' or 'bc', or mask the rows in your optimiser"
             )
         needing = [type(part).__name__ for part in parts.values() if hasattr(part, "start")]
@@ -156,13 +157,13 @@ class OutputLoss(torch.nn.Module):
 
     @classmethod
     def of_run(cls, method: Method, facts: TrainingFacts) -> "OutputLoss":
-        """The loss of a run of the pipeline, which knows more of its training than the arguments say.
+        """The loss of a run of the pipeline.
 
         Args:
-            method: of `raretok.methods.build_method`; also one that freezes whole rows, see `frozen`.
-            facts: of its task.
+            method: from `raretok.methods.build_method`; it may freeze whole rows, see `frozen`.
+            facts: from the run's task.
 
-        Raises ValueError where they do not fit each other.
+        Raises ValueError if they do not fit each other.
         """
         criterion = cls()
         criterion._set_up(method, facts, facts.padding)
@@ -173,20 +174,20 @@ class OutputLoss(torch.nn.Module):
         self._parts, self._facts, self._ignore_index = parts, facts, ignore_index
         self.steps, self.nll, self.logits = 0, None, None
         self.observed: Observed | None = None
-        # For probes of gradients: whether the logits of a call are kept in `logits`, N x V, with their gradient.
+        # For probes of gradients: keep the logits of a call in `logits`, N x V, with their gradient.
         self.keeps_logits = False
-        # Whether `begin_step` counts; else the first call does, which knows where the weights are.
+        # Whether `begin_step` counts the targets; otherwise the first call does, which knows the device of the weights.
         self._begins_at_once = False
-        # Targets of the step's calls that are still to come; None where every call is a step. Whether the step has
-        # begun, how many calls it has, what their summed losses are divided by, and their summed plain NLL.
+        # Targets of the remaining calls of the step; None if every call is a step. Then of the step: whether it has
+        # begun, its number of calls, the divisor of its summed losses, and its summed plain NLL.
         self._told: deque[torch.Tensor] | None = None
         self._has_begun, self._calls, self._normaliser, self._summed_nll = False, 1, None, 0.0
-        # Targets that were looked at before their call, and what was found.
+        # Targets passed to `prepare`, and their places.
         self._prepared: tuple[torch.Tensor | None, Places | None] = None, None
         self._start("cpu" if facts is None else facts.device)
 
     def _start(self, device: torch.device | str) -> None:
-        """Start the gate, where enough is known of the training, and parts that need counts, on a device."""
+        """Start the parts that need counts, on a device; the gate only once the number of targets per step is known."""
         self._device, self.method, self.gate = torch.device(device), self._parts, None
         if self._facts is None:
             return
@@ -196,7 +197,7 @@ class OutputLoss(torch.nn.Module):
         self.method = self._parts.started(facts)
 
     def extra_repr(self) -> str:
-        """The parts, as the module is printed."""
+        """The parts, for printing the module."""
         parts = {kind: getattr(self._parts, kind) for kind in ("loss", "gate", "penalty", "perturbation")}
         shown = [f"{kind}={part}" for kind, part in parts.items() if part is not None]
         shown += [f"reduction={self.reduction!r}"] * (self.reduction != "mean")
@@ -204,22 +205,22 @@ class OutputLoss(torch.nn.Module):
         return ", ".join(shown + [f"soft_cap={self.soft_cap}"] * (self.soft_cap is not None))
 
     def begin_step(self, targets: torch.Tensor | Iterable[torch.Tensor]) -> None:
-        """Say which targets the next calls are of: those of all micro-batches of one step of the optimiser.
+        """Announce the targets of all micro-batches of the next step of the optimiser.
 
-        Call it before the first micro-batch of every step, or never: without it every call in training is a step of
-        its own. The losses of the micro-batches are then divided by the number of targets of the whole step, so that
-        their sum is its mean; do not divide by the number of micro-batches again. Warns where the step before was told
-        of more targets than were passed: its losses were divided by all of them.
+        Call it before the first micro-batch of every step, or never; without it, every call in training is a step. The
+        losses of the micro-batches are divided by the number of targets of the whole step, so that their sum is the
+        mean over the step; do not divide by the number of micro-batches again. Warns if the previous step announced
+        more targets than were passed, because its losses were divided by all of them.
 
         Args:
-            targets: the `targets` of each call that follows, in their order, of this process: a tensor of one call, or
-                several, of any shape and on any device, with `ignore_index` where there is none.
+            targets: the `targets` of the following calls of this process, in order: one tensor or several, of any shape
+                and on any device, with `ignore_index` for positions without a target.
         """
         left = sum(batch.numel() for batch in self._told or ())
         if left and self._has_begun and len(self._told) < self._calls:
             warnings.warn(
-                f"step {self.steps} was told of {left} targets more than it was passed, and divided its loss by them, "
-                "too; name in begin_step what is passed",
+                f"begin_step announced {left} more targets for step {self.steps} than were passed, and its loss was "
+                "divided by all of them; announce exactly the targets that you pass",
                 stacklevel=2,
             )
         self._told = deque([targets] if isinstance(targets, torch.Tensor) else targets)
@@ -228,10 +229,10 @@ class OutputLoss(torch.nn.Module):
             self._begin(list(self._told), self._device)
 
     def prepare(self, targets: torch.Tensor) -> None:
-        """Look at the targets of the next call before the model runs, so that the host need not wait for a GPU there.
+        """Process the targets of the next call before the model runs, so that the host need not wait for a GPU later.
 
         Args:
-            targets: of the next call, on the device of the weights.
+            targets: those of the next call, on the device of the weights.
         """
         self._prepared = targets, Places(self.gate, targets, self._ignore_index)
 
@@ -246,24 +247,24 @@ class OutputLoss(torch.nn.Module):
         token_weights: torch.Tensor | None = None,
         number: float | torch.Tensor | None = None,
     ) -> torch.Tensor:
-        """The loss, a scalar of 32 bits or more, or with `reduction="none"` one per target, 0 where it is ignored.
+        """The loss: a scalar of at least 32 bits, or with `reduction="none"` one value per target, 0 for ignored ones.
 
-        The backward pass of a scalar may run once. There are no second derivatives.
+        The backward pass of a scalar can run only once. There are no second derivatives.
 
         Args:
-            hidden: what the output layer reads, B x T x d or N x d; of any precision, also under autocast.
-            weight: the output embedding, V x d; tied or not. Where it needs no gradient none is computed.
+            hidden: input of the output layer, B x T x d or N x d; of any precision, also under autocast.
+            weight: the output embedding, V x d, tied or not. If it needs no gradient, none is computed.
             targets: the type that each position predicts, B x T or N (already shifted), or `ignore_index`.
             bias: of the output layer, V, or None.
-            inputs: the sequences that the model read, B x T; `Unlikelihood` needs them.
-            token_weights: what the loss of each position is multiplied by, penalties on tokens included, in the shape
-                of targets; any sign; without gradient. The mean is still over the number of targets: weights of mean 1
-                keep the loss's size. Gates and `nll` do not see them.
-            number: what the sum is divided by in the place of the number of targets, for trainers that know that of
-                the step (`num_items_in_batch` of transformers).
+            inputs: the token sequences that the model read, B x T; `Unlikelihood` needs them.
+            token_weights: factors of the loss of each position, including penalties on tokens; shaped like targets, of
+                any sign, without gradient. The mean is still over the number of targets, so weights with mean 1 keep
+                the loss's size. They affect neither gates nor `nll`.
+            number: divisor of the sum instead of the number of targets, for trainers that know the number of the step
+                (`num_items_in_batch` of transformers).
 
-        Raises ValueError for shapes that do not fit, targets and inputs beyond the vocabulary (seen on a CPU alone),
-        and targets that `begin_step` was not told of.
+        Raises ValueError for wrong shapes, for targets and inputs outside the vocabulary (checked only on a CPU), and
+        for targets that `begin_step` did not announce.
         """
         named = {"bias": bias, "inputs": inputs, "token_weights": token_weights, "number": number}
         if torch.compiler.is_compiling():
@@ -271,7 +272,7 @@ class OutputLoss(torch.nn.Module):
         return self._computed(hidden, weight, targets, **named)
 
     def _computed(self, hidden, weight, targets, *, bias, inputs, token_weights, number) -> torch.Tensor:
-        """As `forward`, which torch.compile goes around: gradients are computed here, chunk by chunk."""
+        """As `forward`; hidden from torch.compile, because it computes gradients, chunk by chunk."""
         trains = self.training and torch.is_grad_enabled()
         needs_inputs = trains and getattr(self.method.penalty, "needs_inputs", False)
         self._check(hidden, weight, targets, bias, inputs if trains else None, needs_inputs, token_weights)
@@ -303,7 +304,7 @@ class OutputLoss(torch.nn.Module):
             targets,
             inputs=None if inputs is None else inputs.to(device),
             normaliser=self._normaliser if own is None else own,
-            # Of a step whose size a trainer knows and whose micro-batches were not told, by targets.
+            # Without begin_step, the share follows from the number of the step, if it is given.
             share=1 / self._calls if number is None else self._number([targets], device) / number,
             need_logits=self.keeps_logits,
             places=places if prepared is targets else None,
@@ -314,36 +315,36 @@ class OutputLoss(torch.nn.Module):
         return self._returned(result, targets)
 
     def _returned(self, result: output_layer.Result, targets: torch.Tensor) -> torch.Tensor:
-        """The loss of a result, and what it observed, in the shape of the targets."""
+        """The loss of a result, after setting `observed`; both shaped like the targets."""
         if result.observed is not None:
             seen = {name: values.view_as(targets) for name, values in vars(result.observed).items()}
             self.observed = Observed(**seen)
         return result.loss.view_as(targets) if self.reduction == "none" else result.loss
 
     def rare(self) -> torch.Tensor | None:
-        """Which types the gate counts as rare now, V (bool); None without a gate, or before `AGG`'s first step."""
+        """Which types are rare for the gate now, V (bool); None without a gate, or before `AGG`'s first step."""
         counts_steps = getattr(self._parts.gate, "needs_tokens_per_step", False)
         return None if self.gate is None or (counts_steps and not self.steps) else self.gate.rare()
 
     def frozen(self) -> torch.Tensor | None:
-        """Rows of the embeddings that the current step must leave alone, V (bool), or None; for the optimiser."""
+        """Rows of the embeddings that the optimiser must not change in this step, V (bool), or None."""
         return self.gate.frozen() if hasattr(self.gate, "frozen") else None
 
     def derived(self) -> dict:
-        """Numbers in use that the parts do not show, such as the number of rare types; empty without a gate."""
+        """Numbers that the gate derived, such as the number of rare types; empty without a gate."""
         return {} if self.gate is None else self.gate.derived()
 
     def get_extra_state(self) -> dict:
-        """What `state_dict` holds: tensors, and the parts as plain values."""
+        """The content of `state_dict`: tensors, and the parts as plain values."""
         state = {"parts": _described(self._parts), "steps": torch.tensor(self.steps)}
         if self._facts is not None and self._facts.tokens_per_step is not None:
             state["targets_per_step"] = torch.tensor(self._facts.tokens_per_step, dtype=torch.float64)
         return state | {f"gate.{name}": value for name, value in (self.gate.state() if self.gate else {}).items()}
 
     def set_extra_state(self, state: dict) -> None:
-        """Go on where `state_dict` was taken; ValueError where the parts are not the same."""
+        """Continue from a `state_dict`; raises ValueError if its parts are different."""
         if state.get("parts", ours := _described(self._parts)) != ours:
-            raise ValueError(f"the state is of other parts: {state['parts']}, but this is {ours}")
+            raise ValueError(f"the state belongs to other parts: {state['parts']}, not {ours}")
         self.steps, self._told, self._has_begun = int(state["steps"]), None, False
         if self._facts is not None:
             told = state.get("targets_per_step")
@@ -353,13 +354,13 @@ class OutputLoss(torch.nn.Module):
             self.gate.load({name.removeprefix("gate."): value for name, value in state.items() if "gate." in name})
 
     def _enter(self, targets: torch.Tensor) -> None:
-        """A call begins, and with it a step, unless that has begun; ValueError for targets that were not told."""
+        """Begin a call, and a step if none has begun; raises ValueError for targets that were not announced."""
         if self._told is None:
             self._begin([targets], targets.device)
         elif not self._told or self._told[0].numel() != targets.numel():
             raise ValueError(
-                "begin_step was not told of the targets of this call; call begin_step before each step, with the "
-                "targets of all its micro-batches as they are passed here"
+                "begin_step did not announce the targets of this call; call it before each step, with the targets of "
+                "all its micro-batches"
             )
         else:
             if not self._has_begun:
@@ -367,10 +368,10 @@ class OutputLoss(torch.nn.Module):
             self._told.popleft()
 
     def _begin(self, batches: list[torch.Tensor], device: torch.device) -> None:
-        """Begin a step: count the targets of its micro-batches, of this process, before any of them is trained on."""
+        """Begin a step: count the targets of this process's micro-batches before the first of them is used."""
         number = summed(self._number(batches, device))
         if self._facts is not None and self.gate is None and self._parts.gate is not None and number > 0:
-            # The first step that has targets says how many a step has: the gate can start.
+            # The first step with targets tells the number of targets per step, so the gate can start.
             self._facts = dataclasses.replace(self._facts, tokens_per_step=number.item())
             self._start(device)
         elif device != self._device:
@@ -383,7 +384,7 @@ class OutputLoss(torch.nn.Module):
         self.steps, self._has_begun = self.steps + 1, True
         if self.gate is not None:
             targets = torch.cat([batch.flatten() for batch in batches]).to(device, torch.int64)
-            # Left where they are: to find out how many there are would make the host wait for a GPU.
+            # Masked, not removed, because the host would wait for a GPU to know their number.
             ignored = self._ignore_index is not None
             self.gate.begin_step(
                 targets.masked_fill(targets == self._ignore_index, NOT_COUNTED) if ignored else targets
@@ -393,17 +394,17 @@ class OutputLoss(torch.nn.Module):
             self.method = dataclasses.replace(self.method, penalty=None)
 
     def _number(self, batches: list[torch.Tensor], device: torch.device) -> torch.Tensor:
-        """How many targets there are, a scalar of 64 bits on a device: reading it would wait for a GPU."""
+        """Number of targets, a 64-bit scalar on a device, because reading it would wait for a GPU."""
         if self._ignore_index is None:
             return torch.full((), sum(batch.numel() for batch in batches), dtype=torch.float64, device=device)
         return sum((batch != self._ignore_index).sum(dtype=torch.float64) for batch in batches).to(device)
 
     def _check(self, hidden, weight, targets, bias, inputs, needs_inputs: bool, token_weights) -> None:
-        """ValueError where shapes do not fit, ids lie outside the vocabulary, or inputs are missing."""
+        """Raise ValueError for wrong shapes, ids outside the vocabulary, or missing inputs."""
         if hasattr(weight, "full_tensor"):
             raise ValueError(
-                "weight is sharded; call OutputLoss within the forward pass of the module that fully_shard wrapped "
-                "together with the head, where it is whole"
+                "weight is sharded; call OutputLoss in the forward pass of the module that fully_shard wraps together "
+                "with the head, where the weight is whole"
             )
         if hidden.shape[:-1] != targets.shape:
             raise ValueError(
@@ -412,15 +413,15 @@ class OutputLoss(torch.nn.Module):
         if weight.dim() != 2 or weight.shape[1] != hidden.shape[-1]:
             raise ValueError(f"weight is {_shape(weight)}; it must be V x {hidden.shape[-1]}, as wide as hidden")
         if bias is not None and bias.shape != weight.shape[:1]:
-            raise ValueError(f"bias is {_shape(bias)}; it must be {len(weight)}, one a row of weight")
+            raise ValueError(f"bias is {_shape(bias)}; it must be {len(weight)}, one per row of weight")
         if self._facts is not None and len(self._facts.counts) != len(weight):
             raise ValueError(
-                f"counts are of {len(self._facts.counts)} types, but weight has {len(weight)} rows; count with as many "
-                "types, unused ones included"
+                f"counts has {len(self._facts.counts)} types, but weight has {len(weight)} rows; count all types, "
+                "including unused ones"
             )
         if needs_inputs and (inputs is None or inputs.dim() != 2):
             name = type(self.method.penalty).__name__
-            raise ValueError(f"{name} needs inputs=, the sequences that the model read, B x T")
+            raise ValueError(f"{name} needs inputs=, the token sequences that the model read, B x T")
         if inputs is not None and inputs.shape != targets.shape:
             raise ValueError(
                 f"inputs are {_shape(inputs)}, but targets are {_shape(targets)}; each position has one input"
@@ -430,21 +431,21 @@ class OutputLoss(torch.nn.Module):
         wrong = _outside(targets, len(weight), self._ignore_index)
         if wrong is not None:
             raise ValueError(
-                f"a target is {wrong}; it must be below {len(weight)}, the rows of weight, or {self._ignore_index}, "
-                "which is ignored"
+                f"a target is {wrong}; it must be below {len(weight)}, the number of rows of weight, or "
+                f"{self._ignore_index} to be ignored"
             )
         wrong = _outside(inputs, len(weight), None) if needs_inputs else None
         if wrong is not None:
-            raise ValueError(f"an input is {wrong}; inputs are what the model read, ids from 0 to {len(weight) - 1}")
+            raise ValueError(f"an input is {wrong}; inputs must be ids from 0 to {len(weight) - 1}")
 
 
 def _is_on_tokens(penalty) -> bool:
-    """Whether a penalty is one of each position, also before it has been started."""
-    return output_layer.is_on_tokens(penalty) or hasattr(penalty, "start")
+    """Whether a penalty has a value per position, also before it has been started."""
+    return is_on_tokens(penalty) or hasattr(penalty, "start")
 
 
 def _outside(ids: torch.Tensor, types: int, ignored: int | None) -> int | None:
-    """One of the ids that the vocabulary has not, if there is any; on a GPU that is not looked for, since it waits."""
+    """An id outside the vocabulary, or None; always None on a GPU, where looking for one would wait."""
     if ids.device.type != "cpu":
         return None
     wrong = (ids < 0) | (ids >= types)
@@ -454,7 +455,7 @@ def _outside(ids: torch.Tensor, types: int, ignored: int | None) -> int | None:
 
 
 def _described(method: Method) -> dict:
-    """A method as plain values, which compare as its parts do."""
+    """A method as plain values."""
     parts = {kind: part for kind, part in vars(method).items() if dataclasses.is_dataclass(part)}
     return {kind: {"name": type(part).__name__, **vars(part)} for kind, part in parts.items()} | {
         "training_temperature": method.training_temperature
@@ -465,7 +466,7 @@ def _checked_counts(counts) -> np.ndarray:
     """Counts as V 64-bit integers."""
     array = np.asarray(counts.cpu() if isinstance(counts, torch.Tensor) else counts)
     if array.ndim != 1 or array.dtype.kind not in "iu" or (array < 0).any() or not array.any():
-        raise ValueError("counts must be V whole numbers of at least 0, not all of them 0, one a type")
+        raise ValueError("counts must be V whole numbers, one per type, at least 0 and not all 0")
     return array.astype(np.int64)
 
 

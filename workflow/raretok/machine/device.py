@@ -32,7 +32,8 @@ def choose_device(name: str, runs_per_gpu: int = 1) -> str:
     if not is_gpu(name):
         return "cpu"
     if processes.launched():
-        index, wanted, found = int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"]), torch.cuda.device_count()
+        index, found = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
+        wanted = int(os.environ["LOCAL_WORLD_SIZE"])
         if wanted > found:
             raise UserError(
                 f"{wanted} processes need a GPU each, but torch sees {found} here; start fewer, or ask for more GPUs"

@@ -11,8 +11,8 @@ import torch
 def softmax_of(z, out=None):
     """softmax(z) and log sum exp z: n x V -> n x V, n.
 
-    One softmax gives both: at the largest logit the probability is at least 1 / V, so its logarithm loses nothing,
-    where the target's own might underflow. out: takes the softmax, also in the place of z.
+    The largest probability is at least 1 / V, so its logarithm is exact and gives the log normaliser; the target's own
+    probability might underflow. out: receives the softmax; may be z.
     """
     largest = z.amax(dim=1)
     p = torch.softmax(z, dim=1, out=out)
@@ -22,10 +22,10 @@ def softmax_of(z, out=None):
 def cross_entropy_gradient(z, targets, label_smoothing: float = 0.0, *, out=None, see=None, penalty=None):
     """Cross-entropy and D = softmax - smoothed one-hot: n x V, float32 up.
 
-    out: takes D; default: z. see: is called with z, its softmax and log normaliser, while they are there; needs an
-    `out`. penalty: of (softmax, log normaliser), gives a penalty's values and slopes (n each), and ids and entries (n x
-    T each, or None): its gradient is the slope times the softmax, plus the entries at those ids. Returns the terms of
-    the loss, each a factor and a value per position (n), the plain NLL (n), and D.
+    out: receives D; default: z. see: called with z, its softmax and log normaliser; needs an `out`. penalty: called
+    with (softmax, log normaliser), returns a penalty's values and slopes (n each), and ids and entries (n x T each, or
+    None): its gradient is the slope times the softmax, plus the entries at those ids. Returns the terms of the loss,
+    each a factor and a value per position (n), the plain NLL (n), and D.
     """
     rows = targets[:, None]
     target_logits = z.gather(1, rows).squeeze(1)
@@ -48,9 +48,9 @@ def cross_entropy_gradient(z, targets, label_smoothing: float = 0.0, *, out=None
 
 
 def dropping_gradient(loss, outputs, *, kept, out=None, see=None):
-    """As `cross_entropy_gradient`, of a loss that drops logits and has a closed form (`Threshold`, `Softminus`).
+    """As `cross_entropy_gradient`, for a loss that drops logits and has a closed form (`Threshold`, `Softminus`).
 
-    outputs: an `Outputs` with logits z. kept: takes 1 for a kept logit and 0 for a dropped one, n x V.
+    outputs: an `Outputs` with logits z. kept: n x V, receives 1 for kept logits and 0 for dropped ones.
     """
     z, targets = outputs.logits, outputs.targets
     loss.kept(outputs, kept)
@@ -68,12 +68,12 @@ def smoothed_terms(nll, uniform, label_smoothing: float):
 
 
 def softmax_gradient(z, target_logits, targets, label_smoothing: float, weights=None, soft_cap: float | None = None):
-    """As `cross_entropy_gradient`, from logits of any precision, in steps that a compiler makes one pass of.
+    """As `cross_entropy_gradient`, for logits of any precision, written so that a compiler makes one pass of it.
 
-    target_logits: n x 1, gathered before: a compiler would make three kernels where z is read and then overwritten.
-    weights: of positions, n, by which D is multiplied; or None. soft_cap: z becomes soft_cap tanh(z / soft_cap), and D
-    is with respect to the z before. Statistics are float32 (float64 for such logits); D takes the place and the
-    precision of z. Returns the NLL, n, and that over all types, n; None without smoothing.
+    target_logits: n x 1; gathered by the caller, because a compiler would make three kernels if z were read here and
+    then overwritten. weights: factors of D per position, n, or None. soft_cap: the loss is of soft_cap tanh(z /
+    soft_cap), and D with respect to z. Statistics are float32 (float64 for such logits). D overwrites z, in its
+    precision. Returns the NLL, n, and with smoothing the mean NLL over all types, n, else None.
     """
     high = z.to(torch.promote_types(z.dtype, torch.float32))
     target_logits = target_logits.to(high.dtype)
@@ -85,7 +85,7 @@ def softmax_gradient(z, target_logits, targets, label_smoothing: float, weights=
     if label_smoothing:
         uniform = (log_normaliser - high.mean(dim=1, keepdim=True)).squeeze(1)
     is_target = torch.arange(z.shape[1], device=z.device) == targets[:, None]
-    # Another exponential rather than the same one again: nothing as large as z is kept for it.
+    # A second exponential, so that no other matrix as large as z is kept.
     d = (high - log_normaliser).exp() - label_smoothing / z.shape[1]
     d = torch.where(is_target, d - (1 - label_smoothing), d)
     if weights is not None:
@@ -97,7 +97,7 @@ def softmax_gradient(z, target_logits, targets, label_smoothing: float, weights=
 
 
 class Fusion:
-    """`softmax_gradient` compiled, for as long as this machine's compiler works."""
+    """`softmax_gradient`, compiled unless this machine's compiler fails."""
 
     def __init__(self):
         self.compiled = None
@@ -105,14 +105,14 @@ class Fusion:
 
     @property
     def is_at_work(self) -> bool:
-        """Whether the compiled form has computed something and has not failed."""
+        """Whether the compiled form is in use."""
         return self.works and self.compiled is not None
 
     def __call__(self, z, targets, label_smoothing: float, weights=None, soft_cap: float | None = None):
-        """Terms of the loss, NLL and D in the precision of z, in its place if that can be; D has its weights."""
+        """Terms of the loss, NLL, and weighted D in the precision of z; D overwrites z if compiled."""
         if self.works:
             self.compiled = self.compiled or torch.compile(softmax_gradient)
-            # The last chunk is shorter, and micro-batches differ in length.
+            # Chunks and micro-batches differ in length.
             target_logits = z.gather(1, targets[:, None])
             for tensor in (z, target_logits, targets, *(() if weights is None else (weights,))):
                 torch._dynamo.maybe_mark_dynamic(tensor, 0)
@@ -121,10 +121,10 @@ class Fusion:
                 return smoothed_terms(nll, uniform, label_smoothing), nll, z
             except torch.OutOfMemoryError:
                 raise
-            except Exception as error:  # whatever a compiler's chain of tools raises, before z is touched
+            except Exception as error:  # of any kind, raised by the compiler before z is overwritten
                 self.works = False
                 reason = str(error).strip().split("\n")[0]
-                warnings.warn(f"torch.compile does not work here ({reason}); the loss goes on without", stacklevel=2)
+                warnings.warn(f"torch.compile does not work here ({reason}); the loss does without", stacklevel=2)
         high = z.to(torch.promote_types(z.dtype, torch.float32))
         slope = None if soft_cap is None else capped(high, soft_cap)
         terms, nll, d = cross_entropy_gradient(high, targets, label_smoothing)

@@ -16,7 +16,7 @@ import torch
 from torch.func import vmap
 from torch.nn import functional as F
 
-from raretok.models.output_layer import Outputs, is_on_tokens, is_ungated, of_batch, token_losses
+from raretok.models.outputs import Outputs, is_on_tokens, is_ungated, of_batch, token_losses
 
 # The parts of a method that determine the loss; gates and embedding updates are applied afterwards.
 PARTS = ("loss", "penalty", "perturbation")

@@ -10,7 +10,7 @@ from raretok.core.errors import UserError
 from raretok.experiments.run_table import RUN_NAME, RunTable
 from raretok.planning.cost_estimate import costs_of
 from raretok.planning.plan_text import short, text_table
-from raretok.planning.throughput import CPU, Throughput
+from raretok.planning.throughput import Machine
 from raretok.reporting.claims.claim_runs import Price, Prices, RunName, measured_prices, price_of
 from raretok.reporting.claims.claims_command import family_size, findings
 from raretok.reporting.claims.deciding import Decision, decisions
@@ -52,9 +52,9 @@ def results_folder(table: RunTable, named: Path | None) -> Path:
     raise UserError(f"no metrics.csv lies in {' or '.join(map(str, folders))}; --results names a folder of results")
 
 
-def prices_of(table: RunTable, results: Results, throughput: Throughput) -> Prices:
-    """Prices of runs: as recorded, else as `plan` estimates for one core."""
-    measured, machine = measured_prices(results.folder), throughput.machine(CPU)
+def prices_of(table: RunTable, results: Results, machine: Machine) -> Prices:
+    """Prices of runs: as recorded, else as `plan` estimates for `machine`, one core."""
+    measured = measured_prices(results.folder)
     estimated = {(cost.run.experiment, cost.run.method): Price(cost.seconds(machine) / 60) for cost in costs_of(table)}
 
     def price(experiment: str, method: str) -> Price | None:

@@ -28,11 +28,11 @@ class RunCost:
     bytes: int
     state: int
 
-    def seconds(self, machine: Machine, launching: bool = True) -> float:
-        """Seconds of its training without validation; launching: False leaves out waiting for kernel launches."""
+    def seconds(self, machine: Machine) -> float:
+        """Seconds of its training without validation."""
         training = training_of(self.run.settings)
         passes = training.steps * training.passes
-        return passes * machine.seconds(size_of(self.run.settings), training.tokens, launching)
+        return passes * machine.seconds(size_of(self.run.settings), training.tokens)
 
     def gib(self, machine: Machine) -> float:
         """Peak memory of its training."""

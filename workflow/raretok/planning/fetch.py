@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     config_options.add_arguments(parser)
     parser.add_argument("--mirror", type=Path, default=Path("mirror"), help="folder to fill (default: %(default)s)")
-    parser.add_argument("--dry-run", action="store_true", help="say what is there and what is missing, fetch nothing")
+    parser.add_argument("--dry-run", action="store_true", help="list what exists and what is missing; fetch nothing")
 
 
 def main(arguments: argparse.Namespace) -> None:

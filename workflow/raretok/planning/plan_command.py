@@ -1,6 +1,7 @@
 """The command `plan`: estimated cost of the runs of a config."""
 
 import argparse
+import json
 from pathlib import Path
 
 from raretok.experiments import config_options
@@ -17,7 +18,6 @@ from raretok.planning.plan_text import (
     plan_rows,
     summary,
 )
-from raretok.planning.throughput_rows import in_one_line, rows_of
 from raretok.rule_inputs.required_files import needed_files
 
 
@@ -38,41 +38,41 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> None:
     """Print the plan."""
     if arguments.measured:
-        print("\n".join(in_one_line(row) for row in rows_of(arguments.measured)))
+        print("\n".join(f"  - {json.dumps(row)}" for row in speeds.rows_of(arguments.measured)))
         return
     table = load_to_train(arguments)
-    throughput = speeds.load(table.project)
+    known = speeds.load(table.project)
     if arguments.claims:
-        print_queue(table, throughput, arguments.results, arguments.json)
+        print_queue(table, known[speeds.CPU], arguments.results, arguments.json)
         return
-    machines = [throughput.machine(name) for name in arguments.device or ()] or default_machines(throughput)
+    machines = [speeds.find(known, name) for name in arguments.device or ()] or default_machines(known)
     costs = costs_of(table)
     if arguments.markdown:
-        print("\n".join(cost_tables(costs, throughput, machines)))
+        print("\n".join(cost_tables(costs, machines)))
         return
     lines = summary(table, costs, needed_files(table), machines)
-    lines += plan_details(costs, throughput, machines) if arguments.runs else hours_notes(throughput, machines)
+    lines += plan_details(costs, machines) if arguments.runs else hours_notes(machines)
     print("\n".join(lines))
 
 
-def print_queue(table, throughput, folder: Path | None, as_json: bool) -> None:
+def print_queue(table, machine, folder: Path | None, as_json: bool) -> None:
     """Print the runs that decide claims, best first."""
     # Reporting imports pandas, which other plans do not need.
     from raretok.planning import claim_queue
     from raretok.reporting.results import read_results
 
     results = read_results(claim_queue.results_folder(table, folder))
-    prices = claim_queue.prices_of(table, results, throughput)
+    prices = claim_queue.prices_of(table, results, machine)
     steps = claim_queue.queue(claim_queue.needed_by_claims(table, results, prices), prices)
     print(claim_queue.as_json(steps, table) if as_json else "\n".join(claim_queue.lines_of(steps, table)))
 
 
-def cost_tables(costs, throughput, machines) -> list[str]:
+def cost_tables(costs, machines) -> list[str]:
     """Markdown: a table by paper, one by experiment, and notes."""
     return [
         *markdown(*plan_rows(by_paper(costs), machines)),
         "",
         *markdown(*plan_rows(by_experiment(costs), machines)),
         "",
-        *(f"- {note}" for note in hours_notes(throughput, machines)),
+        *(f"- {note}" for note in hours_notes(machines)),
     ]

@@ -7,8 +7,7 @@ from raretok.experiments.run_table import RunTable
 from raretok.experiments.trained_runs import same_training
 from raretok.planning.cost_estimate import RunCost, data_bytes
 from raretok.planning.fetch import in_words
-from raretok.planning.throughput import CPU, Machine, Throughput
-from raretok.planning.throughput_rows import errors
+from raretok.planning.throughput import CPU, Machine
 
 TOTAL = "all"
 
@@ -41,21 +40,13 @@ def plan_rows(groups: dict[str, list[RunCost]], machines: list[Machine]) -> tupl
             str(len(costs)),
             in_thousands(max(cost.parameters for cost in costs)),
             in_thousands(sum(cost.tokens for cost in costs)),
-            *(hours(costs, machine) for machine in machines),
+            *(short(sum(cost.seconds(machine) for cost in costs) / 3600) for machine in machines),
             short(max(cost.gib(first) for cost in costs)),
             short(sum(cost.bytes for cost in costs) / 1e9),
         ]
         for name, costs in groups.items()
     ]
     return heads, rows
-
-
-def hours(costs: list[RunCost], machine: Machine) -> str:
-    """Hours of training; without waiting for kernel launches in parentheses, if that is less."""
-    upper, lower = (sum(cost.seconds(machine, launching) for cost in costs) / 3600 for launching in (True, False))
-    return (
-        short(upper) if machine.seconds_per_layer == 0 or lower > 0.995 * upper else f"{short(upper)} ({short(lower)})"
-    )
 
 
 def in_thousands(number: int) -> str:
@@ -89,57 +80,20 @@ def markdown(heads: list[str], rows: list[list[str]]) -> list[str]:
     return [f"| {' | '.join(line)} |" for line in lines]
 
 
-def where_from(throughput: Throughput, machines: list[Machine]) -> list[str]:
-    """For each machine: whether it was measured or scaled, and the errors of the model on measured rows."""
-    lines = []
-    for machine in machines:
-        if machine.scaled_from:
-            lines.append(
-                f"{machine.name}: not measured; {machine.scaled_from}'s figures by the peaks of the data sheets "
-                f"(bfloat16 arithmetic, memory bandwidth; {machine.source})."
-            )
-            continue
-        held = [entry for entry in errors(throughput) if entry[0].machine == machine.name]
-        fitted = [entry for entry in held if entry[0].fit]
-        others = [entry for entry in held if not entry[0].fit]
-        shapes = len({row.shape for row, *_ in fitted})
-        # Two constants for time and two for memory.
-        exact = (
-            ", which as many constants fit exactly and so test nothing" if shapes <= 2 else f": off by {_off(fitted)}"
-        )
-        lines.append(f"{machine.name}: measured, {len(fitted)} rows of config/throughput.yaml{exact}.")
-        if others:
-            lines.append(
-                f"{machine.name}: {len(others)} rows of other implementations, not fitted to: off by {_off(others)}."
-            )
-    return lines
-
-
-def _off(entries: list) -> str:
-    """Range of the relative errors of time and memory."""
-    return " and ".join(
-        f"{min(values):+.0%} to {max(values):+.0%} in {what}"
-        for what, values in (
-            ("time", [seconds for _, seconds, _ in entries]),
-            ("memory", [gib for *_, gib in entries]),
-        )
-    )
-
-
-def hours_notes(throughput: Throughput, machines: list[Machine]) -> list[str]:
-    """What the hours include, and what they leave out."""
-    launch = next((machine.seconds_per_layer for machine in machines if machine.seconds_per_layer), None)
+def hours_notes(machines: list[Machine]) -> list[str]:
+    """What the hours include and leave out, and what they are estimated from."""
     lines = [
         "Hours are of one device and of training alone: not of validation, of which nothing was timed on a GPU "
         "(beam search along a translation's training is the largest), nor of evaluation.",
+        "They follow from the number of operations and the measured model that is most similar in it. A small model "
+        "alone on a GPU takes longer, since it waits for kernels to be launched.",
     ]
-    if launch:
-        lines.append(
-            f"A model too small for a GPU waits for kernels: {launch * 1e3:.1f} ms a layer and pass "
-            f"({throughput.launch_source}). In parentheses the same without any waiting, which several runs on one GPU "
-            "come near, and larger micro-batches (batch_size up, accumulation down: the same step)."
-        )
-    return [*lines, *where_from(throughput, machines)]
+    for machine in machines:
+        if machine.than:
+            lines.append(f"{machine.name}: not measured; {machine.slower:g} times {machine.than}'s ({machine.source}).")
+        else:
+            lines.append(f"{machine.name}: {len(machine.rows)} measured rows in config/throughput.yaml.")
+    return lines
 
 
 def summary(table: RunTable, costs: list[RunCost], files: list[Wanted], machines: list[Machine]) -> list[str]:
@@ -161,8 +115,8 @@ def summary(table: RunTable, costs: list[RunCost], files: list[Wanted], machines
     ]
 
 
-def plan_details(costs: list[RunCost], throughput: Throughput, machines: list[Machine]) -> list[str]:
-    """Cost of each run, and sources of the figures."""
+def plan_details(costs: list[RunCost], machines: list[Machine]) -> list[str]:
+    """Cost of each run, and what the figures are estimated from."""
     heads = ["run", *(f"hours, {machine.name}" for machine in machines), "GiB", "storage, MB"]
     rows = [
         [
@@ -173,9 +127,9 @@ def plan_details(costs: list[RunCost], throughput: Throughput, machines: list[Ma
         ]
         for cost in costs
     ]
-    return [*hours_notes(throughput, machines), "", *(text_table(heads, rows) if rows else [])]
+    return [*hours_notes(machines), "", *(text_table(heads, rows) if rows else [])]
 
 
-def default_machines(throughput: Throughput) -> list[Machine]:
-    """All GPUs in the file."""
-    return [machine for name, machine in throughput.machines.items() if name != CPU]
+def default_machines(machines: dict[str, Machine]) -> list[Machine]:
+    """All GPUs."""
+    return [machine for name, machine in machines.items() if name != CPU]

@@ -18,7 +18,7 @@ from raretok.experiments.run_table import RunTable, load_to_train
 from raretok.planning import throughput as speeds
 from raretok.planning.cost_estimate import RunCost, costs_of, data_bytes
 from raretok.planning.plan_text import default_machines, plan_details, summary
-from raretok.planning.throughput import CPU, Throughput
+from raretok.planning.throughput import CPU, Machine
 from raretok.rule_inputs import resources as hardware
 from raretok.rule_inputs.required_files import files_of, is_here
 
@@ -41,11 +41,11 @@ def main(arguments: argparse.Namespace) -> None:
     table = load_to_train(arguments)
     costs = [cost for cost in costs_of(table) if _is_due(cost, table, arguments)]
     files = _files(table, costs, arguments)
-    throughput = speeds.load(table.project)
+    known = speeds.load(table.project)
     said, machine, memory = "not asked: jobs run elsewhere", None, None
     if not arguments.elsewhere:
-        said, machine, memory = find_device(table.config["device"], throughput)
-    machines = [throughput.machine(machine)] if machine else default_machines(throughput)
+        said, machine, memory = find_device(table.config["device"], known)
+    machines = [known[machine]] if machine else default_machines(known)
     lines = summary(table, costs, files, machines)
     lines += [f"Device: {said}"]
     largest = max((cost.gib(machines[0]) for cost in costs), default=0)
@@ -53,7 +53,7 @@ def main(arguments: argparse.Namespace) -> None:
         lines += [f"Warning: the largest model is estimated to take {largest:.0f} GiB of the device's {memory:.0f}."]
     lines += [check_disk(table, costs, files), check_data(table, files)]
     output = arguments.output or table.root / table.results / "plan.txt"
-    write_text(output, "\n".join([*lines, "", *plan_details(costs, throughput, machines)]) + "\n")
+    write_text(output, "\n".join([*lines, "", *plan_details(costs, machines)]) + "\n")
     print("\n".join([*lines, f"Run by run, and where the figures are from: {output}"]))
 
 
@@ -71,7 +71,7 @@ def _files(table: RunTable, costs: list[RunCost], arguments: argparse.Namespace)
     return [one for one in files_of(table, [cost.run for cost in costs]) if not is_here(table, one)]
 
 
-def find_device(choice: str, throughput: Throughput) -> tuple[str, str | None, float | None]:
+def find_device(choice: str, machines: dict[str, Machine]) -> tuple[str, str | None, float | None]:
     """The device that torch trains on, in words; its name in config/throughput.yaml (None: unknown); its memory in GiB.
 
     Raises UserError for a requested GPU that is missing.
@@ -86,7 +86,7 @@ def find_device(choice: str, throughput: Throughput) -> tuple[str, str | None, f
         hidden = "; there is a driver, but torch sees no GPU" if hardware.GPU_DRIVER.exists() else ""
         return f"the CPU: torch {torch.__version__} sees no GPU{hidden}", CPU, None
     name, number = torch.cuda.get_device_name(), torch.cuda.device_count()
-    known = next((machine for machine in throughput.machines if machine in name), None)
+    known = next((machine for machine in machines if machine in name), None)
     unknown = "" if known else ", of which config/throughput.yaml knows nothing"
     return f"{number} x {name}{unknown}", known, torch.cuda.get_device_properties(0).total_memory / 2**30
 
@@ -130,7 +130,7 @@ def check_data(table: RunTable, files: list[Wanted]) -> str:
     mirror = table.config["data_mirror"]
     weights = table.config["gpt2_weights"]
     if weights not in ("skip", "hub") and not Path(weights).is_dir():
-        raise UserError(f"config: gpt2_weights is {weights}, which is no folder; name one, or skip or hub")
+        raise UserError(f"config: gpt2_weights is {weights}, which is not a folder; name one, or skip or hub")
     if mirror:
         missing = [wanted for wanted in files if in_mirror(wanted, Path(mirror))[0] is None]
         if missing:

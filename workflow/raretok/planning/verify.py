@@ -13,8 +13,8 @@ from pathlib import Path
 
 from raretok.core.errors import UserError
 from raretok.experiments.run_table import RunTable, load_to_train, paper_ids
+from raretok.planning import throughput
 from raretok.planning.claim_queue import command, prices_of
-from raretok.planning.throughput import load as load_throughput
 from raretok.reporting.claims.claim_parts import Part, in_unit
 from raretok.reporting.claims.claim_runs import RunName, Trained, finished_seeds, price_of
 from raretok.reporting.claims.claim_text import number
@@ -92,7 +92,7 @@ def table_of(arguments: argparse.Namespace, paper: str, **choice) -> RunTable:
 
 
 def read_recorded(table: RunTable, paper: str, name: str) -> Recorded:
-    """The record of a claim, without trainings if it is no experiment.
+    """The record of a claim, without trainings if it is not an experiment.
 
     Raises UserError for an unknown claim, or one that no run of this scale decides.
     """
@@ -152,7 +152,7 @@ def measure_claim(claim, runs: list[RunName], table: RunTable) -> tuple[Part, ..
 
 
 def settled_claim(recorded: Recorded) -> list[str]:
-    """Lines on a claim that is no experiment, just recomputed."""
+    """Lines on a claim that is not an experiment, recomputed."""
     kind = recorded.claim.kind.replace("_", " ")
     return [
         f"{recorded.claim.id}: {recorded.claim.sentence} ({recorded.finding.verdict})",
@@ -162,7 +162,7 @@ def settled_claim(recorded: Recorded) -> list[str]:
 
 def announcement(recorded: Recorded, runs: list[RunName], table: RunTable) -> list[str]:
     """Lines on the claim and the runs that it takes."""
-    price = price_of(runs, prices_of(table, recorded.results, load_throughput(table.project)))
+    price = price_of(runs, prices_of(table, recorded.results, throughput.load(table.project)[throughput.CPU]))
     cost = price.in_words() if price else "cost unknown"
     names = [f"  {experiment}/{method}/seed{seed}" for experiment, method, seed in runs]
     if not recorded.finding.parts:

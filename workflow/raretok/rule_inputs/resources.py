@@ -18,7 +18,7 @@ GPU_DRIVER = Path("/dev/nvidiactl")
 # they are saved.
 BASE_MEGABYTES = 1500
 BYTES_PER_PARAMETER = 36
-# SLURM sends SIGTERM so many seconds before the time limit, for a training to save its state.
+# Seconds before the time limit at which SLURM sends SIGTERM, so that a training saves its state.
 EARLY_WARNING = "--signal=TERM@120"
 # Memory of a forward pass per token, layer and dimension when runs are trained together on a CPU.
 BYTES_PER_ACTIVATION = 160

@@ -16,7 +16,7 @@ class Speed:
     """
 
     def __init__(self, table: RunTable):
-        machines = throughput.load(table.project).machines
+        machines = throughput.load(table.project)
         is_gpu = gpu_percent(table) > 0
         self.machine = next(machine for name, machine in machines.items() if (name != throughput.CPU) == is_gpu)
         self.ratios: dict[str, list[float]] = {}

@@ -122,7 +122,7 @@ def _ensure(wanted: Wanted, cached: Path) -> None:
 def _from_mirror(wanted: Wanted, output: Path, mirror: Path) -> None:
     """Copy the file from the folder `mirror`, or unpack it from its archive there."""
     if not mirror.is_dir():
-        raise UserError(f"there is no folder {mirror}; correct data_mirror in config/config.yaml")
+        raise UserError(f"there is not a folder {mirror}; correct data_mirror in config/config.yaml")
     source, held = in_mirror(wanted, mirror)
     if source is None:
         names = " or ".join(dict.fromkeys((wanted.name, wanted.file.path)))

@@ -1,8 +1,9 @@
-"""Compression of matplotlib's svg files: fewer digits, and bitmaps with a palette."""
+"""Compression of matplotlib's svg files: fewer digits, styles as classes, bitmaps with a palette."""
 
 import base64
 import io
 import re
+from collections import Counter
 
 from PIL import Image
 
@@ -11,13 +12,25 @@ COORDINATES = re.compile(r'(?<= )((?:d|points|x|y|x1|x2|y1|y2|width|height)=")([
 LONG_NUMBER = re.compile(r"(\d+\.\d)\d+")
 BITMAP = re.compile(r"data:image/png;base64,([A-Za-z0-9+/=\s]+)")
 COLOURS = 32
+STYLE = re.compile(r'style="([^"]*)"')
+# Ids of groups, which nothing refers to; those of markers and clip paths stay.
+GROUP_ID = re.compile(r'(?<=<g) id="[^"]*"')
 
 
 def smaller_svg(text: str) -> str:
     """The same drawing with far fewer bytes."""
     text = BITMAP.sub(lambda match: f"data:image/png;base64,{_in_few_colours(match[1])}", text)
     text = COORDINATES.sub(lambda match: match[1] + LONG_NUMBER.sub(r"\1", match[2]) + match[3], text)
-    return re.sub(r"\s*\n\s*", "\n", text)
+    return _with_classes(GROUP_ID.sub("", re.sub(r"\s*\n\s*", "\n", text)))
+
+
+def _with_classes(text: str) -> str:
+    """The same with a class for every style that occurs more than once."""
+    numbers = Counter(STYLE.findall(text))
+    classes = {style: f"c{place}" for place, style in enumerate(sorted(numbers)) if numbers[style] > 1}
+    rules = "\n".join(f".{name}{{{style}}}" for style, name in classes.items())
+    text = STYLE.sub(lambda match: f'class="{classes[match[1]]}"' if match[1] in classes else match[0], text)
+    return text.replace("</style>", f"\n{rules}</style>", 1)
 
 
 def _in_few_colours(png: str) -> str:
