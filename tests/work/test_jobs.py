@@ -27,7 +27,7 @@ for module in sys.argv[1:]:
 @pytest.mark.parametrize("rule", ["train", "evaluate"])
 def test_a_job_is_given_what_its_rule_gives(table_with, rule):
     table = table_with()
-    run, jobs = table.run("shakespeare", "baseline", 1), Jobs(table, 3)
+    run, jobs = table.run("shakespeare", "baseline", 1), Jobs(table, 3, evaluates=True)
     words = jobs.training(run) if rule == "train" else jobs.evaluation(run)
     text = (ROOT / "workflow" / "rules" / f"{rule}.smk").read_text()
     shell = re.search(rf"python -m raretok {rule} \\\n(.*?)\"\"\"", text, flags=re.DOTALL)[1]

@@ -64,7 +64,7 @@ def main(arguments: argparse.Namespace) -> None:
     log(f"{len(waiting)} of {len(runs)} runs to do, {arguments.workers} at a time, {limit}")
     jobs = Jobs(table, arguments.workers, evaluates=not missing)
     seconds = None if arguments.minutes is None else 60 * arguments.minutes
-    pool = WorkerPool(jobs, Speed(table), arguments.workers, seconds)
+    pool = WorkerPool(jobs, Speed(table), seconds)
     pool.work(waiting)
     done, failed = len(pool.done), len(pool.failed)
     log(f"{done} run(s) done, {failed} failed, {len(waiting) - done - failed} left; results are in {table.results}")

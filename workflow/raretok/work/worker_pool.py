@@ -38,13 +38,13 @@ class ActiveRun:
 
 
 class WorkerPool:
-    """Trains and evaluates runs, `workers` at a time, for at most `seconds` (None: no limit).
+    """Trains and evaluates runs, as many at a time as `jobs` allows, for at most `seconds` (None: no limit).
 
     number: of all runs. done, failed: finished ones. signal: name of the signal that stopped the work, if any.
     """
 
-    def __init__(self, jobs: Jobs, speed: Speed, workers: int, seconds: float | None):
-        self.jobs, self.speed, self.table, self.workers = jobs, speed, jobs.table, workers
+    def __init__(self, jobs: Jobs, speed: Speed, seconds: float | None):
+        self.jobs, self.speed, self.table = jobs, speed, jobs.table
         self.deadline = None if seconds is None else time.monotonic() + seconds
         self.done: list[Run] = []
         self.failed: list[Run] = []
@@ -57,7 +57,7 @@ class WorkerPool:
         flag, waiting = StopFlag(), deque(runs)
         self.number = len(runs)
         while not flag.signal and self.time_left() > 0:
-            while len(self.active) < self.workers and self.start_next(waiting):
+            while len(self.active) < self.jobs.workers and self.start_next(waiting):
                 pass
             if not self.active:
                 break
