@@ -15,7 +15,7 @@ COUNTS = [30, 90, 0, 60, 1, 50, 2, 20, 5, 10]
 def test_counts_are_those_of_all_texts():
     texts = [[1, 1, 3], torch.tensor([[0, -100], [3, 3]]), np.array([5], dtype=np.uint16)]
     assert count_targets(texts, 7).tolist() == [1, 2, 0, 3, 0, 1, 0]
-    with pytest.raises(ValueError, match="has the id 7, but there are 7 types"):
+    with pytest.raises(ValueError, match="has the id 7, but types is 7"):
         count_targets([[7]], 7)
     with pytest.raises(ValueError, match="has the id -1"):
         count_targets([[2, -1]], 7)
@@ -63,9 +63,9 @@ def test_groups_take_arrays_of_any_kind():
     expected = FrequencyGroups(COUNTS).order.tolist()
     found = FrequencyGroups(np.array(COUNTS, dtype=np.uint16), shares=np.array([0.3, 0.5, 0.2]))
     assert found.order.tolist() == expected
-    with pytest.raises(ValueError, match="share_of is 'some'; it is one of occurring, all"):
+    with pytest.raises(ValueError, match="share_of is 'some'; it must be one of occurring, all"):
         FrequencyGroups(COUNTS, share_of="some")
-    with pytest.raises(ValueError, match="shares are 2 numbers; give 3"):
+    with pytest.raises(ValueError, match="shares has 2 numbers; give 3"):
         FrequencyGroups(COUNTS, shares=[0.3, 0.7])
 
 
@@ -114,5 +114,5 @@ def test_a_bias_starts_at_the_unigram_distribution(bias):
     expected = (np.array(COUNTS) + 1) / (sum(COUNTS) + 10)
     np.testing.assert_allclose(head(torch.zeros(4)).softmax(0).detach(), expected, rtol=1e-6)
     np.testing.assert_allclose(log_unigram(COUNTS).exp(), expected, rtol=1e-12)
-    with pytest.raises(ValueError, match="counts are of 9 types, but the layer has 10 outputs"):
+    with pytest.raises(ValueError, match="counts has 9 types, but the layer has 10 outputs"):
         start_bias(head, COUNTS[1:])

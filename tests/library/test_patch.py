@@ -283,15 +283,15 @@ def twice():
 
 
 SENTENCES = [
-    (lambda: raretok.patch(torch.nn.Linear(2, 2)), "Linear is no causal language model of transformers"),
+    (lambda: raretok.patch(torch.nn.Linear(2, 2)), "Linear is not a causal language model of transformers"),
     (lambda: raretok.patch(other(Squared)), "logits of Squared are not its last hidden vectors times"),
-    (twice, "LlamaForCausalLM is patched already; undo that first"),
+    (twice, "LlamaForCausalLM is already patched; undo that first"),
     (lambda: raretok.patch(tiny("llama"), OutputLoss(), penalty=CosReg()), "penalty= is an option of OutputLoss"),
-    (lambda: raretok.patch(tiny("llama"), reduction="none"), "a model's loss is one number"),
+    (lambda: raretok.patch(tiny("llama"), reduction="none"), "the loss of a model is one number"),
     (lambda: raretok.patch(tiny("gemma2"), perturbation=Adversarial(alpha=0.1)), "Gemma2.* has a soft cap"),
     (
         lambda: raretok.patch(with_loss(lambda logits, labels, **_: logits.square().mean())),
-        "the loss of LlamaForCausalLM is .* on a tiny batch, but OutputLoss is",
+        "the loss of LlamaForCausalLM is .* on a tiny batch, but OutputLoss gives",
     ),
 ]
 

@@ -1,4 +1,4 @@
-"""How often types are targets of a training text, and what follows from it: groups, bounds, the start of a bias."""
+"""Target counts of a training text, and what is derived from them: groups, AGG's alpha, bias initialisation."""
 
 from collections.abc import Iterable, Sequence
 
@@ -22,11 +22,11 @@ def count_targets(texts: Iterable, types: int, ignore_index: int = -100) -> np.n
     """How often each type occurs in texts.
 
     Args:
-        texts: an iterable of token ids: tensors, arrays or lists, of any shape each.
+        texts: token ids, an iterable of tensors, arrays or lists of any shape.
         types: V, the number of rows of the output embedding.
-        ignore_index: ids of this value are left out.
+        ignore_index: id that is not counted.
 
-    Returns V whole numbers, int64. Raises ValueError for another id that is below 0 or not below V, or no whole number.
+    Returns V integers, int64. Raises ValueError for ids that are not whole numbers from 0 to V - 1.
     """
     counts = np.zeros(types, dtype=np.int64)
     for text in texts:
@@ -36,7 +36,9 @@ def count_targets(texts: Iterable, types: int, ignore_index: int = -100) -> np.n
         ids = ids[ids != ignore_index].astype(np.int64)
         if len(ids) and not 0 <= ids.min() <= ids.max() < types:
             wrong = ids.min() if ids.min() < 0 else ids.max()
-            raise ValueError(f"a text has the id {wrong}, but there are {types} types; give the rows of the embedding")
+            raise ValueError(
+                f"a text has the id {wrong}, but types is {types}; it must be the number of rows of the embedding"
+            )
         counts += np.bincount(ids, minlength=types)
     return counts
 
@@ -48,21 +50,21 @@ def agg_alpha(
     special: Iterable[int] = (),
     share_of: str = "occurring",
 ) -> float:
-    """The alpha with which AGG holds about a share of the types rare, over training text of these counts.
+    """The alpha at which about a given share of the types is rare for AGG, for a training text with these counts.
 
-    alpha is a mean count per step, so a paper's value is for its own batch and corpus; in agg 0.03 goes with 0.2.
-    Types that never occur are rare whatever alpha is.
+    alpha is a mean count per step, so a published value only fits its own batch size and corpus; agg's 0.03 makes a
+    share of 0.2 rare. Types that never occur are always rare.
 
     Args:
         counts: how often each type is a target in the training text, V.
-        targets_per_step: targets of a step of the optimiser, over all micro-batches and processes.
-        share: of the types, above 0 and below 1. Many types may have one count: what is nearest is taken.
-        special: ids that are never rare, and are left out of the share.
-        share_of: `occurring` (default), the types that occur in training, as in the paper, or `all`, V, where types
-            that never occur are the rarest.
+        targets_per_step: number of targets per step of the optimiser, over all micro-batches and processes.
+        share: share of the types, above 0 and below 1. Many types have equal counts, so the nearest possible share is
+            used.
+        special: ids that are never rare; the share does not include them.
+        share_of: `occurring` (default) for the share of types that occur in training, as in the paper; `all` for that
+            of all V types, of which those that never occur are the rarest.
 
-    Returns a float. Raises ValueError for a share that is none, a special id that is none, and where fewer than two
-    different counts occur.
+    Raises ValueError for an invalid share or special id, and if all types that occur have the same count.
     """
     if not 0 < share < 1:
         raise ValueError(f"share is {share}; it must be above 0 and below 1")
@@ -71,30 +73,30 @@ def agg_alpha(
     plain = np.delete(counts, list(checked_special(special, len(counts))))
     occurring = plain[plain > 0]
     if len(np.unique(occurring)) < 2:
-        raise ValueError("counts must have two different values at least, or no type is rarer than another")
+        raise ValueError("counts must have at least two different values, or no type is rarer than another")
     unused = len(plain) - len(occurring) if share_of == "all" else 0
     bound = bound_of_share(occurring, share * (len(occurring) + unused) - unused)
     return bound * targets_per_step / int(counts.sum())
 
 
 class FrequencyGroups:
-    """The types of a vocabulary in three groups by how often they occur in training: frequent, medium, rare.
+    """The types of a vocabulary in three groups by training frequency: frequent, medium, rare.
 
-    Ids may stand in any order; types of one count are told apart by their id, the lower one as the more frequent.
-    A vocabulary may have types that never occur in training, which those of the papers have not. They are no members of
-    a group and count for no share; where one is a target of another text, it is a rare one.
+    Ids can be in any order; of types with equal counts, the lower id counts as more frequent. Types that never occur in
+    training (the papers' vocabularies have none) belong to no group and to no share; as targets of another text they
+    count as rare.
 
     Args:
         counts: how often each type occurs in the training text, V whole numbers.
         shares: the groups' shares of the types (default: 0.3, 0.5, 0.2, as in agg), or
-        masses: the groups' shares of the training tokens; the smallest first groups that reach theirs.
-        share_of: `occurring` (default), the types that occur in training, or `all`, V: then types that never occur are
-            the rarest members of the rare group.
+        masses: the groups' shares of the training tokens; the first groups are the smallest that reach their share.
+        share_of: `occurring` (default) for shares of the types that occur in training; `all` for shares of all V types,
+            of which those that never occur are the rarest.
 
-    Raises ValueError where both are given, or not three of them, or a group would be empty; methods, for an id that
-    the vocabulary has not, such as the -100 of padding: leave those positions out.
+    Raises ValueError if both `shares` and `masses` are given, if there are not three numbers, or if a group would be
+    empty. Methods raise it for ids outside the vocabulary, such as -100 for padding: leave out these positions.
 
-    Results are dictionaries from `frequent`, `medium`, `rare` and, where it makes sense, `total`.
+    Results are dictionaries with the keys `frequent`, `medium`, `rare` and, where it makes sense, `total`.
     """
 
     def __init__(
@@ -114,12 +116,12 @@ class FrequencyGroups:
         kind, parts = ("masses", masses) if masses is not None else ("shares", SHARES if shares is None else shares)
         rule = {kind: [float(part) for part in parts]}
         if len(rule[kind]) != len(NAMES):
-            raise ValueError(f"{kind} are {len(rule[kind])} numbers; give {len(NAMES)}, of {', '.join(NAMES)}")
+            raise ValueError(f"{kind} has {len(rule[kind])} numbers; give {len(NAMES)}, for {', '.join(NAMES)}")
         try:
             limits = bounds(rule, counts[self.order[:types]])
         except UserError as error:
             raise ValueError(str(error)) from None
-        # Rank of each id by falling count: groups are ranges of ranks.
+        # Rank of each id by decreasing count; groups are ranges of ranks.
         self.ranks = np.empty(len(counts), dtype=np.int64)
         self.ranks[self.order] = np.arange(len(counts))
         self.groups = Groups(NAMES, limits, types)
@@ -128,31 +130,31 @@ class FrequencyGroups:
         """The group of each id, 0 (frequent), 1 or 2 (rare).
 
         Args:
-            ids: token ids, any shape; the result has it too.
+            ids: token ids of any shape, which is also that of the result.
         """
         return self.groups.of(self._ranks_of(ids))
 
     def members(self) -> dict[str, np.ndarray]:
-        """The ids of each group's types, the most frequent first: rows of an embedding, for instance."""
+        """The ids of each group's types, most frequent first; they index the rows of an embedding."""
         return {name: self.order[part] for name, part in zip(NAMES, self.groups.parts, strict=True)}
 
     def perplexity(self, nll, targets) -> dict[str, float]:
-        """Perplexity of the targets of each group, and of all (agg, section 3); NaN of a group without any.
+        """Perplexity of the targets of each group, and of all (agg, section 3); NaN for a group without targets.
 
         Args:
             nll: negative log likelihoods in nats, any shape (`raretok.token_nll`).
-            targets: their ids, in the same shape.
+            targets: target ids, of the same shape.
         """
         values, ranks = to_numpy(nll).astype(np.float64).ravel(), self._ranks_of(targets).ravel()
         values, _ = group_perplexities(values, ranks, self.groups)
         return _named(values)
 
     def mean(self, values, targets) -> dict[str, float]:
-        """The mean of a value per position over the targets of each group, and over all; NaN of a group without any.
+        """The mean of values over the targets of each group, and over all; NaN for a group without targets.
 
         Args:
-            values: numbers, such as whether a prediction is right, or 1 / rank, any shape.
-            targets: ids, in the same shape.
+            values: one number per position, any shape, such as 1 / rank.
+            targets: target ids, of the same shape.
         """
         values, of = to_numpy(values).astype(np.float64).ravel(), self.of(targets).ravel()
         numbers = np.bincount(of, minlength=3)
@@ -161,28 +163,28 @@ class FrequencyGroups:
             return _named(np.append(sums, sums.sum()) / np.append(numbers, len(values)))
 
     def distinct(self, ids) -> dict[str, int]:
-        """Uniq: how many different types of each group occur, and of all (agg, section 5.1).
+        """Uniq: the number of distinct types of each group, and of all (agg, section 5.1).
 
         Args:
-            ids: token ids, any shape: the likeliest type of every position, or of a generated text.
+            ids: token ids of any shape: the most probable type of every position, or a generated text.
         """
         return _named(distinct(self._ranks_of(ids).ravel(), self.groups))
 
     def _ranks_of(self, ids) -> np.ndarray:
-        """The rank of each id, in the shape of ids; numpy would take a negative one from the end."""
+        """The rank of each id, in the shape of ids; checked, because numpy allows negative indices."""
         ids = to_numpy(ids)
         wrong = (ids < 0) | (ids >= len(self.ranks))
         if wrong.any():
             raise ValueError(
-                f"an id is {ids[wrong][0]}, but there are {len(self.ranks)} types; leave positions without a target out"
+                f"an id is {ids[wrong][0]}, but there are {len(self.ranks)} types; leave out positions without a target"
             )
         return self.ranks[ids.astype(np.int64)]
 
 
 def log_unigram(counts: Sequence[int] | np.ndarray) -> torch.Tensor:
-    """Log relative frequencies of types, V in 64 bits (natural_bias, section 4.1).
+    """Log relative frequencies of types, V, float64 (natural_bias, section 4.1).
 
-    One is added to every count, since types that never occur have no finite logarithm.
+    One is added to every count, because types that never occur would have no finite logarithm.
 
     Args:
         counts: how often each type is a target in the training text, V.
@@ -191,19 +193,19 @@ def log_unigram(counts: Sequence[int] | np.ndarray) -> torch.Tensor:
 
 
 def start_bias(head: torch.nn.Linear, counts: Sequence[int] | np.ndarray) -> None:
-    """Let the bias of an output layer start at the log-unigram distribution (natural_bias, section 4.1), in place.
+    """Initialise the bias of an output layer with the log-unigram distribution (natural_bias, section 4.1), in place.
 
-    Do it before the first step, and before an optimiser is made: a layer without a bias gets one, as a parameter.
+    Call this before creating the optimiser, because a layer without a bias gets one as a new parameter.
 
     Args:
-        head: the layer from hidden vectors to logits, d to V, such as `model.get_output_embeddings()`.
+        head: the layer from hidden vectors (d) to logits (V), such as `model.get_output_embeddings()`.
         counts: how often each type is a target in the training text, V.
 
-    Raises ValueError where the counts are of another number of types than the layer has.
+    Raises ValueError if the layer does not have one output per count.
     """
     values = log_unigram(counts)
     if len(values) != len(head.weight):
-        raise ValueError(f"counts are of {len(values)} types, but the layer has {len(head.weight)} outputs")
+        raise ValueError(f"counts has {len(values)} types, but the layer has {len(head.weight)} outputs")
     values = values.to(head.weight)
     if head.bias is None:
         head.bias = torch.nn.Parameter(values)
@@ -214,11 +216,11 @@ def start_bias(head: torch.nn.Linear, counts: Sequence[int] | np.ndarray) -> Non
 
 def _check_share_of(share_of: str) -> None:
     if share_of not in SHARE_OF:
-        raise ValueError(f"share_of is {share_of!r}; it is one of {', '.join(SHARE_OF)}")
+        raise ValueError(f"share_of is {share_of!r}; it must be one of {', '.join(SHARE_OF)}")
 
 
 def to_numpy(values) -> np.ndarray:
-    """A tensor (of any device, with a gradient, of bfloat16 too), array or list as an array."""
+    """A tensor (on any device, with or without gradient, also bfloat16), array or list as an array."""
     if isinstance(values, torch.Tensor):
         values = values.detach().cpu()
         return (values.float() if values.dtype == torch.bfloat16 else values).numpy()

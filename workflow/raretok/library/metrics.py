@@ -1,8 +1,8 @@
-"""Metrics of language models with rare tokens in mind, for tensors or arrays of any model.
+"""Metrics of language models with a focus on rare tokens, for tensors or arrays of any model.
 
-Of text: `token_nll` of hidden vectors, then `perplexity` (and `raretok.FrequencyGroups` by frequency); ranks of targets
-and what is made of them; the best temperature; the mass of the unreliable tail. Of an embedding matrix: isotropy, mean
-cosine, agreement with word alignment.
+For text: `token_nll` from hidden vectors and `perplexity` (by frequency group with `raretok.FrequencyGroups`); metrics
+of target ranks; the best temperature; the mass of the unreliable tail. For embedding matrices: isotropy, mean cosine,
+agreement with word alignment.
 """
 
 from collections.abc import Iterable
@@ -34,7 +34,7 @@ __all__ = [
     "token_nll",
 ]
 
-# Logits that are held at a time.
+# Number of logits in memory at a time.
 CELLS = 2**24
 
 
@@ -42,15 +42,15 @@ CELLS = 2**24
 def token_nll(
     hidden: torch.Tensor, weight: torch.Tensor, targets: torch.Tensor, bias: torch.Tensor | None = None
 ) -> torch.Tensor:
-    """-ln softmax(h W^T + b)[y] of each position, in nats; all logits together are never held.
+    """-ln softmax(h W^T + b)[y] of each position, in nats; computed in chunks, so that N x V is never allocated.
 
     Args:
-        hidden: what the output layer reads, B x T x d or N x d.
+        hidden: input of the output layer, B x T x d or N x d.
         weight: the output embedding, V x d.
-        targets: ids, B x T or N. Leave positions out that have none.
+        targets: ids, B x T or N; leave out positions without a target.
         bias: of the output layer, V, or None.
 
-    Returns float64 in the shape of targets.
+    Returns float64, shaped like targets.
     """
     flat, goals = hidden.flatten(0, -2), targets.flatten()
     rows = max(1, CELLS // len(weight))
@@ -62,7 +62,7 @@ def token_nll(
 
 
 def perplexity(nll) -> float:
-    """exp of the mean; inf where that overflows, NaN of none or of a NaN.
+    """exp of the mean; inf on overflow, NaN without values or if one is NaN.
 
     Args:
         nll: negative log likelihoods in nats, any shape.
@@ -73,13 +73,13 @@ def perplexity(nll) -> float:
 def best_temperature(logits: torch.Tensor | Iterable[torch.Tensor], targets) -> tuple[float, float]:
     """The lowest perplexity over the temperatures 0.01, 0.02, ..., 2.00, and that temperature (stop_jostling, 4.3).
 
-    Thresholded models are badly calibrated at 1: fit the temperature on validation text, report at it.
+    Thresholded models are badly calibrated at temperature 1: fit it on validation text and use it for the test text.
 
     Args:
-        logits: N x V, or several such parts, one after the other, of a text whose logits are too many to hold.
-        targets: ids, N, or the targets of each part.
+        logits: N x V, or an iterable of such parts, for texts whose logits do not fit into memory.
+        targets: ids, N, or those of each part.
 
-    NaN, both, of no targets. Raises ValueError for other shapes.
+    Both are NaN without targets. Raises ValueError for wrong shapes.
     """
     if isinstance(logits, torch.Tensor | np.ndarray):
         logits, targets = [logits], [targets]
@@ -92,51 +92,51 @@ def best_temperature(logits: torch.Tensor | Iterable[torch.Tensor], targets) -> 
 
 
 def target_ranks(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """Rank of each target among all types, 1 the best, N; ties go to the lower id, NaN counts against the target.
+    """Rank of each target among all types, N; 1 is best. Ties go to the lower id, NaN counts against the target.
 
     Args:
         logits: N x V.
         targets: ids, N.
 
-    Raises ValueError for other shapes.
+    Raises ValueError for wrong shapes.
     """
     return ranking.target_ranks(*_positions(logits, targets))
 
 
 def accuracy(ranks) -> float:
-    """Share of positions whose target ranks first; NaN of none.
+    """Share of positions whose target ranks first; NaN without positions.
 
     Args:
-        ranks: of targets, N (`target_ranks`).
+        ranks: ranks of the targets, N (`target_ranks`).
     """
     return ranking.accuracy(to_numpy(ranks))
 
 
 def recall(ranks, k: int) -> float:
-    """Share of positions whose target is among the k likeliest types; NaN of none.
+    """Share of positions whose target is among the k most probable types; NaN without positions.
 
     Args:
-        ranks: of targets, N (`target_ranks`).
-        k: how many types.
+        ranks: ranks of the targets, N (`target_ranks`).
+        k: number of types.
     """
     return ranking.recall(to_numpy(ranks), k)
 
 
 def mean_reciprocal_rank(ranks) -> float:
-    """Mean of 1 / rank; NaN of none.
+    """Mean of 1 / rank; NaN without positions.
 
     Args:
-        ranks: of targets, N (`target_ranks`).
+        ranks: ranks of the targets, N (`target_ranks`).
     """
     return ranking.mean_reciprocal_rank(to_numpy(ranks))
 
 
 def tail_mass(logits: torch.Tensor, likeliest: int = tail.LIKELIEST) -> torch.Tensor:
-    """Probability outside the likeliest types at each position, float64, N (stop_jostling, 4.4).
+    """Probability outside the most probable types at each position, float64, N (stop_jostling, 4.4).
 
     Args:
         logits: N x V.
-        likeliest: how many types are no tail.
+        likeliest: number of most probable types that do not belong to the tail.
     """
     return tail.tail_mass(torch.as_tensor(logits), likeliest)
 
@@ -144,18 +144,18 @@ def tail_mass(logits: torch.Tensor, likeliest: int = tail.LIKELIEST) -> torch.Te
 def isotropy(embeddings) -> float:
     """I(W) = min_a Z(a) / max_a Z(a), Z(a) = sum_i exp <w_i, a>, a over the unit eigenvectors of W^T W; in [0, 1].
 
-    1 is the same in every direction (agg, Eq. 3, after Mu and Viswanath 2018). NaN where W is not finite.
-    Both a and -a count. Code that takes eigenvectors as a library returns them, one sign of each, gives a higher
-    number, which differs from library to library.
+    1 means the same in every direction (agg, Eq. 3, after Mu and Viswanath 2018). NaN if W is not finite. Both a and -a
+    count. Code that uses each eigenvector with the one sign that a library returns gives higher numbers, which differ
+    between libraries.
 
     Args:
-        embeddings: W, N x d; for a group of types its rows (`raretok.FrequencyGroups.members`).
+        embeddings: W, N x d, or the rows of a group of types (`raretok.FrequencyGroups.members`).
     """
     return _isotropy.isotropy(to_numpy(embeddings))
 
 
 def mean_cosine(embeddings) -> float:
-    """(1 / N^2) sum over i and j != i of cos(w_i, w_j) (agps, Eq. 9): near 1, embeddings lie in a narrow cone.
+    """(1 / N^2) sum over i and j != i of cos(w_i, w_j) (agps, Eq. 9); near 1 if embeddings lie in a narrow cone.
 
     Args:
         embeddings: W, N x d.
@@ -164,57 +164,56 @@ def mean_cosine(embeddings) -> float:
 
 
 def align_similarity(embeddings, first, second, counts, tau: float = _alignment.TAU, device: str = "cpu") -> np.ndarray:
-    """AlignSim of each type: whether types that word alignment links are alike in the model (agps, Eqs. 16 and 17).
+    """AlignSim of each type: whether types linked by word alignment have similar embeddings (agps, Eqs. 16 and 17).
 
     Args:
-        embeddings: W of a joint vocabulary, N x d.
-        first, second: ids of source and target types that are linked somewhere, P each; a pair that stands there
-            more than once adds up.
+        embeddings: W for a joint vocabulary, N x d.
+        first, second: ids of linked source and target types, P each; repeated pairs add up.
         counts: how often a word of type `first` is linked with one of type `second`, P whole numbers.
-        tau: of the softmax over cosines.
-        device: where products are computed.
+        tau: temperature of the softmax over cosines.
+        device: device of the matrix products.
 
-    Returns N numbers, float64, in [0, 1]; NaN of types without a link.
+    Returns N numbers, float64, in [0, 1]; NaN for types without a link.
     """
     matrix = to_numpy(embeddings)
     low, high = np.minimum(to_numpy(first), to_numpy(second)), np.maximum(to_numpy(first), to_numpy(second))
     keys, places = np.unique(low.astype(np.int64) * len(matrix) + high, return_inverse=True)
     sums = np.bincount(places, weights=to_numpy(counts), minlength=len(keys)).astype(np.int64)
     low, high = keys // len(matrix), keys % len(matrix)
-    # Links count in both directions, also those of a type with itself.
+    # Links count in both directions, also those of a type to itself.
     gold = CoOccurrences(len(matrix), low, high, sums * np.where(low == high, 2, 1))
     return _alignment.align_similarity(matrix, gold, tau, device)
 
 
 def nucleus_margin(vocabulary: int, top_p: float, temperature: float = 1.0) -> float:
-    """The least margin in logits that nucleus sampling cannot feel (stop_jostling, Lemma 3): T ln((N - 1) p / (1 - p)).
+    """The smallest logit margin without effect on nucleus sampling (stop_jostling, Lemma 3): T ln((N - 1) p / (1 - p)).
 
-    A type thresholded with this margin in training could not have been sampled.
+    A type that thresholding with this margin drops could not have been sampled.
 
     Args:
         vocabulary: N, at least 2.
         top_p: p, from 1 / N to below 1.
-        temperature: T of sampling, above 0.
+        temperature: sampling temperature T, above 0.
 
-    Raises ValueError for other values.
+    Raises ValueError for values outside these ranges.
     """
     return sampler_margins.nucleus_margin(vocabulary, top_p, temperature)
 
 
 def min_p_margin(p_base: float, temperature: float = 1.0) -> float:
-    """The least margin in logits that min-p sampling cannot feel (stop_jostling, 3.2): -T ln(p_base).
+    """The smallest logit margin without effect on min-p sampling (stop_jostling, 3.2): -T ln(p_base).
 
     Args:
-        p_base: least share of the largest probability, above 0 and at most 1.
-        temperature: T of sampling, above 0.
+        p_base: smallest kept probability as a share of the largest one, above 0 and at most 1.
+        temperature: sampling temperature T, above 0.
 
-    Raises ValueError for other values.
+    Raises ValueError for values outside these ranges.
     """
     return sampler_margins.min_p_margin(p_base, temperature)
 
 
 def _positions(logits, targets) -> tuple[torch.Tensor, torch.Tensor]:
-    """Logits N x V and targets N as tensors of one device, which other shapes would silently mix up."""
+    """Logits, N x V, and targets, N, as tensors on one device; checked, because other shapes would broadcast."""
     logits = torch.as_tensor(logits)
     targets = torch.as_tensor(targets, device=logits.device)
     if logits.dim() != 2 or targets.shape != logits.shape[:1]:

@@ -1,4 +1,4 @@
-"""A causal language model of transformers whose training loss is an `OutputLoss`: one line, which can be undone."""
+"""`patch`: one line that makes an `OutputLoss` the training loss of a causal language model of transformers."""
 
 import inspect
 from collections.abc import Iterable
@@ -11,48 +11,50 @@ from raretok.methods.counting import summed
 
 __all__ = ["Patched", "patch"]
 
-# What of config multiplies or divides the logits of the head, by model, and what caps them.
+# Attributes of a model's config that multiply or divide its logits, and the one that caps them.
 SCALES = ("logit_scale", "output_multiplier", "lm_head_multiplier", "logits_scaling")
 SOFT_CAP = "final_logit_softcapping"
-# Positions of the tiny batch on which a patched model is compared with the model as it is.
+# Size of the tiny batch on which the patched model is compared with the original.
 ROWS, LENGTH = 2, 8
 IGNORED = -100
 
 
 def patch(model: torch.nn.Module, loss: object | None = None, **options) -> "Patched":
-    """Let `model(input_ids, labels=labels).loss` be the loss of an `OutputLoss`, without all logits at once.
+    """Make `model(input_ids, labels=labels).loss` the loss of an `OutputLoss`, without allocating all logits.
 
         patched = raretok.patch(model, Threshold(margin=1.0))
 
-    Training alone changes: after `model.eval()`, without gradients and without labels the model computes as before. In
-    training `outputs.logits` is that of the last position. Labels are shifted by the model's rule, and
-    `num_items_in_batch` and `shift_labels` mean what they mean to the model; auxiliary losses that the model adds stay.
-    A scale or soft cap of the logits, a bias, tied and padded embeddings are the model's own. The patched model is
-    compared with the model as it is on a tiny batch of random ids, without changing it.
+    Only training changes: after `model.eval()`, without gradients or without labels, the model computes as before. In
+    training, `outputs.logits` are those of the last position. Labels are shifted as the model does,
+    `num_items_in_batch` and `shift_labels` keep their meaning, and auxiliary losses of the model are kept. A scale or
+    soft cap of the logits, a bias, and tied or padded embeddings are respected. The patched model is compared with the
+    original on a tiny batch of random ids.
 
     Args:
-        model: a causal language model of transformers, or one that PEFT has wrapped.
+        model: a causal language model of transformers, also one wrapped by PEFT.
         loss: an `OutputLoss` with reduction `mean`, or its first argument; default: cross-entropy.
-        options: further arguments of `OutputLoss`, where `loss` is none.
+        options: further arguments of `OutputLoss`, unless `loss` is one.
 
-    Returns a handle, which is a context manager too. Raises ValueError, one sentence, for a model whose logits are not
-    its last hidden vectors times its output embedding, but for a scale and a soft cap; where the output embedding is
-    quantised or has a LoRA adapter; and where a patch is in place.
+    Returns a handle, which is also a context manager. Raises ValueError if the model's logits are not its last hidden
+    vectors times its output embedding (apart from a scale and a soft cap), if the output embedding is quantised or has
+    a LoRA adapter, and if the model is already patched.
     """
     if isinstance(loss, OutputLoss):
         if options:
-            raise ValueError(f"{next(iter(options))}= is an option of OutputLoss; give it to the one that is passed")
+            raise ValueError(
+                f"{next(iter(options))}= is an option of OutputLoss; give it to the OutputLoss that you pass"
+            )
         criterion = loss
     else:
         criterion = OutputLoss(loss, **options)
     if criterion.reduction != "mean":
-        raise ValueError(f"a model's loss is one number; give an OutputLoss with reduction='mean', not {loss}")
+        raise ValueError(f"the loss of a model is one number; give an OutputLoss with reduction='mean', not {loss}")
     if hasattr(model, "get_base_model"):
         model = model.get_base_model()
     if not hasattr(model, "get_output_embeddings") or not hasattr(model, "config"):
-        raise ValueError(f"{type(model).__name__} is no causal language model of transformers")
+        raise ValueError(f"{type(model).__name__} is not a causal language model of transformers")
     if isinstance(getattr(vars(_linear(model)).get("forward"), "__self__", None), Patched):
-        raise ValueError(f"{type(model).__name__} is patched already; undo that first")
+        raise ValueError(f"{type(model).__name__} is already patched; undo that first")
     patched = Patched(model, criterion)
     try:
         patched._check()
@@ -63,9 +65,9 @@ def patch(model: torch.nn.Module, loss: object | None = None, **options) -> "Pat
 
 
 class Patched:
-    """A model that `patch` has changed; leaving it as a context manager undoes that.
+    """A model changed by `patch`; leaving it as a context manager undoes the change.
 
-    `criterion` is the `OutputLoss`: log its `nll`, save its `state_dict()` where it has a gate.
+    `criterion` is the `OutputLoss`: log its `nll`, and save its `state_dict()` if it has a gate.
 
     Args:
         model: a causal language model of transformers.
@@ -75,7 +77,7 @@ class Patched:
     def __init__(self, model: torch.nn.Module, criterion: OutputLoss):
         self.model, self.criterion = model, criterion
         self._head = _linear(model)
-        # What the forward pass in hand was called with, if it is one to intercept; and the loss that came of it.
+        # Arguments of the current forward pass, if it is intercepted, and its loss.
         self._call: dict | None = None
         self._loss: torch.Tensor | None = None
         self._asked = False
@@ -88,7 +90,7 @@ class Patched:
         self._head.forward = self._head_forward
 
     def undo(self) -> None:
-        """Make the model what it was."""
+        """Restore the original model."""
         for module, name, value in self._before:
             if value is None:
                 vars(module).pop(name, None)
@@ -102,23 +104,23 @@ class Patched:
         self.undo()
 
     def begin_step(self, labels: torch.Tensor | Iterable[torch.Tensor]) -> None:
-        """As `OutputLoss.begin_step`, of labels as the model gets them: gates need it before steps of micro-batches.
+        """As `OutputLoss.begin_step`, but for labels as the model gets them; gates need it for steps of micro-batches.
 
         Args:
-            labels: of each micro-batch of the next step, B x T, not shifted.
+            labels: those of each micro-batch of the next step, B x T, not shifted.
         """
         batches = [labels] if isinstance(labels, torch.Tensor) else labels
         self.criterion.begin_step([_shifted(batch) for batch in batches])
 
     def _forward(self, *arguments, **named):
-        """The model's forward pass; where it trains on labels, the head computes the loss in the place of logits."""
+        """The model's forward pass; when it trains on labels, the head computes the loss instead of logits."""
         labels = named.get("labels")
         if not (self.model.training and torch.is_grad_enabled()) or (
             labels is None and named.get("shift_labels") is None
         ):
             return self._own_forward(*arguments, **named)
         if _linear(self.model) is not self._head:
-            raise ValueError("the output embedding is another one than when the model was patched; patch it again")
+            raise ValueError("the output embedding was replaced after the model was patched; patch the model again")
         self._call, self._loss = named | {"inputs": named.get("input_ids", arguments[0] if arguments else None)}, None
         try:
             return self._own_forward(*arguments, **named)
@@ -126,10 +128,10 @@ class Patched:
             self._call = self._loss = None
 
     def _head_forward(self, hidden: torch.Tensor) -> torch.Tensor:
-        """Logits; in an intercepted pass those of the last position, and the loss of all."""
+        """Logits; in an intercepted pass the loss, and logits of the last position only."""
         if self._call is None:
             return self._own_head(hidden)
-        # Here, since sharded weights are whole only while their module runs.
+        # Computed here because sharded weights are whole only while their module runs.
         self._loss = self._loss_of(hidden, self._head.weight, self._head.bias)
         with torch.no_grad():
             return self._own_head(hidden[:, -1:])
@@ -145,7 +147,7 @@ class Patched:
             )
         number, inputs = call.get("num_items_in_batch"), call["inputs"]
         if number is not None and criterion._parts.gate is not None and criterion._told is None:
-            # Some models of transformers are told of the labels before they are shifted.
+            # Some models of transformers count the labels before the shift.
             told = targets if labels is None else labels
             own = torch.stack([(targets != IGNORED).sum(), (told != IGNORED).sum()])
             if number not in (*own, *summed(own.clone())):
@@ -158,12 +160,12 @@ class Patched:
         return criterion(hidden, weight, targets, bias=bias, inputs=inputs, number=number)
 
     def _loss_function(self, *arguments, **named) -> torch.Tensor:
-        """In the place of the model's `loss_function`."""
+        """Replaces the model's `loss_function`."""
         self._asked = True
         return self._own_loss(*arguments, **named) if self._loss is None else self._loss
 
     def _check(self) -> None:
-        """Find the model's scale and soft cap; ValueError where the loss is not the model's own but for the method."""
+        """Find the model's scale and soft cap; raises ValueError if the loss then differs from the model's own."""
         model, name, weight = self.model, type(self.model).__name__, self._head.weight
         generator = torch.Generator().manual_seed(0)
         ids = torch.randint(weight.shape[0], (ROWS, LENGTH), generator=generator).to(weight.device)
@@ -175,7 +177,9 @@ class Patched:
             with torch.no_grad():
                 own = self._own_forward(input_ids=ids, labels=ids)
                 if not raw or not self._asked:
-                    raise ValueError(f"{name} calls its output embedding or loss_function in its own way; see its code")
+                    raise ValueError(
+                        f"{name} does not call its output embedding and loss_function in the usual way; see its code"
+                    )
                 scale, soft_cap = _change_of_logits(model, raw[-1], own.logits)
                 self.criterion = OutputLoss(logit_scale=scale, soft_cap=soft_cap)
                 self._call = {"labels": ids, "inputs": ids}
@@ -187,18 +191,20 @@ class Patched:
                 module.training = was
         if not torch.isclose(loss.float(), own.loss.float(), rtol=_tolerance(weight.dtype)):
             raise ValueError(
-                f"the loss of {name} is {own.loss.item():.6g} on a tiny batch, but OutputLoss is {loss.item():.6g}; "
+                f"the loss of {name} is {own.loss.item():.6g} on a tiny batch, but OutputLoss gives {loss.item():.6g}; "
                 "its loss is not the mean cross-entropy of shifted labels"
             )
         if soft_cap is not None and criterion._parts.perturbation is not None:
-            raise ValueError(f"{name} has a soft cap, which a perturbation does not combine with; leave the latter out")
+            raise ValueError(
+                f"{name} has a soft cap, which does not combine with a perturbation; leave out the perturbation"
+            )
         criterion.logit_scale, criterion.soft_cap = scale, soft_cap
 
 
 class _Forward:
-    """A patched model's forward pass, with the signature of its own, which `Trainer` and `generate` read.
+    """A patched model's forward pass, with the original signature, which `Trainer` and `generate` inspect.
 
-    An object, since a copy of the model must have one that is the copy's.
+    It is an object so that a deep copy of the model gets its own.
     """
 
     def __init__(self, patched: Patched):
@@ -209,25 +215,25 @@ class _Forward:
 
 
 def _linear(model: torch.nn.Module) -> torch.nn.Linear:
-    """The output embedding, which PEFT may have wrapped to train and save it; ValueError where it is no plain one."""
+    """The output embedding, also if PEFT wraps it; raises ValueError unless it is a plain linear layer."""
     head = model.get_output_embeddings()
     if hasattr(head, "modules_to_save"):
         head = head.modules_to_save[head.active_adapters[0]]
-    # Sharded and parametrised ones are classes of their own, with this very forward pass.
+    # Sharded and parametrised layers have other classes, with this same forward method.
     if not isinstance(head, torch.nn.Linear) or type(head).forward is not torch.nn.Linear.forward:
         raise ValueError(
-            f"the output embedding of {type(model).__name__} is a {type(head).__module__}.{type(head).__name__} and no "
-            "torch.nn.Linear; leave it out of adapters and quantisation"
+            f"the output embedding of {type(model).__name__} is a {type(head).__module__}.{type(head).__name__}, not "
+            "a torch.nn.Linear; leave it out of adapters and quantisation"
         )
     return head
 
 
 def _change_of_logits(model, raw: torch.Tensor, logits: torch.Tensor) -> tuple[float, float | None]:
-    """Scale and soft cap that config names and that make a model's logits of its head's; ValueError where none do."""
+    """Scale and soft cap from the config that turn the head's output into the model's logits; ValueError if none do."""
     config = model.config.get_text_config()
     numbers = [getattr(config, name, None) for name in SCALES]
     scales = [scale for n in numbers if isinstance(n, int | float) and n for scale in (float(n), 1 / n)]
-    # What config names comes first: small logits do not show a soft cap.
+    # Values from the config come first, because small logits do not show a soft cap.
     for soft_cap in dict.fromkeys((getattr(config, SOFT_CAP, None), None)):
         for scale in (*scales, 1.0):
             z = raw.double() * scale
@@ -235,16 +241,16 @@ def _change_of_logits(model, raw: torch.Tensor, logits: torch.Tensor) -> tuple[f
             if (z - logits).abs().max() <= _tolerance(raw.dtype) * logits.abs().max():
                 return scale, soft_cap
     raise ValueError(
-        f"the logits of {type(model).__name__} are not its last hidden vectors times its output embedding, nor is "
-        "there a scale or soft cap in its config that makes them so"
+        f"the logits of {type(model).__name__} are not its last hidden vectors times its output embedding, and no "
+        "scale or soft cap in its config explains the difference"
     )
 
 
 def _tolerance(dtype: torch.dtype) -> float:
-    """Relative, of logits and losses in a model's precision."""
+    """Relative tolerance for logits and losses in a model's precision."""
     return {torch.float32: 1e-4, torch.float64: 1e-9}.get(dtype, 3e-2)
 
 
 def _shifted(labels: torch.Tensor) -> torch.Tensor:
-    """The label that each position predicts: B x T -> B x T, with none at the last."""
+    """The label that each position predicts: B x T -> B x T, ignored at the last position."""
     return F.pad(labels[:, 1:], (0, 1), value=IGNORED)
