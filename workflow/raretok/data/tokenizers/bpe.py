@@ -48,7 +48,8 @@ class Bpe:
         from tokenizers import Tokenizer, models, pre_tokenizers
 
         self._merges, self._origin, self._details = merges, origin, details
-        self._pieces = pieces_of(merges)
+        # Bytes, then each merge's piece once, as in GPT-2's vocabulary.
+        self._pieces = list(dict.fromkeys([*byte_characters(), *map("".join, merges)]))
         vocabulary = {piece: place for place, piece in enumerate(self._pieces)}
         self._tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=merges))
         self._tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -75,7 +76,7 @@ class Bpe:
 
         Raises UserError from `numbered_lines`, or for a line that is not a merge of known pieces.
         """
-        merges, known = [], set(byte_characters().values())
+        merges, known = [], set(byte_characters())
         for number, line in numbered_lines(path):
             if not line or (number == 1 and line.startswith("#version")):
                 continue
@@ -135,35 +136,25 @@ def train_merges(batches: Iterable[Sequence[str]], types: int) -> Merges:
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     trainer = trainers.BpeTrainer(
-        vocab_size=types, initial_alphabet=sorted(byte_characters().values()), special_tokens=[], show_progress=False
+        vocab_size=types, initial_alphabet=sorted(byte_characters()), special_tokens=[], show_progress=False
     )
     tokenizer.train_from_iterator(batches, trainer)
     return [tuple(pair) for pair in json.loads(tokenizer.to_str())["model"]["merges"]]
 
 
 @cache
-def byte_characters() -> dict[int, str]:
-    """GPT-2's printable character for each byte, in vocabulary order."""
+def byte_characters() -> dict[str, int]:
+    """GPT-2's printable characters for bytes, in vocabulary order, and the byte of each."""
     printable = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
     others = [byte for byte in range(256) if byte not in printable]
-    return {byte: chr(byte) for byte in printable} | {byte: chr(256 + n) for n, byte in enumerate(others)}
-
-
-def pieces_of(merges: Merges) -> list[str]:
-    """The types of a list of merges: bytes, then each merge's piece once, as in GPT-2's vocabulary."""
-    return list(dict.fromkeys([*byte_characters().values(), *map("".join, merges)]))
+    return {chr(byte): byte for byte in printable} | {chr(256 + n): byte for n, byte in enumerate(others)}
 
 
 def bytes_of(piece: str) -> bytes:
     """The bytes of a piece written in GPT-2's characters."""
-    return bytes(map(_characters_to_bytes().__getitem__, piece))
+    return bytes(map(byte_characters().__getitem__, piece))
 
 
 def text_of(piece: str) -> str:
     """A piece as text: its leading space is a space, bytes that are no UTF-8 are shown as `\\\\xNN`."""
     return bytes_of(piece).decode("utf-8", "backslashreplace")
-
-
-@cache
-def _characters_to_bytes() -> dict[str, int]:
-    return {character: byte for byte, character in byte_characters().items()}
