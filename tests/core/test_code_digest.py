@@ -96,7 +96,7 @@ def counted(monkeypatch):
 @pytest.mark.parametrize(
     ("command", "own", "others"),
     [
-        ("prepare", {"data/characters/prepare"}, {"data/tokenizers/words", "data/characters/expected_counts"}),
+        ("prepare", {"data/characters/prepare"}, {"data/tokenizers/words"}),
         ("encode", {"data/text/encode_text"}, {"data/characters/prepare"}),
         ("encode-pairs", {"data/pairs/encode_pairs"}, {"data/characters/prepare"}),
         ("align", {"data/alignment/align_command"}, {"data/tokenizers/words"}),
@@ -128,7 +128,7 @@ def test_ids_depend_on_the_tokenizer_of_their_corpus_and_on_no_other(table, coun
 def test_a_figure_depends_on_its_papers_module(table, counted):
     files = code.of_figures(SimpleNamespace(paper="stop_jostling", item="figure1"))
     assert short(paths(loaded("raretok.papers.stop_jostling.figures") - IGNORED)) <= files
-    assert {"reporting/figures/figure_command", "reporting/collect", "data/characters/expected_counts"} <= files
+    assert {"reporting/figures/figure_command", "reporting/collect"} <= files
 
 
 def test_claims_depend_on_the_modules_of_every_paper(table, counted):

@@ -7,6 +7,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from made_files import OTHER, TEXT, make_tar
 
+from raretok.data.download import http_transfer
+
 
 @dataclass
 class Server:
@@ -20,6 +22,11 @@ class Server:
     # path: for each request to come, the status to answer with
     statuses: dict[str, list[int]] = field(default_factory=dict)
     ranges: bool = True
+
+
+@pytest.fixture(autouse=True)
+def no_pause(monkeypatch):
+    monkeypatch.setattr(http_transfer, "PAUSE", 0)
 
 
 @pytest.fixture

@@ -74,12 +74,6 @@ PLACES = {
 }
 
 
-def test_tiny_shakespeare_is_pinned():
-    file = find_file(load_datasets(ROOT / "config" / "datasets.yaml"), "tiny_shakespeare", "input.txt").file
-    assert file.size == 1115394
-    assert file.checksum == "sha256:86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"
-
-
 def language(tokenizer=None, **changes):
     entry = {"kind": "language", "synthetic": {"name": "language", "seed": 1, "words": dict.fromkeys(SPLITS, 9)}}
     return {"c": entry | {"tokenizer": tokenizer or {"name": "words"}} | changes}
@@ -97,10 +91,6 @@ def test_texts_and_merges_of_languages(write):
     corpora = {"c": entry | {"tokenizer": {"name": "bpe", "merges": MERGES}}}
     assert split_files(corpora, "c")["test"] == "resources/d/test.tokens"
     assert tokenizer_file(corpora, "c") == ["resources/gpt2_bpe/vocab.bpe"]
-    with pytest.raises(UserError, match=r"corpus c .* has kind language; characters is needed"):
-        text_file(corpora, "c")
-    with pytest.raises(UserError, match=r"corpus c .* has kind characters; language is needed"):
-        split_files(corpus(), "c")
 
 
 def test_definition_of_a_language_holds_the_checksums_of_texts_and_merges():
@@ -124,18 +114,13 @@ def test_unknown_names_come_with_the_known_ones(write, tmp_path):
         load_datasets(tmp_path / "nowhere.yaml")
 
 
-def test_params_change_with_the_checksum_but_not_with_urls_and_prose():
-    one = dataset()
-    other = dataset(urls=["https://example.com/b", "https://example.org/a"], note="moved")
-    changed = dataset(checksum="sha256:" + "1" * 64)
+def test_params_change_with_the_checksum_or_where_there_is_none_with_urls():
+    urls = ["https://example.com/b", "https://example.org/a"]
+    one, other, changed = dataset(), dataset(urls=urls, note="moved"), dataset(checksum="sha256:" + "1" * 64)
     assert file_params(one, "plays", "a.zip") == file_params(other, "plays", "a.zip")
     assert file_params(one, "plays", "a.zip") != file_params(changed, "plays", "a.zip")
     assert json.loads(file_params(one, "plays", "a.zip"))["file"]["size"] == 1
-
-
-def test_params_change_with_urls_where_no_checksum_is_published():
-    one = dataset(checksum=None, note="none")
-    other = dataset(checksum=None, note="none", urls=["https://example.com/b"])
+    one, other = (dataset(checksum=None, note="none", **more) for more in ({}, {"urls": urls}))
     assert file_params(one, "plays", "a.zip") != file_params(other, "plays", "a.zip")
 
 
@@ -192,58 +177,50 @@ def translation(**changes):
 TRAIN_ALONE = {"train": [{"dataset": "d", "source": "a", "target": "b"}]}
 
 
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        (dataset(checksum="sha256:12"), r"plays.files.a.zip.checksum"),
-        (dataset(checksum=None), "note"),
-        (dataset(urls=[]), "manual"),
-        (dataset(urls=["ftp://example.org/a"]), r"plays.files.a.zip.urls.0"),
-        (dataset(archive="zip"), "members"),
-        (dataset(archive="zip", members={"../b": {}}), r"plays.files.a.zip.members"),
-        (dataset(archive="zip", members={"/b": {}}), r"plays.files.a.zip.members"),
-        (dataset(archive="gz", members={"b": {}, "c": {}}), r"plays.files.a.zip.members"),
-        (dataset(archive="zip", members={"a.zip": {}}), "lists a.zip twice"),
-        ("a: [", "not valid YAML"),
-    ],
-)
-def test_a_wrong_data_set_names_file_and_key(write, value, message):
-    path = write(value)
-    with pytest.raises(UserError, match=message) as raised:
-        load_datasets(path)
-    assert str(path) in str(raised.value)
-    assert "\n" not in str(raised.value)
+WRONG_DATA_SETS = [
+    (dataset(checksum="sha256:12"), r"plays.files.a.zip.checksum"),
+    (dataset(checksum=None), "note"),
+    (dataset(urls=[]), "manual"),
+    (dataset(urls=["ftp://example.org/a"]), r"plays.files.a.zip.urls.0"),
+    (dataset(archive="zip"), "members"),
+    (dataset(archive="zip", members={"../b": {}}), r"plays.files.a.zip.members"),
+    (dataset(archive="zip", members={"/b": {}}), r"plays.files.a.zip.members"),
+    (dataset(archive="gz", members={"b": {}, "c": {}}), r"plays.files.a.zip.members"),
+    (dataset(archive="zip", members={"a.zip": {}}), "lists a.zip twice"),
+    ("a: [", "not valid YAML"),
+]
+WRONG_CORPORA = [
+    (corpus(splits={"train": 0.9, "valid": 0.2}), "c.splits add up to 1.1"),
+    (corpus(splits={"train": 0.9}), "valid"),
+    (corpus(synthetic={"name": "characters", "seed": 1, "length": 5}), "c: "),
+    (language({"name": "bpe"}), r"c.tokenizer"),
+    (language({"name": "bpe", "types": 512, "merges": MERGES}), r"c.tokenizer"),
+    (language({"name": "bpe", "types": 601}), r"c.tokenizer.types"),
+    (language(dataset="plays"), "dataset and synthetic exclude"),
+    (translation(files=None), r"c.files or c.synthetic is missing"),
+    (translation(files=TRAIN_ALONE), "c needs its valid split"),
+    (translation(files=TRAIN_ALONE, held_out={"valid": 2, "seed": 1}), "c needs its test split"),
+    (translation(held_out={"every": 23}), "c needs its valid split"),
+    (translation(held_out={"every": 23, "seed": 1}), r"c.held_out"),
+    (translation(files={**TRAIN_ALONE, "valid": [{"dataset": "d", "source": "a"}]}), r"c.files.valid.0"),
+    (translation(domains={"test": [{"dataset": "d", "file": "a.csv"}]}), r"c.domains.test.0"),
+    (translation(preparation={"normalise": "moses"}), "tokenise"),
+    (translation(tokenizer={"name": "bpe_joint"}), "merges"),
+    (translation(tokenizer={"name": "sentencepiece", "types": 80, "model": MERGES}), r"c.tokenizer"),
+    (translation(external_counts={"c4": "c"}), "names c, which is no corpus of kind unigrams"),
+    (translation() | {"r": {"kind": "translation", "reverse_of": "x"}}, "r.reverse_of needs a corpus"),
+    (translation() | {"r": {"kind": "translation", "reverse_of": "c", "held_out": None}}, "held_out"),
+]
 
 
 @pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        (corpus(splits={"train": 0.9, "valid": 0.2}), "c.splits add up to 1.1"),
-        (corpus(splits={"train": 0.9}), "valid"),
-        (corpus(synthetic={"name": "characters", "seed": 1, "length": 5}), "c: "),
-        (language({"name": "bpe"}), r"c.tokenizer"),
-        (language({"name": "bpe", "types": 512, "merges": MERGES}), r"c.tokenizer"),
-        (language({"name": "bpe", "types": 601}), r"c.tokenizer.types"),
-        (language(dataset="plays"), "dataset and synthetic exclude"),
-        (translation(files=None), r"c.files or c.synthetic is missing"),
-        (translation(files=TRAIN_ALONE), "c needs its valid split"),
-        (translation(files=TRAIN_ALONE, held_out={"valid": 2, "seed": 1}), "c needs its test split"),
-        (translation(held_out={"every": 23}), "c needs its valid split"),
-        (translation(held_out={"every": 23, "seed": 1}), r"c.held_out"),
-        (translation(files={**TRAIN_ALONE, "valid": [{"dataset": "d", "source": "a"}]}), r"c.files.valid.0"),
-        (translation(domains={"test": [{"dataset": "d", "file": "a.csv"}]}), r"c.domains.test.0"),
-        (translation(preparation={"normalise": "moses"}), "tokenise"),
-        (translation(tokenizer={"name": "bpe_joint"}), "merges"),
-        (translation(tokenizer={"name": "sentencepiece", "types": 80, "model": MERGES}), r"c.tokenizer"),
-        (translation(external_counts={"c4": "c"}), "names c, which is no corpus of kind unigrams"),
-        (translation() | {"r": {"kind": "translation", "reverse_of": "x"}}, "r.reverse_of needs a corpus"),
-        (translation() | {"r": {"kind": "translation", "reverse_of": "c", "held_out": None}}, "held_out"),
-    ],
+    ("load", "value", "message"),
+    [(load_datasets, *case) for case in WRONG_DATA_SETS] + [(load_corpora, *case) for case in WRONG_CORPORA],
 )
-def test_a_wrong_corpus_names_file_and_key(write, value, message):
+def test_a_wrong_entry_names_file_and_key(write, load, value, message):
     path = write(value)
     with pytest.raises(UserError, match=message) as raised:
-        load_corpora(path)
+        load(path)
     assert str(path) in str(raised.value)
     assert "\n" not in str(raised.value)
 

@@ -27,8 +27,9 @@ def can(monkeypatch):
     ("flags", "expected"),
     [("fpu avx512_bf16", "bfloat16"), ("amx_bf16 amx_tile", "bfloat16"), ("fpu avx512f", "float32"), ("", "float32")],
 )
-def test_a_cpu_without_bfloat16_trains_in_float32_and_says_so(flags, expected, monkeypatch, capsys):
-    monkeypatch.setattr(device, "_read", lambda _: f"processor\t: 0\nflags\t\t: {flags}\n")
+def test_a_cpu_without_bfloat16_trains_in_float32_and_says_so(flags, expected, tmp_path, monkeypatch, capsys):
+    (tmp_path / "cpuinfo").write_text(f"processor\t: 0\nflags\t\t: {flags}\n")
+    monkeypatch.setattr(device, "CPUINFO", tmp_path / "cpuinfo")
     assert usable_precision("bfloat16", "cpu") == expected
     assert capsys.readouterr().err.count("neither AVX512-BF16 nor AMX") == (expected == "float32")
     assert usable_precision("float32", "cpu") == "float32"

@@ -1,10 +1,13 @@
 """A project whose run table has three runs of seconds."""
 
 import shutil
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
 import yaml
+
+from raretok.work.work_command import table_of
 
 ROOT = Path(__file__).parents[2]
 METHODS = ("baseline", "threshold_m2", "cosreg")
@@ -23,3 +26,14 @@ def project(tmp_path):
     tiny["papers"] = {"stop_jostling": smoke}
     (tmp_path / "config/scales/tiny.yaml").write_text(yaml.safe_dump(tiny))
     return tmp_path
+
+
+@pytest.fixture
+def table_with(project):
+    """The run table of `raretok work` with these choices, by default at scale tiny."""
+
+    def table_with(**choices):
+        chosen = {"root": project, "config": [], "scale": "tiny", "seeds": 1, "papers": ["stop_jostling"]}
+        return table_of(Namespace(**chosen | choices), None)
+
+    return table_with

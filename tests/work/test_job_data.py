@@ -1,24 +1,20 @@
 """Data made without Snakemake: each file once, and taken as it is where it is there."""
 
-from argparse import Namespace
 from pathlib import Path
 
 import pytest
 
 from raretok.data.prepared_corpus import load_manifest
 from raretok.work.job_data import provide_for_evaluation, provide_for_training
-from raretok.work.work_command import table_of
 
 
 @pytest.fixture
-def table(project, monkeypatch):
+def table(project, table_with, monkeypatch):
     monkeypatch.chdir(project)
-    papers = ["stop_jostling", "agg", "natural_bias"]
-    return table_of(Namespace(root=Path(), config=[], scale="smoke", seeds=1, papers=papers), None)
+    return table_with(root=Path(), scale="smoke", papers=["stop_jostling", "agg", "natural_bias"])
 
 
-def files(folder):
-    return {path: path.stat().st_mtime_ns for path in Path(folder).rglob("*") if path.is_file()}
+FOLDERS = ("results/smoke/data", "resources")
 
 
 @pytest.mark.parametrize(
@@ -32,14 +28,16 @@ def files(folder):
 )
 def test_a_run_has_what_it_reads(table, experiment, method, made):
     run = table.run(experiment, method, 1)
-    provide_for_training(table, run)
-    provide_for_evaluation(table, run)
+
+    def provide():
+        provide_for_training(table, run)
+        provide_for_evaluation(table, run)
+        return {path: path.stat().st_mtime_ns for folder in FOLDERS for path in Path(folder).rglob("*")}
+
+    before = provide()
     corpus = load_manifest(Path(table.results, "data", run.settings["corpus"]["name"], "manifest.json"))
     assert corpus.splits["train"] > 1000
     assert all(Path(path).exists() for path in made)
-    before = files("results/smoke/data") | files("resources")
-    provide_for_training(table, run)
-    provide_for_evaluation(table, run)
-    assert files("results/smoke/data") | files("resources") == before
+    assert provide() == before
     # Locks lie elsewhere: what reads these folders finds data alone.
     assert not [path for path in before if path.suffix == ".lock"]

@@ -4,13 +4,11 @@ import os
 import re
 import subprocess
 import sys
-from argparse import Namespace
 from pathlib import Path
 
 import pytest
 
 from raretok.work.jobs import PRELOADED, Jobs
-from raretok.work.work_command import table_of
 
 ROOT = Path(__file__).parents[2]
 WATCH = """
@@ -27,9 +25,9 @@ for module in sys.argv[1:]:
 
 
 @pytest.mark.parametrize("rule", ["train", "evaluate"])
-def test_a_job_is_given_what_its_rule_gives(project, rule):
-    table = table_of(Namespace(root=project, config=[], scale="tiny", seeds=1, papers=["stop_jostling"]), None)
-    run, jobs = table.run("shakespeare", "baseline", 1), Jobs(table, 3)
+def test_a_job_is_given_what_its_rule_gives(table_with, rule):
+    table = table_with()
+    run, jobs = table.run("shakespeare", "baseline", 1), Jobs(table, 3, evaluates=True)
     words = jobs.training(run) if rule == "train" else jobs.evaluation(run)
     text = (ROOT / "workflow" / "rules" / f"{rule}.smk").read_text()
     shell = re.search(rf"python -m raretok {rule} \\\n(.*?)\"\"\"", text, flags=re.DOTALL)[1]

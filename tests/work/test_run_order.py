@@ -5,17 +5,12 @@ import json
 import pytest
 
 from raretok.core.errors import UserError
-from raretok.experiments.config_options import config_of
-from raretok.experiments.run_table import load
 from raretok.work.run_order import named_seeds, order_runs, read_order
 
 
 @pytest.fixture
-def table(project):
-    from argparse import Namespace
-
-    chosen = Namespace(root=project, config=[], scale="smoke", seeds=2, papers=["stop_jostling", "agps"])
-    return load(config_of(chosen), project)
+def table(table_with):
+    return table_with(scale="smoke", seeds=2, papers=["stop_jostling", "agps"])
 
 
 def test_baselines_and_headlines_then_the_rest_then_further_seeds(table):

@@ -3,17 +3,10 @@
 import pytest
 
 from raretok.work.run_speed import Speed
-from raretok.work.work_command import table_of
 
 
-@pytest.fixture
-def table(project):
-    from argparse import Namespace
-
-    return table_of(Namespace(root=project, config=["device=cpu"], scale="smoke", seeds=1, papers=None), None)
-
-
-def test_what_runs_took_corrects_the_plan(table):
+def test_what_runs_took_corrects_the_plan(table_with):
+    table = table_with(config=["device=cpu"], scale="smoke", papers=None)
     speed, runs = Speed(table), table.runs
     character, other = runs["shakespeare", "baseline", 1], runs["shakespeare", "threshold_m2", 1]
     language = runs["language_model", "mle", 1]

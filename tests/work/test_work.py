@@ -146,16 +146,10 @@ def test_a_machine_with_torch_and_little_else_trains(project, tmp_path_factory):
             if not (site / top).exists():
                 (site / top).symlink_to(package.locate_file(top))
     # -S: without the packages of this environment.
-    work = start(project, "--order", str(write_order(project)), flags=["-S"], site=str(site))
+    (project / "order.txt").write_text(f"{RUNS[2]}\n")
+    work = start(project, "--order", str(project / "order.txt"), flags=["-S"], site=str(site))
     said = work.communicate(timeout=240)[1]
     assert work.returncode == 0, said
     assert "not evaluated: sacrebleu, scipy not installed" in said
     assert (project / "results/tiny/runs/shakespeare/cosreg/seed1/training.json").exists()
     assert "accepted 1 training(s) and 0 evaluation(s) of 3 runs" in accepted(project)
-
-
-def write_order(project):
-    """A file that names one run."""
-    path = project / "order.txt"
-    path.write_text(f"{RUNS[2]}\n")
-    return path

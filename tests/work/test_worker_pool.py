@@ -5,7 +5,6 @@ import os
 import signal
 import sys
 import time
-from argparse import Namespace
 
 import pytest
 
@@ -13,7 +12,6 @@ from raretok.core.errors import EXIT_INTERRUPTED
 from raretok.training.finished_files import WEIGHTS
 from raretok.work import worker_pool
 from raretok.work.run_status import log_of
-from raretok.work.work_command import table_of
 from raretok.work.worker_pool import WorkerPool
 
 FORK = multiprocessing.get_context("fork")
@@ -24,8 +22,8 @@ class Jobs:
 
     evaluates = True
 
-    def __init__(self, table, **acts):
-        self.table, self.acts, self.started = table, acts, []
+    def __init__(self, table, workers=1, **acts):
+        self.table, self.workers, self.acts, self.started = table, workers, acts, []
 
     def start(self, run, stage):
         self.started.append((run.method, stage))
@@ -51,8 +49,8 @@ class Speed:
 
 
 @pytest.fixture
-def table(project):
-    return table_of(Namespace(root=project, config=[], scale="tiny", seeds=1, papers=["stop_jostling"]), None)
+def table(table_with):
+    return table_with()
 
 
 def names(runs):
@@ -61,7 +59,7 @@ def names(runs):
 
 def test_a_run_that_breaks_is_named_and_the_others_go_on(table, capsys):
     jobs = Jobs(table, baseline=lambda: sys.exit(1), cosreg=lambda: os.kill(os.getpid(), signal.SIGKILL))
-    pool, runs = WorkerPool(jobs, Speed(), 1, None), list(table.runs.values())
+    pool, runs = WorkerPool(jobs, Speed(), None), list(table.runs.values())
     pool.work(runs)
     assert (names(pool.done), names(pool.failed)) == (["threshold_m2"], ["baseline", "cosreg"])
     # One at a time in the order given, each evaluated when it is trained.
@@ -74,8 +72,7 @@ def test_a_run_that_breaks_is_named_and_the_others_go_on(table, capsys):
 
 
 def test_what_does_not_fit_is_not_started_and_what_fits_is(table, capsys):
-    jobs = Jobs(table)
-    pool = WorkerPool(jobs, Speed(1.0, baseline=100.0), 2, 30)
+    pool = WorkerPool(Jobs(table, 2), Speed(1.0, baseline=100.0), 30)
     pool.work(list(table.runs.values()))
     assert sorted(names(pool.done)) == ["cosreg", "threshold_m2"]
     assert "1 run(s) do not fit" in capsys.readouterr().err
@@ -86,7 +83,7 @@ def test_at_the_end_of_the_time_runs_are_stopped(table, capsys):
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_INTERRUPTED))
         time.sleep(60)
 
-    pool = WorkerPool(Jobs(table, baseline=train, threshold_m2=train), Speed(), 2, 1.0)
+    pool = WorkerPool(Jobs(table, 2, baseline=train, threshold_m2=train), Speed(), 1.0)
     started = time.monotonic()
     pool.work(list(table.runs.values()))
     assert time.monotonic() - started < 20
@@ -95,16 +92,15 @@ def test_at_the_end_of_the_time_runs_are_stopped(table, capsys):
 
 
 def test_a_run_that_another_command_is_at_is_left_to_it(table):
-    first, second = (WorkerPool(Jobs(table), Speed(), 1, None) for _ in range(2))
+    first, second = (WorkerPool(Jobs(table), Speed(), None) for _ in range(2))
     lock = first.lock(table.run("shakespeare", "baseline", 1))
     second.work(list(table.runs.values()))
     assert names(second.done) == ["threshold_m2", "cosreg"]
     lock.release()
 
 
-def test_weights_are_deleted_once_no_other_run_copies_them(project, monkeypatch):
-    choices = Namespace(root=project, config=["keep_weights=false"], scale="tiny", seeds=1, papers=["stop_jostling"])
-    table = table_of(choices, None)
+def test_weights_are_deleted_once_no_other_run_copies_them(project, table_with, monkeypatch):
+    table = table_with(config=["keep_weights=false"])
     first, second, _ = runs = list(table.runs.values())
     kept = []
 
@@ -124,7 +120,7 @@ def test_weights_are_deleted_once_no_other_run_copies_them(project, monkeypatch)
 
     monkeypatch.setattr(worker_pool, "is_evaluated", lambda table, run: kept and run in pool.done)
     monkeypatch.setattr(worker_pool, "same_training", lambda table, run: first if run is second else None)
-    pool = WorkerPool(Trainings(table), Speed(), 1, None)
+    pool = WorkerPool(Trainings(table), Speed(), None)
     pool.work(runs)
     # The second copies the first, whose weights stay until it has.
     assert kept == [[True, False], [True, True], [False, False]]

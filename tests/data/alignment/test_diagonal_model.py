@@ -17,7 +17,7 @@ def test_links_are_those_of_the_model_written_out(tmp_path, monkeypatch, cells):
     monkeypatch.setattr(diagonal_model, "CELLS", cells)
     write_pairs(tmp_path, seed=5, pairs={"train": 250})
     source, target = tmp_path / "train.source.txt", tmp_path / "train.target.txt"
-    align_command.align(source, target, tmp_path / "links", tmp_path / "links.json", tool="numpy")
+    align_command.align(source, target, tmp_path / "links", tmp_path / "links.json", "numpy", "grow-diag-final-and")
     expected = fast_align_model.align(*zip(*read_sentences(source, target), strict=True))
     assert [set(links) for links in read_links(tmp_path / "links")] == expected
 

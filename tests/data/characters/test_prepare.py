@@ -10,8 +10,7 @@ import pytest
 from raretok.__main__ import main
 from raretok.core.errors import UserError
 from raretok.data.catalogue import corpus_params, file_params, file_sources, load_corpora, load_datasets
-from raretok.data.characters.expected_counts import expected_counts
-from raretok.data.characters.prepare import prepare, split
+from raretok.data.characters.prepare import prepare
 from raretok.data.prepared_corpus import load_manifest
 
 SPLITS = {"train": 0.9, "valid": 0.1}
@@ -38,14 +37,6 @@ def test_tokens_decode_to_the_text(prepared):
     assert corpus.counts.tolist() == [train.count(symbol) for symbol in corpus.symbols]
 
 
-def test_manifest_is_the_one_of_the_architecture(prepared):
-    manifest = json.loads((prepared / "manifest.json").read_text())
-    assert set(manifest) == {"corpus", "kind", "symbols", "types", "counts", "splits", "sha256"}
-    assert set(manifest["splits"]) == {"train", "valid"}
-    assert set(manifest["splits"]["train"]) == {"tokens", "sha256"}
-    assert (manifest["corpus"], manifest["kind"]) == ("tiny", "characters")
-
-
 @pytest.mark.parametrize(("types", "dtype"), [(65, "u1"), (128, "u1"), (129, "u2")])
 def test_ids_of_both_languages_fit_the_stored_type(tmp_path, types, dtype):
     (tmp_path / "text").write_text("".join(map(chr, range(0x100, 0x100 + types))) * 3)
@@ -64,14 +55,10 @@ def test_sha256_depends_on_tokens_alone(tmp_path):
     assert digests[0] == digests[1] != digests[2]
 
 
-def test_first_split_takes_the_rounded_down_share():
-    parts = split(np.arange(1_115_394), SPLITS)
-    assert [len(part) for part in parts.values()] == [1_003_854, 111_540]
-
-
 @pytest.mark.parametrize(
     ("text", "entry", "message"),
     [
+        (None, ENTRY, "text does not exist; download or synthesise it first"),
         (b"", ENTRY, "text is empty"),
         (b"good so far \xff\xfe", ENTRY, r"text is not UTF-8: .* at byte 12"),
         (b"abcabcabc" * 10, ENTRY | {"symbols": 65}, "3 different characters, .* symbols: 65"),
@@ -80,16 +67,12 @@ def test_first_split_takes_the_rounded_down_share():
     ],
 )
 def test_a_wrong_text_is_one_sentence(tmp_path, text, entry, message):
-    (tmp_path / "text").write_bytes(text)
+    if text is not None:
+        (tmp_path / "text").write_bytes(text)
     with pytest.raises(UserError, match=message) as raised:
         prepare("tiny", entry, tmp_path / "text", tmp_path / "out")
     assert "\n" not in str(raised.value)
     assert not (tmp_path / "out" / "manifest.json").exists()
-
-
-def test_missing_text_is_one_sentence(tmp_path):
-    with pytest.raises(UserError, match=r"text does not exist; download or synthesise it first"):
-        prepare("tiny", ENTRY, tmp_path / "text", tmp_path / "out")
 
 
 def test_corpus_shorter_than_needed(prepared):
@@ -102,13 +85,10 @@ def test_files_that_do_not_belong_to_the_manifest(prepared):
     manifest = prepared / "manifest.json"
     whole = (prepared / "valid.npy").read_bytes()
     (prepared / "valid.npy").write_bytes(whole[:-1])
-    with pytest.raises(UserError, match=r"valid.npy is damaged or cut short; delete"):
-        load_manifest(manifest)
-    np.save(prepared / "valid.npy", np.zeros(7, dtype="u1"))
-    with pytest.raises(UserError, match=r"valid.npy has shape \(7,\), but .* says 56 tokens"):
+    with pytest.raises(UserError, match=r"valid.npy is missing or damaged; delete"):
         load_manifest(manifest)
     (prepared / "valid.npy").write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
-    with pytest.raises(UserError, match=r"the valid split beside .* is damaged: its checksum is another; delete"):
+    with pytest.raises(UserError, match=r"valid beside .* is damaged: its checksum is another; delete"):
         load_manifest(manifest)
     (prepared / "valid.npy").unlink()
     with pytest.raises(UserError, match=r"valid.npy is missing"):
@@ -128,13 +108,6 @@ def test_manifest_that_is_none(prepared, tmp_path):
         load_manifest(manifest)
 
 
-def test_expected_counts_share_each_count_between_the_languages():
-    counts = expected_counts(np.array([153_275, 3]), 0.02)
-    np.testing.assert_allclose(counts, [150_209.5, 2.94, 3_065.5, 0.06])
-    with pytest.raises(ValueError, match=r"1.5"):
-        expected_counts(np.array([1]), 1.5)
-
-
 def test_commands_from_mirror_to_manifest(tmp_path):
     """Tiny Shakespeare as the paper splits and counts it; needs the real file."""
     if "RARETOK_MIRROR" not in os.environ:
@@ -151,6 +124,4 @@ def test_commands_from_mirror_to_manifest(tmp_path):
     corpus = load_manifest(folder / "manifest.json")
     assert corpus.types == 65
     assert corpus.splits == {"train": 1_003_854, "valid": 111_540}
-    space = corpus.symbols.index(" ")
-    assert corpus.counts[space] == 153_275
-    assert expected_counts(corpus.counts, 0.02)[[space, 65 + space]] == pytest.approx([150_209.5, 3_065.5])
+    assert corpus.counts[corpus.symbols.index(" ")] == 153_275

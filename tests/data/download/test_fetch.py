@@ -31,6 +31,13 @@ def states(rows):
     return [row.state for row in rows]
 
 
+def filled(files, mirror):
+    """The rows of a mirror after an attempt to fill it."""
+    rows = survey(files, mirror)
+    fill(rows, mirror)
+    return rows
+
+
 def test_what_is_fetched_is_a_mirror_that_needs_no_network(server, tmp_path, archive):
     server.files |= {"/plays.tgz": archive, "/text": TEXT}
     mirror = tmp_path / "mirror"
@@ -46,9 +53,7 @@ def test_what_is_fetched_is_a_mirror_that_needs_no_network(server, tmp_path, arc
     for number, file in enumerate(files):
         fetch(file, tmp_path / f"out{number}", tmp_path / "cache", mirror)
     assert (tmp_path / "out1").read_bytes() == OTHER
-    again = survey(files, mirror)
-    fill(again, mirror)
-    assert states(again) == [DONE, DONE]
+    assert states(filled(files, mirror)) == [DONE, DONE]
     assert len(server.requests) == asked
 
 
@@ -57,13 +62,10 @@ def test_an_interrupted_download_goes_on(server, tmp_path):
     server.files["/text"] = body
     server.breaks["/text"] = [len(body) // 2]
     files = [wanted(published(body, f"{server.url}/text"))]
-    rows = survey(files, tmp_path)
-    fill(rows, tmp_path)
-    assert states(rows) == [MISSING]
-    assert "broke off" in rows[0].remedy
-    rows = survey(files, tmp_path)
-    fill(rows, tmp_path)
-    assert states(rows) == [DONE]
+    (row,) = filled(files, tmp_path)
+    assert row.state == MISSING
+    assert "broke off" in row.remedy
+    assert states(filled(files, tmp_path)) == [DONE]
     assert server.requests[-1][1].startswith("bytes=")
 
 
@@ -73,9 +75,7 @@ def test_a_broken_file_is_fetched_again_and_one_that_is_not_ours_is_named(server
     own, foreign = tmp_path / "plays" / "text.txt", tmp_path / "shelf" / "text.txt"
     own.parent.mkdir()
     own.write_bytes(TEXT[:-1] + b"!")
-    rows = survey(files, tmp_path)
-    fill(rows, tmp_path)
-    assert states(rows) == [DONE]
+    assert states(filled(files, tmp_path)) == [DONE]
     assert own.read_bytes() == TEXT
     foreign.parent.mkdir()
     foreign.write_bytes(b"something else")
@@ -103,17 +103,15 @@ def test_what_no_program_can_fetch_says_where_it_goes(tmp_path, archive):
     assert (row.state, row.remedy) == (BY_HAND, f"ask the authors; then put the file at {tmp_path}/plays/plays.tgz")
     (tmp_path / "plays").mkdir()
     (tmp_path / "plays" / "plays.tgz").write_bytes(archive)
-    rows = survey(files, tmp_path)
-    assert states(rows) == [DONE]
+    assert states(survey(files, tmp_path)) == [DONE]
 
 
 def test_an_archive_that_no_checksum_covers_is_opened(server, tmp_path):
     whole = make_tar(tmp_path / "made.tgz", [("plays/hamlet.txt", TEXT)]).read_bytes()
     server.files["/plays.tgz"] = whole
-    rows = survey(members(whole, f"{server.url}/plays.tgz", checksum=None, size=None), tmp_path / "mirror")
-    fill(rows, tmp_path / "mirror")
-    assert states(rows) == [MISSING]
-    assert "has no member plays/silence.txt" in rows[0].remedy
+    (row,) = filled(members(whole, f"{server.url}/plays.tgz", checksum=None, size=None), tmp_path / "mirror")
+    assert row.state == MISSING
+    assert "has no member plays/silence.txt" in row.remedy
 
 
 def test_the_table_has_sizes_terms_states_and_totals(tmp_path, archive):
@@ -121,9 +119,7 @@ def test_the_table_has_sizes_terms_states_and_totals(tmp_path, archive):
         wanted(published(TEXT, "http://127.0.0.1:9/text")),
         *members(archive, size=None, checksum=None, manual="ask the authors"),
     ]
-    rows = survey(files, tmp_path)
-    fill(rows, tmp_path)
-    text = "\n".join(survey_text(rows, TERMS))
+    text = "\n".join(survey_text(filled(files, tmp_path), TERMS))
     for part in (
         "plays (old enough)",
         "text.txt           2.1 kB  missing",

@@ -18,16 +18,12 @@ def test_tar_member(tmp_path, mode):
     assert (tmp_path / "out").read_bytes() == TEXT
 
 
-def test_zip_member(tmp_path):
-    archive = make_zip(tmp_path / "a.zip", [("plays/readme", b"read me"), ("plays/hamlet.txt", TEXT)])
-    unpack(archive, "zip", "plays/hamlet.txt", tmp_path / "out")
-    assert (tmp_path / "out").read_bytes() == TEXT
-
-
-def test_gz(tmp_path):
+def test_zip_member_and_gz(tmp_path):
+    make_zip(tmp_path / "a.zip", [("plays/readme", b"read me"), ("plays/hamlet.txt", TEXT)])
     (tmp_path / "a.gz").write_bytes(gzip.compress(TEXT))
-    unpack(tmp_path / "a.gz", "gz", "hamlet.txt", tmp_path / "out")
-    assert (tmp_path / "out").read_bytes() == TEXT
+    for kind in ("zip", "gz"):
+        unpack(tmp_path / f"a.{kind}", kind, "plays/hamlet.txt", tmp_path / "out")
+        assert (tmp_path / "out").read_bytes() == TEXT
 
 
 @pytest.mark.parametrize("evil", ["../evil", "/etc/evil", "plays/../../evil", "..\\evil"])

@@ -1,7 +1,6 @@
 """Prepared pairs: consistent ids, counts, texts and pieces, held-out splits, domains, reversal."""
 
 import json
-from collections import Counter
 
 import numpy as np
 import pytest
@@ -13,11 +12,12 @@ from raretok.data.codec import codec_of
 from raretok.data.pairs import encode_pairs as module
 from raretok.data.pairs import pair_folder
 from raretok.data.pairs.encode_pairs import encode_pairs
-from raretok.data.pairs.prepared_pairs import END, load_pairs
+from raretok.data.pairs.prepared_pairs import load_pairs
 from raretok.data.pairs.reverse_pairs import reverse_pairs
 from raretok.data.prepared_corpus import load_manifest
+from raretok.data.special_types import END
 from raretok.data.synthetic.synthetic_pairs import write_pairs
-from raretok.data.tokenizers.bpe_joint import BpeJoint, _learn_merges
+from raretok.data.tokenizers.bpe_joint import BpeJoint
 
 SPLITS = ("train", "valid", "test", "domain.second")
 PIECES = {"name": "sentencepiece", "types": 300}
@@ -43,8 +43,12 @@ def prepared(tmp_path, texts, corpus, name="tiny", model=None):
     return load_manifest(tmp_path / name / "manifest.json")
 
 
-def lines_of(ids, offsets):
-    return [ids[offsets[place] : offsets[place + 1]] for place in range(len(offsets) - 1)]
+def manifest_of(corpus):
+    return json.loads((corpus.folder / "manifest.json").read_text())
+
+
+def pieces_of(corpus, split, side):
+    return (corpus.folder / f"{split}.{side}.tok.txt").read_text(encoding="utf-8").split("\n")[:-1]
 
 
 @pytest.mark.parametrize("corpus", [entry(), entry(MERGES, MOSES | {"measure": "pieces", "max_ratio": 2})])
@@ -65,13 +69,13 @@ def test_ids_texts_pieces_and_counts_fit_together(tmp_path, texts, corpus):
     assert ((corpus.counts + corpus.source_counts)[4:] > 0).sum() == len(used)
     for split in SPLITS:
         pairs = load_pairs(corpus, split)
-        assert len(pairs) == json.loads((corpus.folder / "manifest.json").read_text())["splits"][split]["pairs"]
+        assert len(pairs) == manifest_of(corpus)["splits"][split]["pairs"]
         assert corpus.splits[split] == len(pairs.target) == len(corpus.tokens(split))
         assert isinstance(pairs.source, np.memmap)
         for side in ("source", "target"):
-            lines = lines_of(getattr(pairs, side), getattr(pairs, f"{side}_offsets"))
-            assert len(lines) == len(pairs) == len(pairs.texts(side)) == len(pairs.pieces(side))
-            for ids, text, shown in zip(lines, pairs.texts(side), pairs.pieces(side), strict=True):
+            lines = np.split(getattr(pairs, side), getattr(pairs, f"{side}_offsets")[1:-1])
+            assert len(lines) == len(pairs)
+            for ids, text, shown in zip(lines, pairs.texts(side), pieces_of(corpus, split, side), strict=True):
                 assert ids[-1] == END
                 assert END not in ids[:-1]
                 assert shown == " ".join(corpus.symbols[number] for number in ids[:-1])
@@ -90,13 +94,13 @@ def test_valid_and_test_stay_whole_and_train_is_cleaned(tmp_path, texts, measure
     whole = prepared(tmp_path, texts, entry())
     cleaning = {"max_length": 9, "max_ratio": 1.5, "measure": measure}
     clean = prepared(tmp_path, texts, entry(preparation=PLAIN | cleaning), "clean")
-    manifest = json.loads((clean.folder / "manifest.json").read_text())
+    dropped = manifest_of(clean)["dropped"]
     before, after = load_pairs(whole, "train"), load_pairs(clean, "train")
-    assert len(after) + sum(manifest["dropped"].values()) == len(before) == 303
-    assert manifest["dropped"]["length"] > 0
+    assert len(after) + sum(dropped.values()) == len(before) == 303
+    assert dropped["length"] > 0
     sides = ("source", "target")
     if measure == "tokens":
-        assert manifest["dropped"]["ratio"] == 3
+        assert dropped["ratio"] == 3
         lengths = [[len(line.replace(".", " .").split()) for line in after.texts(side)] for side in sides]
     else:
         lengths = [np.diff(getattr(after, f"{side}_offsets")) - 1 for side in sides]
@@ -116,7 +120,7 @@ def test_pairs_are_held_out_and_never_in_two_splits(tmp_path, texts):
     assert len(texts_of["train"]) == len(different["train"])
     assert not different["train"] & (different["valid"] | different["test"])
     assert len(texts_of["test"]) == 50
-    dropped = json.loads((corpus.folder / "manifest.json").read_text())["dropped"]
+    dropped = manifest_of(corpus)["dropped"]
     assert len(texts_of["train"]) + 40 + sum(dropped.values()) == 620
     assert dropped["repeated"] >= 300
     assert dropped["in another split"] >= 1
@@ -133,11 +137,11 @@ def test_training_pairs_of_a_published_split_are_left_out(tmp_path, texts):
 
 
 def test_pieces_are_learnt_on_what_is_trained_on(tmp_path, texts, monkeypatch):
-    learnt = []
+    learnt, original = [], BpeJoint.learn
 
     def learn(name, entry, lines, **details):
         learnt.append(list(lines))
-        return BpeJoint(_learn_merges(name, entry["merges"], learnt[-1]), **details)
+        return original(name, entry, learnt[-1], **details)
 
     monkeypatch.setattr(BpeJoint, "learn", learn)
     monkeypatch.setattr(module, "BATCH", 7)
@@ -150,7 +154,7 @@ def test_pieces_are_learnt_on_what_is_trained_on(tmp_path, texts, monkeypatch):
     # Of a longer text every so many pairs, both sides of each.
     monkeypatch.setattr(module, "LEARNT_BYTES", sum(len(f"{line}\n".encode()) for line in learnt[0]) // 2)
     parts = prepared(tmp_path, given, corpus, "parts")
-    every = json.loads((parts.folder / "manifest.json").read_text())["tokenizer"]["learnt_on_every"]
+    every = manifest_of(parts)["tokenizer"]["learnt_on_every"]
     assert every == 3
     assert learnt[1] == [line for pair in both[::every] for line in pair]
 
@@ -196,33 +200,13 @@ def test_the_reverse_is_what_encoding_the_other_way_gives(tmp_path, texts):
     assert codec_of(back).detokenised(load_pairs(back, "test").target[:5], "target")
 
 
-def test_lines_end_at_line_feeds_alone(tmp_path, texts):
-    marked = {}
-    for split, [files] in texts.items():
-        sides = []
-        for path in (files.source, files.target):
-            # In every third line, so that counting them on one side alone would show.
-            lines = path.read_text().split("\n")[:-1]
-            ends = ["\u2028", "\x85", "\v", "\x1e", "\r"]
-            lines[::3] = [line.replace(" ", ends[n % 5], 1) for n, line in enumerate(lines[::3])]
-            sides.append(tmp_path / path.name)
-            sides[-1].write_bytes("".join(f"{line}\n" for line in lines).encode())
-        marked[split] = [PairFiles(*sides)]
-    one, other = (
-        prepared(tmp_path, texts, entry(MERGES, MOSES)),
-        prepared(tmp_path, marked, entry(MERGES, MOSES), "ends"),
-    )
-    assert one.sha256 == other.sha256
-
-
 def test_what_test_sets_lose_is_told_apart(tmp_path, texts):
     (tmp_path / "a").write_text("a\n\nb\n \n")
     (tmp_path / "b").write_text("x\ny\nz\nw\n")
     some = [PairFiles(tmp_path / "a", tmp_path / "b")]
     texts = texts | {"train": texts["train"] + some, "test": some, "domain.second": some}
     corpus = prepared(tmp_path, texts, entry(preparation=PLAIN | {"empty": "drop"}))
-    dropped = json.loads((corpus.folder / "manifest.json").read_text())["dropped"]
-    assert dropped == {"empty": 2, "empty in test": 2, "empty in domain.second": 2}
+    assert manifest_of(corpus)["dropped"] == {"empty": 2, "empty in test": 2, "empty in domain.second": 2}
     with pytest.raises(UserError, match=r"a, line 2 is empty"):
         prepared(tmp_path, texts, entry(), "strict")
 
@@ -245,11 +229,9 @@ def test_types_of_other_splits_alone_are_unknown(tmp_path, texts):
     assert codec_of(corpus).detokenised([3, 2]) == ""
 
 
-def test_nothing_left_and_missing_splits(tmp_path, texts):
+def test_nothing_left_and_no_tokenizer(tmp_path, texts):
     with pytest.raises(UserError, match="has no pair left in its train split"):
         prepared(tmp_path, texts, entry(preparation=PLAIN | {"max_length": 1}))
-    with pytest.raises(UserError, match="has no valid split"):
-        prepared(tmp_path, {split: texts[split] for split in ("train", "test")}, entry())
     with pytest.raises(UserError, match="takes a published tokenizer"):
         prepared(tmp_path, texts, entry({"name": "sentencepiece", "model": {}}))
     assert not (tmp_path / "tiny" / "manifest.json").exists()
@@ -260,45 +242,33 @@ def test_a_folder_that_was_changed_is_refused(tmp_path, texts):
     with pytest.raises(UserError, match=r"has no split domain.web; it has train, valid, test, domain.second"):
         load_pairs(corpus, "domain.web")
     (corpus.folder / "test.target.txt").write_text("one\n")
-    with pytest.raises(UserError, match=r"test.target.txt has 1 lines for 30 pairs"):
-        load_pairs(corpus, "test").texts("target")
-    (corpus.folder / "tokenizer.model").write_bytes(b"x")
-    with pytest.raises(UserError, match=r"tokenizer.json is missing or damaged"):
-        codec_of(corpus)
-    np.save(corpus.folder / "valid.source.npy", np.array([5, 2], dtype=np.uint16))
-    with pytest.raises(UserError, match=r"valid.source.npy has shape \(2,\)"):
+    with pytest.raises(UserError, match=r"test beside .* is damaged: its checksum is another"):
         load_manifest(corpus.folder / "manifest.json")
+    (corpus.folder / "test.target.txt").unlink()
+    with pytest.raises(UserError, match=r"test.target.txt is missing beside"):
+        load_manifest(corpus.folder / "manifest.json")
+    for name, content in (("tokenizer.model", "x"), ("tokenizer.json", "{")):
+        (corpus.folder / name).write_text(content)
+        with pytest.raises(UserError, match=r"tokenizer.json is missing or damaged"):
+            codec_of(corpus)
 
 
 def test_commands(tmp_path, capsys):
     sizes = {"train": 200, "valid": 9, "test": 9, "domain.second": 9}
-    entry = {
-        "kind": "translation",
-        "languages": {"source": "xa", "target": "xb"},
-        "synthetic": {"name": "pairs", "seed": 2, "pairs": sizes},
-        "preparation": {"normalise": "none", "tokenise": "none"},
-        "tokenizer": {"name": "sentencepiece", "types": 200},
-    }
+    synthetic = {"name": "pairs", "seed": 2, "pairs": sizes}
+    described = json.dumps(entry({"name": "sentencepiece", "types": 200}, synthetic=synthetic))
     made = tmp_path / "made"
     texts = {split: [[f"{made}/{split}.{side}.txt" for side in ("source", "target")] + [None]] for split in sizes}
     files = [file for ((*pair, _),) in texts.values() for file in pair]
-    assert main(["synthesise", "--entry", json.dumps(entry), "--output", *files]) == 0
+    assert main(["synthesise", "--entry", described, "--output", *files]) == 0
     encode = ["encode-pairs", "--corpus", "tiny", "--texts", json.dumps(texts), "--output", str(tmp_path / "tiny")]
-    assert main([*encode, "--entry", json.dumps(entry)]) == 0
+    assert main([*encode, "--entry", described]) == 0
     manifest = str(tmp_path / "tiny/manifest.json")
     assert main(["reverse-pairs", "--corpus", "back", "--manifest", manifest, "--output", str(tmp_path / "back")]) == 0
     back = load_manifest(tmp_path / "back/manifest.json")
     assert load_pairs(back, "test").texts("source") == (made / "test.target.txt").read_text().splitlines()
     assert main([*encode, "--entry", '{"kind": "translation", "reverse_of": "tiny"}']) == 2
     assert "use reverse-pairs" in capsys.readouterr().err
-
-
-def test_counts_of_a_plain_counter(tmp_path, texts):
-    corpus = prepared(tmp_path, texts, entry(MERGES, MOSES))
-    train = load_pairs(corpus, "train")
-    for side, counts in (("source", corpus.source_counts), ("target", corpus.counts)):
-        expected = Counter(piece for line in train.pieces(side) for piece in [*line.split(), "</s>"])
-        assert {s: int(c) for s, c in zip(corpus.symbols, counts, strict=True) if c} == expected
 
 
 def test_each_side_has_its_language(tmp_path, texts):

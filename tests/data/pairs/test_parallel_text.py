@@ -107,7 +107,7 @@ def test_what_is_no_text(write, tmp_path):
         pairs(write("a.de", b"a\nb\xff\n"), good)
     with pytest.raises(UserError, match=r"none.de does not exist"):
         pairs(tmp_path / "none.de", good)
-    with pytest.raises(UserError, match=r"a.de has no lines of text"):
+    with pytest.raises(UserError, match=r"a.de is empty"):
         pairs(write("a.de", ""), write("b.en", ""))
     with pytest.raises(UserError, match=r"a.de.gz is damaged or cut short"):
         pairs(write("a.de.gz", gzip.compress(b"a\nb\n" * 999)[:-20]), good)

@@ -47,13 +47,6 @@ def test_characters_are_zipfian(text):
     assert counts[-3:].max() < 0.0005 * LENGTH
 
 
-def test_letters_come_in_both_cases_with_lower_case_commoner(text):
-    counts = Counter(text)
-    lower = sum(count for symbol, count in counts.items() if symbol.islower())
-    upper = sum(count for symbol, count in counts.items() if symbol.isupper())
-    assert 0 < 5 * upper < lower
-
-
 def test_context_says_much_about_the_next_character(text):
     """Held-out cross-entropy (nats) of a smoothed trigram table is at least one nat below the unigram's."""
     train, valid = text[:54_000], text[54_000:]

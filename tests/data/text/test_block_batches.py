@@ -30,13 +30,6 @@ def test_equal_keys_give_equal_batches_and_others_do_not():
         assert not np.array_equal(draw()[0], draw(key=other)[0])
 
 
-def test_the_global_generators_play_no_part():
-    first = draw()[0]
-    np.random.seed(0)  # noqa: NPY002
-    np.random.rand(5)  # noqa: NPY002
-    assert np.array_equal(first, draw()[0])
-
-
 def test_language_does_not_change_which_text_is_drawn():
     assert np.array_equal(draw(0.0)[0], draw(1.0)[0] - 50)
 

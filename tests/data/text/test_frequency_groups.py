@@ -15,26 +15,26 @@ PAPERS = Path(__file__).parents[3] / "config" / "papers"
 COUNTS = np.array([0, 0, 100, 0, 300, 200, 100, 80, 60, 40] + [10] * 8 + [2] * 20 + [0] * 2)
 
 
-def test_shares_are_of_types_and_rounded():
-    assert bounds({"shares": [0.3, 0.5, 0.2]}, COUNTS) == (12, 32)
-    # The corpus of agg: 44,256 types.
-    assert bounds({"shares": [0.3, 0.5, 0.2]}, np.ones(44_256)) == (13_277, 35_405)
-
-
-def test_bounds_are_taken_as_they_are():
-    assert bounds({"bounds": [13_000, 36_000], "names": ["a"]}, np.ones(44_256)) == (13_000, 36_000)
-
-
-def test_frequency_and_index():
-    # 10 of 1,000 tokens are often enough, and the ids without tokens before them are in the group, too.
-    assert bounds({"frequency": 0.01, "index": 20}, COUNTS) == (18, 20)
-    assert bounds({"frequency": 0.0101, "index": 20}, COUNTS) == (10, 20)
+@pytest.mark.parametrize(
+    ("rule", "counts", "expected"),
+    [
+        ({"shares": [0.3, 0.5, 0.2]}, COUNTS, (12, 32)),
+        # The corpus of agg: 44,256 types.
+        ({"shares": [0.3, 0.5, 0.2]}, np.ones(44_256), (13_277, 35_405)),
+        ({"bounds": [13_000, 36_000], "names": ["a"]}, np.ones(44_256), (13_000, 36_000)),
+        # 10 of 1,000 tokens are often enough, and the ids without tokens before them are in the group, too.
+        ({"frequency": 0.01, "index": 20}, COUNTS, (18, 20)),
+        ({"frequency": 0.0101, "index": 20}, COUNTS, (10, 20)),
+        # 100 + 300 + 200 + 100 + 80 = 780 tokens; with 60 and 40 more 880; with 8 x 10 more 960.
+        ({"masses": [0.78, 0.1, 0.12]}, COUNTS, (8, 10)),
+        ({"masses": [0.7801, 0.18, 0.04]}, COUNTS, (9, 19)),
+    ],
+)
+def test_bounds_by_every_rule(rule, counts, expected):
+    assert bounds(rule, counts) == expected
 
 
 def test_masses_are_reached_by_the_smallest_bounds():
-    # 100 + 300 + 200 + 100 + 80 = 780 tokens; with 60 and 40 more 880; with 8 x 10 more 960.
-    assert bounds({"masses": [0.78, 0.1, 0.12]}, COUNTS) == (8, 10)
-    assert bounds({"masses": [0.7801, 0.18, 0.04]}, COUNTS) == (9, 19)
     first, second = bounds({"masses": [0.858, 0.094, 0.048]}, COUNTS)
     shares = masses((first, second), COUNTS)
     assert shares[0] >= 0.858 > masses((first - 1, second), COUNTS)[0]

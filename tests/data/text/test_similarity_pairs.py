@@ -34,8 +34,8 @@ def test_every_form_is_read_alike(tmp_path, content, pairs):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (None, "pairs does not exist; download it or drop it"),
-        (b"", "pairs has no pairs"),
+        (None, "pairs does not exist; download"),
+        (b"", "pairs is empty"),
         (b"one\ttwo\tscore\n", "pairs has no pairs"),
         (b"a b 1\na b\n", "line 2 is no pair of words with a score: 'a b'"),
         (b"a b 1\na b c\n", "line 2 is no pair"),

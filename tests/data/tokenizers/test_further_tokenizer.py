@@ -55,7 +55,7 @@ from raretok.experiments.run_code import evaluation_code
 from raretok.experiments.run_size import types_at_most
 
 try:
-    corpora = load_corpora("corpora.yaml")
+    corpora = load_corpora(Path("corpora.yaml"))
 except UserError as error:
     sys.exit(str(error))
 assert not {"torch", "numpy", "tokenizers", "sentencepiece"} & set(sys.modules)

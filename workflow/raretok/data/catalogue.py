@@ -4,7 +4,7 @@ import argparse
 import json
 from copy import deepcopy
 from dataclasses import asdict, dataclass
-from functools import cache
+from itertools import chain
 from pathlib import Path
 
 from raretok.core.config_files import canonical_json, read_config
@@ -70,13 +70,9 @@ class PairFiles:
     columns: tuple[str | int, str | int] | None = None
 
 
-def load_datasets(path: Path | str = "config/datasets.yaml") -> dict:
-    """The data sets in `path`, by name.
-
-    Raises UserError if the file is missing, is not YAML, has a wrong key (file and key are named), or lists one name
-    twice in a data set.
-    """
-    datasets = _load(path, DataSets)
+def load_datasets(path: Path) -> dict:
+    """The data sets in `path`, by name; raises UserError for a wrong file (`read_config`) or a name listed twice."""
+    datasets = read_config(path, DataSets)
     for dataset, entry in datasets.items():
         names = [*entry["files"], *(m for file in entry["files"].values() for m in file.get("members", {}))]
         twice = sorted({name for name in names if names.count(name) > 1})
@@ -96,13 +92,9 @@ def _check_file(where: str, file: dict) -> None:
         raise UserError(f"{where}.members has {len(file['members'])} members; gz is one compressed file")
 
 
-def load_corpora(path: Path | str = "config/corpora.yaml") -> dict:
-    """The corpora in `path`, by name.
-
-    Raises UserError if the file is missing, is not YAML, has a wrong key (file and key are named), or has splits of one
-    text that do not add up to 1.
-    """
-    corpora = _load(path, Corpora)
+def load_corpora(path: Path) -> dict:
+    """The corpora in `path`, by name; raises UserError for a wrong file (`read_config`) or contradictory splits."""
+    corpora = read_config(path, Corpora)
     for corpus, entry in corpora.items():
         if entry["kind"] == "characters":
             total = sum(entry["splits"].values())
@@ -153,26 +145,16 @@ def find_file(datasets: dict, dataset: str, name: str) -> Wanted:
         members = file.get("members", {})
         if name != path and name not in members:
             continue
-        return Wanted(
-            dataset=dataset,
-            mirror=entry.get("mirror", dataset),
-            file=Published(
-                path=path,
-                size=file["size"],
-                checksum=file["checksum"],
-                urls=tuple(file["urls"]),
-                manual=file.get("manual"),
-                archive=file.get("archive"),
-            ),
-            member=Member(name, **members[name]) if name in members else None,
-        )
+        facts = (file["size"], file["checksum"], tuple(file["urls"]), file.get("manual"), file.get("archive"))
+        member = Member(name, **members[name]) if name in members else None
+        return Wanted(dataset, entry.get("mirror", dataset), Published(path, *facts), member)
     known = ", ".join(path for file in entry["files"].items() for path in (file[0], *file[1].get("members", {})))
     raise UserError(f"data set {dataset} of config/datasets.yaml has no file {name}; it has {known}")
 
 
 def text_file(corpora: dict, name: str) -> str:
     """Path of the text of corpus `name`: in resources/<dataset>/ or, if synthetic, in resources/synthetic/."""
-    corpus = _find_kind(corpora, name, "characters")
+    corpus = corpora[name]
     if "synthetic" in corpus:
         return f"resources/synthetic/{name}.txt"
     return f"resources/{corpus['dataset']}/{corpus['file']}"
@@ -180,7 +162,7 @@ def text_file(corpora: dict, name: str) -> str:
 
 def split_files(corpora: dict, name: str) -> dict[str, str]:
     """Paths of the texts of language corpus `name` by split: train, valid, test."""
-    corpus = _find_kind(corpora, name, "language")
+    corpus = corpora[name]
     if "synthetic" in corpus:
         return {split: f"resources/synthetic/{name}/{split}.txt" for split in SPLITS}
     return {split: f"resources/{corpus['dataset']}/{file}" for split, file in corpus["files"].items()}
@@ -191,7 +173,7 @@ def pair_files(corpora: dict, name: str) -> dict[str, list[PairFiles]]:
 
     A reversed corpus has no texts of its own.
     """
-    corpus = _find_kind(corpora, name, "translation")
+    corpus = corpora[name]
     if "synthetic" in corpus:
         folder = Path("resources") / "synthetic" / name
         return {
@@ -213,13 +195,13 @@ def _pair_of_files(files: dict) -> PairFiles:
 
 def tokenizer_file(corpora: dict, name: str) -> list[str]:
     """Path of the published tokenizer of corpus `name`, as a list; empty if its tokenizer is not published."""
-    found = published_file(find_corpus(corpora, name).get("tokenizer", {}))
+    found = published_file(corpora[name].get("tokenizer", {}))
     return [f"resources/{found['dataset']}/{found['file']}"] if found else []
 
 
 def shards(corpora: dict, name: str) -> list[str]:
     """Paths of the shards of a text whose unigrams are counted."""
-    corpus = _find_kind(corpora, name, "unigrams")
+    corpus = corpora[name]
     if "synthetic" in corpus:
         return [f"resources/synthetic/{name}.json.gz"]
     return [f"resources/{corpus['dataset']}/{file}" for file in corpus["files"]]
@@ -227,7 +209,7 @@ def shards(corpora: dict, name: str) -> list[str]:
 
 def external_text(corpora: dict, name: str, counts: str) -> str:
     """The corpus of kind unigrams that translation corpus `name` calls `counts`; raises UserError if there is none."""
-    known = _find_kind(corpora, name, "translation").get("external_counts", {})
+    known = corpora[name].get("external_counts", {})
     if counts not in known:
         raise UserError(
             f"corpus {name} of config/corpora.yaml has no external_counts named {counts}, which model.output_bias asks "
@@ -269,7 +251,7 @@ def read_wanted(dataset: str, entry: str, sources: str) -> Wanted:
 
 def corpus_params(corpora: dict, name: str) -> str:
     """JSON of everything that determines the prepared corpus `name`, in the order of its entry (that of the splits)."""
-    corpus = deepcopy(find_corpus(corpora, name))
+    corpus = deepcopy(corpora[name])
     corpus.pop("external_counts", None)  # belongs to another text
     if "of" in corpus.get("synthetic", {}):
         corpus["synthetic"]["of"] = find_corpus(corpora, corpus["synthetic"]["of"])["synthetic"]
@@ -285,33 +267,30 @@ def add_entry_arguments(parser: argparse.ArgumentParser) -> None:
 def corpus_definition(corpora: dict, datasets: dict, name: str, counts: str | None = None) -> dict:
     """Everything that determines the tokens of corpus `name`, for the run hash.
 
-    counts: the name in `external_counts` of another text that the run counts, if any; it is part of that run only.
-
-    This is the corpus's entry and, for downloaded texts, merges or models, their checksums instead of their sources
-    (the archive's checksum for a member without one, the URLs if none is published). A reversed corpus has the
-    definition of the original with a flag.
+    This is the corpus's entry and, for downloaded texts, merges or models, their checksums instead of their sources. A
+    reversed corpus has the definition of the original with a flag. counts: the name in `external_counts` of another
+    text that the run counts, if any; it is part of that run only.
     """
     definition = deepcopy(find_corpus(corpora, name))
     if "reverse_of" in definition:
         return corpus_definition(corpora, datasets, definition["reverse_of"], counts) | {"reversed": True}
+    others = definition.pop("external_counts", {})
+    if counts in others:
+        definition["external_counts"] = {counts: corpus_definition(corpora, datasets, others[counts])}
     if definition["kind"] == "translation":
-        for entry in _all_files(definition):
+        parts = [*definition.get("files", {}).values(), *definition.get("domains", {}).values()]
+        for entry in chain(*parts):
             dataset = entry.pop("dataset")
             for key in ("source", "target", "file"):
                 if key in entry:
                     entry[key] = _checksum(datasets, dataset, entry[key])
-        others = definition.pop("external_counts", {})
-        if counts in others:
-            definition["external_counts"] = {counts: corpus_definition(corpora, datasets, others[counts])}
-    elif definition["kind"] == "unigrams" and "dataset" in definition:
-        dataset = definition.pop("dataset")
-        definition["checksums"] = [_checksum(datasets, dataset, file) for file in definition.pop("files")]
     elif "dataset" in definition:
-        dataset = definition.pop("dataset")
-        if "file" in definition:
+        dataset, files = definition.pop("dataset"), definition.pop("files", None)
+        if files is None:
             definition["checksum"] = _checksum(datasets, dataset, definition.pop("file"))
+        elif isinstance(files, list):
+            definition["checksums"] = [_checksum(datasets, dataset, file) for file in files]
         else:
-            files = definition.pop("files")
             definition["checksums"] = {split: _checksum(datasets, dataset, file) for split, file in files.items()}
     tokenizer = definition.get("tokenizer", {})
     for key, value in tokenizer.items():
@@ -320,35 +299,8 @@ def corpus_definition(corpora: dict, datasets: dict, name: str, counts: str | No
     return definition
 
 
-def _all_files(entry: dict) -> list[dict]:
-    """All text files named in the entry of a translation corpus."""
-    parts = [*entry.get("files", {}).values(), *entry.get("domains", {}).values()]
-    return [files for part in parts for files in part]
-
-
 def _checksum(datasets: dict, dataset: str, name: str) -> str | list[str]:
     """Identification of the bytes of a file: its checksum, else its archive's, else its URLs."""
     wanted = find_file(datasets, dataset, name)
     checksum = wanted.member.checksum if wanted.member else None
     return checksum or wanted.file.checksum or list(wanted.file.urls)
-
-
-def _find_kind(corpora: dict, name: str, kind: str) -> dict:
-    """The entry of corpus `name`; raises UserError if its kind is not `kind`."""
-    corpus = find_corpus(corpora, name)
-    if corpus["kind"] != kind:
-        raise UserError(f"corpus {name} of config/corpora.yaml has kind {corpus['kind']}; {kind} is needed here")
-    return corpus
-
-
-def _load(path: Path | str, kind: object) -> dict:
-    path = Path(path)
-    if not path.exists():
-        raise UserError(f"{path} does not exist; run from the project's folder or name the file")
-    # Every run in the table asks for its corpus, so a file is parsed again only if it has changed.
-    return deepcopy(_parse(path, kind, path.stat().st_mtime_ns))
-
-
-@cache
-def _parse(path: Path, kind: object, changed: int) -> dict:
-    return read_config(path, kind)

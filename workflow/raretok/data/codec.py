@@ -27,22 +27,18 @@ class Codec:
         return self._tokenizer.join(self._symbols[number] for number in ids)
 
 
-class PairCodec:
-    """Codec of a corpus of kind `translation`; `side`, `source` or `target`, selects the language.
+class PairCodec(Codec):
+    """Text of a corpus of kind `translation`; `side`, `source` or `target`, selects the language.
 
     Special types and unused fillers are decoded as nothing.
     """
 
     def __init__(self, corpus: Corpus):
-        manifest = read_json(corpus.folder / "manifest.json")
-        self._symbols = corpus.symbols
-        self._ids = {symbol: number for number, symbol in enumerate(corpus.symbols) if number >= len(SPECIAL)}
+        super().__init__(corpus)
         occurs = corpus.counts + corpus.source_counts > 0
         self._printed = {number for number in self._ids.values() if occurs[number]}
-        self._tokenizer = load_tokenizer(corpus.folder)
-        self._preparations = {
-            side: Preparation(manifest["preparation"], language) for side, language in manifest["languages"].items()
-        }
+        entry = read_json(corpus.folder / "manifest.json")["preparation"]
+        self._preparations = {side: Preparation(entry, language) for side, language in corpus.languages.items()}
 
     def ids(self, text: str, side: str = "target") -> list[int]:
         """Final ids of plain text, UNKNOWN for pieces outside the vocabulary; no END is added."""
@@ -78,9 +74,7 @@ def codec_of(corpus: Corpus):
     Raises UserError if its tokenizer is missing or damaged.
     """
     try:
-        if corpus.kind == "translation":
-            return PairCodec(corpus)
-        return Codec(corpus)
+        return (PairCodec if corpus.kind == "translation" else Codec)(corpus)
     except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
         raise UserError(
             f"{corpus.folder / TOKENIZER} is missing or damaged; delete {corpus.folder} and run the workflow again"

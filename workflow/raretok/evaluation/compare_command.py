@@ -7,7 +7,7 @@ from pathlib import Path
 
 from raretok.core.errors import UserError
 from raretok.core.files import read_json, write_json
-from raretok.data.pairs.parallel_text import numbered_lines
+from raretok.data.lines import numbered_lines
 from raretok.metrics.translation_tests import TESTS, compare
 
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from raretok.core.errors import UserError
 from raretok.data.alignment.links import count_lines, link_arrays
-from raretok.data.pairs.pair_folder import text_path
-from raretok.data.pairs.parallel_text import numbered_lines
+from raretok.data.lines import numbered_lines
+from raretok.data.pairs.pair_folder import side_file
 from raretok.data.pairs.preparation import split_compounds
 from raretok.data.pairs.prepared_pairs import load_pairs
 from raretok.evaluation import bias_record, language, measurable
@@ -114,7 +114,7 @@ def _score_row(name: str, score: translation_scores.Score, n: int, decoding: Dec
 
 def target_frequencies(corpus) -> Counter:
     """Number of occurrences of each word in the target side of the training text, read line by line."""
-    return training_frequencies(line for _, line in numbered_lines(text_path(corpus.folder / "train", "target")))
+    return training_frequencies(line for _, line in numbered_lines(side_file(corpus.folder / "train", "target", "txt")))
 
 
 def f1_rows(

@@ -102,7 +102,8 @@ def main(argv: list[str] | None = None) -> int:
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
-        print(f"raretok {name}: error: the disk is full ({error.filename}); make room and start again", file=sys.stderr)
+        file = f" ({error.filename})" if error.filename else ""
+        print(f"raretok {name}: error: the disk is full{file}; make room and start again", file=sys.stderr)
         return EXIT_USER_ERROR
     except Interrupted as stop:
         print(f"raretok {name}: {stop}", file=sys.stderr)

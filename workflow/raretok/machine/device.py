@@ -15,6 +15,7 @@ from raretok.core.errors import UserError
 from raretok.machine import processes
 from raretok.machine.gpu_locks import take_places
 
+CPUINFO = Path("/proc/cpuinfo")
 # Linux's names of the CPU instructions for bfloat16 products: AVX512-BF16 and AMX.
 BFLOAT16_FLAGS = {"avx512_bf16", "amx_bf16"}
 # Parameters of glibc's `mallopt` (malloc.h), and the maximum of the first.
@@ -31,7 +32,12 @@ def choose_device(name: str, runs_per_gpu: int = 1) -> str:
     if not is_gpu(name):
         return "cpu"
     if processes.launched():
-        index = processes.own_gpu(torch.cuda.device_count())
+        index, found = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
+        wanted = int(os.environ["LOCAL_WORLD_SIZE"])
+        if wanted > found:
+            raise UserError(
+                f"{wanted} processes need a GPU each, but torch sees {found} here; start fewer, or ask for more GPUs"
+            )
     else:
         (index,) = take_places(gpu_names(), runs_per_gpu, 1)
     torch.cuda.set_device(index)
@@ -118,19 +124,10 @@ def source_commit() -> str:
 
 def _cpuinfo(key: str) -> str:
     """The value of `key` for the first core in Linux's /proc/cpuinfo; empty on other systems."""
-    for line in _read(Path("/proc/cpuinfo")).splitlines():
-        if line.startswith(key):
-            return line.split(":", 1)[1].strip()
-    return ""
+    lines = CPUINFO.read_text().splitlines() if CPUINFO.exists() else []
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith(key)), "")
 
 
 def _git(folder: Path, *arguments: str) -> str:
     command = ["git", "-C", str(folder), *arguments]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError:
-        return ""

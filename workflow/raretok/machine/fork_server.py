@@ -91,7 +91,8 @@ def start(jobs: Mapping[str, int]) -> None:
 
 def run_elsewhere(arguments: list[str]) -> int | None:
     """Run `python -m raretok` with these arguments in a copy of a server; its exit status, or None if there is none."""
-    folder, kind = os.environ.get(VARIABLE), kind_of(arguments)
+    folder = os.environ.get(VARIABLE)
+    kind = next((kind for kind, commands in COMMANDS.items() if {*arguments[:1]} & {*commands}), None)
     if folder is None or kind is None:
         return None
     with socket.socket(socket.AF_UNIX) as connection:
@@ -111,11 +112,6 @@ def run_elsewhere(arguments: list[str]) -> int | None:
         status = connection.recv(ANSWER, socket.MSG_WAITALL)
     # A server that ends kills its copies.
     return int(status) if status else 128 + signal.SIGKILL
-
-
-def kind_of(arguments: list[str]) -> str | None:
-    """The kind of job that a command line starts; None if there is no server for it."""
-    return next((kind for kind, commands in COMMANDS.items() if arguments[:1] and arguments[0] in commands), None)
 
 
 def ask(connection: socket.socket, arguments: list[str]) -> bytes:

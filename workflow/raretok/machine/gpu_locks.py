@@ -32,19 +32,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def take_places(gpus: list[str], places: int, number: int, folder: Path | None = None) -> list[int]:
+def take_places(gpus: list[str], places: int, number: int) -> list[int]:
     """Hold a place on each of `number` different `gpus` until this process ends; returns their indices, sorted.
 
     Waits while too few are free. All are taken at once, since two jobs that each held one and waited for another would
     wait forever. gpus: unique names of this machine's GPUs (UUIDs). places: number per GPU; empty GPUs are taken first.
-    folder: of the lock files (default: one per user in the machine's temporary folder). Raises UserError unless places
-    is at least 1, and if there are fewer GPUs.
+    Raises UserError unless places is at least 1, and if there are fewer GPUs.
     """
     if places < 1:
         raise UserError(f"runs_per_gpu is {places}; it must be at least 1")
     if number > len(gpus):
         raise UserError(f"{number} processes need a GPU each, but torch sees {len(gpus)} here; lower `processes`")
-    folder = folder or Path(tempfile.gettempdir()) / f"raretok-{os.getuid()}"
+    folder = Path(tempfile.gettempdir()) / f"raretok-{os.getuid()}"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     waiting = False
     while True:

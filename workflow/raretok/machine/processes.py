@@ -3,8 +3,6 @@
 import os
 from dataclasses import dataclass
 
-from raretok.core.errors import UserError
-
 
 @dataclass(frozen=True)
 class Group:
@@ -37,13 +35,3 @@ def is_first() -> bool:
 def launched() -> bool:
     """Whether torchrun started this process."""
     return "TORCHELASTIC_RUN_ID" in os.environ and int(os.environ.get("WORLD_SIZE", 1)) > 1
-
-
-def own_gpu(number: int) -> int:
-    """The GPU of this process among this machine's `number` GPUs; raises UserError if there are too few."""
-    local, processes = int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"])
-    if processes > number:
-        raise UserError(
-            f"{processes} processes need a GPU each, but torch sees {number} here; start fewer, or ask for more GPUs"
-        )
-    return local

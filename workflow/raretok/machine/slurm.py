@@ -48,10 +48,10 @@ def failing_nodes(logs: Iterable[Path]) -> list[str]:
     return sorted(node for node, runs in found.items() if runs >= TOO_MANY)
 
 
-def is_near(end: str, now: datetime | None = None) -> bool:
+def is_near(end: str) -> bool:
     """Whether a time in SLURM's format (2026-11-21T20:26:43, local; N/A without a limit) is at most NEAR away."""
     try:
-        return datetime.fromisoformat(end) - (now or datetime.now()) <= NEAR
+        return datetime.fromisoformat(end) - datetime.now() <= NEAR
     except ValueError:
         return False
 

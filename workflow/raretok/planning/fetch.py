@@ -12,7 +12,7 @@ from pathlib import Path
 from raretok.core.errors import Interrupted, UserError
 from raretok.data.catalogue import Wanted
 from raretok.data.download.download_command import in_mirror, keep, published_path
-from raretok.data.download.file_check import difference
+from raretok.data.download.http_transfer import difference
 from raretok.experiments import config_options
 from raretok.experiments.run_table import load_to_train
 from raretok.rule_inputs.required_files import needed_files

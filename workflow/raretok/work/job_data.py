@@ -5,7 +5,8 @@ are relative to the project's folder, which is the current one.
 """
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -27,8 +28,7 @@ def provide_for_training(table: RunTable, run: Run) -> None:
 
 def provide_for_evaluation(table: RunTable, run: Run) -> None:
     """Provide the word pairs and word links of a run's evaluation."""
-    for path in evaluate.similarity_files(table, run):
-        _provide_file(table, path)
+    _provide_files(table, *evaluate.similarity_files(table, run))
     for path in evaluate.links(table, run):
         _provide_links(table, run.settings["corpus"]["name"], path)
 
@@ -46,16 +46,16 @@ def _provide_corpus(table: RunTable, name: str) -> None:
             _command("reverse-pairs", *common, "--manifest", tokenize.forward_manifest(table, wildcards))
         elif entry["kind"] == "characters":
             text = tokenize.text(table, wildcards)
-            _provide_file(table, text)
+            _provide_files(table, text)
             _command("prepare", *common, *described, "--text", text)
         elif entry["kind"] == "language":
             splits, published = tokenize.splits(table, wildcards), tokenize.published_tokenizer(table, wildcards)
-            _provide_files(table, (*splits.values(), *published))
+            _provide_files(table, *splits.values(), *published)
             texts = [word for split, path in splits.items() for word in (f"--{split}", path)]
             _command("encode", *common, *described, *texts, "--published", *published)
         else:
             published = tokenize.published_tokenizer(table, wildcards)
-            _provide_files(table, (*tokenize.pair_texts(table, wildcards), *published))
+            _provide_files(table, *tokenize.pair_texts(table, wildcards), *published)
             texts = tokenize.texts_by_split(table, wildcards)
             _command("encode-pairs", *common, *described, "--texts", texts, "--published", *published)
 
@@ -70,12 +70,9 @@ def _provide_counts(table: RunTable, corpus: str, text: str, path: str) -> None:
         for name, shard in tokenize.shards(table, text).items():
             counts = f"{table.results}/counts/{corpus}/{text}/{name}.npy"
             manifest = f"{table.results}/data/{corpus}/manifest.json"
-            _provide_file(table, shard)
-            _once(
-                table,
-                counts,
-                _later("count-unigrams", "--tokenizer-of", manifest, "--shard", shard, "--output", counts),
-            )
+            _provide_files(table, shard)
+            what = ("--tokenizer-of", manifest, "--shard", shard)
+            _once(table, counts, partial(_command, "count-unigrams", *what, "--output", counts))
             counted.append(counts)
         _command("merge-counts", "--counts", *counted, "--output", path)
 
@@ -88,27 +85,23 @@ def _provide_links(table: RunTable, corpus: str, path: str) -> None:
     texts = ("--source", f"{data}.source.tok.txt", "--target", f"{data}.target.tok.txt")
     how = ("--tool", "auto", "--symmetrisation", "grow-diag-final-and")
     record = str(Path(path).with_suffix(".json"))
-    _once(table, path, _later("align", *texts, *how, "--output", path, "--record", record))
+    _once(table, path, partial(_command, "align", *texts, *how, "--output", path, "--record", record))
 
 
-def _provide_files(table: RunTable, paths: Iterable[str]) -> None:
-    for path in paths:
-        _provide_file(table, path)
-
-
-def _provide_file(table: RunTable, path: str) -> None:
+def _provide_files(table: RunTable, *paths: str) -> None:
     """resources/...: rules download and synthesise, of whatever kind."""
-    if path.startswith(SYNTHETIC):
-        # A single text <corpus>.txt, or a file in a folder of texts, <corpus>/train.txt.
-        name, _, file = path.removeprefix(SYNTHETIC).partition("/")
-        entry = data.corpus_entry(table, SimpleNamespace(corpus=name if file else name.partition(".")[0]))
-        _once(table, path, _later("synthesise", "--entry", entry, "--output", path))
-        return
-    dataset, _, file = path.removeprefix("resources/").partition("/")
-    job = SimpleNamespace(dataset=dataset, file=file)
-    what = ("--entry", data.file_entry(table, job), "--sources", data.file_sources(table, job, path))
-    mirror = ("--data-mirror", *filter(None, [table.config["data_mirror"]]))
-    _once(table, path, _later("download", "--dataset", dataset, *what, "--output", path, *mirror))
+    for path in paths:
+        if path.startswith(SYNTHETIC):
+            # A single text <corpus>.txt, or a file in a folder of texts, <corpus>/train.txt.
+            name, _, file = path.removeprefix(SYNTHETIC).partition("/")
+            entry = data.corpus_entry(table, SimpleNamespace(corpus=name if file else name.partition(".")[0]))
+            _once(table, path, partial(_command, "synthesise", "--entry", entry, "--output", path))
+            continue
+        dataset, _, file = path.removeprefix("resources/").partition("/")
+        job = SimpleNamespace(dataset=dataset, file=file)
+        what = ("--entry", data.file_entry(table, job), "--sources", data.file_sources(table, job, path))
+        mirror = ("--data-mirror", *filter(None, [table.config["data_mirror"]]))
+        _once(table, path, partial(_command, "download", "--dataset", dataset, *what, "--output", path, *mirror))
 
 
 def _once(table: RunTable, path: str, make: Callable[[], None]) -> None:
@@ -120,10 +113,6 @@ def _once(table: RunTable, path: str, make: Callable[[], None]) -> None:
     with FileLock(lock):
         if not Path(path).exists():
             make()
-
-
-def _later(*arguments: str) -> Callable[[], None]:
-    return lambda: _command(*arguments)
 
 
 def _command(*arguments: str) -> None:

@@ -32,7 +32,7 @@ class Jobs:
     are installed.
     """
 
-    def __init__(self, table: RunTable, workers: int, evaluates: bool = True):
+    def __init__(self, table: RunTable, workers: int, evaluates: bool):
         self.table, self.workers, self.evaluates = table, workers, evaluates
         # Jobs share the cores, also those of torch's compiler. The threads of a CPU run are part of its settings.
         for variable in ("OMP_NUM_THREADS", "TORCHINDUCTOR_COMPILE_THREADS"):

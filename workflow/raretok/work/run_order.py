@@ -20,17 +20,16 @@ def read_order(path: Path) -> list[str]:
         raise UserError(f"{path}, the file of --order, cannot be read: {error}") from None
     lines = (line for line in text.splitlines() if line.strip() and not line.startswith("#"))
     try:
-        entries = json.loads(text) if text.startswith("[") else list(map(_entry, lines))
+        if text.startswith("["):
+            entries = json.loads(text)
+        else:
+            entries = [json.loads(line) if line.startswith("{") else line.split()[0] for line in lines]
     except ValueError:
         entries = []
     names = [_name(entry, path) for entry in entries]
     if not names:
         raise UserError(f"{path} names no run; write EXPERIMENT/METHOD/seedN, one per line")
     return list(dict.fromkeys(names))
-
-
-def _entry(line: str) -> str | dict:
-    return json.loads(line) if line.startswith("{") else line.split()[0]
 
 
 def _name(entry: str | dict, path: Path) -> str:
@@ -56,7 +55,11 @@ def order_runs(table: RunTable, names: list[str] | None = None) -> list[Run]:
     if names is not None:
         parts = (name.split("/") for name in names)
         return [table.run(experiment, method, seed.removeprefix("seed")) for experiment, method, seed in parts]
-    headline = {paper: _headline(settings) for paper, settings in table.papers.items()}
+    # The methods that the README shows of a paper, and the baseline.
+    headline = {
+        paper: {next(iter(settings["methods"])), *settings.get("headline", {}).get("methods", [])}
+        for paper, settings in table.papers.items()
+    }
     first: dict[tuple[str, str], int] = {}
     for run in table.runs.values():
         first.setdefault((run.experiment, run.method), run.seed)
@@ -66,8 +69,3 @@ def order_runs(table: RunTable, names: list[str] | None = None) -> list[Run]:
         return is_further, run.seed if is_further else run.method not in headline[run.paper]
 
     return sorted(table.runs.values(), key=rank)
-
-
-def _headline(paper: dict) -> set[str]:
-    """The methods that the README shows of a paper, and the baseline."""
-    return {next(iter(paper["methods"])), *paper.get("headline", {}).get("methods", [])}

@@ -47,15 +47,11 @@ def trained_share(table: RunTable, run: Run) -> float:
 
     Also 0 for a run that must be measured again but whose weights were deleted after measuring (`keep_weights`).
     """
-    if is_trained(table, run) and (has_weights(table, run) or is_evaluated(table, run)):
+    folder = table.root / table.folder(run)
+    if is_trained(table, run) and (all((folder / name).exists() for name in WEIGHTS) or is_evaluated(table, run)):
         return 1.0
     progress = saved_progress(table.root / train.state(table, run))
     return progress["step"] / run.settings["training"]["steps"] if progress else 0.0
-
-
-def has_weights(table: RunTable, run: Run) -> bool:
-    """Whether a trained run has weights to be measured."""
-    return all((table.root / table.folder(run) / name).exists() for name in WEIGHTS)
 
 
 def drop_weights(table: RunTable, run: Run) -> None:

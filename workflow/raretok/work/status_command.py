@@ -9,7 +9,6 @@ import os
 import re
 import socket
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from raretok.core.files import read_json
@@ -38,16 +37,7 @@ AT_WORK, FAILED, INTERRUPTED, TRAINED, WAITING, DONE = STATES = (
 LISTED = (AT_WORK, FAILED, INTERRUPTED)
 
 
-@dataclass(frozen=True)
-class Status:
-    """The status of a run, one of STATES, with details."""
-
-    state: str
-    words: str = ""
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the command."""
     config_options.add_arguments(parser)
 
 
@@ -55,10 +45,10 @@ def main(arguments: argparse.Namespace) -> None:
     """Print the number of runs in each state, and details of active, failed and interrupted runs."""
     table = load_to_train(arguments)
     found = {run.name: status_of(table, run) for run in table.runs.values()}
-    counts = [f"{sum(one.state == state for one in found.values())} {state}" for state in reversed(STATES)]
+    counts = [f"{sum(one == state for one, _ in found.values())} {state}" for state in reversed(STATES)]
     print(f"{table.scale}: {len(found)} models: {', '.join(counts)}")
     for state in LISTED:
-        lines = [f"  {name}  {one.words}".rstrip() for name, one in found.items() if one.state == state]
+        lines = [f"  {name}  {words}".rstrip() for name, (one, words) in found.items() if one == state]
         if lines:
             print("\n".join([f"{state}:", *lines]))
     nodes = failing_nodes(table.run_logs())
@@ -66,36 +56,32 @@ def main(arguments: argparse.Namespace) -> None:
         print(f"several runs failed on: {', '.join(nodes)}; no second attempt of a run goes there")
 
 
-def status_of(table: RunTable, run: Run) -> Status:
-    """The status of a run."""
+def status_of(table: RunTable, run: Run) -> tuple[str, str]:
+    """The status of a run, one of STATES, and details."""
     if is_trained(table, run):
         if is_evaluated(table, run):
-            return Status(DONE)
+            return DONE, ""
         error = failure_reason(log_of(table, run, EVALUATE))
-        return Status(FAILED, error) if error else Status(TRAINED)
+        return FAILED if error else TRAINED, error
     log, state = log_of(table, run, TRAIN), table.root / train.state(table, run)
     holder = holder_of(state, log)
     if holder:
-        return Status(AT_WORK, f"{how_far(log)}  {holder}")
-    saved = saved_progress(state)
+        progress = PROGRESS.search(last_line(log))
+        how_far = f"step {progress[1]}, {progress[2]}" if progress else "starting"
+        return AT_WORK, f"{how_far}  {holder}"
     error = failure_reason(log)
     if error:
-        return Status(FAILED, error)
+        return FAILED, error
+    saved = saved_progress(state)
     if saved:
-        return Status(INTERRUPTED, f"at step {saved['step']} of {run.settings['training']['steps']}")
-    return Status(WAITING)
+        return INTERRUPTED, f"at step {saved['step']} of {run.settings['training']['steps']}"
+    return WAITING, ""
 
 
 def failure_reason(log: Path) -> str:
     """The error at the end of a job's log, with the path of the log; empty if there is none."""
     line = last_line(log)
     return f"{line}  ({log})" if re.search(r"(^|: )(\w*Error|error)\b", line) else ""
-
-
-def how_far(log: Path) -> str:
-    """The step and remaining time of an active training, from its log."""
-    progress = PROGRESS.search(last_line(log))
-    return f"step {progress[1]}, {progress[2]}" if progress else "starting"
 
 
 def holder_of(state: Path, log: Path) -> str:
@@ -117,8 +103,6 @@ def process_exists(process: int) -> bool:
     """Whether a process exists on this machine."""
     try:
         os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
+    except OSError as error:
+        return isinstance(error, PermissionError)
     return True

@@ -22,7 +22,6 @@ EVALUATION_PACKAGES = ("sacrebleu", "scipy")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the command."""
     config_options.add_arguments(parser)
     parser.add_argument("--workers", type=int, default=1, help="how many runs at once (default: %(default)s)")
     parser.add_argument("--minutes", type=float, help="stop after so many minutes (default: when all runs are done)")
@@ -65,7 +64,7 @@ def main(arguments: argparse.Namespace) -> None:
     log(f"{len(waiting)} of {len(runs)} runs to do, {arguments.workers} at a time, {limit}")
     jobs = Jobs(table, arguments.workers, evaluates=not missing)
     seconds = None if arguments.minutes is None else 60 * arguments.minutes
-    pool = WorkerPool(jobs, Speed(table), arguments.workers, seconds)
+    pool = WorkerPool(jobs, Speed(table), seconds)
     pool.work(waiting)
     done, failed = len(pool.done), len(pool.failed)
     log(f"{done} run(s) done, {failed} failed, {len(waiting) - done - failed} left; results are in {table.results}")

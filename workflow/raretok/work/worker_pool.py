@@ -38,32 +38,33 @@ class ActiveRun:
 
 
 class WorkerPool:
-    """Trains and evaluates runs, `workers` at a time, for at most `seconds` (None: no limit).
+    """Trains and evaluates runs, as many at a time as `jobs` allows, for at most `seconds` (None: no limit).
 
-    done, failed: finished runs. signal: name of the signal that stopped the work, if any.
+    number: of all runs. done, failed: finished ones. signal: name of the signal that stopped the work, if any.
     """
 
-    def __init__(self, jobs: Jobs, speed: Speed, workers: int, seconds: float | None):
-        self.jobs, self.speed, self.table, self.workers = jobs, speed, jobs.table, workers
+    def __init__(self, jobs: Jobs, speed: Speed, seconds: float | None):
+        self.jobs, self.speed, self.table = jobs, speed, jobs.table
         self.deadline = None if seconds is None else time.monotonic() + seconds
         self.done: list[Run] = []
         self.failed: list[Run] = []
         self.active: list[ActiveRun] = []
+        self.number = 0
         self.signal: str | None = None
 
     def work(self, runs: list[Run]) -> None:
         """Process `runs` in order; runs that do not fit into the remaining time are left out."""
         flag, waiting = StopFlag(), deque(runs)
-        number = len(runs)
+        self.number = len(runs)
         while not flag.signal and self.time_left() > 0:
-            while len(self.active) < self.workers and self.start_next(waiting):
+            while len(self.active) < self.jobs.workers and self.start_next(waiting):
                 pass
             if not self.active:
                 break
-            if self.look(number) and not self.table.config["keep_weights"]:
+            if self.look() and not self.table.config["keep_weights"]:
                 self.drop_weights(waiting)
         self.signal = flag.signal
-        self.stop(number)
+        self.stop()
         if waiting and not self.signal:
             log(f"{len(waiting)} run(s) do not fit into the time that is left, or are at work elsewhere")
 
@@ -109,7 +110,7 @@ class WorkerPool:
         log(f"{verb} {run.name}{resumed}")
         self.active.append(ActiveRun(run, stage, self.jobs.start(run, stage), lock, started, share))
 
-    def look(self, number: int) -> bool:
+    def look(self) -> bool:
         """Wait briefly for jobs to end, record their results, and evaluate trained runs.
 
         Returns whether any job ended.
@@ -118,7 +119,7 @@ class WorkerPool:
         ended = [work for work in self.active if work.process.exitcode is not None]
         for work in ended:
             self.active.remove(work)
-            self.end(work, number)
+            self.end(work)
         return bool(ended)
 
     def drop_weights(self, waiting: Iterable[Run]) -> None:
@@ -129,8 +130,8 @@ class WorkerPool:
             if run.name not in copied and is_evaluated(self.table, run):
                 drop_weights(self.table, run)
 
-    def end(self, work: ActiveRun, number: int, stopping: bool = False) -> None:
-        """Record the result of a run whose job has ended. number: of all runs. stopping: start no further job."""
+    def end(self, work: ActiveRun, stopping: bool = False) -> None:
+        """Record the result of a run whose job has ended. stopping: start no further job."""
         status, run, seconds = work.process.exitcode, work.run, time.monotonic() - work.started
         to_evaluate = status == 0 and work.stage == TRAIN and self.jobs.evaluates and not is_evaluated(self.table, run)
         if to_evaluate and not stopping:
@@ -142,7 +143,7 @@ class WorkerPool:
         elif status == 0:
             self.speed.note(run, seconds, work.share)
             self.done.append(run)
-            log(f"done with {run.name} in {seconds:.0f} s; {len(self.done)} of {number}")
+            log(f"done with {run.name} in {seconds:.0f} s; {len(self.done)} of {self.number}")
         elif status == EXIT_INTERRUPTED:
             log(f"stopped {run.name}; its state is saved")
         elif stopping:
@@ -150,12 +151,11 @@ class WorkerPool:
         else:
             self.failed.append(run)
             path = log_of(self.table, run, work.stage)
-            how = (
-                f"was killed by {signal.Signals(-status).name}" if status < 0 else last_line(path) or "no reason given"
-            )
+            killed = f"was killed by {signal.Signals(-status).name}" if status < 0 else ""
+            how = killed or last_line(path) or "no reason given"
             log(f"failed: {work.stage} {run.name}: {how} ({path})")
 
-    def stop(self, number: int) -> None:
+    def stop(self) -> None:
         """Ask active jobs to stop, and wait until they have saved their state. An evaluation starts anew next time."""
         for work in self.active:
             work.process.terminate()
@@ -165,5 +165,5 @@ class WorkerPool:
             if work.process.exitcode is None:
                 work.process.kill()
                 work.process.join()
-            self.end(work, number, stopping=True)
+            self.end(work, stopping=True)
         self.active.clear()

@@ -55,10 +55,9 @@ def number_words(sentences: Iterable[list[str]]) -> Side:
     ids: dict[str, int] = {}
     words, lengths = [], []
     for sentence in sentences:
-        words.append(np.array([ids.setdefault(word, len(ids)) for word in sentence], dtype=np.int64))
+        words += [ids.setdefault(word, len(ids)) for word in sentence]
         lengths.append(len(sentence))
-    joined = np.concatenate(words) if words else np.empty(0, dtype=np.int64)
-    return Side(joined, np.array(lengths, dtype=np.int64), len(ids))
+    return Side(np.array(words, dtype=np.int64), np.array(lengths, dtype=np.int64), len(ids))
 
 
 def link(source: Side, target: Side, folder: Path) -> np.ndarray:

@@ -8,11 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from raretok.core.errors import UserError
-from raretok.data.alignment.links import read_links
+from raretok.data.alignment.links import count_lines, read_links
+from raretok.data.alignment.sentences import read_sentences
 
 PROGRAMS = ("fast_align", "atools")
 # Favour the diagonal, optimise its tension, variational Bayes.
 OPTIONS = ("-d", "-o", "-v")
+# Separator of the two sides in the programs' input, and its replacement if it occurs as a token.
+SEPARATOR, REPLACED = "|||", "¦¦¦"
 
 
 def find_programs() -> dict[str, str]:
@@ -21,22 +24,38 @@ def find_programs() -> dict[str, str]:
     return {name: place for name, place in places.items() if place}
 
 
-def align(joined: Path, symmetrisation: str, folder: Path) -> Iterator[list[tuple[int, int]]]:
-    """Symmetrised links of each pair in the file `joined`: sorted positions of source and target tokens, from 0.
+def align(source: Path, target: Path, symmetrisation: str, folder: Path) -> Iterator[list[tuple[int, int]]]:
+    """Symmetrised links of each pair of lines: sorted positions of source and target tokens, from 0.
 
     Both directions use one thread, because counts are sums of floating-point numbers. folder: for temporary files.
-    Raises UserError if a program is missing or fails.
+    Raises UserError from `read_sentences`, and if a program is missing or fails.
     """
     programs = find_programs()
     missing = [name for name in PROGRAMS if name not in programs]
     if missing:
         raise UserError(f"{' and '.join(missing)} not found on PATH; install it or align with --tool numpy")
+    joined, links = folder / "joined", folder / "links"
+    _write_joined(source, target, joined)
     directions = {"forward": (), "reverse": ("-r",)}
     for name, reverse in directions.items():
         _run([programs["fast_align"], "-i", str(joined), *OPTIONS, *reverse], folder / name)
     sides = [str(folder / name) for name in directions]
-    _run([programs["atools"], "-i", sides[0], "-j", sides[1], "-c", symmetrisation], folder / "links")
-    yield from read_links(folder / "links")
+    _run([programs["atools"], "-i", sides[0], "-j", sides[1], "-c", symmetrisation], links)
+    found, expected = count_lines(links), count_lines(joined)
+    if found != expected:
+        raise UserError(f"fast_align gave links of {found:,} pairs, but {source} has {expected:,}; align again")
+    yield from read_links(links)
+
+
+def _write_joined(source: Path, target: Path, joined: Path) -> None:
+    """Write pairs in fast_align's format, `a b ||| c d` per line.
+
+    A token equal to the separator is replaced, so that the number of tokens stays the same.
+    """
+    with open(joined, "w", encoding="utf-8", newline="\n") as file:
+        for sides in read_sentences(source, target):
+            parts = (" ".join(REPLACED if token == SEPARATOR else token for token in tokens) for tokens in sides)
+            file.write(f" {SEPARATOR} ".join(parts) + "\n")
 
 
 def versions() -> dict[str, str]:

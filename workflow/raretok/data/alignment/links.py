@@ -54,8 +54,6 @@ def _chunks(path: Path) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
                     raise ValueError("a link is not two numbers")
                 yield first, numbers, places.reshape(-1, 2)
                 first += len(lines)
-    except FileNotFoundError:
-        raise UserError(f"{path} does not exist; align the corpus first (rule align)") from None
     except ValueError as error:
         raise UserError(
             f"{path}, lines {first + 1:,} to {first + LINES:,}, holds what is no links ({error}); delete it and align "

@@ -3,6 +3,7 @@
 import argparse
 import hashlib
 from collections.abc import Mapping
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -44,15 +45,17 @@ def prepare(name: str, corpus: Mapping, text_path: Path, folder: Path) -> None:
     # Symbols are sorted code points: a code point's index among them is its id.
     ids = np.searchsorted(np.array([ord(symbol) for symbol in symbols], dtype="<u4"), code_points)
     ids = ids.astype(np.min_scalar_type(2 * len(symbols) - 1).newbyteorder("<"))
-    arrays = split(ids, corpus["splits"])
+    # The last split takes what rounding leaves.
+    *shares, _ = corpus["splits"].values()
+    ends = [int(share * len(ids)) for share in accumulate(shares)]
+    arrays = dict(zip(corpus["splits"], np.split(ids, ends), strict=True))
+    splits = {}
     for part, array in arrays.items():
         if len(array) < 2:
             raise UserError(
                 f"{text_path} has only {len(text)} characters, too few for the {part} split of corpus "
                 f"{name}; take a longer text or another share in config/corpora.yaml"
             )
-    splits = {}
-    for part, array in arrays.items():
         with atomic_path(folder / f"{part}.npy") as temporary:
             np.save(temporary, array, allow_pickle=False)
         splits[part] = {"tokens": len(array), "sha256": hashlib.sha256(array.tobytes()).hexdigest()}
@@ -65,18 +68,6 @@ def prepare(name: str, corpus: Mapping, text_path: Path, folder: Path) -> None:
         "splits": splits,
     }
     write_json(folder / "manifest.json", manifest | {"sha256": digest(manifest)})
-
-
-def split(ids: np.ndarray, shares: Mapping[str, float]) -> dict[str, np.ndarray]:
-    """Cut `ids` (tokens,) in order into `shares` that add up to 1: the first takes int(share * tokens).
-
-    The last one takes the remainder.
-    """
-    ends, total = [], 0.0
-    for share in list(shares.values())[:-1]:
-        total += share
-        ends.append(int(total * len(ids)))
-    return dict(zip(shares, np.split(ids, ends), strict=True))
 
 
 def _read(path: Path) -> str:

@@ -10,10 +10,9 @@ from pathlib import Path
 from filelock import FileLock
 
 from raretok.core.errors import UserError
-from raretok.core.files import atomic_path
+from raretok.core.files import atomic_path, copy_file
 from raretok.data.catalogue import Member, Published, Wanted, read_wanted
-from raretok.data.download.file_check import difference
-from raretok.data.download.http_transfer import download
+from raretok.data.download.http_transfer import difference, download
 from raretok.data.download.unpack import unpack
 
 
@@ -50,21 +49,20 @@ def main(arguments: argparse.Namespace) -> None:
         ) from error
 
 
-def fetch(wanted: Wanted, output: Path, cache: Path, mirror: Path | None = None, wait: float = 1.0) -> None:
+def fetch(wanted: Wanted, output: Path, cache: Path, mirror: Path | None = None) -> None:
     """Put the `wanted` file at `output`, verified and atomically.
 
     With a `mirror`, everything is taken from that folder and nothing from the network. Otherwise the published file is
     downloaded to `cache`/<data set>/; archives stay there, so that all members come from one download. A lock
-    serialises jobs that need members of one archive. `wait`: see `transfer.download`.
-
-    Raises UserError if the file is not available or differs from the published one.
+    serialises jobs that need members of one archive. Raises UserError if the file is not available or differs from the
+    published one.
     """
     if mirror is not None:
         _from_mirror(wanted, output, mirror)
         return
     cached = published_path(wanted, cache)
     with _lock(cached):
-        _ensure(wanted, cached, wait)
+        _ensure(wanted, cached)
         if wanted.member is None:
             with atomic_path(output) as temporary:
                 shutil.move(cached, temporary)
@@ -72,16 +70,16 @@ def fetch(wanted: Wanted, output: Path, cache: Path, mirror: Path | None = None,
         _unpack(wanted, cached, output)
 
 
-def keep(group: list[Wanted], folder: Path, wait: float = 1.0) -> None:
+def keep(group: list[Wanted], folder: Path) -> None:
     """Put one published file into `folder` in the layout of a data mirror: an archive as a whole.
 
     group: the file, or the members that are needed of it. Raises UserError if the file is not available, and if an
-    archive without a published checksum lacks a member or is damaged. `wait`: see `transfer.download`.
+    archive without a published checksum lacks a member or is damaged.
     """
     first = group[0]
     kept = published_path(first, folder)
     with _lock(kept) as lock:
-        _ensure(first, kept, wait)
+        _ensure(first, kept)
         if first.file.archive and first.file.checksum is None:
             for wanted in group:
                 unpack(kept, first.file.archive, wanted.member.path, Path(os.devnull))
@@ -98,7 +96,7 @@ def _lock(path: Path) -> FileLock:
     return FileLock(f"{path}.lock")
 
 
-def _ensure(wanted: Wanted, cached: Path, wait: float) -> None:
+def _ensure(wanted: Wanted, cached: Path) -> None:
     """Download the published file to `cached` unless it is there."""
     if cached.exists():
         wrong = difference(cached, wanted.file)
@@ -115,7 +113,7 @@ def _ensure(wanted: Wanted, cached: Path, wait: float) -> None:
             f"{wanted.file.path} of {wanted.dataset} cannot be downloaded: {wanted.file.manual}; then {by_hand}"
         )
     try:
-        download(wanted.file, cached, wait)
+        download(wanted.file, cached)
     except UserError as error:
         raise UserError(f"{error}; check the network and start again, or {by_hand}") from error
     _warn_unchecked(cached, wanted.file)
@@ -133,14 +131,14 @@ def _from_mirror(wanted: Wanted, output: Path, mirror: Path) -> None:
             f"the data mirror {mirror} lacks {names} of {wanted.dataset}; put it there as "
             f"{wanted.mirror}/{wanted.name}, {otherwise}"
         )
-    if wanted.member is None or held is wanted.member:
-        _copy(source, held, output)
-        return
     wrong = difference(source, held)
     if wrong:
         raise UserError(f"{source} is not the published file ({wrong}); replace it")
     _warn_unchecked(source, held)
-    _unpack(wanted, source, output)
+    if wanted.member is None or held is wanted.member:
+        copy_file(source, output)
+    else:
+        _unpack(wanted, source, output)
 
 
 def in_mirror(wanted: Wanted, mirror: Path) -> tuple[Path | None, Published | Member]:
@@ -162,15 +160,6 @@ def _first_file(folders: list[Path], name: str) -> Path | None:
     """The first existing `<folder>/<name>`, then the first existing `<folder>/<last part of name>`."""
     candidates = [folder / path for path in (name, Path(name).name) for folder in folders]
     return next((path for path in candidates if path.is_file()), None)
-
-
-def _copy(source: Path, published: Published | Member, output: Path) -> None:
-    with atomic_path(output) as temporary:
-        shutil.copyfile(source, temporary)
-        wrong = difference(temporary, published)
-        if wrong:
-            raise UserError(f"{source} is not the published file ({wrong}); replace it")
-    _warn_unchecked(source, published)
 
 
 def _unpack(wanted: Wanted, archive: Path, output: Path) -> None:

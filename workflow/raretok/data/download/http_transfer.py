@@ -1,4 +1,4 @@
-"""HTTP downloads: several URLs, retries, and continuation of partial files."""
+"""HTTP downloads: several URLs, retries, continuation of partial files, and verification."""
 
 import os
 import sys
@@ -11,26 +11,32 @@ from tqdm import tqdm
 
 from raretok import __version__
 from raretok.core.errors import UserError
-from raretok.data.catalogue import Published
-from raretok.data.download.file_check import difference
+from raretok.data.catalogue import Member, Published
 
 # Some hosts of public corpora answer 403 to the default user agents of Python libraries.
 USER_AGENT = f"Mozilla/5.0 (compatible; raretok/{__version__})"
 ATTEMPTS = 3
 TIMEOUT = 30  # seconds without data
+# Seconds before the second attempt at a URL; the pause doubles before each further one.
+PAUSE = 1.0
 CHUNK = 2**16
 # Request timeout and too many requests are as temporary as server errors (5xx).
 PASSING = (408, 429)
 RANGE_NOT_SATISFIABLE = 416
+# Errors in words for the user; the library's own texts have several lines. The first that fits counts.
+IN_WORDS = {
+    requests.Timeout: "timed out",
+    requests.exceptions.ChunkedEncodingError: "the connection broke off",
+    requests.exceptions.SSLError: "the host's certificate was refused",
+    requests.ConnectionError: "no connection",
+}
 
 
-def download(published: Published, target: Path, wait: float = 1.0) -> None:
+def download(published: Published, target: Path) -> None:
     """Download the file to `target`, from the first of its URLs that serves the right bytes.
 
-    Partial data lies in `<target>.part`, and a later call continues it. `wait` is the pause before the second attempt
-    at a URL, in seconds; it doubles before each further one.
-
-    Raises UserError if no URL served the file, with a reason for each.
+    Partial data lies in `<target>.part`, and a later call continues it. Raises UserError if no URL served the file,
+    with a reason for each.
     """
     part = target.with_name(f"{target.name}.part")
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -39,7 +45,7 @@ def download(published: Published, target: Path, wait: float = 1.0) -> None:
         if not published.checksum and reasons:
             # Without a checksum, parts from two hosts could be joined unnoticed.
             part.unlink(missing_ok=True)
-        reason = _try_url(url, published, part, wait)
+        reason = _try_url(url, published, part)
         if reason is None:
             os.replace(part, target)
             return
@@ -47,12 +53,12 @@ def download(published: Published, target: Path, wait: float = 1.0) -> None:
     raise UserError(f"cannot download {target.name}, tried {', '.join(reasons)}")
 
 
-def _try_url(url: str, published: Published, part: Path, wait: float) -> str | None:
+def _try_url(url: str, published: Published, part: Path) -> str | None:
     """Download `url` to `part`; returns the reason of failure, or None if the bytes are right."""
     reason = None
     for attempt in range(ATTEMPTS):
         if attempt:
-            time.sleep(wait * 2 ** (attempt - 1))
+            time.sleep(PAUSE * 2 ** (attempt - 1))
         began_at = part.stat().st_size if part.exists() else 0
         try:
             if not began_at or began_at != published.size:
@@ -68,7 +74,7 @@ def _try_url(url: str, published: Published, part: Path, wait: float) -> str | N
                 return reason
             continue
         except requests.RequestException as error:
-            reason = _describe(error)
+            reason = next((words for kind, words in IN_WORDS.items() if isinstance(error, kind)), type(error).__name__)
             continue
         reason = difference(part, published)
         if reason is None:
@@ -80,6 +86,19 @@ def _try_url(url: str, published: Published, part: Path, wait: float) -> str | N
     return reason
 
 
+def difference(path: Path, published: Published | Member) -> str | None:
+    """The difference of the file at `path` from `published`, with expected and actual value; None if there is none."""
+    size = path.stat().st_size
+    if published.size is not None and size != published.size:
+        return f"wrong size: expected {published.size:,} bytes, found {size:,}"
+    if published.checksum is not None:
+        algorithm, expected = published.checksum.split(":")
+        found = pooch.file_hash(str(path), alg=algorithm)
+        if found != expected:
+            return f"wrong {algorithm}: expected {expected}, found {found}"
+    return None
+
+
 def _transfer(url: str, part: Path, began_at: int) -> None:
     """Append to `part` the bytes after its first `began_at`, or write all bytes if the server ignores ranges."""
     # With a compressed transfer, byte positions of file and stream would differ.
@@ -89,8 +108,8 @@ def _transfer(url: str, part: Path, began_at: int) -> None:
     # In a log file, ten updates per second of a progress bar would be noise.
     pause = 0.1 if sys.stderr.isatty() else 10
     # pooch sets the total; until then tqdm needs one that is true in an `if`.
-    bar = tqdm(desc=part.stem, total=1, unit="B", unit_scale=True, mininterval=pause, delay=pause)
-    with part.open("ab") as stream:
+    options = {"total": 1, "unit": "B", "unit_scale": True, "mininterval": pause, "delay": pause}
+    with tqdm(desc=part.stem, **options) as bar, part.open("ab") as stream:
 
         def restart_if_whole(response: requests.Response, **_) -> None:
             if began_at and response.status_code == requests.codes.ok:
@@ -103,20 +122,4 @@ def _transfer(url: str, part: Path, began_at: int) -> None:
             timeout=TIMEOUT,
             hooks={"response": restart_if_whole},
         )
-        try:
-            fetch(url, stream, pooch=None)
-        finally:
-            bar.close()
-
-
-def _describe(error: requests.RequestException) -> str:
-    """A short description for the user; the library's own text has several lines."""
-    if isinstance(error, requests.Timeout):
-        return "timed out"
-    if isinstance(error, requests.exceptions.ChunkedEncodingError):
-        return "the connection broke off"
-    if isinstance(error, requests.exceptions.SSLError):
-        return "the host's certificate was refused"
-    if isinstance(error, requests.ConnectionError):
-        return "no connection"
-    return type(error).__name__
+        fetch(url, stream, pooch=None)

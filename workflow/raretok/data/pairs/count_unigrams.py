@@ -15,7 +15,7 @@ import numpy as np
 from raretok.core.errors import UserError
 from raretok.core.files import atomic_path
 from raretok.data.codec import codec_of
-from raretok.data.pairs.parallel_text import numbered_lines
+from raretok.data.lines import batches_of, numbered_lines
 from raretok.data.prepared_corpus import load_manifest
 from raretok.data.special_types import END
 
@@ -46,7 +46,7 @@ def count_shard(codec, types: int, shard: Path) -> np.ndarray:
     Raises UserError if the shard is missing, damaged, not UTF-8, has an invalid line, or no text.
     """
     counts = np.zeros(types, dtype=np.int64)
-    for lines in _batches(shard):
+    for lines in batches_of(_sentences(shard), BATCH):
         ids = [number for line in codec.encode(lines, "target") for number in line]
         counts += np.bincount(np.array(ids, dtype=np.int64), minlength=types)
         counts[END] += len(lines)
@@ -55,19 +55,12 @@ def count_shard(codec, types: int, shard: Path) -> np.ndarray:
     return counts
 
 
-def _batches(shard: Path) -> Iterator[list[str]]:
-    """Non-blank lines of the documents, in batches of about BATCH characters."""
+def _sentences(shard: Path) -> Iterator[str]:
+    """Non-blank lines of the documents."""
     is_json = shard.name.removesuffix(".gz").endswith(".json")
-    batch, size = [], 0
     for number, line in numbered_lines(shard):
         try:
             text = json.loads(line)["text"] if is_json else line
-            batch += [part for part in text.split("\n") if part.strip()]
+            yield from (part for part in text.split("\n") if part.strip())
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise UserError(f"{shard}, line {number} is no JSON object with `text`; get the shard again") from error
-        size += len(text)
-        if size >= BATCH:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch

@@ -12,6 +12,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain, compress, islice
 from pathlib import Path
 
 import numpy as np
@@ -19,11 +20,11 @@ import numpy as np
 from raretok.core.errors import UserError
 from raretok.data.catalogue import SPLITS, PairFiles, add_entry_arguments
 from raretok.data.pairs import held_out
-from raretok.data.pairs.pair_folder import SIDES, write_final, write_manifest, write_raw
+from raretok.data.pairs.pair_folder import SIDES, write_raw, write_split
 from raretok.data.pairs.parallel_text import read_pairs
 from raretok.data.pairs.preparation import Preparation, described, reason_to_drop
 from raretok.data.special_types import SPECIAL
-from raretok.data.text.encode_text import LEARNT_BYTES, order_by_frequency
+from raretok.data.text.encode_text import LEARNT_BYTES, count_final, order_by_frequency, write_manifest
 from raretok.data.tokenizers import published_file, read_published, tokenizer_class
 
 # Number of pairs that are tokenised at a time.
@@ -66,14 +67,8 @@ class Prepared:
         chosen: mask of the pairs, (pairs,) bool; by default all.
         """
         self.stream.seek(0)
-        batch = []
-        for place, line in enumerate(self.stream):
-            if chosen is None or chosen[place]:
-                batch.append(line.decode().rstrip("\n").split("\t"))
-            if len(batch) == BATCH:
-                yield [list(column) for column in zip(*batch, strict=True)]
-                batch = []
-        if batch:
+        lines = self.stream if chosen is None else compress(self.stream, chosen)
+        while batch := [line.decode().rstrip("\n").split("\t") for line in islice(lines, BATCH)]:
             yield [list(column) for column in zip(*batch, strict=True)]
 
 
@@ -100,7 +95,7 @@ def encode_pairs(
             return stack.enter_context(tempfile.TemporaryFile(dir=folder))
 
         texts = {split: _prepare(parts, corpus, split, temporary()) for split, parts in files.items()}
-        splits = _splits(name, corpus, texts)
+        splits = _splits(corpus, texts)
         tokenizer = _tokenizer(name, corpus["tokenizer"], splits["train"], published)
         numbers = {piece: number for number, piece in enumerate(SPECIAL)}
         raw = {}
@@ -111,11 +106,12 @@ def encode_pairs(
             if not raw[split].pairs:
                 raise _nothing_left(name, split)
         counted = raw["train"].counts
-        final_ids, symbols, counts = order_by_frequency(list(numbers), counted["target"], counted["source"])
-        source_counts = np.zeros(len(symbols), dtype=np.int64)
-        np.add.at(source_counts, final_ids[: len(counted["source"])], counted["source"])
-        final_ids = final_ids.astype(id_type(symbols))
-        written = {split: write_final(folder / split, of, final_ids, symbols) for split, of in raw.items()}
+        final_ids, symbols = order_by_frequency(list(numbers), counted["target"], counted["source"])
+        counts, source_counts = (count_final(final_ids, counted[side], len(symbols)) for side in ("target", "source"))
+        written = {}
+        for split, of in raw.items():
+            ids = {side: np.memmap(stream, np.uint32, "r") for side, stream in of.streams.items()}
+            written[split] = write_split(folder / split, ids, final_ids, symbols, of.pairs)
     tokenizer.save(folder)
     manifest = {
         "corpus": name,
@@ -125,13 +121,10 @@ def encode_pairs(
         "tokenizer": tokenizer.described,
         "splits": written,
         "dropped": _all_dropped(texts) | dict(texts["train"].dropped + raw["train"].dropped),
+        "types": len(symbols),
+        "special": list(range(len(SPECIAL))),
     }
-    write_manifest(folder, manifest, symbols, counts, source_counts)
-
-
-def id_type(symbols: list[str]) -> np.dtype:
-    """The smallest unsigned integer type for the ids of a vocabulary, at least two bytes."""
-    return np.dtype("<u2" if len(symbols) <= 2**16 else "<u4")
+    write_manifest(folder, manifest, symbols, counts=counts, source_counts=source_counts)
 
 
 def _prepare(parts: list[PairFiles], corpus: Mapping, split: str, stream) -> Prepared:
@@ -145,14 +138,15 @@ def _prepare(parts: list[PairFiles], corpus: Mapping, split: str, stream) -> Pre
         split == "train" and entry.get("measure", "tokens") == "tokens" and entry.keys() & {"max_length", "max_ratio"}
     )
     keyed = bool(corpus.get("held_out") or entry.get("deduplicate")) and not split.startswith("domain.")
-    once, seen = split == "train" and entry.get("deduplicate", False), set()
+    once, seen = split == "train" and entry.get("deduplicate"), set()
     for files in parts:
         for pair in read_pairs(files, entry.get("empty", "error"), text.dropped):
             digest = held_out.digest(*pair) if keyed else b""
-            if once and digest in seen:
-                text.dropped["repeated"] += 1
-                continue
-            seen.update([digest] if once else [])
+            if once:
+                if digest in seen:
+                    text.dropped["repeated"] += 1
+                    continue
+                seen.add(digest)
             prepared = [side.apply(line) for side, line in zip(sides, pair, strict=True)]
             reason = None
             if not all(prepared):
@@ -168,7 +162,7 @@ def _prepare(parts: list[PairFiles], corpus: Mapping, split: str, stream) -> Pre
     return text
 
 
-def _splits(name: str, corpus: Mapping, texts: Mapping[str, Prepared]) -> dict[str, Split]:
+def _splits(corpus: Mapping, texts: Mapping[str, Prepared]) -> dict[str, Split]:
     """All splits: `train`, `valid`, `test`, then domains."""
     train, chosen = texts["train"], {}
     if train.digests:
@@ -181,8 +175,6 @@ def _splits(name: str, corpus: Mapping, texts: Mapping[str, Prepared]) -> dict[s
         chosen = {split: part == number for number, split in enumerate(SPLITS)}
     splits = {"train": (train, chosen.get("train"))}
     for split in ("valid", "test"):
-        if split not in texts and split not in chosen:
-            raise UserError(f"corpus {name} of config/corpora.yaml has no {split} split; give it `files` or `held_out`")
         splits[split] = (texts[split], None) if split in texts else (train, chosen[split])
     return splits | {split: (text, None) for split, text in texts.items() if split not in SPLITS}
 
@@ -197,7 +189,8 @@ def _tokenizer(name: str, entry: Mapping, train: Split, published: Path | None):
         raise _nothing_left(name, "train")
     # The prepared lines, on which it is learnt, are half of the file.
     every = -(-size // (2 * LEARNT_BYTES))
-    lines = _learnt_lines(text, chosen, every)
+    pairs = (pair for source, target, *_ in text.batches(chosen) for pair in zip(source, target, strict=True))
+    lines = chain.from_iterable(islice(pairs, 0, None, every))
     return tokenizer_class(entry["name"]).learn(name, entry, lines, learnt_on_every=every)
 
 
@@ -215,13 +208,3 @@ def _nothing_left(name: str, split: str) -> UserError:
     return UserError(
         f"corpus {name} has no pair left in its {split} split; see `preparation` and `held_out` in config/corpora.yaml"
     )
-
-
-def _learnt_lines(text: Prepared, chosen: np.ndarray | None, every: int) -> Iterator[str]:
-    """Both prepared lines of every `every`-th training pair."""
-    position = 0
-    for source, target, _, _ in text.batches(chosen):
-        for place in range(-position % every, len(source), every):
-            yield source[place]
-            yield target[place]
-        position += len(source)

@@ -15,22 +15,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> None:
-    total = merge(arguments.counts)
+    total = np.zeros_like(np.load(arguments.counts[0]))
+    for path in arguments.counts:
+        counts = np.load(path)
+        if counts.shape != total.shape:
+            raise UserError(
+                f"{path} has {len(counts):,} types, but {arguments.counts[0]} has {len(total):,}; count all with one "
+                "tokenizer"
+            )
+        total += counts
     with atomic_path(arguments.output) as temporary:
         np.save(temporary, total, allow_pickle=False)
-
-
-def merge(paths: list[Path]) -> np.ndarray:
-    """The sum of the counts in `paths`, (types,) int64; raises UserError for a missing, damaged or unequal file."""
-    total = None
-    for path in paths:
-        try:
-            counts = np.load(path, allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
-            raise UserError(f"{path} is missing or damaged; delete it and count again") from error
-        if total is not None and counts.shape != total.shape:
-            raise UserError(
-                f"{path} has {len(counts):,} types, but {paths[0]} has {len(total):,}; count all with one tokenizer"
-            )
-        total = counts.astype(np.int64) if total is None else total + counts
-    return total

@@ -1,8 +1,4 @@
-"""Batches of sentence pairs with similar lengths, a pure function of (seed, step).
-
-As with blocks of a language (`raretok.data.text.block_batches`), all methods with one seed see the same batches, and an
-interrupted training needs no position to continue.
-"""
+"""Batches of sentence pairs with similar lengths, a pure function of (seed, step) as in `data.text.block_batches`."""
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -129,8 +125,7 @@ def cut(lengths: np.ndarray, batch_tokens: int) -> np.ndarray:
 def collate(pairs, chosen: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Source (B x S), decoder inputs and targets (B x T each) of some pairs, int64, padded with PAD at the end.
 
-    pairs: from `data.pairs.load_pairs`; lines end with </s>. Inputs are START followed by the targets without the last
-    one.
+    pairs: from `load_pairs`; lines end with </s>. Inputs are START followed by the targets without the last one.
     """
     source = padded(pairs.source, pairs.source_offsets, chosen)
     targets = padded(pairs.target, pairs.target_offsets, chosen)

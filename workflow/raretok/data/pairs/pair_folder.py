@@ -1,20 +1,18 @@
-"""The files of a prepared corpus of kind `translation`: ids, texts and pieces of each split, and the manifest."""
+"""The files of a split of a prepared corpus of kind `translation`: ids, texts and pieces."""
 
 import contextlib
-import hashlib
-import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TextIO
 
 import numpy as np
 
-from raretok.core.files import atomic_path, write_json
-from raretok.data.checksums import checksum_of
+from raretok.core.files import atomic_path
 from raretok.data.pairs.preparation import reason_to_drop
-from raretok.data.prepared_corpus import COUNTS, SIDES, SOURCE_COUNTS, VOCABULARY, digest
-from raretok.data.special_types import END, SPECIAL
+from raretok.data.prepared_corpus import SIDES, checksum_of
+from raretok.data.special_types import END
 from raretok.data.text.encode_text import add_counts, write_ids
 
 # Ids, or bytes, of one step through a file.
@@ -25,13 +23,12 @@ CHUNK = 2**20
 class Raw:
     """A split whose final ids are not known yet.
 
-    streams: raw ids, uint32, a temporary file a side. pairs; tokens by side, with END; counts by side and raw id, as
-    long as they need to be. dropped: pairs that were left out, by reason.
+    streams: raw ids, uint32, a temporary file a side. counts: by side and raw id, with END, as long as they need to be.
+    dropped: pairs that were left out, by reason.
     """
 
     streams: Mapping[str, object]
     pairs: int = 0
-    tokens: Counter = field(default_factory=Counter)
     counts: dict[str, np.ndarray] = field(default_factory=lambda: {side: np.zeros(0, np.int64) for side in SIDES})
     dropped: Counter = field(default_factory=Counter)
 
@@ -50,18 +47,13 @@ def write_raw(
     each piece, which grows with new ones. cleaning: max_length and max_ratio in pieces, if any.
     """
     raw = Raw(streams)
-    with contextlib.ExitStack() as stack:
-        texts = [
-            stack.enter_context(
-                stack.enter_context(atomic_path(text_path(base, side))).open("w", encoding="utf-8", newline="\n")
-            )
-            for side in SIDES
-        ]
+    with _new_text(side_file(base, "source", "txt")) as one, _new_text(side_file(base, "target", "txt")) as other:
+        texts = one, other
         for *prepared, source, target in batches:
             both = [tokenizer.split(lines) for lines in prepared]
             kept = []
-            for place, (one, other) in enumerate(zip(*both, strict=True)):
-                reason = reason_to_drop(len(one), len(other), cleaning)
+            for place, pieces in enumerate(zip(*both, strict=True)):
+                reason = reason_to_drop(*map(len, pieces), cleaning)
                 if reason:
                     raw.dropped[reason] += 1
                 else:
@@ -70,32 +62,35 @@ def write_raw(
             for side, lines, split, text in zip(SIDES, (source, target), both, texts, strict=True):
                 ids = _number([split[place] for place in kept], numbers)
                 raw.streams[side].write(ids.tobytes())
-                raw.tokens[side] += len(ids)
                 raw.counts[side] = add_counts(raw.counts[side], np.bincount(ids))
                 text.writelines(f"{lines[place]}\n" for place in kept)
     return raw
 
 
-def write_final(base: Path, raw: Raw, final_ids: np.ndarray, symbols: list[str]) -> dict:
-    """Write ids, `<base>.<side>.npy`, and pieces, `<base>.<side>.tok.txt`, of a split; returns its manifest entry.
+def write_split(
+    base: Path, raw: Mapping[str, np.ndarray], final_ids: np.ndarray, symbols: list[str], pairs: int
+) -> dict:
+    """Write ids, `<base>.<side>.npy`, and pieces, `<base>.<side>.tok.txt`, of a split whose plain text is written.
 
-    final_ids: of every raw id. symbols: the vocabulary.
+    raw: raw ids by side, (tokens,). final_ids: of every raw id. symbols: the vocabulary. Returns the manifest entry,
+    whose checksum covers ids and texts of both sides.
     """
+    contents = []
     for side in SIDES:
-        write_ids(ids_path(base, side), raw.streams[side], final_ids, raw.tokens[side])
-        write_pieces(base, side, symbols)
-    return describe_split(base, raw.pairs)
+        path = side_file(base, side, "npy")
+        write_ids(path, raw[side], final_ids)
+        ids = np.load(path, mmap_mode="r", allow_pickle=False)
+        _write_pieces(side_file(base, side, "tok.txt"), ids, symbols)
+        contents += ids, side_file(base, side, "txt")
+    counts = {"tokens": len(raw["target"]), "source_tokens": len(raw["source"])}
+    return {"pairs": pairs, **counts, "sha256": checksum_of(contents)}
 
 
-def write_pieces(base: Path, side: str, symbols: list[str]) -> None:
-    """Write `<base>.<side>.tok.txt`: for each line of ids its pieces separated by blanks, without END."""
-    ids = np.load(ids_path(base, side), mmap_mode="r", allow_pickle=False)
+def _write_pieces(path: Path, ids: np.ndarray, symbols: list[str]) -> None:
+    """Write the pieces of each line of ids, separated by blanks, without END."""
     shown = np.array([f" {symbol}" for symbol in symbols], dtype=object)
     shown[END] = "\n"
-    with (
-        atomic_path(pieces_path(base, side)) as temporary,
-        temporary.open("w", encoding="utf-8", newline="\n") as stream,
-    ):
+    with _new_text(path) as stream:
         begins = True
         for at in range(0, len(ids), CHUNK):
             text = "".join(shown[ids[at : at + CHUNK]])
@@ -103,48 +98,15 @@ def write_pieces(base: Path, side: str, symbols: list[str]) -> None:
             begins = text.endswith("\n")
 
 
-def describe_split(base: Path, pairs: int) -> dict:
-    """The manifest entry of a split whose files are written; its checksum covers ids and texts of both sides."""
-    ids = {side: np.load(ids_path(base, side), mmap_mode="r", allow_pickle=False) for side in SIDES}
-    return {
-        "pairs": pairs,
-        "tokens": len(ids["target"]),
-        "source_tokens": len(ids["source"]),
-        "sha256": checksum_of(part for side in SIDES for part in (ids[side], text_path(base, side))),
-    }
+def side_file(base: Path, side: str, form: str) -> Path:
+    """The file of a side's ids (`npy`), plain lines (`txt`) or pieces (`tok.txt`); base: folder and split."""
+    return base.with_name(f"{base.name}.{side}.{form}")
 
 
-def write_manifest(
-    folder: Path, described: Mapping, symbols: list[str], counts: np.ndarray, source_counts: np.ndarray
-) -> None:
-    """Write vocabulary, counts of both sides and, last, the manifest: `described` with their checksums."""
-    write_json(folder / VOCABULARY, symbols)
-    for file, array in ((COUNTS, counts), (SOURCE_COUNTS, source_counts)):
-        with atomic_path(folder / file) as path:
-            np.save(path, array, allow_pickle=False)
-    manifest = dict(described) | {
-        "types": len(symbols),
-        "special": list(range(len(SPECIAL))),
-        "vocabulary": hashlib.sha256((folder / VOCABULARY).read_bytes()).hexdigest(),
-        "counts": hashlib.sha256(counts.tobytes()).hexdigest(),
-        "source_counts": hashlib.sha256(source_counts.tobytes()).hexdigest(),
-    }
-    write_json(folder / "manifest.json", manifest | {"sha256": digest(json.loads(json.dumps(manifest)))})
-
-
-def ids_path(base: Path, side: str) -> Path:
-    """Path of the ids of one side; base: folder and split."""
-    return base.with_name(f"{base.name}.{side}.npy")
-
-
-def text_path(base: Path, side: str) -> Path:
-    """Path of the plain lines of one side."""
-    return base.with_name(f"{base.name}.{side}.txt")
-
-
-def pieces_path(base: Path, side: str) -> Path:
-    """Path of the pieces of one side."""
-    return base.with_name(f"{base.name}.{side}.tok.txt")
+@contextlib.contextmanager
+def _new_text(path: Path) -> Iterator[TextIO]:
+    with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as stream:
+        yield stream
 
 
 def _number(lines: list[list[str]], numbers: dict[str, int]) -> np.ndarray:

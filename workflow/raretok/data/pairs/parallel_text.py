@@ -8,27 +8,22 @@ has only the latter.
 """
 
 import csv
-import gzip
 import re
-import zlib
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import zip_longest
 from pathlib import Path
 from xml.sax.saxutils import unescape
 
 from raretok.core.errors import UserError
 from raretok.data.catalogue import PairFiles
+from raretok.data.lines import numbered_lines
 
 SEGMENT = re.compile(r"<seg[^>]*>(.*?)</seg>", re.IGNORECASE)
 # Tags of the lines in which IWSLT describes a talk.
 DESCRIBING = ("url", "talkid", "keywords", "speaker", "reviewer", "translator", "doc", "/doc")
 TITLES = re.compile(r"</?(title|description)>")
 QUOTES = {"&quot;": '"', "&apos;": "'"}
-DAMAGED = (gzip.BadGzipFile, EOFError, zlib.error)
-# A line is in memory as a whole.
-LONGEST_LINE = 2**24
 
 
 def read_pairs(files: PairFiles, empty: str, dropped: Counter) -> Iterator[tuple[str, str]]:
@@ -107,30 +102,3 @@ def _read_table(files: PairFiles) -> Iterator[tuple[int, str, int, str]]:
             yield rows.line_num, row[places[0]], rows.line_num, row[places[1]]
     except csv.Error as error:
         raise UserError(f"{path}, line {rows.line_num} is no row of a table ({error}); get the file again") from error
-
-
-def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Lines of a file (`.gz`: compressed), numbered from 1, without line ends; only line feeds end a line.
-
-    Raises UserError if it is missing, damaged or not UTF-8, or has a line longer than LONGEST_LINE.
-    """
-    number = 0
-    try:
-        with _open(path) as stream:
-            while line := stream.readline(LONGEST_LINE):
-                number += 1
-                if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
-                    raise UserError(f"{path}, line {number} is longer than {LONGEST_LINE // 2**20} MB; is it text?")
-                yield number, line.decode("utf-8").rstrip("\r\n")
-    except FileNotFoundError as error:
-        raise UserError(f"{path} does not exist; download or synthesise it first") from error
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path} is not UTF-8: {error.reason} in line {number}; convert or replace it") from error
-    except DAMAGED as error:
-        raise UserError(f"{path} is damaged or cut short after line {number}; get it again") from error
-
-
-@contextmanager
-def _open(path: Path):
-    with gzip.open(path) if path.name.endswith(".gz") else path.open("rb") as stream:
-        yield stream

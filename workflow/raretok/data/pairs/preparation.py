@@ -4,6 +4,7 @@ Moses' punctuation normalisation, tokeniser and detokeniser come from the librar
 ratio is that of Moses' clean-corpus-n.perl.
 """
 
+import math
 import re
 import unicodedata
 from collections.abc import Mapping
@@ -96,9 +97,9 @@ def reason_to_drop(source: int, target: int, entry: Mapping) -> str | None:
     source, target: lengths in the unit of the entry's `measure`. As in clean-corpus-n.perl, a length equal to
     max_length and a ratio equal to max_ratio are kept.
     """
-    longest, ratio = entry.get("max_length"), entry.get("max_ratio")
-    if longest is not None and max(source, target) > longest:
+    longer, shorter = max(source, target), min(source, target)
+    if longer > entry.get("max_length", math.inf):
         return "length"
-    if ratio is not None and max(source, target) > ratio * min(source, target):
+    if longer > entry.get("max_ratio", math.inf) * shorter:
         return "ratio"
     return None

@@ -8,9 +8,7 @@ import numpy as np
 
 from raretok.core.errors import UserError
 from raretok.data.prepared_corpus import Corpus
-from raretok.data.special_types import END, PAD, START, UNKNOWN
-
-__all__ = ["END", "PAD", "START", "UNKNOWN", "Pairs", "load_pairs"]
+from raretok.data.special_types import END
 
 # Ids per chunk in the search for line ends.
 CHUNK = 2**24
@@ -34,52 +32,23 @@ class Pairs:
 
     @cached_property
     def source_offsets(self) -> np.ndarray:
-        """Offset of each source line, and the end of the last one."""
         return _offsets(self.source)
 
     @cached_property
     def target_offsets(self) -> np.ndarray:
-        """Offset of each target line, and the end of the last one."""
         return _offsets(self.target)
 
     def texts(self, side: str) -> list[str]:
         """The plain, detokenised lines of `source` or `target`."""
-        return self._lines(f"{side}.txt")
-
-    def pieces(self, side: str) -> list[str]:
-        """The lines of `source` or `target` as pieces between blanks."""
-        return self._lines(f"{side}.tok.txt")
-
-    def _lines(self, suffix: str) -> list[str]:
-        path = self.folder / f"{self.split}.{suffix}"
-        try:
-            lines = path.read_text(encoding="utf-8").split("\n")[:-1]
-        except OSError as error:
-            raise UserError(f"{path} is missing; delete {self.folder} and run the workflow again") from error
-        if len(lines) != len(self):
-            raise UserError(
-                f"{path} has {len(lines):,} lines for {len(self):,} pairs; delete {self.folder} and run again"
-            )
-        return lines
+        return (self.folder / f"{self.split}.{side}.txt").read_text(encoding="utf-8").split("\n")[:-1]
 
 
 def load_pairs(corpus: Corpus, split: str) -> Pairs:
-    """The pairs of a split: train, valid, test, or `domain.<name>`.
-
-    Raises UserError if the corpus is not a translation, has no such split, or its sides have different numbers of
-    lines.
-    """
-    if corpus.kind != "translation":
-        raise UserError(f"corpus {corpus.name} has kind {corpus.kind}; pairs need translation")
+    """The pairs of a split: train, valid, test, or `domain.<name>`; raises UserError if the corpus does not have it."""
     if split not in corpus.splits:
         known = ", ".join(corpus.splits)
         raise UserError(f"corpus {corpus.name} of config/corpora.yaml has no split {split}; it has {known}")
-    pairs = Pairs(corpus.folder, split, *(corpus.ids(split, side) for side in ("source", "target")))
-    if len(pairs.source_offsets) != len(pairs.target_offsets):
-        raise UserError(
-            f"the sides of {corpus.folder / split} have different numbers of lines; delete that folder and run again"
-        )
-    return pairs
+    return Pairs(corpus.folder, split, corpus.ids(split, "source"), corpus.ids(split, "target"))
 
 
 def _offsets(ids: np.ndarray) -> np.ndarray:

@@ -6,6 +6,9 @@ from pathlib import Path
 
 from raretok.core.errors import UserError
 from raretok.core.files import atomic_path
+from raretok.data.synthetic.synthetic_characters import characters
+from raretok.data.synthetic.synthetic_language import write_language
+from raretok.data.synthetic.synthetic_pairs import write_documents, write_pairs
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,19 +25,11 @@ def main(arguments: argparse.Namespace) -> None:
     if made is None:
         raise UserError("--entry is of a corpus that is not synthetic; give it `synthetic`")
     if kind == "language":
-        from raretok.data.synthetic.synthetic_language import write_language
-
         write_language(output.parent, made["seed"], made["words"])
     elif kind == "translation":
-        from raretok.data.synthetic.synthetic_pairs import write_pairs
-
         write_pairs(output.parent, made["seed"], made["pairs"])
     elif kind == "unigrams":
-        from raretok.data.synthetic.synthetic_pairs import write_documents
-
         write_documents(output, made["seed"], made["of"], made["documents"])
     else:
-        from raretok.data.synthetic.synthetic_characters import characters
-
         with atomic_path(output) as temporary:
             temporary.write_bytes(characters(made["seed"], made["length"]).encode("utf-8"))

@@ -71,14 +71,11 @@ class _Lexicon:
     ) -> str:
         """A new word."""
         while True:
-            parts = [self._pick(letters) for _ in range(syllables) for letters in (onsets, vowels, CODAS)]
-            word = "".join(parts) + ending
+            drawn = (of[self._draw(len(of))] for _ in range(syllables) for of in (onsets, vowels, CODAS))
+            word = "".join(drawn) + ending
             if word not in self._known:
                 self._known.add(word)
                 return word
-
-    def _pick(self, letters: Sequence[str]) -> str:
-        return letters[self._draw(len(letters))]
 
 
 def _text(lexicon: _Lexicon, words: int, draw: Callable[[int], int]) -> str:

@@ -40,8 +40,7 @@ class Blocks:
     """Consecutive blocks of a text, in a new permutation every epoch.
 
     Block i has the inputs tokens[i * context : (i + 1) * context], and the tokens shifted by one as targets. The
-    permutation of an epoch is a function of (seed, epoch), and a step of (seed, step), so all methods with one seed see
-    the same batches and an interrupted training needs no position to continue.
+    permutation of an epoch is a function of (seed, epoch).
     """
 
     def __init__(self, tokens: np.ndarray, context: int, sequences: int, seed: int):

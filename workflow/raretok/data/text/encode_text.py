@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import tempfile
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -17,11 +18,12 @@ import numpy as np
 from raretok.core.errors import UserError
 from raretok.core.files import atomic_path, write_json
 from raretok.data.catalogue import SPLITS, add_entry_arguments
-from raretok.data.prepared_corpus import COUNTS, VOCABULARY, digest
+from raretok.data.lines import batches_of, numbered_lines
+from raretok.data.prepared_corpus import VOCABULARY, checksum_of, digest
 from raretok.data.special_types import SPECIAL, UNKNOWN
 from raretok.data.tokenizers import published_file, read_published, tokenizer_class
 
-# Bytes of text per batch, and of the longest accepted line, since a line is tokenised in memory as a whole.
+# Characters per batch, and bytes of the longest accepted line, since a line is tokenised in memory as a whole.
 BATCH, LONGEST_LINE = 2**20, 2**22
 # Maximum size of the text from which merges are learnt, because the library keeps its distinct words in memory. From a
 # larger text every k-th line is used, which shows the most common pairs equally well.
@@ -52,34 +54,26 @@ def encode(name: str, corpus: Mapping, texts: Mapping[str, Path], folder: Path, 
 
     texts: the file of each split. published: the published tokenizer, if the entry uses one.
 
-    Raises UserError from the tokenizer, and if a text is missing, empty, not UTF-8 or has too long a line.
+    Raises UserError from the tokenizer and from `numbered_lines`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer = _tokenizer(name, corpus["tokenizer"], texts["train"], published)
     with contextlib.ExitStack() as stack:
         # In the output folder, where there is room; removed at the end in any case.
         raw = {split: stack.enter_context(tempfile.TemporaryFile(dir=folder)) for split in SPLITS}
-        counts, tokens = np.zeros(0, dtype=np.int64), {}
+        counts = np.zeros(0, dtype=np.int64)
         for split in SPLITS:
-            tokens[split] = 0
-            for lines in read_lines(texts[split]):
+            for lines in batches_of(read_lines(texts[split]), BATCH):
                 ids = np.array(tokenizer.encode(lines), dtype=np.uint32)
                 raw[split].write(ids.tobytes())
-                tokens[split] += len(ids)
                 if split == "train":
                     counts = add_counts(counts, np.bincount(ids))
-        final_ids, symbols, counts = order_by_frequency(tokenizer.symbols, counts, types=tokenizer.kept)
-        dtype = np.dtype("<u2" if len(symbols) <= 2**16 else "<u4")
-        splits = {
-            split: {
-                "tokens": tokens[split],
-                "sha256": write_ids(folder / f"{split}.npy", raw[split], final_ids.astype(dtype), tokens[split]),
-            }
-            for split in SPLITS
-        }
-    with atomic_path(folder / COUNTS) as temporary:
-        np.save(temporary, counts, allow_pickle=False)
-    write_json(folder / VOCABULARY, symbols)
+        final_ids, symbols = order_by_frequency(tokenizer.symbols, counts, types=tokenizer.kept)
+        counts = count_final(final_ids, counts, len(symbols))
+        splits = {}
+        for split in SPLITS:
+            ids = np.memmap(raw[split], np.uint32, "r")
+            splits[split] = {"tokens": len(ids), "sha256": write_ids(folder / f"{split}.npy", ids, final_ids)}
     tokenizer.save(folder)
     manifest = {
         "corpus": name,
@@ -88,42 +82,33 @@ def encode(name: str, corpus: Mapping, texts: Mapping[str, Path], folder: Path, 
         "tokenizer": tokenizer.described,
         "special": list(range(len(SPECIAL))),
         "splits": splits,
-        "vocabulary": hashlib.sha256((folder / VOCABULARY).read_bytes()).hexdigest(),
-        "counts": hashlib.sha256(counts.tobytes()).hexdigest(),
     }
+    write_manifest(folder, manifest, symbols, counts=counts)
+
+
+def write_manifest(folder: Path, described: Mapping, symbols: list[str], **counts: np.ndarray) -> None:
+    """Write vocabulary, counts and, last, the manifest: `described` with their checksums.
+
+    counts: `counts` and, for a translation, `source_counts`, (types,) int64 each.
+    """
+    write_json(folder / VOCABULARY, symbols)
+    checksums = {"vocabulary": checksum_of([folder / VOCABULARY])}
+    for name, array in counts.items():
+        with atomic_path(folder / f"{name}.npy") as temporary:
+            np.save(temporary, array, allow_pickle=False)
+        checksums[name] = checksum_of([array])
+    manifest = described | checksums
     write_json(folder / "manifest.json", manifest | {"sha256": digest(manifest)})
 
 
-def read_lines(path: Path) -> Iterator[list[str]]:
-    """The stripped lines of a text, in batches of about BATCH bytes.
-
-    Raises UserError if the file is missing, empty, not UTF-8 (the line is named) or has a line beyond LONGEST_LINE.
-    """
-    before = 0  # lines of earlier batches
-    try:
-        with path.open("rb") as stream:
-            while block := stream.read(BATCH):
-                rest = stream.readline(LONGEST_LINE)
-                block += rest
-                if len(rest) == LONGEST_LINE and not rest.endswith(b"\n"):
-                    line = before + block.count(b"\n") + 1
-                    raise UserError(
-                        f"{path}, line {line} is longer than {LONGEST_LINE // 2**20} MB; break the text into lines"
-                    )
-                lines = _decode(block, path, before).split("\n")
-                if not lines[-1]:
-                    lines.pop()  # the text after the last line end is not a line
-                yield [line.strip() for line in lines]
-                before += len(lines)
-    except FileNotFoundError as error:
-        raise _missing(path) from error
-    if not before:
-        raise _empty(path)
+def read_lines(path: Path) -> Iterator[str]:
+    """The stripped lines of a text; errors as in `numbered_lines`."""
+    return (line.strip() for _, line in numbered_lines(path, LONGEST_LINE))
 
 
 def order_by_frequency(
     symbols: list[str], counts: np.ndarray, more: np.ndarray | None = None, types: int | None = None
-) -> tuple[np.ndarray, list[str], np.ndarray]:
+) -> tuple[np.ndarray, list[str]]:
     """The mapping from raw ids to ids by decreasing training frequency, ties by text.
 
     symbols: text of every raw id. counts: of the training split, (at most raw ids,). more: of its other side, if there
@@ -131,76 +116,48 @@ def order_by_frequency(
     ones. Types that occur on neither side, or are not kept, become UNKNOWN; the vocabulary size is rounded up to a
     multiple of MULTIPLE.
 
-    Returns the final id of every raw id, (raw ids,) int64; the vocabulary; its training counts, (types,) int64.
+    Returns the final id of every raw id, (raw ids,), in the type that ids are stored in, and the vocabulary.
     """
     counts = add_counts(np.zeros(len(symbols), dtype=np.int64), counts)
     occurs = counts if more is None else add_counts(counts, more)
     occurring = [raw for raw in range(len(SPECIAL), len(symbols)) if occurs[raw]]
-    order = [*range(len(SPECIAL)), *sorted(occurring, key=lambda raw: (-counts[raw], symbols[raw]))]
-    left_out, order = ([], order) if types is None else (order[types:], order[:types])
-    counts[UNKNOWN] += counts[left_out].sum()
-    final_ids = np.full(len(symbols), UNKNOWN, dtype=np.int64)
-    final_ids[order] = np.arange(len(order))
+    order = [*range(len(SPECIAL)), *sorted(occurring, key=lambda raw: (-counts[raw], symbols[raw]))][:types]
     unused = [f"<unused {k}>" for k in range(-len(order) % MULTIPLE)]
     vocabulary = [symbols[raw] for raw in order] + unused
-    return final_ids, vocabulary, np.concatenate([counts[order], np.zeros(len(unused), dtype=np.int64)])
+    final_ids = np.full(len(symbols), UNKNOWN, dtype="<u2" if len(vocabulary) <= 2**16 else "<u4")
+    final_ids[order] = np.arange(len(order))
+    return final_ids, vocabulary
+
+
+def count_final(final_ids: np.ndarray, counts: np.ndarray, types: int) -> np.ndarray:
+    """Counts of the final ids, (types,) int64, from those of the first raw ids."""
+    total = np.zeros(types, dtype=np.int64)
+    np.add.at(total, final_ids[: len(counts)], counts)
+    return total
 
 
 def _tokenizer(name: str, entry: Mapping, text: Path, published: Path | None):
     """The tokenizer of a corpus's entry: published, or learnt on `text`."""
     if published_file(entry) is not None:
         return read_published(name, entry, published)
-    every = -(-_size(text) // LEARNT_BYTES)
-    return tokenizer_class(entry["name"]).learn(name, entry, _every_line(text, every), learnt_on_every=every)
+    # A missing text is an error of `read_lines`.
+    size = text.stat().st_size if text.is_file() else 0
+    every = max(1, -(-size // LEARNT_BYTES))
+    lines = batches_of(islice(read_lines(text), 0, None, every), BATCH)
+    return tokenizer_class(entry["name"]).learn(name, entry, lines, learnt_on_every=every)
 
 
-def _every_line(path: Path, every: int) -> Iterator[list[str]]:
-    """Every `every`-th line of a text, in batches, beginning with the first line."""
-    position = 0
-    for lines in read_lines(path):
-        yield lines[-position % every :: every]
-        position += len(lines)
-
-
-def write_ids(target: Path, raw, final_ids: np.ndarray, tokens: int) -> str:
-    """Write the final ids of the raw ids in the file `raw` (uint32) as a flat npy; returns the sha256 of the ids."""
+def write_ids(target: Path, raw: np.ndarray, final_ids: np.ndarray) -> str:
+    """Write the final ids of the raw ids `raw`, (tokens,), as a flat npy; returns the sha256 of the ids."""
     checksum = hashlib.sha256()
-    header = {"descr": final_ids.dtype.str, "fortran_order": False, "shape": (tokens,)}
-    raw.seek(0)
+    header = {"descr": final_ids.dtype.str, "fortran_order": False, "shape": raw.shape}
     with atomic_path(target) as temporary, temporary.open("wb") as stream:
         np.lib.format.write_array_header_1_0(stream, header)
-        while chunk := raw.read(CHUNK * 4):
-            ids = final_ids[np.frombuffer(chunk, dtype=np.uint32)].tobytes()
+        for at in range(0, len(raw), CHUNK):
+            ids = final_ids[raw[at : at + CHUNK]].tobytes()
             checksum.update(ids)
             stream.write(ids)
     return checksum.hexdigest()
-
-
-def _size(path: Path) -> int:
-    """Size of a text in bytes; raises UserError if it is missing or empty."""
-    try:
-        size = path.stat().st_size
-    except FileNotFoundError as error:
-        raise _missing(path) from error
-    if not size:
-        raise _empty(path)
-    return size
-
-
-def _missing(path: Path) -> UserError:
-    return UserError(f"{path} does not exist; download or synthesise it first")
-
-
-def _empty(path: Path) -> UserError:
-    return UserError(f"{path} is empty; get it again")
-
-
-def _decode(block: bytes, path: Path, before: int) -> str:
-    try:
-        return block.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = before + block.count(b"\n", 0, error.start) + 1
-        raise UserError(f"{path} is not UTF-8: {error.reason} in line {line}; convert or replace it") from error
 
 
 def add_counts(counts: np.ndarray, more: np.ndarray) -> np.ndarray:

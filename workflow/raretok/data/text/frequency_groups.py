@@ -10,6 +10,8 @@ import numpy as np
 
 from raretok.core.errors import UserError
 
+KEYS = ("shares", "bounds", "frequency", "index", "masses")
+
 
 def bounds(rule: Mapping, counts: np.ndarray) -> tuple[int, int]:
     """First id of the second and of the third group.
@@ -44,8 +46,9 @@ def bounds(rule: Mapping, counts: np.ndarray) -> tuple[int, int]:
             f"groups need `shares`, `bounds`, `frequency` and `index`, or `masses`, but have {', '.join(rule)}"
         )
     if not 0 < second_begins < third_begins < types:
+        shown = ", ".join(f"{key} {value}" for key, value in rule.items() if key in KEYS)
         raise UserError(
-            f"the groups {_describe(rule)} begin at ids 0, {second_begins:,} and {third_begins:,} of {types:,} types, "
+            f"the groups {shown} begin at ids 0, {second_begins:,} and {third_begins:,} of {types:,} types, "
             "so that one of them is empty; choose other bounds in the evaluation's `groups` or a larger vocabulary"
         )
     return second_begins, third_begins
@@ -60,10 +63,3 @@ def masses(limits: tuple[int, int], counts: np.ndarray) -> np.ndarray:
     """The groups' shares of the counted tokens, (3,) float64. counts: (types,), of any split."""
     sums = np.add.reduceat(np.asarray(counts, dtype=np.int64), [0, *limits])
     return sums / sums.sum()
-
-
-def _describe(rule: Mapping) -> str:
-    return ", ".join(f"{key} {value}" for key, value in rule.items() if key in _KEYS)
-
-
-_KEYS = ("shares", "bounds", "frequency", "index", "masses")

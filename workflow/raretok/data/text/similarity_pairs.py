@@ -3,28 +3,20 @@
 from pathlib import Path
 
 from raretok.core.errors import UserError
+from raretok.data.lines import numbered_lines
 
 
-def read_pairs(path: Path | str) -> list[tuple[str, str, float]]:
+def read_pairs(path: Path) -> list[tuple[str, str, float]]:
     """The pairs in the file at `path`, in file order.
 
     A line has two words and a score, separated by tabs or blanks; anything after them is ignored. MEN (natural form),
     the combined WordSim-353, RG65, RW and our own similarity.tsv all have this form. A first line whose third field has
     no digit is a header.
 
-    Raises UserError if the file is missing, is not UTF-8, has no pairs, or has another line without a score.
+    Raises UserError from `numbered_lines`, if the file has no pairs, or if another line has no score.
     """
-    path = Path(path)
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except FileNotFoundError as error:
-        raise UserError(
-            f"{path} does not exist; download it or drop it from the evaluation's word_similarity"
-        ) from error
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path} is not UTF-8: {error.reason} at byte {error.start}; get it again") from error
     pairs = []
-    for number, line in enumerate(lines, start=1):
+    for number, line in numbered_lines(path):
         if not line.strip():
             continue
         fields = line.split("\t") if "\t" in line else line.split()

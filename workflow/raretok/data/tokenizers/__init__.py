@@ -18,7 +18,7 @@ and, of a language,
     symbols                   the text of every raw id
     kept                      how many of the most frequent types the vocabulary keeps; None: all
     marks_words               whether a word is another piece after a space than at the start of a text
-    split(text)               the pieces of a text, as `symbols` has them
+    split(text)               the pieces of a text, as `symbols` has them; nothing is stripped
     join(symbols)             their text, special types by their names
 
 or, of a translation,

@@ -10,6 +10,7 @@ from typing import Annotated, ClassVar, Literal, Required, TypedDict
 from raretok.core.errors import UserError
 from raretok.core.files import read_json, write_json
 from raretok.core.type_check import Limit, keys
+from raretok.data.lines import numbered_lines
 from raretok.data.special_types import END, SPECIAL
 from raretok.data.tokenizers import TOKENIZER, Published
 
@@ -44,13 +45,17 @@ class Bpe:
 
         details: further manifest entries.
         """
+        from tokenizers import Tokenizer, models, pre_tokenizers
+
         self._merges, self._origin, self._details = merges, origin, details
-        self._pieces = pieces_of(merges)
-        self._tokenizer = _tokenizer(merges, self._pieces)
+        # Bytes, then each merge's piece once, as in GPT-2's vocabulary.
+        self._pieces = list(dict.fromkeys([*byte_characters(), *map("".join, merges)]))
+        vocabulary = {piece: place for place, piece in enumerate(self._pieces)}
+        self._tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=merges))
+        self._tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
 
     @staticmethod
     def types(entry: dict) -> int:
-        """Upper bound of the vocabulary size."""
         return entry.get("types", PUBLISHED_TYPES)
 
     @classmethod
@@ -67,20 +72,30 @@ class Bpe:
 
     @classmethod
     def read(cls, path: Path) -> "Bpe":
-        """Published merges; see `read_merges` for the errors."""
-        return cls(read_merges(path), "published")
+        """Merges in GPT-2's file format: one line per merge, two pieces separated by a space; a first line `#version`.
+
+        Raises UserError from `numbered_lines`, or for a line that is not a merge of known pieces.
+        """
+        merges, known = [], set(byte_characters())
+        for number, line in numbered_lines(path):
+            if not line or (number == 1 and line.startswith("#version")):
+                continue
+            pair = tuple(line.split(" "))
+            if len(pair) != 2 or not known.issuperset(pair):
+                words = f"line {number} is no merge of two known pieces: {line[:80]!r}"
+                raise UserError(f"{path}, {words}; get the file again")
+            known.add("".join(pair))
+            merges.append(pair)
+        return cls(merges, "published")
 
     @classmethod
     def load(cls, folder: Path) -> "Bpe":
-        """The tokenizer that `save` wrote to a prepared corpus."""
-        return cls([tuple(pair) for pair in read_json(folder / TOKENIZER)["merges"]], "trained")
+        return cls(list(map(tuple, read_json(folder / TOKENIZER)["merges"])), "trained")
 
     def save(self, folder: Path) -> None:
-        """Write the merges."""
         write_json(folder / TOKENIZER, {"name": "bpe", "merges": [list(pair) for pair in self._merges]})
 
     def encode(self, lines: Sequence[str]) -> list[int]:
-        """Raw ids of the lines, each ending with END."""
         flat = []
         for encoding in self._tokenizer.encode_batch_fast(list(lines), add_special_tokens=False):
             flat += encoding.ids
@@ -89,18 +104,15 @@ class Bpe:
 
     @cached_property
     def symbols(self) -> list[str]:
-        """Text of every raw id."""
         return [*SPECIAL, *map(text_of, self._pieces)]
 
     @property
     def described(self) -> dict:
-        """The manifest entry."""
         library = f"tokenizers {version('tokenizers')}"
         described = {"name": "bpe", "merges": self._origin, "library": library, "number_of_merges": len(self._merges)}
         return described | self._details
 
     def split(self, text: str) -> list[str]:
-        """The pieces of a text; nothing is stripped."""
         ids = self._tokenizer.encode(text, add_special_tokens=False).ids
         return [self.symbols[number + len(SPECIAL)] for number in ids]
 
@@ -124,67 +136,25 @@ def train_merges(batches: Iterable[Sequence[str]], types: int) -> Merges:
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     trainer = trainers.BpeTrainer(
-        vocab_size=types, initial_alphabet=sorted(byte_characters().values()), special_tokens=[], show_progress=False
+        vocab_size=types, initial_alphabet=sorted(byte_characters()), special_tokens=[], show_progress=False
     )
     tokenizer.train_from_iterator(batches, trainer)
     return [tuple(pair) for pair in json.loads(tokenizer.to_str())["model"]["merges"]]
 
 
-def read_merges(path: Path) -> Merges:
-    """Merges in GPT-2's file format: one line per merge, two pieces separated by a space; a first line `#version`.
-
-    Raises UserError if the file is missing, is not UTF-8, or has a line that is not a merge of known pieces.
-    """
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except FileNotFoundError as error:
-        raise UserError(f"{path} does not exist; download it first (data set gpt2_bpe)") from error
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path} is not UTF-8: {error.reason} at byte {error.start}; get it again") from error
-    merges, known = [], set(byte_characters().values())
-    for number, line in enumerate(lines, start=1):
-        if not line or (number == 1 and line.startswith("#version")):
-            continue
-        pair = tuple(line.split(" "))
-        if len(pair) != 2 or not known.issuperset(pair):
-            raise UserError(f"{path}, line {number} is no merge of two known pieces: {line[:80]!r}; get the file again")
-        known.add("".join(pair))
-        merges.append(pair)
-    return merges
-
-
 @cache
-def byte_characters() -> dict[int, str]:
-    """GPT-2's printable character for each byte, in vocabulary order."""
+def byte_characters() -> dict[str, int]:
+    """GPT-2's printable characters for bytes, in vocabulary order, and the byte of each."""
     printable = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
     others = [byte for byte in range(256) if byte not in printable]
-    return {byte: chr(byte) for byte in printable} | {byte: chr(256 + n) for n, byte in enumerate(others)}
-
-
-def pieces_of(merges: Merges) -> list[str]:
-    """The types of a list of merges: bytes, then each merge's piece once, as in GPT-2's vocabulary."""
-    return list(dict.fromkeys([*byte_characters().values(), *map("".join, merges)]))
+    return {chr(byte): byte for byte in printable} | {chr(256 + n): byte for n, byte in enumerate(others)}
 
 
 def bytes_of(piece: str) -> bytes:
     """The bytes of a piece written in GPT-2's characters."""
-    return bytes(map(_characters_to_bytes().__getitem__, piece))
+    return bytes(map(byte_characters().__getitem__, piece))
 
 
 def text_of(piece: str) -> str:
     """A piece as text: its leading space is a space, bytes that are no UTF-8 are shown as `\\\\xNN`."""
     return bytes_of(piece).decode("utf-8", "backslashreplace")
-
-
-@cache
-def _characters_to_bytes() -> dict[str, int]:
-    return {character: byte for byte, character in byte_characters().items()}
-
-
-def _tokenizer(merges: Merges, pieces: list[str]):
-    """The library's tokenizer for these merges; its ids are indices of `pieces`."""
-    from tokenizers import Tokenizer, models, pre_tokenizers
-
-    tokenizer = Tokenizer(models.BPE(vocab={piece: place for place, piece in enumerate(pieces)}, merges=merges))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    return tokenizer

@@ -42,17 +42,32 @@ class BpeJoint:
 
     @staticmethod
     def types(entry: dict) -> int:
-        """About how many types the vocabulary has."""
         return entry["merges"]
 
     @classmethod
     def learn(cls, name: str, entry: dict, text: Iterable[str], **details) -> "BpeJoint":
-        """Merges learnt on lines; UserError if the text gives fewer than the entry of corpus `name` asks for."""
-        return cls(_learn_merges(name, entry["merges"], text), **details)
+        """Merges learnt on lines; UserError if the text gives fewer than the entry of corpus `name` asks for.
+
+        Words that occur once count, pairs that occur once are not merged.
+        """
+        from subword_nmt.learn_bpe import learn_bpe
+
+        words = Counter(word for line in text for word in line.split())
+        # The library breaks ties by text, so the order of words does not matter.
+        listed = io.StringIO("".join(f"{word} {count}\n" for word, count in words.items()))
+        codes = io.StringIO()
+        with redirect_stderr(io.StringIO()):
+            learn_bpe(listed, codes, entry["merges"], is_dict=True)
+        found = codes.getvalue().count("\n") - 1
+        if found < entry["merges"]:
+            raise UserError(
+                f"the training text of corpus {name} gives only {found:,} BPE merges, but config/corpora.yaml asks for "
+                f"{entry['merges']:,}; lower tokenizer.merges"
+            )
+        return cls(codes.getvalue(), **details)
 
     @classmethod
     def load(cls, folder: Path) -> "BpeJoint":
-        """The tokenizer that `save` wrote to a prepared corpus."""
         return cls((folder / CODES).read_text(encoding="utf-8"))
 
     def split(self, lines: Sequence[str]) -> list[list[str]]:
@@ -65,41 +80,15 @@ class BpeJoint:
         ]
 
     def join(self, pieces: Sequence[str]) -> str:
-        """The line of these pieces; special types are left out."""
         line = " ".join(piece for piece in pieces if piece not in SPECIAL) + " "
         return line.replace(f"{SEPARATOR} ", "").strip()
 
     @property
     def described(self) -> dict:
-        """The manifest entry."""
         merges = self._codes.count("\n") - self._codes.startswith("#version")
-        return {
-            "name": "bpe_joint",
-            "merges": merges,
-            **self._details,
-            "library": f"subword-nmt {version('subword-nmt')}",
-        }
+        library = f"subword-nmt {version('subword-nmt')}"
+        return {"name": "bpe_joint", "merges": merges, **self._details, "library": library}
 
     def save(self, folder: Path) -> None:
-        """Write the merges and their description."""
         write_text(folder / CODES, self._codes)
         write_json(folder / TOKENIZER, {"name": "bpe_joint"})
-
-
-def _learn_merges(name: str, merges: int, lines: Iterable[str]) -> str:
-    """Text of a merges file; words that occur once count, pairs that occur once are not merged."""
-    from subword_nmt.learn_bpe import learn_bpe
-
-    words = Counter(word for line in lines for word in line.split())
-    # The library breaks ties by text, so the order of words does not matter.
-    listed = io.StringIO("".join(f"{word} {count}\n" for word, count in words.items()))
-    codes = io.StringIO()
-    with redirect_stderr(io.StringIO()):
-        learn_bpe(listed, codes, merges, is_dict=True)
-    found = codes.getvalue().count("\n") - 1
-    if found < merges:
-        raise UserError(
-            f"the training text of corpus {name} gives only {found:,} BPE merges, but config/corpora.yaml asks for "
-            f"{merges:,}; lower tokenizer.merges"
-        )
-    return codes.getvalue()

@@ -43,22 +43,43 @@ class Sentencepiece:
         from sentencepiece import SentencePieceProcessor
 
         self._model, self._origin, self._details = model, origin, details
-        self._processor = SentencePieceProcessor(model_proto=model)
-        of = self._processor
-        self._names = [of.id_to_piece(number) for number in range(of.get_piece_size())]
-        for number in range(len(self._names)):
-            if of.is_unknown(number) or of.is_control(number):
-                self._names[number] = SPECIAL[UNKNOWN]
+        self._processor = of = SentencePieceProcessor(model_proto=model)
+        self._names = [
+            SPECIAL[UNKNOWN] if of.is_unknown(number) or of.is_control(number) else of.id_to_piece(number)
+            for number in range(of.get_piece_size())
+        ]
 
     @staticmethod
     def types(entry: dict) -> int:
-        """Upper bound of the vocabulary size."""
         return entry.get("types", PUBLISHED_TYPES)
 
     @classmethod
     def learn(cls, name: str, entry: Mapping, text: Iterable[str], **details) -> "Sentencepiece":
-        """A model of `types` pieces; UserError if the text of corpus `name` gives fewer."""
-        return cls(_learn_pieces(name, entry, text), "trained", **details)
+        """A model of `types` pieces, including special ones; UserError if the text of corpus `name` gives fewer."""
+        from sentencepiece import SentencePieceTrainer
+
+        model = io.BytesIO()
+        try:
+            SentencePieceTrainer.train(
+                sentence_iterator=iter(text),
+                model_writer=model,
+                vocab_size=entry["types"],
+                character_coverage=entry.get("character_coverage", 1.0),
+                num_threads=THREADS,
+                bos_id=0,
+                pad_id=1,
+                eos_id=2,
+                unk_id=UNKNOWN,
+                # The library silently skips longer lines.
+                max_sentence_length=2**20,
+                minloglevel=2,
+            )
+        except RuntimeError as error:
+            raise UserError(
+                f"SentencePiece finds no {entry['types']:,} pieces in the training text of corpus {name}; change "
+                f"tokenizer.types in config/corpora.yaml (the library says: {' '.join(str(error).split())})"
+            ) from error
+        return cls(model.getvalue(), "trained", **details)
 
     @classmethod
     def read(cls, path: Path) -> "Sentencepiece":
@@ -72,7 +93,6 @@ class Sentencepiece:
 
     @classmethod
     def load(cls, folder: Path) -> "Sentencepiece":
-        """The tokenizer that `save` wrote to a prepared corpus."""
         return cls((folder / MODEL).read_bytes(), "trained")
 
     def split(self, lines: Sequence[str]) -> list[list[str]]:
@@ -81,45 +101,14 @@ class Sentencepiece:
         return [[names[number] for number in ids] for ids in self._processor.encode(list(lines), out_type=int)]
 
     def join(self, pieces: Sequence[str]) -> str:
-        """The line of these pieces; special types are left out."""
         return self._processor.decode_pieces([piece for piece in pieces if piece not in SPECIAL])
 
     @property
     def described(self) -> dict:
-        """The manifest entry."""
         described = {"name": "sentencepiece", "model": self._origin, "pieces": len(self._names)}
         return described | self._details | {"library": f"sentencepiece {version('sentencepiece')}"}
 
     def save(self, folder: Path) -> None:
-        """Write the model and its description."""
         with atomic_path(folder / MODEL) as temporary:
             temporary.write_bytes(self._model)
         write_json(folder / TOKENIZER, {"name": "sentencepiece"})
-
-
-def _learn_pieces(name: str, entry: Mapping, lines: Iterable[str]) -> bytes:
-    """Bytes of a unigram SentencePiece model with `types` pieces, including special ones."""
-    from sentencepiece import SentencePieceTrainer
-
-    model = io.BytesIO()
-    try:
-        SentencePieceTrainer.train(
-            sentence_iterator=iter(lines),
-            model_writer=model,
-            vocab_size=entry["types"],
-            character_coverage=entry.get("character_coverage", 1.0),
-            num_threads=THREADS,
-            bos_id=0,
-            pad_id=1,
-            eos_id=2,
-            unk_id=UNKNOWN,
-            # The library silently skips longer lines.
-            max_sentence_length=2**20,
-            minloglevel=2,
-        )
-    except RuntimeError as error:
-        raise UserError(
-            f"SentencePiece finds no {entry['types']:,} pieces in the training text of corpus {name}; change "
-            f"tokenizer.types in config/corpora.yaml (the library says: {' '.join(str(error).split())})"
-        ) from error
-    return model.getvalue()

@@ -34,21 +34,17 @@ class Words:
 
     @staticmethod
     def types(entry: dict) -> int:
-        """Upper bound of the vocabulary size."""
         return entry.get("types", MOST_TYPES)
 
     @classmethod
     def learn(cls, name: str, entry: dict, text: Iterable[Sequence[str]], **details) -> "Words":
-        """The tokenizer of a corpus's entry; there is nothing to learn."""
         return cls(entry.get("types"))
 
     @classmethod
     def load(cls, folder: Path) -> "Words":
-        """The tokenizer that `save` wrote to a prepared corpus."""
         return cls()
 
     def save(self, folder: Path) -> None:
-        """Write the tokenizer's name."""
         write_json(folder / TOKENIZER, {"name": "words"})
 
     def encode(self, lines: Sequence[str]) -> list[int]:
@@ -65,18 +61,14 @@ class Words:
 
     @property
     def symbols(self) -> list[str]:
-        """Text of every raw id."""
         return list(self._ids)
 
     @property
     def described(self) -> dict:
-        """The manifest entry."""
         return {"name": "words", "merges": None, "library": None}
 
     def split(self, text: str) -> list[str]:
-        """The words of a text."""
         return text.split()
 
     def join(self, symbols: Iterable[str]) -> str:
-        """Words with a space between them."""
         return " ".join(symbols)

@@ -7,7 +7,6 @@ from functools import partial
 
 import numpy as np
 
-from raretok.data.characters.expected_counts import expected_counts
 from raretok.metrics.clusters import figure_order, mask
 from raretok.metrics.neighbours import cosines
 from raretok.papers.stop_jostling import schematic
@@ -42,13 +41,13 @@ def figure2(definition: Definition, item: str, results: Results) -> Drawn:
     share = definition.settings[method.experiment]["corpus"]["low_resource_probability"]
     order = np.argsort(-run["counts"], kind="stable")
     places = np.arange(len(order))
-    high, low = np.split(expected_counts(run["counts"], share), 2)
     ends = []
-    for shift, counts, part, name, look in (
-        (-0.22, high, 1 - share, "high-resource", {"color": HIGH}),
-        (0.22, low, share, "low-resource", {"color": LOW}),
+    # A block becomes the low-resource language with this probability (section 4.1): both versions share the count.
+    for shift, part, name, look in (
+        (-0.22, 1 - share, "high-resource", {"color": HIGH}),
+        (0.22, share, "low-resource", {"color": LOW}),
     ):
-        heights = counts[order]
+        heights = run["counts"][order] * part
         axes.bar(places + shift, heights, 0.44, bottom=0, label=f"{name} ({part:.0%})", **look)
         ends.append(f"{name} {heights[0]:,.1f} to {heights[-1]:,.2f}")
     axes.set_yscale("log")

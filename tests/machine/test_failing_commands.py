@@ -1,6 +1,11 @@
-"""A node on which two runs broke gets no second attempt; mistakes of the user's and stops do not count."""
+"""A node on which two runs broke gets no second attempt; mistakes of the user's and stops do not count.
+
+A full disk is one sentence.
+"""
 
 import argparse
+import errno
+from types import SimpleNamespace
 
 import pytest
 
@@ -38,3 +43,14 @@ def test_two_runs_that_broke_on_a_node(log):
 @pytest.mark.parametrize("error", [UserError("the loss is not finite"), Interrupted("SIGTERM")])
 def test_what_is_no_fault_of_the_node(log, error):
     assert failing_nodes([log(0, "n07", error), log(1, "n07", error)]) == []
+
+
+@pytest.mark.parametrize(("file", "said"), [("/x", "the disk is full (/x); make room"), (None, "is full; make room")])
+def test_a_full_disk_is_one_sentence(monkeypatch, capsys, file, said):
+    def command(arguments):
+        raise OSError(errno.ENOSPC, "no space", file)
+
+    module = SimpleNamespace(add_arguments=lambda parser: None, main=command)
+    monkeypatch.setattr(commands.importlib, "import_module", lambda name: module)
+    assert commands.main(["runs"]) == 2
+    assert said in capsys.readouterr().err
