@@ -41,7 +41,7 @@ def evaluate_run(
 ) -> Found:
     """All metrics and arrays of the run in `folder`, as listed in docs/results.md.
 
-    corpus: a `data.corpora.Corpus` of kind characters. low_resource_probability: of training, needed for
+    corpus: a `data.prepared_corpus.Corpus` of kind characters. low_resource_probability: of training, needed for
     `fit_temperature`. Raises UserError for a text shorter than a batch.
     """
     symbols = list(corpus.symbols)

@@ -23,6 +23,6 @@ class Decoding:
 
 
 def decode(model: torch.nn.Module, pairs, decoding: Decoding) -> list[list[int]]:
-    """Ids of the best hypothesis of each source line of `pairs` (`data.pairs.Pairs`), without special ends."""
+    """Ids of the best hypothesis of each source line of `pairs` (`prepared_pairs.Pairs`), without special ends."""
     sources = [np.asarray(pairs.source[first:last]) for first, last in pairwise(pairs.source_offsets)]
     return translate(model, sources, decoding.beam, decoding.length_exponent)

@@ -43,8 +43,8 @@ def evaluate_run(
 ) -> Found:
     """All metrics and arrays of the run in `folder`, as listed in docs/results.md.
 
-    corpus: a `data.corpora.Corpus` of kind language. similarity_files: the file of each set of word pairs. All settings
-    are checked before the first forward pass; raises UserError.
+    corpus: a `prepared_corpus.Corpus` of kind language. similarity_files: the file of each set of word pairs. All
+    settings are checked before the first forward pass; raises UserError.
     """
     groups = group_sets(settings, corpus)
     check_lengths(settings, corpus, model_settings["context"])

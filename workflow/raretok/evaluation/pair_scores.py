@@ -31,7 +31,7 @@ class PairScores:
 
 
 def score_pairs(model: torch.nn.Module, pairs, context: int, device: str = "cpu", rank: bool = False) -> PairScores:
-    """Score all target tokens of `pairs` (`data.pairs.Pairs`) with at most `context` tokens per side.
+    """Score all target tokens of `pairs` (`data.pairs.prepared_pairs.Pairs`) with at most `context` tokens per side.
 
     model: `EncoderDecoder`'s interface. rank: also compute ranks, which takes a twentieth of the output layer's time.
     The forward pass is in float32; the caller sums in float64.

@@ -55,7 +55,7 @@ OF_CHANCE = ("isotropy_linalg_eig",)
 
 @dataclass(frozen=True)
 class KeptCorpus:
-    """The part of a run's corpus that its arrays hold, with the interface of `data.corpora.Corpus`."""
+    """The part of a run's corpus that its arrays hold, with the interface of `data.prepared_corpus.Corpus`."""
 
     name: str
     symbols: tuple[str, ...]

@@ -40,7 +40,7 @@ def evaluate_run(
 ) -> Found:
     """All metrics and arrays of the run in `folder`, as listed in docs/results.md, and its translations.
 
-    corpus: a `data.corpora.Corpus` of kind translation. links: word links of its training split, for AlignSim. All
+    corpus: a `prepared_corpus.Corpus` of kind translation. links: word links of its training split, for AlignSim. All
     settings are checked before the first forward pass; raises UserError.
     """
     if settings.alignment and links is None:

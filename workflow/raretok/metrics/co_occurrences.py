@@ -38,7 +38,7 @@ class CoOccurrences:
 def count(links: Iterable[tuple[np.ndarray, np.ndarray]], pairs, types: int) -> CoOccurrences:
     """Count the links of a corpus.
 
-    links: from `alignment.links.link_arrays`. pairs: ids and offsets of the same lines (`data.pairs.Pairs`), whose
+    links: from `alignment.links.link_arrays`. pairs: ids and offsets of the same lines (`prepared_pairs.Pairs`), whose
     lines end in a token that is never linked. types: N. Raises UserError if a link points outside its line: the links
     then belong to another text.
     """

@@ -35,7 +35,7 @@ def chrf(hypotheses: Sequence[str], references: Sequence[str], word_order: int =
 def tokenised_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
     """BLEU of tokens between spaces, without smoothing, like Moses' multi-bleu.perl.
 
-    Both sides are Moses tokens with compounds split (`data.preparation.split_compounds`).
+    Both sides are Moses tokens with compounds split (`data.pairs.preparation.split_compounds`).
     """
     # force: suppresses sacrebleu's warning about tokenised text, which is intended here.
     score = _score(BLEU(tokenize="none", smooth_method="none", force=True), hypotheses, references)

@@ -196,7 +196,7 @@ class CharacterTask(BlockTask):
     """
 
     def __init__(self, corpus, settings: dict, device: str):
-        """corpus: from `data.corpora.load_manifest`. settings: a run's settings."""
+        """corpus: from `data.prepared_corpus.load_manifest`. settings: a run's settings."""
         super().__init__(settings, device)
         self.types = corpus.types
         self.type_counts = corpus.counts
@@ -232,7 +232,7 @@ class LanguageTask(BlockTask):
     """Next-token prediction over consecutive blocks of one text, each used once per epoch in a random order."""
 
     def __init__(self, corpus, settings: dict, device: str):
-        """corpus: from `data.corpora.load_manifest`. settings: a run's settings."""
+        """corpus: from `data.prepared_corpus.load_manifest`. settings: a run's settings."""
         super().__init__(settings, device)
         self.vocabulary = corpus.types
         self.special = tuple(corpus.special)

@@ -30,7 +30,7 @@ class TranslationTask(Task):
     padding = PAD
 
     def __init__(self, corpus, settings: dict, device: str):
-        """corpus: from `data.corpora.load_manifest`, of kind translation. settings: a run's settings."""
+        """corpus: from `data.prepared_corpus.load_manifest`, of kind translation. settings: a run's settings."""
         super().__init__(settings, device)
         self.corpus = corpus
         self.vocabulary = corpus.types
