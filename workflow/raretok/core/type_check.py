@@ -116,9 +116,10 @@ def check_of(kind: object, partial: bool = False) -> Check:
     else:
         words = {list: "must be a list", dict: "must be a mapping"}.get(origin) or f"must be {SCALARS.get(kind)}"
     inner = [check_of(part, partial) for part in parts] if origin in (list, dict) else []
+    fits = _is_a(kind)
 
     def check(value, key):
-        if not _is(value, kind):
+        if not fits(value):
             return _wrong(value, key, words)
         if origin is list:
             return _first(inner[0](entry, _inside(key, place)) for place, entry in enumerate(value))
@@ -132,15 +133,19 @@ def check_of(kind: object, partial: bool = False) -> Check:
     return check
 
 
-def _is(value: object, kind: object) -> bool:
-    """Whether a value has the Python type of a config type."""
+@cache
+def _is_a(kind: object) -> Callable[[object], bool]:
+    """The test whether a value has the Python type of a config type."""
     kind = bare(kind)
     if get_origin(kind) is Literal:
-        return value in get_args(kind)
+        allowed = get_args(kind)
+        return lambda value: value in allowed
     kind = dict if is_mapping(kind) else get_origin(kind) or kind
+    plain = (int, float) if kind is float else kind
     # In Python, bool is a subclass of int.
-    truth = kind in (bool, object) or not isinstance(value, bool)
-    return truth and isinstance(value, (int, float) if kind is float else kind)
+    if kind in (bool, object):
+        return lambda value: isinstance(value, plain)
+    return lambda value: isinstance(value, plain) and not isinstance(value, bool)
 
 
 def _wrong(value: object, key: str, words: str) -> str:
@@ -180,7 +185,7 @@ def _union(parts: tuple, partial: bool) -> Check:
     )
 
     def check(value, key):
-        fitting = [part for part in parts if _is(value, part)]
+        fitting = [part for part in parts if _is_a(part)(value)]
         mistakes = [checks[part](value, key) for part in fitting]
         if None in mistakes:
             return None
@@ -188,7 +193,7 @@ def _union(parts: tuple, partial: bool) -> Check:
             return mistakes[0] if mistakes else _wrong(value, key, f"must be {' or '.join(words)}")
         # The intended type: its literal values match, and it has most of the keys.
         tags = [{n: one for n, (one, _) in fields_of(part).items() if get_origin(one) is Literal} for part in fitting]
-        meant = [n for n, own in enumerate(tags) if all(_is(value[tag], own[tag]) for tag in own if tag in value)]
+        meant = [n for n, own in enumerate(tags) if all(_is_a(own[tag])(value[tag]) for tag in own if tag in value)]
         if meant:
             return mistakes[min(meant, key=lambda n: len(value.keys() - fields_of(fitting[n]).keys()))]
         tag = next(tag for tag in tags[0] if tag in value)
