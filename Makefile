@@ -48,7 +48,7 @@ fetch: environment ## fill the folder MIRROR with what SCALE needs, for machines
 	@.venv/bin/python -m raretok fetch $(if $(SCALE),--scale $(SCALE)) $(if $(CONFIG),--config $(CONFIG)) --mirror "$(MIRROR)" $(ARGS)
 
 test: environment-test ## run the fast tests
-	@$(PYTEST) -m "not workflow and not slow and not slurm" -n auto --dist loadfile $(ARGS)
+	@$(PYTEST) -m "not workflow and not slow and not slurm" -n auto --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-workflow: environment-test ## run the tests that start Snakemake
 	@$(PYTEST) -m "workflow and not slow and not slurm" -n auto --dist loadfile $(ARGS)
