@@ -9,8 +9,8 @@ import pytest
 
 from raretok.__main__ import main
 from raretok.evaluation.measurable import load_arrays
+from raretok.evaluation.metric_rows import Found
 from raretok.evaluation.remeasure import Remeasured, merge
-from raretok.evaluation.run_results import Found
 from raretok.metrics import projection
 
 RECORDED = Path(__file__).parents[2] / "results" / "recorded" / "small"

@@ -15,8 +15,7 @@ from raretok.evaluation.characters import (
     weight_metrics,
 )
 from raretok.evaluation.measurable import unpack_matrix, unpack_tokens
-from raretok.evaluation.metric_rows import row
-from raretok.evaluation.run_results import Found
+from raretok.evaluation.metric_rows import Found, row
 from raretok.evaluation.temperature import FITTED, temperature_rows
 from raretok.metrics import gradient_ratios as gradients
 from raretok.metrics.perplexity import TEMPERATURES, best_temperature, from_mean

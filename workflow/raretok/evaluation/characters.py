@@ -12,8 +12,7 @@ import torch
 
 from raretok.core.errors import UserError
 from raretok.evaluation.measurable import pack_matrices, pack_tokens
-from raretok.evaluation.metric_rows import row
-from raretok.evaluation.run_results import Found
+from raretok.evaluation.metric_rows import Found, row
 from raretok.metrics import clusters, isotropy, neighbours, projection, ranking
 from raretok.metrics.perplexity import (
     GRID,

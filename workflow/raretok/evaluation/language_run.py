@@ -19,8 +19,8 @@ from raretok.data.text.frequency_groups import bounds
 from raretok.data.text.similarity_pairs import read_pairs
 from raretok.evaluation import language
 from raretok.evaluation.measurable import pack_matrices, unpack_tokens
+from raretok.evaluation.metric_rows import Found
 from raretok.evaluation.queries import query_ids
-from raretok.evaluation.run_results import Found
 from raretok.evaluation.snapshots import measure_snapshots
 from raretok.evaluation.text_scores import Scores
 from raretok.metrics.group_statistics import Groups

@@ -36,7 +36,7 @@ from raretok.evaluation import (
 from raretok.evaluation.decoding import Decoding
 from raretok.evaluation.evaluate_command import name_average, similarity_files
 from raretok.evaluation.measurable import load_arrays, unpack_matrix
-from raretok.evaluation.run_results import Found
+from raretok.evaluation.metric_rows import Found
 
 # Relative error of a metric due to compression; or absolute, a tenth of it.
 TOLERANCE = {"exact": 1e-6, "float16": 1e-3, "coded": 2e-2, "tokens": 1e-3}
