@@ -23,7 +23,7 @@ from raretok.metrics.perplexity import (
     perplexity,
     sweep,
 )
-from raretok.metrics.tail_mass import tail_mass, target_probability
+from raretok.metrics.tail_mass import tail_mass
 from raretok.metrics.zipfian_symmetry import zipfian_symmetry
 
 # Positions scored at a time: for V = 130 their logits take 1 MB, which stays in the cache.
@@ -80,7 +80,7 @@ def score(model: torch.nn.Module, ids: np.ndarray, context: int, settings: Mappi
             logits = model.logits(model(inputs[start:stop].view(-1, width))).flatten(0, 1).float()
             goal = targets[start:stop]
             nll = negative_log_likelihood(logits, goal)
-            columns = (nll, ranking.target_ranks(logits, goal), target_probability(nll), tail_mass(logits))
+            columns = (nll, ranking.target_ranks(logits, goal), torch.exp(-nll), tail_mass(logits))
             kept.append([column.cpu().numpy() for column in columns])
             likeliest.append(logits.argmax(1).cpu().numpy())
             sums += sweep(logits, goal)

@@ -97,7 +97,9 @@ class Trainer:
         self.begin([targets for _, targets in own])
         loss = 0.0
         for number, (inputs, targets) in enumerate(own, start=1):
-            with contextlib.nullcontext() if number == len(own) else self._apart():
+            # Only the last backward pass averages gradients over processes.
+            apart = processes.size() > 1 and number < len(own)
+            with self.forward.no_sync() if apart else contextlib.nullcontext():
                 loss = loss + self.accumulate(inputs, targets)
         nll = self.criterion.nll
         if processes.size() > 1:
@@ -134,10 +136,6 @@ class Trainer:
             sequences = inputs[-1] if isinstance(inputs, tuple) else inputs
             loss = self.criterion(hidden, weight, targets, bias=self.model.output_bias, inputs=sequences)
         return hidden, weight, loss
-
-    def _apart(self):
-        """A context in which backward passes do not average gradients over processes, because more passes follow."""
-        return self.forward.no_sync() if processes.size() > 1 else contextlib.nullcontext()
 
     def _warm_up(self, inputs: Inputs, targets: torch.Tensor) -> None:
         """Run a pass without effect: DistributedDataParallel changes its order of summation after its first pass.
