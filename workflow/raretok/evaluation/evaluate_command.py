@@ -2,7 +2,6 @@
 
 import argparse
 import importlib
-import json
 from pathlib import Path
 
 import numpy as np
@@ -10,22 +9,11 @@ import torch
 
 from raretok.core.errors import UserError
 from raretok.core.files import atomic_path, read_json, write_json
-from raretok.core.type_check import validate
 from raretok.data.prepared_corpus import load_manifest
 from raretok.evaluation.measurable import save_arrays
-from raretok.experiments.config_types import CharacterEvaluation, LanguageEvaluation, TranslationEvaluation
 from raretok.experiments.run_code import MEASURES, evaluation_code
 from raretok.machine import gpu_locks
 from raretok.machine.device import choose_device
-
-
-class TranslationSettings(TranslationEvaluation, total=False):
-    """An experiment's settings, with the COMET model of config.yaml."""
-
-    comet: str
-
-
-SETTINGS = {"characters": CharacterEvaluation, "language": LanguageEvaluation, "translation": TranslationSettings}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -65,6 +53,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     """Evaluate both checkpoints of a run on its corpus's held-out text, with its observations."""
+    # Imported here because it imports the options of every model, on which no result depends.
+    from raretok.evaluation.settings import read_settings
+
     torch.set_num_threads(arguments.threads)
     device = choose_device(arguments.device, arguments.runs_per_gpu)
     training = read_training(arguments.run_folder / "training.json")
@@ -102,17 +93,6 @@ def name_average(rows: list[dict], training: dict) -> None:
     if averaged:
         for one in rows:
             one["signature"] = one["signature"].replace("checkpoint:best", f"checkpoint:mean_of_{len(averaged)}")
-
-
-def read_settings(text: str, kind: str) -> dict:
-    """The evaluation settings in `text` (JSON) for a corpus of a kind; raises UserError for anything else."""
-    source = "--settings is not an experiment's evaluation"
-    try:
-        settings = json.loads(text)
-    except ValueError as error:
-        raise UserError(f"{source}: {error}") from None
-    validate(settings, SETTINGS[kind], source)
-    return settings
 
 
 def similarity_files(pairs: list[str]) -> dict[str, Path]:

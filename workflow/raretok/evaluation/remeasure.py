@@ -21,7 +21,7 @@ import torch
 
 from raretok.core.code_digest import digest_of, sources_of
 from raretok.core.errors import UserError
-from raretok.core.files import atomic_path, read_json, write_json
+from raretok.core.files import atomic_path, read_arrays, read_json, write_json
 from raretok.data.codec import codec_of
 from raretok.data.pairs.prepared_pairs import load_pairs
 from raretok.data.prepared_corpus import load_manifest
@@ -35,7 +35,7 @@ from raretok.evaluation import (
 )
 from raretok.evaluation.decoding import Decoding
 from raretok.evaluation.evaluate_command import name_average, similarity_files
-from raretok.evaluation.measurable import load_arrays, unpack_matrix
+from raretok.evaluation.measurable import unpack_matrix
 from raretok.evaluation.metric_rows import Found
 
 # Relative error of a metric due to compression; or absolute, a tenth of it.
@@ -139,9 +139,9 @@ def remeasure(
     data: folder of prepared corpora. files: word pairs by set.
     """
     record = read_json(folder / "metrics.json")
-    arrays = load_arrays(folder / "arrays.npz")
+    arrays = read_arrays(folder / "arrays.npz")
     path = folder / "measurable.npz"
-    kept = load_arrays(path) if path.exists() else {}
+    kept = read_arrays(path) if path.exists() else {}
     again = _of_characters(record, arrays, kept)
     if again is None and not kept:
         return [], ["all metrics: nothing but figures' arrays was kept (no measurable.npz)"]
