@@ -88,7 +88,7 @@ def measure(run, data, links=None, pairs=None, sentences=None):
     else:
         for name, path in (pairs or {}).items():
             of_words(w.output, data, name, path, found)
-        of_continuations(w, data, settings.get("prefixes", {}), found)
+        of_continuations(w, data, settings["prefixes"], found)
     of_snapshots(run, sets[0], arrays)
     return found, arrays
 
@@ -250,7 +250,7 @@ def of_neighbours(w, data, groups, settings, model, found, arrays, run):
         counts = counts + data.source_counts
     known = [i for i in range(len(counts)) if counts[i] > 0 and i > UNKNOWN]
     third, u = groups[1][2], unit(w)
-    k = min(settings.get("neighbours", 5), len(known) - 1)
+    k = min(settings["neighbours"], len(known) - 1)
 
     def nearest(query):
         cosines = u[known] @ u[query]
@@ -313,10 +313,10 @@ def of_text(w, data, sets, settings, checkpoint, found):
     """Perplexities and Uniq: windowed for `best` only, and in independent blocks."""
     passes = [("perplexity_plain", "test", 0)]
     if checkpoint == "best":
-        passes += [("perplexity", "test", settings.get("window", 400)), ("perplexity_plain", "valid", 0)]
+        passes += [("perplexity", "test", settings["window"]), ("perplexity_plain", "valid", 0)]
     for metric, split, window in passes:
         ids = data.ids(split)
-        nll, predicted = scores(w, ids, settings.get("block", 512), window)
+        nll, predicted = scores(w, ids, settings["block"], window)
         put(found, {(metric, g): v for g, v in perplexities(nll, ids, sets).items()}, f"{split}@{checkpoint}")
         if (metric, split) == ("perplexity_plain", "test"):
             different = set(predicted.tolist())
@@ -347,13 +347,13 @@ def perplexities(nll, ids, sets):
 
 def of_continuations(w, data, prefixes, found):
     """Distinct tokens of greedy continuations."""
-    number, length = prefixes.get("number", 64), prefixes.get("length", 50)
+    number, length = prefixes["number"], prefixes["length"]
     ids = data.ids("test")
     starts = [round(i * (len(ids) - length) / max(1, number - 1)) for i in range(number)]
-    texts = greedy(w, np.stack([ids[start : start + length] for start in starts]), prefixes.get("continuation", 100))
+    texts = greedy(w, np.stack([ids[start : start + length] for start in starts]), prefixes["continuation"])
     uniq = [len(set(text.tolist())) for text in texts]
     put(found, {("generated_uniq", "mean"): np.mean(uniq)}, "test@best")
-    examples = min(prefixes.get("examples", 5), number)
+    examples = min(prefixes["examples"], number)
     for i in range(examples):
         place = round(i * (number - 1) / max(1, examples - 1))
         put(found, {("generated_uniq", f"example{i + 1}"): uniq[place]}, "test@best")
@@ -441,7 +441,7 @@ def of_frequency(test, counts, settings, found):
 
 def of_translations(w, run, data, settings, found, sentences):
     """Translations, and BLEU, chrF and F1 of those that are recorded."""
-    beam, exponent = settings.get("beam", 5), settings.get("length_exponent", 1.0)
+    beam, exponent = settings["beam"], settings["length_exponent"]
     for split, texts in json.loads((run / "hypotheses.json").read_text()).items():
         sources, references = data.lines(split, "source")[:sentences], data.texts(f"{split}.target.txt")
         ours = [beam_search(w, source, beam, exponent) for source in sources]

@@ -9,10 +9,10 @@ import torch
 from raretok.core.errors import UserError
 from raretok.evaluation import characters
 from raretok.evaluation.characters import evaluate_checkpoint, score, score_languages, scored_positions, text_metrics
-from raretok.evaluation.settings import CharacterSettings
 from raretok.metrics.isotropy import EIGENVECTORS
 
 SYMBOLS = list("!AaBb")
+SETTINGS = {"batch_size": 2, "drop_incomplete": True, "examples": 64, "neighbours": 3}
 
 
 class Bigram(torch.nn.Module):
@@ -74,13 +74,13 @@ def evaluated(model, ids, symbols, context, settings, checkpoint):
     ],
 )
 def test_which_positions_are_scored(length, context, batch, drop, expected):
-    assert scored_positions(length, context, CharacterSettings(batch_size=batch, drop_incomplete=drop)) == expected
+    assert scored_positions(length, context, SETTINGS | {"batch_size": batch, "drop_incomplete": drop}) == expected
 
 
 @pytest.mark.parametrize(("length", "drop"), [(12, True), (1, False), (0, True)])
 def test_a_text_shorter_than_a_batch_is_refused(length, drop):
     with pytest.raises(UserError, match="one evaluation batch needs"):
-        scored_positions(length, 4, CharacterSettings(batch_size=3, drop_incomplete=drop))
+        scored_positions(length, 4, SETTINGS | {"batch_size": 3, "drop_incomplete": drop})
 
 
 @pytest.mark.parametrize("tied", [True, False])
@@ -90,7 +90,7 @@ def test_a_text_shorter_than_a_batch_is_refused(length, drop):
 def test_scores_are_the_literal_ones_whatever_the_chunks(monkeypatch, tied, drop, context, rows, shift):
     monkeypatch.setattr(characters, "ROWS", rows)
     model, ids = Bigram(tied=tied), text(46).astype(int) + shift
-    settings = CharacterSettings(batch_size=2, drop_incomplete=drop, examples=5)
+    settings = SETTINGS | {"drop_incomplete": drop, "examples": 5}
     scores = score(model, ids, context, settings)
     count = scored_positions(46, context, settings)
     nll, ranks, tail = zip(*literal_scores(model, ids.tolist(), context, count), strict=True)
@@ -111,21 +111,21 @@ def test_bytes_of_the_file_do_not_overflow_in_the_low_resource_language():
     ids = np.full(9, 125, dtype=np.uint8)
     model = Bigram(vocabulary=260)
     symbols = [chr(0x4E00 + i) for i in range(130)]
-    found = evaluated(model, ids, symbols, 4, CharacterSettings(batch_size=2), "best")
+    found = evaluated(model, ids, symbols, 4, SETTINGS, "best")
     rows = found.rows
-    by_hand = score(model, ids.astype(int) + 130, 4, CharacterSettings(batch_size=2))
+    by_hand = score(model, ids.astype(int) + 130, 4, SETTINGS)
     value = next(row["value"] for row in rows if (row["metric"], row["group"]) == ("mean_rank", "LR"))
     assert value == by_hand.ranks.mean()
 
 
 @pytest.mark.parametrize("examples", [0, 1, 1000])
 def test_more_examples_than_positions_are_cut(examples):
-    scores = score(Bigram(), text(9), 4, CharacterSettings(batch_size=2, examples=examples))
+    scores = score(Bigram(), text(9), 4, SETTINGS | {"examples": examples})
     assert len(scores.examples) == len(scores.example_targets) == min(examples, 8)
 
 
 def test_rows_and_arrays_are_the_contracts():
-    settings = CharacterSettings(batch_size=2, examples=3)
+    settings = SETTINGS | {"examples": 3}
     found = evaluated(Bigram(), text(40), SYMBOLS, 4, settings, "best")
     rows, arrays = found.rows, found.arrays
     names = {(row["metric"], row["group"], row["split"]) for row in rows}
@@ -158,7 +158,7 @@ def test_rows_and_arrays_are_the_contracts():
 
 
 def test_an_untied_model_has_its_input_measured_too():
-    found = evaluated(Bigram(tied=False), text(40), SYMBOLS, 4, CharacterSettings(batch_size=2), "last")
+    found = evaluated(Bigram(tied=False), text(40), SYMBOLS, 4, SETTINGS, "last")
     rows, arrays = found.rows, found.arrays
     values = {(row["metric"], row["group"]): row["value"] for row in rows}
     assert values["input_isotropy_sign_free", "HR"] != values["isotropy_sign_free", "HR"]
@@ -166,7 +166,7 @@ def test_an_untied_model_has_its_input_measured_too():
 
 
 def test_the_best_perplexity_is_never_above_the_perplexity():
-    scores = score(Bigram(), text(200), 4, CharacterSettings())
+    scores = score(Bigram(), text(200), 4, SETTINGS | {"batch_size": 12})
     rows, curve = text_metrics(scores, "HR", "best", {})
     values = {row["metric"]: row["value"] for row in rows}
     assert values["best_perplexity"] == curve.min() <= values["perplexity"] == curve[99]
@@ -176,13 +176,13 @@ def test_the_best_perplexity_is_never_above_the_perplexity():
 def test_what_json_cannot_hold_is_a_string():
     model = Bigram()
     model.output_weight = model.output_weight * 1e6
-    found = evaluated(model, text(40), SYMBOLS, 4, CharacterSettings(batch_size=2), "best")
+    found = evaluated(model, text(40), SYMBOLS, 4, SETTINGS, "best")
     rows = found.rows
     values = {(row["metric"], row["group"]): row["value"] for row in rows}
     assert values["perplexity", "LR"] == values["best_perplexity", "LR"] == "inf"
     assert values["best_temperature", "LR"] == "nan"
     model.output_weight = model.output_weight * math.nan
-    found = evaluated(model, text(40), SYMBOLS, 4, CharacterSettings(batch_size=2), "best")
+    found = evaluated(model, text(40), SYMBOLS, 4, SETTINGS, "best")
     rows = found.rows
     values = {(row["metric"], row["group"]): row["value"] for row in rows}
     measured = (*((name, "HR") for name in ("perplexity", *EIGENVECTORS)), ("pca_distance", ""))

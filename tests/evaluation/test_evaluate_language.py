@@ -278,9 +278,12 @@ def test_pieces_of_words_are_those_without_a_space(language_run, prepared):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"windows": 3}, "unexpected keyword argument 'windows'"),
+        ({"windows": 3}, "unknown key windows"),
         ({"window": 16}, "evaluation.window is 16; it must be smaller than block, 16"),
-        ({"groups": [{"names": list(GROUPS)}]}, "groups need `shares`"),
+        (
+            {"groups": [{"names": list(GROUPS)}]},
+            "key groups.0.shares or groups.0.bounds or groups.0.frequency or groups",
+        ),
         ({"groups": [{"names": list(GROUPS), "bounds": [5, 10**6]}]}, "one of them is empty"),
         (
             {"queries": ["xyzzyx"]},
@@ -288,7 +291,7 @@ def test_pieces_of_words_are_those_without_a_space(language_run, prepared):
         ),
         ({"word_similarity": {"RW": "rw"}}, "evaluation.word_similarity names RW, whose file is not given"),
         ({"block": 17}, "evaluation.block is 17, but the model reads 16 tokens (model.context)"),
-        ({"prefixes": {"number": 5000}}, "too few for 5000 prefixes of 50 (evaluation.prefixes)"),
+        ({"prefixes": SETTINGS["prefixes"] | {"number": 5000}}, "too few for 5000 prefixes of 5 (evaluation.prefixes)"),
     ],
 )
 def test_wrong_settings_are_one_sentence(language_run, prepared, capsys, change, message):

@@ -296,7 +296,8 @@ def test_the_mean_of_several_checkpoints_is_called_that(translation_run, prepare
 
 
 def test_what_is_not_asked_for_is_not_done(translation_run, prepared_pairs):
-    settings = {"groups": SETTINGS["groups"], "beam": 1}
+    needed = ("groups", "beam", "length_exponent", "neighbours", "queries")
+    settings = {key: SETTINGS[key] for key in needed}
     more = ("--hypotheses", translation_run / "out" / "kept.json")
     assert evaluate(translation_run, prepared_pairs, settings, more=more) == 0
     metrics = {metric for metric, _, _ in measured(translation_run)}
@@ -345,7 +346,7 @@ def test_words_are_found_as_sentencepiece_writes_them(translation_run, prepared_
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"beams": 3}, "unexpected keyword argument 'beams'"),
+        ({"beams": 3}, "unknown key beams"),
         ({"queries": ["xyzzyx"]}, "names 'xyzzyx', which is no type of corpus tiny_pair that occurs in training"),
     ],
 )

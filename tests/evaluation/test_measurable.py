@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from raretok.core.files import read_arrays
 from raretok.evaluation import language, measurable
 from raretok.evaluation.remeasure import OF_CHANCE, TOLERANCE
 from raretok.metrics import ranking
@@ -40,7 +41,7 @@ def packed(words):
 def test_a_run_of_scale_small_keeps_at_most_3_megabytes(packed, tmp_path):
     measurable.save_arrays(tmp_path / "measurable.npz", packed)
     assert (tmp_path / "measurable.npz").stat().st_size < 3_000_000
-    again = measurable.load_arrays(tmp_path / "measurable.npz")
+    again = read_arrays(tmp_path / "measurable.npz")
     assert all(np.array_equal(again[name], packed[name]) for name in packed)
 
 

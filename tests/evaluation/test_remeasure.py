@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from raretok.__main__ import main
-from raretok.evaluation.measurable import load_arrays
+from raretok.core.files import read_arrays
+from raretok.evaluation.metric_rows import Found
 from raretok.evaluation.remeasure import Remeasured, merge
-from raretok.evaluation.run_results import Found
 from raretok.metrics import projection
 
 RECORDED = Path(__file__).parents[2] / "results" / "recorded" / "small"
@@ -34,7 +34,7 @@ def test_embeddings_of_recorded_character_models_are_measured_again(recorded, mo
     folder = recorded / "runs" / "shakespeare" / "baseline" / "seed1"
     monkeypatch.setattr(projection, "translation_distance", lambda plane: 0.125)
     # Recorded by a routine that was later corrected.
-    arrays = load_arrays(folder / "arrays.npz")
+    arrays = read_arrays(folder / "arrays.npz")
     np.savez(folder / "arrays.npz", **(arrays | {"best.pca": arrays["best.pca"] * 2}))
     assert main(["remeasure", "--recorded", str(recorded)]) == 0
     printed = capsys.readouterr().out
@@ -46,7 +46,7 @@ def test_embeddings_of_recorded_character_models_are_measured_again(recorded, mo
     assert [row["value"] for row in distances] == [0.125, 0.125]
     assert all(row["sources"] == metrics["evaluation"]["remeasured"]["sources"] for row in distances)
     assert metrics["evaluation"]["remeasured"]["arrays"] == ["best.pca"]
-    np.testing.assert_allclose(load_arrays(folder / "arrays.npz")["best.pca"], arrays["best.pca"], atol=1e-9)
+    np.testing.assert_allclose(read_arrays(folder / "arrays.npz")["best.pca"], arrays["best.pca"], atol=1e-9)
     other = "runs/iwslt14_de-en/zero/seed1/metrics.json"
     assert (recorded / other).read_bytes() == (RECORDED / other).read_bytes()
     # The second time nothing changes.

@@ -1,6 +1,5 @@
 """Fitted temperature, and metrics at it."""
 
-import json
 import math
 from types import SimpleNamespace
 
@@ -13,13 +12,13 @@ from raretok.data.prepared_corpus import load_manifest
 from raretok.evaluation import character_run, language
 from raretok.evaluation.character_run import fitted_rows, mixed
 from raretok.evaluation.characters import score, score_languages
-from raretok.evaluation.settings import CharacterSettings, parse
 from raretok.evaluation.temperature import HIGHEST, LOWEST, Tempered, fit, temperature_rows
 from raretok.metrics.group_statistics import Groups
 from raretok.metrics.perplexity import TEMPERATURES
 from raretok.models.building import build_model
 
 MODEL = {"name": "decoder", "layers": 1, "heads": 2, "width": 16, "context": 8}
+SETTINGS = {"batch_size": 1, "drop_incomplete": True, "examples": 1, "neighbours": 1}
 
 
 def binary_loss(logit, share):
@@ -93,22 +92,21 @@ def test_characters_are_fitted_on_one_half_and_measured_on_the_other(halves):
     model = build_model(MODEL, 12, seed=1)
     with torch.no_grad():
         model.output_weight.mul_(40)
-    settings = CharacterSettings(batch_size=1, examples=1, neighbours=1, fit_temperature=True)
     share, curves = {"HR": 0.9, "LR": 0.1}, {}
     losses = {}
     for split in ("valid", "test"):
         ids = halves.tokens(split).astype(np.int64)
         for group, shift in (("HR", 0), ("LR", 6)):
-            found = score(model, ids + shift, 8, settings)
+            found = score(model, ids + shift, 8, SETTINGS)
             losses[split, group] = found.sweep / len(found.nll)
             curves[split, group] = found
     total = sum(share[group] * losses["valid", group] for group in share)
     best = int(total.argmin())
-    rows = fitted_rows(model, halves, 8, settings, 0.1, "cpu")
+    rows = fitted_rows(model, halves, 8, SETTINGS, 0.1, "cpu")
     # A validation text that was scored as a whole is not scored again.
-    known, other = (score_languages(model, halves.tokens(of).astype(int), 6, 8, settings) for of in ("valid", "test"))
-    assert fitted_rows(model, halves, 8, settings, 0.1, "cpu", known) == rows
-    assert fitted_rows(model, halves, 8, settings, 0.1, "cpu", other) != rows
+    known, other = (score_languages(model, halves.tokens(of).astype(int), 6, 8, SETTINGS) for of in ("valid", "test"))
+    assert fitted_rows(model, halves, 8, SETTINGS, 0.1, "cpu", known) == rows
+    assert fitted_rows(model, halves, 8, SETTINGS, 0.1, "cpu", other) != rows
     values = {(row["metric"], row["group"], row["split"]): row["value"] for row in rows}
     assert values["fitted_temperature", "", "valid@best"] == TEMPERATURES[best] != 1.0
     assert values["fitted_perplexity", "total", "valid@best"] == pytest.approx(math.exp(total[best]))
@@ -129,18 +127,18 @@ def test_a_language_without_a_share_has_no_part():
 def test_without_a_test_text_the_validation_text_is_halved(halves):
     whole = np.concatenate([halves.tokens("valid"), halves.tokens("test")])
     joined = SimpleNamespace(symbols=halves.symbols, splits={"train": 1800, "valid": 200}, tokens=lambda split: whole)
-    model, settings = build_model(MODEL, 12, seed=1), CharacterSettings(batch_size=1, examples=1, neighbours=1)
-    assert fitted_rows(model, joined, 8, settings, 0.1, "cpu") == fitted_rows(model, halves, 8, settings, 0.1, "cpu")
+    model = build_model(MODEL, 12, seed=1)
+    assert fitted_rows(model, joined, 8, SETTINGS, 0.1, "cpu") == fitted_rows(model, halves, 8, SETTINGS, 0.1, "cpu")
 
 
 def test_characters_whose_best_temperature_is_the_last_say_so(halves, monkeypatch):
-    model, settings = build_model(MODEL, 12, seed=1), CharacterSettings(batch_size=1, examples=1, neighbours=1)
+    model = build_model(MODEL, 12, seed=1)
     falling = SimpleNamespace(nll=np.zeros(10), sweep=np.linspace(9, 2, 200), predicted=np.zeros(10, dtype=int))
     monkeypatch.setattr(character_run, "score_languages", lambda *arguments: {"HR": falling, "LR": falling})
-    rows = fitted_rows(model, halves, 8, settings, 0.1, "cpu")
+    rows = fitted_rows(model, halves, 8, SETTINGS, 0.1, "cpu")
     assert [row["value"] for row in rows if row["metric"] == "temperature_at_bound"] == [1]
     falling.sweep[:] = np.inf
-    rows = fitted_rows(model, halves, 8, settings, 0.1, "cpu")
+    rows = fitted_rows(model, halves, 8, SETTINGS, 0.1, "cpu")
     values = {(row["metric"], row["group"], row["split"]): float(row["value"]) for row in rows}
     assert math.isnan(values["fitted_temperature", "", "valid@best"])
     for group, split in (("total", "valid"), ("HR", "test"), ("LR", "test"), ("total", "test")):
@@ -157,10 +155,10 @@ def test_a_language_is_fitted_on_the_validation_text_and_measured_on_the_test_te
     with torch.no_grad():
         model.output_weight.zero_()
         model.output_bias.copy_(3 * torch.from_numpy(shares).log())
-    groups, settings = [Groups(("freq", "med", "rare"), (4, 8), 12)], SimpleNamespace(block=8)
+    groups = [Groups(("freq", "med", "rare"), (4, 8), 12)]
     values = {
         (row["metric"], row["group"], row["split"]): row["value"]
-        for row in language.fitted_rows(model, corpus, groups, settings, "cpu")
+        for row in language.fitted_rows(model, corpus, groups, {"block": 8}, "cpu")
     }
     assert values["fitted_temperature", "", "valid@best"] == pytest.approx(3, rel=5e-3)
     for split, part in texts.items():
@@ -168,8 +166,3 @@ def test_a_language_is_fitted_on_the_validation_text_and_measured_on_the_test_te
             nll = -np.log(shares[part[(part >= first) & (part < last)]])
             found = values["fitted_perplexity", group, f"{split}@best"]
             assert found == pytest.approx(math.exp(nll.mean()), rel=5e-3)
-
-
-def test_settings_say_it_and_others_are_as_they_were():
-    assert json.loads(json.dumps(vars(parse({"fit_temperature": True}, "characters"))))["fit_temperature"]
-    assert not CharacterSettings().fit_temperature

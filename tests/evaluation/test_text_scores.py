@@ -89,11 +89,6 @@ def test_known_probabilities_have_known_scores_in_every_window():
         np.testing.assert_allclose(score(model, tokens, block, window, END).nll, expected, rtol=1e-5)
 
 
-def test_a_window_that_leaves_nothing_is_refused():
-    with pytest.raises(ValueError, match="leaves nothing"):
-        score(Cumulative(), text(9), 4, 4, END)
-
-
 def test_an_impossible_token_is_infinite_and_a_broken_model_is_no_number():
     table = np.full((3, 3), 0.5)
     table[:, 1] = 0

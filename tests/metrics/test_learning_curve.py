@@ -6,30 +6,25 @@ from raretok.core.errors import UserError
 from raretok.metrics.learning_curve import area, read_curve
 
 
-def test_the_trapezoid_by_hand():
-    # 0 at update 0; triangle to 10, then 10 to 20, then 20 to 20.
-    steps, values = [10, 20, 40], [10.0, 20.0, 20.0]
-    assert area(steps, values) == (pytest.approx((50 + 150 + 400) / 40), 40)
-    assert area(steps, values, 20) == (pytest.approx(200 / 20), 20)
-
-
-def test_an_end_between_measurements_cuts_the_line():
-    # At 15 the line stands at 15.
-    assert area([10, 20], [10.0, 20.0], 15) == (pytest.approx((50 + (10 + 15) / 2 * 5) / 15), 15)
-    assert area([10, 20], [10.0, 20.0], 5) == (pytest.approx(2.5), 5)
-
-
-def test_an_end_beyond_training_is_its_end():
-    assert area([10, 20], [10.0, 20.0], 500) == (pytest.approx(10.0), 20)
-
-
-def test_a_measured_start_stands_instead_of_zero():
-    assert area([0, 10], [4.0, 4.0]) == (pytest.approx(4.0), 10)
-
-
-def test_a_constant_is_its_own_mean_however_it_is_cut():
-    for end in (1, 7, 30, None):
-        assert area([0, 3, 30], [5.0, 5.0, 5.0], end)[0] == pytest.approx(5.0)
+@pytest.mark.parametrize(
+    ("steps", "values", "end", "expected"),
+    [
+        # 0 at step 0; triangle to 10, then 10 to 20, then 20 to 20.
+        ([10, 20, 40], [10, 20, 20], None, ((50 + 150 + 400) / 40, 40)),
+        ([10, 20, 40], [10, 20, 20], 20, (200 / 20, 20)),
+        # An end between measurements cuts the line: at 15 it stands at 15.
+        ([10, 20], [10, 20], 15, ((50 + (10 + 15) / 2 * 5) / 15, 15)),
+        ([10, 20], [10, 20], 5, (2.5, 5)),
+        # An end beyond training is its end.
+        ([10, 20], [10, 20], 500, (10, 20)),
+        # A measured start stands instead of zero, and a constant is its own mean however it is cut.
+        ([0, 10], [4, 4], None, (4, 10)),
+        ([0, 3, 30], [5, 5, 5], 1, (5, 1)),
+        ([0, 3, 30], [5, 5, 5], 7, (5, 7)),
+    ],
+)
+def test_the_trapezoid_by_hand(steps, values, end, expected):
+    assert area(steps, values, end) == pytest.approx(expected)
 
 
 def test_nothing_measured_is_no_number():

@@ -46,6 +46,7 @@ def test_nearest_to_queries_are_their_rows_of_all():
     assert np.array_equal(found, ids[queries, :6])
     assert found[:2, 0].tolist() == [9, 4]
     np.testing.assert_allclose(cosines_of, values[queries, :6])
+    assert nearest_to(w, queries[:0], 6)[0].shape == (0, 6)
     known = np.isin(np.arange(17), [0, 2, 4, 9, 11])
     found, _ = nearest_to(w, queries, 6, known)
     for query, row in zip(queries, found, strict=True):

@@ -31,16 +31,6 @@ def test_no_number_in_the_matrix_gives_none():
     assert math.isnan(rare_share(torch.full((4, 2), math.nan), 2, 1)[0])
 
 
-def test_queries_have_the_same_neighbours_as_in_the_whole_table():
-    w = np.random.default_rng(1).normal(size=(25, 4))
-    w[7] = w[3]
-    ids, values = nearest(w, 6)
-    for queries in ([3, 24, 0], [7], []):
-        found, cosines = nearest_to(w, np.array(queries, dtype=int), 6)
-        np.testing.assert_array_equal(found, ids[queries] if queries else np.zeros((0, 6)))
-        np.testing.assert_allclose(cosines, values[queries] if queries else np.zeros((0, 6)), atol=1e-12)
-
-
 def test_special_and_unseen_types_neither_ask_nor_answer(monkeypatch):
     """As if their rows were not there: the lists of the others alone, renumbered."""
     monkeypatch.setattr(rare_neighbours, "COSINES", 40)

@@ -1,12 +1,11 @@
-"""Probability of the target and of the tail."""
+"""Probability of the tail."""
 
 import math
 
 import pytest
 import torch
 
-from raretok.metrics.perplexity import negative_log_likelihood
-from raretok.metrics.tail_mass import tail_mass, target_probability
+from raretok.metrics.tail_mass import tail_mass
 
 
 @pytest.mark.parametrize("vocabulary", [6, 7, 130])
@@ -23,10 +22,3 @@ def test_tiny_tails_ties_and_small_vocabularies():
     assert tail_mass(torch.zeros(2, 8)).tolist() == pytest.approx([3 / 8, 3 / 8])
     assert tail_mass(torch.randn(3, 5)).tolist() == [0.0, 0.0, 0.0]
     assert math.isnan(tail_mass(torch.tensor([[0.0, 1, 2, 3, 4, math.nan, 5]])).item())
-
-
-def test_target_probability_is_softmax():
-    logits = torch.randn(4, 6, generator=torch.Generator().manual_seed(1))
-    targets = torch.tensor([0, 5, 2, 2])
-    expected = logits.double().softmax(1)[torch.arange(4), targets]
-    torch.testing.assert_close(target_probability(negative_log_likelihood(logits, targets)), expected)

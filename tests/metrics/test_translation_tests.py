@@ -106,8 +106,6 @@ def test_a_seed_decides(texts, monkeypatch):
         one.p for one in first
     ]
     assert SEED_VARIABLE not in os.environ
-    with pytest.raises(ValueError, match="seed is 0"):
-        compare(good, other, references, seed=0)
 
 
 def test_without_a_number_of_samples_it_is_sacrebleus(texts, monkeypatch):
@@ -120,9 +118,3 @@ def test_without_a_number_of_samples_it_is_sacrebleus(texts, monkeypatch):
     monkeypatch.setattr(translation_tests, "PairedTest", paired)
     compare(*(lines[:5] for lines in reversed(texts)))
     assert asked == {"bs": 1000, "ar": 10_000}
-
-
-def test_unequal_numbers_of_sentences_are_refused(texts):
-    references, good, bad = texts
-    with pytest.raises(ValueError, match="79 and 80 hypotheses do not fit 80 references"):
-        compare(good[1:], bad, references)

@@ -6,7 +6,7 @@ import torch
 from raretok.core.errors import UserError
 from raretok.experiments.joint_runs import reason_against
 from raretok.models.building import build_model
-from raretok.training.bias_start import start_output_bias
+from raretok.training.trainer import start_output_bias
 
 MODEL = {"name": "decoder", "layers": 1, "heads": 2, "width": 16, "context": 8}
 COUNTS = torch.tensor([50, 30, 15, 5, 0]).numpy()

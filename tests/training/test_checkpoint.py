@@ -5,27 +5,33 @@ import torch
 from safetensors.torch import load_file
 
 from raretok.core.errors import UserError
-from raretok.training.checkpoint import best_path, drop_best, gather_snapshots, load_best, save_best, save_snapshot
+from raretok.training.checkpoint import (
+    drop_weights,
+    gather_snapshots,
+    load_weights,
+    save_snapshot,
+    save_weights,
+    weights_path,
+)
 
 
-def test_only_the_best_weights_that_a_checkpoint_names_are_kept(tmp_path):
+@pytest.mark.parametrize("kind", ["best", "validated"])
+def test_only_the_weights_that_a_checkpoint_names_are_kept(tmp_path, kind):
     for step in (20, 40, 60):
-        save_best(tmp_path, {"w": torch.full((2,), float(step))}, step)
-    (tmp_path / ".best-0000080.abc.part.safetensors").touch()  # a write that was killed
-    drop_best(tmp_path, keep=40)
-    assert list(tmp_path.iterdir()) == [best_path(tmp_path, 40)]
-    assert load_best(tmp_path, 40)["w"].tolist() == [40, 40]
+        save_weights(tmp_path, kind, {"w": torch.full((2,), float(step))}, step)
+    (tmp_path / f".{kind}-0000080.abc.part.safetensors").touch()  # a write that was killed
+    drop_weights(tmp_path, kind, keep=[40])
+    path = weights_path(tmp_path, kind, 40)
+    assert list(tmp_path.iterdir()) == [path]
+    # They are written once.
+    written = path.stat().st_ino
+    save_weights(tmp_path, kind, {"w": torch.ones(2)}, 40)
+    assert path.stat().st_ino == written
+    assert load_weights(tmp_path, kind, 40)["w"].tolist() == [40, 40]
     with pytest.raises(UserError, match="cannot be read"):
-        load_best(tmp_path, 60)
-    drop_best(tmp_path)
+        load_weights(tmp_path, kind, 60)
+    drop_weights(tmp_path, kind)
     assert not list(tmp_path.iterdir())
-
-
-def test_best_weights_are_written_once(tmp_path):
-    save_best(tmp_path, {"w": torch.ones(2)}, 20)
-    written = best_path(tmp_path, 20).stat().st_ino
-    save_best(tmp_path, {"w": torch.ones(2)}, 20)
-    assert best_path(tmp_path, 20).stat().st_ino == written
 
 
 def test_snapshots_are_gathered_into_one_file(tmp_path):

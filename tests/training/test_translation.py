@@ -16,7 +16,7 @@ from raretok.data.special_types import PAD
 from raretok.methods.unigram import log_unigram
 from raretok.models.building import load_model
 from raretok.training import translation_task as translation_module
-from raretok.training.checkpoint import load_validated
+from raretok.training.checkpoint import load_weights
 from raretok.training.distribution_probes import chosen_steps, divergences
 from raretok.training.loop import Options, train
 from raretok.training.progress import Progress
@@ -325,7 +325,7 @@ def test_the_model_is_the_mean_of_the_last_validated(
     monkeypatch.setattr("raretok.training.checkpoint.drop_state", lambda state: None)
     run = make_translation_run(method=PLAIN)
     output = trained(tmp_path, translation, run)
-    kept = [load_validated(tmp_path / "state", step) for step in (30, 45, 60)]
+    kept = [load_weights(tmp_path / "state", "validated", step) for step in (30, 45, 60)]
     final, last = load_file(output / "model.safetensors"), load_file(output / "last.safetensors")
     for name, tensor in final.items():
         mean = sum(weights[name].double() for weights in kept) / 3

@@ -11,7 +11,7 @@ from tests.training.test_survival import assert_same_results
 from raretok.core.config_files import canonical_json
 from raretok.core.files import read_json
 from raretok.data.prepared_corpus import load_manifest
-from raretok.training.checkpoint import best_path, validated_path
+from raretok.training.checkpoint import weights_path
 from raretok.training.loop import Options, train
 
 
@@ -52,7 +52,7 @@ def test_the_best_by_bleu_outlives_a_kill(tmp_path, translation_manifest, make_t
     training = Training(tmp_path, translation_manifest, canonical_json(run), checkpoint_steps=20)
     training.wait_for_checkpoints(1)
     assert training.end(signal.SIGKILL) == -signal.SIGKILL
-    assert [path.name for path in training.state.glob("best-*")] == [best_path(training.state, 15).name]
+    assert [path.name for path in training.state.glob("best-*")] == [weights_path(training.state, "best", 15).name]
     training = Training(tmp_path, translation_manifest, canonical_json(run))
     assert training.end() == 0, training.text()
     assert_same_results(training.output, unbroken)
@@ -88,7 +88,7 @@ def test_validated_weights_lie_there_while_a_checkpoint_names_them(
     assert training.end(signal.SIGKILL) == -signal.SIGKILL
     assert not list(training.state.glob("best-*"))
     names = sorted(path.name for path in training.state.glob("validated-*"))
-    assert names == [validated_path(training.state, step).name for step in steps]
+    assert names == [weights_path(training.state, "validated", step).name for step in steps]
     training = Training(tmp_path, translation_manifest, run)
     assert training.end() == 0, training.text()
     assert read_json(training.output / "training.json")["averaged_steps"] == [45, 60]

@@ -15,9 +15,7 @@ from raretok.evaluation.characters import (
     weight_metrics,
 )
 from raretok.evaluation.measurable import unpack_matrix, unpack_tokens
-from raretok.evaluation.metric_rows import row
-from raretok.evaluation.run_results import Found
-from raretok.evaluation.settings import CharacterSettings
+from raretok.evaluation.metric_rows import Found, row
 from raretok.evaluation.temperature import FITTED, temperature_rows
 from raretok.metrics import gradient_ratios as gradients
 from raretok.metrics.perplexity import TEMPERATURES, best_temperature, from_mean
@@ -35,14 +33,15 @@ def evaluate_run(
     folder: Path,
     model_settings: Mapping,
     corpus,
-    settings: CharacterSettings,
+    settings: Mapping,
     low_resource_probability: float | None = None,
     device: str = "cpu",
 ) -> Found:
     """All metrics and arrays of the run in `folder`, as listed in docs/results.md.
 
-    corpus: a `data.prepared_corpus.Corpus` of kind characters. low_resource_probability: of training, needed for
-    `fit_temperature`. Raises UserError for a text shorter than a batch.
+    corpus: a `data.prepared_corpus.Corpus` of kind characters. settings: a `config_types.CharacterEvaluation`.
+    low_resource_probability: of training, needed for `fit_temperature`. Raises UserError for a text shorter than a
+    batch.
     """
     symbols = list(corpus.symbols)
     ids = np.asarray(corpus.tokens("valid"), dtype=np.int64)
@@ -59,14 +58,14 @@ def evaluate_run(
         more = evaluate_checkpoint(model, ids, symbols, found.arrays["counts"], context, settings, checkpoint, scored)
         found.add((more.rows, more.arrays))
         found.measurable |= more.measurable
-        if settings.fit_temperature and checkpoint == "best":
+        if settings.get("fit_temperature") and checkpoint == "best":
             found.rows += fitted_rows(model, corpus, context, settings, low_resource_probability, device, scored)
     found.add(gradient_ratios(folder / "observations.npz", len(symbols)))
     return found
 
 
 def matrix_rows(
-    arrays: Mapping[str, np.ndarray], kept: Mapping[str, np.ndarray], settings: CharacterSettings
+    arrays: Mapping[str, np.ndarray], kept: Mapping[str, np.ndarray], settings: Mapping
 ) -> tuple[list[dict], dict[str, np.ndarray]]:
     """Metric rows and arrays computed from the kept matrices of both checkpoints.
 
@@ -82,7 +81,7 @@ def matrix_rows(
 
 
 def kept_rows(
-    arrays: Mapping[str, np.ndarray], kept: Mapping[str, np.ndarray], context: int, settings: CharacterSettings
+    arrays: Mapping[str, np.ndarray], kept: Mapping[str, np.ndarray], context: int, settings: Mapping
 ) -> list[dict]:
     """Metric rows computed from the kept tokens of the best checkpoint; arrays: those with its perplexity curves."""
     rows, fields = [], block_fields(context, settings)
@@ -104,7 +103,7 @@ def fitted_rows(
     model,
     corpus,
     context: int,
-    settings: CharacterSettings,
+    settings: Mapping,
     probability: float,
     device: str,
     scored: Mapping[str, Scores] | None = None,

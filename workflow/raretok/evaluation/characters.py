@@ -12,9 +12,7 @@ import torch
 
 from raretok.core.errors import UserError
 from raretok.evaluation.measurable import pack_matrices, pack_tokens
-from raretok.evaluation.metric_rows import row
-from raretok.evaluation.run_results import Found
-from raretok.evaluation.settings import CharacterSettings
+from raretok.evaluation.metric_rows import Found, row
 from raretok.metrics import clusters, isotropy, neighbours, projection, ranking
 from raretok.metrics.perplexity import (
     GRID,
@@ -25,7 +23,7 @@ from raretok.metrics.perplexity import (
     perplexity,
     sweep,
 )
-from raretok.metrics.tail_mass import tail_mass, target_probability
+from raretok.metrics.tail_mass import tail_mass
 from raretok.metrics.zipfian_symmetry import zipfian_symmetry
 
 # Positions scored at a time: for V = 130 their logits take 1 MB, which stays in the cache.
@@ -49,13 +47,13 @@ class Scores:
     predicted: np.ndarray
 
 
-def scored_positions(length: int, context: int, settings: CharacterSettings) -> int:
+def scored_positions(length: int, context: int, settings: Mapping) -> int:
     """Number of characters of a text of `length` that are predicted.
 
     111,360 of 111,540 with context 64 and batches of 12. Raises UserError if it is 0.
     """
-    if settings.drop_incomplete:
-        batch = settings.batch_size * context
+    if settings["drop_incomplete"]:
+        batch = settings["batch_size"] * context
         count = (length - 1) // batch * batch
         needed = batch + 1
     else:
@@ -65,7 +63,7 @@ def scored_positions(length: int, context: int, settings: CharacterSettings) -> 
     return count
 
 
-def score(model: torch.nn.Module, ids: np.ndarray, context: int, settings: CharacterSettings, device="cpu") -> Scores:
+def score(model: torch.nn.Module, ids: np.ndarray, context: int, settings: Mapping, device="cpu") -> Scores:
     """Score the text `ids` (integers) in consecutive independent blocks of `context`.
 
     The batch size only decides how many blocks are dropped; blocks are computed together up to ROWS positions.
@@ -74,7 +72,7 @@ def score(model: torch.nn.Module, ids: np.ndarray, context: int, settings: Chara
     # int64 even if the file holds bytes, which low-resource ids would overflow.
     ids = torch.from_numpy(np.asarray(ids[: count + 1], dtype=np.int64)).to(device)
     inputs, targets = ids[:-1], ids[1:]
-    wanted = np.unique(np.linspace(0, count - 1, min(settings.examples, count)).round().astype(np.int64))
+    wanted = np.unique(np.linspace(0, count - 1, min(settings["examples"], count)).round().astype(np.int64))
     kept, sums, likeliest = [], np.zeros(GRID), []
     examples = []
     with torch.inference_mode():
@@ -82,7 +80,7 @@ def score(model: torch.nn.Module, ids: np.ndarray, context: int, settings: Chara
             logits = model.logits(model(inputs[start:stop].view(-1, width))).flatten(0, 1).float()
             goal = targets[start:stop]
             nll = negative_log_likelihood(logits, goal)
-            columns = (nll, ranking.target_ranks(logits, goal), target_probability(nll), tail_mass(logits))
+            columns = (nll, ranking.target_ranks(logits, goal), torch.exp(-nll), tail_mass(logits))
             kept.append([column.cpu().numpy() for column in columns])
             likeliest.append(logits.argmax(1).cpu().numpy())
             sums += sweep(logits, goal)
@@ -94,7 +92,12 @@ def score(model: torch.nn.Module, ids: np.ndarray, context: int, settings: Chara
 
 
 def score_languages(
-    model: torch.nn.Module, text: np.ndarray, types: int, context: int, settings: CharacterSettings, device: str = "cpu"
+    model: torch.nn.Module,
+    text: np.ndarray,
+    types: int,
+    context: int,
+    settings: Mapping,
+    device: str = "cpu",
 ) -> dict[str, Scores]:
     """Scores of a text (HR ids, int64) in both languages with `types` characters each."""
     return {group: score(model, text + k * types, context, settings, device) for k, group in enumerate(("HR", "LR"))}
@@ -153,10 +156,10 @@ def token_rows(
     ]
 
 
-def block_fields(context: int, settings: CharacterSettings) -> dict:
+def block_fields(context: int, settings: Mapping) -> dict:
     """Signature fields of the blocks in which a text is scored."""
-    incomplete = "drop" if settings.drop_incomplete else "keep"
-    return {"groups": "language", "context": context, "batch": settings.batch_size, "incomplete": incomplete}
+    incomplete = "drop" if settings["drop_incomplete"] else "keep"
+    return {"groups": "language", "context": context, "batch": settings["batch_size"], "incomplete": incomplete}
 
 
 def weight_metrics(
@@ -164,7 +167,7 @@ def weight_metrics(
     untied_input: np.ndarray | None,
     symbols: list[str],
     counts: np.ndarray,
-    settings: CharacterSettings,
+    settings: Mapping,
     checkpoint: str,
 ) -> tuple[list[dict], dict[str, np.ndarray]]:
     """Metric rows and arrays of the output embeddings (2n x d), and of the input's when not tied.
@@ -188,7 +191,7 @@ def weight_metrics(
             add(name, group, value, n, groups="language", matrix="input", eigenvectors=vectors)
     for group, (value, pairs) in clusters.mask_cosines(output, symbols).items():
         add("mask_cosine", group, value, pairs, matrix="output", pairs="without_self", mask="both_languages")
-    ids, cosines = neighbours.nearest(output, settings.neighbours)
+    ids, cosines = neighbours.nearest(output, settings["neighbours"])
     k = f"top{ids.shape[1]}"
     hits, slots = neighbours.related_share(ids, symbols, "Aa")
     add("related_neighbours", "Aa", hits, slots, unit="count", neighbours=k)
@@ -210,7 +213,7 @@ def evaluate_checkpoint(
     symbols: list[str],
     counts: np.ndarray,
     context: int,
-    settings: CharacterSettings,
+    settings: Mapping,
     checkpoint: str,
     scored: Mapping[str, Scores],
 ) -> Found:

@@ -8,7 +8,7 @@ from pathlib import Path
 from raretok.core.errors import UserError
 from raretok.core.files import read_json, write_json
 from raretok.data.lines import numbered_lines
-from raretok.metrics.translation_tests import TESTS, compare
+from raretok.metrics.translation_tests import compare
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,7 +44,7 @@ def main(arguments: argparse.Namespace) -> None:
     found = [
         {"baseline": baseline, "system": label} | asdict(one)
         for label, second in others
-        for one in compare(first, second, references, tuple(TESTS), arguments.samples, arguments.seed)
+        for one in compare(first, second, references, samples=arguments.samples, seed=arguments.seed)
     ]
     text = "\n".join(references).encode("utf-8")
     write_json(

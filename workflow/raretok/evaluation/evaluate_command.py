@@ -2,7 +2,6 @@
 
 import argparse
 import importlib
-import json
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,6 @@ from raretok.core.errors import UserError
 from raretok.core.files import atomic_path, read_json, write_json
 from raretok.data.prepared_corpus import load_manifest
 from raretok.evaluation.measurable import save_arrays
-from raretok.evaluation.settings import parse
 from raretok.experiments.run_code import MEASURES, evaluation_code
 from raretok.machine import gpu_locks
 from raretok.machine.device import choose_device
@@ -55,11 +53,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     """Evaluate both checkpoints of a run on its corpus's held-out text, with its observations."""
+    # Imported here because it imports the options of every model, on which no result depends.
+    from raretok.evaluation.settings import read_settings
+
     torch.set_num_threads(arguments.threads)
-    settings = read_settings(arguments.settings)
     device = choose_device(arguments.device, arguments.runs_per_gpu)
     training = read_training(arguments.run_folder / "training.json")
     corpus = load_manifest(arguments.manifest)
+    settings = read_settings(arguments.settings, corpus.kind)
     if training.get("data", corpus.sha256) != corpus.sha256:
         raise UserError(f"{arguments.run_folder} was trained on other data than {arguments.manifest} describes")
     model = training["settings"]["model"]
@@ -71,7 +72,7 @@ def main(arguments: argparse.Namespace) -> None:
         needed = similarity_files(arguments.word_similarity)
     else:
         needed = training["settings"].get("corpus", {}).get("low_resource_probability")
-    found = measure.evaluate_run(arguments.run_folder, model, corpus, parse(settings, corpus.kind), needed, device)
+    found = measure.evaluate_run(arguments.run_folder, model, corpus, settings, needed, device)
     # Compression reduces texts and their padding to a few per cent.
     save = np.savez if corpus.kind == "characters" else np.savez_compressed
     name_average(found.rows, training)
@@ -92,17 +93,6 @@ def name_average(rows: list[dict], training: dict) -> None:
     if averaged:
         for one in rows:
             one["signature"] = one["signature"].replace("checkpoint:best", f"checkpoint:mean_of_{len(averaged)}")
-
-
-def read_settings(text: str) -> dict:
-    """The JSON object in `text`; raises UserError for anything else."""
-    try:
-        settings = json.loads(text)
-    except ValueError as error:
-        raise UserError(f"--settings is not an experiment's evaluation: {error}") from None
-    if not isinstance(settings, dict):
-        raise UserError(f"--settings is not an experiment's evaluation: {text} is no JSON object")
-    return settings
 
 
 def similarity_files(pairs: list[str]) -> dict[str, Path]:

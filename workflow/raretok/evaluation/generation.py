@@ -5,12 +5,10 @@ import torch
 
 
 def prefixes(tokens: np.ndarray, number: int, length: int) -> np.ndarray:
-    """`number` prefixes of `length` tokens (number x length, int64), evenly spaced over N `tokens`.
+    """`number` prefixes of `length` tokens (number x length, int64), evenly spaced over `tokens`.
 
-    Raises ValueError if the text has fewer distinct positions.
+    There are at least number + length - 1 tokens.
     """
-    if len(tokens) < number + length - 1:
-        raise ValueError(f"{len(tokens)} tokens have no {number} different parts of {length}")
     starts = np.linspace(0, len(tokens) - length, number).round().astype(np.int64)
     return np.asarray(tokens[starts[:, None] + np.arange(length)], dtype=np.int64)
 

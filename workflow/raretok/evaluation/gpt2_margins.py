@@ -32,13 +32,13 @@ class EffectiveMargin:
     alpha_sigma: float
 
 
-def effective_margin(layers: FinalLayers, percentile_index: int, block: int = BLOCK) -> EffectiveMargin:
+def effective_margin(layers: FinalLayers, percentile_index: int) -> EffectiveMargin:
     """Mean and spread of margin_i and alpha_i over the N rows of the embedding matrix.
 
     percentile_index: the percentile is the k-th smallest of the N values over t, including t = i, 1 <= k <= N (the
-    author's 2,500 of 50,257). Computed for `block` tokens i at a time; N x N is never in memory.
+    author's 2,500 of 50,257).
     """
-    margins, alphas = per_token_margins(layers, percentile_index, block)
+    margins, alphas = per_token_margins(layers, percentile_index)
     return EffectiveMargin(
         margins.mean().item(),
         margins.std(correction=0).item(),
@@ -50,7 +50,7 @@ def effective_margin(layers: FinalLayers, percentile_index: int, block: int = BL
 def per_token_margins(
     layers: FinalLayers, percentile_index: int, block: int = BLOCK
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """margin_i and alpha_i of every token, (N,) each, float64."""
+    """margin_i and alpha_i of every token, (N,) each, float64; for `block` tokens i at a time, never N x N."""
     w = layers.embeddings
     if not 1 <= percentile_index <= len(w):
         raise UserError(f"percentile_index is {percentile_index}, outside 1 to the vocabulary's {len(w)}")

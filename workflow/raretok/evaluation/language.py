@@ -14,7 +14,6 @@ from raretok.data.text.frequency_groups import masses
 from raretok.data.tokenizers import tokenizer_class
 from raretok.evaluation import generation, measurable
 from raretok.evaluation.metric_rows import row
-from raretok.evaluation.settings import LanguageSettings
 from raretok.evaluation.temperature import FITTED, Tempered, fit, temperature_rows
 from raretok.evaluation.text_scores import Scores, score
 from raretok.metrics.group_statistics import Groups, distinct, group_perplexities, nonrare_perplexity
@@ -61,7 +60,7 @@ def text_rows(
     model: torch.nn.Module,
     corpus,
     groups: list[Groups],
-    settings: LanguageSettings,
+    settings: Mapping,
     checkpoint: str,
     device: str,
     known: Scores | None = None,
@@ -83,7 +82,8 @@ def text_rows(
         if first and known is not None:
             scores = known
         else:
-            scores = score(model, targets, settings.block, fields["window"], END, device, predict=first, rank=not first)
+            block, window = fields["block"], fields["window"]
+            scores = score(model, targets, block, window, END, device, predict=first, rank=not first)
         rows += score_rows(metric, scores, targets, groups, f"{split}@{checkpoint}", fields)
         if not first:
             kept |= measurable.pack_tokens(f"best.{split}", targets, scores.nll, corpus.types, scores.ranks)
@@ -93,10 +93,10 @@ def text_rows(
     return rows, plain, kept
 
 
-def pass_fields(metric: str, settings: LanguageSettings, checkpoint: str) -> dict:
+def pass_fields(metric: str, settings: Mapping, checkpoint: str) -> dict:
     """Signature fields of a pass over a text."""
-    window = settings.window if metric == "perplexity" else 0
-    return {"block": settings.block, "window": window, "checkpoint": checkpoint}
+    window = settings["window"] if metric == "perplexity" else 0
+    return {"block": settings["block"], "window": window, "checkpoint": checkpoint}
 
 
 def fitted_rows(model: torch.nn.Module, corpus, groups: list[Groups], settings, device: str) -> list[dict]:
@@ -107,13 +107,13 @@ def fitted_rows(model: torch.nn.Module, corpus, groups: list[Groups], settings, 
     texts = {split: np.asarray(corpus.tokens(split), dtype=np.int64) for split in ("valid", "test")}
 
     def scored(tokens, temperature):
-        return score(Tempered(model, temperature), tokens, settings.block, 0, END, device, predict=False)
+        return score(Tempered(model, temperature), tokens, settings["block"], 0, END, device, predict=False)
 
     part = texts["valid"][:FIT_TOKENS]
     temperature = fit(lambda value: float(scored(part, value).nll.mean()))
     rows = temperature_rows(temperature, len(part))
     for split, tokens in texts.items():
-        fields = {"block": settings.block, "temperature": "fitted", "checkpoint": "best"}
+        fields = {"block": settings["block"], "temperature": "fitted", "checkpoint": "best"}
         rows += score_rows(FITTED, scored(tokens, temperature), tokens, groups, f"{split}@best", fields)
     return rows
 
@@ -209,15 +209,15 @@ def neighbour_rows(
     groups: Groups,
     queries: np.ndarray,
     known: np.ndarray,
-    settings: LanguageSettings,
+    settings: Mapping,
 ) -> tuple[list[dict], dict[str, np.ndarray]]:
     """Neighbours of the queries, and the share of rare ones among those of rare types; only `known` types (V booleans).
 
     matrix: W on the device, weights: the same in numpy.
     """
-    ids, cosines = nearest_to(weights, queries, settings.neighbours, known)
-    share, slots = rare_share(matrix, groups.bounds[1], settings.neighbours, known)
-    fields = {"neighbours": f"top{settings.neighbours}", "types": "occurring", "checkpoint": "best"}
+    ids, cosines = nearest_to(weights, queries, settings["neighbours"], known)
+    share, slots = rare_share(matrix, groups.bounds[1], settings["neighbours"], known)
+    fields = {"neighbours": f"top{settings['neighbours']}", "types": "occurring", "checkpoint": "best"}
     arrays = {
         "best.neighbour_queries": queries,
         "best.neighbours": ids.astype(np.int32),
@@ -227,26 +227,27 @@ def neighbour_rows(
 
 
 def generated_rows(
-    model: torch.nn.Module, corpus, codec: Codec, context: int, settings: LanguageSettings, device: str
+    model: torch.nn.Module, corpus, codec: Codec, context: int, settings: Mapping, device: str
 ) -> tuple[list[dict], dict[str, np.ndarray]]:
     """Distinct tokens of greedy continuations: their mean and those of the examples, with the texts."""
-    asked = settings.prefixes
-    begun = generation.prefixes(corpus.tokens("test"), asked.number, asked.length)
-    texts = generation.greedy(model, torch.from_numpy(begun).to(device), asked.continuation, context).cpu().numpy()
+    asked = settings["prefixes"]
+    begun = generation.prefixes(corpus.tokens("test"), asked["number"], asked["length"])
+    texts = generation.greedy(model, torch.from_numpy(begun).to(device), asked["continuation"], context).cpu().numpy()
     found = generation.distinct_tokens(texts)
     fields = {
-        "prefixes": asked.number,
-        "prefix": asked.length,
-        "continuation": asked.continuation,
+        "prefixes": asked["number"],
+        "prefix": asked["length"],
+        "continuation": asked["continuation"],
         "decoding": "greedy",
         "checkpoint": "best",
     }
     # The examples are evenly spaced over all prefixes.
-    shown = np.unique(np.linspace(0, asked.number - 1, min(asked.examples, asked.number)).round().astype(np.int64))
-    rows = [_row("generated_uniq", "mean", "test@best", found.mean(), asked.number, None, **fields)]
+    examples = min(asked["examples"], asked["number"])
+    shown = np.unique(np.linspace(0, asked["number"] - 1, examples).round().astype(np.int64))
+    rows = [_row("generated_uniq", "mean", "test@best", found.mean(), asked["number"], None, **fields)]
     for number, i in enumerate(shown, 1):
         rows.append(
-            _row("generated_uniq", f"example{number}", "test@best", found[i], asked.continuation, None, **fields)
+            _row("generated_uniq", f"example{number}", "test@best", found[i], asked["continuation"], None, **fields)
         )
     arrays = {}
     for name, ids in (("prefixes", begun), ("texts", texts)):

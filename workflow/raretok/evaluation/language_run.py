@@ -19,9 +19,8 @@ from raretok.data.text.frequency_groups import bounds
 from raretok.data.text.similarity_pairs import read_pairs
 from raretok.evaluation import language
 from raretok.evaluation.measurable import pack_matrices, unpack_tokens
+from raretok.evaluation.metric_rows import Found
 from raretok.evaluation.queries import query_ids
-from raretok.evaluation.run_results import Found
-from raretok.evaluation.settings import LanguageSettings
 from raretok.evaluation.snapshots import measure_snapshots
 from raretok.evaluation.text_scores import Scores
 from raretok.metrics.group_statistics import Groups
@@ -37,19 +36,20 @@ def evaluate_run(
     folder: Path,
     model_settings: Mapping,
     corpus,
-    settings: LanguageSettings,
+    settings: Mapping,
     similarity_files: Mapping[str, Path],
     device: str = "cpu",
 ) -> Found:
     """All metrics and arrays of the run in `folder`, as listed in docs/results.md.
 
-    corpus: a `prepared_corpus.Corpus` of kind language. similarity_files: the file of each set of word pairs. All
-    settings are checked before the first forward pass; raises UserError.
+    corpus: a `prepared_corpus.Corpus` of kind language. settings: a `config_types.LanguageEvaluation`.
+    similarity_files: the file of each set of word pairs. All settings are checked before the first forward
+    pass; raises UserError.
     """
     groups = group_sets(settings, corpus)
     check_lengths(settings, corpus, model_settings["context"])
     pairs = {name: read_pairs(path) for name, path in similarity_files.items()}
-    missing = sorted(set(settings.word_similarity) - set(pairs))
+    missing = sorted(set(settings["word_similarity"]) - set(pairs))
     if missing:
         raise UserError(
             f"evaluation.word_similarity names {missing[0]}, whose file is not given; add "
@@ -77,7 +77,7 @@ def evaluate_run(
             found.measurable |= kept | kept_matrices(model, weights)
             found.rows += language.similarity_rows(weights, corpus, codec, pairs)
             found.add(language.generated_rows(model, corpus, codec, model_settings["context"], settings, device))
-            if settings.fit_temperature:
+            if settings.get("fit_temperature"):
                 found.rows += language.fitted_rows(model, corpus, groups, settings, device)
     found.arrays |= measure_snapshots(folder / "snapshots.safetensors", groups[0])
     found.arrays |= observation_rows(folder / "observations.npz")
@@ -85,7 +85,12 @@ def evaluate_run(
 
 
 def matrix_rows(
-    matrix: torch.Tensor, weights: np.ndarray, corpus, groups: list[Groups], settings: LanguageSettings, checkpoint: str
+    matrix: torch.Tensor,
+    weights: np.ndarray,
+    corpus,
+    groups: list[Groups],
+    settings: Mapping,
+    checkpoint: str,
 ) -> tuple[list[dict], dict[str, np.ndarray]]:
     """Metric rows and arrays computed from the output matrix, with neighbours for `best` only.
 
@@ -99,7 +104,7 @@ def matrix_rows(
     return found.rows, found.arrays
 
 
-def kept_rows(kept: Mapping[str, np.ndarray], groups: list[Groups], settings: LanguageSettings) -> list[dict]:
+def kept_rows(kept: Mapping[str, np.ndarray], groups: list[Groups], settings: Mapping) -> list[dict]:
     """Metric rows computed from the kept tokens and predictions of the best checkpoint (`measurable`)."""
     rows = []
     for metric, split in language.KEPT_PASSES:
@@ -123,16 +128,16 @@ def _to_numpy(tensor: torch.Tensor) -> np.ndarray:
     return tensor.detach().float().cpu().numpy()
 
 
-def queried(settings: LanguageSettings, corpus, groups: Groups) -> tuple[np.ndarray, np.ndarray]:
+def queried(settings: Mapping, corpus, groups: Groups) -> tuple[np.ndarray, np.ndarray]:
     """Types that can be neighbours (V booleans), and the ids of the queries, which are among them."""
     known = occurring(corpus.counts, corpus.special)
-    return known, query_ids(settings.queries, corpus.symbols, known, groups.bounds[1], corpus.name)
+    return known, query_ids(settings["queries"], corpus.symbols, known, groups.bounds[1], corpus.name)
 
 
-def group_sets(settings: LanguageSettings, corpus) -> list[Groups]:
+def group_sets(settings: Mapping, corpus) -> list[Groups]:
     """The sets of groups in the settings, with bounds computed for this corpus."""
     sets = []
-    for entry in settings.groups:
+    for entry in settings["groups"]:
         rule = {key: value for key, value in entry.items() if key not in ("names", "suffix")}
         found = tuple(int(bound) for bound in bounds(rule, corpus.counts))
         written = "+".join(f"{key}={language.listed(value)}" for key, value in rule.items())
@@ -140,26 +145,28 @@ def group_sets(settings: LanguageSettings, corpus) -> list[Groups]:
     return sets
 
 
-def check_lengths(settings: LanguageSettings, corpus, context: int) -> None:
+def check_lengths(settings: Mapping, corpus, context: int) -> None:
     """Raise UserError if the model's context or a split is too short for the settings."""
-    if settings.block > context:
+    if settings["block"] > context:
         raise UserError(
-            f"evaluation.block is {settings.block}, but the model reads {context} tokens (model.context); "
+            f"evaluation.block is {settings['block']}, but the model reads {context} tokens (model.context); "
             "take a smaller block"
         )
-    if settings.window >= settings.block:
-        raise UserError(f"evaluation.window is {settings.window}; it must be smaller than block, {settings.block}")
+    if settings["window"] >= settings["block"]:
+        raise UserError(
+            f"evaluation.window is {settings['window']}; it must be smaller than block, {settings['block']}"
+        )
     for split in ("test", "valid"):
-        if corpus.splits[split] < settings.block:
+        if corpus.splits[split] < settings["block"]:
             raise UserError(
                 f"the {split} split of corpus {corpus.name} has {corpus.splits[split]:,} tokens, fewer than one block "
-                f"(evaluation.block: {settings.block}); take a smaller block or a longer text"
+                f"(evaluation.block: {settings['block']}); take a smaller block or a longer text"
             )
-    prefixes = settings.prefixes
-    if corpus.splits["test"] < prefixes.number + prefixes.length - 1:
+    prefixes = settings["prefixes"]
+    if corpus.splits["test"] < prefixes["number"] + prefixes["length"] - 1:
         raise UserError(
             f"the test split of corpus {corpus.name} has {corpus.splits['test']:,} tokens, too few for "
-            f"{prefixes.number} prefixes of {prefixes.length} (evaluation.prefixes); take fewer or a longer text"
+            f"{prefixes['number']} prefixes of {prefixes['length']} (evaluation.prefixes); take fewer or a longer text"
         )
 
 

@@ -52,12 +52,6 @@ def save_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
                 np.lib.format.write_array(file, np.asanyarray(values), allow_pickle=False)
 
 
-def load_arrays(path: Path) -> dict[str, np.ndarray]:
-    """All arrays of an archive."""
-    with np.load(path, allow_pickle=False) as archive:
-        return dict(archive)
-
-
 def pack_matrices(matrices: Mapping[str, np.ndarray | None]) -> dict[str, np.ndarray]:
     """Packed arrays of the matrices (V x d) by name, which share `MATRIX_BYTES`; None values are skipped."""
     there = {name: np.asarray(matrix, dtype=np.float32) for name, matrix in matrices.items() if matrix is not None}

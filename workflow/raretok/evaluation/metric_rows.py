@@ -1,8 +1,25 @@
-"""Rows of `metrics.json`: metric, group, split, value, number of items, and signature."""
+"""Results of evaluating a run, and rows of `metrics.json`: metric, group, split, value, number of items, signature."""
+
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from raretok import __version__
+
+
+@dataclass
+class Found:
+    """Metric rows, arrays for figures, arrays of `measurable.npz`, and translations (plain lines) by split."""
+
+    rows: list[dict] = field(default_factory=list)
+    arrays: dict[str, np.ndarray] = field(default_factory=dict)
+    measurable: dict[str, np.ndarray] = field(default_factory=dict)
+    hypotheses: dict[str, list[str]] = field(default_factory=dict)
+
+    def add(self, more: tuple[list[dict], dict[str, np.ndarray]]) -> None:
+        """Add further rows and arrays."""
+        self.rows += more[0]
+        self.arrays |= more[1]
 
 
 def row(metric: str, group: str, split: str, value: float, n: int, sign: str = "", /, **fields: object) -> dict:

@@ -21,7 +21,7 @@ import torch
 
 from raretok.core.code_digest import digest_of, sources_of
 from raretok.core.errors import UserError
-from raretok.core.files import atomic_path, read_json, write_json
+from raretok.core.files import atomic_path, read_arrays, read_json, write_json
 from raretok.data.codec import codec_of
 from raretok.data.pairs.prepared_pairs import load_pairs
 from raretok.data.prepared_corpus import load_manifest
@@ -35,9 +35,8 @@ from raretok.evaluation import (
 )
 from raretok.evaluation.decoding import Decoding
 from raretok.evaluation.evaluate_command import name_average, similarity_files
-from raretok.evaluation.measurable import load_arrays, unpack_matrix
-from raretok.evaluation.run_results import Found
-from raretok.evaluation.settings import parse
+from raretok.evaluation.measurable import unpack_matrix
+from raretok.evaluation.metric_rows import Found
 
 # Relative error of a metric due to compression; or absolute, a tenth of it.
 TOLERANCE = {"exact": 1e-6, "float16": 1e-3, "coded": 2e-2, "tokens": 1e-3}
@@ -49,6 +48,8 @@ OF_NEIGHBOURS = ("rare_neighbours", "neighbours_other_language")
 BEYOND = ("word_similarity", "align_similarity")
 # Prefix of metrics of an untied input matrix.
 INPUT = "input_"
+# Settings of the first records of character models, which do not name theirs.
+UNRECORDED = {"batch_size": 12, "drop_incomplete": True, "examples": 64, "neighbours": 3}
 # Takes eigenvectors with the sign that a routine happens to return, which rounding or another machine changes.
 OF_CHANCE = ("isotropy_linalg_eig",)
 
@@ -138,9 +139,9 @@ def remeasure(
     data: folder of prepared corpora. files: word pairs by set.
     """
     record = read_json(folder / "metrics.json")
-    arrays = load_arrays(folder / "arrays.npz")
+    arrays = read_arrays(folder / "arrays.npz")
     path = folder / "measurable.npz"
-    kept = load_arrays(path) if path.exists() else {}
+    kept = read_arrays(path) if path.exists() else {}
     again = _of_characters(record, arrays, kept)
     if again is None and not kept:
         return [], ["all metrics: nothing but figures' arrays was kept (no measurable.npz)"]
@@ -221,7 +222,7 @@ def _of_characters(record: Mapping, arrays: Mapping, kept: Mapping) -> Remeasure
     """Remeasure a character model, whose output matrices are among its arrays; None for other models."""
     if "symbols" not in arrays:
         return None
-    settings, again = parse(record.get("evaluation", {}).get("settings", {}), "characters"), Remeasured()
+    settings, again = record.get("evaluation", {}).get("settings", UNRECORDED), Remeasured()
     rows, more = character_run.matrix_rows(arrays, kept, settings)
     again.whole = [f"weights@{checkpoint}" for checkpoint in character_run.CHECKPOINTS]
     again.add([row for row in rows if not row["metric"].startswith(INPUT)], "exact", more)
@@ -254,25 +255,23 @@ def _of_vocabulary(
     matrix, kind = torch.from_numpy(weights.astype(np.float32)), "float16"
     if "best.output.codes" in kept:
         kind = "coded"
-    options = record["evaluation"]["settings"]
+    settings = record["evaluation"]["settings"]
+    groups = language_run.group_sets(settings, corpus)
     if corpus.source_counts is None:
-        settings = parse(options, "language")
-        groups = language_run.group_sets(settings, corpus)
         again.add(language_run.kept_rows(kept, groups, settings), "tokens")
         rows, more = language_run.matrix_rows(matrix, weights, corpus, groups, settings, "best")
         if prepared and files:
-            pairs = {name: read_pairs(path) for name, path in files.items() if name in settings.word_similarity}
+            pairs = {name: read_pairs(path) for name, path in files.items() if name in settings["word_similarity"]}
             rows += language.similarity_rows(weights, prepared, codec_of(prepared), pairs)
     else:
-        settings = parse(options, "translation")
-        groups = language_run.group_sets(settings, corpus)
         found, more = translation_run.kept_rows(kept, corpus.counts, groups, settings)
         again.add(found, "tokens", more)
         tying = training["settings"]["model"].get("tying")
         rows, more = translation_run.matrix_rows(matrix, weights, corpus, groups, settings, tying, "best")
-        links = data / ".." / "alignments" / corpus.name / "train.links" if prepared and settings.alignment else None
-        if links and links.exists():
-            rows += translation.alignment_rows(weights, groups[0], prepared, links, "cpu")
+        if prepared and settings.get("alignment"):
+            links = data / ".." / "alignments" / corpus.name / "train.links"
+            if links.exists():
+                rows += translation.alignment_rows(weights, groups[0], prepared, links, "cpu")
         if prepared and texts:
             again.add(_of_translations(texts, prepared, settings), "exact")
     again.add(rows, kind, more)
@@ -281,13 +280,13 @@ def _of_vocabulary(
 
 def _of_translations(texts: Mapping[str, list[str]], corpus, settings) -> list[dict]:
     """BLEU, chrF and F1 of the recorded translations; corpus: prepared, its target side is the reference."""
-    rows, decoding = [], Decoding(settings.beam, settings.length_exponent)
+    rows, decoding = [], Decoding(settings["beam"], settings["length_exponent"])
     for split, lines in texts.items():
         references = load_pairs(corpus, split).texts("target")
         rows += translation.plain_rows(lines, references, decoding, f"{split}@best")
-        if settings.f1_buckets:
+        if settings.get("f1_buckets"):
             frequencies = translation.target_frequencies(corpus)
-            rows += translation.f1_rows(lines, references, frequencies, settings.f1_buckets, f"{split}@best")
+            rows += translation.f1_rows(lines, references, frequencies, settings["f1_buckets"], f"{split}@best")
     return rows
 
 

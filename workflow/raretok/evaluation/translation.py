@@ -63,12 +63,10 @@ def fitted_rows(model, pairs: Mapping, groups: Sequence[Groups], context: int, d
         return score_pairs(Tempered(model, temperature), pairs[split], context, device)
 
     temperature = fit(lambda value: float(scored("valid", value).nll.mean()))
-    rows = temperature_rows(temperature, len(scored("valid", 1.0).nll))
-    for split in ("valid", "test"):
-        scores, fields = (
-            scored(split, temperature),
-            {"teacher": "forced", "temperature": "fitted", "checkpoint": "best"},
-        )
+    found = {split: scored(split, temperature) for split in ("valid", "test")}
+    rows = temperature_rows(temperature, len(found["valid"].nll))
+    fields = {"teacher": "forced", "temperature": "fitted", "checkpoint": "best"}
+    for split, scores in found.items():
         rows += language.score_rows(FITTED, Scores(scores.nll, None), scores.targets, groups, f"{split}@best", fields)
     return rows
 

@@ -18,10 +18,9 @@ from raretok.evaluation import language, translation
 from raretok.evaluation.comet import comet_rows
 from raretok.evaluation.decoding import Decoding, decode
 from raretok.evaluation.language_run import CHECKPOINTS, group_sets, kept_matrices, observation_rows, same_weights
+from raretok.evaluation.metric_rows import Found
 from raretok.evaluation.pair_scores import score_pairs
 from raretok.evaluation.queries import query_ids
-from raretok.evaluation.run_results import Found
-from raretok.evaluation.settings import TranslationSettings
 from raretok.evaluation.snapshots import measure_snapshots
 from raretok.metrics.group_statistics import Groups
 from raretok.metrics.neighbours import occurring
@@ -34,19 +33,20 @@ def evaluate_run(
     folder: Path,
     model_settings: Mapping,
     corpus,
-    settings: TranslationSettings,
+    settings: Mapping,
     links: Path | None = None,
     device: str = "cpu",
 ) -> Found:
     """All metrics and arrays of the run in `folder`, as listed in docs/results.md, and its translations.
 
-    corpus: a `prepared_corpus.Corpus` of kind translation. links: word links of its training split, for AlignSim. All
-    settings are checked before the first forward pass; raises UserError.
+    corpus: a `prepared_corpus.Corpus` of kind translation. settings: a `config_types.TranslationEvaluation`.
+    links: word links of its training split, for AlignSim. All settings are checked before the first forward
+    pass; raises UserError.
     """
-    if settings.alignment and links is None:
+    if settings.get("alignment") and links is None:
         raise UserError("evaluation.alignment is true, but no links are given; add --links PATH (rule align)")
     groups = group_sets(settings, corpus)
-    splits = ["test"] + [split for split in corpus.splits if settings.domains and split.startswith(DOMAIN)]
+    splits = ["test"] + [split for split in corpus.splits if settings.get("domains") and split.startswith(DOMAIN)]
     pairs = {split: load_pairs(corpus, split) for split in (*splits, "valid")}
     tying = model_settings.get("tying")
     queried(settings, corpus, groups[0].bounds[1], tying)  # raises UserError for a wrong query
@@ -60,7 +60,7 @@ def evaluate_run(
         "source_counts": np.asarray(corpus.source_counts, dtype=np.int64),
         "bounds": np.array(groups[0].bounds, dtype=np.int64),
     }
-    found.add(translation.curve_rows(folder / "history.csv", settings.alc))
+    found.add(translation.curve_rows(folder / "history.csv", settings.get("alc", ())))
     codec, scores, previous = codec_of(corpus), None, None
     for checkpoint, file in CHECKPOINTS.items():
         model = load_model(folder / file, dict(model_settings), vocabulary=corpus.types, device=device)
@@ -77,15 +77,15 @@ def evaluate_run(
             found.measurable |= kept_matrices(model, weights)
             for split, of_split in (("test", scores), ("valid", valid)):
                 found.measurable |= translation.pack_scores(of_split, split, corpus.types)
-            if settings.fit_temperature:
+            if settings.get("fit_temperature"):
                 found.rows += translation.fitted_rows(model, pairs, groups, context, device)
-            if settings.calibration_bins and len(scores.nll):
-                found.add(translation.calibration_rows(scores, corpus.counts, settings.calibration_bins))
-            frequencies = translation.target_frequencies(corpus) if settings.f1_buckets else Counter()
+            if settings.get("calibration_bins") and len(scores.nll):
+                found.add(translation.calibration_rows(scores, corpus.counts, settings["calibration_bins"]))
+            frequencies = translation.target_frequencies(corpus) if settings.get("f1_buckets") else Counter()
             for split in splits:
                 rows, texts = translate_split(model, pairs[split], codec, settings, frequencies, groups)
                 found.rows, found.hypotheses[split] = found.rows + rows, texts
-            if settings.alignment:
+            if settings.get("alignment"):
                 found.rows += translation.alignment_rows(weights, groups[0], corpus, links, device)
     found.arrays |= measure_snapshots(folder / "snapshots.safetensors", groups[0]) | seen
     return found
@@ -96,7 +96,7 @@ def matrix_rows(
     weights: np.ndarray,
     corpus,
     groups: list[Groups],
-    settings: TranslationSettings,
+    settings: Mapping,
     tying: str | None,
     checkpoint: str,
 ) -> tuple[list[dict], dict[str, np.ndarray]]:
@@ -115,38 +115,38 @@ def matrix_rows(
 
 
 def kept_rows(
-    kept: Mapping[str, np.ndarray], counts: np.ndarray, groups: list[Groups], settings: TranslationSettings
+    kept: Mapping[str, np.ndarray], counts: np.ndarray, groups: list[Groups], settings: Mapping
 ) -> tuple[list[dict], dict[str, np.ndarray]]:
     """Metric rows and arrays from the kept tokens of the best checkpoint (`measurable`); counts: of training."""
     found, scores = Found(), {split: translation.unpack_scores(kept, split) for split in ("test", "valid")}
     for split, of_split in scores.items():
         found.rows += translation.score_rows(of_split, groups, f"{split}@best")
-    if settings.calibration_bins and len(scores["test"].nll):
-        found.add(translation.calibration_rows(scores["test"], counts, settings.calibration_bins))
+    if settings.get("calibration_bins") and len(scores["test"].nll):
+        found.add(translation.calibration_rows(scores["test"], counts, settings["calibration_bins"]))
     return found.rows, found.arrays
 
 
 def translate_split(
-    model: torch.nn.Module, pairs, codec, settings: TranslationSettings, frequencies: Counter, groups: list
+    model: torch.nn.Module, pairs, codec, settings: Mapping, frequencies: Counter, groups: list
 ) -> tuple[list[dict], list[str]]:
     """Metric rows of the translations of one split by the best checkpoint, and their plain lines.
 
     codec: of the corpus. frequencies: of words in the training text, if settings ask for F1. groups: for Uniq of the
     translations, if settings ask for a fitted temperature.
     """
-    decoding, split = Decoding(settings.beam, settings.length_exponent), f"{pairs.split}@best"
+    decoding, split = Decoding(settings["beam"], settings["length_exponent"]), f"{pairs.split}@best"
     ids = decode(model, pairs, decoding)
-    rows, texts = translation.translation_rows(ids, pairs, codec, decoding, split, settings.tokenised_bleu)
-    if settings.comet:
-        rows += comet_rows(settings.comet, pairs.texts("source"), texts, pairs.texts("target"), decoding, split)
-    if settings.fit_temperature:
+    rows, texts = translation.translation_rows(ids, pairs, codec, decoding, split, settings.get("tokenised_bleu"))
+    if settings.get("comet"):
+        rows += comet_rows(settings["comet"], pairs.texts("source"), texts, pairs.texts("target"), decoding, split)
+    if settings.get("fit_temperature"):
         rows += translation.used_rows(ids, groups[0], split)
-    if settings.f1_buckets:
-        rows += translation.f1_rows(texts, pairs.texts("target"), frequencies, settings.f1_buckets, split)
+    if settings.get("f1_buckets"):
+        rows += translation.f1_rows(texts, pairs.texts("target"), frequencies, settings["f1_buckets"], split)
     return rows, texts
 
 
-def queried(settings: TranslationSettings, corpus, first_rare: int, tying: str | None) -> tuple[np.ndarray, np.ndarray]:
+def queried(settings: Mapping, corpus, first_rare: int, tying: str | None) -> tuple[np.ndarray, np.ndarray]:
     """Types that count as neighbours (V booleans), and the ids of the queries, which are among them.
 
     These are the types of the target side; with one matrix in all three places also those of the source side, which
@@ -157,5 +157,5 @@ def queried(settings: TranslationSettings, corpus, first_rare: int, tying: str |
     known = of_target
     if tying == "three_way":
         known = occurring(corpus.counts + corpus.source_counts, corpus.special)
-    drawn = of_target if isinstance(settings.queries, Mapping) and of_target[first_rare:].any() else known
-    return known, query_ids(settings.queries, corpus.symbols, drawn, first_rare, corpus.name)
+    drawn = of_target if isinstance(settings["queries"], Mapping) and of_target[first_rare:].any() else known
+    return known, query_ids(settings["queries"], corpus.symbols, drawn, first_rare, corpus.name)

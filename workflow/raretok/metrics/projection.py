@@ -8,17 +8,17 @@ ties, is positive. NaN if W is not finite.
 import numpy as np
 
 
-def principal_components(embeddings: np.ndarray, components: int = 2) -> np.ndarray:
-    """Coordinates (V x components, float64) of the centred rows of W (V x d).
+def principal_components(embeddings: np.ndarray) -> np.ndarray:
+    """First two coordinates (V x 2, float64) of the centred rows of W (V x d).
 
     The axes are the leading right singular vectors of the centred matrix. Missing components (d or V too small) are 0.
     """
     w = np.asarray(embeddings, dtype=np.float64)
     if not np.isfinite(w).all():
-        return np.full((len(w), components), np.nan)
+        return np.full((len(w), 2), np.nan)
     centred = w - w.mean(0)
     _, _, directions = np.linalg.svd(centred, full_matrices=False)
-    return _project(centred, directions[:components], components)
+    return _project(centred, directions[:2])
 
 
 def plane(embeddings: np.ndarray, centred: bool) -> np.ndarray:
@@ -34,7 +34,7 @@ def plane(embeddings: np.ndarray, centred: bool) -> np.ndarray:
         w = w - w.mean(0)
     _, vectors = np.linalg.eigh(w.T @ w)
     # Eigenvalues are in increasing order.
-    return _project(w, vectors[:, ::-1].T[:2], 2)
+    return _project(w, vectors[:, ::-1].T[:2])
 
 
 def relative_singular_values(embeddings: np.ndarray) -> np.ndarray:
@@ -67,10 +67,10 @@ def relative_translation_distance(plane: np.ndarray) -> float:
     return translation_distance(plane) / float(pairs) if pairs else float("nan")
 
 
-def _project(rows: np.ndarray, directions: np.ndarray, components: int) -> np.ndarray:
-    """Coordinates of `rows` (V x d) on `directions` (at most components x d), with fixed signs."""
+def _project(rows: np.ndarray, directions: np.ndarray) -> np.ndarray:
+    """Coordinates of `rows` (V x d) on `directions` (at most 2 x d), with fixed signs."""
     largest = np.abs(directions).argmax(1)
     signs = np.where(directions[np.arange(len(directions)), largest] < 0, -1.0, 1.0)
-    coordinates = np.zeros((len(rows), components))
+    coordinates = np.zeros((len(rows), 2))
     coordinates[:, : len(directions)] = rows @ (directions * signs[:, None]).T
     return coordinates

@@ -47,13 +47,3 @@ def mean_reciprocal_rank(ranks: np.ndarray) -> float:
 def mean_rank(ranks: np.ndarray) -> float:
     """Mean rank; NaN for no items."""
     return float(np.mean(ranks)) if len(ranks) else float("nan")
-
-
-def mrr_bounds(accuracy: float, recall_5: float, vocabulary: int) -> tuple[float, float]:
-    """The smallest and the largest MRR that an accuracy and a recall@5 allow.
-
-    Targets that are not first but among five have ranks 2 to 5, others 6 to V. The printed MRR of table 7's Softminus
-    (DT, margin=1, C=5) lies outside.
-    """
-    second, rest = recall_5 - accuracy, 1 - recall_5
-    return accuracy + second / 5 + rest / vocabulary, accuracy + second / 2 + rest / 6

@@ -1,13 +1,8 @@
-"""Probability of the target and of the unreliable tail (stop_jostling, section 4.4 and figure 4)."""
+"""Probability of the unreliable tail (stop_jostling, section 4.4 and figure 4)."""
 
 import torch
 
 LIKELIEST = 5
-
-
-def target_probability(nll: torch.Tensor) -> torch.Tensor:
-    """softmax(z)[y] of each item, from its negative log-likelihood in nats."""
-    return torch.exp(-nll)
 
 
 def tail_mass(logits: torch.Tensor, likeliest: int = LIKELIEST) -> torch.Tensor:

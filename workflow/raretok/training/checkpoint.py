@@ -67,48 +67,26 @@ def load_checkpoint(
     return groups, facts
 
 
-def best_path(folder: Path, step: int) -> Path:
-    """Path of the best weights if they are those after `step` steps."""
-    return folder / f"best-{step:07d}.safetensors"
+def weights_path(folder: Path, kind: str, step: int) -> Path:
+    """Path of the weights after `step` steps; kind: `best` or `validated`."""
+    return folder / f"{kind}-{step:07d}.safetensors"
 
 
-def save_best(folder: Path, weights: dict[str, torch.Tensor], step: int) -> None:
-    """Write the best weights unless they exist; call this before writing the checkpoint that names `step`."""
-    if not best_path(folder, step).exists():
-        save_tensors(best_path(folder, step), weights, {})
+def save_weights(folder: Path, kind: str, weights: dict[str, torch.Tensor], step: int) -> None:
+    """Write weights unless they exist; call this before writing the checkpoint that names `step`."""
+    if not weights_path(folder, kind, step).exists():
+        save_tensors(weights_path(folder, kind, step), weights, {})
 
 
-def load_best(folder: Path, step: int) -> dict[str, torch.Tensor]:
-    """The weights written by `save_best`; raises UserError if they cannot be read."""
-    return _load_weights(best_path(folder, step))
+def load_weights(folder: Path, kind: str, step: int) -> dict[str, torch.Tensor]:
+    """The weights written by `save_weights`; raises UserError if they cannot be read."""
+    return load_tensors(weights_path(folder, kind, step), f"delete {folder} to start this run anew")[0]
 
 
-def drop_best(folder: Path, keep: int | None = None) -> None:
-    """Remove best weights that no checkpoint names (all except step `keep`), and leftovers of killed writes."""
-    for path in [*folder.glob("best-*.safetensors"), *folder.glob(".best-*")]:
-        if keep is None or path != best_path(folder, keep):
-            path.unlink()
-
-
-def validated_path(folder: Path, step: int) -> Path:
-    """Path of the weights validated after `step` steps."""
-    return folder / f"validated-{step:07d}.safetensors"
-
-
-def save_validated(folder: Path, weights: dict[str, torch.Tensor], step: int) -> None:
-    """Write the weights after `step` steps, for a later average."""
-    save_tensors(validated_path(folder, step), weights, {})
-
-
-def load_validated(folder: Path, step: int) -> dict[str, torch.Tensor]:
-    """The weights written by `save_validated`; raises UserError if they cannot be read."""
-    return _load_weights(validated_path(folder, step))
-
-
-def drop_validated(folder: Path, keep: Iterable[int] = ()) -> None:
-    """Remove validated weights except those of the steps `keep`, and leftovers of killed writes."""
-    kept = {validated_path(folder, step) for step in keep}
-    for path in [*folder.glob("validated-*.safetensors"), *folder.glob(".validated-*")]:
+def drop_weights(folder: Path, kind: str, keep: Iterable[int] = ()) -> None:
+    """Remove weights except those of the steps `keep`, and leftovers of killed writes."""
+    kept = {weights_path(folder, kind, step) for step in keep}
+    for path in [*folder.glob(f"{kind}-*.safetensors"), *folder.glob(f".{kind}-*")]:
         if path not in kept:
             path.unlink()
 
@@ -156,11 +134,7 @@ def gather_snapshots(folder: Path, steps: Iterable[int], output: Path, run: str)
 def drop_state(folder: Path) -> None:
     """Remove the state of a finished training; its final files are kept elsewhere."""
     (folder / FILE_NAME).unlink(missing_ok=True)
-    drop_best(folder)
-    drop_validated(folder)
+    drop_weights(folder, "best")
+    drop_weights(folder, "validated")
     for path in folder.glob("snapshot-*.safetensors"):
         path.unlink()
-
-
-def _load_weights(path: Path) -> dict[str, torch.Tensor]:
-    return load_tensors(path, f"delete {path.parent} to start this run anew")[0]

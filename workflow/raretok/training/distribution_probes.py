@@ -15,20 +15,13 @@ LOGITS_AT_ONCE = 2**24
 class OutputBias(Observation):
     """The output bias b along training: its `norm` (l2) and `divergence`, KL(unigram || softmax(b)) in nats.
 
-    `steps`: the steps after which it is measured; see `chosen_steps`.
+    Measured after `steps` steps; see `chosen_steps` for the options.
     """
 
-    def __init__(
-        self,
-        model: torch.nn.Module,
-        training: dict,
-        steps: list[int] | None = None,
-        every: int | None = None,
-        number: int | None = None,
-    ):
+    def __init__(self, model: torch.nn.Module, training: dict, **options: list[int] | int):
         if model.output_bias is None:
             raise UserError("observe: output_bias needs a model with one (model.output_bias: zero, unigram, ...)")
-        at = chosen_steps("output_bias", training["steps"], steps, every, number)
+        at = chosen_steps("output_bias", training["steps"], **options)
         self.tensors = observed_series(at, ("norm", "divergence"), model.output_weight.device)
         self.places = {step: place for place, step in enumerate(at)}
 
@@ -47,20 +40,13 @@ class Divergence(Observation):
     """Divergence of the model's predictions p from three references: means over validation positions, in nats.
 
     `unigram`: KL(unigram || p); `uniform`: KL(uniform || p); `empirical`: -log p(y), the divergence from the actual
-    token. Measured after `steps` steps; see `chosen_steps`. The positions are a fixed part of the validation text.
+    token. Measured after `steps` steps; see `chosen_steps` for the options. The positions are a fixed part of the
+    validation text.
     """
 
-    def __init__(
-        self,
-        model: torch.nn.Module,
-        training: dict,
-        steps: list[int] | None = None,
-        every: int | None = None,
-        number: int | None = None,
-        positions: int = 2000,
-    ):
+    def __init__(self, model: torch.nn.Module, training: dict, positions: int = 2000, **options: list[int] | int):
         """positions: approximate number of targets of the validation text to measure."""
-        at = chosen_steps("divergence", training["steps"], steps, every, number)
+        at = chosen_steps("divergence", training["steps"], **options)
         self.tensors = observed_series(at, ("unigram", "uniform", "empirical"), model.output_weight.device)
         self.places = {step: place for place, step in enumerate(at)}
         self.positions = positions

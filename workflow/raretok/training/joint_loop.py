@@ -90,8 +90,7 @@ class Job:
     """The runs of a stack in training, their progress, and their common state.
 
     members: trainings that are still in the stack, all at the same step. failed: error messages of the others.
-    progress:
-    of the job; its tokens are those of all runs, its seconds are shared by the `number` of runs at the start.
+    progress: of the job; its tokens are those of all runs, its seconds are shared by the `number` of runs at the start.
     """
 
     def __init__(self, stack, corpus, folders: JointFolders, device: str):

@@ -13,9 +13,9 @@ from raretok.machine import processes
 from raretok.machine.clock import log
 from raretok.machine.device import has_bfloat16
 from raretok.methods import TrainingFacts, build_method
+from raretok.methods.unigram import log_unigram
 from raretok.models.building import build_model
 from raretok.training import distributed, random_states
-from raretok.training.bias_start import start_output_bias
 from raretok.training.optimiser import Optimiser
 from raretok.training.probe_interface import MicroBatch
 from raretok.training.probes import build_observations
@@ -97,7 +97,9 @@ class Trainer:
         self.begin([targets for _, targets in own])
         loss = 0.0
         for number, (inputs, targets) in enumerate(own, start=1):
-            with contextlib.nullcontext() if number == len(own) else self._apart():
+            # Only the last backward pass averages gradients over processes.
+            apart = processes.size() > 1 and number < len(own)
+            with self.forward.no_sync() if apart else contextlib.nullcontext():
                 loss = loss + self.accumulate(inputs, targets)
         nll = self.criterion.nll
         if processes.size() > 1:
@@ -134,10 +136,6 @@ class Trainer:
             sequences = inputs[-1] if isinstance(inputs, tuple) else inputs
             loss = self.criterion(hidden, weight, targets, bias=self.model.output_bias, inputs=sequences)
         return hidden, weight, loss
-
-    def _apart(self):
-        """A context in which backward passes do not average gradients over processes, because more passes follow."""
-        return self.forward.no_sync() if processes.size() > 1 else contextlib.nullcontext()
 
     def _warm_up(self, inputs: Inputs, targets: torch.Tensor) -> None:
         """Run a pass without effect: DistributedDataParallel changes its order of summation after its first pass.
@@ -260,3 +258,24 @@ def usable_precision(wanted: str, device: str) -> str:
         log("this CPU has neither AVX512-BF16 nor AMX; training.precision is bfloat16, but training is in float32")
         return "float32"
     return wanted
+
+
+def start_output_bias(model: torch.nn.Module, settings: dict, counts, outside_counts: np.ndarray | None) -> None:
+    """Initialise the output bias of a model as its `settings` say, if the model has such a setting.
+
+    counts: of the training targets, (V,). outside_counts: of another text, or None. Raises UserError if counts of
+    another text are needed and missing, or have another shape.
+    """
+    if not hasattr(model, "set_output_bias"):
+        return
+    start, outside = settings.get("output_bias"), None
+    if start not in (None, "zero", "unigram"):
+        if outside_counts is None:
+            raise UserError(f"model.output_bias is {start!r}, but no counts were given; say --counts FILE.npy")
+        if outside_counts.shape != (len(counts),):
+            raise UserError(
+                f"the file of --counts has shape {outside_counts.shape}, but the vocabulary has {len(counts):,} types; "
+                "count with the tokenizer of this corpus"
+            )
+        outside = log_unigram(outside_counts)
+    model.set_output_bias(log_unigram(counts), outside)

@@ -99,8 +99,8 @@ class Training:
         """Restore a saved state, groups of tensors and facts; None starts from the beginning."""
         if saved is None:
             if processes.is_first():
-                checkpoint.drop_best(self.state)
-                checkpoint.drop_validated(self.state)
+                checkpoint.drop_weights(self.state, "best")
+                checkpoint.drop_weights(self.state, "validated")
             return
         groups, facts = saved
         # A run keeps its precision, even if it continues on another machine.
@@ -110,7 +110,7 @@ class Training:
         if processes.is_first():
             self.drop_old_weights()
             if self.progress.best_step and not self.average:
-                self.best = checkpoint.load_best(self.state, self.progress.best_step)
+                self.best = checkpoint.load_weights(self.state, "best", self.progress.best_step)
         # For a process without random state in the checkpoint.
         torch.manual_seed(own_seed(self.settings["seed"], self.progress.step))
         self.trainer.load(groups)
@@ -132,12 +132,12 @@ class Training:
     def save_best(self) -> None:
         """Write the best weights, if any; call this before writing the checkpoint that names them."""
         if self.best:
-            checkpoint.save_best(self.state, self.best, self.progress.best_step)
+            checkpoint.save_weights(self.state, "best", self.best, self.progress.best_step)
 
     def drop_old_weights(self) -> None:
         """Remove weights that no checkpoint names; call this after writing the checkpoint."""
-        checkpoint.drop_best(self.state, keep=self.progress.best_step)
-        checkpoint.drop_validated(self.state, keep=self.progress.kept)
+        checkpoint.drop_weights(self.state, "best", keep=[self.progress.best_step])
+        checkpoint.drop_weights(self.state, "validated", keep=self.progress.kept)
 
     @property
     def at_end(self) -> bool:
@@ -181,7 +181,7 @@ class Training:
         model = self.trainer.model
         weights = {key: tensor.to("cpu", copy=True) for key, tensor in plain_weights(model).items()}
         if self.average:
-            checkpoint.save_validated(self.state, weights, self.progress.step)
+            checkpoint.save_weights(self.state, "validated", weights, self.progress.step)
         else:
             self.best = weights
 
@@ -239,7 +239,7 @@ class Training:
         )
         final = self.best
         if self.average:
-            final = average_weights([checkpoint.load_validated(state, step) for step in progress.kept])
+            final = average_weights([checkpoint.load_weights(state, "validated", step) for step in progress.kept])
         facts = {"sources": self.identity["sources"], "counts": self.identity["counts"], "select": self.select}
         facts |= self.sharing | {"derived": self.task.derived(), **machines}
         write_final_files(self.run, self.corpus, self.trainer, final, progress, self.output, facts)

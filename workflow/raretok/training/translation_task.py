@@ -1,6 +1,6 @@
 """Training task of translation models: pairs in batches by tokens, with BLEU on the validation split."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -14,7 +14,6 @@ from raretok.data.special_types import PAD
 from raretok.models.beam_search import translate
 from raretok.training import distributed
 from raretok.training.tasks import Batch, Task
-from raretok.training.validation_bleu import scores, signatures
 
 # Sentences translated between two checks for a stop signal.
 SENTENCES_AT_ONCE = 200
@@ -72,12 +71,14 @@ class TranslationTask(Task):
 
     def derived(self) -> dict:
         """Number of pairs left out, sizes of steps and epochs, and how the validation BLEU is computed."""
+        # sacrebleu has no signature before it has seen references.
+        seen = scored(["a"], ["a"]) if "bleu" in self.validation else {}
         return {
             "dropped_pairs": self.batches.dropped,
             "dropped_validation_pairs": len(self.valid) - len(self.validated),
             "tokens_per_step": self.tokens_per_step,
             "steps_per_epoch": self.steps_per_epoch,
-            "validation_signatures": signatures() if "bleu" in self.validation else {},
+            "validation_signatures": {split: signature for split, (_, signature) in seen.items()},
         }
 
     def validation_batches(self, step: int) -> Iterator[tuple]:
@@ -102,7 +103,8 @@ class TranslationTask(Task):
         if hypotheses is None:
             return None
         references = self.valid.texts("target")
-        return result | scores(hypotheses, [references[i] for i in chosen])
+        found = scored(hypotheses, [references[i] for i in chosen])
+        return result | {split: score for split, (score, _) in found.items()}
 
     def _translated(self, model, chosen: np.ndarray, decoding: dict, must_stop) -> list[str] | None:
         """The model's translations of the sources of validation pairs, as plain text; None if it must stop.
@@ -147,3 +149,14 @@ def pairs_within_context(pairs, context: int) -> np.ndarray:
 def evenly_spaced(items: np.ndarray, number: int) -> np.ndarray:
     """`number` of the items, evenly spaced over all of them."""
     return items[np.arange(number) * len(items) // number]
+
+
+def scored(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, tuple[float, str]]:
+    """BLEU and chrF (0 to 100) of detokenised lines, by split of the history, with sacrebleu's default signatures."""
+    from sacrebleu.metrics import BLEU, CHRF
+
+    found = {}
+    for split, metric in (("valid_bleu", BLEU()), ("valid_chrf", CHRF())):
+        score = metric.corpus_score(list(hypotheses), [list(references)]).score
+        found[split] = score, str(metric.get_signature())
+    return found
