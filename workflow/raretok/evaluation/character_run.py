@@ -19,9 +19,9 @@ from raretok.evaluation.metric_rows import Found, row
 from raretok.evaluation.temperature import FITTED, temperature_rows
 from raretok.metrics import gradient_ratios as gradients
 from raretok.metrics.perplexity import TEMPERATURES, best_temperature, from_mean
+from raretok.models import CHECKPOINTS
 from raretok.models.building import load_model
 
-CHECKPOINTS = {"best": "model.safetensors", "last": "last.safetensors"}
 RATIOS = {
     "ratio_of_average": gradients.ratio_of_average,
     "average_of_ratio": gradients.average_of_ratio,

@@ -25,9 +25,9 @@ from raretok.evaluation.snapshots import measure_snapshots
 from raretok.evaluation.text_scores import Scores
 from raretok.metrics.group_statistics import Groups
 from raretok.metrics.neighbours import occurring
+from raretok.models import CHECKPOINTS
 from raretok.models.building import load_model
 
-CHECKPOINTS = {"best": "model.safetensors", "last": "last.safetensors"}
 # Observations that are copied unchanged for figures.
 COPIED = ("rare_types.", "rare_alignment.", "divergence.", "output_bias.")
 

@@ -37,6 +37,7 @@ from raretok.evaluation.decoding import Decoding
 from raretok.evaluation.evaluate_command import name_average, similarity_files
 from raretok.evaluation.measurable import unpack_matrix
 from raretok.evaluation.metric_rows import Found
+from raretok.models import CHECKPOINTS
 
 # Relative error of a metric due to compression; or absolute, a tenth of it.
 TOLERANCE = {"exact": 1e-6, "float16": 1e-3, "coded": 2e-2, "tokens": 1e-3}
@@ -224,7 +225,7 @@ def _of_characters(record: Mapping, arrays: Mapping, kept: Mapping) -> Remeasure
         return None
     settings, again = record.get("evaluation", {}).get("settings", UNRECORDED), Remeasured()
     rows, more = character_run.matrix_rows(arrays, kept, settings)
-    again.whole = [f"weights@{checkpoint}" for checkpoint in character_run.CHECKPOINTS]
+    again.whole = [f"weights@{checkpoint}" for checkpoint in CHECKPOINTS]
     again.add([row for row in rows if not row["metric"].startswith(INPUT)], "exact", more)
     again.add([row for row in rows if row["metric"].startswith(INPUT)], "float16")
     model = record["training"]["settings"]["model"]

@@ -17,13 +17,14 @@ from raretok.data.pairs.prepared_pairs import load_pairs
 from raretok.evaluation import language, translation
 from raretok.evaluation.comet import comet_rows
 from raretok.evaluation.decoding import Decoding, decode
-from raretok.evaluation.language_run import CHECKPOINTS, group_sets, kept_matrices, observation_rows, same_weights
+from raretok.evaluation.language_run import group_sets, kept_matrices, observation_rows, same_weights
 from raretok.evaluation.metric_rows import Found
 from raretok.evaluation.pair_scores import score_pairs
 from raretok.evaluation.queries import query_ids
 from raretok.evaluation.snapshots import measure_snapshots
 from raretok.metrics.group_statistics import Groups
 from raretok.metrics.neighbours import occurring
+from raretok.models import CHECKPOINTS
 from raretok.models.building import load_model
 
 DOMAIN = "domain."

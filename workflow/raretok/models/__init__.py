@@ -16,6 +16,9 @@ from typing import Literal, NotRequired, Required, TypedDict
 from raretok.core.errors import UserError
 from raretok.core.type_check import check_of
 
+# Files of a run's weights by the name of their checkpoint in metrics: of lowest validation loss, and of the last step.
+CHECKPOINTS = {"best": "model.safetensors", "last": "last.safetensors"}
+
 
 def class_name(model: str) -> str:
     """The class name of a model by its name in config."""

@@ -9,6 +9,7 @@ import numpy as np
 from raretok.core.files import atomic_path, write_json, write_text
 from raretok.core.tensor_files import save_tensors
 from raretok.machine.device import describe_device, peak_memory_gib, source_commit, versions
+from raretok.models import CHECKPOINTS
 from raretok.models.building import plain_weights
 from raretok.training import distributed
 from raretok.training.progress import HISTORY_COLUMNS, Progress
@@ -21,8 +22,8 @@ def write_final_files(run, corpus, trainer: Trainer, final: dict, progress: Prog
     final: the weights to evaluate. facts: further entries of the record, including those of `hardware_record`.
     """
     last = {name: tensor.cpu() for name, tensor in plain_weights(trainer.model).items()}
-    save_tensors(output / "model.safetensors", final, {"run": run["hash"]})
-    save_tensors(output / "last.safetensors", last, {"run": run["hash"]})
+    save_tensors(output / CHECKPOINTS["best"], final, {"run": run["hash"]})
+    save_tensors(output / CHECKPOINTS["last"], last, {"run": run["hash"]})
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
     writer.writerow(HISTORY_COLUMNS)

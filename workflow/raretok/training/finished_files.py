@@ -11,10 +11,11 @@ from pathlib import Path
 from raretok.core.errors import UserError
 from raretok.core.files import copy_file, read_json, write_json
 from raretok.experiments.run_code import training_code, training_key
+from raretok.models import CHECKPOINTS
 
 RECORD = "training.json"  # written last, so its existence means that all files exist
 # Files that `keep_weights: false` deletes after evaluation.
-WEIGHTS = ("model.safetensors", "last.safetensors", "snapshots.safetensors")
+WEIGHTS = (*CHECKPOINTS.values(), "snapshots.safetensors")
 FILES = (*WEIGHTS, "history.csv", "observations.npz", RECORD)
 # Name of the copies' folder in the state folder of a run.
 KEPT = "finished"
