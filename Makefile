@@ -37,6 +37,7 @@ finished: environment-report ## render the report of what is finished of SCALE, 
 
 record: environment ## keep what the report of SCALE (default small) is made of in results/recorded/SCALE
 	@.venv/bin/python -m raretok record --results results/$(RECORDED_SCALE) --output results/recorded/$(RECORDED_SCALE)
+	@.venv/bin/python -m raretok compare-recorded --scale $(RECORDED_SCALE) --data results/$(RECORDED_SCALE)/data
 
 remeasure: environment ## measure the recorded runs of SCALE (default small) again, without weights, where the code that measures has changed
 	@.venv/bin/python -m raretok remeasure --recorded results/recorded/$(RECORDED_SCALE) --data results/$(RECORDED_SCALE)/data $(ARGS)

@@ -1,14 +1,12 @@
 """The command `compare`: significance tests of translations of several methods against the first one."""
 
 import argparse
-import hashlib
-from dataclasses import asdict
 from pathlib import Path
 
 from raretok.core.errors import UserError
 from raretok.core.files import read_json, write_json
 from raretok.data.lines import numbered_lines
-from raretok.metrics.translation_tests import compare
+from raretok.metrics.translation_tests import compare_systems
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         required=True,
         metavar="LABEL=PATH",
-        help="translations that `evaluate` wrote; all others are held against the first",
+        help="translations that `evaluate` wrote; all others are compared with the first",
     )
     parser.add_argument("--samples", type=int, help="of each test (default: sacrebleu's 1,000 and 10,000)")
     parser.add_argument("--seed", type=int, default=12345, help="of both tests (default: %(default)s)")
@@ -40,22 +38,8 @@ def main(arguments: argparse.Namespace) -> None:
         raise UserError("--hypotheses has one system; name at least two to compare")
     if arguments.seed < 1:
         raise UserError(f"--seed is {arguments.seed}; it must be at least 1")
-    (baseline, first), *others = systems.items()
-    found = [
-        {"baseline": baseline, "system": label} | asdict(one)
-        for label, second in others
-        for one in compare(first, second, references, samples=arguments.samples, seed=arguments.seed)
-    ]
-    text = "\n".join(references).encode("utf-8")
-    write_json(
-        arguments.output,
-        {
-            "split": arguments.split,
-            "sentences": len(references),
-            "references": hashlib.sha256(text).hexdigest(),
-            "comparisons": found,
-        },
-    )
+    found = compare_systems(systems, references, samples=arguments.samples, seed=arguments.seed)
+    write_json(arguments.output, {"split": arguments.split} | found)
 
 
 def _lines(path: Path, split: str, number: int) -> list[str]:

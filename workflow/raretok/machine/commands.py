@@ -52,6 +52,10 @@ COMMANDS = {
     "status": ("raretok.work.status_command", "say what is at work and how far, what failed and why, what is left"),
     "train-together": ("raretok.training.train_together_command", "train several runs of one shape in one job"),
     "evaluate": ("raretok.evaluation.evaluate_command", "measure one trained run"),
+    "compare-recorded": (
+        "raretok.evaluation.compare_recorded",
+        "test recorded translations of an experiment against each other where they are new",
+    ),
     "remeasure": ("raretok.evaluation.remeasure", "measure recorded runs again, from what was kept of them"),
     "compare": ("raretok.evaluation.compare_command", "test whether translations of two systems differ by chance"),
     "measure-gpt2": ("raretok.evaluation.gpt2_margins", "effective margin and alpha of a GPT-2 checkpoint"),

@@ -6,10 +6,11 @@ sacrebleu counts samples whose difference is larger than the observed one, but n
 handful of sentences, most samples are equal, and its p is far too small.
 """
 
+import hashlib
 import os
 from collections.abc import Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from sacrebleu.metrics import BLEU, CHRF
 from sacrebleu.significance import PairedTest
@@ -77,6 +78,33 @@ def compare(
                 )
             )
     return found
+
+
+def compare_systems(
+    systems: dict[str, Sequence[str]], references: Sequence[str], samples: int | None = None, seed: int = 12345
+) -> dict:
+    """Each system's translations compared with those of the first, as `raretok compare` writes it.
+
+    `hypotheses` has the digest of each system's translations, so that a comparison can be told from one of other
+    translations of the same sentences.
+    """
+    (baseline, first), *others = systems.items()
+    tests = [
+        {"baseline": baseline, "system": label} | asdict(one)
+        for label, second in others
+        for one in compare(first, second, references, samples=samples, seed=seed)
+    ]
+    return {
+        "sentences": len(references),
+        "references": digest(references),
+        "hypotheses": {label: digest(lines) for label, lines in systems.items()},
+        "comparisons": tests,
+    }
+
+
+def digest(lines: Sequence[str]) -> str:
+    """SHA-256 of lines of text, in hexadecimal."""
+    return hashlib.sha256("\n".join(lines).encode("utf-8")).hexdigest()
 
 
 def _interval(result) -> tuple[float, float]:

@@ -78,11 +78,8 @@ def available(table: RunTable, paths: list[str]) -> list[str]:
 
 @lru_cache(maxsize=4)
 def outdated(table: RunTable) -> list[str]:
-    """Folders of finished runs whose settings have changed in the config; they count as missing.
-
-    Recorded runs are never outdated (a test compares them with the config).
-    """
-    if not table.config["finished"]:
+    """Folders of finished or recorded runs whose settings have changed in the config; they count as missing."""
+    if not table.render_only:
         return []
     return [folder for run in table.runs.values() if _is_outdated(table, run, folder := table.folder(run))]
 

@@ -54,11 +54,11 @@ def before_start(table: RunTable, elsewhere: bool) -> None:
 
 
 def left_out(folders: list[str]) -> str:
-    """A note that the report of finished runs leaves out the outdated runs in these folders."""
+    """A note that the report leaves out the outdated runs in these folders."""
     more = f", and {len(folders) - 1} more" if len(folders) > 1 else ""
     return (
         f"left out, made with other settings than the config has now: {folders[0]}{more}; "
-        "without finished=true they are made again"
+        "without finished=true or recorded=true they are trained again"
     )
 
 

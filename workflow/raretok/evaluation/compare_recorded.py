@@ -1,0 +1,60 @@
+"""The command `compare-recorded`: significance tests between the recorded translations of an experiment and seed.
+
+Recorded runs come from several days and machines, and `raretok work` compares nothing, so the tests are made where all
+translations are.
+"""
+
+import argparse
+from collections import defaultdict
+from pathlib import Path
+
+from raretok.core.files import read_json, write_json
+from raretok.data.lines import numbered_lines
+from raretok.experiments import config_options
+from raretok.experiments.grids import has_candidates
+from raretok.experiments.run_table import RunTable, load
+from raretok.metrics.translation_tests import compare_systems, digest
+
+SPLIT = "test"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `compare-recorded`."""
+    config_options.add_arguments(parser)
+    parser.add_argument("--data", type=Path, required=True, help="prepared corpora, such as results/small/data")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Write the comparisons that are missing or were made of other translations, and print their paths."""
+    config = config_options.config_of(arguments) | {"recorded": True}
+    for path in compare_recorded(load(config, arguments.root, arguments.project), arguments.data):
+        print(f"compared the translations of {path.parent.name}, {path.stem}")
+
+
+def compare_recorded(table: RunTable, data: Path) -> list[Path]:
+    """Compare the recorded translations of every experiment and seed that changed; returns the files written.
+
+    Left out, as in the report: papers whose methods have candidates, and runs of other settings than the config has
+    now. Left as they are: comparisons whose reference texts are not in `data`.
+    """
+    systems = defaultdict(dict)
+    for run in table.runs.values():
+        folder = table.root / table.folder(run)
+        if has_candidates(table.papers[run.paper]) or not (folder / "hypotheses.json").exists():
+            continue
+        if read_json(folder / "metrics.json")["training"]["hash"] == run.hash:
+            key = (run.experiment, run.seed, run.settings["corpus"]["name"])
+            systems[key][run.method] = read_json(folder / "hypotheses.json")[SPLIT]
+    written = []
+    for (experiment, seed, corpus), translations in systems.items():
+        references = data / corpus / f"{SPLIT}.target.txt"
+        path = table.root / table.results / "comparisons" / experiment / f"seed{seed}.json"
+        digests = {method: digest(lines) for method, lines in translations.items()}
+        if len(translations) < 2 or not references.exists():
+            continue
+        if path.exists() and read_json(path).get("hypotheses") == digests:
+            continue
+        found = compare_systems(translations, [line for _, line in numbered_lines(references)])
+        write_json(path, {"split": SPLIT} | found)
+        written.append(path)
+    return written
