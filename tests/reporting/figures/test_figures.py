@@ -11,7 +11,7 @@ import pytest
 from fake_results import ROOT
 
 from raretok.__main__ import main
-from raretok.papers.stop_jostling.figures import _example, figure2
+from raretok.papers.stop_jostling.figures import _example, figure2, figureS1
 from raretok.reporting.definition import parse_definition
 from raretok.reporting.figures import style
 from raretok.reporting.figures.language_panels import draw_legend, panels_over_legend
@@ -20,14 +20,14 @@ from raretok.reporting.results import read_results
 
 # All formats; other tests draw svg only (conftest.py).
 METADATA = style.METADATA
-ITEMS = [f"figure{k}" for k in range(1, 9)]
+ITEMS = [*(f"figure{k}" for k in range(1, 9)), "figureS1"]
 
 
 @pytest.mark.parametrize("item", ITEMS)
 def test_the_scale_is_named(figures, item):
     svg = (figures / f"{item}.svg").read_text()
     title = re.search(r"<dc:title>(.*?)</dc:title>", svg)[1]
-    assert title.startswith(f"Stop Jostling (Turumtaev 2025): Figure {item[-1]}. ")
+    assert title.startswith(f"Stop Jostling (Turumtaev 2025): Figure {item.removeprefix('figure')}. ")
     assert "small scale, real data" in title
 
 
@@ -53,6 +53,16 @@ def test_figure2_shows_the_expected_counts(scale):
     expected = np.outer([1 - 0.02, 0.02], sorted(counts, reverse=True))
     heights = [bar.get_height() for bar in figure.axes[0].patches]
     assert np.array_equal(heights, expected.ravel())
+
+
+def test_figure_s1_shows_every_seed_of_every_reading(scale):
+    definition, results = parse_definition(json.dumps(scale.definition)), read_results(scale.folder)
+    figure, _ = figureS1(definition, "figureS1", results)
+    methods = [definition.method(name) for name in definition.figures["figureS1"]["methods"]]
+    drawn = {line.get_label(): list(line.get_ydata()) for axes in figure.axes for line in axes.lines}
+    for method in methods:
+        assert drawn[method.label] == list(results.per_seed(method, "accuracy", "LR").values())
+        assert len(drawn[method.label]) == len(method.seeds)
 
 
 def test_reporting_needs_no_torch():
@@ -82,7 +92,7 @@ def test_rule_of_the_position():
     assert "no target" in rule
 
 
-@pytest.mark.parametrize("item", ["figure2", "figure3", "figure4", "figure5", "figure6", "figure7"])
+@pytest.mark.parametrize("item", ["figure2", "figure3", "figure4", "figure5", "figure6", "figure7", "figureS1"])
 def test_missing_runs_are_said(scale, item, tmp_path):
     shutil.copy(scale.folder / "metrics.csv", tmp_path)
     assert scale.figure(item, tmp_path / item, tmp_path) == 0
