@@ -8,7 +8,7 @@ from raretok.methods import DEFAULTS, KINDS, build_part
 def scale_factors(experiment: dict, published: dict) -> dict[str, float]:
     """Ratio of the scale's tokens per step and number of steps to the published ones (inventory 5.3).
 
-    If `training.rare` derives rarity from the corpus's own counts, tokens per step do not count.
+    If `training.rare` derives rarity from the corpus's own counts, the ratio of tokens per step is 1.
     """
 
     def tokens_per_step(settings: dict) -> int:
