@@ -21,7 +21,7 @@ TOO_MANY = 2
 
 
 def queue_again() -> bool:
-    """Whether SLURM requeued this job, which requires that its time limit is near and that it may be requeued.
+    """Requeue this job if its time limit is near; returns whether SLURM did.
 
     False outside SLURM, for a cancelled or preempted job, and if SLURM does not answer or refuses.
     """
