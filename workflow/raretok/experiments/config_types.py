@@ -88,8 +88,8 @@ class Scale(TypedDict):
     title: str
     # Number of seeds if config.yaml sets none.
     seeds: Positive
-    # Time limits of cluster jobs, in minutes: a training (which continues in another job), the evaluation of a run, a
-    # step of data preparation. Not part of a run's identity.
+    # Time limits of cluster jobs, in minutes: training a run (which continues in another job), evaluating it, one job
+    # of data preparation. Not part of a run's identity.
     minutes: each(Positive, "train", "evaluate", "data")
     papers: dict[str, ScaledPaper]
 

@@ -56,7 +56,7 @@ def scale_number(number: float, factor: float) -> float:
 
 
 def scale_observation(entry: str | dict, factor: float) -> str | dict:
-    """An entry of a method's `observe` with its steps scaled to a training `factor` times as long."""
+    """An entry of a method's `observe` with its steps multiplied by `factor`."""
     if isinstance(entry, str):
         return entry
     scaled = dict(entry)
@@ -70,6 +70,6 @@ def scale_observation(entry: str | dict, factor: float) -> str | dict:
 
 
 def scale_evaluation(evaluation: dict, factor: float) -> dict:
-    """An experiment's `evaluation` with its steps scaled to a training `factor` times as long."""
+    """An experiment's `evaluation` with its steps multiplied by `factor`."""
     ends = {"alc": [scale_number(step, factor) for step in evaluation["alc"]]} if "alc" in evaluation else {}
     return evaluation | ends

@@ -1,6 +1,6 @@
 """SLURM: requeueing of a job that was stopped near its time limit, and nodes on which jobs fail.
 
-With the profile `slurm`, SLURM sends SIGTERM some minutes before the time limit (`--signal`), and a training saves its
+With the profile `slurm`, SLURM sends SIGTERM some minutes before the time limit (`--signal`), and a run saves its
 state. If the job failed then, it would use up one of Snakemake's few attempts, and the next would request more memory.
 Requeued by SLURM, the same job continues as often as needed, while Snakemake waits for it.
 """
