@@ -35,7 +35,7 @@ def test_tensors_come_back_with_what_was_said_of_them(tensors):
 def test_a_flipped_bit_in_a_tensor_is_noticed(tensors, at):
     path, _ = tensors
     flip_a_bit(path, at)
-    with pytest.raises(UserError, match=r"state\.safetensors is damaged: its checksum is another; delete it"):
+    with pytest.raises(UserError, match=r"state\.safetensors is damaged: its checksum does not match; delete it"):
         load_tensors(path, "delete it")
 
 

@@ -61,11 +61,11 @@ SHAPES = {"a": {"kind": "square", "side": 1}}
             "shapes.a: radius and diameter exclude each other; keep one of them",
         ),
         ({"shapes": {"a": {"side": 1}}}, "key shapes.a.kind is missing"),
-        ({"shapes": {"../a": {}}}, "a key of shapes is '../a'; it can be letters, digits and then also _ . + -"),
+        ({"shapes": {"../a": {}}}, "a key of shapes is '../a'; it can be letters and digits, then also _ . + -"),
         ({"shapes": []}, "shapes is []; it must be a mapping"),
         ({"sizes": [0]}, "sizes is [0]; it can be null or a list of sizes"),
         ({"most": {"sides": 2}}, "unknown key most.sides; known here: kind, side"),
-        ({"unit": "cm"}, "key digits is missing, which goes with unit"),
+        ({"unit": "cm"}, "key digits is missing; unit requires it"),
         ({"digits": 3}, "digits is 3; it must be a multiple of 2"),
     ],
 )

@@ -77,7 +77,7 @@ def test_so_many_candidates_are_the_first_ones():
     ("other", "expected"),
     [
         ({"label": "MLE"}, "methods.mle has no grid, which the others have"),
-        ({"label": "MLE", "grid": {"rate": [1, 2, 3]}}, "methods.mle.grid has 3 candidates, that of agg 2"),
+        ({"label": "MLE", "grid": {"rate": [1, 2, 3]}}, "methods.mle.grid has 3 candidates, that of agg has 2"),
         ({"label": "MLE", "grid": {"rate": [1, 2], "x": [1]}}, "methods.mle has a grid whose lists differ in length"),
         ({"label": "MLE", "grid": {"gate.alpha": [1, 2]}}, "names gate.alpha, but the method has no gate"),
         ({"label": "MLE", "grid": {"rate": [2, 2]}}, "grid.rate has a value twice"),
@@ -152,7 +152,7 @@ def test_a_scale_cannot_give_other_candidates(project):
     root = project(
         "scales/small_gpu.yaml", lambda s: s["papers"]["cross"].update(methods={"agg": {"grid": {"gate.alpha": [9.0]}}})
     )
-    with pytest.raises(UserError, match=r"cross\.methods\.agg\.grid changes candidates; `candidates: n`"):
+    with pytest.raises(UserError, match=r"cross\.methods\.agg\.grid cannot be changed; `candidates: n`"):
         load(root=root)
 
 
@@ -166,7 +166,7 @@ def test_a_scale_keeps_the_methods_that_it_names(project):
 
 def test_a_table_that_names_no_method_is_refused_before_candidates_are_made(project):
     root = project("papers/cross/paper.yaml", lambda p: p["tables"]["table1"]["methods"].append("nobody"))
-    with pytest.raises(UserError, match="names 'nobody', which methods lacks"):
+    with pytest.raises(UserError, match="names 'nobody', which is not in `methods`"):
         load(root=root)
 
 

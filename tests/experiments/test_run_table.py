@@ -266,7 +266,7 @@ def test_a_key_given_twice_is_refused(project):
         ({"seeds": 0}, "seeds is 0; it can be null, a number of seeds from 1, or a list"),
         ({"seeds": "{'a': 1}"}, "seeds is {'a': 1}; it can be"),
         ({"data_mirror": "no/such/folder"}, "data_mirror is no/such/folder, which is not a folder"),
-        ({"recorded": "true", "scale": "smoke"}, "no finished run lies in results/recorded/smoke; keep finished"),
+        ({"recorded": "true", "scale": "smoke"}, "results/recorded/smoke has no finished runs; keep finished"),
         ({"sed": 3}, "unknown key sed; known here: scale, papers, seeds"),
         ({"device": "tpu"}, "device"),
         ({"scale": "../scales/small"}, "scale is '../scales/small'; it can be"),
@@ -290,7 +290,7 @@ def test_seeds_as_snakemake_gives_them(given, seeds):
 def test_a_scale_cannot_change_what_the_paper_lacks(project, section):
     scale = project / "config" / "scales" / "smoke.yaml"
     edit(scale, lambda s: s["papers"]["stop_jostling"][section].update(shakspeare={}))
-    with pytest.raises(UserError, match=rf"smoke\.yaml: papers\.stop_jostling\.{section}\.shakspeare changes what"):
+    with pytest.raises(UserError, match=rf"smoke\.yaml: papers\.stop_jostling\.{section}\.shakspeare is not in the"):
         load(project)
 
 

@@ -67,7 +67,7 @@ def test_mistakes_are_one_sentence(tmp_path, machines):
         load(project(tmp_path / "b", [row(SMALL)], other=BIG))
     with pytest.raises(UserError, match=r"unknown key machines\.big\.speed"):
         load(project(tmp_path / "c", [row(SMALL)], big=BIG | {"speed": 1}))
-    with pytest.raises(UserError, match=r"key machines\.big\.than is missing, which goes with slower"):
+    with pytest.raises(UserError, match=r"key machines\.big\.than is missing; slower requires it"):
         load(project(tmp_path / "d", [row(SMALL)], big={"slower": 2.0, "source": "made"}))
     with pytest.raises(UserError, match="holds no evaluated run"):
         rows_of(tmp_path)

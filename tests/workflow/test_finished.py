@@ -92,7 +92,7 @@ def test_the_command_of_a_file_is_one_that_snakemake_reads(half):
 
 
 def test_nothing_finished(project):
-    with pytest.raises(UserError, match=r"no finished run lies in results/small; leave out finished=true"):
+    with pytest.raises(UserError, match=r"results/small has no finished runs; leave out finished=true"):
         table(project)
 
 

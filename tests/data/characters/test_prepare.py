@@ -88,7 +88,7 @@ def test_files_that_do_not_belong_to_the_manifest(prepared):
     with pytest.raises(UserError, match=r"valid.npy is missing or damaged; delete"):
         load_manifest(manifest)
     (prepared / "valid.npy").write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
-    with pytest.raises(UserError, match=r"valid beside .* is damaged: its checksum is another; delete"):
+    with pytest.raises(UserError, match=r"valid beside .* is damaged: its checksum does not match; delete"):
         load_manifest(manifest)
     (prepared / "valid.npy").unlink()
     with pytest.raises(UserError, match=r"valid.npy is missing"):

@@ -178,13 +178,13 @@ def test_a_vocabulary_that_the_text_does_not_give(tmp_path, texts):
     ("name", "damage", "message"),
     [
         ("counts.npy", None, "counts.npy is missing"),
-        ("counts.npy", lambda path: np.save(path, np.load(path)[::-1]), "counts.npy .* checksum is another"),
+        ("counts.npy", lambda path: np.save(path, np.load(path)[::-1]), "counts.npy .* checksum does not match"),
         ("counts.npy", lambda path: np.save(path, np.load(path)[1:]), "itself"),
         ("counts.npy", lambda path: path.write_bytes(b"x"), "counts.npy is missing or damaged"),
         ("test.npy", None, "test.npy is missing"),
         ("test.npy", lambda path: path.write_bytes(path.read_bytes()[:-2]), "test.npy is missing or damaged"),
         ("vocabulary.json", None, "vocabulary.json is missing"),
-        ("vocabulary.json", lambda path: path.write_text("[]"), "vocabulary.json .* checksum is another"),
+        ("vocabulary.json", lambda path: path.write_text("[]"), "vocabulary.json .* checksum does not match"),
         (
             "manifest.json",
             lambda path: path.write_text(path.read_text().replace('"tokens": 10', '"tokens": 9')),

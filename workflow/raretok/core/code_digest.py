@@ -19,7 +19,7 @@ from pathlib import Path
 from raretok.core.errors import UserError
 
 PACKAGE = Path(__file__).parents[1]
-# Cache of parsed programs, whose parsing takes a second in total; used only where Snakemake's own folder exists.
+# Cache of parsed programs, which saves a second; used only where Snakemake's own folder exists.
 KEPT = PACKAGE.parents[1] / ".snakemake" / "programs"
 # Modules that cannot change a number or a picture: messages, files and their checks, where and when a job runs, and how
 # the config becomes a job's parameters, which are compared directly.
@@ -175,7 +175,7 @@ def _checksum(text: bytes, content: str) -> str:
 
 @cache
 def _maker() -> bytes:
-    """What turns a file into a program: this Python version and this module."""
+    """The Python version and this module's code, on which the parsed program of a file depends."""
     return sys.version.encode() + Path(__file__).read_bytes()
 
 

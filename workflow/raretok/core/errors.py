@@ -12,7 +12,7 @@ class UserError(Exception):
 
 
 class NotFinite(UserError):
-    """A training's loss is not finite; another attempt with the same settings would end alike."""
+    """A non-finite training loss; another attempt with the same settings would fail the same way."""
 
 
 class Interrupted(Exception):

@@ -38,7 +38,7 @@ def load_tensors(path: Path, remedy: str) -> tuple[dict[str, torch.Tensor], dict
         raise UserError(f"{path} cannot be read ({error}); {remedy}") from None
     # Files of earlier versions have no checksum.
     if metadata.get(CHECKSUM, "") not in ("", checksum_of(tensors)):
-        raise UserError(f"{path} is damaged: its checksum is another; {remedy}")
+        raise UserError(f"{path} is damaged: its checksum does not match; {remedy}")
     return tensors, metadata
 
 

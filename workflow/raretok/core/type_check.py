@@ -1,7 +1,7 @@
-"""Types of config values, given as annotations; a wrong value is reported in one sentence with its key.
+"""Config types as annotations, and their checks: a wrong value is reported in one sentence with its key.
 
 Config values stay as YAML returns them, so a mapping with known keys is a `TypedDict`. `Annotated` adds a `Limit`, or a
-text that describes the allowed values.
+description of the allowed values.
 """
 
 import re
@@ -26,7 +26,7 @@ LIMITS = {
     "pattern": (lambda value, bound: re.search(bound, value), "match {}"),
     "minItems": (lambda value, bound: len(value) >= bound, "have {} or more entries"),
     "maxItems": (lambda value, bound: len(value) <= bound, "have {} or fewer entries"),
-    "uniqueItems": (lambda value, _: len(set(map(repr, value))) == len(value), "have no entry twice"),
+    "uniqueItems": (lambda value, _: len(set(map(repr, value))) == len(value), "have no duplicate entries"),
     "minProperties": (lambda value, bound: len(value) >= bound, "have {} or more keys"),
     "required": (lambda value, names: value.keys() >= set(names), "have the keys {}"),
 }
@@ -46,7 +46,7 @@ class Limit:
         return LIMITS[self.keyword][1].format(bound)
 
 
-# In `Annotated`: any key may be missing, for a mapping that is laid over a complete one.
+# In `Annotated`: any key may be missing, because the mapping overrides keys of a complete one.
 PARTIAL = object()
 Positive = Annotated[int, Limit("minimum", 1)]
 Count = Annotated[int, Limit("minimum", 0)]
@@ -55,7 +55,7 @@ NotNegative = Annotated[float, Limit("minimum", 0)]
 Share = Annotated[AboveZero, Limit("exclusiveMaximum", 1)]
 Text = Annotated[str, Limit("pattern", "."), "text that is not empty"]
 # A component of paths.
-Name = Annotated[str, Limit("pattern", r"^[A-Za-z0-9][A-Za-z0-9_.+-]*\Z"), "letters, digits and then also _ . + -"]
+Name = Annotated[str, Limit("pattern", r"^[A-Za-z0-9][A-Za-z0-9_.+-]*\Z"), "letters and digits, then also _ . + -"]
 
 
 def each(kind: object, *names: str, needed: tuple[str, ...] | None = None) -> object:
@@ -64,7 +64,10 @@ def each(kind: object, *names: str, needed: tuple[str, ...] | None = None) -> ob
 
 
 def keys(one_of: tuple[str, ...] = (), others: bool = False, **needs: list[str]) -> Callable[[type], type]:
-    """Marks a TypedDict: exactly one key of `one_of`; other keys that a key `needs`; `others`: unknown keys allowed."""
+    """Decorator of a TypedDict that adds rules for its keys.
+
+    one_of: exactly one of these must be given. others: unknown keys are allowed. needs: for a key, those it requires.
+    """
 
     def mark(kind: type) -> type:
         kind.one_of, kind.others, kind.needs = one_of, others, needs
@@ -223,7 +226,7 @@ def _mapping(kind: type, partial: bool) -> Check:
         if len(given) > 1:
             return f"{key or 'the file'}: {' and '.join(given)} exclude each other; keep one of them"
         alone = ((one, other) for one, other in needs if one in value and other not in value)
-        mistake = next((f"key {_inside(key, other)} is missing, which goes with {one}" for one, other in alone), None)
+        mistake = next((f"key {_inside(key, other)} is missing; {one} requires it" for one, other in alone), None)
         return mistake or _first(one(value[name], _inside(key, name)) for name, one in checks.items() if name in value)
 
     return check

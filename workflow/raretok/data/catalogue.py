@@ -106,7 +106,7 @@ def load_corpora(path: Path) -> dict:
 
 
 def _check_translation(where: str, corpora: dict, entry: dict) -> None:
-    """Check that every split of a parallel corpus has one source, and that `reverse_of` names a corpus with texts."""
+    """Raise UserError unless every split has one source, and other corpora that the entry names have the right kind."""
     if "reverse_of" in entry:
         forward = corpora.get(entry["reverse_of"], {})
         if forward.get("kind") != "translation" or "reverse_of" in forward:
@@ -268,8 +268,8 @@ def corpus_definition(corpora: dict, datasets: dict, name: str, counts: str | No
     """Everything that determines the tokens of corpus `name`, for the run hash.
 
     This is the corpus's entry and, for downloaded texts, merges or models, their checksums instead of their sources. A
-    reversed corpus has the definition of the original with a flag. counts: the name in `external_counts` of another
-    text that the run counts, if any; it is part of that run only.
+    reversed corpus has the definition of the original with a flag. counts: the run's name in `external_counts`, if any;
+    only then the definition includes that text.
     """
     definition = deepcopy(find_corpus(corpora, name))
     if "reverse_of" in definition:

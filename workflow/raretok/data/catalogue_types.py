@@ -1,4 +1,4 @@
-"""What config/datasets.yaml and config/corpora.yaml can hold; docs/parameters.md shows it."""
+"""Config types of config/datasets.yaml and config/corpora.yaml, which docs/parameters.md lists."""
 
 from typing import Annotated, Literal, NotRequired, Required, TypedDict
 
@@ -6,9 +6,9 @@ from raretok.core.type_check import Count, Limit, Positive, Share, Text, each, k
 from raretok.data.tokenizers import config_type
 
 SPLITS = ("train", "valid", "test")
-# The kinds of corpora, of data sets and of names that are parts of paths.
-Key = Annotated[str, Limit("pattern", r"^[a-z0-9][a-z0-9_.-]*\Z"), "small letters, digits and then also _ . -"]
-Word = Annotated[str, Limit("pattern", r"^[a-z0-9][a-z0-9_-]*\Z"), "small letters, digits and then also _ -"]
+# Names of data sets and corpora, and of domains and counts.
+Key = Annotated[str, Limit("pattern", r"^[a-z0-9][a-z0-9_.-]*\Z"), "lower-case letters and digits, then also _ . -"]
+Word = Annotated[str, Limit("pattern", r"^[a-z0-9][a-z0-9_-]*\Z"), "lower-case letters and digits, then also _ -"]
 CountsName = Annotated[Word, Limit("pattern", "^(?!(zero|unigram)$)"), "a name other than zero and unigram"]
 Path = Annotated[
     str,
@@ -18,20 +18,20 @@ Path = Annotated[
 Checksum = Annotated[
     str,
     Limit("pattern", r"^(sha256:[0-9a-f]{64}|sha1:[0-9a-f]{40}|md5:[0-9a-f]{32})\Z"),
-    "sha256:, sha1: or md5: and so many hexadecimal digits",
+    "sha256:, sha1: or md5: and its hexadecimal digits",
 ]
 Url = Annotated[str, Limit("pattern", "^https?://[^ ]+$"), "an address that begins with http:// or https://"]
-Language = Annotated[str, Limit("pattern", r"^[a-z]{2,3}\Z"), "a code of two or three small letters"]
+Language = Annotated[str, Limit("pattern", r"^[a-z]{2,3}\Z"), "a code of two or three lower-case letters"]
 
 
 def synthetic(name: str, **sizes: object) -> type:
-    """Text made by the project."""
+    """The type of synthetic text: its seed and `sizes`."""
     return TypedDict(f"Synthetic{name.capitalize()}", {"name": Literal[name], "seed": Count, **sizes})
 
 
 class Member(TypedDict, total=False):
     size: Positive | None
-    # Without it, the archive's checksum stands for the member.
+    # Default: the archive's checksum covers the member.
     checksum: Checksum
 
 
@@ -39,11 +39,11 @@ class Member(TypedDict, total=False):
 class File(TypedDict, total=False):
     """A file as its publisher offers it."""
 
-    # In the order in which they are tried; none where a person has to get the file.
+    # Tried in this order; none if a person has to get the file.
     urls: Required[Annotated[list[Url], Limit("uniqueItems", True)]]
-    # In bytes; null where none is published.
+    # In bytes; null if none is published.
     size: Required[Positive | None]
-    # null where none is published, which the note says.
+    # null if none is published, which `note` explains.
     checksum: Required[Checksum | None]
     note: Text
     # How a person gets a file that has no URL.
@@ -56,7 +56,7 @@ class File(TypedDict, total=False):
 class DataSet(TypedDict):
     description: Text
     licence: Text
-    # Its folder in a data mirror, where that is not its name.
+    # Its folder in a data mirror; default: its name.
     mirror: NotRequired[Path]
     files: Annotated[dict[Path, File], Limit("minProperties", 1)]
 
@@ -69,23 +69,23 @@ class Characters(TypedDict, total=False):
     dataset: str
     # A file of the data set, or a member of one of its archives.
     file: str
-    # Text made by the project, instead of `dataset` and `file`; its length is in characters.
+    # Synthetic text instead of `dataset` and `file`; its length is in characters.
     synthetic: synthetic("characters", length=Positive)
-    # Shares of the text, in its order; the last split takes what rounding leaves.
+    # Shares of the text, in order; rounding goes to the last split.
     splits: Required[each(Share, *SPLITS, needed=("train", "valid"))]
-    # Character types that the text must have.
+    # Number of different characters that the text must have.
     symbols: Annotated[int, Limit("minimum", 2)]
 
 
 @keys(one_of=("dataset", "synthetic"), dataset=["files"], files=["dataset"])
 class LanguageText(TypedDict, total=False):
-    """A corpus of one language: lines become tokens and </s>, with ids in the order of falling training frequency."""
+    """A corpus of one language: lines become tokens and </s>, with ids by decreasing training frequency."""
 
     kind: Required[Literal["language"]]
     dataset: str
     # The text of each split.
     files: each(str, *SPLITS)
-    # Text made by the project, instead of `dataset` and `files`: about how many words each split has.
+    # Synthetic text instead of `dataset` and `files`; approximate number of words per split.
     synthetic: synthetic("language", words=each(Positive, *SPLITS))
     tokenizer: Required[config_type("language")]
 
@@ -98,7 +98,7 @@ class PairFiles(TypedDict, total=False):
     source: str
     target: str
     file: str
-    # By header or, where it has none, by number from 1.
+    # Names in the header, or numbers from 1 if there is none.
     columns: each(str, "source", "target") | each(Positive, "source", "target")
 
 
@@ -106,7 +106,7 @@ Texts = Annotated[list[PairFiles], Limit("minItems", 1)]
 
 
 class HeldOut(TypedDict, total=False):
-    """So many different pairs, drawn at random."""
+    """Number of different pairs per split, drawn at random."""
 
     valid: Positive
     test: Positive
@@ -114,49 +114,49 @@ class HeldOut(TypedDict, total=False):
 
 
 class Preparation(TypedDict, total=False):
-    """Cleaning (`measure`, `max_length`, `max_ratio`, `deduplicate`) is for the training split alone."""
+    """Cleaning (`measure`, `max_length`, `max_ratio`, `deduplicate`) applies to the training split only."""
 
     normalise: Required[Literal["moses", "none"]]
     tokenise: Required[Literal["moses", "none"]]
-    # Moses splits words at hyphens.
+    # Whether Moses splits words at hyphens.
     aggressive: bool
     lower: bool
-    # What lengths are counted in; default: tokens of Moses.
+    # Unit of lengths; default: Moses tokens.
     measure: Literal["tokens", "pieces"]
     max_length: Positive
-    # Of the longer side to the shorter.
+    # Length of the longer side divided by that of the shorter.
     max_ratio: Annotated[float, Limit("minimum", 1)]
-    # No training pair twice, and none that is in another split.
+    # Drop training pairs that are repeated, or that occur in another split.
     deduplicate: bool
-    # A pair with an empty side; default: error.
+    # How to treat a pair with an empty side; default: error.
     empty: Literal["error", "drop"]
 
 
 @keys(one_of=("files", "synthetic"))
 class Pairs(TypedDict, total=False):
-    """A parallel corpus with one vocabulary of both sides, in the order of target-side counts."""
+    """A parallel corpus with a joint vocabulary of both sides, with ids by decreasing target-side counts."""
 
     kind: Required[Literal["translation"]]
-    # Codes as Moses has them; others are tokenised by its general rules.
+    # Moses' language codes; other languages are tokenised by its general rules.
     languages: Required[each(Language, "source", "target")]
-    # The texts of each split, joined in order; a split that is held out has none.
+    # The texts of each split, concatenated in order; a held-out split has none.
     files: each(Texts, *SPLITS, needed=("train",))
-    # Text made by the project, instead of `files`, `held_out` and `domains`: how many pairs each split has, and
-    # domain.second, a test set of another domain.
+    # Synthetic text instead of `files`, `held_out` and `domains`; number of pairs per split, and of domain.second, a
+    # test set of another domain.
     synthetic: synthetic("pairs", pairs=each(Positive, *SPLITS, "domain.second"))
-    # What is taken out of the training text, where its publisher has no such split; every n-th pair for validation as
-    # fairseq's preparations do.
+    # Splits that are taken out of the training text because none is published. `every: n`: every n-th pair is for
+    # validation, as in fairseq's preparations.
     held_out: HeldOut | each(Annotated[int, Limit("minimum", 2)], "every") | None
     # Further test sets, prepared with this corpus's own tokenizer.
     domains: Annotated[dict[Word, Texts], Limit("minProperties", 1)]
-    # Corpora of kind unigrams, by the name that `output_bias` calls their counts.
+    # Corpora of kind unigrams, by the name of their counts in `model.output_bias`.
     external_counts: Annotated[dict[CountsName, str], Limit("minProperties", 1)]
     preparation: Required[Preparation]
     tokenizer: Required[config_type("translation")]
 
 
 class ReversedPairs(TypedDict):
-    """Another corpus with its sides exchanged; the vocabulary is in the order of the other side's counts."""
+    """Another corpus with its sides swapped; ids are by decreasing counts of the new target side."""
 
     kind: Literal["translation"]
     reverse_of: str
@@ -164,12 +164,12 @@ class ReversedPairs(TypedDict):
 
 @keys(one_of=("dataset", "synthetic"), dataset=["files"], files=["dataset"])
 class Unigrams(TypedDict, total=False):
-    """A text, in shards, of which only the counts of a parallel corpus's target types are taken."""
+    """A text, in shards, in which the target types of a parallel corpus are counted."""
 
     kind: Required[Literal["unigrams"]]
     dataset: str
     files: Annotated[list[str], Limit("minItems", 1)]
-    # A shard made by the project, in the target language of a synthetic pair: that of the corpus `of`.
+    # A synthetic shard, in the target language of the synthetic corpus `of`.
     synthetic: synthetic("documents", of=str, documents=Positive)
 
 

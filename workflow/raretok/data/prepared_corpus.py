@@ -112,7 +112,7 @@ def load_manifest(path: Path | str) -> Corpus:
         except FileNotFoundError as error:
             raise UserError(f"{error.filename} is missing beside {path}; {again}") from error
         if found != expected:
-            raise UserError(f"{part} beside {path} is damaged: its checksum is another; {again}")
+            raise UserError(f"{part} beside {path} is damaged: its checksum does not match; {again}")
     return corpus
 
 

@@ -1,5 +1,5 @@
-"""Special types, which every vocabulary of lines begins with: fairseq's, in its order."""
+"""Special types, the first of every vocabulary of lines, in fairseq's order."""
 
-# The start of a line, padding, every line's last token, and what the vocabulary lacks.
+# Start of a line, padding, end of a line, and pieces outside the vocabulary.
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
 START, PAD, END, UNKNOWN = range(4)

@@ -21,7 +21,7 @@ def check_choices(config: dict) -> None:
         raise UserError("config: recorded and finished are both true; choose which of the two reports to render")
     for key in ("runs_per_gpu", "together"):
         if config["processes"] > 1 and config[key] > 1:
-            raise UserError(f"config: processes and {key} are both above 1; a run of several processes is alone")
+            raise UserError(f"config: processes and {key} are both above 1; set one of them to 1")
     mirror = config["data_mirror"]
     if mirror and not Path(mirror).is_dir():
         raise UserError(f"config: data_mirror is {mirror}, which is not a folder; name one, or null for downloads")
@@ -33,7 +33,7 @@ def check_finished(config: dict, root: Path, results: str) -> None:
         remedy = "leave out finished=true to train"
         if config["recorded"]:
             remedy = "keep finished runs there with `make record`"
-        raise UserError(f"no finished run lies in {results}; {remedy}")
+        raise UserError(f"{results} has no finished runs; {remedy}")
 
 
 def check_experiments(papers: dict, corpora: dict) -> None:
@@ -43,7 +43,7 @@ def check_experiments(papers: dict, corpora: dict) -> None:
         for name, experiment in settings["experiments"].items():
             check_corpus(experiment, corpora, f"config/papers/{paper}/paper.yaml: experiments.{name}")
             if names.count(name) > 1:
-                raise UserError(f"config/papers: experiment {name!r} stands in two papers; rename one")
+                raise UserError(f"config/papers: two papers have an experiment {name!r}; rename one")
 
 
 def check_overrides(changes: dict, only: Iterable[str], paper: dict, where: str) -> None:
@@ -58,10 +58,10 @@ def check_overrides(changes: dict, only: Iterable[str], paper: dict, where: str)
         for name in changes.get(section, {}):
             if name not in paper[section]:
                 known = ", ".join(paper[section])
-                raise UserError(f"{where}.{section}.{name} changes what the paper does not have; it has {known}")
+                raise UserError(f"{where}.{section}.{name} is not in the paper, which has {known}")
     for name, entry in changes.get("methods", {}).items():
         if "grid" in (entry or {}):
-            raise UserError(f"{where}.methods.{name}.grid changes candidates; `candidates: n` takes the first n of all")
+            raise UserError(f"{where}.methods.{name}.grid cannot be changed; `candidates: n` keeps the first n of all")
 
 
 def check_references(paper: dict, path: Path) -> None:
@@ -71,7 +71,7 @@ def check_references(paper: dict, path: Path) -> None:
         for item, entry in paper[section].items():
             for method in entry.get("methods", []):
                 if method not in methods:
-                    raise UserError(f"{path}: {section}.{item}.methods names {method!r}, which methods lacks")
+                    raise UserError(f"{path}: {section}.{item}.methods names {method!r}, which is not in `methods`")
                 trained = methods[method].get("experiments", experiments)
                 if entry.get("experiment", next(iter(trained))) not in trained:
                     raise UserError(
@@ -87,7 +87,7 @@ def check_references(paper: dict, path: Path) -> None:
         names = headline.get(key, [])
         for name in [names] if isinstance(names, str) else names:
             if name not in among:
-                raise UserError(f"{path}: headline.{key} names {name!r}, which is not there")
+                raise UserError(f"{path}: headline.{key} names {name!r}, which does not exist")
     for name, method in methods.items():
         for experiment in method.get("experiments", []):
             if experiment not in experiments:
@@ -116,7 +116,7 @@ def check_readings(entry: dict, where: str) -> None:
 
 # The key that identifies the `evaluation` of each kind of corpus, and the kind in words.
 EVALUATIONS = {"characters": "examples", "language": "word_similarity", "translation": "beam"}
-KINDS_IN_WORDS = {"characters": "of characters", "language": "a language", "translation": "of pairs to translate"}
+KINDS_IN_WORDS = {"characters": "a character corpus", "language": "a language", "translation": "a parallel corpus"}
 
 
 def check_corpus(experiment: dict, corpora: dict, where: str) -> None:
@@ -124,7 +124,7 @@ def check_corpus(experiment: dict, corpora: dict, where: str) -> None:
     name = experiment["corpus"]["name"]
     kind = find_corpus(corpora, name)["kind"]
     if kind == "characters" and "low_resource_probability" not in experiment["corpus"]:
-        raise UserError(f"{where}.corpus lacks low_resource_probability, which {name} needs: it is of characters")
+        raise UserError(f"{where}.corpus lacks low_resource_probability, which character corpora need, such as {name}")
     if EVALUATIONS[kind] not in experiment["evaluation"]:
         raise UserError(
             f"{where}.evaluation is not for corpus {name}, which is {KINDS_IN_WORDS[kind]}; see docs/parameters.md"

@@ -13,10 +13,10 @@ KEYS = ("scale", "seeds", "papers")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options that `config_of` reads."""
-    parser.add_argument("--scale", help="a file of config/scales, such as small (default: what config.yaml says)")
-    parser.add_argument("--seeds", type=int, help="number of seeds (default: what the config says)")
-    parser.add_argument("--papers", nargs="+", help="which papers (default: what the config says)")
-    parser.add_argument("--config", nargs="*", default=[], metavar="KEY=VALUE", help="as Snakemake takes them")
+    parser.add_argument("--scale", help="a file of config/scales, such as small (default: from config.yaml)")
+    parser.add_argument("--seeds", type=int, help="number of seeds (default: from the config)")
+    parser.add_argument("--papers", nargs="+", help="ids of papers (default: from config.yaml)")
+    parser.add_argument("--config", nargs="*", default=[], metavar="KEY=VALUE", help="overrides, as for Snakemake")
     parser.add_argument("--root", type=Path, default=Path(), help="folder of results/ and resources/ (default: here)")
     parser.add_argument("--project", type=Path, help="the project's folder, with config/ (default: that of --root)")
 

@@ -1,4 +1,4 @@
-"""What config.yaml, scales and papers can hold; docs/parameters.md shows it."""
+"""Config types of config.yaml, scales and papers, which docs/parameters.md lists."""
 
 from typing import Annotated, Literal, NotRequired, Required, TypedDict, Union
 
@@ -88,8 +88,8 @@ class Scale(TypedDict):
     title: str
     # Number of seeds if config.yaml sets none.
     seeds: Positive
-    # Time limits of cluster jobs, in minutes: a training (which continues in another job), the evaluation of a run, a
-    # step of data preparation. Not part of a run's identity.
+    # Time limits of cluster jobs, in minutes: training a run (which continues in another job), evaluating it, one job
+    # of data preparation. Not part of a run's identity.
     minutes: each(Positive, "train", "evaluate", "data")
     papers: dict[str, ScaledPaper]
 
@@ -349,7 +349,7 @@ class Grid(TypedDict, total=False):
     """A further grid below a table of metrics."""
 
     title: Required[Text]
-    # Shown in brackets after the names of its rows, also in the csv.
+    # Shown in brackets after the names of its rows; also in the csv.
     reading: Required[Text]
     columns: Columns
     checkpoint: Literal["best", "last"]
@@ -373,7 +373,7 @@ class Decides(TypedDict, total=False):
 
     column: Required[str]
     group: str
-    # Count the seeds that have at least this.
+    # Count the seeds that reach this value.
     reach: float
 
 
@@ -399,7 +399,7 @@ class Table(TypedDict, total=False):
     # For each printed setting, its place in an experiment's settings or in the record of its runs: `a.path`,
     # `4 * a.path * another.path`, or `runs.method.path | default`.
     settings: dict[str, str]
-    # Rows that describe the data and not a model: by name, their columns.
+    # Rows that describe the data instead of a model, by name: their columns.
     data: dict[str, Columns]
     # For metrics: further grids; default: one for the weights after the last step.
     further: list[Grid]
@@ -425,8 +425,8 @@ class Readings(Table):
     question: Required[Text]
     # Ids in [deviations](deviations.md).
     about: Required[SomeNames]
-    # The others are compared with the first. A list if each reading is a method: `methods` then names one method per
-    # reading, for one comparison after the other.
+    # The others are compared with the first. A list if readings are methods: `methods` then names one method per
+    # reading, comparison by comparison.
     readings: Required[Annotated[list[Text], Limit("minItems", 2)] | Annotated[dict[str, Reading], SEVERAL]]
     methods: Required[list[str]]
     columns: Required[Columns]
@@ -480,7 +480,7 @@ class Paper(TypedDict, total=False):
     headline: Headline
     # Number of seeds, if not the scale's.
     seeds: Positive
-    # false: there are no printed numbers to compare with.
+    # Whether there are printed numbers to compare with; default: true.
     printed: bool
     # Number of candidates that methods with a `grid` keep, from the first; default: all.
     candidates: Positive

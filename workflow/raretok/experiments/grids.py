@@ -8,7 +8,7 @@ from copy import deepcopy
 
 from raretok.core.errors import UserError
 
-# Names for parameters whose own name says too little in a candidate's name and label.
+# Words for parameters whose own name is unclear in a candidate's label.
 WORDS = {"rate": "learning rate x"}
 
 
@@ -48,13 +48,13 @@ def check_effort(methods: dict, where: str) -> None:
         lengths = {len(values) for values in entry.get("grid", {}).values()}
         if len(lengths) != 1:
             what = "has no grid, which the others have" if not lengths else "has a grid whose lists differ in length"
-            raise UserError(f"{where}: methods.{name} {what}; give every method as many candidates")
+            raise UserError(f"{where}: methods.{name} {what}; give all methods the same number of candidates")
         sizes[name] = lengths.pop()
     first, number = next(iter(sizes.items()))
     for name, size in sizes.items():
         if size != number:
             raise UserError(
-                f"{where}: methods.{name}.grid has {size} candidates, that of {first} {number}; give each as many"
+                f"{where}: methods.{name}.grid has {size} candidates, that of {first} has {number}; make them equal"
             )
 
 
@@ -65,7 +65,7 @@ def candidates(name: str, entry: dict, number: int | None, where: str) -> dict[s
     """
     parameters, rows = list(entry["grid"]), list(zip(*entry["grid"].values(), strict=True))[:number]
     if len({row[0] for row in rows}) < len(rows):
-        raise UserError(f"{where}.{parameters[0]} has a value twice; every candidate is another one")
+        raise UserError(f"{where}.{parameters[0]} has a value twice; candidates must differ in it")
     made = {}
     for values in rows:
         own = {key: deepcopy(value) for key, value in entry.items() if key != "grid"}

@@ -52,7 +52,7 @@ def reason_against(settings: dict) -> str | None:
     if training.get("precision", "float32") != "float32":
         return "it computes in bfloat16 (training.precision)"
     if training.get("activation_checkpointing"):
-        return "it computes activations twice (training.activation_checkpointing)"
+        return "it recomputes activations (training.activation_checkpointing)"
     method = build_method(settings["method"])
     if hasattr(method.penalty, "parametrise") or hasattr(method.embedding_update, "parametrise"):
         return "its output matrix is made from factors"

@@ -1,4 +1,4 @@
-"""What decides the result of a run: digests of the code that trains and measures it, and the key of its settings."""
+"""Identity of a run's result: digests of the code that trains and measures it, and the key of its settings."""
 
 from raretok.core.code_digest import code_of, model_module, tokenizer_module
 from raretok.core.config_files import canonical_json

@@ -25,7 +25,7 @@ class Size:
 
 @dataclass(frozen=True)
 class Training:
-    """Length of a training: steps, micro-batches per step, and targets per micro-batch (with padding)."""
+    """Length of a run's training: steps, micro-batches per step, and targets per micro-batch (with padding)."""
 
     steps: int
     passes: int

@@ -244,7 +244,7 @@ def load(config: dict, root: Path | str = ".", project: Path | None = None) -> R
 
 
 def load_to_train(arguments: argparse.Namespace, **choices) -> RunTable:
-    """The run table of a command about runs that are trained: `load` of its options and of `choices`."""
+    """The run table of a command that trains runs, or plans to: `load` of its options, overlaid with `choices`."""
     config = config_options.config_of(arguments) | {"recorded": False, "finished": False} | choices
     return load(config, arguments.root, getattr(arguments, "project", None))
 
@@ -289,7 +289,7 @@ def without_left_out(paper: dict, only: Iterable[str]) -> dict:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     config_options.add_arguments(parser)
-    parser.add_argument("--json", action="store_true", help="each run as the JSON that `train --run` takes")
+    parser.add_argument("--json", action="store_true", help="print each run as the JSON for `train --run`")
 
 
 def main(arguments: argparse.Namespace) -> None:

@@ -8,7 +8,7 @@ from raretok.methods import DEFAULTS, KINDS, build_part
 def scale_factors(experiment: dict, published: dict) -> dict[str, float]:
     """Ratio of the scale's tokens per step and number of steps to the published ones (inventory 5.3).
 
-    If `training.rare` derives rarity from the corpus's own counts, tokens per step do not count.
+    If `training.rare` derives rarity from the corpus's own counts, the ratio of tokens per step is 1.
     """
 
     def tokens_per_step(settings: dict) -> int:
@@ -56,7 +56,7 @@ def scale_number(number: float, factor: float) -> float:
 
 
 def scale_observation(entry: str | dict, factor: float) -> str | dict:
-    """An entry of a method's `observe` with its steps scaled to a training `factor` times as long."""
+    """An entry of a method's `observe` with its steps multiplied by `factor`."""
     if isinstance(entry, str):
         return entry
     scaled = dict(entry)
@@ -70,6 +70,6 @@ def scale_observation(entry: str | dict, factor: float) -> str | dict:
 
 
 def scale_evaluation(evaluation: dict, factor: float) -> dict:
-    """An experiment's `evaluation` with its steps scaled to a training `factor` times as long."""
+    """An experiment's `evaluation` with its steps multiplied by `factor`."""
     ends = {"alc": [scale_number(step, factor) for step in evaluation["alc"]]} if "alc" in evaluation else {}
     return evaluation | ends

@@ -1,4 +1,4 @@
-"""Which runs of a table are trained, and which copy the files of another run with the same weights."""
+"""Runs of a table that are trained, and runs that copy the files of another run with the same weights."""
 
 from functools import lru_cache
 
@@ -18,7 +18,7 @@ def code_that_measures(run: Run) -> str:
 
 
 def is_trained(table: RunTable, run: Run, itself: bool = False) -> bool:
-    """Whether this code trained a run, on any machine. itself: and the files are not a copy of another run's."""
+    """Whether this code trained a run, on any machine. itself: not if its files are copies of another run's."""
     path = table.root / table.folder(run) / "training.json"
     record = read_json(path) if path.exists() else {}
     if itself and "same_as" in record:
@@ -29,7 +29,7 @@ def is_trained(table: RunTable, run: Run, itself: bool = False) -> bool:
 def same_training(table: RunTable, run: Run) -> Run | None:
     """Another run with the same weights, whose training files this run copies; None if the run is trained itself.
 
-    The other run has at least the same observations. It is one that is trained already, or the first of the table.
+    The other run has at least the same observations; it is one that is already trained, or the table's first.
     """
     alike = runs_alike(table)[run.name]
     if len(alike) == 1 or is_trained(table, run, itself=True):

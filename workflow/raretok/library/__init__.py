@@ -1,4 +1,4 @@
-"""What other people's training code may use: the loss, frequency groups, metrics.
+"""Public library for other training code: the loss, frequency groups, metrics.
 
 May import core, data, methods, models and metrics.
 """

@@ -1,4 +1,4 @@
-"""Target counts of a training text, and what is derived from them: groups, AGG's alpha, bias initialisation."""
+"""Target counts, and what is derived from them: frequency groups, AGG's alpha, bias initialisation."""
 
 from collections.abc import Iterable, Sequence
 
@@ -50,7 +50,7 @@ def agg_alpha(
     special: Iterable[int] = (),
     share_of: str = "occurring",
 ) -> float:
-    """The alpha at which about a given share of the types is rare for AGG, for a training text with these counts.
+    """The alpha at which AGG treats about a given share of the types as rare, for a corpus with these counts.
 
     alpha is a mean count per step, so a published value only fits its own batch size and corpus; agg's 0.03 makes a
     share of 0.2 rare. Types that never occur are always rare.
@@ -61,8 +61,8 @@ def agg_alpha(
         share: share of the types, above 0 and below 1. Many types have equal counts, so the nearest possible share is
             used.
         special: ids that are never rare; the share does not include them.
-        share_of: `occurring` (default) for the share of types that occur in training, as in the paper; `all` for that
-            of all V types, of which those that never occur are the rarest.
+        share_of: `occurring` (default): share of the types that occur in training, as in the paper; `all`: share of all
+            V types, of which those that never occur are the rarest.
 
     Raises ValueError for an invalid share or special id, and if all types that occur have the same count.
     """
@@ -90,8 +90,8 @@ class FrequencyGroups:
         counts: how often each type occurs in the training text, V whole numbers.
         shares: the groups' shares of the types (default: 0.3, 0.5, 0.2, as in agg), or
         masses: the groups' shares of the training tokens; the first groups are the smallest that reach their share.
-        share_of: `occurring` (default) for shares of the types that occur in training; `all` for shares of all V types,
-            of which those that never occur are the rarest.
+        share_of: `occurring` (default): shares of the types that occur in training; `all`: shares of all V types, of
+            which those that never occur are the rarest.
 
     Raises ValueError if both `shares` and `masses` are given, if there are not three numbers, or if a group would be
     empty. Methods raise it for ids outside the vocabulary, such as -100 for padding: leave out these positions.

@@ -178,9 +178,9 @@ class OutputLoss(torch.nn.Module):
         self.keeps_logits = False
         # Whether `begin_step` counts the targets; otherwise the first call does, which knows the device of the weights.
         self._begins_at_once = False
-        # Targets of the remaining calls of the step; None if every call is a step. Then of the step: whether it has
-        # begun, its number of calls, the divisor of its summed losses, and its summed plain NLL.
+        # Targets of the step's remaining calls; None if every call is a step.
         self._told: deque[torch.Tensor] | None = None
+        # Of the step: whether it has begun, its number of calls, divisor of summed losses, and summed plain NLL.
         self._has_begun, self._calls, self._normaliser, self._summed_nll = False, 1, None, 0.0
         # Targets passed to `prepare`, and their places.
         self._prepared: tuple[torch.Tensor | None, Places | None] = None, None
@@ -229,7 +229,7 @@ class OutputLoss(torch.nn.Module):
             self._begin(list(self._told), self._device)
 
     def prepare(self, targets: torch.Tensor) -> None:
-        """Process the targets of the next call before the model runs, so that the host need not wait for a GPU later.
+        """Process the targets of the next call before the model runs, which spares waiting for a GPU later.
 
         Args:
             targets: those of the next call, on the device of the weights.
@@ -272,7 +272,7 @@ class OutputLoss(torch.nn.Module):
         return self._computed(hidden, weight, targets, **named)
 
     def _computed(self, hidden, weight, targets, *, bias, inputs, token_weights, number) -> torch.Tensor:
-        """As `forward`; hidden from torch.compile, because it computes gradients, chunk by chunk."""
+        """As `forward`; hidden from torch.compile, because it computes gradients chunk by chunk."""
         trains = self.training and torch.is_grad_enabled()
         needs_inputs = trains and getattr(self.method.penalty, "needs_inputs", False)
         self._check(hidden, weight, targets, bias, inputs if trains else None, needs_inputs, token_weights)
@@ -304,7 +304,7 @@ class OutputLoss(torch.nn.Module):
             targets,
             inputs=None if inputs is None else inputs.to(device),
             normaliser=self._normaliser if own is None else own,
-            # Without begin_step, the share follows from the number of the step, if it is given.
+            # Without begin_step, the share follows from `number`, the targets of the whole step, if given.
             share=1 / self._calls if number is None else self._number([targets], device) / number,
             need_logits=self.keeps_logits,
             places=places if prepared is targets else None,
@@ -371,7 +371,7 @@ class OutputLoss(torch.nn.Module):
         """Begin a step: count the targets of this process's micro-batches before the first of them is used."""
         number = summed(self._number(batches, device))
         if self._facts is not None and self.gate is None and self._parts.gate is not None and number > 0:
-            # The first step with targets tells the number of targets per step, so the gate can start.
+            # The first step with targets gives the number of targets per step, so the gate can start.
             self._facts = dataclasses.replace(self._facts, tokens_per_step=number.item())
             self._start(device)
         elif device != self._device:
@@ -384,7 +384,7 @@ class OutputLoss(torch.nn.Module):
         self.steps, self._has_begun = self.steps + 1, True
         if self.gate is not None:
             targets = torch.cat([batch.flatten() for batch in batches]).to(device, torch.int64)
-            # Masked, not removed, because the host would wait for a GPU to know their number.
+            # Masked, not removed: their number would have to come from the GPU.
             ignored = self._ignore_index is not None
             self.gate.begin_step(
                 targets.masked_fill(targets == self._ignore_index, NOT_COUNTED) if ignored else targets
@@ -394,7 +394,7 @@ class OutputLoss(torch.nn.Module):
             self.method = dataclasses.replace(self.method, penalty=None)
 
     def _number(self, batches: list[torch.Tensor], device: torch.device) -> torch.Tensor:
-        """Number of targets, a 64-bit scalar on a device, because reading it would wait for a GPU."""
+        """Number of targets, a float64 scalar; it stays on the device, because reading it would wait for a GPU."""
         if self._ignore_index is None:
             return torch.full((), sum(batch.numel() for batch in batches), dtype=torch.float64, device=device)
         return sum((batch != self._ignore_index).sum(dtype=torch.float64) for batch in batches).to(device)
@@ -440,7 +440,7 @@ class OutputLoss(torch.nn.Module):
 
 
 def _is_on_tokens(penalty) -> bool:
-    """Whether a penalty has a value per position, also before it has been started."""
+    """Whether a penalty, started or not, has a value per position."""
     return is_on_tokens(penalty) or hasattr(penalty, "start")
 
 

@@ -1,8 +1,8 @@
 """Metrics of language models with a focus on rare tokens, for tensors or arrays of any model.
 
-For text: `token_nll` from hidden vectors and `perplexity` (by frequency group with `raretok.FrequencyGroups`); metrics
-of target ranks; the best temperature; the mass of the unreliable tail. For embedding matrices: isotropy, mean cosine,
-agreement with word alignment.
+For predictions: `token_nll` from hidden vectors and `perplexity` (by frequency group with `raretok.FrequencyGroups`);
+metrics of target ranks; the best temperature; the mass of the unreliable tail. For embedding matrices: isotropy, mean
+cosine, agreement with word alignment.
 """
 
 from collections.abc import Iterable
@@ -73,7 +73,8 @@ def perplexity(nll) -> float:
 def best_temperature(logits: torch.Tensor | Iterable[torch.Tensor], targets) -> tuple[float, float]:
     """The lowest perplexity over the temperatures 0.01, 0.02, ..., 2.00, and that temperature (stop_jostling, 4.3).
 
-    Thresholded models are badly calibrated at temperature 1: fit it on validation text and use it for the test text.
+    Thresholded models are badly calibrated at temperature 1: fit the temperature on a validation split and use it for
+    the test split.
 
     Args:
         logits: N x V, or an iterable of such parts, for texts whose logits do not fit into memory.
@@ -145,8 +146,7 @@ def isotropy(embeddings) -> float:
     """I(W) = min_a Z(a) / max_a Z(a), Z(a) = sum_i exp <w_i, a>, a over the unit eigenvectors of W^T W; in [0, 1].
 
     1 means the same in every direction (agg, Eq. 3, after Mu and Viswanath 2018). NaN if W is not finite. Both a and -a
-    count. Code that uses each eigenvector with the one sign that a library returns gives higher numbers, which differ
-    between libraries.
+    count. Code that uses only the sign that a library returns gives higher numbers, which differ between libraries.
 
     Args:
         embeddings: W, N x d, or the rows of a group of types (`raretok.FrequencyGroups.members`).

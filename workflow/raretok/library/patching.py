@@ -25,9 +25,9 @@ def patch(model: torch.nn.Module, loss: object | None = None, **options) -> "Pat
         patched = raretok.patch(model, Threshold(margin=1.0))
 
     Only training changes: after `model.eval()`, without gradients or without labels, the model computes as before. In
-    training, `outputs.logits` are those of the last position. Labels are shifted as the model does,
-    `num_items_in_batch` and `shift_labels` keep their meaning, and auxiliary losses of the model are kept. A scale or
-    soft cap of the logits, a bias, and tied or padded embeddings are respected. The patched model is compared with the
+    training, `outputs.logits` are those of the last position. Labels are shifted as the model shifts them,
+    `num_items_in_batch` and `shift_labels` keep their meaning, and the model's auxiliary losses stay. A scale or soft
+    cap of the logits, a bias, and tied or padded embeddings are supported. The patched model is checked against the
     original on a tiny batch of random ids.
 
     Args:
@@ -104,7 +104,7 @@ class Patched:
         self.undo()
 
     def begin_step(self, labels: torch.Tensor | Iterable[torch.Tensor]) -> None:
-        """As `OutputLoss.begin_step`, but for labels as the model gets them; gates need it for steps of micro-batches.
+        """As `OutputLoss.begin_step`, for labels as the model gets them; gates need it with gradient accumulation.
 
         Args:
             labels: those of each micro-batch of the next step, B x T, not shifted.

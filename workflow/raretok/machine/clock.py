@@ -1,4 +1,4 @@
-"""Wall and CPU time of a training, its progress line, and when its state is saved."""
+"""Wall and CPU time of a run's training, its progress line, and the schedule of its checkpoints."""
 
 import sys
 import time
@@ -11,7 +11,7 @@ PROGRESS_SECONDS = 10.0
 
 
 class Clock:
-    """Wall and CPU time of a training over all attempts, and its progress line."""
+    """Wall and CPU time of a run's training over all attempts, and its progress line."""
 
     def __init__(self, progress, steps: int):
         """progress: a `progress.Progress` whose `seconds` and `cpu_seconds` this keeps up to date."""
@@ -20,7 +20,7 @@ class Clock:
         self.cpu_started = time.process_time()
 
     def stop(self) -> None:
-        """Add the time since the last call to the training's."""
+        """Add the time since the last call to the run's."""
         now, cpu_now = time.monotonic(), time.process_time()
         self.progress.seconds += now - self.started
         self.progress.cpu_seconds += cpu_now - self.cpu_started
@@ -42,7 +42,7 @@ class Clock:
 
 
 class Saves:
-    """When the state of a training is saved: after a number of seconds, or of steps."""
+    """Schedule of a run's checkpoints: after a number of seconds, or of steps."""
 
     def __init__(self, seconds: float, steps: int | None):
         """seconds: minimum time between two saves. steps: also save after every so many steps; None: never."""
@@ -54,7 +54,7 @@ class Saves:
         return time.monotonic() >= self.due or bool(self.steps and step % self.steps == 0)
 
     def make(self, save: Callable[[], None]) -> None:
-        """Save, and schedule the next save so that saving a large state takes at most a thirtieth of the time."""
+        """Save, and schedule the next save so that saving takes at most a thirtieth of the time."""
         before = time.monotonic()
         save()
         spent = time.monotonic() - before

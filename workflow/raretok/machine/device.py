@@ -45,7 +45,7 @@ def choose_device(name: str, runs_per_gpu: int = 1) -> str:
 
 
 def hold_devices(name: str, processes: int, runs_per_gpu: int = 1) -> None:
-    """Hold a GPU for each of `processes` processes that this one will start, and show them only those; no-op on a CPU.
+    """Hold a GPU for each of `processes` child processes, and hide all other GPUs from them; no-op on a CPU.
 
     Arguments, waiting and errors as in `choose_device`.
     """

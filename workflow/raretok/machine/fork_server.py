@@ -3,13 +3,12 @@
 A job of scale smoke computes for a second, while its imports (torch, pandas, seaborn) take two or three. The Snakefile
 therefore starts one server for each kind of job that is frequent enough (`start`). `python -m raretok train ...` asks
 it to fork a copy of itself that does the job, passes on its file descriptors, arguments, folder, environment and
-signals, and exits as the copy does (`run_elsewhere`). A server computes nothing, so a job in its copy gives the same
-result as a job of its own, bit for bit. Only third-party libraries are preloaded: every job reads this project's code
-anew.
+signals, and exits as the copy does (`run_elsewhere`). A server computes nothing, so a copy gives the same result as a
+separate process, bit for bit. Only third-party libraries are preloaded: every job imports this project's code afresh.
 
-A job starts by itself if no server answers, as on a cluster, or if the server was started differently (another Python,
-another number of threads). If the requesting process is killed, so is its copy. When Snakemake ends, in whatever way,
-servers end after their last copy.
+A job runs without a server if none answers, as on a cluster, or if the server was started differently (another Python,
+another number of threads). If the requesting process is killed, so is its copy. When Snakemake ends, for whatever
+reason, servers end after their last copy.
 """
 
 import array
@@ -30,7 +29,7 @@ from pathlib import Path
 
 # Folder of the sockets of this workflow's servers.
 VARIABLE = "RARETOK_SERVERS"
-# For each kind of job: its commands, and what its server imports.
+# For each kind of job, its commands; below, the libraries that its server imports.
 COMMANDS = {
     "train": ("train",),
     "evaluate": ("evaluate", "compare", "measure-gpt2"),
@@ -90,7 +89,7 @@ def start(jobs: Mapping[str, int]) -> None:
 
 
 def run_elsewhere(arguments: list[str]) -> int | None:
-    """Run `python -m raretok` with these arguments in a copy of a server; its exit status, or None if there is none."""
+    """Exit status of `python -m raretok` with these arguments, run in a copy of a server; None if no server answers."""
     folder = os.environ.get(VARIABLE)
     kind = next((kind for kind, commands in COMMANDS.items() if {*arguments[:1]} & {*commands}), None)
     if folder is None or kind is None:
@@ -132,7 +131,7 @@ def ask(connection: socket.socket, arguments: list[str]) -> bytes:
 
 
 def ignored() -> list[int]:
-    """Signals that this process ignores since its start, as under nohup."""
+    """Signals that this process has ignored since its start, as under nohup."""
     return [int(number) for number in SIGNALS if signal.getsignal(number) == signal.SIG_IGN]
 
 
@@ -265,7 +264,7 @@ def close_all(files: list[int]) -> None:
 
 
 def do_job(job: dict, server: int) -> int:
-    """Do a job in this copy of process `server`; the exit status."""
+    """Do a job in this copy of process `server`; returns the exit status."""
     # Kill this copy if its server ends.
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != server:
@@ -294,7 +293,7 @@ def main() -> int:
         signal.signal(number, signal.SIG_IGN)
     path = Path(os.environ[VARIABLE]) / f"{kind}.sock"
     with socket.socket(socket.AF_UNIX) as listener:
-        # Jobs that arrive meanwhile wait in the queue, which takes less time than to start by themselves.
+        # Jobs that arrive meanwhile wait in the queue, which is faster than running without a server.
         listener.bind(str(path))
         listener.listen(128)
         for library in LIBRARIES[kind]:

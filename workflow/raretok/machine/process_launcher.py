@@ -8,14 +8,14 @@ import sys
 from raretok.core.errors import EXIT_INTERRUPTED, EXIT_USER_ERROR
 from raretok.machine.signals import SIGNALS
 
-# Time to save their state for processes that were asked to stop, before they are killed.
+# Time that processes have to save their state after they were asked to stop; then they are killed.
 SAVE_SECONDS = 600
 
 
 def launch(processes: int, arguments: list[str]) -> int:
     """Run `python -m raretok` with these arguments in `processes` processes; the exit status of the whole command.
 
-    Signals are passed on to all of them, and their end is awaited. If one dies, the others are stopped.
+    Signals are passed on to all processes; this returns when all have ended. If one fails, the others are stopped.
     """
     from torch.distributed.elastic.multiprocessing import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
@@ -68,8 +68,8 @@ def launch(processes: int, arguments: list[str]) -> int:
 def first_failure(failures: dict) -> tuple[int, int]:
     """Number and exit status of the process that failed first (from torch's records by number).
 
-    Torch may see several failures at once. A process that reports an error or was stopped failed after one that does
-    not, because it may have lost contact with that one.
+    Torch may see several failures at once. A process that reports an error or was stopped counts as failing after one
+    that was not, because it may just have lost contact with that one.
     """
     after = (EXIT_USER_ERROR, EXIT_INTERRUPTED, -signal.SIGTERM)
     number = min(failures, key=lambda number: (failures[number].exitcode in after, failures[number].timestamp))

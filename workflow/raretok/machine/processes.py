@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Group:
-    """The processes of a training: this one's number (from 0), their number, and what started this one."""
+    """The processes that train a run: this one's number (from 0), their number, and the id of the parent process."""
 
     rank: int = 0
     size: int = 1

@@ -1,6 +1,6 @@
 """SLURM: requeueing of a job that was stopped near its time limit, and nodes on which jobs fail.
 
-With the profile `slurm`, SLURM sends SIGTERM some minutes before the time limit (`--signal`), and a training saves its
+With the profile `slurm`, SLURM sends SIGTERM some minutes before the time limit (`--signal`), and a run saves its
 state. If the job failed then, it would use up one of Snakemake's few attempts, and the next would request more memory.
 Requeued by SLURM, the same job continues as often as needed, while Snakemake waits for it.
 """
@@ -21,7 +21,7 @@ TOO_MANY = 2
 
 
 def queue_again() -> bool:
-    """Whether SLURM requeued this job, which requires that its time limit is near and that it may be requeued.
+    """Requeue this job if its time limit is near; returns whether SLURM did.
 
     False outside SLURM, for a cancelled or preempted job, and if SLURM does not answer or refuses.
     """

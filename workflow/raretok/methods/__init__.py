@@ -26,14 +26,14 @@ DEFAULTS = {
 
 @dataclass(frozen=True)
 class TrainingFacts:
-    """What a part may know about its training before the first step.
+    """Facts about a run that its method's parts use before the first step.
 
     counts: how often each type is a target of the training split (numpy array, V integers). special: ids that are
-    never rare (padding, end of line, ...). tokens_per_step: targets of one step, over all processes; their mean if
-    steps differ; None before the first step of a training that does not provide it. steps_per_epoch: steps of one pass
-    over the training split; None: derived from counts and tokens_per_step. rare: how a scaled run derives the paper's
-    numbers (`training.rare` of its settings: alpha, share, mass, tokens), or None for the printed numbers. device: of
-    the state. padding: the target id of positions without a target, or None. source_counts: like counts, for the source
+    never rare (padding, end of line, ...). tokens_per_step: mean number of targets per step, over all processes; None
+    until the first step if the training code does not know it. steps_per_epoch: steps of one pass over the training
+    split; None: derived from counts and tokens_per_step. rare: how a scaled run derives the paper's numbers
+    (`training.rare` of its settings: alpha, share, mass, tokens), or None for the printed numbers. device: of the
+    state. padding: the target id of positions without a target, or None. source_counts: like counts, for the source
     side of a translation, since a rare target type can be a frequent source word. earlier_targets: regenerates this
     process's targets of an earlier step (from 0); if None, a gate that needs them must keep them.
     """
@@ -134,7 +134,7 @@ def find_part(kind: str, name: str | None, where: str) -> type:
 
 
 def _checked(value, annotation, where: str):
-    """`value` as the annotated type: integers become floats where floats are expected, nothing else is converted."""
+    """`value` as the annotated type; only integers are converted, where floats are expected."""
     if isinstance(annotation, types.UnionType):
         allowed = typing.get_args(annotation)
     else:

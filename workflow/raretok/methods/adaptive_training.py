@@ -13,7 +13,7 @@ class AdaptiveTraining:
 
     Args:
         t: how fast weights fall with c, at least 0.
-        chi_square: weigh by the second form, which is low for the rarest types, too.
+        chi_square: use the second form, whose weights are also low for the rarest types.
     """
 
     kind = "loss"
@@ -26,7 +26,7 @@ class AdaptiveTraining:
             raise ValueError("t must be at least 0")
 
     def start(self, facts):
-        """The loss with the weights of the training's types."""
+        """The loss, with weights from the training counts."""
         import torch
 
         counts = torch.as_tensor(facts.counts, dtype=torch.float64)

@@ -25,7 +25,7 @@ class AGG:
         memory: K, in steps; None: the steps of one epoch. The targets of K steps are kept, 4 bytes each, unless the
             training can regenerate them.
         g1, g2: whether positions with a frequent and with another rare target are gated ("no g1", "no g2").
-        static: counts, and with them rare types and gates, stay as they are at the end of the first epoch.
+        static: counts, and so rare types and gates, stay fixed after the first epoch.
         divisor: `elapsed` divides by min(step, memory), as in the authors' code; `memory` by K, as printed (A3).
     """
 
@@ -57,10 +57,10 @@ class AGG:
 
 
 class Counters:
-    """The counters of one training: the sum of the target counts of the last K steps.
+    """The target counts of a run, summed over the last K steps.
 
-    Targets that leave that sum are regenerated if the training can do so (`facts.earlier_targets`), and kept otherwise;
-    a ring buffer of K steps' counts would hold K x V numbers (agg's own setting: 3,150 x 44,256).
+    Targets that leave the sum are regenerated if possible (`facts.earlier_targets`), and kept otherwise; a ring buffer
+    of K steps' counts would hold K x V numbers (agg's own setting: 3,150 x 44,256).
 
     total: V, 64-bit integers. step: number of steps counted. memory: K. alpha: the bound in use, derived for a scaled
     run. recent: this process's targets of the last K steps, if they are kept.
@@ -82,7 +82,7 @@ class Counters:
         self.current = None
 
     def begin_step(self, targets) -> None:
-        """Add the counts of a step with these targets of this process, and subtract those of the step K before it."""
+        """Add the counts of a step, and subtract those of the step K before it. targets: of this process."""
         if self.step == self.last_step:
             self.recent.clear()
             return
@@ -143,9 +143,9 @@ class Counters:
 
 
 def checked_alpha(alpha: float, facts) -> float:
-    """alpha for this training, derived if the run is scaled (inventory 5.3).
+    """alpha for this run, derived if the run is scaled (inventory 5.3).
 
-    A scaled run has other counts per step than the paper. The alpha that the paper selected (`rare.alpha`) becomes
+    Counts per step of a scaled run differ from the paper's. The alpha that the paper selected (`rare.alpha`) becomes
     the bound that makes `rare.share` of the target types rare over the training split; other alphas keep their ratio
     to it. Raises ValueError if no type that occurs, or every one, would be rare.
     """

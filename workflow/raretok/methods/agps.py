@@ -9,18 +9,18 @@ READINGS = ("eq15", "alg1")
 
 @dataclass(frozen=True)
 class AGPS:
-    """Gate: adaptive gradient partial scaling (agps, Eqs. 10 to 15), from counts of the whole training text.
+    """Gate: adaptive gradient partial scaling (agps, Eqs. 10 to 15), from counts of the whole training corpus.
 
-    Rare words that are not a target of the step get the share f1 of the gradient from targets that are not rare, and
-    f2 of the gradient from rare targets; f1 = min(c / mu_1, 1), f2 = min(c / mu_2, 1), with c the training count
-    (Eqs. 13, 14; inventory G5). Rare words that are a target, and all other words, get the full gradient. A factor
-    that would be the same number for all rare words is refused.
+    Rare words that are not a target of the step get f1 times the gradient from targets that are not rare, and f2 times
+    that from rare targets; f1 = min(c / mu_1, 1), f2 = min(c / mu_2, 1), with c the training count (Eqs. 13, 14;
+    inventory G5). Rare words that are a target, and all other words, get the full gradient. A factor that is the same
+    for all rare words is refused.
 
     Args:
         rare_from: i_r, the rank by decreasing training count from which words are rare, at least 1.
         mu_1, mu_2: counts, above that of the rarest word that occurs.
         reading: `eq15` as in that equation; `alg1` as in Algorithm 1: f1 + f2 from rare targets (G1).
-        touches: the share of the rare words whose count is below mu_2 in the paper's text; scaled runs of the pipeline
+        touches: share of the rare words whose count is below mu_2 in the paper's corpus; scaled runs of the pipeline
             derive mu from it.
     """
 
@@ -52,11 +52,12 @@ class AGPS:
 
 
 class State:
-    """Rare words with their two factors, which are fixed, and the words that are targets of the current step.
+    """The rare words, their two fixed factors, and the words that are targets of the current step.
 
-    A scaled run derives i_r and mu from its own counts (inventory 5.3). i_r is the smallest rank from which on words
-    make up at most `rare.mass` of the training tokens. mu_2 is the count that `touches` of the rare words are below,
-    and mu_1 keeps its ratio to mu_2; without `touches` both are proportional to the training tokens.
+    A scaled run derives i_r and mu from its own counts (inventory 5.3). i_r is the smallest rank such that words from
+    there on make up at most `rare.mass` of the training tokens. mu_2 is the count below which the share `touches` of
+    the rare words lies, and mu_1 keeps its ratio to mu_2; without `touches` both are proportional to the training
+    tokens.
     """
 
     def __init__(self, gate: AGPS, facts):
@@ -72,7 +73,7 @@ class State:
         if facts.rare is not None and len(rare_counts):
             scale = float(counts.sum() / facts.rare["tokens"])
             if gate.touches is not None:
-                # In a short text all rare words have few counts, and a proportional mu would lie below every one.
+                # In a short corpus all rare words have low counts, and a proportional mu would lie below all of them.
                 scale = bound_of_share(rare_counts, gate.touches * len(rare_counts)) / gate.mu_2
             self.mu_1, self.mu_2 = gate.mu_1 * scale, gate.mu_2 * scale
         check_gates(rare_counts, mu_1=self.mu_1, mu_2=self.mu_2)

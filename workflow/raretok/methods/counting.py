@@ -28,8 +28,8 @@ def frequency_ranks(facts):
 def first_rare_rank(rare_from: int, facts) -> int:
     """The rank from which types are rare: `rare_from`, or its counterpart if the run is scaled.
 
-    That is the smallest rank from which on types make up at most `rare.mass` of the training tokens (inventory 5.3).
-    Raises ValueError if no type, or every one that is not special, would be rare.
+    In a scaled run, types from that rank on make up at most `rare.mass` of the training tokens; it is the smallest such
+    rank (inventory 5.3). Raises ValueError if no type, or every one that is not special, would be rare.
     """
     import numpy as np
 
@@ -56,8 +56,7 @@ def checked_special(special: Iterable[int], types: int) -> tuple[int, ...]:
 
 
 def bound_of_share(counts, wanted: float) -> float:
-    """The count that about `wanted` of the types are below: halfway between two counts that occur, chosen to come
-    nearest."""
+    """The count below which about `wanted` types lie: of all midpoints between occurring counts, the nearest."""
     import numpy as np
 
     values, types = np.unique(counts, return_counts=True)
@@ -86,7 +85,7 @@ def step_counts(targets, types: int):
 
 
 def summed(tensor):
-    """The sum over processes of their tensors, in place; of a single process the unchanged tensor."""
+    """The tensor summed over processes, in place; unchanged for a single process."""
     from torch import distributed
 
     if distributed.is_available() and distributed.is_initialized():

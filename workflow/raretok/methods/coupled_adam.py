@@ -5,15 +5,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class CoupledAdam:
-    """AdamW divides every row of the embedding matrices by one second moment: its mean over the vocabulary.
+    """AdamW uses one second moment for all rows of the embedding matrices: the mean over the vocabulary.
 
-    The mean is taken for each dimension, so that rare and frequent types take steps of one scale.
+    The mean is taken per dimension. Rare and frequent types thus take steps of the same scale.
     """
 
     kind = "embedding_update"
 
     def second_moment(self, own):
-        """The second moment of the rows, by whose root they are divided: ... x V x d to ... x 1 x d."""
+        """The shared second moment of the rows: ... x V x d -> ... x 1 x d."""
         return own.mean(dim=-2, keepdim=True)
 
 

@@ -11,22 +11,22 @@ SHARE = 0.2
 
 @dataclass(frozen=True)
 class Freeze:
-    """Gate: leaves out parts of the gradient of rare rows, or the whole row (agg, sections 3.2 and 3.3).
+    """Gate: drops parts of the gradient of rare rows, or freezes the rows (agg, sections 3.2 and 3.3).
 
     The gradient of a rare row is (a) from positions where it is the target, (b) from positions with a target that
     is not rare, (c) from positions with another rare target (agg, Eq. 4; inventory A2). Special types are never rare;
     types that never occur always are.
 
     Args:
-        part: `b`, `c` or `bc` leave out those parts. `all` keeps the row as it is initialised: no gradient of output or
-            input, no decay (A21); that is for the pipeline's optimiser, `OutputLoss` refuses it. In a translation,
-            `all` trains rows of words that the source side has more often than the target side has any rare word: they
-            are frequent words of the other language, and the encoder's input.
-        share: the rarest share of the types is rare, ties by id, above 0 and below 1 (0.2 where neither is given); or
-        rare_from: the rank by falling training count from which types are rare, as in agps.
-        until: number of steps in which something is left out; None: all.
-        share_of: `occurring`, of the types that occur in training, special ones left out, as in the papers; `all`, of
-            all types, where those that never occur are the rarest.
+        part: `b`, `c` or `bc` drop those parts. `all` keeps rows as initialised, without gradient of output or input
+            and without weight decay (A21); it needs the pipeline's optimiser, and `OutputLoss` refuses it. In a
+            translation, `all` still trains rare types that are more frequent on the source side than any rare type is
+            on the target side: they are frequent source words, which the encoder reads.
+        share: share of the types that is rare, the rarest ones, ties by id; above 0 and below 1 (default: 0.2); or
+        rare_from: the rank by decreasing training count from which types are rare, as in agps.
+        until: number of steps with the gate; None: all.
+        share_of: base of the share. `occurring`: types that occur in training, without special ones, as in the papers.
+            `all`: all types; those that never occur are the rarest.
     """
 
     kind = "gate"
@@ -73,7 +73,7 @@ class State:
 
     @property
     def active(self) -> bool:
-        """Whether the current step leaves out anything."""
+        """Whether the gate acts in the current step."""
         return self.gate.until is None or self.step <= self.gate.until
 
     def begin_step(self, targets) -> None:
@@ -85,13 +85,13 @@ class State:
         return self.is_rare
 
     def gates(self, targets):
-        """Gates 2 x V and classes N (1: rare target) while parts are left out, else None."""
+        """Gates 2 x V and classes N (1: rare target) while parts are dropped, else None."""
         if self.gate.part == "all" or not self.active:
             return None
         return self.fixed_gates, self.is_rare[targets].long()
 
     def frozen(self):
-        """The rows that this step leaves unchanged, V; None: it may change all."""
+        """Rows that this step must not change, V (bool); None: it may change all."""
         return self.is_frozen if self.active else None
 
     def derived(self) -> dict:
@@ -144,7 +144,7 @@ def first_rank(gate: Freeze, facts) -> int:
 
 
 def reference(h, w, y, rare, part):
-    """Eq. 4 row by row: the sum over positions of the NLL's gradient of w, parts left out.
+    """Eq. 4 row by row: the gradient of the summed NLL with respect to w, without the dropped parts.
 
     h N x d, w V x d, y N, rare V (bool) -> V x d.
     """

@@ -1,4 +1,4 @@
-"""Logit adjustment (Menon et al. 2021, arXiv 2007.07314): frequent types get their frequency as a head start."""
+"""Logit adjustment (Menon et al. 2021, arXiv 2007.07314): training adds log frequencies to the logits."""
 
 from dataclasses import dataclass
 
@@ -7,10 +7,10 @@ from raretok.methods.unigram import log_unigram
 
 @dataclass(frozen=True)
 class LogitAdjustment:
-    """Loss: cross-entropy of z + tau log pi, with pi the unigram distribution of the training's targets.
+    """Loss: cross-entropy of z + tau log pi, with pi the unigram distribution of the training targets.
 
-    Evaluation uses plain z. With an output bias that starts at 0, every step is that of maximum likelihood with a bias
-    that starts at tau log pi, and z is the post-hoc form: its logits with tau log pi subtracted after training.
+    Evaluation uses plain z. With an output bias that starts at 0, this trains exactly like maximum likelihood with a
+    bias that starts at tau log pi; plain z is then the post-hoc form, which subtracts tau log pi after training.
 
     Args:
         tau: at least 0; 0 is cross-entropy.
@@ -25,7 +25,7 @@ class LogitAdjustment:
             raise ValueError("tau must be at least 0")
 
     def start(self, facts):
-        """The loss with the unigram distribution of the training's targets."""
+        """The loss, with the unigram distribution of the training targets."""
         shift = self.tau * log_unigram(facts.counts).to(facts.device)
         return lambda outputs: outputs.cross_entropy(outputs.logits + shift.to(outputs.logits.dtype))
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class MuCentering:
-    """The mean row is subtracted from the output matrix, which the softmax does not see; from a tied one, too."""
+    """Subtracts the mean row from the output matrix, tied or not; the softmax stays the same."""
 
     kind = "embedding_update"
 
     def after_step(self, weight) -> None:
-        """Centre ... x V x d in place."""
+        """Centre a matrix, ... x V x d, in place."""
         weight -= weight.mean(dim=-2, keepdim=True)
 
 

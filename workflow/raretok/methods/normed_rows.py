@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class NormedRows:
-    """All rows of the output embedding have one norm, s, which is trained and starts at 1 / sqrt(d).
+    """All rows of the output embedding share one trained norm, s, which starts at 1 / sqrt(d).
 
-    Directions are normalised again after every step and have no weight decay. Hidden vectors come from a layer norm,
-    so s is nGPT's s_z as its code stores it. A tied input embedding has the same rows.
+    Directions are normalised after every step and have no weight decay. Hidden vectors come from a layer norm, so s is
+    nGPT's s_z as its code stores it. A tied input embedding has the same rows.
     """
 
     kind = "embedding_update"

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class PowerLawDecay:
-    """Loss: count(y)^-alpha / Z times cross-entropy; Z is the mean of the powers over the targets of the training text.
+    """Loss: count(y)^-alpha / Z times cross-entropy; Z is the mean of the powers over all training targets.
 
-    The authors divide by the sum of the weights of each batch; here a position's loss does not depend on others.
+    The authors divide by each batch's sum of weights; here a position's loss does not depend on others.
     Special types have weight 1.
 
     Args:
@@ -23,7 +23,7 @@ class PowerLawDecay:
             raise ValueError("alpha must be at least 0")
 
     def start(self, facts):
-        """The loss with the weights of the training's types."""
+        """The loss, with weights from the training counts."""
         import torch
 
         counts = torch.as_tensor(facts.counts, dtype=torch.float64)

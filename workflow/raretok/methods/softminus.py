@@ -3,8 +3,7 @@
 import math
 from dataclasses import dataclass
 
-# Smallest argument of the logarithm, from the authors' code; logits just above the threshold are cut here, where
-# exp(gap) - 1 and gap are equal.
+# Smallest argument of the logarithm (authors' code), reached just above the threshold, where exp(gap) - 1 equals gap.
 FLOOR = 1e-9
 
 
@@ -34,7 +33,7 @@ class Softminus:
 
     @property
     def has_closed_form(self):
-        """With C = 1 exp(theta) is subtracted from every exponential, and one softmax of plain logits gives all."""
+        """Whether C is 1: then exp(theta) is subtracted from every exponential, and the plain softmax is enough."""
         return self.c == 1
 
     def __call__(self, outputs):
@@ -44,7 +43,7 @@ class Softminus:
         if self.detach_threshold:
             theta = theta.detach()
         under = z <= theta
-        # Under the threshold the gap is set to 1 first: a logarithm there would send NaN into the gradient.
+        # Under the threshold the gap is set to 1, because a logarithm there would give a gradient of NaN.
         gap = ((z - theta) / self.c).masked_fill(under, 1.0).clamp_min(FLOOR)
         # C log(exp(gap) - 1) + theta = z + C log(1 - exp(-gap)), which does not overflow from a gap of 89 on.
         raised = z + self.c * (-gap.neg().expm1()).log()
@@ -57,12 +56,13 @@ class Softminus:
         torch.gt(outputs.logits, outputs.target_logits() - self.margin, out=out)
 
     def from_softmax(self, p, kept, nll, targets):
-        """Loss of each position, N, and its gradient in the place of the softmax of all logits, p: N x V.
+        """Loss of each position, N; its gradient with respect to the logits overwrites p.
 
-        kept: N x V. nll: -log p[y], N. With q = exp(-margin) p[y], that of the threshold, and m the sum of p - q over
-        the n kept logits: loss = nll + log m - log(1 - exp(-margin)), and its gradient is p / m for a kept logit, and
-        -1 / (1 - exp(-margin)) more for the target. Through the threshold the target gets exp(-margin) /
-        (1 - exp(-margin)) - n q / m. No logarithm is taken of a small gap, so none is cut at the floor.
+        p: softmax of all logits, N x V. kept: N x V. nll: -log p[y], N. With q = exp(-margin) p[y], the threshold's
+        probability, and m the sum of p - q over the n kept logits: loss = nll + log m - log(1 - exp(-margin)). Its
+        gradient is p / m for a kept logit, and -1 / (1 - exp(-margin)) more for the target. Through the threshold the
+        target gets exp(-margin) / (1 - exp(-margin)) - n q / m. The floor is not needed, since no logarithm of a small
+        gap is taken.
         """
         share = -math.expm1(-self.margin)
         q, n = (-nll - self.margin).exp(), kept.sum(dim=1)

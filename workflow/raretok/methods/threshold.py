@@ -53,9 +53,10 @@ class Threshold:
         torch.ge(outputs.logits, self._least_kept(outputs), out=out)
 
     def from_softmax(self, p, kept, nll, targets):
-        """Loss of each position, N, and its gradient in the place of the softmax of all logits, p: N x V.
+        """Loss of each position, N; its gradient with respect to the logits overwrites p.
 
-        kept: N x V. nll: -log p[y], N. The kept mass is at least 1 / V, since the largest logit is kept.
+        p: softmax of all logits, N x V. kept: N x V. nll: -log p[y], N. The kept mass is at least 1 / V, since the
+        largest logit is kept.
         """
         p *= kept
         if not self.detach_under:

@@ -1,4 +1,4 @@
-"""The unigram distribution: the start of a bias (natural_bias, 4.1), and a penalty that avoids it (A.4)."""
+"""The unigram distribution as initial bias (natural_bias, 4.1), and a penalty that keeps away from it (A.4)."""
 
 from dataclasses import dataclass, field
 
@@ -11,9 +11,9 @@ class UnigramDivergence:
 
     Args:
         strength: lambda, the weight of the penalty, at least 0.
-        until: number of steps that have the penalty; None: all.
-        maximum: in nats, above 0. The divergence is cut there and has no gradient beyond: it is unbounded and would
-            outgrow any loss.
+        until: number of steps with the penalty; None: all.
+        maximum: in nats, above 0. The divergence, which is unbounded and would outgrow any loss, is cut there and has
+            no gradient beyond.
     """
 
     kind = "penalty"
@@ -31,12 +31,12 @@ class UnigramDivergence:
             raise ValueError("maximum must be above 0")
 
     def start(self, facts) -> "TokenPenalty":
-        """The penalty with the unigram distribution of the training's targets."""
+        """The penalty, with the unigram distribution of the training targets."""
         return TokenPenalty(self, log_unigram(facts.counts).to(facts.device))
 
 
 class TokenPenalty:
-    """A penalty on tokens, of plain, ungated logits."""
+    """A penalty per position, on plain, ungated logits."""
 
     def __init__(self, penalty: UnigramDivergence, log_q):
         """log_q: log unigram probabilities, V, in 64 bits."""
@@ -52,9 +52,9 @@ class TokenPenalty:
 
 
 def log_unigram(counts):
-    """Log relative frequencies of types in training, V in 64 bits, of counts of targets (V integers).
+    """Log relative frequencies of types, V, float64. counts: of training targets, V integers.
 
-    One is added to every count, since the logarithm of types that never occur would not be finite (inventory N5).
+    One is added to every count, so that types that never occur have a finite logarithm (inventory N5).
     """
     import numpy as np
     import torch

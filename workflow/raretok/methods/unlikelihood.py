@@ -10,13 +10,12 @@ FLOOR = 1e-5
 class Unlikelihood:
     """Penalty: -alpha * sum over c in C_t of log(1 - p(c | t)) at every position t, from the plain logits.
 
-    C_t are the distinct tokens that the model has seen at t, its inputs up to t, without the target y_t. The loss needs
-    `inputs` at every call.
+    C_t are the distinct inputs up to t, without the target y_t. The loss needs `inputs` at every call.
 
     Args:
         alpha: weight of the penalty, at least 0.
-        gated: whether a gate acts on the penalty's gradient, too. If it does not, the penalty moves probability from
-            earlier tokens to all others, and the gate keeps the loss from taking it back from the rare ones.
+        gated: whether a gate also acts on the penalty's gradient. If not, the penalty moves probability from earlier
+            tokens to all others, and the gate keeps the loss from taking it back from the rare ones.
     """
 
     kind = "penalty"

@@ -10,7 +10,7 @@ The cosine does not depend on the softmax's normaliser, so with e_ij = exp(tau c
 With i itself counted, e_ii = exp(tau) outweighs all others as soon as the rows spread out, and AlignSim_i becomes
 a_ii / |a(i)|: how often a type is linked with itself, whatever the model. `itself=False` leaves i out of both vectors.
 
-Both e and a are symmetric: of N x N products half are computed, in stripes of rows that never hold more than `CELLS`.
+Both e and a are symmetric, so half of the N x N products are computed, in stripes of rows with at most `CELLS` entries.
 """
 
 import numpy as np

@@ -1,8 +1,8 @@
 """Calibration of the output bias: log-probability of gold tokens by unigram frequency (natural_bias, figure 4).
 
 Test tokens are binned by their type's unigram log-frequency in training, in bins of equal width. A bin's height is the
-mean log p(y) of its tokens under the whole model, and under softmax(W phi), without the bias. A model that learnt
-frequency in W rises in both; a model whose bias holds it falls without the bias.
+mean log p(y) of its tokens under the whole model, and under softmax(W phi), without the bias. If W has learnt the
+frequencies, both curves rise; if the bias holds them, the curve without the bias falls.
 """
 
 from dataclasses import dataclass

@@ -70,8 +70,8 @@ def nonrare_perplexity(nll: np.ndarray, targets: np.ndarray, groups: Groups) -> 
 def distinct(ids: np.ndarray, groups: Groups) -> np.ndarray:
     """Uniq: number of distinct ids in each group and in total; (4,) int64 (agg, section 5.1).
 
-    Of the arg max predictions at all positions this is a model's Uniq, of the targets the Human row. The groups add up
-    to the total.
+    For the arg max predictions at all positions this is a model's Uniq, for the targets the Human row. The groups add
+    up to the total.
     """
     found = groups.occurrences(np.unique(ids))
     return np.append(found, found.sum())

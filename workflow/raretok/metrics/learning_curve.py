@@ -30,10 +30,9 @@ def read_curve(history: Path, split: str) -> tuple[np.ndarray, np.ndarray]:
 def area(steps: Sequence[int], values: Sequence[float], end: int | None = None) -> tuple[float, int]:
     """Mean height of a curve over steps 0 to `end` by the trapezoidal rule, and the end itself.
 
-    This is the area divided by the interval, so it has the unit of the values. Before the first measurement the curve
-    starts with 0 at step 0, since an untrained model translates nothing. Between two measurements the curve is
-    interpolated linearly. Without an end, or if it lies beyond the last measurement, the interval ends there. NaN
-    without a measurement after step 0.
+    This is the area divided by the interval, so it has the unit of the values. If step 0 was not measured, the curve
+    starts there with 0, since an untrained model translates nothing. It is linear between measurements, and ends at
+    `end`, or at the last measurement if that is earlier or `end` is None. NaN without a measurement after step 0.
     """
     steps, values = np.asarray(steps, dtype=np.float64), np.asarray(values, dtype=np.float64)
     if not len(steps) or steps[-1] <= 0:

@@ -26,8 +26,8 @@ def nearest(embeddings: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
 def occurring(counts: np.ndarray, special: Sequence[int]) -> np.ndarray:
     """Which of V types can be queries and neighbours: those that occur in training (`counts`) and are not special.
 
-    Types without occurrences, such as fillers of the vocabulary, were only pushed away, so their neighbours mean
-    nothing.
+    Types without occurrences, such as fillers of the vocabulary, were only pushed away in training, so their neighbours
+    mean nothing.
     """
     known = np.asarray(counts) > 0
     known[list(special)] = False

@@ -95,13 +95,13 @@ def check_min_p(seed: int, cases: int, printed_sign: bool = False) -> int:
 def _logits(
     generator: np.random.Generator, case: int, vocabulary: int, temperature: float, margin: float
 ) -> tuple[np.ndarray, int]:
-    """Logits and a target: even cases are random, in odd ones all other tokens are just beyond the threshold.
+    """Logits and a target, random in even cases; in odd ones all other tokens are just beyond the threshold.
 
-    The latter are the hardest: thresholded tokens have as much mass as possible.
+    Odd cases are the hardest, since thresholded tokens have as much mass as possible.
     """
     if case % 2 == 0:
         logits = generator.normal(0.0, float(generator.uniform(0.5, 10.0)), vocabulary)
-        # Half of them have a likely target, because an unlikely one thresholds almost nothing.
+        # Half of the targets are the most likely token, because an unlikely target thresholds almost nothing.
         likely = case % 4 == 0
         return logits, int(logits.argmax()) if likely else int(generator.integers(vocabulary))
     logits = np.full(vocabulary, -margin - BEYOND * temperature)

@@ -6,15 +6,14 @@ import numpy as np
 def separability(first: np.ndarray, second: np.ndarray) -> float:
     """Balanced accuracy of a linear classifier on its training points, A x 2 against B x 2; 0.5 to 1.0.
 
-    The result is in closed form and deterministic. The direction is that of linear discriminant analysis,
-    S^-1 (m_2 - m_1), with the pooled within-group covariance S. The border along it has the best balanced accuracy,
-    found
-    by one sort: 1/2 + max_t (F_1(t) - F_2(t)) / 2, with the groups' distributions F along the direction. Discriminant
-    analysis itself would use the midpoint of the means, which is right only for groups of equal spread. For a narrow
-    cluster beside a wide group, as with degenerate rare tokens, it would misclassify a part of the wide group.
+    Deterministic and in closed form. The direction is that of linear discriminant analysis, S^-1 (m_2 - m_1), with the
+    pooled within-group covariance S. The border along it maximises the balanced accuracy, in one sort:
+    1/2 + max_t (F_1(t) - F_2(t)) / 2, with F the groups' distributions along the direction. The midpoint of the means,
+    as in discriminant analysis, is right only for groups of equal spread: for a narrow cluster beside a wide group, as
+    with degenerate rare tokens, it misclassifies a part of the wide group.
 
-    0.5 is chance (and equal means), 1.0 complete separation. Three parameters fit thousands of points, so no points are
-    held out; for few points chance is above 0.5, by about 0.3 sqrt(1/A + 1/B). NaN if a group is empty or not finite.
+    0.5 is chance (and equal means), 1.0 complete separation. No points are held out, because three parameters fit
+    thousands; for few points chance exceeds 0.5 by about 0.3 sqrt(1/A + 1/B). NaN if a group is empty or not finite.
     """
     if not (len(first) and len(second) and np.isfinite(first).all() and np.isfinite(second).all()):
         return float("nan")

@@ -8,7 +8,7 @@ LIKELIEST = 5
 def tail_mass(logits: torch.Tensor, likeliest: int = LIKELIEST) -> torch.Tensor:
     """Probability outside the `likeliest` tokens for each item, float64 (N); logits N x V.
 
-    0 if V is no larger. The tail itself is summed; 1 minus the head would lose small tails to rounding.
+    0 if V <= `likeliest`. The tail itself is summed, because 1 minus the head would lose small tails to rounding.
     """
     if logits.shape[1] <= likeliest:
         return torch.zeros(len(logits), dtype=torch.float64, device=logits.device)

@@ -1,4 +1,4 @@
-"""Language of the types of a joint vocabulary: the side of the training text with the larger share of them."""
+"""Language of each type of a joint vocabulary: the side on which it is relatively more frequent."""
 
 import numpy as np
 
@@ -6,10 +6,7 @@ SOURCE, BOTH, TARGET = -1, 0, 1
 
 
 def language_of(source_counts: np.ndarray, target_counts: np.ndarray) -> np.ndarray:
-    """SOURCE, TARGET, or BOTH if the shares are equal, (V,) int64.
-
-    Shares are relative to each side's tokens, since one side may be longer.
-    """
+    """SOURCE or TARGET, the side with the higher relative frequency, or BOTH if they are equal; (V,) int64."""
     source, target = (np.asarray(counts, dtype=np.float64) for counts in (source_counts, target_counts))
     return np.sign(target / target.sum() - source / source.sum()).astype(np.int64)
 

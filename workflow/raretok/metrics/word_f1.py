@@ -1,8 +1,8 @@
 """F1 of translated words in buckets of training frequency.
 
-As in compare-mt (Neubig et al. 2019): in each sentence, a hypothesis word is correct as often as the reference has it
-too; a bucket's precision and recall count its words over all sentences. Words are those of sacrebleu's tokeniser 13a,
-cased, which splits off punctuation; frequencies are those of the plain training text with the same tokeniser.
+As in compare-mt (Neubig et al. 2019): in each sentence, a hypothesis word is correct at most as often as the reference
+has it; a bucket's precision and recall count its words over all sentences. Words are cased, from sacrebleu's tokeniser
+13a, which splits off punctuation; their frequencies are counted in the plain training text with the same tokeniser.
 """
 
 from collections import Counter

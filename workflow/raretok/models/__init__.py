@@ -16,7 +16,7 @@ from typing import Literal, NotRequired, Required, TypedDict
 from raretok.core.errors import UserError
 from raretok.core.type_check import check_of
 
-# Files of a run's weights by the name of their checkpoint in metrics: of lowest validation loss, and of the last step.
+# Weight files of a run by the checkpoint's name in metrics: the best on the validation split, and the last step's.
 CHECKPOINTS = {"best": "model.safetensors", "last": "last.safetensors"}
 
 

@@ -18,8 +18,8 @@ START, PADDING, END = 0, 1, 2
 # Hypotheses times source positions decoded together. On a CPU, matrix products reach full speed at a few hundred rows
 # (measured: a row takes 1.5 times as long with 60 rows as with 300); a GPU needs thousands.
 BATCH_TOKENS = {"cpu": 8192, "cuda": 65_536}
-# Batches searched in parallel on a CPU. Threads share work better this way than within each product, many times better
-# on a busy machine. More batches would wait for Python.
+# Batches searched in parallel on a CPU, which is faster than several threads per product, many times so on a busy
+# machine. More batches would wait for Python's interpreter lock.
 WORKERS = 4
 # Finished sentences are removed from the batch once they are this share of it.
 SHARE_TAKEN_OUT = 1 / 8
@@ -76,8 +76,7 @@ class Beam:
     def close(self, values: torch.Tensor, parents: torch.Tensor, exponent: float) -> list[tuple[int, list[int], float]]:
         """Count the hypotheses that end here; returns sentence, ids and score of each new best one.
 
-        values: log probabilities with </s>, -inf if the hypothesis does not end, B x c. parents: their hypotheses, B x
-        c.
+        values: log probabilities with </s>, -inf if the hypothesis does not end. parents: their hypotheses. Both B x c.
         """
         self.closed += values.isfinite().sum(1)
         value, place = values.max(1)
@@ -152,7 +151,7 @@ def beam_search(
 
 
 def forbid_all_but(allowed: int, log_probabilities: torch.Tensor, rows: torch.Tensor) -> None:
-    """Allow the sentences `rows` (B, bool) of B x k x V only one type."""
+    """Set all but one type to -inf for the sentences `rows` (B, bool) of log probabilities, B x k x V."""
     kept = log_probabilities[rows, :, allowed]
     log_probabilities[rows] = -math.inf
     log_probabilities[rows, :, allowed] = kept
@@ -166,9 +165,9 @@ def translate(
     batch_tokens: int | None = None,
     max_length: int | None = None,
 ) -> list[list[int]]:
-    """The best translation of each of `sources` (ids with </s>), in order, as ids without special ones at the ends.
+    """The best translation of each of `sources` (ids with </s>), in order, as ids without start and end.
 
-    batch_tokens: source positions (with padding) times `beam` that are decoded at once; None: suited to the device. A
+    batch_tokens: source positions (with padding) times `beam` that are decoded together; None: the device's default. A
     source longer than the model's context is cut, but keeps its </s>. Other arguments as in `beam_search`. Raises
     ValueError for an empty source.
     """

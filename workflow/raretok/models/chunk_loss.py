@@ -15,7 +15,7 @@ from raretok.models.outputs import Observed, Outputs, OutputsWithSoftmax, is_on_
 from raretok.models.softmax_gradient import capped, cross_entropy_gradient, dropping_gradient, softmax_of
 from raretok.models.target_places import Places
 
-# On a CPU, rows of a chunk that are processed together if that takes further matrices of their size.
+# Rows of a chunk that are processed together on a CPU if further matrices of their size are needed.
 ROWS = 32
 
 
@@ -107,8 +107,8 @@ class ChunkLoss:
     def chunk(self, z, part: slice, hidden, weight) -> Chunk:
         """Loss and gradients of one chunk. z: n x V, is overwritten. part: its kept positions.
 
-        On a CPU, what needs more matrices than z is computed for a few rows at a time, so that these matrices fit into
-        the cache. D then overwrites the logits.
+        If a CPU needs further matrices, it computes a few rows at a time, so that they fit into the cache. D then
+        overwrites the logits.
         """
         is_in_place = self.is_cross_entropy and self.observed is None and self.soft_cap is None
         if z.device.type != "cpu" or is_in_place or len(z) <= ROWS:

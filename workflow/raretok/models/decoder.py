@@ -97,7 +97,7 @@ class Decoder(nn.Module):
     def set_output_bias(self, log_unigram: torch.Tensor, outside: torch.Tensor | None = None) -> None:
         """Start the output bias from the log probabilities of training targets, V, if the config says so.
 
-        outside: of another text, which a decoder never uses. Raises ValueError for another number of types.
+        outside: of another text; a decoder ignores them. Raises ValueError for another number of types.
         """
         if log_unigram.shape != (self.config.vocabulary,):
             raise ValueError(f"log_unigram has shape {tuple(log_unigram.shape)}, not ({self.config.vocabulary},)")

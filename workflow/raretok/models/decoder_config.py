@@ -20,12 +20,11 @@ class DecoderConfig(ModelOptions):
     positions: Literal["learned", "sinusoidal"] = "learned"
     # Multiply token embeddings by the square root of the width before positions are added.
     scale_embedding: bool = False
-    # Standard deviation of every embedding, and of every matrix where linear_init is normal; projections into the
-    # residual stream then get init_std / sqrt(2 layers), as GPT-2.
+    # Standard deviation of every embedding, and of every matrix if linear_init is normal; projections into the residual
+    # stream then get init_std / sqrt(2 layers), as in GPT-2.
     init_std: AboveZero = 0.02
-    # xavier: as in fairseq, uniform within sqrt(6 / (inputs + outputs)); queries, keys and values each within 1 /
-    # sqrt(2)
-    # of that.
+    # xavier: as in fairseq, uniform within sqrt(6 / (inputs + outputs)), with a gain of 1 / sqrt(2) for queries, keys
+    # and values.
     linear_init: Literal["normal", "xavier"] = "normal"
-    # null: no bias of the output layer. Else its start: zero, or the log of the training counts (unigram).
+    # null: no bias in the output layer. Otherwise its initial value: zero, or the log of the training counts (unigram).
     output_bias: Literal["zero", "unigram"] | None = None

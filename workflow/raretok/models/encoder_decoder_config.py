@@ -30,18 +30,18 @@ class EncoderDecoderConfig(ModelOptions):
     positions: Literal["sinusoidal", "learned"] = "sinusoidal"
     # Multiply token embeddings by the square root of the width before positions are added.
     scale_embedding: bool = True
-    # null: no bias of the output layer. Else its start: zero, the log of the training counts (unigram), or of the
-    # corpus's `external_counts` of this name.
+    # null: no bias in the output layer. Otherwise its initial value: zero, the log of the training counts (unigram), or
+    # the log of the corpus's `external_counts` of this name.
     output_bias: str | None = None
-    # Initialisation of the output matrix: as every embedding (normal), or with standard deviation width ** -0.5 cut at
-    # two of them (truncated; N3), also if it is an input matrix.
+    # Initialisation of the output matrix: like every embedding (normal), or with standard deviation width ** -0.5,
+    # truncated at two of them (truncated; N3), even if it is tied to an input matrix.
     output_init: Literal["normal", "truncated"] = "normal"
-    # The norm of the output matrix that is scaled to that of the log-unigram bias (N4).
+    # Norm of the output matrix that is scaled to the norm of the log-unigram bias (N4).
     output_scale: Literal["none", "frobenius", "spectral"] = "none"
     # Standard deviation of every embedding; null: width ** -0.5.
     embedding_std: AboveZero | None = None
-    # Matrices as in fairseq, uniform within sqrt(6 / (inputs + outputs)), queries, keys and values each within
-    # 1 / sqrt(2) of that (xavier), or N(0, 0.02) (normal).
+    # Initialisation of linear layers. xavier: as in fairseq, uniform within sqrt(6 / (inputs + outputs)), with a gain
+    # of 1 / sqrt(2) for queries, keys and values. normal: N(0, 0.02).
     linear_init: Literal["xavier", "normal"] = "xavier"
 
     @property

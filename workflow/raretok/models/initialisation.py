@@ -16,7 +16,7 @@ STACKED = {"qkv.weight": 3, "key_value.weight": 2, "query.weight": 1}
 def draw_matrix(
     name: str, shape: torch.Size, config: EncoderDecoderConfig, is_output: bool, generator: torch.Generator
 ) -> torch.Tensor:
-    """Initial values of the matrix `name`, of `shape`, as `config` says; is_output: it makes the logits."""
+    """Initial values of the matrix `name`, of `shape`, as `config` says; is_output: it is the output matrix."""
     values = torch.empty(shape)
     if "embedding" in name:
         std = config.width**-0.5

@@ -13,20 +13,20 @@ BelowOne = Annotated[NotNegative, Limit("exclusiveMaximum", 1)]
 class ModelOptions:
     """Options of a model over a vocabulary of V types.
 
-    translates: whether it reads sentence pairs (source and target) instead of one text.
+    translates: whether it reads sentence pairs (source and target) instead of single sequences.
     """
 
     translates: ClassVar[bool] = False
 
     vocabulary: Positive
     heads: Positive
-    # The heads divide it.
+    # A multiple of `heads`.
     width: Positive
-    # Of an encoder-decoder: maximum source and target length.
+    # Maximum number of positions; of an encoder-decoder, on each side.
     context: Positive
     # On embeddings and residual branches.
     dropout: BelowOne = 0.0
-    # On attention weights; null: as dropout.
+    # On attention weights; null: the value of `dropout`.
     attention_dropout: BelowOne | None = None
 
     def __post_init__(self):

@@ -42,9 +42,9 @@ FUSED_DEVICES = ("cuda",)
 class Result:
     """The training loss of a micro-batch.
 
-    loss: with gradient; a scalar, or with `per_position` N values (0 for padding). nll: summed plain NLL of the
-    positions, detached, float64. logits: with `need_logits` the model's logits, N x V, whose `grad` the backward pass
-    sets; 0 for padding. observed: with `observe`, statistics of the logits.
+    loss: with gradient; a scalar, or with `per_position` N values (0 for padding). nll: summed plain NLL, detached,
+    float64. logits: with `need_logits` the model's logits, N x V, 0 for padding; the backward pass sets their `grad`.
+    observed: with `observe`, statistics of the logits.
     """
 
     loss: torch.Tensor
@@ -81,8 +81,8 @@ def output_loss(
     soft_cap tanh(z / soft_cap). normaliser: divisor of the summed loss, the number of targets of the whole step
     (default: of this micro-batch). share: the micro-batch's share of the step, a factor of penalties on parameters.
     per_position: return the loss of every position, undivided and without penalties on parameters. need_logits: return
-    the logits, N x V. observe: return `Observed`. places: of these targets; if they are made before the forward pass,
-    the host need not wait for a GPU.
+    the logits, N x V. observe: return `Observed`. places: of these targets; made before the model's forward pass, they
+    spare waiting for a GPU.
 
     Gradients are computed here, so the backward pass can run only once; with `per_position` they are computed in the
     backward pass, from recomputed logits. Raises ValueError if a penalty needs sequences and `inputs` is missing.
@@ -222,7 +222,7 @@ class _ChunkedLoss(torch.autograd.Function):
 class _PositionLosses(torch.autograd.Function):
     """The loss of every position, N, and the summed plain NLL.
 
-    The gradient that arrives for a position scales its row of D and is known only in the backward pass, which therefore
+    The incoming gradient of a position scales its row of D but is known only in the backward pass, which therefore
     computes all chunks again with these gradients as weights of the positions.
     """
 

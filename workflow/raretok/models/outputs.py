@@ -1,4 +1,4 @@
-"""What losses, penalties and perturbations see of a model's output, and a method's loss per position.
+"""Model outputs as losses, penalties and perturbations see them, and a method's loss per position.
 
 Shapes: n positions, d width, V types; z = h W^T + b are the logits, y the targets.
 """
@@ -148,7 +148,7 @@ class Observed:
 
     @classmethod
     def empty(cls, positions: int, dtype: torch.dtype, device: torch.device) -> "Observed":
-        """For this number of positions, still to be filled."""
+        """Statistics of `positions` positions, to be filled by `see`."""
         zeros = torch.zeros(2, positions, dtype=dtype, device=device)
         return cls(*zeros, torch.zeros(positions, dtype=torch.bool, device=device))
 

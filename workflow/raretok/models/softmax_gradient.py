@@ -20,7 +20,7 @@ def softmax_of(z, out=None):
 
 
 def cross_entropy_gradient(z, targets, label_smoothing: float = 0.0, *, out=None, see=None, penalty=None):
-    """Cross-entropy and D = softmax - smoothed one-hot: n x V, float32 up.
+    """Cross-entropy and D = softmax - smoothed one-hot: n x V, in float32 or higher.
 
     out: receives D; default: z. see: called with z, its softmax and log normaliser; needs an `out`. penalty: called
     with (softmax, log normaliser), returns a penalty's values and slopes (n each), and ids and entries (n x T each, or
@@ -68,12 +68,12 @@ def smoothed_terms(nll, uniform, label_smoothing: float):
 
 
 def softmax_gradient(z, target_logits, targets, label_smoothing: float, weights=None, soft_cap: float | None = None):
-    """As `cross_entropy_gradient`, for logits of any precision, written so that a compiler makes one pass of it.
+    """As `cross_entropy_gradient`, for logits of any precision, written so that a compiler fuses it into one pass.
 
     target_logits: n x 1; gathered by the caller, because a compiler would make three kernels if z were read here and
     then overwritten. weights: factors of D per position, n, or None. soft_cap: the loss is of soft_cap tanh(z /
-    soft_cap), and D with respect to z. Statistics are float32 (float64 for such logits). D overwrites z, in its
-    precision. Returns the NLL, n, and with smoothing the mean NLL over all types, n, else None.
+    soft_cap), and D with respect to z. Statistics are float32 (float64 for float64 logits). D overwrites z, in the
+    precision of z. Returns the NLL, n, and the mean NLL over all types, n, or None without smoothing.
     """
     high = z.to(torch.promote_types(z.dtype, torch.float32))
     target_logits = target_logits.to(high.dtype)
@@ -105,7 +105,7 @@ class Fusion:
 
     @property
     def is_at_work(self) -> bool:
-        """Whether the compiled form is in use."""
+        """Whether the compiled form is used."""
         return self.works and self.compiled is not None
 
     def __call__(self, z, targets, label_smoothing: float, weights=None, soft_cap: float | None = None):

@@ -1,4 +1,4 @@
-"""Several decoders of one shape as one, with each matrix product batched over all models.
+"""Several decoders of one shape stacked into one, with each matrix product batched over all models.
 
 Shapes: M models, B sequences, T positions, d width, V types; each parameter is stacked M times.
 """
@@ -13,7 +13,7 @@ from raretok.models.decoder import Decoder
 
 
 class StackedDecoder(Decoder):
-    """M decoders without dropout. Parameters have the same names, and those of the models become slices of them."""
+    """M decoders without dropout. Parameters keep their names; those of the single models become slices of them."""
 
     def __init__(self, models: Sequence[Decoder]):
         """models: with equal configs; unchanged except that their parameters become views."""

@@ -18,7 +18,7 @@ from torch.nn import functional as F
 
 from raretok.models.outputs import Outputs, is_on_tokens, is_ungated, of_batch, token_losses
 
-# The parts of a method that determine the loss; gates and embedding updates are applied afterwards.
+# Parts of a method that determine the loss; gates and embedding updates act afterwards.
 PARTS = ("loss", "penalty", "perturbation")
 # A number of a method: its part ("" for the method itself) and its name there.
 Name = tuple[str, str]
@@ -129,11 +129,11 @@ class Family:
         try:
             self.gradients(z, h, w, ids, ids[:, None], 1.0)
             return [self]
-        except Exception:  # a loss may do with its numbers and logits whatever Python can
+        except Exception:  # a loss may contain Python code that vmap cannot trace
             pass
         parts: dict[tuple, Family] = {}
         for model, numbers in zip(self.models, self.numbers, strict=True):
-            # By their numbers; those that are equal in all, one by one.
+            # Models with equal numbers stay together; if all are equal, each is on its own.
             key = tuple(numbers.values()) if self.different else model
             part = parts.setdefault(key, Family(with_numbers(self.method, numbers), [], []))
             part.models.append(model)
@@ -143,10 +143,10 @@ class Family:
         return [dataclasses.replace(part, is_mapped=False) for part in parts.values()]
 
     def gradients(self, z, hidden, weight, targets, inputs, scale: float):
-        """Losses (k) of k models, and gradients: of logits; of logits by a penalty on tokens; of hidden vectors and of
-        weights that do not pass through the logits. Each is None if there is none.
+        """Losses (k) of k models, and four gradients, each None if there is none.
 
-        scale: factor of sums over positions.
+        They are with respect to the logits; to the logits, of an ungated penalty; to hidden vectors and to weights,
+        without the part that passes through the logits. scale: factor of sums over positions.
         """
         leaves = [leaf.detach().requires_grad_() for leaf in (z, hidden, weight)]
         with torch.enable_grad():
@@ -185,7 +185,7 @@ def described(method) -> tuple[tuple, dict[Name, float]]:
     for part_name in PARTS:
         part = getattr(method, part_name)
         if not dataclasses.is_dataclass(part):
-            kind.append(part)  # none, or one that belongs to a single training
+            kind.append(part)  # None, or a started part, which belongs to one run
             continue
         kind.append(type(part))
         for field in dataclasses.fields(part):

@@ -1,7 +1,7 @@
 """Places: the positions of a micro-batch that have a target, and the positions and rows of W that a gate affects.
 
-Their numbers are tensor sizes, so the host must know them. On a GPU the request is sent when `Places` is made, and the
-host waits at the first use: make them before the forward pass, and the answer has long arrived.
+Their numbers are tensor sizes, so the host must know them. On a GPU, making `Places` starts the copy to the host, and
+the first use waits for it. If they are made before the forward pass, the copy has arrived by then.
 
 Shapes: N positions, n of them with a target, V types.
 """
@@ -53,7 +53,7 @@ class Places:
 
     @cached_property
     def number(self) -> int:
-        """n."""
+        """Number of positions with a target, n."""
         return self.size if self.padding is None else int(self._answers[0].sum())
 
     @cached_property
@@ -63,7 +63,7 @@ class Places:
 
     @cached_property
     def classes(self) -> torch.Tensor:
-        """The class of each kept position's target, n: row of `gates`."""
+        """The class of each kept position's target, n, which is its row in `gates`."""
         return self.all_classes if self.kept is None else self.all_classes[self.kept]
 
     @cached_property
@@ -73,7 +73,7 @@ class Places:
 
     @cached_property
     def _chosen(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Kept positions that other gates than the first class's apply to, on the host and on the device."""
+        """Kept positions outside the first class or with a gated target, on the host and on the device."""
         chosen = self._answers[-2]
         if self.kept is not None:
             chosen = chosen[self._answers[0]]

@@ -104,9 +104,9 @@ def link(source: Side, target: Side, folder: Path) -> np.ndarray:
 
 @dataclass(frozen=True)
 class _Chunk:
-    """Target words `words` of some pairs with all their cells: no source word, then those at places 1 to m."""
+    """The cells of some pairs: of each target word, place 0 (no source word), then places 1 to m of the source."""
 
-    words: slice
+    words: slice  # of the target words
     sizes: np.ndarray  # m + 1 of each target word
     starts: np.ndarray  # first cell of each target word
     places: np.ndarray  # 0 to m, of each cell
@@ -140,7 +140,7 @@ class _Chunk:
 
 
 def _bounds(source: Side, target: Side) -> list[tuple[int, int]]:
-    """First pair and end of each part of the text: `CELLS` cells at most, or one pair."""
+    """First and last pair (exclusive) of each chunk, which has at most `CELLS` cells or a single pair."""
     cells = np.cumsum(target.lengths * (source.lengths + 1))
     bounds, first = [], 0
     while first < len(cells):
@@ -160,7 +160,7 @@ def _chunk(source: Side, target: Side, first: int, last: int) -> _Chunk:
     places = np.arange(sizes.sum()) - np.repeat(starts, sizes)
     place = np.arange(n.sum()) - np.repeat(np.cumsum(n) - n, n) + 1
     ids = np.concatenate([[0], source.words + 1])
-    # A cell's source word stands at its sentence's start in `source.words`; cells of place 0 read the id of none.
+    # `ids` is shifted by one: a sentence's start plus a place from 1 finds the source word, and index 0 is no word.
     at = np.repeat(np.repeat(source.starts[first:last], n), sizes) + places
     return _Chunk(
         words=words,
@@ -176,7 +176,7 @@ def _chunk(source: Side, target: Side, first: int, last: int) -> _Chunk:
 
 
 def _keys(chunks: Iterable[_Chunk]) -> np.ndarray:
-    """Every pair of words that stands in a cell, sorted. Merged as they double: memory stays near the result."""
+    """The distinct keys of all cells, sorted; merged when new ones outnumber known ones, which bounds memory."""
     known, new = np.empty(0, dtype=np.int64), []
     for chunk in chunks:
         new.append(np.unique(chunk.keys()))
@@ -186,7 +186,7 @@ def _keys(chunks: Iterable[_Chunk]) -> np.ndarray:
 
 
 def _expected_feature(sizes: np.ndarray, numbers: np.ndarray, tension: float) -> float:
-    """The diagonal feature that the prior expects, over all pairs; sizes: 2 x S, m and n; numbers: pairs of each."""
+    """Expected diagonal feature under the prior, summed over pairs. sizes: m and n, 2 x S; numbers: pairs, S."""
     total = 0.0
     for m, n, pairs in zip(*sizes.tolist(), numbers.tolist(), strict=True):
         distance = np.abs(np.arange(1, m + 1) / m - np.arange(1, n + 1)[:, None] / n)

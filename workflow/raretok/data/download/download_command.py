@@ -19,8 +19,8 @@ from raretok.data.download.unpack import unpack
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dataset", required=True, help="name of the data set")
     parser.add_argument("--entry", required=True, help="JSON of the file, or of an archive and its member")
-    parser.add_argument("--sources", required=True, help="JSON of its URLs, what to do by hand, its mirror's folder")
-    parser.add_argument("--output", required=True, type=Path, help="where to put it")
+    parser.add_argument("--sources", required=True, help="JSON of its URLs, manual instructions and mirror folder")
+    parser.add_argument("--output", required=True, type=Path, help="path of the file to write")
     parser.add_argument(
         "--cache",
         type=Path,
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--data-mirror",
         nargs="?",
-        help="a folder that holds the data: nothing is downloaded then (nothing given: no mirror)",
+        help="folder to take the file from instead of downloading it (without a value: no mirror)",
     )
 
 
@@ -45,7 +45,7 @@ def main(arguments: argparse.Namespace) -> None:
         raise UserError(
             f"the disk is full: {wanted.name} of {wanted.dataset} does not fit into "
             f"{arguments.output.parent} or {arguments.cache}; make room and start again, "
-            "what has arrived is kept"
+            "the partial download is kept"
         ) from error
 
 
@@ -102,7 +102,7 @@ def _ensure(wanted: Wanted, cached: Path) -> None:
         wrong = difference(cached, wanted.file)
         if wrong is None:
             return
-        print(f"{cached} is not the file of config/datasets.yaml ({wrong}): getting it anew", file=sys.stderr)
+        print(f"{cached} is not the file of config/datasets.yaml ({wrong}): downloading it again", file=sys.stderr)
         cached.unlink()
     by_hand = (
         f"put the file at {cached}, or into a folder as {wanted.mirror}/{wanted.file.path} "
@@ -122,7 +122,7 @@ def _ensure(wanted: Wanted, cached: Path) -> None:
 def _from_mirror(wanted: Wanted, output: Path, mirror: Path) -> None:
     """Copy the file from the folder `mirror`, or unpack it from its archive there."""
     if not mirror.is_dir():
-        raise UserError(f"there is not a folder {mirror}; correct data_mirror in config/config.yaml")
+        raise UserError(f"{mirror} is not a folder; correct data_mirror in config/config.yaml")
     source, held = in_mirror(wanted, mirror)
     if source is None:
         names = " or ".join(dict.fromkeys((wanted.name, wanted.file.path)))
@@ -175,4 +175,4 @@ def _unpack(wanted: Wanted, archive: Path, output: Path) -> None:
 
 def _warn_unchecked(path: Path, published: Published | Member) -> None:
     if published.checksum is None:
-        print(f"{path}: taken unchecked, no checksum of it is published", file=sys.stderr)
+        print(f"{path}: not verified, because no checksum is published", file=sys.stderr)

@@ -23,7 +23,7 @@ CHUNK = 2**16
 # Request timeout and too many requests are as temporary as server errors (5xx).
 PASSING = (408, 429)
 RANGE_NOT_SATISFIABLE = 416
-# Errors in words for the user; the library's own texts have several lines. The first that fits counts.
+# Errors in words for the user, since the library's messages have several lines. The first match counts.
 IN_WORDS = {
     requests.Timeout: "timed out",
     requests.exceptions.ChunkedEncodingError: "the connection broke off",
@@ -107,7 +107,7 @@ def _transfer(url: str, part: Path, began_at: int) -> None:
         headers["Range"] = f"bytes={began_at}-"
     # In a log file, ten updates per second of a progress bar would be noise.
     pause = 0.1 if sys.stderr.isatty() else 10
-    # pooch sets the total; until then tqdm needs one that is true in an `if`.
+    # pooch sets the total; until then, tqdm needs one that is not 0.
     options = {"total": 1, "unit": "B", "unit_scale": True, "mininterval": pause, "delay": pause}
     with tqdm(desc=part.stem, **options) as bar, part.open("ab") as stream:
 

@@ -16,11 +16,11 @@ class PairBatches:
 
     Pairs are sorted by their longer side and cut into batches. In every epoch, pairs of equal lengths are redistributed
     and the batches are shuffled, as functions of (seed, epoch). The lengths at each place never change, so all epochs
-    have the same number of batches and steps. Batches that do not fill a step at an epoch's end are left out, other
+    have the same number of batches and steps. Batches that do not fill a step at an epoch's end are left out, different
     ones in every epoch.
 
     `steps_per_epoch`; `tokens_per_step`: mean number of target tokens per step, without padding; `dropped`: number of
-    pairs with a side longer than `longest`, which no batch has.
+    pairs left out because a side is longer than `longest`.
     """
 
     def __init__(

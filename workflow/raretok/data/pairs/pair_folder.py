@@ -15,7 +15,7 @@ from raretok.data.prepared_corpus import SIDES, checksum_of
 from raretok.data.special_types import END
 from raretok.data.text.encode_text import add_counts, write_ids
 
-# Ids, or bytes, of one step through a file.
+# Ids per chunk of a file.
 CHUNK = 2**20
 
 
@@ -23,8 +23,8 @@ CHUNK = 2**20
 class Raw:
     """A split whose final ids are not known yet.
 
-    streams: raw ids, uint32, a temporary file a side. counts: by side and raw id, with END, as long as they need to be.
-    dropped: pairs that were left out, by reason.
+    streams: raw ids, uint32, one temporary file per side. counts: of raw ids by side, including END, up to the largest
+    id. dropped: numbers of pairs left out, by reason.
     """
 
     streams: Mapping[str, object]

@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> None:
     kind, made, output = arguments.entry["kind"], arguments.entry.get("synthetic"), arguments.output[0]
     if made is None:
-        raise UserError("--entry is of a corpus that is not synthetic; give it `synthetic`")
+        raise UserError("--entry has no key `synthetic`; give the entry of a synthetic corpus")
     if kind == "language":
         write_language(output.parent, made["seed"], made["words"])
     elif kind == "translation":

@@ -1,7 +1,7 @@
 """Training batches as pure functions of (seed, step): blocks of two character languages, and blocks of a language.
 
 The order of data depends on no other random number. All methods with one seed thus see the same batches, and an
-interrupted training needs no position to continue.
+interrupted run needs no data position to continue.
 """
 
 from functools import lru_cache
@@ -37,7 +37,7 @@ def draw_blocks(
 
 
 class Blocks:
-    """Consecutive blocks of a text, in a new permutation every epoch.
+    """Consecutive blocks of a corpus, in a new permutation every epoch.
 
     Block i has the inputs tokens[i * context : (i + 1) * context], and the tokens shifted by one as targets. The
     permutation of an epoch is a function of (seed, epoch).
@@ -50,7 +50,7 @@ class Blocks:
         """
         self.tokens, self.context, self.sequences, self.seed = tokens, context, sequences, seed
         self.blocks = (len(tokens) - 1) // context
-        # Blocks that do not fill a step at the end of an epoch are left out, other ones in every epoch.
+        # Blocks that do not fill a step at the end of an epoch are left out, different ones in every epoch.
         self.steps_per_epoch = self.blocks // sequences
         if self.blocks < 1:
             raise UserError(

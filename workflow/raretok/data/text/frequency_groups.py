@@ -1,4 +1,4 @@
-"""Frequency groups of types: their bounds, and their shares of the text.
+"""Frequency groups of types: their bounds, and their shares of the tokens.
 
 Ids of a language corpus are sorted by decreasing training frequency, so three groups are given by two bounds: ids below
 the first are frequent, ids from the second on are rare.

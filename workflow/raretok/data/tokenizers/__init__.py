@@ -1,30 +1,30 @@
-"""Tokenizers: how lines of text become pieces, one module per tokenizer.
+"""Tokenizers: pieces of lines of text, and the text of pieces; one module per tokenizer.
 
 A tokenizer `{name: bpe_joint, merges: 8000}` of config is the class `BpeJoint` of `data/tokenizers/bpe_joint.py`. No
-module here imports a library at the top, since Snakemake reads what they can be told on every dry run. A class has
+module here imports a library at the top, since Snakemake reads their config types on every dry run. A class has
 
-    corpora                   the kind of corpora that it is for: `language` or `translation`
-    config                    what config says of it, a TypedDict; a published file is a mapping of data set and file
-    types(entry)              how many types its vocabulary has at most, before the text is there
-    learn(name, entry, text)  the tokenizer of a corpus's entry, learnt on its training text; further arguments are for
-                              the manifest. `text`: batches of lines; of a translation, prepared lines of both sides
-    read(path)                a published one
-    load(folder)              the one that `save(folder)` wrote to a prepared corpus
-    described                 what the manifest says
+    corpora                   kind of its corpora: `language` or `translation`
+    config                    TypedDict of its config entry; a published file is a mapping of data set and file
+    types(entry)              upper bound of the vocabulary size, known before the text is
+    learn(name, entry, text)  the tokenizer of a corpus's entry, learnt on its training text; further arguments go to
+                              the manifest. `text`: batches of lines; for translation, prepared lines of both sides
+    read(path)                a published tokenizer
+    load(folder)              the tokenizer that `save(folder)` wrote to a prepared corpus
+    described                 its manifest entry
 
-and, of a language,
+and, for language corpora,
 
-    encode(lines)             raw ids of all lines, each closed by END; 0 to 3 are the special types
+    encode(lines)             raw ids of all lines, each ending with END; 0 to 3 are the special types
     symbols                   the text of every raw id
-    kept                      how many of the most frequent types the vocabulary keeps; None: all
-    marks_words               whether a word is another piece after a space than at the start of a text
-    split(text)               the pieces of a text, as `symbols` has them; nothing is stripped
+    kept                      number of types that the vocabulary keeps, the most frequent; None: all
+    marks_words               whether the piece of a word depends on a space before it
+    split(text)               the pieces of a text, as in `symbols`; nothing is stripped
     join(symbols)             their text, special types by their names
 
-or, of a translation,
+or, for translation corpora,
 
     split(lines)              the pieces of each line
-    join(pieces)              the line again; special types print nothing
+    join(pieces)              the line, without special types
 """
 
 import importlib
@@ -39,9 +39,9 @@ from raretok.core.errors import UserError
 from raretok.core.files import read_json
 from raretok.core.type_check import each
 
-# Where a prepared corpus says which tokenizer it has.
+# File of a prepared corpus that names its tokenizer.
 TOKENIZER = "tokenizer.json"
-# What config says of a published file.
+# Config entry of a published file.
 Published = each(str, "dataset", "file")
 
 
@@ -51,7 +51,7 @@ def tokenizer_class(name: str) -> type:
 
 
 def config_type(corpora: str) -> object:
-    """What config can say of a tokenizer for this kind of corpora: the types of all that there are."""
+    """Config type of a tokenizer for this kind of corpora: the union of all tokenizers' types."""
     found = (tokenizer_class(module.name) for module in pkgutil.iter_modules(__path__))
     return reduce(or_, (one.config for one in found if one.corpora == corpora))
 
@@ -62,7 +62,7 @@ def published_file(entry: Mapping) -> Mapping | None:
 
 
 def read_published(name: str, entry: Mapping, path: Path | None) -> object:
-    """The published tokenizer of corpus `name`; UserError where no file is given."""
+    """The published tokenizer of corpus `name`; raises UserError if no file is given."""
     if path is None:
         raise UserError(
             f"corpus {name} of config/corpora.yaml takes a published tokenizer; give its file by --published"

@@ -36,7 +36,7 @@ class Bpe:
 
     corpora: ClassVar[str] = "language"
     config: ClassVar[type] = BytePairs
-    # The number of types is that of the merges.
+    # All types are kept; the merges determine their number.
     kept: ClassVar[None] = None
     marks_words: ClassVar[bool] = True
 

@@ -48,7 +48,7 @@ class BpeJoint:
     def learn(cls, name: str, entry: dict, text: Iterable[str], **details) -> "BpeJoint":
         """Merges learnt on lines; UserError if the text gives fewer than the entry of corpus `name` asks for.
 
-        Words that occur once count, pairs that occur once are not merged.
+        Words that occur once are counted, but pairs that occur once are not merged.
         """
         from subword_nmt.learn_bpe import learn_bpe
 

@@ -9,7 +9,7 @@ from raretok.core.type_check import Limit
 from raretok.data.special_types import END, SPECIAL, UNKNOWN
 from raretok.data.tokenizers import TOKENIZER
 
-# Of WikiText-103, where config does not say how many are kept.
+# Types of WikiText-103, an upper bound for entries without `types`.
 MOST_TYPES = 267_744
 
 
@@ -17,7 +17,7 @@ class PlainWords(TypedDict):
     """Words separated by white space."""
 
     name: Literal["words"]
-    # The most frequent types are kept, 4 special ones among them; all others are <unk>. Without it, all are kept.
+    # Number of types to keep: 4 special ones, then the most frequent; all others become <unk>. Default: all.
     types: NotRequired[Annotated[int, Limit("minimum", 8), Limit("multipleOf", 8)]]
 
 
