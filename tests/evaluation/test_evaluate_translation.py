@@ -350,9 +350,7 @@ def test_words_are_found_as_sentencepiece_writes_them(translation_run, prepared_
         ({"queries": ["xyzzyx"]}, "names 'xyzzyx', which is no type of corpus tiny_pair that occurs in training"),
     ],
 )
-def test_wrong_translation_settings_are_refused(
-    translation_run, prepared_pairs, pair_links, capsys, change, message
-):
+def test_wrong_translation_settings_are_refused(translation_run, prepared_pairs, pair_links, capsys, change, message):
     assert evaluate(translation_run, prepared_pairs, SETTINGS | change, pair_links) == EXIT_USER_ERROR
     error = capsys.readouterr().err
     assert message in error
@@ -360,9 +358,7 @@ def test_wrong_translation_settings_are_refused(
     assert not (translation_run / "out" / "metrics.json").exists()
 
 
-def test_missing_links_and_those_of_another_text_are_refused(
-    translation_run, prepared_pairs, pair_links, capsys
-):
+def test_missing_links_and_those_of_another_text_are_refused(translation_run, prepared_pairs, pair_links, capsys):
     assert evaluate(translation_run, prepared_pairs) == EXIT_USER_ERROR
     assert "evaluation.alignment is true, but no links are given; add --links PATH" in capsys.readouterr().err
     short = translation_run / "short.links"

@@ -44,7 +44,7 @@ def test_a_language_run(prepared, language_texts, tmp_path, untied):
     apart, lacking, found = differences(tmp_path, prepared, pairs={"MEN": tmp_path / "pairs.tsv"})
     assert not apart
     assert not lacking
-    assert found["perplexity", "total", "test@best"] < 0.7 * prepared.types  # the model has learnt
+    assert found["perplexity", "total", "test@best"] < 0.7 * prepared.types  # it has learnt
 
 
 @pytest.mark.parametrize("tying", ["encoder_decoder", "three_way", "none"])
@@ -60,4 +60,4 @@ def test_a_translation_run(prepared_pairs, pair_links, tmp_path, tying):
     assert not apart
     assert not lacking
     assert {value for key, value in found.items() if key[0] == "same_translations"} == {1.0}
-    assert min(found["bleu", "", "test@best"], found["word_f1", f"{buckets[-1]}+", "test@best"]) > 0  # the model has learnt
+    assert min(found["bleu", "", "test@best"], found["word_f1", f"{buckets[-1]}+", "test@best"]) > 0  # it has learnt
