@@ -152,7 +152,7 @@ def error_rate(
 ) -> float:
     """Share of projects without true claims in which at least one claim survives Holm.
 
-    first: the claims are judged with so many seeds and again after every further one, and stay decided.
+    first: number of seeds at the first look. Claims are judged again after every further seed and stay decided.
     """
     wrong = 0
     for generator, number in batches(projects, seed):

@@ -3,9 +3,8 @@
     python benchmarks/encode.py [--mirror ../shared/mirror] [--merges vocab.bpe] [--megabytes 500] [--folder /tmp]
 
 With a mirror it times the command on WikiText-2 with each tokenizer, including the start of Python, on two threads
-(bar:
-15 s). With --megabytes it generates a training text of that size with a vocabulary of a million words, far more than
-WikiText-103's 268,000, and encodes it. Peak memory is the largest resident set of the process (bar: 2 GiB).
+(bar: 15 s). With --megabytes it generates a training text of that size with a vocabulary of a million words, far more
+than WikiText-103's 268,000, and encodes it. Peak memory is the largest resident set of the process (bar: 2 GiB).
 """
 
 import argparse

@@ -1,18 +1,17 @@
-"""The output layer: time and peak memory of the forms one could write, and of ours, alone and in a whole step.
+"""Time and peak memory of output layers, ours and others, alone and in a whole training step.
 
     OMP_NUM_THREADS=1 python benchmarks/output_layer.py [--repetitions 15]
     python benchmarks/output_layer.py --device cuda --presets empirical gpt2-medium
 
-Rows: plain cross-entropy over all logits and the same compiled; what else users have, where it can be imported: torch's
-own `linear_cross_entropy` in chunks (2.13), Liger Kernel's fused linear cross-entropy and Cut Cross Entropy without
-approximation (`cce_exact`; both GPU); AGG as it is printed with three sets of logits; and ours. `head frozen`: no
-gradient of the matrix, as where it is not trained. `observed`: with log-probabilities and entropy of every position.
+Rows: plain cross-entropy over all logits, and the same compiled; other libraries if they can be imported (torch's own
+`linear_cross_entropy` in chunks (2.13), Liger Kernel's fused linear cross-entropy, Cut Cross Entropy without
+approximation (`cce_exact`), the last two on a GPU); AGG as printed, with three sets of logits; and ours. `head frozen`:
+the matrix needs no gradient. `observed`: with log-probabilities and entropy of every position.
 
-The whole step is the same decoder and fused AdamW for all rows; on a GPU its body is compiled and runs under bf16
-autocast. Repetitions are interleaved (row after row, again and again), so that a machine whose speed drifts slows all;
-on a CPU one core's CPU seconds count. Peak memory is measured in a process of its own on a CPU: the peak of resident
-memory beyond what was resident before the row's second step. On a GPU a row that is said to be compiled ends the run
-where it is not.
+The whole step has the same decoder and fused AdamW for all rows; on a GPU its body is compiled and runs under bf16
+autocast. Repetitions are interleaved (row after row, again and again), so that drift of the machine's speed affects
+all. On a CPU, time is CPU seconds of one core, and peak memory is measured in a separate process: the peak of resident
+memory beyond that before the row's second step. On a GPU, a row named as compiled ends the run if compiling failed.
 """
 
 import argparse
@@ -40,7 +39,7 @@ from raretok.models.softmax_gradient import fused_gradient
 class Preset:
     """A model and a step: `sequences` of `context` tokens. memory: AGG's K, the steps of an epoch.
 
-    rare: what a scaled run derives alpha from.
+    rare: from which a scaled run derives alpha.
     """
 
     layers: int
@@ -63,7 +62,7 @@ PRESETS = {
     "empirical": Preset(6, 8, 512, 44_256, 1024, 32, 3150, {"alpha": 0.03, "share": 0.2}),
     "gpt2-medium": Preset(24, 16, 1024, 44_256, 1024, 32, 3150, {"alpha": 0.03, "share": 0.2}),
 }
-# Ours: the config of the method.
+# Our rows: the config of the method.
 METHODS = {
     "ours, MLE": {},
     "ours, MLE, head frozen": {},
@@ -85,7 +84,7 @@ TORCH, CUT = "MLE, torch linear_cross_entropy", "MLE, Cut Cross Entropy (exact)"
 FROZEN = ", head frozen"
 OTHERS = [other + frozen for other in (TORCH, LIGER, CUT) for frozen in ("", FROZEN)]
 PRINTED, PRINTED_COMPILED = "AGG as printed, plain", "AGG as printed, torch.compile"
-# Batches that a row goes through in turn.
+# Number of batches, used in turn.
 BATCHES = 4
 
 
@@ -108,7 +107,7 @@ def printed_loss(hidden, weight, targets, gates, rare):
 
 
 def others_loss(name: str) -> Callable:
-    """(hidden, weight, inputs, targets) -> loss of a library; Triton kernels of them take no float32."""
+    """(hidden, weight, inputs, targets) -> loss of a library; Triton kernels do not support float32."""
     low = torch.bfloat16
     if name == TORCH:
         options = torch.nn.LinearCrossEntropyOptions()
@@ -123,7 +122,7 @@ def others_loss(name: str) -> Callable:
 
 
 def zipf(preset: Preset) -> tuple[np.ndarray, np.ndarray]:
-    """Probabilities and training counts of types, as words have them."""
+    """Zipfian probabilities and training counts of types."""
     probability = 1 / (np.arange(preset.vocabulary) + 2.7)
     probability /= probability.sum()
     return probability, np.maximum(1, probability * preset.memory * preset.tokens).astype(np.int64)
@@ -169,9 +168,9 @@ class Row:
                 earlier_targets=lambda step: self.targets[step % BATCHES].flatten(),
             )  # fmt: skip
             self.gate = self.method.gate.start(facts)
-            # As after an epoch.
+            # The state after an epoch.
             self.gate.load({"total": torch.from_numpy(counts), "step": torch.tensor(preset.memory)})
-        # Rows of plain cross-entropy know of no gate.
+        # Rows of plain cross-entropy have no gate.
         self.counts = self.gate is not None and (name in METHODS or name in (PRINTED, PRINTED_COMPILED))
         self.is_frozen = name.endswith(FROZEN)
         self.loss = self._loss()
@@ -221,7 +220,7 @@ def rows_on(device: str) -> list[str]:
     }
     others = [name for name in OTHERS if here[name.removesuffix(FROZEN)]]
     names = [PLAIN, PLAIN + FROZEN, COMPILED, *others, PRINTED, PRINTED_COMPILED, *METHODS]
-    # On a CPU a compiler takes a minute a row and gains nothing that is compared.
+    # On a CPU compiling takes a minute per row and speeds up nothing that is compared.
     return names if device == "cuda" else [name for name in names if "compile" not in name]
 
 
@@ -242,7 +241,7 @@ def milliseconds(row: Row) -> float:
 def times(names: list[str], preset: Preset, device: str, whole: bool, repetitions: int) -> dict[str, list[float]]:
     """Milliseconds of every row in every repetition, rows interleaved.
 
-    On a GPU a row at a time is held, since whole models of all rows need not fit.
+    On a GPU only one row is in memory at a time, because the models of all rows may not fit.
     """
     if device == "cuda":
         measured = {}
@@ -287,13 +286,13 @@ def peak_mebibytes(name: str, preset: Preset, device: str, whole: bool) -> float
         row.weight.grad = None
     before = resident("VmRSS")
     with open("/proc/self/clear_refs", "w") as file:
-        file.write("5")  # the peak starts anew
+        file.write("5")  # reset the peak
     row.step()
     return resident("VmHWM") - before
 
 
 def memory(names: list[str], preset_name: str, device: str, whole: bool) -> dict[str, float]:
-    """Peak memory of every row, MiB; on a CPU each in a process of its own, which frees what it has freed at once."""
+    """Peak memory of every row, MiB; on a CPU each in its own process, which returns freed memory at once."""
     measured = {}
     for name in names:
         if device == "cuda":

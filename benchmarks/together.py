@@ -5,7 +5,7 @@
 
 The runs are stop_jostling's tied methods with as many seeds as needed, in the workflow's order of stacks, at the sizes
 of a scale, on synthetic text. One after another means the trainer as in `raretok train`, with torch.compile on a GPU;
-only `--alone` of the stack's runs are trained this way. Both are measured in turns. A separate row gives the seconds of
+only `--alone` runs of the stack are trained this way. Both are measured in turns. A separate row gives the seconds of
 one validation of all members. On a GPU it also reports peak memory.
 
 The bar is 37 models x 5 seeds x 8,000 steps on one H200 in 15 minutes, 1,644 model-steps/s.

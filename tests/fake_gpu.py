@@ -1,4 +1,4 @@
-"""A device that is not there: tensors that claim to lie on a GPU and hold their values on the CPU.
+"""A simulated GPU: tensors that claim to be on a device and hold their values on the CPU.
 
 Under `FakeGpu` all that is sent to the device `fakegpu` computes as on a CPU, but mixes with no CPU tensor that has a
 dimension, and what would make the host wait for the device is recorded. So a GPU's two common faults, mixed devices
@@ -22,7 +22,7 @@ backend_registration._setup_privateuseone_for_python_backend(DEVICE, _module)
 
 
 class OnDevice(torch.Tensor):
-    """A tensor of the device; its values lie on the CPU."""
+    """A tensor on the device; its values are on the CPU."""
 
     __torch_function__ = torch._C._disabled_torch_function_impl
 
@@ -37,17 +37,17 @@ class OnDevice(torch.Tensor):
         self.values = values
 
     def tolist(self):
-        """Its values; torch has this for its own tensors alone."""
+        """Its values; torch supports this only for its own tensors."""
         return self.cpu().tolist()
 
     @classmethod
     def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
-        """Compute on the CPU what reaches the device past a `FakeGpu`."""
+        """Compute on the CPU what reaches the device outside of a `FakeGpu`."""
         return compute(func, args, kwargs or {})
 
 
 def compute(func, args: tuple, kwargs: dict):
-    """Compute on the CPU, and wrap the result where the device would hold it."""
+    """Compute on the CPU, and wrap the results that would be on the device."""
     name = name_of(func)
     if name == "_pin_memory":
         return args[0]
@@ -75,7 +75,7 @@ def lies_on_device(name: str, args: tuple, kwargs: dict, held: bool) -> bool:
 
 
 def empty_strided(size, stride, *, dtype=None, layout=None, device=None, pin_memory=None):
-    """An empty tensor; with `copy_from` all that torch asks of the device itself, for `x[ids] = 0`."""
+    """An empty tensor; with `copy_from`, all that torch needs of the device for `x[ids] = 0`."""
     return OnDevice(torch.empty_strided(size, stride, dtype=dtype))
 
 
@@ -92,7 +92,7 @@ _library.impl("_copy_from", copy_from, "PrivateUse1")
 
 
 class FakeGpu(TorchDispatchMode):
-    """The device is there within this; `waits` names what made the host wait for it."""
+    """Context in which the device exists; `waits` names the operations that made the host wait for it."""
 
     def __init__(self):
         super().__init__()

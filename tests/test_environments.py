@@ -1,4 +1,4 @@
-"""Environments and container recipes are made from the pins, and hold what the rules that use them import.
+"""Environments and container recipes: generated from the pins, with all that the rules using them import.
 
 What pip installs with the package, with and without the pipeline, is what its modules import.
 """
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "envs"))
 import conda  # noqa: E402
 
-# What a command loads by a name from config, which no import shows.
+# Modules that a command loads by a name in the config; imports do not show them.
 BY_NAME = {
     "encode": ["data/tokenizers"],
     "encode-pairs": ["data/tokenizers"],
@@ -38,7 +38,7 @@ PINS = dict(pin.split("==") for pin in conda.pins((ROOT / "envs/requirements.txt
 def rules():
     """(command, environment) of every rule."""
     for path in sorted((ROOT / "workflow/rules").glob("*.smk")):
-        # Also rules without a name of their own, which are made in a loop.
+        # Including unnamed rules, which are created in a loop.
         for block in re.split(r"^ *rule(?: \w+)?:\n", path.read_text(), flags=re.MULTILINE)[1:]:
             (environment,) = re.findall(r'conda:\n +"\.\./\.\./envs/(\w+)\.yaml"$', block, flags=re.MULTILINE)
             (command,) = re.findall(r"python -m raretok ([\w-]+)", block)
@@ -46,7 +46,7 @@ def rules():
 
 
 def imported(command):
-    """Packages that a command imports, in functions too, as they are distributed."""
+    """Distributions that a command imports, also inside functions."""
     waiting = {COMMANDS[command][0]}
     for folder in BY_NAME.get(command, []):
         paths = [path.relative_to(PACKAGE).with_suffix("") for path in (PACKAGE / folder).rglob("*.py")]
@@ -55,7 +55,7 @@ def imported(command):
 
 
 def reached(waiting):
-    """Modules of raretok that some modules import, however indirectly, and those themselves."""
+    """Modules of raretok that some modules import, directly or not, and those modules."""
     modules, waiting = set(), set(waiting)
     while waiting:
         module = waiting.pop()
@@ -65,7 +65,7 @@ def reached(waiting):
 
 
 def distributions_in(files):
-    """Packages that Python files import, as they are distributed, under their normal names."""
+    """Distributions that Python files import, by normalised name."""
     found = set()
     for file in files:
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
@@ -83,13 +83,13 @@ def pinned(environment):
     return dict(re.findall(r"^      - (\S+?)==(\S+)$", text, flags=re.MULTILINE))
 
 
-def test_files_are_what_the_pins_make():
+def test_environment_files_are_generated_from_the_pins():
     for name, content in conda.environments().items():
-        assert (ROOT / "envs" / name).read_text() == content, f"write envs/{name} anew: python envs/conda.py"
+        assert (ROOT / "envs" / name).read_text() == content, f"envs/{name} is out of date; run python envs/conda.py"
 
 
 @pytest.mark.parametrize("environment", [*conda.NEEDS, "raretok"])
-def test_versions_are_the_pins(environment):
+def test_installed_versions_are_the_pinned_ones(environment):
     versions = pinned(environment)
     assert versions
     assert versions.items() <= PINS.items()
@@ -99,11 +99,11 @@ def test_versions_are_the_pins(environment):
 
 
 @pytest.mark.parametrize(("command", "environment"), list(rules()))
-def test_a_rules_environment_has_what_its_command_imports(command, environment):
+def test_the_environment_of_a_rule_has_what_its_command_imports(command, environment):
     assert imported(command) <= {conda.normal(name) for name in pinned(environment)}
 
 
-def test_every_need_has_a_rule_and_no_more_than_it_takes():
+def test_every_environment_has_a_rule_and_no_unused_packages():
     used = {}
     for command, environment in rules():
         used.setdefault(environment, set()).update(imported(command))
@@ -122,8 +122,8 @@ def test_containers_install_the_pins(name, base):
     assert text.count("pip install") == 1
 
 
-def test_a_report_is_not_made_with_an_environment_that_is_out_of_date(tmp_path):
-    """`envs/run.sh` takes .venv by its stamp; here the set-up of .venv-report ends early, for want of a Python."""
+def test_a_report_does_not_use_an_outdated_environment(tmp_path):
+    """`envs/run.sh` uses .venv if its stamp is current; here the set-up of .venv-report fails for want of a Python."""
     shutil.copytree(ROOT / "envs", tmp_path / "envs")
     stamp = tmp_path / ".venv" / "complete-run"
     stamp.parent.mkdir()
@@ -138,12 +138,12 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 
 
 def asked_for(requirements):
-    """Normal names in a list of requirements."""
+    """Normalised names in a list of requirements."""
     return {conda.normal(re.match(r"[\w.-]+", requirement)[0]) for requirement in requirements}
 
 
-def test_the_library_needs_what_it_asks_for():
-    """What `from raretok import ...` reaches, and what the pipeline needs beyond it."""
+def test_the_package_requires_what_it_imports():
+    """For `from raretok import ...`, and for the pipeline beyond it."""
     own = asked_for(PROJECT["dependencies"])
     public = reached({"raretok.library.losses", "raretok.library.frequency", "raretok.library.metrics"})
     assert distributions_in(map(file_of, public)) == own
@@ -152,7 +152,7 @@ def test_the_library_needs_what_it_asks_for():
     assert pipeline <= {conda.normal(name) for name in PINS}
 
 
-def test_versions_agree():
+def test_the_version_is_the_same_everywhere():
     import raretok
 
     assert PROJECT["version"] == raretok.__version__

@@ -1,4 +1,4 @@
-"""What `make help` says, and that `make clean` knows the same scales."""
+"""The Makefile: `make help`, `make clean`, and the number of cores."""
 
 import subprocess
 from pathlib import Path
@@ -16,14 +16,14 @@ def test_help_names_every_scale():
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_clean_removes_the_results_of_a_scale_and_no_others(tmp_path, scale):
+def test_clean_removes_only_the_results_of_its_scale(tmp_path, scale):
     for name in SCALES:
         (tmp_path / "results" / name).mkdir(parents=True)
     subprocess.run(["sh", ROOT / "envs" / "clean.sh", scale], cwd=tmp_path, capture_output=True, check=True)
     assert sorted(path.name for path in (tmp_path / "results").iterdir()) == [name for name in SCALES if name != scale]
 
 
-def test_no_job_starts_on_no_core():
+def test_zero_cores_start_no_job():
     done = subprocess.run(["sh", "envs/run.sh", "", "--cores", "0"], cwd=ROOT, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "raretok: no job can start on 0 cores; give CORES=1 or more, or CORES=all\n"

@@ -1,4 +1,4 @@
-"""Imports point one way: each room of the package imports what its `__init__.py` says, and no circle is anywhere."""
+"""Imports point one way: a room imports only the rooms that its `__init__.py` lists, and there are no cycles."""
 
 import ast
 import re
@@ -16,7 +16,7 @@ ROOMS = sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py"))
 
 
 def room_of(module):
-    """`training` for `raretok.training.loop`; nothing for what lies at the root."""
+    """`training` for `raretok.training.loop`; empty at the root."""
     return [*module.split("."), ""][1]
 
 
@@ -27,33 +27,33 @@ def may_import(room):
     return set() if listed == "no other room" else set(re.split(r", | and ", listed))
 
 
-def test_nothing_but_the_package_and_its_commands_lies_at_the_root():
+def test_only_the_package_and_its_commands_are_at_the_root():
     assert {path.name for path in PACKAGE.glob("*.py")} == {"__init__.py", "__main__.py"}
     assert {path.name for path in PACKAGE.iterdir() if path.is_dir()} - {"__pycache__"} == set(ROOMS)
 
 
 @pytest.mark.parametrize("room", ROOMS)
-def test_a_room_imports_what_its_docstring_says(room):
-    """Imports inside functions, too."""
+def test_a_room_imports_only_what_its_docstring_lists(room):
+    """Including imports inside functions."""
     known = may_import(room)
     assert known <= set(ROOMS)
     own = [module for module in MODULES if room_of(module) == room]
-    # The root is there for its version number.
+    # Any room may import the root, for its version number.
     found = {(module, name) for module in own for name in imports_of(module) if room_of(name) not in (room, "")}
     assert {(module, name) for module, name in found if room_of(name) not in known} == set()
     assert not any(name == "raretok.__main__" for module in own for name in imports_of(module))
 
 
-def test_rooms_are_in_no_circle():
+def test_rooms_have_no_import_cycle():
     TopologicalSorter({room: may_import(room) for room in ROOMS}).prepare()
 
 
-def test_modules_are_in_no_circle():
-    # A package is imported with each of its modules; what matters is what its `__init__.py` imports.
+def test_modules_have_no_import_cycle():
+    # Importing a module also imports its package, so only imports in the package's `__init__.py` matter.
     graph = {module: imports_of(module) - {module.rpartition(".")[0]} for module in MODULES}
     TopologicalSorter(graph).prepare()
 
 
-def test_every_folder_of_modules_says_what_it_is_for():
+def test_every_package_has_a_docstring():
     folders = [module for module in MODULES if file_of(module).name == "__init__.py"]
     assert [name for name in folders if not ast.get_docstring(ast.parse(file_of(name).read_text("utf-8")))] == []

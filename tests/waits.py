@@ -1,8 +1,8 @@
-"""What would make the host wait for a GPU, for tests that record it."""
+"""Operations that make the host wait for a GPU, for tests that record them."""
 
 import torch
 
-# Reading a value, and results whose size is decided by values.
+# Operations that read a value, and those whose result size depends on values.
 NAMES = ("_local_scalar_dense", "nonzero", "masked_select", "bincount", "equal", "_unique2", "unique_dim")
 
 
@@ -12,7 +12,7 @@ def name_of(func) -> str:
 
 
 def waits(func, args: tuple) -> bool:
-    """Whether an operator with these arguments reads a value, or has a result whose size is its values'."""
+    """Whether an operator with these arguments reads a value, or has a result whose size depends on values."""
     name = name_of(func)
     masks = name == "index" and any(i is not None and i.dtype in (torch.bool, torch.uint8) for i in args[1])
     return name in NAMES or masks

@@ -1,6 +1,6 @@
-"""Whether the compiled kernels are at work: of the output layer, by the profiler, and of the model, by the log.
+"""Whether compiled kernels run: those of the output layer by the profiler, those of the model by the log.
 
-Where compiling fails the pipeline goes on without, more slowly, and says so; a measurement of that would mislead.
+If compiling fails, the pipeline runs uncompiled, says so and is slower; measuring that would mislead.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""The output layer at both sizes of the design's table, and its peers: benchmarks/output_layer.py, row by row."""
+"""Output layer, ours and others, at both sizes of the design's table: benchmarks/output_layer.py, row by row."""
 
 import re
 import subprocess
@@ -19,7 +19,7 @@ def main(bench) -> None:
 
 
 def printed(script: str, *arguments):
-    """Lines that a script of this folder prints, as they come; SystemExit where it fails."""
+    """Yield lines as a script of this folder prints them; SystemExit if it fails."""
     command = [sys.executable, str(ROOT / "benchmarks" / script), *map(str, arguments)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         for line in process.stdout:
@@ -30,7 +30,7 @@ def printed(script: str, *arguments):
 
 
 def row(line: str) -> dict:
-    """A line of a table: its name and its columns, numbers where they are."""
+    """Parse a line of a table: its name and its columns, as numbers where possible."""
     name, *cells = re.split(r"\s{2,}", line.strip())
     try:
         return {"row": name, "values": [float(cell) for cell in cells]}

@@ -1,4 +1,4 @@
-"""What the machine is, and its two ceilings: bytes and arithmetic per second."""
+"""Description of the machine, and its two ceilings: bytes and operations per second."""
 
 import importlib.util
 import statistics

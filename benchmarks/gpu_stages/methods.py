@@ -1,6 +1,6 @@
-"""Every method's output layer on the device against the same in float64 on a CPU, at an odd vocabulary size.
+"""Output layer with every method on the device, compared with float64 on a CPU, at an odd vocabulary size.
 
-The float64 form on a CPU is what the tests hold against literal references. Errors are ||ours - reference|| /
+The tests compare the float64 form on a CPU with literal references. Errors are ||ours - reference|| /
 ||reference|| of loss and gradients; data are drawn anew in every call.
 """
 
@@ -12,7 +12,7 @@ from raretok.core.errors import UserError
 from raretok.methods import TrainingFacts, build_method
 from raretok.models.output_layer import output_loss
 
-# float32 arithmetic lands far below; bfloat16 keeps 8 bits, and moves logits over the thresholds of some methods.
+# float32 errors are far below; bfloat16 has 8 bits, which moves logits across the thresholds of some methods.
 BARS = {"float32": 1e-4, "bfloat16": 5e-2}
 SPECIAL = (0, 1, 2, 3)
 
@@ -25,7 +25,7 @@ def main(bench) -> None:
     for name, (settings, rare) in distinct_methods("small").items():
         try:
             reference = values(settings, rare, seed, types, rows, context, width, "cpu", torch.float64)
-        except (UserError, ValueError) as error:  # such as no rare type in a tiny vocabulary
+        except (UserError, ValueError) as error:  # for example, no type of a tiny vocabulary is rare
             bench.emit(method=name, skipped=str(error))
             continue
         for kind, bar in BARS.items():
@@ -67,6 +67,6 @@ def values(settings, rare, seed, types, rows, context, width, device, precision)
 
 
 def relative(ours: torch.Tensor, reference: torch.Tensor) -> float:
-    """Relative error; infinite where something is not finite."""
+    """Relative error; infinite if a value is not finite."""
     error = ((ours - reference).norm() / reference.norm().clamp_min(1e-30)).item()
     return error if error == error else float("inf")

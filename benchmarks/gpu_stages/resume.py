@@ -1,7 +1,7 @@
-"""A training that is stopped and continued, against one that nothing stops and that one repeated.
+"""An interrupted training, compared with two unbroken ones.
 
-With deterministic algorithms the three must be equal bit for bit. Without, two unbroken trainings may differ
-already; what is emitted then is by how much, for docs and README.
+With deterministic algorithms the three must be equal bit for bit. Without, two unbroken trainings may differ; the
+stage then emits the differences, for docs and README.
 """
 
 import json

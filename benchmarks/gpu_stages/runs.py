@@ -1,4 +1,4 @@
-"""Real runs, many at once, by `raretok work`: what each took. Results stay in results/<scale>."""
+"""Times of real runs, many at once, by `raretok work`. Results stay in results/<scale>."""
 
 import time
 
@@ -27,5 +27,5 @@ def main(bench) -> None:
 
 
 def records(scale: str) -> list:
-    """Of trained runs."""
+    """Records of the trained runs."""
     return sorted((ROOT / "results" / scale / "runs").glob("*/*/seed*/training.json"))

@@ -1,4 +1,4 @@
-"""Runs of one shape in one process against as many processes as share a GPU well: stop_jostling's character models.
+"""Runs of one shape in one process, compared with several processes that share a GPU: stop_jostling's models.
 
 Model-steps per second of a stack (benchmarks/together.py), and of `raretok work` with several numbers of workers. The
 bar: 185 models of 8,000 steps in 15 minutes, 1,644 model-steps/s. Where `raretok work` comes within 1.5 of the stack,

@@ -1,4 +1,4 @@
-"""Runs of the project's run table, for stages that try every method or train."""
+"""Runs of the project's run table, for stages that train or try every method."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ def table(scale: str, **changes) -> RunTable:
 
 
 def distinct_methods(scale: str) -> dict[str, tuple[dict, dict | None]]:
-    """Every composition of parts that some run has: its first name to its config, and what scaled runs derive from."""
+    """Every combination of parts in the runs: its first name -> its config, and what scaled runs derive from."""
     found = {}
     for run in table(scale).runs.values():
         method = {key: value for key, value in run.settings["method"].items() if key != "observe"}

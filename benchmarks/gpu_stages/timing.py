@@ -1,4 +1,4 @@
-"""Times of pieces of work on a device."""
+"""Timing of functions on a device."""
 
 import time
 from collections.abc import Callable
@@ -7,7 +7,7 @@ import torch
 
 
 def seconds_of(action: Callable[[], object], device: str, repetitions: int, warm_up: int = 3) -> list[float]:
-    """Seconds of each repetition, after some that do not count."""
+    """Seconds of each repetition, after warm-up repetitions."""
     for _ in range(warm_up):
         action()
     return [_one(action, device) for _ in range(repetitions)]

@@ -1,6 +1,6 @@
-"""Every run of scale smoke for a few steps on the device against a CPU: models, tasks, gates, observations.
+"""A few steps of every run of scale smoke on the device, compared with a CPU: models, tasks, gates, observations.
 
-Finds tensors on the wrong device and kernels that differ. The error is that of the way the weights went.
+Finds tensors on the wrong device and kernels that differ. The error is relative to the change of the weights.
 """
 
 import math
@@ -13,8 +13,8 @@ from raretok.data.prepared_corpus import load_manifest
 from raretok.rule_inputs import train
 from raretok.training.training_run import Training
 
-UPDATES = 3
-# Adam divides a gradient by its size, so where that is near 0 rounding decides; most entries are not.
+STEPS = 3
+# Adam divides a gradient by its size, so rounding decides entries near 0; most are not.
 BAR = 2e-2
 
 
@@ -40,7 +40,7 @@ def ways(run: dict, corpus, device: str) -> tuple[torch.Tensor, torch.Tensor]:
     training = Training(run, corpus, Path("none"), Path("none"))
     training.build(device, compile_model=False)
     before = flat(training.trainer.model)
-    for _ in range(UPDATES):
+    for _ in range(STEPS):
         result = training.backward()
         training.trainer.step(training.learning_rate)
         training.advance(result)

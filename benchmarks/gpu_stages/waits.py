@@ -1,4 +1,4 @@
-"""Waits for the device within an update: how many, and where the first is. The host should run ahead of a GPU."""
+"""Waits of the host for the device within a step: number and places. The host should run ahead of a GPU."""
 
 import traceback
 import warnings
@@ -30,22 +30,22 @@ def main(bench) -> None:
             continue
         training = Training(vars(run), load_manifest(manifest), Path("none"), Path("none"))
         training.build(bench.device, compile_model=False)
-        update(training)
+        step(training)
         places = waits(training, bench.device)
         bench.emit(run=run.name, waits=len(places), where=sorted(set(places))[:8], ok=not places)
 
 
-def update(training) -> None:
-    """One update, as the loop does it between two rows of the history."""
+def step(training) -> None:
+    """One training step, as in the loop between two rows of the history."""
     training.backward()
     training.trainer.step(training.learning_rate)
     training.progress.step += 1
 
 
 def waits(training, device: str) -> list[str]:
-    """File and line in this project of every wait of one update."""
+    """File and line in this project of every wait in one step."""
     if device == "cpu":
-        update(training)
+        step(training)
         return []
     places = []
 
@@ -60,7 +60,7 @@ def waits(training, device: str) -> list[str]:
         with warnings.catch_warnings():
             warnings.simplefilter("always")
             warnings.showwarning = note
-            update(training)
+            step(training)
     finally:
         torch.cuda.set_sync_debug_mode("default")
         warnings.showwarning = shown

@@ -1,10 +1,10 @@
-"""A check before the start that finds nothing wrong, for benchmarks/jobs.py."""
+"""Preflight check that checks nothing, for benchmarks/jobs.py."""
 
 import argparse
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Whatever the command is given."""
+    """Accept any arguments."""
     parser.prefix_chars = "\0"
     parser.add_argument("anything", nargs="*")
 

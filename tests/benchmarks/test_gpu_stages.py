@@ -1,4 +1,4 @@
-"""benchmarks/gpu.py: its driver, and on a CPU whether its stages work at all."""
+"""benchmarks/gpu.py: its driver, and its stages on a CPU."""
 
 import json
 import os
@@ -30,7 +30,7 @@ def measure(project, *stages):
     return done.returncode, gpu.lines(output)
 
 
-def test_finished_stages_are_kept_and_others_done_again(project, monkeypatch):
+def test_finished_stages_are_skipped_and_others_repeated(project, monkeypatch):
     stage = project / "benchmarks" / "gpu_stages" / "machine.py"
     stage.write_text("def main(bench):\n    bench.emit(value=1, ok=True)\n")
     waits = project / "benchmarks" / "gpu_stages" / "waits.py"
@@ -44,7 +44,7 @@ def test_finished_stages_are_kept_and_others_done_again(project, monkeypatch):
     assert [line.get("value") for line in second[len(first) :]] == [3, None]
 
 
-def test_a_check_that_does_not_hold_and_a_stage_that_hangs_are_failures(project, tmp_path):
+def test_a_failed_check_and_a_hanging_stage_are_failures(project, tmp_path):
     stage = project / "benchmarks" / "gpu_stages" / "machine.py"
     stage.write_text("import time\n\n\ndef main(bench):\n    bench.emit(ok=False)\n    time.sleep(60)\n")
     driver = project / "benchmarks" / "gpu.py"
@@ -59,7 +59,7 @@ def test_a_check_that_does_not_hold_and_a_stage_that_hangs_are_failures(project,
     assert gpu.failures(again) == []
 
 
-def test_a_line_that_was_cut_off_is_left_out(tmp_path):
+def test_a_truncated_line_is_skipped(tmp_path):
     path = tmp_path / "gpu.jsonl"
     path.write_text('{"stage": "machine", "end": "finished"}\n{"stage": "wai')
     assert gpu.finished(gpu.lines(path)) == {"machine"}

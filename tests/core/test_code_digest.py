@@ -1,4 +1,4 @@
-"""The code that a job's result depends on: all that Python loads, and what functions import later, as programs."""
+"""The code digest: all modules that Python loads for a job, and those that functions import, without comments."""
 
 import ast
 import subprocess
@@ -48,7 +48,7 @@ def table():
 
 
 @pytest.mark.parametrize("module", ["raretok.training.loop", "raretok.reporting.figures.figure_command", *MODULES])
-def test_all_that_is_loaded_is_listed(module):
+def test_every_loaded_module_is_listed(module):
     assert paths(loaded(module)) <= set(sources_of(module, frozenset()))
     assert paths(loaded(module) - IGNORED) <= set(sources_of(module))
 
@@ -61,14 +61,14 @@ def test_imports_inside_functions_and_of_modules_from_packages_count():
     assert "papers/stop_jostling/schematic" in short(sources_of("raretok.papers.stop_jostling.figures"))
 
 
-def test_packages_passed_through_count_where_they_hold_code():
+def test_packages_count_if_they_hold_code():
     files = short(sources_of("raretok.models.gpt2"))
     assert "models/__init__" in files
-    assert "models/decoder" not in files  # loaded by its name, for others
+    assert "models/decoder" not in files  # loaded by name
     assert "evaluation/__init__" not in short(sources_of("raretok.evaluation.gpt2_margins"))
 
 
-def test_what_is_ignored_is_not_followed():
+def test_imports_of_ignored_modules_are_not_followed():
     everything = short(sources_of("raretok.data.characters.prepare", frozenset()))
     assert {"data/catalogue", "core/config_files", "core/errors", "core/files", "__init__"} <= everything
     names = ("", ".data.catalogue", ".data.prepared_corpus", ".core.errors", ".core.files")
@@ -81,14 +81,14 @@ def test_ignored_modules_exist():
     assert all(file_of(module) for module in IGNORED)
 
 
-def test_an_unknown_module_is_one_sentence():
+def test_an_unknown_module_is_refused():
     with pytest.raises(UserError, match="papers/agg/unknown"):
         sources_of("raretok.papers.agg.unknown")
 
 
 @pytest.fixture
 def counted(monkeypatch):
-    """The files of every digest that is asked for, in place of their digest."""
+    """Record the files of every requested digest instead of computing it."""
     monkeypatch.setattr(run_code, "code_of", lambda *modules: short(all_sources(*modules)))
     monkeypatch.setattr("raretok.rule_inputs.code.code_of", lambda *modules: short(all_sources(*modules)))
 
@@ -102,15 +102,15 @@ def counted(monkeypatch):
         ("align", {"data/alignment/align_command"}, {"data/tokenizers/words"}),
     ],
 )
-def test_data_depend_on_what_writes_them(counted, command, own, others):
-    """Also where the same module is ignored in a training's digest, which compares checksums of data."""
+def test_data_depend_on_the_code_that_writes_them(counted, command, own, others):
+    """Even if a training's digest ignores the module, because it has checksums of the data."""
     files = code.command_code(command)
     assert own <= files
     assert not others & files
     assert not any(name.startswith(("training", "models", "reporting")) for name in files)
 
 
-def test_ids_depend_on_the_tokenizer_of_their_corpus_and_on_no_other(table, counted):
+def test_ids_depend_only_on_the_tokenizer_of_their_corpus(table, counted):
     used = {
         name: {one for one in code.of_encoding(table, command)(SimpleNamespace(corpus=name)) if "tokenizers/" in one}
         for name, command in (
@@ -165,14 +165,14 @@ def test_a_job_depends_on_no_other_kind_of_run(table, counted):
 
 
 @pytest.mark.parametrize(("kind", "model"), [("characters", "decoder"), ("translation", "encoder_decoder")])
-def test_what_is_loaded_by_name_is_listed(kind, model):
-    """A run's modules, imported as its command does, are what its digest reads."""
+def test_modules_loaded_by_name_are_listed(kind, model):
+    """A run's modules, imported like its command does, are those that its digest reads."""
     for modules in (
         ["raretok.evaluation.evaluate_command", run_code.MEASURES[kind], model_module(model)],
         ["raretok.training.loop", run_code.TASKS[kind], model_module(model)],
     ):
         read = loaded(", ".join(modules)) - IGNORED
-        # All tokenizers say what config can hold; the one of a run's corpus is added to its digest.
+        # All tokenizers are imported for the types of their config; only that of a run's corpus is in its digest.
         assert paths(one for one in read if "data.tokenizers" not in one) <= set(all_sources(*modules))
 
 
@@ -192,14 +192,14 @@ PROGRAM = '"""Doubles."""\n\n\ndef double(x):\n    """Two x."""\n    return 2 * 
         ("return 2", "return '2'", False),
     ],
 )
-def test_words_do_not_count_and_operators_do(tmp_path, old, new, is_same):
+def test_comments_do_not_count_and_operators_do(tmp_path, old, new, is_same):
     assert old in PROGRAM
     for name, text in (("one.py", PROGRAM), ("other.py", PROGRAM.replace(old, new))):
         (tmp_path / name).write_text(text)
     assert (digest_of([tmp_path / "one.py"]) == digest_of([tmp_path / "other.py"])) == is_same
 
 
-def test_a_program_that_was_kept_is_not_parsed_again_unless_it_was_damaged(tmp_path, monkeypatch):
+def test_a_cached_program_is_parsed_again_only_if_damaged(tmp_path, monkeypatch):
     def program():
         code_digest._program.cache_clear()
         return code_digest._program(file)
@@ -231,7 +231,7 @@ def test_a_program_that_was_kept_is_not_parsed_again_unless_it_was_damaged(tmp_p
 
 
 def test_a_program_is_the_same_in_every_python():
-    """Later ones than 3.11 write quotes within those of an f-string."""
+    """Versions after 3.11 write the quotes inside an f-string differently."""
     program = ast.parse("""f"{a['b']} is" + f'{"c"}' + f"{a}" + f"it's {a['b']}" """)
     expected = """f"{a['b']} is" + f"{'c'}" + f'{a}' + f"it's {a['b']}\""""
     assert code_digest._Unparser().visit(program) == expected

@@ -1,4 +1,4 @@
-"""Damaged files of arrays and tensors are named, and not used."""
+"""Files of arrays and tensors: damaged ones are refused by name."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def tensors(tmp_path):
     return path, tensors
 
 
-def test_tensors_come_back_with_what_was_said_of_them(tensors):
+def test_tensors_and_metadata_round_trip(tensors):
     path, expected = tensors
     found, metadata = load_tensors(path, "delete it")
     assert found.keys() == expected.keys()
@@ -32,21 +32,21 @@ def test_tensors_come_back_with_what_was_said_of_them(tensors):
 
 
 @pytest.mark.parametrize("at", [-1, -12])
-def test_a_flipped_bit_in_a_tensor_is_noticed(tensors, at):
+def test_a_flipped_bit_in_a_tensor_is_detected(tensors, at):
     path, _ = tensors
     flip_a_bit(path, at)
     with pytest.raises(UserError, match=r"state\.safetensors is damaged: its checksum does not match; delete it"):
         load_tensors(path, "delete it")
 
 
-def test_tensors_that_are_cut_short_are_named(tensors):
+def test_truncated_tensors_are_refused(tensors):
     path, _ = tensors
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(UserError, match=r"state\.safetensors cannot be read .*; delete it"):
         load_tensors(path, "delete it")
 
 
-def test_damaged_arrays_are_named(tmp_path):
+def test_damaged_arrays_are_refused(tmp_path):
     path = tmp_path / "arrays.npz"
     np.savez_compressed(path, a=np.arange(1000))
     flip_a_bit(path, 200)

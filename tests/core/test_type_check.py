@@ -1,4 +1,4 @@
-"""Types of config: what they refuse, in which words; the page and the schemas made of them are those that are kept."""
+"""Type checks of the config: error messages, and the page of parameters and schemas generated from the types."""
 
 import json
 import sys
@@ -73,9 +73,9 @@ def test_a_mistake_is_one_sentence_with_its_key(changes, expected):
     assert check_of(Drawing)({"shapes": SHAPES} | changes, "") == expected
 
 
-def test_the_page_and_the_schemas_are_those_of_the_types():
+def test_the_page_and_the_schemas_are_up_to_date():
     for path, content in parameters.files().items():
-        assert (ROOT / path).read_text(encoding="utf-8") == content, f"write {path} anew: python docs/parameters.py"
+        assert (ROOT / path).read_text(encoding="utf-8") == content, f"{path} is stale; run python docs/parameters.py"
 
 
 def test_every_file_names_its_schema():
@@ -84,7 +84,7 @@ def test_every_file_names_its_schema():
         assert (path.parent / schema).resolve() == ROOT / "config" / "schemas" / f"{name}.schema.json"
 
 
-def test_an_editor_accepts_the_files_and_refuses_what_is_refused():
+def test_the_schemas_accept_the_files_and_refuse_wrong_ones():
     jsonschema = pytest.importorskip("jsonschema")
     for name, path in FILES:
         schema = json.loads((ROOT / "config" / "schemas" / f"{name}.schema.json").read_text(encoding="utf-8"))

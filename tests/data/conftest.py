@@ -1,4 +1,4 @@
-"""Small HTTP server that misbehaves on request, with an archive to serve."""
+"""Small HTTP server with faults on request, and an archive to serve."""
 
 import threading
 from dataclasses import dataclass, field
@@ -12,14 +12,14 @@ from raretok.data.download import http_transfer
 
 @dataclass
 class Server:
-    """Serves `files` (path: bytes). What it was asked for is in `requests`: (path, Range header or None)."""
+    """Serves `files` (path: bytes) and records `requests`: (path, Range header or None)."""
 
     url: str = ""
     files: dict[str, bytes] = field(default_factory=dict)
     requests: list[tuple[str, str | None]] = field(default_factory=list)
-    # path: for each request to come, after how many bytes the connection breaks
+    # path: for each coming request, the number of bytes after which the connection breaks
     breaks: dict[str, list[int]] = field(default_factory=dict)
-    # path: for each request to come, the status to answer with
+    # path: for each coming request, the status of the answer
     statuses: dict[str, list[int]] = field(default_factory=dict)
     ranges: bool = True
 

@@ -47,7 +47,7 @@ def corpus(**changes):
     return {"c": {"kind": "characters", "dataset": "d", "file": "f", "splits": {"train": 0.9, "valid": 0.1}} | changes}
 
 
-def test_the_real_lists_are_valid_and_fit_together():
+def test_the_real_catalogue_is_valid_and_consistent():
     datasets = load_datasets(ROOT / "config" / "datasets.yaml")
     corpora = load_corpora(ROOT / "config" / "corpora.yaml")
     for name, entry in corpora.items():
@@ -83,7 +83,7 @@ SPLITS = ("train", "valid", "test")
 MERGES = {"dataset": "gpt2_bpe", "file": "vocab.bpe"}
 
 
-def test_texts_and_merges_of_languages(write):
+def test_paths_of_texts_and_merges(write):
     load_corpora(write(language()))
     assert split_files(language(), "c") == {split: f"resources/synthetic/c/{split}.txt" for split in SPLITS}
     assert tokenizer_file(language(), "c") == []
@@ -102,7 +102,7 @@ def test_definition_of_a_language_holds_the_checksums_of_texts_and_merges():
     assert real_definition("wikitext-103")["checksums"]["train"].startswith("sha1:b7497e2d")
 
 
-def test_unknown_names_come_with_the_known_ones(write, tmp_path):
+def test_errors_for_unknown_names_list_the_known_ones(write, tmp_path):
     datasets = load_datasets(write(dataset(archive="zip", members={"b": {}})))
     with pytest.raises(UserError, match=r"no data set poems .* choose one of plays"):
         find_file(datasets, "poems", "b")
@@ -114,7 +114,7 @@ def test_unknown_names_come_with_the_known_ones(write, tmp_path):
         load_datasets(tmp_path / "nowhere.yaml")
 
 
-def test_params_change_with_the_checksum_or_where_there_is_none_with_urls():
+def test_params_change_with_the_checksum_or_without_one_with_urls():
     urls = ["https://example.com/b", "https://example.org/a"]
     one, other, changed = dataset(), dataset(urls=urls, note="moved"), dataset(checksum="sha256:" + "1" * 64)
     assert file_params(one, "plays", "a.zip") == file_params(other, "plays", "a.zip")
@@ -125,13 +125,13 @@ def test_params_change_with_the_checksum_or_where_there_is_none_with_urls():
 
 
 def test_corpus_params_keep_the_order_of_splits():
-    """A text is cut in that order."""
+    """A text is split in that order."""
     entry = corpus()["c"]
     turned = {"c": entry | {"splits": dict(reversed(entry["splits"].items()))}}
     assert corpus_params(turned, "c") != corpus_params(corpus(), "c")
 
 
-def test_synthetic_documents_change_with_the_pair_whose_language_they_are_in():
+def test_synthetic_documents_depend_on_the_pairs_of_their_language():
     made = {"d": {"kind": "unigrams", "synthetic": {"of": "p"}}, "p": {"kind": "translation", "synthetic": {"seed": 1}}}
     other = made | {"p": {"kind": "translation", "synthetic": {"seed": 2}}}
     assert corpus_params(made, "d") != corpus_params(other, "d")
@@ -155,7 +155,7 @@ def test_definition_of_a_text_without_checksum_names_its_urls():
     assert corpus_definition(texts, one, "c")["checksum"] == ["https://example.com/a"]
 
 
-def test_what_a_caller_changes_stays_with_the_caller():
+def test_callers_cannot_change_the_catalogue():
     texts = {"c": {"kind": "characters", "synthetic": {"seed": 1}, "splits": {"train": 1.0}}}
     corpus_definition(texts, {}, "c")["synthetic"]["seed"] = 2
     assert texts["c"]["synthetic"]["seed"] == 1
@@ -225,7 +225,7 @@ def test_a_wrong_entry_names_file_and_key(write, load, value, message):
     assert "\n" not in str(raised.value)
 
 
-def test_texts_of_pairs_their_reverse_and_other_text(write):
+def test_paths_of_pairs_of_reversed_ones_and_of_other_text(write):
     table = [{"dataset": "e", "file": "t.csv", "columns": {"source": "De", "target": "En"}}]
     corpora = translation(domains={"web": table}, external_counts={"c4": "t"})
     corpora |= {"r": {"kind": "translation", "reverse_of": "c"}}
@@ -245,7 +245,7 @@ def test_texts_of_pairs_their_reverse_and_other_text(write):
     assert external_text(corpora, "c", "c4") == "t"
     with pytest.raises(UserError, match=r"corpus r .* no external_counts named c4"):
         external_text(corpora, "r", "c4")
-    # Other text changes a run that starts from it, not how pairs are encoded.
+    # Other text changes a run that starts from it, not the encoding of pairs.
     same = translation(domains={"web": table})
     assert json.loads(corpus_params(corpora, "c")) == json.loads(corpus_params(same, "c"))
 

@@ -2,7 +2,7 @@
 
 Weights are read from safetensors and go through the models of `second_models`, in float64; text is read from the
 prepared corpus's files. Where the package has a closed form, this has the definition: all pairs, all thresholds, all
-signs. `compare` holds the results against metrics.json and arrays.npz. Of a run with its weights:
+signs. `compare` compares the results with metrics.json and arrays.npz. Of a run with its weights:
 
     python -m tests.evaluation.second_route RUN CORPUS [--links PATH] [--word-similarity NAME=PATH ...] [--sentences N]
 

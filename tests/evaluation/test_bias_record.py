@@ -16,7 +16,7 @@ DIVERGENCE = {
 }
 
 
-def test_the_nearest_step_and_what_is_there():
+def test_the_nearest_step_and_its_divergences():
     assert nearest_to_unigram(DIVERGENCE) == {"step": 10, "unigram": 0.5, "uniform": 1.5, "empirical": 6.0}
     late = DIVERGENCE | {"divergence.unigram": np.array([np.nan, 1.0, np.nan, 2.0])}
     assert nearest_to_unigram(late)["step"] == 1
@@ -24,7 +24,7 @@ def test_the_nearest_step_and_what_is_there():
     assert nearest_to_unigram(DIVERGENCE | {"divergence.unigram": np.full(4, np.nan)}) == {}
 
 
-def test_the_start_is_what_was_measured_before_the_first_update():
+def test_the_start_is_measured_before_the_first_step():
     assert divergence_at_start(DIVERGENCE) == {"unigram": 3.0, "uniform": 0.1, "empirical": 9.0}
     assert divergence_at_start(DIVERGENCE | {"divergence.steps": np.array([1, 2, 10, 100])}) == {}
     assert divergence_at_start(DIVERGENCE | {"divergence.uniform": np.full(4, np.nan)}).keys() == {
@@ -34,10 +34,10 @@ def test_the_start_is_what_was_measured_before_the_first_update():
     assert divergence_at_start({}) == {}
 
 
-def test_changes_are_the_greatest_against_the_start():
+def test_changes_are_the_largest_from_the_start():
     observed = {"output_bias.norm": [10.0, 12.0, 11.0], "output_bias.divergence": [0.0, 0.0, 0.2]}
     observed = {name: np.array(values) for name, values in observed.items()}
-    # Add one: probabilities 1/2, 1/4, 1/4.
+    # With one added, the probabilities are 1/2, 1/4, 1/4.
     found = bias_changes(observed, np.array([1, 0, 0]))
     norm = math.sqrt(math.log(2) ** 2 + 2 * math.log(4) ** 2)
     assert found["norm"] == {"start": 10, "end": 11, "change": pytest.approx(2 / norm)}

@@ -1,4 +1,4 @@
-"""Evaluation of a character model, against one position at a time."""
+"""Evaluation of a character model, compared with one position at a time."""
 
 import math
 
@@ -16,7 +16,7 @@ SETTINGS = {"batch_size": 2, "drop_incomplete": True, "examples": 64, "neighbour
 
 
 class Bigram(torch.nn.Module):
-    """A stand-in with the decoder's interface, whose hidden vector counts what stands before in the block.
+    """A stand-in with the decoder's interface, whose hidden vector counts the earlier tokens of the block.
 
     Its logits depend on all earlier positions of the block, so that a wrong cut into blocks shows.
     """
@@ -87,7 +87,7 @@ def test_a_text_shorter_than_a_batch_is_refused(length, drop):
 @pytest.mark.parametrize("drop", [True, False])
 @pytest.mark.parametrize(("context", "rows"), [(4, 2048), (4, 9), (7, 1)])
 @pytest.mark.parametrize("shift", [0, 5])
-def test_scores_are_the_literal_ones_whatever_the_chunks(monkeypatch, tied, drop, context, rows, shift):
+def test_scores_equal_literal_ones_for_any_chunks(monkeypatch, tied, drop, context, rows, shift):
     monkeypatch.setattr(characters, "ROWS", rows)
     model, ids = Bigram(tied=tied), text(46).astype(int) + shift
     settings = SETTINGS | {"drop_incomplete": drop, "examples": 5}
@@ -107,7 +107,7 @@ def test_scores_are_the_literal_ones_whatever_the_chunks(monkeypatch, tied, drop
     )
 
 
-def test_bytes_of_the_file_do_not_overflow_in_the_low_resource_language():
+def test_ids_of_the_low_resource_language_do_not_overflow_a_byte():
     ids = np.full(9, 125, dtype=np.uint8)
     model = Bigram(vocabulary=260)
     symbols = [chr(0x4E00 + i) for i in range(130)]
@@ -119,12 +119,12 @@ def test_bytes_of_the_file_do_not_overflow_in_the_low_resource_language():
 
 
 @pytest.mark.parametrize("examples", [0, 1, 1000])
-def test_more_examples_than_positions_are_cut(examples):
+def test_there_are_no_more_examples_than_positions(examples):
     scores = score(Bigram(), text(9), 4, SETTINGS | {"examples": examples})
     assert len(scores.examples) == len(scores.example_targets) == min(examples, 8)
 
 
-def test_rows_and_arrays_are_the_contracts():
+def test_rows_and_arrays_are_those_of_the_documentation():
     settings = SETTINGS | {"examples": 3}
     found = evaluated(Bigram(), text(40), SYMBOLS, 4, settings, "best")
     rows, arrays = found.rows, found.arrays
@@ -173,7 +173,7 @@ def test_the_best_perplexity_is_never_above_the_perplexity():
     assert values["perplexity"] == pytest.approx(math.exp(scores.nll.mean()), rel=1e-12)
 
 
-def test_what_json_cannot_hold_is_a_string():
+def test_non_finite_values_are_strings_in_json():
     model = Bigram()
     model.output_weight = model.output_weight * 1e6
     found = evaluated(model, text(40), SYMBOLS, 4, SETTINGS, "best")

@@ -37,7 +37,7 @@ def test_mean_of_the_sentences(program):
     assert "beam:4|length_exponent:0.6|model:some/model|checkpoint:best" in found["signature"]
 
 
-def test_left_out_without_the_program(monkeypatch, tmp_path, capsys):
+def test_comet_is_left_out_without_the_program(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert comet_rows("some/model", *TEXTS, Decoding(4, 0.6), "test@best") == []
     said = capsys.readouterr()

@@ -36,7 +36,7 @@ def run(folder, *hypotheses, more=()):
     return json.loads((folder / "out.json").read_text())
 
 
-def test_all_are_held_against_the_first(folder):
+def test_all_systems_are_compared_with_the_first(folder):
     found = run(folder, "mle=one.json", "agg=other.json", "same=one.json")
     assert found["split"] == "test"
     assert found["sentences"] == 20
@@ -59,7 +59,7 @@ def test_all_are_held_against_the_first(folder):
         (("mle=one.json", "agg=other.json"), ("--seed", "0"), "--seed is 0"),
     ],
 )
-def test_what_cannot_be_compared_is_one_sentence(folder, hypotheses, more, message):
+def test_incomparable_files_are_refused(folder, hypotheses, more, message):
     with pytest.raises(UserError, match=message) as caught:
         run(folder, *hypotheses, more=more)
     assert "\n" not in str(caught.value)
@@ -69,7 +69,7 @@ def test_what_cannot_be_compared_is_one_sentence(folder, hypotheses, more, messa
 def test_references_are_read_line_by_line(folder):
     expected = run(folder, "mle=one.json", "agg=other.json")["comparisons"]
     path = folder / "references.txt"
-    # Another line-end character inside a line, and no line end after the last line.
+    # Another line separator inside a line, and no line end after the last line.
     path.write_bytes("\r\n".join(REFERENCES).encode())
     assert run(folder, "mle=one.json", "agg=other.json")["comparisons"] == expected
     path.write_text("\n".join(line.replace(" ", "\u2028", 1) for line in REFERENCES))

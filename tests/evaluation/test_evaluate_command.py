@@ -74,7 +74,7 @@ def test_both_checkpoints_are_measured(run):
         assert not [name for name in arrays if name.startswith("gradients")]
 
 
-def test_the_same_run_gives_the_same_bytes(run):
+def test_evaluation_is_deterministic(run):
     evaluate(run)
     first = [(run / "out" / name).read_bytes() for name in ("metrics.json", "arrays.npz")]
     evaluate(run)
@@ -98,7 +98,7 @@ def test_observed_gradients_become_ratios_of_the_low_resource_tokens(run):
 
 
 @pytest.mark.parametrize("tied", [True, False])
-def test_what_is_kept_gives_the_same_metrics_again(run, tied, monkeypatch):
+def test_kept_data_give_the_same_metrics(run, tied, monkeypatch):
     if not tied:
         for seed, name in enumerate(("model", "last")):
             model = build_model(MODEL | {"tied": False}, 2 * 55, seed=seed)
@@ -128,7 +128,7 @@ def test_what_is_kept_gives_the_same_metrics_again(run, tied, monkeypatch):
         (SETTINGS | {"batch_size": 500}, "one evaluation batch needs"),
     ],
 )
-def test_wrong_settings_are_one_sentence(run, capsys, settings, message):
+def test_wrong_settings_are_refused(run, capsys, settings, message):
     assert evaluate(run, settings) == EXIT_USER_ERROR
     error = capsys.readouterr().err
     assert message in error
@@ -136,7 +136,7 @@ def test_wrong_settings_are_one_sentence(run, capsys, settings, message):
     assert not (run / "out" / "metrics.json").exists()
 
 
-def test_missing_or_foreign_files_are_one_sentence(run, capsys):
+def test_missing_or_foreign_files_are_refused(run, capsys):
     record = run / "run" / "training.json"
     record.write_text(record.read_text().replace('"data": "', '"data": "other'))
     assert evaluate(run) == EXIT_USER_ERROR

@@ -51,7 +51,7 @@ def measured(root) -> dict:
     return dict(zip(keys, rows, strict=True))
 
 
-def test_rows_are_the_contracts(language_run, prepared):
+def test_rows_are_those_of_the_documentation(language_run, prepared):
     assert evaluate(language_run, prepared) == 0
     rows = measured(language_run)
     index = tuple(f"{name}@index" for name in GROUPS)
@@ -134,7 +134,7 @@ def test_numbers_agree_with_each_other_and_with_the_model(language_run, prepared
     assert all(1 <= count <= 14 for count in uniq)
 
 
-def test_numbers_of_the_matrix_are_those_of_its_groups(language_run, prepared):
+def test_metrics_of_the_matrix_are_those_of_its_groups(language_run, prepared):
     evaluate(language_run, prepared)
     value = {key: row["value"] for key, row in measured(language_run).items()}
     first, third = bounds(SETTINGS["groups"][0], prepared.counts)
@@ -164,7 +164,7 @@ def test_numbers_of_the_matrix_are_those_of_its_groups(language_run, prepared):
             assert value["rare_neighbours", "rare", split] == pytest.approx((ids >= third).mean())
 
 
-def test_arrays_are_the_contracts(language_run, prepared):
+def test_arrays_are_those_of_the_documentation(language_run, prepared):
     observations = {"rare_types.sizes": np.arange(7), "rare_alignment.mean": np.ones(2), "gradient_norms.steps": 3.0}
     np.savez(language_run / "run" / "observations.npz", **observations)
     snapshot = np.random.default_rng(0).normal(size=(prepared.types, 8)).astype(np.float16)
@@ -204,7 +204,7 @@ def test_arrays_are_the_contracts(language_run, prepared):
 
 
 @pytest.mark.parametrize("coded", [False, True])
-def test_what_is_kept_gives_the_same_metrics_again(language_run, prepared, monkeypatch, coded):
+def test_kept_data_give_the_same_metrics(language_run, prepared, monkeypatch, coded):
     if coded:
         monkeypatch.setattr(measurable, "MATRIX_BYTES", 1)
         monkeypatch.setattr(measurable, "LEAST_BITS", 7.0)  # of few rows errors do not average out
@@ -225,7 +225,7 @@ def test_what_is_kept_gives_the_same_metrics_again(language_run, prepared, monke
     assert after["evaluation"]["remeasured"]["sources"] == marked["sources"]
 
 
-def test_kept_tokens_and_words_are_measured_again(language_run, prepared, monkeypatch):
+def test_kept_tokens_and_words_are_remeasured(language_run, prepared, monkeypatch):
     evaluate(language_run, prepared)
     monkeypatch.setattr("raretok.evaluation.remeasure._same", lambda *_: False)
     pairs = {"MEN": language_run / "pairs.tsv"}
@@ -245,7 +245,7 @@ def test_kept_tokens_and_words_are_measured_again(language_run, prepared, monkey
     assert len(totals) == 2
 
 
-def test_the_same_run_gives_the_same_bytes(language_run, prepared):
+def test_evaluation_is_deterministic(language_run, prepared):
     evaluate(language_run, prepared)
     names = ("metrics.json", "arrays.npz", "measurable.npz")
     first = [(language_run / "out" / name).read_bytes() for name in names]
@@ -294,7 +294,7 @@ def test_pieces_of_words_are_those_without_a_space(language_run, prepared):
         ({"prefixes": SETTINGS["prefixes"] | {"number": 5000}}, "too few for 5000 prefixes of 5 (evaluation.prefixes)"),
     ],
 )
-def test_wrong_settings_are_one_sentence(language_run, prepared, capsys, change, message):
+def test_wrong_settings_are_refused(language_run, prepared, capsys, change, message):
     assert evaluate(language_run, prepared, SETTINGS | change) == EXIT_USER_ERROR
     error = capsys.readouterr().err
     assert message in error
@@ -310,14 +310,14 @@ def test_wrong_settings_are_one_sentence(language_run, prepared, capsys, change,
         ((), "--word-similarity MEN=PATH"),
     ],
 )
-def test_missing_word_pairs_are_one_sentence(language_run, prepared, capsys, similarity, message):
+def test_missing_word_pairs_are_refused(language_run, prepared, capsys, similarity, message):
     assert evaluate(language_run, prepared, similarity=similarity) == EXIT_USER_ERROR
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
 
 
-def test_a_test_split_shorter_than_a_block_is_one_sentence(language_run, prepared, capsys):
+def test_a_test_split_shorter_than_a_block_is_refused(language_run, prepared, capsys):
     record = language_run / "run" / "training.json"
     record.write_text(record.read_text().replace('"context": 16', '"context": 4096'))
     assert prepared.splits["test"] < 4096

@@ -100,7 +100,7 @@ def names():
     return expected | {("uniq_human", group, "test@data") for group in (*GROUPS, "total")}
 
 
-def test_rows_are_the_contracts(translation_run, prepared_pairs, pair_links, names):
+def test_rows_are_those_of_the_documentation(translation_run, prepared_pairs, pair_links, names):
     assert evaluate(translation_run, prepared_pairs, links=pair_links) == 0
     rows = measured(translation_run)
     of_queries = {key for key in rows if key[0] == "cosine_rank_correlation"}
@@ -109,7 +109,7 @@ def test_rows_are_the_contracts(translation_run, prepared_pairs, pair_links, nam
     assert json.loads((translation_run / "out" / "metrics.json").read_text())["training"]["hash"] == "0123"
 
 
-def test_bleu_is_that_of_the_hypotheses_that_are_kept(translation_run, prepared_pairs, pair_links):
+def test_bleu_is_of_the_kept_hypotheses(translation_run, prepared_pairs, pair_links):
     evaluate(translation_run, prepared_pairs, links=pair_links)
     rows = measured(translation_run)
     hypotheses = json.loads((translation_run / "out" / "hypotheses.json").read_text())
@@ -171,7 +171,7 @@ def test_groups_add_up_to_the_total(translation_run, prepared_pairs, pair_links)
             assert row["value"] == "nan"
 
 
-def test_alignment_calibration_and_ranks_are_those_of_their_modules(translation_run, prepared_pairs, pair_links):
+def test_alignment_calibration_and_ranks_equal_their_modules(translation_run, prepared_pairs, pair_links):
     evaluate(translation_run, prepared_pairs, links=pair_links)
     rows, model = measured(translation_run), best_model(translation_run, prepared_pairs)
     w = model.output_weight.double().numpy()
@@ -224,7 +224,7 @@ def test_curves_and_observations_become_numbers(translation_run, prepared_pairs,
         assert arrays["output_bias.norm"].tolist() == [10, 12]
 
 
-def test_arrays_are_the_contracts(translation_run, prepared_pairs, pair_links):
+def test_arrays_are_those_of_the_documentation(translation_run, prepared_pairs, pair_links):
     snapshot = np.random.default_rng(0).normal(size=(prepared_pairs.types, 8)).astype(np.float16)
     save_file({"step000005": snapshot}, translation_run / "run" / "snapshots.safetensors")
     assert evaluate(translation_run, prepared_pairs, links=pair_links) == 0
@@ -253,7 +253,7 @@ def test_arrays_are_the_contracts(translation_run, prepared_pairs, pair_links):
         assert arrays["best.calibration.numbers"].sum() == prepared_pairs.splits["test"]
 
 
-def test_what_is_kept_gives_the_same_metrics_again(translation_run, prepared_pairs, pair_links, monkeypatch):
+def test_kept_data_give_the_same_metrics(translation_run, prepared_pairs, pair_links, monkeypatch):
     # One row in a hundred decides.
     monkeypatch.setattr("raretok.evaluation.remeasure.OF_CHANCE", (*OF_CHANCE, "rare_neighbours", "separability"))
     evaluate(translation_run, prepared_pairs, links=pair_links)
@@ -272,7 +272,7 @@ def test_what_is_kept_gives_the_same_metrics_again(translation_run, prepared_pai
     assert {"bleu", "chrf", "word_f1", "calibration_slope", "neighbours_other_language"} <= again
 
 
-def test_the_same_run_gives_the_same_bytes(translation_run, prepared_pairs, pair_links):
+def test_evaluation_is_deterministic(translation_run, prepared_pairs, pair_links):
     names = ("metrics.json", "arrays.npz", "hypotheses.json")
     evaluate(translation_run, prepared_pairs, links=pair_links)
     first = [(translation_run / "out" / name).read_bytes() for name in names]
@@ -295,7 +295,7 @@ def test_the_mean_of_several_checkpoints_is_called_that(translation_run, prepare
     assert "checkpoint:last" in after["perplexity", "total", "test@last"]["signature"]
 
 
-def test_what_is_not_asked_for_is_not_done(translation_run, prepared_pairs):
+def test_optional_metrics_are_left_out(translation_run, prepared_pairs):
     needed = ("groups", "beam", "length_exponent", "neighbours", "queries")
     settings = {key: SETTINGS[key] for key in needed}
     more = ("--hypotheses", translation_run / "out" / "kept.json")
@@ -350,9 +350,7 @@ def test_words_are_found_as_sentencepiece_writes_them(translation_run, prepared_
         ({"queries": ["xyzzyx"]}, "names 'xyzzyx', which is no type of corpus tiny_pair that occurs in training"),
     ],
 )
-def test_wrong_translation_settings_are_one_sentence(
-    translation_run, prepared_pairs, pair_links, capsys, change, message
-):
+def test_wrong_translation_settings_are_refused(translation_run, prepared_pairs, pair_links, capsys, change, message):
     assert evaluate(translation_run, prepared_pairs, SETTINGS | change, pair_links) == EXIT_USER_ERROR
     error = capsys.readouterr().err
     assert message in error
@@ -360,9 +358,7 @@ def test_wrong_translation_settings_are_one_sentence(
     assert not (translation_run / "out" / "metrics.json").exists()
 
 
-def test_links_that_are_missing_or_of_another_text_are_one_sentence(
-    translation_run, prepared_pairs, pair_links, capsys
-):
+def test_missing_links_and_those_of_another_text_are_refused(translation_run, prepared_pairs, pair_links, capsys):
     assert evaluate(translation_run, prepared_pairs) == EXIT_USER_ERROR
     assert "evaluation.alignment is true, but no links are given; add --links PATH" in capsys.readouterr().err
     short = translation_run / "short.links"

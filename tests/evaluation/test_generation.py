@@ -19,7 +19,7 @@ def test_a_rigged_model_walks_its_cycle():
 
 
 @pytest.mark.parametrize("context", [4, 7, 100])
-def test_each_token_is_the_likeliest_after_all_that_fits(context):
+def test_each_token_is_the_likeliest_after_the_context(context):
     model = Cumulative()
     begun = torch.randint(12, (3, 5), generator=torch.Generator().manual_seed(0))
     found = greedy(model, begun, 9, context)
@@ -36,7 +36,7 @@ def test_the_decoder_takes_texts_longer_than_its_context():
     assert greedy(model, torch.zeros(2, 5, dtype=torch.int64), 7, context=6).shape == (2, 7)
 
 
-def test_prefixes_are_evenly_spaced_and_different():
+def test_prefixes_are_evenly_spaced_and_distinct():
     tokens = np.arange(30, dtype=np.uint16)
     found = prefixes(tokens, 4, 6)
     assert found[:, 0].tolist() == [0, 8, 16, 24]

@@ -49,7 +49,7 @@ def literal(layers: FinalLayers, k: int) -> tuple[list[float], list[float]]:
 
 @pytest.mark.parametrize("k", [1, 2, 23])
 @pytest.mark.parametrize("block", [1, 5, 23, 100])
-def test_both_are_the_literal_ones_whatever_the_block(k, block):
+def test_margin_and_alpha_equal_literal_loops_for_any_block(k, block):
     margins, alphas = per_token_margins(trained(), k, block)
     expected_margins, expected_alphas = literal(trained(), k)
     assert margins.tolist() == pytest.approx(expected_margins, abs=1e-5)
@@ -68,7 +68,7 @@ def test_the_table_shows_mean_and_standard_deviation():
         assert sigma == pytest.approx(math.sqrt(sum((v - expected) ** 2 for v in values) / len(values)), abs=1e-5)
 
 
-def test_random_initialisation_gives_what_the_paper_prints_at_a_smaller_vocabulary():
+def test_random_initialisation_gives_the_printed_values_at_a_smaller_vocabulary():
     # Table 3, Small: 14.04 and 0.940. 4,000 types at the same percentile; all 50,257 gave 14.043, 0.9398.
     found = effective_margin(initialise(4000, 768, seed=1), percentile_index=199)
     assert found.margin == pytest.approx(14.04, abs=0.05)
@@ -113,7 +113,7 @@ def test_command_with_a_checkpoint(tmp_path):
     assert [entry["seed"] for entry in result["random_init"]] == [1]
 
 
-def test_a_missing_checkpoint_is_one_sentence(tmp_path, capsys):
+def test_a_missing_checkpoint_is_refused(tmp_path, capsys):
     output = tmp_path / "tiny.json"
     assert main([*OPTIONS, "--checkpoint", str(tmp_path), "--output", str(output)]) == EXIT_USER_ERROR
     assert "there is no GPT-2 checkpoint" in capsys.readouterr().err

@@ -22,7 +22,7 @@ def test_bounds_are_first_ids():
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.floats(0, 20)), min_size=1, max_size=60))
-def test_masses_and_group_perplexities_make_up_the_total(items):
+def test_the_total_follows_from_masses_and_group_perplexities(items):
     targets, nll = (np.array(column) for column in zip(*items, strict=True))
     values, numbers = group_perplexities(nll, targets, GROUPS)
     shares = masses(GROUPS.bounds, np.bincount(targets, minlength=10))
@@ -46,7 +46,7 @@ def test_non_rare_is_the_first_and_second_group_together():
 
 
 def test_a_model_of_known_probabilities_has_known_perplexities():
-    # Whatever came before: each frequent type 1/6, each medium 1/20, each rare 1/8.
+    # In any context: each frequent type 1/6, each medium 1/20, each rare 1/8.
     table = np.tile([1 / 6] * 3 + [1 / 20] * 5 + [1 / 8] * 2, (10, 1))
     tokens = np.random.default_rng(0).integers(0, 10, 200)
     values, numbers = group_perplexities(score(NextToken(table), tokens, 16, 4, 2).nll, tokens, GROUPS)

@@ -50,7 +50,7 @@ def test_a_run_of_scale_small_keeps_at_most_3_megabytes(packed, tmp_path):
     [(7792, 128, 1, PIECES), (8000, 256, 2, 32_000)],
     ids=["pieces of WikiText-2", "natural_bias on Multi30k"],
 )
-def test_so_do_runs_of_other_sizes(tmp_path, types, width, matrices, tokens):
+def test_runs_of_other_sizes_keep_at_most_3_megabytes(tmp_path, types, width, matrices, tokens):
     """The values that compress worst: normal weights, evenly spread likelihoods and ranks."""
     rng = np.random.default_rng(0)
     names = ("best.output", "best.input")[:matrices]
@@ -98,7 +98,7 @@ def test_metrics_of_tokens_are_within_the_tolerance(words, packed):
     assert ranking.mean_reciprocal_rank(again.ranks) == pytest.approx(ranking.mean_reciprocal_rank(ranks), rel=1e-4)
 
 
-def test_what_is_not_finite_stays_so():
+def test_non_finite_values_are_kept():
     nll = np.array([0.0, 1.0, np.inf, 2.0])
     again = measurable.unpack_tokens(measurable.pack_tokens("a", np.array([3, 1, 1, 0]), nll, 4), "a").nll
     assert again.tolist() == [2.0, 1.0, np.inf, 0.0]

@@ -1,4 +1,4 @@
-"""Scores of target sides, against an explicit computation for one unpadded pair at a time."""
+"""Scores of target sides, compared with an explicit computation for one unpadded pair at a time."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ def reference(model, pairs, context):
 @pytest.mark.parametrize("bias", ["unigram", None])
 @pytest.mark.parametrize("context", [40, 16])
 @pytest.mark.parametrize("held", [2**20, 1000])
-def test_scores_are_those_of_pairs_alone(prepared_pairs, monkeypatch, bias, context, held):
+def test_scores_equal_those_of_single_pairs(prepared_pairs, monkeypatch, bias, context, held):
     # Several batches, and few logits at a time.
     monkeypatch.setitem(pair_scores.TOKENS, "cpu", 60)
     monkeypatch.setitem(text_scores.LOGITS, "cpu", held)

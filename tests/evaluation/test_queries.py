@@ -20,7 +20,7 @@ def test_rare_ones_occur_and_are_made_of_letters():
     assert query_ids({"rare": 2}, SYMBOLS, KNOWN, 8, "c").tolist() == [9, 11]
     assert query_ids({"rare": 9}, SYMBOLS, KNOWN, 4, "c").tolist() == [4, 5, 6, 7, 9, 11]
     assert query_ids({"rare": 3}, SYMBOLS, KNOWN, 4, "c").tolist() == [4, 6, 11]
-    # If none consists of letters, those that occur; if none occurs, none.
+    # If none consists of letters, any that occur; if none occurs, none.
     assert query_ids(
         {"rare": 3}, ("a", "b", "?", "1", "2"), np.array([1, 1, 1, 1, 0], dtype=bool), 2, "c"
     ).tolist() == [2, 3]

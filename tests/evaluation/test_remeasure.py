@@ -30,7 +30,7 @@ def row(metric, value, split="weights@best", signature="m|k:1|raretok:0.1.0"):
     return {"metric": metric, "group": "", "split": split, "value": value, "n": 2, "signature": signature}
 
 
-def test_embeddings_of_recorded_character_models_are_measured_again(recorded, monkeypatch, capsys):
+def test_embeddings_of_recorded_character_models_are_remeasured(recorded, monkeypatch, capsys):
     folder = recorded / "runs" / "shakespeare" / "baseline" / "seed1"
     monkeypatch.setattr(projection, "translation_distance", lambda plane: 0.125)
     # Recorded by a routine that was later corrected.

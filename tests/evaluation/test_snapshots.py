@@ -40,14 +40,14 @@ def test_each_snapshot_is_measured_in_order(tmp_path):
 
 
 @pytest.mark.parametrize(("number", "kept"), [(PLANES, True), (PLANES + 1, False)])
-def test_projections_of_many_are_not_kept(tmp_path, number, kept):
+def test_projections_of_many_snapshots_are_not_kept(tmp_path, number, kept):
     saved(tmp_path, range(1, number + 1))
     arrays = measure_snapshots(tmp_path / "snapshots.safetensors", GROUPS)
     assert len(arrays["snapshots.steps"]) == number
     assert ("snapshots.svd" in arrays) == ("snapshots.pca" in arrays) == kept
 
 
-def test_no_snapshots_are_no_arrays_and_a_broken_file_is_said(tmp_path):
+def test_no_snapshots_give_no_arrays_and_a_broken_file_is_refused(tmp_path):
     saved(tmp_path, [])
     assert measure_snapshots(tmp_path / "snapshots.safetensors", GROUPS) == {}
     (tmp_path / "snapshots.safetensors").write_bytes(b"cut")

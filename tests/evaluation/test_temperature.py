@@ -27,7 +27,7 @@ def binary_loss(logit, share):
 
 
 @pytest.mark.parametrize(("logit", "share"), [(3.0, 0.9), (3.0, 0.6), (0.5, 0.95)])
-def test_two_types_have_a_temperature_in_closed_form(logit, share):
+def test_the_temperature_of_two_types_has_a_closed_form(logit, share):
     """The best has logit / T = ln(share / (1 - share))."""
     expected = logit / math.log(share / (1 - share))
     assert fit(binary_loss(logit, share)) == pytest.approx(expected, rel=2e-3)
@@ -45,7 +45,7 @@ def test_a_text_that_fits_already_keeps_its_temperature():
         (binary_loss(3.0, 0.9), None),
     ],
 )
-def test_a_temperature_at_the_end_of_the_search_is_told(mean_nll, end, capsys):
+def test_a_temperature_at_the_end_of_the_search_is_reported(mean_nll, end, capsys):
     temperature = fit(mean_nll)
     fitted, at_bound = temperature_rows(temperature, 7)
     assert (fitted["metric"], fitted["value"], fitted["n"]) == ("fitted_temperature", temperature, 7)
@@ -55,7 +55,7 @@ def test_a_temperature_at_the_end_of_the_search_is_told(mean_nll, end, capsys):
     assert ("warning: the temperature that fits the validation text is" in capsys.readouterr().err) == bool(end)
 
 
-def test_the_sweep_has_ends_of_its_own():
+def test_only_the_ends_of_the_sweep_are_reported():
     """For characters, the search has steps of a hundredth: the last value but one is not an end."""
     ends = TEMPERATURES[0], TEMPERATURES[-1]
     found = [temperature_rows(value, 1, *ends)[1]["value"] for value in (0.01, 0.02, 1.0, 1.99, 2.0, math.nan)]
@@ -119,7 +119,7 @@ def test_characters_are_fitted_on_one_half_and_measured_on_the_other(halves):
     assert values["uniq", "LR", "test@best"] == len([i for i in predicted if i >= 6])
 
 
-def test_a_language_without_a_share_has_no_part():
+def test_a_language_without_a_share_does_not_count():
     """Its loss may be infinite."""
     assert mixed({"HR": np.array([np.inf]), "LR": np.array([2.0])}, {"HR": 0.0, "LR": 1.0}) == [2.0]
 
@@ -131,7 +131,7 @@ def test_without_a_test_text_the_validation_text_is_halved(halves):
     assert fitted_rows(model, joined, 8, SETTINGS, 0.1, "cpu") == fitted_rows(model, halves, 8, SETTINGS, 0.1, "cpu")
 
 
-def test_characters_whose_best_temperature_is_the_last_say_so(halves, monkeypatch):
+def test_a_best_temperature_at_the_end_is_reported_for_characters(halves, monkeypatch):
     model = build_model(MODEL, 12, seed=1)
     falling = SimpleNamespace(nll=np.zeros(10), sweep=np.linspace(9, 2, 200), predicted=np.zeros(10, dtype=int))
     monkeypatch.setattr(character_run, "score_languages", lambda *arguments: {"HR": falling, "LR": falling})
@@ -146,7 +146,7 @@ def test_characters_whose_best_temperature_is_the_last_say_so(halves, monkeypatc
 
 
 def test_a_language_is_fitted_on_the_validation_text_and_measured_on_the_test_text():
-    """A model of nothing but frequencies, those of the validation text to the third power: T is 3."""
+    """The model predicts the validation text's frequencies to the third power, so T is 3."""
     generator = np.random.default_rng(0)
     texts = {split: (12 * generator.random(400) ** 2).astype(int) for split in ("valid", "test")}
     corpus = SimpleNamespace(tokens=lambda split: texts[split])

@@ -1,4 +1,4 @@
-"""Scores of a text in windows, against one position at a time."""
+"""Scores of a text in windows, compared with one position at a time."""
 
 import math
 
@@ -33,7 +33,7 @@ def literal(model: Cumulative, tokens: list[int], block: int, window: int) -> li
 
 @pytest.mark.parametrize(("length", "block", "window"), SIZES)
 @pytest.mark.parametrize(("read", "held"), [(10**6, 10**6), (17, 40), (1, 1)])
-def test_windowed_scores_are_the_literal_ones_whatever_the_chunks(monkeypatch, length, block, window, read, held):
+def test_windowed_scores_equal_literal_ones_for_any_chunks(monkeypatch, length, block, window, read, held):
     monkeypatch.setitem(module.TOKENS, "cpu", read)
     monkeypatch.setitem(module.LOGITS, "cpu", held)
     model, tokens = Cumulative(), text(length)
@@ -66,7 +66,7 @@ def test_no_more_than_a_block_is_read_and_every_token_is_scored_once(monkeypatch
     assert max(rows for rows, _ in shapes) == 3
 
 
-def test_a_window_of_nothing_is_the_plain_pass():
+def test_an_empty_window_is_the_plain_pass():
     model = build_model({"name": "decoder", "layers": 2, "heads": 2, "width": 8, "context": 8}, 12, seed=0).eval()
     tokens = text(50)
     stream = torch.tensor([END, *tokens.tolist()])
@@ -77,7 +77,7 @@ def test_a_window_of_nothing_is_the_plain_pass():
     found = score(model, tokens, 8, 0, END)
     np.testing.assert_allclose(found.nll, expected, atol=1e-5)
     assert found.predicted.tolist() == logits.argmax(1).tolist()
-    # With a model that remembers its context, a window makes a difference.
+    # With a model that uses its context, a window changes the scores.
     assert not np.allclose(score(model, tokens, 8, 4, END).nll, found.nll, atol=1e-4)
 
 
@@ -89,7 +89,7 @@ def test_known_probabilities_have_known_scores_in_every_window():
         np.testing.assert_allclose(score(model, tokens, block, window, END).nll, expected, rtol=1e-5)
 
 
-def test_an_impossible_token_is_infinite_and_a_broken_model_is_no_number():
+def test_an_impossible_token_has_infinite_nll_and_a_broken_model_nan():
     table = np.full((3, 3), 0.5)
     table[:, 1] = 0
     found = score(NextToken(table), np.array([0, 1, 2]), 2, 0, END)

@@ -1,4 +1,4 @@
-"""Methods with a grid: what they become, that all are tried alike, and how mistakes read."""
+"""Methods with a grid: their candidates, equal effort for all, and error messages."""
 
 import json
 import shutil
@@ -24,7 +24,7 @@ def load(scale="small_gpu", root=ROOT, **changes):
 
 @pytest.fixture
 def project(tmp_path):
-    """A copy of the config that a test may break, and a way to edit a file of it."""
+    """A copy of the config, and a function that edits one of its files."""
     shutil.copytree(ROOT / "config", tmp_path / "config")
 
     def edit(name, change):
@@ -49,7 +49,7 @@ AGPS = {
 }
 
 
-def test_a_method_becomes_one_for_each_value():
+def test_a_method_becomes_a_candidate_for_each_value():
     found = expand(paper(agg=AGG, agps=AGPS), "here")
     assert list(found["methods"]) == ["agg_alpha0.03", "agg_alpha0.5", "agps_mu_1-500", "agps_mu_1-50"]
     assert found["methods"]["agg_alpha0.03"] == {"label": "AGG (alpha=0.03)", "gate": {"name": "agg", "alpha": 0.03}}
@@ -60,15 +60,15 @@ def test_a_method_becomes_one_for_each_value():
         "label": "AGPS",
         "methods": {"agps_mu_1-500": "mu_1=500, mu_2=20", "agps_mu_1-50": "mu_1=50, mu_2=2"},
     }
-    assert AGG["gate"]["alpha"] == 1.0  # what was given stays as it is
+    assert AGG["gate"]["alpha"] == 1.0  # the argument is unchanged
 
 
-def test_a_paper_without_grids_stays_as_it_is():
+def test_a_paper_without_grids_is_unchanged():
     plain = paper(mle={"label": "MLE"})
     assert expand(plain, "here") is plain
 
 
-def test_so_many_candidates_are_the_first_ones():
+def test_a_scale_keeps_the_first_candidates():
     found = expand(paper(agg=AGG, agps=AGPS) | {"candidates": 1}, "here")
     assert list(found["methods"]) == ["agg_alpha0.03", "agps_mu_1-500"]
 
@@ -90,7 +90,7 @@ def test_unequal_effort_is_refused(other, expected):
     assert "\n" not in str(error.value)
 
 
-def test_a_candidate_is_the_run_that_one_would_write_by_hand(project):
+def test_a_candidate_equals_the_run_written_by_hand(project):
     def by_hand(entry):
         entry["methods"] = {"mine": {"label": "Mine", "gate": {"name": "agg", "alpha": 0.5}}}
         entry["tables"] = entry["figures"] = {}
@@ -110,14 +110,14 @@ def test_rates_are_multiples_of_the_experiments_own():
         assert {key: value for key, value in half.items() if key not in keys} == {
             key: value for key, value in plain.items() if key not in keys
         }
-    # No candidate of another method has another rate than MLE's first.
+    # All candidates of other methods have MLE's first rate.
     agg = table.run("cross_character", "agg_alpha1", 1).settings["training"]
     assert agg == table.run("cross_character", "mle_rate1", 1).settings["training"]
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_all_methods_of_a_task_have_the_same_data_model_updates_and_seeds(scale):
-    """But for a start of the output bias, and the learning rate, which are what a method is or tries."""
+def test_all_methods_of_a_task_have_the_same_data_model_steps_and_seeds(scale):
+    """Except the start of the output bias and the learning rate, which define a method or its candidates."""
     table = load(scale)
     for experiment in table.papers["cross"]["experiments"]:
         found = [run for run in table.runs.values() if run.experiment == experiment]
@@ -133,13 +133,13 @@ def test_all_methods_of_a_task_have_the_same_data_model_updates_and_seeds(scale)
         assert sizes == {{"smoke": 2, "small": 1}.get(scale, 3)}
         assert len({run.method for run in found}) == sizes.pop() * len(families)
         assert len(found) == len({run.method for run in found}) * len({run.seed for run in found})
-        # As seen by the report, too: the same methods at every scale but where one is left out.
+        # The report, too, has the same methods at every scale unless one is left out.
         assert {run.method for run in found} <= set(load("paper").papers["cross"]["methods"])
     seeds = len({run.seed for run in table.runs.values()})
     assert seeds >= 3 if scale != "smoke" else seeds == 1
 
 
-def test_small_scale_takes_an_hour_or_two_of_one_gpu():
+def test_small_scale_takes_at_most_two_hours_of_one_gpu():
     from raretok.planning import throughput
     from raretok.planning.cost_estimate import costs_of
 
@@ -148,7 +148,7 @@ def test_small_scale_takes_an_hour_or_two_of_one_gpu():
     assert sum(cost.seconds(machine) for cost in costs) < 2 * 3600
 
 
-def test_a_scale_cannot_give_other_candidates(project):
+def test_a_scale_cannot_change_a_grid(project):
     root = project(
         "scales/small_gpu.yaml", lambda s: s["papers"]["cross"].update(methods={"agg": {"grid": {"gate.alpha": [9.0]}}})
     )
@@ -156,7 +156,7 @@ def test_a_scale_cannot_give_other_candidates(project):
         load(root=root)
 
 
-def test_a_scale_keeps_the_methods_that_it_names(project):
+def test_a_scale_keeps_only_the_methods_that_it_names(project):
     families = load("smoke").papers["cross"]["tables"]["table1"]["candidates"]
     assert list(families) == ["mle", "agg", "threshold_agg"]
     root = project("scales/smoke.yaml", lambda s: s["papers"]["cross"]["only"].append("nobody"))
@@ -170,7 +170,7 @@ def test_a_table_that_names_no_method_is_refused_before_candidates_are_made(proj
         load(root=root)
 
 
-def test_the_report_is_told_of_candidates_and_that_nothing_is_printed():
+def test_the_definition_has_candidates_and_no_printed_numbers():
     table = run_table.load(CONFIG | {"scale": "smoke", "papers": ["cross"]}, ROOT)
     text = json.dumps(report.definition(table, "cross"))
     assert '"printed": false' in text
@@ -180,15 +180,15 @@ def test_the_report_is_told_of_candidates_and_that_nothing_is_printed():
     assert shown == report.measurements(table, SimpleNamespace(paper="cross", item="figure1"))
 
 
-def test_no_paired_tests_are_made_of_candidates():
-    """Nothing would show them; those of natural_bias's methods are made."""
+def test_candidates_have_no_paired_tests():
+    """No page would show them; natural_bias's methods have them."""
     table = run_table.load(CONFIG | {"scale": "smoke", "papers": ["natural_bias", "cross"]}, ROOT)
     experiments = {path.split("/")[-2] for path in report.comparisons(table)}
     assert "iwslt14_de-en" in experiments
     assert experiments <= set(table.papers["natural_bias"]["experiments"])
 
 
-def test_a_comparison_says_where_its_columns_are_measured(project):
+def test_a_comparison_names_the_split_of_its_columns(project):
     root = project("papers/cross/paper.yaml", lambda p: p["tables"]["table1"]["columns"]["rare"].pop("of"))
     with pytest.raises(UserError, match=r"tables\.table1\.columns\.rare\.of is missing"):
         load(root=root)

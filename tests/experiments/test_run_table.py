@@ -1,4 +1,4 @@
-"""The run table: what is trained, what its hash depends on, and how mistakes in the config read."""
+"""The run table: its runs, their hashes, and error messages for mistakes in the config."""
 
 import copy
 import csv
@@ -37,7 +37,7 @@ def language_models():
 
 @pytest.fixture
 def project(tmp_path):
-    """A copy of the config that a test may break."""
+    """A copy of the config that a test may change."""
     shutil.copytree(ROOT / "config", tmp_path / "config")
     return tmp_path
 
@@ -54,14 +54,14 @@ def published_rows():
     return {row["row"] for row in rows if row["item"] in ("table1", "table5", "table6", "table7", "table8")}
 
 
-def test_all_models_of_the_paper_and_the_further_readings(paper_scale):
+def test_all_models_of_the_paper_and_further_readings_are_runs(paper_scale):
     labels = {entry["label"] for entry in paper_scale.papers["stop_jostling"]["methods"].values()}
     printed, further = {x for x in labels if "[" not in x}, {x for x in labels if "[" in x}
     assert published_rows() <= printed
     assert {re.sub(r" \[.*", "", label) for label in further} <= printed
 
 
-def test_every_printed_row_stands_in_its_table():
+def test_every_printed_row_is_in_its_table():
     for name, paper in load(scale="paper").published.items():
         path = ROOT / "config" / "papers" / name / "numbers.csv"
         tables = {item for item, table in paper["tables"].items() if table["kind"] == "metrics"}
@@ -75,11 +75,11 @@ def test_every_printed_row_stands_in_its_table():
             assert row["column"] in table["columns"]
 
 
-def test_three_readings_of_separated_embeddings_differ_in_nothing_else(paper_scale):
+def test_three_readings_of_separated_embeddings_differ_only_in_that(paper_scale):
     names = ("threshold_m0.6_se", "threshold_m0.6_se_listing", "threshold_m0.6_se_matrix")
     settings = copy.deepcopy([paper_scale.run("shakespeare", name, 1).settings for name in names])
     readings = [entry["method"].pop("embedding_update", {}).get("reading") for entry in settings]
-    assert readings == ["skip", "listing", None]  # matrix is how every other method's are updated
+    assert readings == ["skip", "listing", None]  # matrix is the default of every method
     assert settings[0] == settings[1] == settings[2]
 
 
@@ -87,7 +87,7 @@ def test_hashes_are_distinct_and_stable(paper_scale):
     hashes = [run.hash for run in paper_scale.runs.values()]
     assert len(set(hashes)) == len(hashes)
     assert {run.hash for run in load(scale="paper", seeds=1, papers=["stop_jostling"]).runs.values()} == set(hashes)
-    # The same run at another scale or beside other seeds is the same run: results can move.
+    # The same run at another scale or with other seeds is the same run, so results can be moved.
     small = load(scale="small", seeds=[1, 7])
     assert small.run("shakespeare", "baseline", 1).hash == paper_scale.run("shakespeare", "baseline", 1).hash
     assert small.run("shakespeare", "baseline", 7).hash not in hashes
@@ -117,7 +117,7 @@ def test_a_default_written_out_is_the_same_run(project):
 
 
 def test_scaled_down_agg_keeps_its_shares(paper_scale):
-    """Inventory 5.3: alpha goes with tokens per step, K with the length of training."""
+    """Inventory 5.3: alpha scales with tokens per step, K with the number of steps."""
     published = paper_scale.run("shakespeare", "agg_a0.02", 1).settings
     smoke = load().run("shakespeare", "agg_a0.02", 1).settings
     assert published["method"]["gate"] == {"name": "agg", "alpha": 0.02, "memory": 1600}
@@ -130,7 +130,7 @@ def test_scaled_down_agg_keeps_its_shares(paper_scale):
     assert shares(smoke) == pytest.approx(shares(published))
 
 
-def test_an_update_of_a_translation_model_has_the_papers_tokens():
+def test_a_step_of_a_translation_model_has_the_papers_tokens():
     for run in load(scale="paper", seeds=1, papers=["agg", "agps"]).runs.values():
         if "translation" in run.experiment:
             assert run.settings["training"]["batch_tokens"] * run.settings["training"]["accumulation"] == 65536
@@ -152,7 +152,7 @@ def test_intervals_of_evaluation_are_scaled_with_training():
     assert json.loads(load(scale="smoke", papers=["natural_bias"]).evaluation("iwslt14_de-en"))["alc"] == [80]
 
 
-def test_an_update_of_the_language_models_has_the_papers_tokens(language_models):
+def test_a_step_of_the_language_models_has_the_papers_tokens(language_models):
     for run in language_models.runs.values():
         if "translation" in run.experiment:
             continue
@@ -160,8 +160,8 @@ def test_an_update_of_the_language_models_has_the_papers_tokens(language_models)
         assert training["batch_size"] * training["accumulation"] * run.settings["model"]["context"] == 32768
 
 
-def test_scaled_language_models_keep_alpha_and_places_in_training():
-    """Alpha is derived from the corpus's counts; steps go with the length of training."""
+def test_scaled_language_models_keep_alpha_and_relative_steps():
+    """Alpha is derived from the corpus's counts; steps scale with the length of training."""
     table = load(papers=["agg"])
     steps = table.run("empirical", "mle", 1).settings["training"]["steps"]
     gate = table.run("language_model", "agg_a0.05", 1).settings["method"]["gate"]
@@ -172,7 +172,7 @@ def test_scaled_language_models_keep_alpha_and_places_in_training():
     assert shown == {"name": "snapshots", "steps": [max(1, round(s / 40000 * steps)) for s in (100, 500, 1500, 3500)]}
 
 
-def test_method_overrides_win_over_the_scale(paper_scale):
+def test_methods_override_the_scale(paper_scale):
     monolingual = paper_scale.run("shakespeare", "monolingual", 1).settings
     assert monolingual["training"]["steps"] == 160
     assert monolingual["training"]["schedule"] == {"name": "cosine", "peak": 1e-3, "final": 1e-4, "warmup": 2}
@@ -180,7 +180,7 @@ def test_method_overrides_win_over_the_scale(paper_scale):
     assert load().run("shakespeare", "monolingual", 1).settings["training"]["steps"] == 6
 
 
-def test_merge_lays_mappings_over_and_replaces_the_rest():
+def test_merge_merges_mappings_and_replaces_the_rest():
     base = {"a": {"b": 1, "c": [1, 2]}, "d": 3}
     assert merge(base, {"a": {"c": [9]}}, {"d": {"e": 1}}) == {"a": {"b": 1, "c": [9]}, "d": {"e": 1}}
     assert base == {"a": {"b": 1, "c": [1, 2]}, "d": 3}
@@ -240,7 +240,7 @@ TRANSLATION_MISTAKES = [
     + [("agg", *mistake) for mistake in LANGUAGE_MISTAKES]
     + [("natural_bias", *mistake) for mistake in TRANSLATION_MISTAKES],
 )
-def test_a_mistake_in_a_paper_is_one_sentence_with_file_and_key(project, paper, change, expected):
+def test_the_error_for_a_mistake_in_a_paper_names_file_and_key(project, paper, change, expected):
     edit(project / "config" / "papers" / paper / "paper.yaml", change)
     edit(project / "config" / "scales" / "paper.yaml", lambda scale: scale.update(papers={}))
     with pytest.raises(UserError) as error:
@@ -274,7 +274,7 @@ def test_a_key_given_twice_is_refused(project):
         ({"recorded": True, "finished": True}, "recorded and finished are both true"),
     ],
 )
-def test_a_mistake_in_the_config_is_one_sentence(changes, expected):
+def test_the_error_for_a_mistake_in_the_config_names_the_key(changes, expected):
     with pytest.raises(UserError, match=re.escape(expected)) as error:
         load(**changes)
     assert "\n" not in str(error.value)
@@ -287,7 +287,7 @@ def test_seeds_as_snakemake_gives_them(given, seeds):
 
 
 @pytest.mark.parametrize("section", ["experiments", "methods"])
-def test_a_scale_cannot_change_what_the_paper_lacks(project, section):
+def test_a_scale_cannot_change_experiments_that_the_paper_lacks(project, section):
     scale = project / "config" / "scales" / "smoke.yaml"
     edit(scale, lambda s: s["papers"]["stop_jostling"][section].update(shakspeare={}))
     with pytest.raises(UserError, match=rf"smoke\.yaml: papers\.stop_jostling\.{section}\.shakspeare is not in the"):
@@ -301,7 +301,7 @@ def test_a_scale_that_overrides_an_unknown_key_is_refused(project):
         load(project)
 
 
-def test_a_method_and_a_paper_may_have_seeds_of_their_own_but_the_users_choice_is_the_last_word(project):
+def test_seeds_of_methods_and_papers_are_overridden_by_the_users(project):
     def change(scale):
         scale["papers"]["stop_jostling"] |= {"seeds": 2}
         scale["papers"]["stop_jostling"]["methods"]["threshold_m1"] = {"seeds": 4}

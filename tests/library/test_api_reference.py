@@ -14,15 +14,15 @@ pytest.importorskip("pdoc")
 ROOT = Path(__file__).parents[2]
 
 
-def test_every_public_name_stands_in_the_reference(tmp_path):
+def test_the_reference_has_every_public_name(tmp_path):
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     (arguments,) = re.findall(r"^API = (.*)$", makefile, flags=re.MULTILINE)
     command = [sys.executable, "-m", "pdoc", *shlex.split(arguments), "--output-directory", str(tmp_path)]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True)
-    # pdoc warns where a docstring cannot be read.
+    # pdoc warns if it cannot parse a docstring.
     assert "warn" not in done.stdout.lower()
     page = (tmp_path / "raretok.html").read_text(encoding="utf-8")
     assert [name for name in raretok.__all__ if f'id="{name}"' not in page] == []
     assert "Arguments" in page
-    # Nothing is loaded from elsewhere.
+    # The page loads nothing from elsewhere.
     assert not re.findall(r'(?:src|href)="(?:https?:)?//[^"]*\.(?:js|css)', page)

@@ -1,6 +1,6 @@
-"""What methods are claimed to do shows in tiny models trained with `OutputLoss` on a Zipfian text.
+"""Claimed effects of methods, in tiny models trained with `OutputLoss` on a Zipfian text.
 
-An effect must have its sign with each of three seeds, compared with maximum likelihood on the same batches. Two claims
+An effect must have its sign for each of three seeds, compared with maximum likelihood on the same batches. Two claims
 do not show here and are not tested: thresholding changes the accuracy of rare targets by less than seeds do, and
 freezing part (b) lowers I(W), where agg's table 2 says that it raises it.
 """
@@ -56,7 +56,7 @@ def language(seed, lines=300):
 
 
 class Model(torch.nn.Module):
-    """Hidden vectors from the last token alone, in the place of a Transformer; tied embeddings."""
+    """A bigram model instead of a Transformer: hidden vectors from the last token only, tied embeddings."""
 
     def __init__(self):
         super().__init__()
@@ -109,7 +109,7 @@ def train(seed, parts):
 
 @functools.cache
 def measured(method, seed):
-    """Measures of a method's model on held-out text."""
+    """Metrics of a method's model on held-out text."""
     model, inputs, targets = train(seed, METHODS[method]), HELD_OUT[:, :-1], HELD_OUT[:, 1:]
     hidden, weight = model(inputs), model.embedding.weight
     log_p, log_q = (hidden @ weight.T).log_softmax(-1), log_unigram(COUNTS)
@@ -126,7 +126,7 @@ def measured(method, seed):
     }
 
 
-# Method, measure, whether it is higher than with maximum likelihood, and who claims it.
+# Method, metric, whether it is higher than with maximum likelihood, and who claims it.
 EFFECTS = [
     ("agg", "rare perplexity", False),  # agg, table 3
     ("agg", "isotropy", True),
@@ -148,7 +148,7 @@ EFFECTS = [
 
 
 @pytest.mark.parametrize(("method", "measure", "is_higher"), EFFECTS)
-def test_a_method_does_what_it_is_for(method, measure, is_higher):
+def test_a_method_has_its_claimed_effect(method, measure, is_higher):
     pairs = [(measured("mle", seed)[measure], measured(method, seed)[measure]) for seed in SEEDS]
     assert all((other > plain) == is_higher for plain, other in pairs), pairs
 
@@ -170,8 +170,8 @@ def test_a_log_unigram_start_begins_at_the_unigram_loss():
     assert unigram < np.log(TYPES) - 0.3
 
 
-def test_frozen_parts_keep_rare_rows_to_the_bit():
-    """Rows of rare types that are no target, in an untied matrix; maximum likelihood moves them all."""
+def test_freezing_leaves_rare_rows_unchanged():
+    """Rows of rare types that are no target, in an untied matrix, bitwise; maximum likelihood moves them all."""
     counts = np.append(COUNTS[:90], np.zeros(10, dtype=np.int64))
     ids = TEXT.clamp_max(89)
     moved = []

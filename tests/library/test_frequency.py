@@ -1,4 +1,4 @@
-"""Counts of training text and what follows from them, against values made by hand or by the plain formula."""
+"""Counts of a training text and what follows from them, compared with values by hand or by the plain formula."""
 
 import math
 
@@ -8,7 +8,7 @@ import torch
 
 from raretok import AGG, FrequencyGroups, OutputLoss, agg_alpha, count_targets, log_unigram, start_bias
 
-# Ids in no order of frequency: ranks are 3, 0, 9, 1, 8, 2, 7, 4, 6, 5.
+# Ids are not in order of frequency: ranks are 3, 0, 9, 1, 8, 2, 7, 4, 6, 5.
 COUNTS = [30, 90, 0, 60, 1, 50, 2, 20, 5, 10]
 
 
@@ -24,18 +24,18 @@ def test_counts_are_those_of_all_texts():
 
 
 @pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
-def test_alpha_makes_the_share_rare_that_it_is_for(share):
+def test_alpha_makes_the_given_share_rare(share):
     counts = np.arange(1, 101)
     alpha = agg_alpha(counts, targets_per_step=64, share=share)
     assert (counts * 64 / counts.sum() < alpha).sum() == round(100 * share)
     OutputLoss(gate=AGG(alpha=alpha, memory=10), counts=counts, targets_per_step=64)
 
 
-def test_alpha_leaves_special_and_unused_types_out():
+def test_alpha_ignores_special_and_unused_types():
     plain = agg_alpha([8, 4, 2, 1], 10, 0.5)
     assert plain == 3 * 10 / 15
     assert agg_alpha([8, 4, 2, 1, 0, 85], 100, 0.5, special=[5]) == 3
-    # Half of all six types: two never occur.
+    # Half of all six types, of which two never occur.
     assert agg_alpha([8, 4, 2, 0, 0, 1], 15, 0.5, share_of="all") == 1.5
     assert agg_alpha([8, 4, 2, 0, 0, 1], 15, 0.5) == 3
     with pytest.raises(ValueError, match="share is 1"):
@@ -46,11 +46,11 @@ def test_alpha_leaves_special_and_unused_types_out():
         agg_alpha([1, 2], 10, special=[9])
 
 
-def test_groups_are_by_frequency_whatever_the_ids():
+def test_groups_are_by_frequency_not_by_id():
     groups = FrequencyGroups(COUNTS, shares=(0.3, 0.5, 0.2))
     expected = {"frequent": [1, 3, 5], "medium": [0, 7, 9, 8], "rare": [6, 4]}
     assert {name: ids.tolist() for name, ids in groups.members().items()} == expected
-    # 2 never occurs: no member of a group, but a rare target.
+    # 2 never occurs: it is in no group, but rare as a target.
     of_all = FrequencyGroups(COUNTS, shares=(0.3, 0.5, 0.2), share_of="all")
     expected |= {"medium": [0, 7, 9, 8, 6], "rare": [4, 2]}
     assert {name: ids.tolist() for name, ids in of_all.members().items()} == expected
@@ -59,7 +59,7 @@ def test_groups_are_by_frequency_whatever_the_ids():
 
 
 def test_groups_take_arrays_of_any_kind():
-    """Unsigned counts, of which the negative is no falling order, too."""
+    """Including unsigned counts, which cannot be sorted by their negative."""
     expected = FrequencyGroups(COUNTS).order.tolist()
     found = FrequencyGroups(np.array(COUNTS, dtype=np.uint16), shares=np.array([0.3, 0.5, 0.2]))
     assert found.order.tolist() == expected
@@ -69,7 +69,7 @@ def test_groups_take_arrays_of_any_kind():
         FrequencyGroups(COUNTS, shares=[0.3, 0.7])
 
 
-def test_an_id_that_is_none_is_not_taken_from_the_end():
+def test_ids_outside_the_vocabulary_are_refused():
     groups = FrequencyGroups(COUNTS)
     for call in (
         lambda ids: groups.of(ids),
@@ -91,7 +91,7 @@ def test_groups_by_mass_are_the_smallest_that_reach_it():
         FrequencyGroups([5, 4])
 
 
-def test_values_by_group():
+def test_means_by_group():
     groups = FrequencyGroups(COUNTS)
     targets = torch.tensor([1, 3, 0, 4])
     nll = torch.tensor([1.0, 3.0, 5.0, 7.0], dtype=torch.bfloat16)

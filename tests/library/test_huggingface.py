@@ -38,7 +38,7 @@ def tiny(name, **more):
 
 
 def batches(number=6, rows=4, length=16):
-    """Ids by a falling distribution, of which a model can learn something."""
+    """Ids from a decreasing distribution, which a model can learn."""
     generator = torch.Generator().manual_seed(1)
     weights = 1 / torch.arange(1, TYPES + 1).double()
     drawn = torch.multinomial(weights, number * rows * length, replacement=True, generator=generator)
@@ -46,7 +46,7 @@ def batches(number=6, rows=4, length=16):
 
 
 def example(mark):
-    """Code between two marks of the docs."""
+    """The code between two marks of the page."""
     (code,) = re.findall(rf"<!-- {mark}:begin -->\n```python\n(.*?)```\n<!-- {mark}:end -->", DOCS, flags=re.DOTALL)
     return code
 
@@ -66,7 +66,7 @@ def gradients(model):
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("tied", [True, False])
 @pytest.mark.parametrize("bias", [False, True])
-def test_without_parts_it_is_the_models_own_loss(name, tied, bias):
+def test_without_parts_the_loss_equals_the_models_own(name, tied, bias):
     model = tiny(name, tie_word_embeddings=tied)
     assert (model.get_input_embeddings().weight is model.get_output_embeddings().weight) == tied
     ids = batches(1)[0]
@@ -101,8 +101,8 @@ def test_the_example_trains(name, monkeypatch):
     assert model(ids, labels=ids).loss.item() < before - 0.5
 
 
-def test_all_code_of_the_page_runs_in_its_order(monkeypatch):
-    """But for packages that need not be here, which have tests of their own."""
+def test_all_code_of_the_page_runs_in_order(monkeypatch):
+    """Except for that of optional packages, which has its own tests."""
     monkeypatch.setattr(transformers.AutoModelForCausalLM, "from_pretrained", lambda _: tiny("gpt2"))
     names = {"batches": batches(), "micro_batches": batches(2), "GPT": GPT}
     page = re.sub(r"<!-- (trl|litgpt):begin -->.*?<!-- \1:end -->", "", DOCS, flags=re.DOTALL)
@@ -115,7 +115,7 @@ def test_all_code_of_the_page_runs_in_its_order(monkeypatch):
 
 
 class GPT(torch.nn.Module):
-    """A model with nanoGPT's names, tied, whose blocks are as simple as can be."""
+    """A tied model with nanoGPT's names and minimal blocks."""
 
     def __init__(self, config):
         super().__init__()
@@ -144,7 +144,7 @@ class GPT(torch.nn.Module):
         return logits, torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=-1)
 
 
-def test_the_nanogpt_example_is_its_loss():
+def test_the_nanogpt_example_equals_nanogpts_loss():
     names = {"GPT": GPT, "raretok": raretok, "torch": torch}
     exec(example("nanogpt"), names)
     assert len(example("nanogpt").splitlines()) <= 20
@@ -166,7 +166,7 @@ def test_the_nanogpt_example_is_its_loss():
         torch.testing.assert_close(found[key], gradient, rtol=1e-4, atol=1e-6)
 
 
-def test_the_litgpt_example_trains_as_litgpts_loss_does(monkeypatch):
+def test_the_litgpt_example_trains_like_litgpts_loss(monkeypatch):
     litgpt = pytest.importorskip("litgpt")
     from litgpt.utils import chunked_cross_entropy
 
@@ -194,8 +194,8 @@ def test_the_litgpt_example_trains_as_litgpts_loss_does(monkeypatch):
     assert ours(names["batches"][0]).shape[-1] == TYPES
 
 
-def test_the_trl_example_trains_as_trl_does(tmp_path):
-    """Micro-batches of different sizes included; thresholding trains another model."""
+def test_the_trl_example_trains_like_trl(tmp_path):
+    """Also with micro-batches of different sizes; thresholding trains another model."""
     trl = pytest.importorskip("trl")
     datasets = pytest.importorskip("datasets")
     names = {}
@@ -232,8 +232,8 @@ def tokenizer():
     return transformers.PreTrainedTokenizerFast(tokenizer_object=whole, pad_token="w0", eos_token="w0")
 
 
-def test_agg_gates_rare_rows_of_the_matrix_alone():
-    """Untied: all other gradients are those of the model's own loss."""
+def test_agg_gates_only_rare_rows_of_the_matrix():
+    """In an untied model, all other gradients equal those of the model's own loss."""
     model, (ids,) = tiny("llama", tie_word_embeddings=False), batches(1)
     model(ids, labels=ids).loss.backward()
     expected = gradients(model)
@@ -247,7 +247,7 @@ def test_agg_gates_rare_rows_of_the_matrix_alone():
     differs = (found["lm_head.weight"] - expected["lm_head.weight"]).abs().amax(1) > 1e-6
     assert differs.any()
     assert not (differs & ~rare).any()
-    # A type that is no target is pushed away by none of the frequent ones: only rare targets push, less.
+    # Only rare targets push away a rare type that is no target, and less; frequent targets do not.
     absent = torch.from_numpy(counts == 0)
     norms = [grads["lm_head.weight"][absent].norm() for grads in (found, expected)]
     assert norms[0] < 0.5 * norms[1]
@@ -255,7 +255,7 @@ def test_agg_gates_rare_rows_of_the_matrix_alone():
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_bfloat16_model_trains(name):
-    """Same loss as in 32 bits, to bfloat16's precision, and the matrix' gradient in the model's precision."""
+    """The loss equals the float32 one within bfloat16's precision; the matrix's gradient is bfloat16."""
     ids = batches(1)[0]
     losses = []
     for dtype in (torch.float32, torch.bfloat16):
@@ -270,7 +270,7 @@ def test_a_bfloat16_model_trains(name):
 
 
 def trainer(model, criterion, folder, rows, **arguments):
-    """A `CountingTrainer` of the docs over four steps' texts."""
+    """The `CountingTrainer` of the page on the texts of four steps."""
     names = {"patched": raretok.patch(model, criterion)}
     exec(example("trainer"), names)
     return started(names["CountingTrainer"], model, folder, rows, **arguments)
@@ -287,7 +287,7 @@ def started(trainer_class, model, folder, rows, **arguments):
     return trainer_class(model=model, args=settings, train_dataset=data, eval_dataset=data[:5])
 
 
-def test_trainer_accumulates_as_one_large_batch(tmp_path):
+def test_trainer_accumulation_equals_one_large_batch(tmp_path):
     pytest.importorskip("accelerate")
     counts = count_targets(batches(4, 8), TYPES)
     found = []
@@ -308,8 +308,8 @@ def test_trainer_accumulates_as_one_large_batch(tmp_path):
         assert score == pytest.approx(model.eval()(ids, labels=labels).loss.item(), rel=1e-5)
 
 
-def test_a_plain_trainer_trains_a_patched_model_as_the_model(tmp_path):
-    """And says so where a gate would count micro-batches as steps."""
+def test_a_plain_trainer_trains_a_patched_model_like_the_original(tmp_path):
+    """It raises an error if a gate would count micro-batches as steps."""
     pytest.importorskip("accelerate")
     for name in MODELS:
         ours, theirs = tiny(name), tiny(name)

@@ -1,6 +1,6 @@
-"""What users of fused losses ask of `OutputLoss`: weights, reductions, scale, soft cap, statistics, frozen heads.
+"""Options of `OutputLoss`: weights, reductions, scale, soft cap, statistics, frozen heads.
 
-Each against plain autograd over all logits, in float64.
+Each is compared with plain autograd over all logits, in float64.
 """
 
 import subprocess
@@ -32,7 +32,7 @@ from raretok import (
 from raretok.methods import softminus, threshold, unlikelihood, z_loss
 from raretok.models import chunk_loss, output_layer, softmax_gradient
 
-# Parts, and the loss of each position from z (n x V), y (n), and where positions are in 2 x 7 sequences x.
+# Parts, and the loss of each position from z (n x V), y (n) and the positions in 2 x 7 sequences x.
 LOSSES = {
     "plain": ({}, lambda z, y, at, x: F.cross_entropy(z, y, reduction="none")),
     "smoothed": (
@@ -58,7 +58,7 @@ GATES = {"none": None, "freeze": Freeze(part="bc", share=0.5), "agg": AGG(alpha=
 
 
 def of_sequences(z, y, at, x):
-    """Unlikelihood of the positions `at`."""
+    """Unlikelihood at the positions `at`."""
     whole = z.new_zeros(x.numel(), z.shape[1]).index_copy(0, at, z)
     y = torch.full((x.numel(),), -100).index_copy(0, at, y)
     return unlikelihood.reference(whole.view(*x.shape, -1), y.view(x.shape), x, 0.7).flatten()[at]
@@ -88,7 +88,7 @@ def setting(seed=1):
 
 
 def allowed(name, gate):
-    """A penalty is not gated, which the literal form above cannot say."""
+    """Whether the literal form can express this combination: it cannot leave a penalty ungated."""
     return gate == "none" or "penalty" not in LOSSES[name][0]
 
 
@@ -99,7 +99,7 @@ LOGITS = {"raw": (1.0, None), "scaled": (0.3, None), "capped": (1.0, 1.5), "both
 @pytest.mark.parametrize(("name", "gate"), CASES)
 @pytest.mark.parametrize("logits", LOGITS)
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
-def test_weights_scale_cap_and_reduction(monkeypatch, name, gate, logits, reduction):
+def test_weights_scale_cap_and_reduction_equal_autograd(monkeypatch, name, gate, logits, reduction):
     monkeypatch.setattr(output_layer, "chunk_positions", lambda *_: 4)
     monkeypatch.setattr(chunk_loss, "ROWS", 3)
     (parts, position_loss), (scale, cap) = LOSSES[name], LOGITS[logits]
@@ -127,8 +127,8 @@ def test_weights_scale_cap_and_reduction(monkeypatch, name, gate, logits, reduct
 @pytest.mark.parametrize("name", ["plain", "smoothed"])
 @pytest.mark.parametrize("cap", [None, 1.5])
 @pytest.mark.parametrize("compiles", [True, False])
-def test_weights_and_cap_of_the_compiled_kernels_form(monkeypatch, name, cap, compiles):
-    """What a GPU compiles, run uncompiled, and what it does where there is no compiler."""
+def test_weights_and_cap_in_the_form_for_the_compiler(monkeypatch, name, cap, compiles):
+    """The code that a GPU compiles, run uncompiled, and its fallback without a compiler."""
     monkeypatch.setattr(output_layer, "FUSED_DEVICES", ("cpu",))
     monkeypatch.setattr(output_layer, "chunk_positions", lambda *_: 4)
     monkeypatch.setattr(softmax_gradient.fused_gradient, "compiled", softmax_gradient.softmax_gradient)
@@ -144,7 +144,7 @@ def test_weights_and_cap_of_the_compiled_kernels_form(monkeypatch, name, cap, co
 
 @pytest.mark.parametrize("name", ["plain", "threshold"])
 def test_weighted_micro_batches_add_up(name):
-    """The mean is over the targets of the step, whatever their weights are."""
+    """The mean divides by the targets of the step, not by their weights."""
     hidden, weight, bias, targets, token_weights, _ = setting()
     parts, position_loss = LOSSES[name]
     criterion = OutputLoss(**parts, soft_cap=2.0)
@@ -158,7 +158,7 @@ def test_weighted_micro_batches_add_up(name):
 
 
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
-def test_in_evaluation_weights_scale_and_cap_remain(reduction):
+def test_weights_scale_and_cap_act_in_evaluation_too(reduction):
     hidden, weight, bias, targets, token_weights, _ = setting()
     criterion = OutputLoss(Threshold(margin=0.5), logit_scale=0.5, soft_cap=2.0, reduction=reduction).eval()
     theirs = literal(hidden, weight, bias, targets, LOSSES["plain"][1], scale=0.5, cap=2.0)
@@ -175,8 +175,8 @@ def test_in_evaluation_weights_scale_and_cap_remain(reduction):
     torch.testing.assert_close(criterion.nll, nll, **EXACT)
 
 
-def test_a_number_of_ones_own_divides_the_sum():
-    """As of transformers' num_items_in_batch, in training and evaluation."""
+def test_a_given_number_divides_the_sum():
+    """Like num_items_in_batch of transformers, in training and evaluation."""
     hidden, weight, bias, targets, *_ = setting()
     criterion = OutputLoss()
     total = 12 * criterion(hidden, weight, targets, bias=bias).item()
@@ -187,7 +187,7 @@ def test_a_number_of_ones_own_divides_the_sum():
 
 @pytest.mark.parametrize("parts", [{}, {"loss": Threshold(margin=1.0)}, {"penalty": ZLoss(0.1)}])
 @pytest.mark.parametrize("reduction", ["mean", "none"])
-def test_what_is_observed_is_of_the_models_own_logits(monkeypatch, parts, reduction):
+def test_observed_statistics_are_of_the_models_own_logits(monkeypatch, parts, reduction):
     monkeypatch.setattr(output_layer, "chunk_positions", lambda *_: 5)
     monkeypatch.setattr(chunk_loss, "ROWS", 3)
     hidden, weight, bias, targets, token_weights, _ = setting()
@@ -211,8 +211,8 @@ def test_what_is_observed_is_of_the_models_own_logits(monkeypatch, parts, reduct
 
 
 @pytest.mark.parametrize("reduction", ["mean", "none"])
-def test_what_is_not_trained_gets_no_gradient(monkeypatch, reduction):
-    """Nor is its product computed."""
+def test_tensors_without_requires_grad_get_no_gradient(monkeypatch, reduction):
+    """Their matrix product is not computed."""
     hidden, weight, bias, targets, *_ = setting()
     expected = gradients(
         OutputLoss(reduction=reduction)(hidden, weight, targets, bias=bias).sum(), hidden, weight, bias
@@ -226,7 +226,7 @@ def test_what_is_not_trained_gets_no_gradient(monkeypatch, reduction):
     assert_same(gradients(of_head, weight, bias), [expected[0], *expected[2:]])
 
 
-def test_losses_of_positions_may_be_used_twice():
+def test_losses_of_positions_can_be_backpropagated_twice():
     """Their gradient is computed in each backward pass."""
     hidden, weight, bias, targets, *_ = setting()
     losses = OutputLoss(Threshold(margin=1.0), reduction="none")(hidden, weight, targets, bias=bias)
@@ -235,7 +235,7 @@ def test_losses_of_positions_may_be_used_twice():
 
 
 @pytest.mark.parametrize("reduction", ["mean", "none"])
-def test_there_are_no_second_derivatives(reduction):
+def test_second_derivatives_are_refused(reduction):
     hidden, weight, _, targets, *_ = setting()
     loss = OutputLoss(reduction=reduction)(hidden, weight, targets).square().sum()
     (gradient,) = torch.autograd.grad(loss, weight, create_graph=True)
@@ -248,7 +248,7 @@ FORMS += [{"perturbation": Adversarial(alpha=0.1)}, {"reduction": "sum", "soft_c
 
 
 @pytest.mark.parametrize("options", FORMS)
-def test_the_function_is_the_object(options):
+def test_the_function_equals_the_object(options):
     hidden, weight, bias, targets, token_weights, inputs = setting()
     targets = targets.where(targets != -100, options.get("ignore_index", -100))
     asked = {"bias": bias, "inputs": inputs, "token_weights": token_weights}
@@ -277,7 +277,7 @@ SENTENCES = [
 
 
 @pytest.mark.parametrize(("make", "words"), SENTENCES)
-def test_what_does_not_fit_is_said_in_a_sentence(make, words):
+def test_incompatible_options_are_refused(make, words):
     with pytest.raises(ValueError, match=words) as error:
         make()
     assert "\n" not in str(error.value)
@@ -315,10 +315,10 @@ except torch._dynamo.exc.Unsupported:
 """
 
 
-def test_torch_compile_goes_around_it():
-    """The loss computes its gradients by itself: a compiled function breaks there, and `fullgraph` is refused.
+def test_torch_compile_does_not_compile_the_loss():
+    """The loss computes its own gradients, so a compiled function has a graph break there and `fullgraph` is refused.
 
-    In a process of its own: torch's compiler starts others, and tests that come later fork.
+    In its own process, because torch's compiler starts processes and later tests fork.
     """
     done = subprocess.run([sys.executable, "-c", COMPILED], capture_output=True, text=True)
     assert done.stdout == "refused\n", done.stderr

@@ -1,4 +1,4 @@
-"""`OutputLoss` in a training loop of one's own: what it counts, gates and computes, and what it refuses."""
+"""`OutputLoss` in a training loop: counts, gates, losses, state, and errors."""
 
 import copy
 import io
@@ -27,7 +27,7 @@ from raretok.methods import TrainingFacts, build_method
 from raretok.models.output_layer import output_loss
 
 TYPES, WIDTH = 13, 5
-# Falling, so that late ids are rare.
+# Decreasing, so that large ids are rare.
 COUNTS = [400, 300, 200, 100, 50, 40, 30, 20, 10, 4, 3, 2, 1]
 EXACT = {"rtol": 0, "atol": 1e-12}
 
@@ -76,7 +76,7 @@ def test_after_eval_and_without_gradient_every_method_is_cross_entropy():
     assert criterion.steps == 0
 
 
-# Parts, and the config that the pipeline has for them.
+# Parts, and their config in the pipeline.
 PARTS = {
     "smoothed": (
         {"loss": CrossEntropy(label_smoothing=0.1)},
@@ -110,8 +110,8 @@ PARTS = {
 
 
 @pytest.mark.parametrize("name", PARTS)
-def test_it_is_the_output_layer_with_the_gate_of_the_step(name):
-    """Over five steps of two micro-batches, losses and gradients, with counts that enter and leave the memory."""
+def test_it_equals_the_output_layer_with_the_gate_of_the_step(name):
+    """Losses and gradients over five steps of two micro-batches, with counts that enter and leave the memory."""
     parts, settings = PARTS[name]
     criterion = OutputLoss(**parts, counts=COUNTS, special=(0,), targets_per_step=24)
     method = build_method(settings)
@@ -149,7 +149,7 @@ def test_without_begin_step_every_call_is_a_step():
 
 
 def test_micro_batches_add_up_to_the_whole_step():
-    """Also where they have different numbers of targets."""
+    """Also if they have different numbers of targets."""
     hidden, weight, bias, targets = batch(3, (4, 7))
     targets[0] = -100
     whole = OutputLoss(gate=AGG(alpha=0.3, memory=9), counts=COUNTS)
@@ -164,7 +164,7 @@ def test_micro_batches_add_up_to_the_whole_step():
 
 GATES = [
     {"gate": AGG(alpha=0.3, memory=3)},
-    # Of epochs of three steps, after which it stops counting.
+    # With epochs of three steps, after which counting stops.
     {"gate": AGG(alpha=2.0, static=True), "targets_per_step": 400},
     {"gate": Freeze(part="bc", share=0.5, until=5)},
     {"penalty": UnigramDivergence(1.0, until=5)},
@@ -173,7 +173,7 @@ GATES = [
 
 @pytest.mark.parametrize("parts", GATES)
 @pytest.mark.parametrize("broken_after", [2, 4])
-def test_a_saved_state_goes_on_as_if_unbroken(parts, broken_after):
+def test_a_saved_state_continues_exactly(parts, broken_after):
     def losses(criterion, seeds):
         for seed in seeds:
             hidden, weight, _, targets = batch(seed)
@@ -191,8 +191,8 @@ def test_a_saved_state_goes_on_as_if_unbroken(parts, broken_after):
         assert_same(ours, theirs)
 
 
-def test_a_state_of_the_start_begins_anew():
-    """Of AGG, which is not told how large a step is, there are no counts yet."""
+def test_a_state_saved_before_the_first_step_has_no_counts():
+    """AGG without `targets_per_step` has not started yet."""
     hidden, weight, _, targets = batch(8)
     criterion = OutputLoss(gate=AGG(alpha=0.3, memory=3), counts=COUNTS)
     start = copy.deepcopy(criterion.state_dict())
@@ -204,7 +204,7 @@ def test_a_state_of_the_start_begins_anew():
 
 
 def test_a_state_of_other_parts_is_refused():
-    """Counts of three steps are none of four: they would be divided by a wrong number, unnoticed."""
+    """Counts of three steps, read as those of four, would silently be divided by the wrong number."""
     saved = OutputLoss(gate=AGG(alpha=1, memory=3), counts=COUNTS).state_dict()
     OutputLoss(gate=AGG(alpha=1.0, memory=3), counts=COUNTS).load_state_dict(saved)
     for other in (AGG(alpha=1.0, memory=4), Freeze(part="b", share=0.5), None):
@@ -213,7 +213,7 @@ def test_a_state_of_other_parts_is_refused():
 
 
 @pytest.mark.parametrize("told", [None, 12])
-def test_before_agg_has_counted_nothing_is_known_to_be_rare(told):
+def test_before_the_first_step_agg_has_no_rare_types(told):
     hidden, weight, _, targets = batch(10)
     criterion = OutputLoss(gate=AGG(alpha=0.3, memory=3), counts=COUNTS, targets_per_step=told)
     assert criterion.rare() is None
@@ -232,7 +232,7 @@ def test_a_gate_that_has_stopped_counting_keeps_no_targets():
     assert kept == [1, 2, 3, 0, 0]
 
 
-def test_a_penalty_for_the_first_steps_ends():
+def test_a_penalty_stops_after_its_last_step():
     criterion = OutputLoss(penalty=UnigramDivergence(5.0, until=2), counts=COUNTS)
     hidden, weight, _, targets = batch(4)
     plain = OutputLoss()(hidden, weight, targets).item()
@@ -242,7 +242,7 @@ def test_a_penalty_for_the_first_steps_ends():
 
 
 def test_low_precision_and_tied_weights():
-    """A bfloat16 model, and autocast: the gate's gradient is the float32 one to bfloat16's precision."""
+    """With a bfloat16 model and with autocast, the gated gradient is the float32 one to bfloat16's precision."""
     hidden, weight, _, targets = batch(5, (4, 32), torch.float32)
     exact = gradients(OutputLoss(gate=AGG(alpha=0.3, memory=9), counts=COUNTS)(hidden, weight, targets), hidden, weight)
     low = [tensor.detach().bfloat16().requires_grad_() for tensor in (hidden, weight)]
@@ -263,7 +263,7 @@ def test_low_precision_and_tied_weights():
     torch.testing.assert_close(tied.grad, other.grad, **EXACT)
 
 
-def test_a_batch_without_targets_is_zero():
+def test_a_batch_without_targets_has_loss_0():
     hidden, weight, _, targets = batch(6)
     criterion = OutputLoss(Threshold(margin=1), gate=AGG(alpha=0.05, memory=2), counts=COUNTS, targets_per_step=12)
     loss = criterion(hidden, weight, torch.full_like(targets, -100))
@@ -271,8 +271,8 @@ def test_a_batch_without_targets_is_zero():
     assert criterion.nll == 0
 
 
-def test_a_first_step_without_targets_does_not_say_how_large_steps_are():
-    """As where the first texts are all prompt: the next step does, and counts as the first."""
+def test_a_first_step_without_targets_does_not_set_targets_per_step():
+    """For example, if the first texts are all prompt; the next step counts as the first."""
     hidden, weight, _, targets = batch(6)
     late, usual = (OutputLoss(gate=AGG(alpha=0.3, memory=2), counts=COUNTS) for _ in range(2))
     late(hidden, weight, torch.full_like(targets, -100))
@@ -303,20 +303,20 @@ SENTENCES = [
     (lambda: OutputLoss(gate=AGG(alpha=1.0), counts=[0, 0]), "counts must be V whole numbers"),
     (lambda: OutputLoss(gate=AGG(alpha=1.0), counts=[0.5, 1]), "counts must be V whole numbers"),
     (lambda: OutputLoss(gate=AGG(alpha=1.0), counts=COUNTS, special=[13]), "special has 13, which is no id"),
-    # A tokenizer without padding.
+    # A tokenizer without a padding id.
     (lambda: OutputLoss(gate=AGG(alpha=1.0), counts=COUNTS, special=[None]), "special has None, which is no id"),
     (lambda: OutputLoss(gate=AGG(alpha=1.0), counts=COUNTS, targets_per_step=0), "targets_per_step is 0"),
 ]
 
 
 @pytest.mark.parametrize(("make", "words"), SENTENCES)
-def test_what_does_not_fit_is_said_in_a_sentence(make, words):
+def test_incompatible_parts_and_values_are_refused(make, words):
     with pytest.raises(ValueError, match=words) as error:
         make()
     assert "\n" not in str(error.value)
 
 
-def test_shapes_and_targets_that_do_not_fit_are_said_in_a_sentence():
+def test_wrong_shapes_and_targets_are_refused():
     hidden, weight, _, targets = batch(7)
     criterion = OutputLoss(gate=AGG(alpha=0.3, memory=2), counts=COUNTS)
     with pytest.raises(ValueError, match="hidden is 2 x 7 x 5, but targets are 2 x 6; they must be 2 x 7"):
@@ -343,7 +343,7 @@ def test_shapes_and_targets_that_do_not_fit_are_said_in_a_sentence():
     criterion(hidden, weight, targets)
     with pytest.raises(ValueError, match="begin_step did not announce the targets"):
         criterion(hidden, weight, targets)
-    # Nor is a step counted that was announced too small, or a gate started by it.
+    # A refused step is not counted, and does not start the gate.
     criterion = OutputLoss(gate=AGG(alpha=0.3, memory=2), counts=COUNTS)
     criterion.begin_step([])
     with pytest.raises(ValueError, match="begin_step did not announce the targets"):
@@ -351,7 +351,7 @@ def test_shapes_and_targets_that_do_not_fit_are_said_in_a_sentence():
     assert criterion.steps == 0
 
 
-def test_targets_that_were_announced_and_never_passed_are_told():
+def test_announced_targets_that_were_never_passed_give_a_warning():
     hidden, weight, _, targets = batch(8)
     criterion = OutputLoss()
     criterion.begin_step([targets, targets])

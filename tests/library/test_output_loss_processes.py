@@ -13,7 +13,7 @@ COUNTS = [90, 80, 70, 60, 50, 40, 30, 20, 10, 5, 1]
 
 
 class Model(torch.nn.Module):
-    """Hidden vectors from ids, and the loss of an output embedding, also where only its forward pass has it whole."""
+    """Hidden vectors from ids, and the loss, also if the output embedding is gathered only in its forward pass."""
 
     def __init__(self, options):
         super().__init__()
@@ -30,7 +30,7 @@ class Model(torch.nn.Module):
 
 
 def train(rows, options, wrap=lambda model: model, weighted=False, within=True):
-    """The weights after four steps of two micro-batches, of a process that sees some `rows` of each.
+    """The weights after four steps of two micro-batches, in a process that sees `rows` of each.
 
     within: whether the loss is computed in the model's forward pass.
     """
@@ -58,7 +58,7 @@ def train(rows, options, wrap=lambda model: model, weighted=False, within=True):
 
 
 def sharded(model):
-    """Under FSDP2, but for the head in a group of its own."""
+    """The model under FSDP2, with the head in its own group."""
     fsdp.fully_shard(model.body)
     outside = fsdp.fully_shard(Model({})).head.weight
     with pytest.raises(ValueError, match="weight is sharded; call OutputLoss in the forward pass"):
@@ -93,7 +93,7 @@ def process(rank, store, folder, wrap, options, weighted, within):
 def test_two_processes_train_as_one(tmp_path, wrap, options, weighted, within):
     if wrap == "fsdp" and not hasattr(fsdp, "fully_shard"):
         pytest.skip("FSDP2 came with torch 2.6")
-    # Forked: seconds less than to import torch anew.
+    # Forked, which saves the seconds of importing torch.
     arguments = (tmp_path / "store", tmp_path, wrap, options, weighted, within)
     multiprocessing.start_processes(process, arguments, nprocs=2, start_method="fork")
     alone = train(slice(None), OPTIONS[options], weighted=weighted)

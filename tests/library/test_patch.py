@@ -1,4 +1,4 @@
-"""`raretok.patch` over tiny random models of transformers, without network: the loss is the model's own, and undone."""
+"""`raretok.patch` on tiny random models of transformers, without network."""
 
 import copy
 import inspect
@@ -25,14 +25,14 @@ STATES = {
     "mamba_d_ssm": 32, "mamba_n_heads": 2, "mamba_d_head": 16, "mamba_d_state": 8, "mamba_chunk_size": 8,
 }  # fmt: skip
 EXPERTS = {"num_local_experts": 2, "num_experts_per_tok": 1, "output_router_logits": True}
-# Architectures: their sizes, and the scale and soft cap that the patch has to find.
+# Architectures: their sizes, and the scale and soft cap that the patch must find.
 MODELS = {
     "gpt2": (GPT2, 1.0, None),
     "gptj": (GPT2 | {"rotary_dim": 8}, 1.0, None),  # a bias
     "gpt_neox": (SIZES, 1.0, None),
     "llama": (SIZES, 1.0, None),
     "mistral": (SIZES, 1.0, None),
-    "mixtral": (SIZES | EXPERTS, 1.0, None),  # adds a loss of its routers
+    "mixtral": (SIZES | EXPERTS, 1.0, None),  # adds a loss of its routers to the total
     "qwen2": (SIZES, 1.0, None),
     "gemma2": (SIZES | {"final_logit_softcapping": 0.2}, 1.0, 0.2),
     "cohere": (SIZES | {"logit_scale": 0.3}, 0.3, None),
@@ -70,7 +70,7 @@ def labelled(seed=0):
 
 
 def same_training(model, own, **named):
-    """A patched model's loss and gradients are those of `own`, the model as it is."""
+    """Assert that a patched model's loss and gradients equal those of `own`, the original."""
     ids, labels = labelled()
     expected = own(ids, labels=labels, **named)
     expected.loss.backward()
@@ -87,7 +87,7 @@ def same_training(model, own, **named):
 
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("tied", [True, False])
-def test_without_parts_the_loss_is_the_models_own(name, tied):
+def test_without_parts_the_loss_equals_the_models_own(name, tied):
     model, own = tiny(name, tie_word_embeddings=tied), tiny(name, tie_word_embeddings=tied)
     touched = model, model.get_output_embeddings()
     signature, before = inspect.signature(model.forward), [set(vars(module)) for module in touched]
@@ -102,7 +102,7 @@ def test_without_parts_the_loss_is_the_models_own(name, tied):
 
 
 @pytest.mark.parametrize("name", ["gpt2", "gemma2", "granite", "phi"])
-def test_a_matrix_with_rows_for_padding(name):
+def test_a_matrix_with_padding_rows(name):
     model, own = tiny(name), tiny(name)
     for each in (model, own):
         torch.manual_seed(1)
@@ -112,7 +112,7 @@ def test_a_matrix_with_rows_for_padding(name):
     same_training(model, own)
 
 
-def test_a_copy_of_a_patched_model_is_a_patched_model_of_its_own():
+def test_a_copy_of_a_patched_model_is_independent():
     model, own = tiny("gemma2"), tiny("gemma2")
     patched = raretok.patch(model)
     other = copy.deepcopy(model)
@@ -124,7 +124,7 @@ def test_a_copy_of_a_patched_model_is_a_patched_model_of_its_own():
     assert all(parameter.grad is None for parameter in model.parameters())
 
 
-def test_what_trainers_tell_a_model_means_the_same():
+def test_loss_arguments_of_trainers_have_the_same_meaning():
     targets = F.pad(labelled()[1][:, 1:], (0, 1), value=-100)
     for named in ({"num_items_in_batch": 100}, {"num_items_in_batch": torch.tensor(70)}, {"shift_labels": targets}):
         model, own = tiny("llama"), tiny("llama")
@@ -132,7 +132,7 @@ def test_what_trainers_tell_a_model_means_the_same():
         same_training(model, own, **named)
 
 
-def test_training_alone_is_changed():
+def test_only_training_changes():
     model, own = tiny("qwen2"), tiny("qwen2")
     ids, labels = labelled()
     with raretok.patch(model, Threshold(margin=0.05)):
@@ -152,8 +152,8 @@ def test_training_alone_is_changed():
 
 
 @pytest.mark.parametrize("name", ["gemma2", "cohere"])
-def test_a_method_is_that_of_the_criterion(name):
-    """Sequences reach unlikelihood, and the scale or soft cap of the model its loss."""
+def test_a_patched_method_equals_outputloss(name):
+    """Unlikelihood gets the input sequences, and the loss the model's scale or soft cap."""
     model = tiny(name)
     ids, labels = labelled()
     parts = {"loss": Threshold(margin=1.0), "penalty": Unlikelihood(0.5)}
@@ -167,7 +167,7 @@ def test_a_method_is_that_of_the_criterion(name):
 
 
 def test_micro_batches_with_a_gate_and_penalty_are_one_step():
-    """`num_items_in_batch` divides; the gate must have been told, or it says so."""
+    """`num_items_in_batch` divides the loss; without `begin_step`, the gate raises an error."""
     ids = batches(1, rows=4)[0]
     counts = count_targets([ids[:, 1:]], TYPES)
     found = []
@@ -189,7 +189,7 @@ def test_micro_batches_with_a_gate_and_penalty_are_one_step():
 
 
 def test_a_lora_model():
-    """Of the body alone; adapters of the head are refused, a head that is trained whole is not."""
+    """Adapters of the body and a fully trained head work; adapters of the head are refused."""
     peft = pytest.importorskip("peft")
     settings = {"r": 2, "target_modules": ["q_proj"], "init_lora_weights": False}
     for more in ({}, {"modules_to_save": ["lm_head"]}):
@@ -221,7 +221,7 @@ def test_a_lora_model():
 
 
 def trained(rows, wrap):
-    """The weights of a patched model after three steps on some rows, under FSDP2 or not."""
+    """The weights of a patched model after three steps on some rows, with or without FSDP2."""
     model = tiny("llama", tie_word_embeddings=False)
     counts = 3 + torch.arange(TYPES).flip(0) ** 2
     raretok.patch(model, Threshold(margin=0.1), gate=Freeze(part="bc", share=0.5), counts=counts)
@@ -237,7 +237,7 @@ def trained(rows, wrap):
 
 
 def sharded(model):
-    """The head in a group of its own: its weights are whole in its own forward pass alone."""
+    """The head in its own group: its weights are gathered only in its own forward pass."""
     fsdp.fully_shard(model.lm_head)
     return fsdp.fully_shard(model)
 
@@ -258,7 +258,7 @@ def test_two_processes_with_sharded_weights_train_as_one(tmp_path):
 
 
 class Squared(transformers.LlamaForCausalLM):
-    """Logits that are not the head's."""
+    """A model whose logits are not the head's."""
 
     def forward(self, *arguments, **named):
         outputs = super().forward(*arguments, **named)
@@ -297,13 +297,13 @@ SENTENCES = [
 
 
 @pytest.mark.parametrize(("make", "words"), SENTENCES)
-def test_what_cannot_be_patched_is_said_in_a_sentence(make, words):
+def test_models_that_cannot_be_patched_are_refused(make, words):
     with pytest.raises(ValueError, match=words) as error:
         make()
     assert "\n" not in str(error.value)
 
 
-def test_a_refused_model_is_left_as_it_was():
+def test_a_refused_model_is_unchanged():
     model = other(Squared)
     before = set(vars(model)), set(vars(model.lm_head)), model.training
     with pytest.raises(ValueError, match="logits of Squared"):

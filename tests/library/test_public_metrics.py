@@ -1,4 +1,4 @@
-"""The public metrics, for tensors of any precision, against plain formulas."""
+"""The public metrics, for tensors of any precision, compared with plain formulas."""
 
 import math
 
@@ -39,7 +39,7 @@ def test_ranks(text):
     assert raretok.mean_reciprocal_rank(ranks) == pytest.approx(np.mean([1 / rank for rank in expected]))
 
 
-def test_the_best_temperature_of_parts_is_that_of_the_whole(text):
+def test_the_best_temperature_adds_up_over_parts(text):
     hidden, weight, _, targets = text
     # Too sharp by 1.6: a temperature above 1 is best.
     logits, goals = 1.6 * (hidden @ weight.T).flatten(0, 1), targets.flatten()
@@ -58,7 +58,7 @@ def test_metrics_of_logits_take_arrays_and_refuse_other_shapes(text):
     assert raretok.best_temperature(logits.numpy(), goals.numpy()) == raretok.best_temperature(logits, goals)
     assert raretok.target_ranks(logits.numpy(), goals.tolist()).tolist() == raretok.target_ranks(logits, goals).tolist()
     assert raretok.tail_mass(logits.numpy()).tolist() == raretok.tail_mass(logits).tolist()
-    # B x T x V would silently take a target for a position.
+    # B x T x V logits would silently confuse targets and positions.
     shaped = (hidden @ weight.T)[:, :, :5], targets % 5
     for metric in (raretok.best_temperature, raretok.target_ranks):
         with pytest.raises(ValueError, match=r"logits have shape \(3, 5, 5\) and targets \(3, 5\); they must be N x V"):
@@ -78,7 +78,7 @@ def test_metrics_of_a_matrix_take_parameters(dtype):
     wide = (torch.eye(6) * 2).repeat(2, 1).to(dtype)
     wide[6:] *= -1
     assert raretok.isotropy(wide) == pytest.approx(1)
-    # Both signs of every eigenvector count, so that W and -W are alike.
+    # Both signs of every eigenvector count, so W and -W are equal.
     assert raretok.isotropy(-narrow) == pytest.approx(raretok.isotropy(narrow))
     assert raretok.isotropy(narrow) < 0.2
     rows = torch.nn.functional.normalize(narrow.detach().double(), dim=1)
@@ -103,7 +103,7 @@ def test_align_similarity_is_the_dense_formula():
     assert np.isnan(found[3])
 
 
-def test_margins_that_samplers_cannot_feel():
+def test_margins_of_samplers():
     assert raretok.nucleus_margin(100_000, 0.99, 0.9) == pytest.approx(14.50, abs=0.005)
     assert raretok.min_p_margin(0.1) == pytest.approx(math.log(10))
     with pytest.raises(ValueError, match="no margin for"):

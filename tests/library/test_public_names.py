@@ -1,4 +1,4 @@
-"""What `from raretok import ...` gives: complete, documented, typed, and without torch until a name is asked for."""
+"""The public names of `raretok`: complete, documented, typed, and imported without torch until used."""
 
 import inspect
 import re
@@ -34,13 +34,13 @@ def test_a_public_name_has_its_parameters_described(name):
 
 
 @pytest.mark.parametrize("name", raretok.__all__)
-def test_public_methods_say_what_they_are_for(name):
+def test_public_methods_have_docstrings(name):
     value = getattr(raretok, name)
     methods = [m for key, m in vars(value).items() if not key.startswith("_") and inspect.isfunction(m)]
     assert all(method.__doc__ for method in methods if inspect.isclass(value))
 
 
-def test_the_stub_the_modules_and_the_package_offer_the_same():
+def test_stub_modules_and_package_have_the_same_names():
     stub = (PACKAGE / "__init__.pyi").read_text()
     imported = re.findall(r"^from raretok\.([\w.]+) import (\w+) as (\w+)$", stub, flags=re.MULTILINE)
     assert all(name == shown for _, name, shown in imported)
@@ -54,7 +54,7 @@ def test_the_stub_the_modules_and_the_package_offer_the_same():
     assert set(raretok.__all__) <= set(dir(raretok))
 
 
-def test_the_package_itself_imports_nothing_and_the_losses_only_what_pip_brings():
+def test_the_package_imports_nothing_and_the_losses_only_their_requirements():
     code = """
 import sys, raretok
 assert not {"torch", "numpy"} & set(sys.modules)

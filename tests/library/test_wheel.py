@@ -1,4 +1,4 @@
-"""What pip installs without the pipeline: a wheel that works where nothing of the pipeline can be imported."""
+"""The wheel: it works if no package of the pipeline can be imported."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-# Whatever of these is asked for is not there.
+# Importing any of these fails.
 PIPELINE = """
 import sys
 from importlib.abc import MetaPathFinder
@@ -52,7 +52,7 @@ def pip(*arguments):
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    """A wheel of a copy of the project, since a build writes beside its sources."""
+    """A wheel of a copy of the project, because a build writes next to its sources."""
     folder = tmp_path_factory.mktemp("wheel")
     files = subprocess.run(["git", "ls-files", "-z", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True)
     names = files.stdout.decode().split("\0")
@@ -66,7 +66,7 @@ def wheel(tmp_path_factory):
     return path
 
 
-def test_a_wheel_holds_the_package_its_types_and_templates_and_nothing_else(wheel):
+def test_the_wheel_has_only_the_package_its_types_and_templates(wheel):
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
     assert {"raretok/py.typed", "raretok/__init__.pyi", "raretok/library/losses.py"} <= set(names)
@@ -74,7 +74,7 @@ def test_a_wheel_holds_the_package_its_types_and_templates_and_nothing_else(whee
     assert {name.partition("/")[0] for name in names} == {"raretok", f"{wheel.name.split('-py3')[0]}.dist-info"}
 
 
-def test_it_works_where_nothing_of_the_pipeline_is(wheel, tmp_path):
+def test_the_wheel_works_without_the_pipelines_packages(wheel, tmp_path):
     installed = tmp_path / "installed"
     pip("install", "--no-deps", "--target", str(installed), str(wheel))
     code = f"INSTALLED, CHECKOUT = {str(installed)!r}, {str(ROOT)!r}\n{PIPELINE}{EXAMPLE}"

@@ -1,4 +1,4 @@
-"""A node on which two runs broke gets no second attempt; mistakes of the user's and stops do not count.
+"""A node on which two runs failed gets no further attempts; users' mistakes and stops do not count.
 
 A full disk is one sentence.
 """
@@ -16,7 +16,7 @@ from raretok.machine.slurm import failing_nodes
 
 @pytest.fixture
 def log(tmp_path, monkeypatch, capsys):
-    """Write the log of a job: its number, its node, and how its command ends."""
+    """Write the log of a job: its number, its node, and the end of its command."""
 
     def write(number, node, error):
         def command(arguments):
@@ -33,7 +33,7 @@ def log(tmp_path, monkeypatch, capsys):
     return write
 
 
-def test_two_runs_that_broke_on_a_node(log):
+def test_a_node_with_two_failed_runs_gets_no_further_attempt(log):
     broken = RuntimeError("CUDA error: uncorrectable ECC error")
     logs = {log(0, "n07", broken), log(0, "n07", broken), log(1, "n08", broken)}
     assert failing_nodes(logs) == []
@@ -41,7 +41,7 @@ def test_two_runs_that_broke_on_a_node(log):
 
 
 @pytest.mark.parametrize("error", [UserError("the loss is not finite"), Interrupted("SIGTERM")])
-def test_what_is_no_fault_of_the_node(log, error):
+def test_other_failures_do_not_count_against_the_node(log, error):
     assert failing_nodes([log(0, "n07", error), log(1, "n07", error)]) == []
 
 

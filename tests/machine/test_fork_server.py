@@ -1,4 +1,4 @@
-"""Copies of a server do a job as the process that asked would: its files, environment, signals and end."""
+"""The fork server: a fork runs a job with the files, environment, signals and exit status of the process that asked."""
 
 import contextlib
 import os
@@ -16,7 +16,7 @@ from raretok.machine import fork_server
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="servers are for Linux")
 
-# A server that imports nothing, with commands for these tests in the place of raretok's.
+# A server that imports nothing, with commands for these tests instead of raretok's.
 SERVER = """
 import sys, types
 from raretok.machine import fork_server as forkserver
@@ -58,7 +58,7 @@ ALONE = 99
 
 @pytest.fixture
 def server(tmp_path, monkeypatch):
-    """A server for reports, and this process as a workflow whose jobs ask it."""
+    """A server for reports; this process is the workflow whose jobs ask it."""
     folder = tmp_path / "servers"
     folder.mkdir()
     monkeypatch.setenv(fork_server.VARIABLE, str(folder))
@@ -77,7 +77,7 @@ def server(tmp_path, monkeypatch):
 
 
 def environment(**changes):
-    """This process's, without what pytest changes from one moment to the next."""
+    """The environment of this process, without the variable that pytest keeps changing."""
     return {key: value for key, value in os.environ.items() if key != "PYTEST_CURRENT_TEST"} | changes
 
 
@@ -94,13 +94,13 @@ def ask(*arguments, **options):
 
 
 def started(path, **options):
-    """A job that waits for a signal: who asked, and the process id of the copy."""
+    """A job that waits for a signal: the process that asked, and the process id of the fork."""
     process = ask("wait", path, **options)
     wait_for(lambda: path.exists() and path.read_text())
     return process, int(path.read_text())
 
 
-def test_a_copy_has_the_files_folder_environment_and_status_of_who_asked(server, tmp_path):
+def test_a_fork_has_the_files_folder_environment_and_status_of_its_job(server, tmp_path):
     with (tmp_path / "log").open("w") as log:
         process = ask("say", "it", cwd=tmp_path, stdout=log, stderr=log, env=environment(PWD="here"))
     assert process.wait() == 3
@@ -109,24 +109,24 @@ def test_a_copy_has_the_files_folder_environment_and_status_of_who_asked(server,
     assert process.communicate("aloud") == ("ALOUD", None)
 
 
-def test_another_environment_starts_by_itself(server):
+def test_a_job_with_another_environment_does_not_fork(server):
     assert ask("say", env=environment(OMP_NUM_THREADS="7")).wait() == ALONE
     assert ask("say", env=environment(PWD="/elsewhere", TMPDIR="/tmp"), stdout=subprocess.DEVNULL).wait() == 3
 
 
-def test_no_server_and_other_commands_start_by_themselves(server, tmp_path):
-    assert fork_server.run_elsewhere(["train"]) is None  # of which there is no server here
+def test_without_a_server_a_job_does_not_fork(server, tmp_path):
+    assert fork_server.run_elsewhere(["train"]) is None  # which has no server here
     assert fork_server.run_elsewhere(["runs", "--json"]) is None
     assert fork_server.run_elsewhere([]) is None
 
 
-def test_a_signal_reaches_the_copy(server, tmp_path):
+def test_a_signal_reaches_the_fork(server, tmp_path):
     process, _ = started(tmp_path / "pid")
     process.send_signal(signal.SIGTERM)
     assert process.wait(20) == 75
 
 
-def test_a_killed_job_is_killed_and_its_death_is_told(server, tmp_path):
+def test_killing_a_job_kills_its_fork_and_is_reported(server, tmp_path):
     process, copy = started(tmp_path / "pid")
     process.kill()
     wait_for(lambda: not psutil.pid_exists(copy))
@@ -146,7 +146,7 @@ def test_jobs_run_side_by_side(server, tmp_path):
         assert process.wait(20) == 75
 
 
-def test_a_server_ends_after_the_workflow_and_its_last_copy(server, tmp_path):
+def test_a_server_ends_after_the_workflow_and_its_last_fork(server, tmp_path):
     process, _ = started(tmp_path / "pid")
     os.close(server.lifeline)
     wait_for(lambda: ask("say").wait() == ALONE)
@@ -157,7 +157,7 @@ def test_a_server_ends_after_the_workflow_and_its_last_copy(server, tmp_path):
     assert not (tmp_path / "servers").exists()
 
 
-def test_what_a_job_ignores_its_copy_ignores(server, tmp_path):
+def test_a_fork_ignores_the_signals_that_its_job_ignores(server, tmp_path):
     process, copy = started(tmp_path / "pid", preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
     for one in (process, psutil.Process(copy)):
         one.send_signal(signal.SIGHUP)
@@ -174,17 +174,17 @@ def test_few_jobs_need_no_server(monkeypatch):
     assert fork_server.VARIABLE not in os.environ
 
 
-def test_commands_are_those_of_rules():
+def test_commands_of_servers_are_those_of_rules():
     from raretok.machine.commands import COMMANDS
 
     assert {command for own in fork_server.COMMANDS.values() for command in own} <= COMMANDS.keys()
     assert fork_server.COMMANDS.keys() == fork_server.LIBRARIES.keys()
 
 
-def test_a_job_that_ends_before_its_start_was_heard_of(tmp_path, monkeypatch):
-    """On a busy machine, process id and exit status are both there when the process that asked looks."""
+def test_a_job_may_end_before_its_start_is_read(tmp_path, monkeypatch):
+    """On a busy machine, the process that asked may read process id and exit status at once."""
     monkeypatch.setenv(fork_server.VARIABLE, str(tmp_path))
-    # This process is not the job's: its signals are its own.
+    # This process is not the job, so signals must not be passed on.
     monkeypatch.setattr(signal, "signal", lambda number, handler: None)
 
     def serve(listener):

@@ -1,4 +1,4 @@
-"""GPUs are lent to one job at a time; there are none here, so these are names of such."""
+"""GPU locks: a GPU is lent to one job at a time. The GPUs here are only names."""
 
 import multiprocessing
 import tempfile
@@ -15,7 +15,7 @@ FORKS = multiprocessing.get_context("fork")
 
 @pytest.fixture(autouse=True)
 def held(tmp_path, monkeypatch):
-    """The locks of a test, in a folder of its own; it gives them back."""
+    """Locks in a test's own folder, released at its end."""
     held = []
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(gpu_locks, "_held", held)
@@ -26,7 +26,7 @@ def held(tmp_path, monkeypatch):
 
 
 def waiting(*arguments):
-    """A thread that waits for places, and what it takes in the end."""
+    """A thread that waits for GPUs, and those that it gets."""
     taken = []
     thread = threading.Thread(target=lambda: taken.extend(take_places(*arguments)))
     thread.start()
@@ -37,12 +37,12 @@ def waiting(*arguments):
 
 
 @pytest.mark.parametrize(("gpus", "places", "taken"), [("abc", 1, [0, 1, 2]), ("ab", 2, [0, 1, 0, 1])])
-def test_jobs_share_a_gpu_only_if_they_may_and_none_is_empty(gpus, places, taken):
+def test_jobs_share_a_gpu_only_if_allowed_and_none_is_free(gpus, places, taken):
     assert [take_places(list(gpus), places, 1) for _ in taken] == [[index] for index in taken]
 
 
-def test_several_processes_have_a_gpu_each_or_wait(held, capsys):
-    """Nothing is held while one is missing: two jobs that hold one each would wait for each other."""
+def test_several_processes_get_a_gpu_each_or_wait(held, capsys):
+    """A waiting job holds none, because two jobs that hold one each would wait for each other."""
     assert take_places(["a"], 1, 1) == [0]
     second, taken = waiting(["a", "b", "c"], 1, 3)
     assert len({*take_places(["a", "b", "c"], 2, 2)}) == 2
@@ -56,7 +56,7 @@ def test_several_processes_have_a_gpu_each_or_wait(held, capsys):
         take_places(["a", "b", "c"], 1, 4)
 
 
-def test_a_killed_job_gives_its_gpu_to_one_that_waits_and_says_so(capsys):
+def test_the_gpu_of_a_killed_job_goes_to_a_waiting_one_which_logs_it(capsys):
     ready = FORKS.Event()
 
     def hold():
@@ -75,6 +75,6 @@ def test_a_killed_job_gives_its_gpu_to_one_that_waits_and_says_so(capsys):
     assert taken == [0]
 
 
-def test_no_place_is_a_mistake():
+def test_zero_runs_per_gpu_are_refused():
     with pytest.raises(UserError, match="runs_per_gpu is 0"):
         take_places(["a"], 0, 1)

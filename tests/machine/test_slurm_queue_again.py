@@ -1,4 +1,4 @@
-"""A training that was stopped near its time limit asks SLURM for another turn, and nothing else does."""
+"""Only a training that was stopped near its time limit asks SLURM to requeue its job."""
 
 import os
 from datetime import datetime, timedelta
@@ -10,7 +10,7 @@ from raretok.machine import slurm
 
 @pytest.fixture
 def answers(tmp_path, monkeypatch):
-    """Programs squeue and scontrol, which say what a test has them say; their calls are in the file `calls`."""
+    """Stand-ins for squeue and scontrol with answers set by the test; the file `calls` has their calls."""
 
     def install(state: str = "RUNNING", left: timedelta | None = timedelta(minutes=2), refuses: bool = False):
         end = "N/A" if left is None else (datetime.now() + left).isoformat(timespec="seconds")
@@ -26,7 +26,7 @@ def answers(tmp_path, monkeypatch):
     return install
 
 
-def test_near_the_limit(answers):
+def test_a_training_stopped_near_its_time_limit_is_requeued(answers):
     calls = answers()
     assert slurm.queue_again()
     assert calls.read_text().splitlines()[-1] == "scontrol requeue 17"
@@ -35,24 +35,24 @@ def test_near_the_limit(answers):
 @pytest.mark.parametrize(
     "case",
     [
-        {"state": "COMPLETING"},  # cancelled, or preempted: then SLURM queues it again by itself
+        {"state": "COMPLETING"},  # cancelled, or preempted, after which SLURM requeues it by itself
         {"state": ""},
-        {"left": timedelta(minutes=30)},  # somebody sent the signal
-        {"left": None},  # no limit
+        {"left": timedelta(minutes=30)},  # a user sent the signal
+        {"left": None},  # no time limit
     ],
 )
-def test_another_cause(answers, case):
+def test_a_training_stopped_for_another_reason_is_not_requeued(answers, case):
     calls = answers(**case)
     assert not slurm.queue_again()
     assert "scontrol" not in calls.read_text()
 
 
-def test_a_cluster_that_refuses(answers):
+def test_a_refused_requeue_returns_false(answers):
     answers(refuses=True)
     assert not slurm.queue_again()
 
 
-def test_no_slurm(answers, monkeypatch, tmp_path):
+def test_without_slurm_nothing_is_requeued(answers, monkeypatch, tmp_path):
     calls = answers()
     monkeypatch.delenv("SLURM_JOB_ID")
     assert not slurm.queue_again()

@@ -1,4 +1,4 @@
-"""AGG's counter memory against counting from scratch."""
+"""AGG's counters, compared with counting from scratch."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ import torch
 from raretok.core.errors import UserError
 from raretok.methods import TrainingFacts, agg, build_method
 
-# Training counts that make any alpha between 0.1 and 10 rare for some types and not for others.
+# Training counts with which any alpha between 0.1 and 10 makes some types rare and others not.
 COUNTS = np.array([500, 300, 200, 100, 20, 2, 0])
 
 
@@ -18,7 +18,7 @@ def facts(counts=COUNTS, special=(), tokens_per_step=5, steps_per_epoch=4, rare=
 
 
 class Steps:
-    """Feeds a gate with a training's targets. redrawn: whether it asks for those of K steps ago, or keeps them."""
+    """Feeds a gate with targets. redrawn: whether the gate asks for those of K steps ago or stores them."""
 
     def __init__(self, gate, redrawn=False, **options):
         self.history = []
@@ -31,7 +31,7 @@ class Steps:
 
 
 def literal_gates(history, alpha, memory, types, special=(), divisor="elapsed"):
-    """Gates from the whole list of past targets, straight from Eqs. 5 to 8."""
+    """Gates from the whole list of past targets, by Eqs. 5 to 8."""
     window = history[-memory:]
     counts = [sum(int((targets == k).sum()) for targets in window) for k in range(types)]
     steps = min(len(history), memory) if divisor == "elapsed" else memory
@@ -100,7 +100,7 @@ def test_memory_is_one_epoch_by_default():
     assert agg.AGG(alpha=0.7, memory=3).start(facts(steps_per_epoch=11)).memory == 3
 
 
-def test_looking_changes_nothing():
+def test_reading_the_gates_does_not_change_the_state():
     """Evaluation and every micro-batch read the gates; only steps count."""
     training = Steps(agg.AGG(alpha=0.7, memory=2))
     training.step(torch.tensor([0, 1, 1, 3, 6]))
@@ -115,8 +115,8 @@ def test_looking_changes_nothing():
 @pytest.mark.parametrize("redrawn", [False, True])
 @pytest.mark.parametrize("static", [False, True])
 @pytest.mark.parametrize("interrupted_at", [0, 1, 3, 4, 6])
-def test_state_round_trip(static, interrupted_at, redrawn):
-    """A training that is saved and loaded goes on as if nothing had been."""
+def test_a_loaded_state_continues_exactly(static, interrupted_at, redrawn):
+    """After saving and loading, gates are those of an unbroken training."""
     generator = torch.Generator().manual_seed(3)
     gate = agg.AGG(alpha=0.7, memory=3, static=static)
     one = Steps(gate, redrawn=redrawn)
@@ -148,7 +148,7 @@ def test_a_scaled_run_makes_the_share_of_the_paper_rare():
     assert state.derived()["memory"] == 4
 
 
-def test_a_scaled_run_takes_the_nearest_bound_where_counts_are_equal():
+def test_a_scaled_run_takes_the_nearest_bound_if_counts_are_equal():
     """A quarter of the types cannot be rare when seven of ten have one count."""
     counts = np.array([50, 40, 30, 2, 2, 2, 2, 2, 2, 2])
     rare = {"alpha": 0.03, "share": 0.25}
@@ -160,20 +160,20 @@ def test_a_scaled_run_takes_the_nearest_bound_where_counts_are_equal():
     ("alpha", "sentence"),
     [(0.0001, "makes no type rare.*raise alpha"), (100.0, "makes every type rare.*lower alpha")],
 )
-def test_alpha_that_parts_nothing_is_refused(alpha, sentence):
+def test_alpha_that_makes_no_or_all_types_rare_is_refused(alpha, sentence):
     counts = COUNTS[:6]
     with pytest.raises(ValueError, match=sentence):
         agg.AGG(alpha=alpha).start(facts(counts=counts))
 
 
-def test_types_that_never_occur_are_not_what_makes_an_alpha_good():
+def test_types_that_never_occur_do_not_count_as_rare_for_alpha():
     """A vocabulary is filled up to a multiple of eight."""
     counts = np.array([900, 90, 9, 0, 0])
     with pytest.raises(ValueError, match="no type rare"):
         agg.AGG(alpha=0.02).start(facts(counts=counts, tokens_per_step=10))
 
 
-def test_special_types_are_not_what_makes_an_alpha_good():
+def test_special_types_do_not_count_as_rare_for_alpha():
     counts = np.array([0, 900, 90, 9])
     with pytest.raises(ValueError, match="no type rare"):
         agg.AGG(alpha=0.02).start(facts(counts=counts, special=(0,), tokens_per_step=10))

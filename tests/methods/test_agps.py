@@ -1,4 +1,4 @@
-"""AGPS: both readings against Algorithm 1 and Eq. 15, and what scaled runs derive."""
+"""AGPS: both readings, compared with Algorithm 1 and Eq. 15, and the parameters that scaled runs derive."""
 
 import numpy as np
 import pytest
@@ -48,7 +48,7 @@ def test_eq15_equals_the_printed_equation(seed):
 
 
 def test_the_readings_differ():
-    """G1: f1 + f2 against f2, for rare words that are no target."""
+    """G1: f1 + f2 or f2, for rare words that are no target."""
     h, w, y = example(1)
     assert (y >= 5).any()
     assert not torch.allclose(ours("alg1", h, w, y)[1], ours("eq15", h, w, y)[1])
@@ -64,18 +64,18 @@ def test_a_target_of_the_last_step_is_forgotten():
 
 
 def test_a_scaled_run_derives_the_rank_and_the_counts():
-    """Words from i_r on make up at most the mass; mu_2 touches the share of them, and mu_1 keeps its ratio."""
+    """Words from i_r on have at most the mass; mu_2 affects the share of them, and mu_1 keeps its ratio."""
     rare = {"mass": 0.026, "tokens": 20120}
     state = start(rare=rare, touches=0.6)
     assert COUNTS[6:].sum() / COUNTS.sum() <= 0.026 < COUNTS[5:].sum() / COUNTS.sum()
     assert state.derived() == {"i_r": 6, "mu_1": 45.0, "mu_2": 9.0, "rare_types": 5}
     assert (COUNTS[6:] < 9).mean() == 0.6
-    # Without a share both are in proportion to the tokens, a tenth of the paper's here.
+    # Without a share, both are proportional to the number of tokens, here a tenth of the paper's.
     assert start(rare=rare, mu_1=500.0, mu_2=100.0).derived() == state.derived() | {"mu_1": 50.0, "mu_2": 10.0}
 
 
-def test_a_gate_that_is_one_number_is_refused():
-    """As where mu in proportion to a short text lies below the count of its rarest word, and f2 is 1 everywhere."""
+def test_a_constant_gate_is_refused():
+    """For example, mu scaled to a short text is below the count of its rarest word, so that f2 is 1 everywhere."""
     with pytest.raises(ValueError, match=r"gate.mu_2 is 1 and rare words occur 1 to 30 times, so its gate is 1"):
         start(rare={"mass": 0.05, "tokens": 20120})
     once = np.array([900, 400, 1, 1, 1, 0])
@@ -83,7 +83,7 @@ def test_a_gate_that_is_one_number_is_refused():
         start(counts=once, rare_from=2)
     with pytest.raises(ValueError, match="rare_from is beyond the words that occur"):
         start(counts=once, rare_from=5)
-    # Words that never occur are none of the rare words that decide.
+    # Words that never occur do not count as rare words here.
     assert start(counts=np.array([900, 400, 3, 2, 0]), rare_from=2, mu_1=5.0, mu_2=3.0).derived()["rare_types"] == 3
 
 
@@ -94,7 +94,7 @@ def test_special_types_are_never_rare_and_counts_decide_the_order():
 
 
 @pytest.mark.parametrize(("rare_from", "special"), [(11, ()), (400, ()), (2, (0, 1))])
-def test_a_rank_that_parts_nothing_is_refused(rare_from, special):
+def test_a_rank_that_makes_no_or_all_types_rare_is_refused(rare_from, special):
     with pytest.raises(ValueError, match=f"rare_from is {rare_from} in a vocabulary of 11 types"):
         start(rare_from=rare_from, special=special)
 

@@ -30,7 +30,7 @@ def test_gradient_of_rows_equals_the_printed_parts(part):
 
 
 def test_the_rarest_share_of_types_is_rare_and_special_types_never_are():
-    """Of the types that occur, 9 here, in the papers; 11 never does, and is rare besides. Or of all 12."""
+    """A share of the 9 types that occur, as in the papers, or of all 12. Type 11 never occurs and is always rare."""
     assert start(freeze.Freeze(share=0.25)).rare().nonzero().flatten().tolist() == [9, 10, 11]
     assert start(freeze.Freeze(share=0.25, share_of="all")).rare().nonzero().flatten().tolist() == [9, 10, 11]
     assert start(freeze.Freeze(share=0.45)).rare().nonzero().flatten().tolist() == [7, 8, 9, 10, 11]
@@ -40,8 +40,8 @@ def test_the_rarest_share_of_types_is_rare_and_special_types_never_are():
     assert start(freeze.Freeze(share=0.4), shuffled).rare().nonzero().flatten().tolist() == [4, 5, 7]
 
 
-def test_most_of_a_large_vocabulary_may_never_occur():
-    """50,257 types of which a short text has 1,000: the share is of these."""
+def test_the_share_is_of_the_types_that_occur():
+    """A short text has 1,000 of 50,257 types."""
     counts = np.zeros(50_257, dtype=np.int64)
     counts[::50] = np.arange(1, 1007)
     rare = start(freeze.Freeze(share=0.2), counts, special=()).rare().numpy()
@@ -58,7 +58,7 @@ def test_all_excludes_rows_from_the_step_and_gates_nothing():
 
 
 def test_frequent_words_of_the_source_side_are_not_frozen():
-    """No rare type is a target more than 5 times; what the source has more often stays free."""
+    """Rare types are targets at most 5 times; those that are more frequent in the source are not frozen."""
     source = np.array([0, 0, 9, 9, 9, 9, 9, 6, 5, 0, 400, 3])
     facts = TrainingFacts(COUNTS, (0, 1), tokens_per_step=10, steps_per_epoch=5, source_counts=source)
     state = freeze.Freeze(share=0.45).start(facts)
@@ -85,7 +85,7 @@ def test_until_counts_steps(part):
 
 
 @pytest.mark.parametrize("share", [0.01, 0.99])
-def test_a_share_that_parts_nothing_is_refused(share):
+def test_a_share_that_makes_no_or_all_types_rare_is_refused(share):
     with pytest.raises(ValueError, match=f"gate.share is {share}, which makes"):
         start(freeze.Freeze(share=share))
 
@@ -105,7 +105,7 @@ def test_wrong_values_are_refused(part, sentence):
 
 
 def test_rare_from_is_the_low_group_of_agps():
-    """Also where a scaled run derives it from its own counts."""
+    """Also if a scaled run derives it from its own counts."""
     counts = np.array([500, 300, 100, 50, 30, 12, 5, 2, 1])
     for rare in (None, {"alpha": 0.03, "share": 0.2, "mass": 0.048, "tokens": 2000}):
         facts = TrainingFacts(counts, (), tokens_per_step=10, steps_per_epoch=5, rare=rare)
@@ -114,6 +114,6 @@ def test_rare_from_is_the_low_group_of_agps():
     assert frozen.tolist() == [False] * 5 + [True] * 4  # 12 + 5 + 2 + 1 of 1000 is at most 4.8%, with 30 it is more
 
 
-def test_share_and_rare_from_are_two_ways_to_say_it():
+def test_share_and_rare_from_are_equivalent():
     with pytest.raises(ValueError, match="not both"):
         freeze.Freeze(share=0.2, rare_from=3)

@@ -1,4 +1,4 @@
-"""Each method's fast form against its literal reference: value and every gradient, in float64, odd sizes."""
+"""Fast form of each method, compared with its literal reference: value and every gradient, float64, odd sizes."""
 
 import math
 
@@ -44,7 +44,7 @@ def value_and_gradients(loss, h, w):
 
 
 def counts_of(w):
-    """Training counts of the types, V, for losses that need them; falling, the last is 1."""
+    """Training counts of the types, V, for losses that need them; decreasing to 1."""
     return [k**3 for k in range(len(w), 0, -1)]
 
 
@@ -144,7 +144,7 @@ LOSSES = {
 @pytest.mark.parametrize("at_once", [3, 1000])
 @pytest.mark.parametrize(("positions", "types", "width"), [(1, 2, 1), (7, 13, 5), (33, 9, 3)])
 def test_loss_equals_literal_reference(monkeypatch, name, at_once, positions, types, width):
-    """Whatever the number of positions whose logits are held at once."""
+    """For any number of positions per chunk."""
     monkeypatch.setattr(output_layer, "chunk_positions", lambda *_: at_once)
     config, reference = LOSSES[name]
     h, w, y = random_inputs(positions, positions, types, width)
@@ -176,7 +176,7 @@ def test_softminus_with_c_1_subtracts_the_threshold_probability():
 
 
 def test_large_logits_stay_finite():
-    """The contrastive sum and the thresholds are taken in logarithms."""
+    """The contrastive sum and the thresholds are computed in logarithms."""
     h, w, y = random_inputs(10, 6, 9, 4, spread=1e3)
     for name, (config, _) in LOSSES.items():
         values = value_and_gradients(fast(config, h, w, y), h, w)
@@ -184,8 +184,8 @@ def test_large_logits_stay_finite():
 
 
 @pytest.mark.parametrize("c", [0.5, 1.0, 5.0])
-def test_softminus_in_float32_is_that_in_float64(c):
-    """Gaps (z - theta) / C from 1e-3 to 1e4: exp of them overflows from 89 on. Gradients, too."""
+def test_softminus_in_float32_equals_float64(c):
+    """Value and gradients for gaps (z - theta) / C from 1e-3 to 1e4, whose exp overflows from 89 on."""
     gaps = torch.logspace(-3, 4, 29, dtype=torch.float64)
     below = torch.tensor([-1e-3, -1e4], dtype=torch.float64)
     found = {}
@@ -225,7 +225,7 @@ def test_margin_infinite_is_cross_entropy():
 
 
 @pytest.mark.parametrize("name", ["adaptive_training", "power_law"])
-def test_weights_of_special_types_are_1_and_of_others_as_if_those_were_not(name):
+def test_special_types_have_weight_1_and_do_not_change_other_weights(name):
     h, w, y = random_inputs(12, 40, 9, 4)
     plain = cross_entropy.reference(h @ w.T, y)
     weighted = torch.stack([fast({"loss": {"name": name}}, h[t : t + 1], w, y[t : t + 1], (0, 3)) for t in range(40)])
@@ -244,7 +244,7 @@ def test_power_law_of_exponent_0_is_cross_entropy():
     torch.testing.assert_close(fast({"loss": {"name": "power_law", "alpha": 0}}, h, w, y), fast({}, h, w, y))
 
 
-def test_logit_adjustment_is_the_post_hoc_form_of_a_unigram_bias():
+def test_logit_adjustment_equals_a_unigram_bias_subtracted_after_training():
     """Its gradients with a bias b are those of maximum likelihood with b + tau log pi, so both end with the same b."""
     h, w, y = random_inputs(14, 20, 9, 4)
     b = torch.randn(9, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
@@ -258,15 +258,15 @@ def test_logit_adjustment_is_the_post_hoc_form_of_a_unigram_bias():
         torch.testing.assert_close(ours, likelihood, **TOLERANCE)
 
 
-# Losses that are another one once the output matrix is centred: norms or log Z have a part, or a gradient is cut.
+# Losses that centring the output matrix changes: they use norms or log Z, or detach a gradient.
 SEE_THE_MEAN = ("norm_margin", "adversarial", "cosreg", "mu_loss", "z_loss", "detached_under", "softminus_dt")
-# Of probabilities alone.
+# Losses of probabilities only.
 DO_NOT = ("cross_entropy", "label_smoothing", "temperature", "softminus", "power_law", "logit_adjustment")
 
 
 @pytest.mark.parametrize("name", [*SEE_THE_MEAN, *DO_NOT])
-def test_a_loss_of_probabilities_does_not_see_mu_centering(name):
-    """Logits change by one number a position; value and every gradient stay."""
+def test_mu_centering_does_not_change_a_loss_of_probabilities(name):
+    """It shifts all logits of a position equally; value and every gradient stay the same."""
     h, w, y = random_inputs(15, 20, 9, 4)
     centred = mu_centering.reference(w.detach()).requires_grad_()
     before = value_and_gradients(fast(LOSSES[name][0], h, w, y), h, w)

@@ -16,7 +16,7 @@ def steps():
 
 
 def train(part):
-    """Gates after every step, of a process that sees `part` of each one's targets."""
+    """Gates after every step of a process that sees `part` of each step's targets."""
     seen = []
     for gate in GATES:
         state = gate.start(TrainingFacts(COUNTS, (), tokens_per_step=8, steps_per_epoch=5))

@@ -1,4 +1,4 @@
-"""Spectrum control: the factors stand for the matrix they came from, the penalty is the formula."""
+"""Spectrum control: the factors equal the matrix they came from, and the penalty its formula."""
 
 import pytest
 import torch
@@ -10,7 +10,7 @@ from raretok.models.output_layer import output_loss
 
 
 class Model(nn.Module):
-    """An output matrix that is the input's, or one of its own."""
+    """A model with a tied or an untied output matrix."""
 
     def __init__(self, tied):
         super().__init__()
@@ -25,7 +25,7 @@ class Model(nn.Module):
 
 
 @pytest.mark.parametrize("tied", [True, False])
-def test_factors_start_at_the_matrix_and_are_what_is_trained(tied):
+def test_factors_start_at_the_matrix_and_are_trained(tied):
     torch.manual_seed(1)
     model = Model(tied)
     before = model.output_weight.detach().clone()
@@ -65,6 +65,6 @@ def test_a_plain_matrix_is_refused():
 @pytest.mark.parametrize(
     "part", [{"gate": {"name": "freeze"}}, {"embedding_update": {"name": "separated", "reading": "skip"}}]
 )
-def test_rows_of_a_product_cannot_be_left_alone(part):
+def test_freezing_and_separated_embeddings_are_refused(part):
     with pytest.raises(UserError, match="no rows to leave alone"):
         build_method({"penalty": {"name": "spectrum"}} | part)

@@ -1,4 +1,4 @@
-"""Regularising away from the unigram distribution: against its literal reference, alone and with other parts."""
+"""Penalty on closeness to the unigram distribution, compared with its reference, alone and with other parts."""
 
 import dataclasses
 import math
@@ -16,7 +16,7 @@ from raretok.models.outputs import Outputs
 
 
 def started(counts, **options):
-    """A method whose penalty has been told the counts, as training does."""
+    """A method whose penalty was started with the counts, as in training."""
     method = build_method({"penalty": {"name": "unigram", **options}, "loss": {"name": "cross_entropy"}})
     facts = TrainingFacts(counts=counts, special=(), tokens_per_step=1, steps_per_epoch=1)
     return dataclasses.replace(method, penalty=method.penalty.start(facts))
@@ -81,11 +81,11 @@ def test_padding_does_not_count(inputs):
         ({"strength": "much"}, r"method\.penalty\.strength is 'much'; it must be of type float"),
     ],
 )
-def test_wrong_values_are_one_sentence(options, message):
+def test_wrong_values_are_refused(options, message):
     with pytest.raises(UserError, match=message):
         build_method({"penalty": {"name": "unigram", **options}})
 
 
-def test_its_time_scales_with_the_training():
+def test_until_scales_with_the_number_of_steps():
     fields = {field.name: field.metadata for field in dataclasses.fields(unigram.UnigramDivergence)}
     assert fields["until"] == {"scales_with": "steps"}

@@ -9,7 +9,7 @@ from raretok.metrics.frequency_rank import query_cosines, rank_correlations
 from raretok.metrics.type_language import BOTH, SOURCE, TARGET, language_of, other_language_share
 
 
-def test_cosines_are_those_of_a_double_loop():
+def test_cosines_equal_a_double_loop():
     w = np.random.default_rng(0).normal(size=(9, 4))
     found = query_cosines(w, np.array([2, 7]))
     for row, i in zip(found, (2, 7), strict=True):
@@ -24,7 +24,7 @@ def test_the_sign_says_whether_rare_types_are_nearer():
     assert rank_correlations(cosines, np.array([4, 5]), known) == pytest.approx([1.0, -1.0])
 
 
-def test_languages_go_by_shares_of_each_side():
+def test_the_language_of_a_type_is_the_side_with_the_larger_share():
     # The source side is ten times as long.
     source, target = np.array([50, 50, 0, 900, 0]), np.array([5, 20, 75, 0, 0])
     assert language_of(source, target).tolist() == [BOTH, TARGET, TARGET, SOURCE, BOTH]

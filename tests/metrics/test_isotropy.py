@@ -1,4 +1,4 @@
-"""I(W) against its formula, over eigenvector routines, and its invariances."""
+"""I(W), compared with its formula and over eigenvector routines, and its invariances."""
 
 import itertools
 import math
@@ -13,7 +13,7 @@ from raretok.metrics import isotropy as module
 from raretok.metrics.isotropy import EIGENVECTORS, general_eigenvectors, isotropy, isotropy_readings, sign_range
 
 RNG = np.random.default_rng(0)
-# Of W: all unit eigenvectors of W^T W, as different routines return them.
+# All unit eigenvectors of W^T W, as different routines return them.
 DRIVERS = {
     "numpy.linalg.eigh": lambda w: np.linalg.eigh(w.T @ w)[1],
     "scipy.linalg.eigh, evr": lambda w: scipy.linalg.eigh(w.T @ w, driver="evr")[1],
@@ -34,7 +34,7 @@ def literal(w: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize(("n", "d"), [(1, 1), (5, 3), (3, 5), (65, 16), (13, 70)])
-def test_it_is_the_literal_one(n, d):
+def test_it_equals_its_formula(n, d):
     w = RNG.normal(0.3, 1.0, (n, d))
     assert isotropy(w) == isotropy_readings(w)["isotropy_sign_free"] == pytest.approx(literal(w), rel=1e-9)
 
@@ -46,9 +46,9 @@ def test_chunks_of_eigenvectors_change_nothing(monkeypatch):
     assert isotropy_readings(w) == pytest.approx(whole, rel=1e-12)
 
 
-# More columns than rows too: zero is then an eigenvalue many times over, with any basis.
+# Also with more columns than rows: zero is then a multiple eigenvalue, with an arbitrary basis.
 @pytest.mark.parametrize("shape", [(65, 32), (65, 128)])
-def test_every_driver_gives_one_number(monkeypatch, shape):
+def test_all_eigenvector_routines_give_the_same_value(monkeypatch, shape):
     w = np.random.default_rng(1).normal(0.02, 0.3, shape)
     found, returned = {}, {}
     for name, vectors in DRIVERS.items():
@@ -60,12 +60,12 @@ def test_every_driver_gives_one_number(monkeypatch, shape):
     exact = found["numpy.linalg.eigh"]
     for name, value in found.items():
         assert value == pytest.approx(exact, rel=1e-5 if "float32" in name else 1e-12), name
-    # With one sign of each, as returned, they differ: that is what the table's number must not rest on.
+    # With the returned sign of each they differ, so the table's value must not depend on these signs.
     assert max(returned.values()) - min(returned.values()) > 0.001
 
 
 @given(st.integers(1, 6), st.integers(0, 10**6))
-def test_the_range_is_that_of_every_choice_of_signs(d, seed):
+def test_the_range_is_over_all_choices_of_signs(d, seed):
     plus, minus = np.random.default_rng(seed).normal(size=(2, d)).round(1)
     every = [math.exp(min(choice) - max(choice)) for choice in itertools.product(*zip(plus, minus, strict=True))]
     assert sign_range(plus, minus) == pytest.approx((min(every), max(every)))
@@ -77,11 +77,11 @@ def test_readings_are_ordered_in_the_unit_interval(seed, scale, shift):
     assert found.keys() == EIGENVECTORS.keys()
     both, lowest, highest, one = found.values()
     assert 0 <= both <= lowest <= highest <= 1
-    # Its eigenvectors are of single precision.
+    # Its eigenvectors are in single precision.
     assert lowest * (1 - 1e-3) <= one <= highest * (1 + 1e-3)
 
 
-def test_rows_in_another_order_a_rotation_and_a_mirror_image_leave_it():
+def test_it_is_invariant_to_row_order_rotation_and_reflection():
     w = RNG.normal(0.5, 1.0, (40, 6))
     rotation = np.linalg.qr(RNG.normal(size=(6, 6)))[0]
     expected = isotropy(w)

@@ -12,22 +12,22 @@ from raretok.metrics.learning_curve import area, read_curve
         # 0 at step 0; triangle to 10, then 10 to 20, then 20 to 20.
         ([10, 20, 40], [10, 20, 20], None, ((50 + 150 + 400) / 40, 40)),
         ([10, 20, 40], [10, 20, 20], 20, (200 / 20, 20)),
-        # An end between measurements cuts the line: at 15 it stands at 15.
+        # If the interval ends between measurements, the line is cut there: the value at step 15 is 15.
         ([10, 20], [10, 20], 15, ((50 + (10 + 15) / 2 * 5) / 15, 15)),
         ([10, 20], [10, 20], 5, (2.5, 5)),
-        # An end beyond training is its end.
+        # An interval beyond the end of training stops there.
         ([10, 20], [10, 20], 500, (10, 20)),
-        # A measured start stands instead of zero, and a constant is its own mean however it is cut.
+        # A measured start replaces zero, and a constant is its own mean wherever it is cut.
         ([0, 10], [4, 4], None, (4, 10)),
         ([0, 3, 30], [5, 5, 5], 1, (5, 1)),
         ([0, 3, 30], [5, 5, 5], 7, (5, 7)),
     ],
 )
-def test_the_trapezoid_by_hand(steps, values, end, expected):
+def test_area_equals_the_trapezoid_by_hand(steps, values, end, expected):
     assert area(steps, values, end) == pytest.approx(expected)
 
 
-def test_nothing_measured_is_no_number():
+def test_without_measurements_the_area_is_nan():
     for steps in ([], [0]):
         value, last = area(steps, [1.0] * len(steps))
         assert value != value

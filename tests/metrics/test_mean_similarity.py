@@ -1,4 +1,4 @@
-"""Closed forms of means over pairs, against double sums."""
+"""Closed forms of means over pairs, compared with double sums."""
 
 import math
 
@@ -17,13 +17,13 @@ def cosine(a: np.ndarray, b: np.ndarray) -> float:
 
 def rows(seed: int, n: int, d: int = 4) -> np.ndarray:
     w = np.random.default_rng(seed).normal(0.3, 1.0, (n, d))
-    # Some without length, as a padding type may be.
+    # Some rows are zero, as a padding type's may be.
     w[::5] *= seed % 2
     return w
 
 
 @given(st.integers(0, 10**6), st.integers(1, 14))
-def test_s_of_w_is_the_double_sum(seed, n):
+def test_mean_cosine_equals_the_double_sum(seed, n):
     w = rows(seed, n)
     expected = sum(cosine(w[i], w[j]) for i in range(n) for j in range(n) if i != j) / n**2
     assert mean_cosine(w) == pytest.approx(expected, abs=1e-12)

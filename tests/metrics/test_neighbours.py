@@ -23,7 +23,7 @@ PROPOSED = {
 }
 
 
-def test_nearest_is_the_literal_one():
+def test_nearest_equals_a_full_sort():
     w = RNG.normal(size=(17, 5))
     ids, values = nearest(w, 4)
     for i in range(17):
@@ -36,8 +36,8 @@ def test_nearest_is_the_literal_one():
         assert values[i] == pytest.approx([-score for score, _ in expected])
 
 
-def test_nearest_to_queries_are_their_rows_of_all():
-    # A second row like the query's own: it is a neighbour, the query is not.
+def test_nearest_to_queries_are_rows_of_all_neighbours():
+    # A duplicate of the query's row is a neighbour; the query itself is not.
     w = RNG.normal(size=(17, 5))
     w[9] = 2 * w[4]
     ids, values = nearest(w, 16)
@@ -83,8 +83,8 @@ def test_table_2_as_printed(printed, count):
     assert related_share(ids, TABLE2_SYMBOLS, "Aa") == (count, 12)
 
 
-def test_all_letters_are_counted_and_missing_ones_not():
-    # Version i + n (translation) is the only neighbour of each.
+def test_all_letters_but_missing_ones_count():
+    # The only neighbour of i is its translation, i + n.
     ids = ((np.arange(12) + 6) % 12)[:, None]
     assert related_share(ids, SYMBOLS) == (10, 10)
     assert related_share(ids, SYMBOLS, "Aa") == (4, 4)

@@ -1,4 +1,4 @@
-"""Perplexity and its sweep, against literal loops."""
+"""Perplexity and its sweep over temperatures, compared with literal loops."""
 
 import math
 
@@ -30,13 +30,13 @@ def random_items(n: int, vocabulary: int, scale: float = 4.0, seed: int = 0):
     return logits, torch.randint(vocabulary, (n,), generator=generator)
 
 
-def test_the_grid_is_the_papers():
+def test_the_temperatures_are_the_papers():
     assert len(TEMPERATURES) == 200
     assert (TEMPERATURES[0], TEMPERATURES[99], TEMPERATURES[-1]) == (0.01, 1.0, 2.0)
 
 
 @pytest.mark.parametrize(("n", "vocabulary"), [(1, 1), (1, 7), (13, 130), (5, 2)])
-def test_nll_is_the_literal_one(n, vocabulary):
+def test_nll_equals_a_literal_loop(n, vocabulary):
     logits, targets = random_items(n, vocabulary)
     expected = [literal_nll(row, y) for row, y in zip(logits.tolist(), targets.tolist(), strict=True)]
     nll = negative_log_likelihood(logits, targets)
@@ -45,13 +45,13 @@ def test_nll_is_the_literal_one(n, vocabulary):
 
 
 @pytest.mark.parametrize(("n", "vocabulary", "scale"), [(1, 1, 1.0), (3, 2, 0.1), (7, 11, 4.0), (3, 130, 30.0)])
-def test_sweep_is_the_literal_one_at_every_temperature(n, vocabulary, scale):
+def test_sweep_equals_a_literal_loop_at_every_temperature(n, vocabulary, scale):
     logits, targets = random_items(n, vocabulary, scale)
     expected = [
         sum(literal_nll(row, y, t) for row, y in zip(logits.tolist(), targets.tolist(), strict=True))
         for t in TEMPERATURES
     ]
-    # float32 logits divided by 0.01 are known to about 1e-7 of themselves.
+    # float32 logits divided by 0.01 have a relative error of about 1e-7.
     np.testing.assert_allclose(sweep(logits, targets), expected, rtol=1e-6, atol=2e-6 * n)
 
 
@@ -62,7 +62,7 @@ def test_sweep_at_temperature_1_is_the_perplexity():
     assert curve[TEMPERATURES == 1.0].item() == pytest.approx(perplexity(nll), rel=1e-6)
 
 
-def test_sums_of_chunks_add_up_and_inputs_stay():
+def test_chunks_add_up_and_inputs_are_unchanged():
     logits, targets = random_items(50, 9)
     before = logits.clone()
     chunked = sum(sweep(logits[part], targets[part]) for part in (slice(0, 1), slice(1, 33), slice(33, 50)))
@@ -87,7 +87,7 @@ def test_total_is_the_weighted_combination_of_groups(groups):
 
 
 def test_published_totals_of_agg_combine_from_groups():
-    # agg, table 3, with the group masses behind it: the printed total of MLE and of AGG.
+    # agg, table 3: the group masses give the printed totals of MLE and AGG.
     masses = (0.9368, 0.0612, 0.0020)
     for groups, total in (((13.30, 146.47, 438.67), 15.51), ((13.35, 146.44, 75.39), 15.51)):
         nll = sum(mass * math.log(value) for mass, value in zip(masses, groups, strict=True))
@@ -104,13 +104,13 @@ def test_overflow_is_infinity_without_a_warning():
     assert best_temperature(np.full(200, np.inf))[0] == math.inf
 
 
-def test_best_ignores_what_is_not_finite_and_takes_the_first_of_equals():
+def test_best_ignores_non_finite_values_and_takes_the_first_of_equals():
     curve = np.full(200, np.inf)
     curve[[3, 150]], curve[7] = 5.0, np.nan
     assert best_temperature(curve) == (5.0, 0.04)
 
 
-def test_nan_and_infinite_logits_do_not_pass_for_numbers():
+def test_nan_logits_give_nan_and_impossible_targets_infinity():
     logits, targets = random_items(4, 6)
     logits[2, 3] = math.nan
     assert math.isnan(perplexity(negative_log_likelihood(logits, targets).numpy()))

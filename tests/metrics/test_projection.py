@@ -14,7 +14,7 @@ from raretok.metrics.projection import (
 RNG = np.random.default_rng(0)
 
 
-def test_coordinates_are_those_of_the_covariances_eigenvectors():
+def test_coordinates_are_along_the_covariances_eigenvectors():
     w = RNG.normal(size=(30, 6)) * [5, 4, 1, 1, 1, 1]
     centred = w - w.mean(0)
     values, vectors = np.linalg.eigh(centred.T @ centred)
@@ -33,8 +33,8 @@ def test_a_shift_changes_nothing_and_distances_survive_a_rotation():
     assert translation_distance(rotated) == pytest.approx(translation_distance(plane), rel=1e-9)
 
 
-def test_the_sign_is_settled():
-    # The largest entry of the only direction is the first: its coordinates rise with it.
+def test_the_sign_is_fixed():
+    # The largest entry of the only direction is the first, so coordinates rise with it.
     w = np.outer([-1.0, 0.0, 1.0], [0.9, -0.3])
     for sign in (1, -1):
         plane = principal_components(sign * w)
@@ -54,26 +54,26 @@ def test_distance_is_between_a_character_and_its_translation():
     assert translation_distance(plane) == pytest.approx((5 + 1) / 2)
 
 
-def test_the_relative_distance_is_over_all_pairs_across_and_free_of_scale():
+def test_the_relative_distance_divides_by_all_pairs_and_ignores_scale():
     plane = RNG.normal(size=(10, 2))
     first, second = plane[:5], plane[5:]
     pairs = [np.hypot(*(a - b)) for a in first for b in second]
     own = [np.hypot(*(a - b)) for a, b in zip(first, second, strict=True)]
     expected = np.mean(own) / np.mean(pairs)
     assert relative_translation_distance(plane) == pytest.approx(expected)
-    # Embeddings that shrink bring every pair nearer alike: no translation is any nearer for it.
+    # Shrinking embeddings bring all pairs nearer alike, translations no more than others.
     assert relative_translation_distance(0.4 * plane) == pytest.approx(expected)
     assert np.isnan(relative_translation_distance(np.zeros((4, 2))))
 
 
 @pytest.mark.parametrize("shape", [(30, 6), (200, 3), (4, 7)])
 @pytest.mark.parametrize("centred", [False, True])
-def test_the_plane_is_that_of_the_singular_value_decomposition(shape, centred):
+def test_the_uncentred_plane_is_that_of_the_svd(shape, centred):
     w = np.random.default_rng(2).normal(0.5, 1, shape) * np.linspace(3, 1, shape[1])
     rows = w - w.mean(0) if centred else w
     left, values, _ = np.linalg.svd(rows, full_matrices=False)
     expected = (left * values)[:, :2]
-    # Up to the sign of each axis.
+    # Equal up to the sign of each axis.
     np.testing.assert_allclose(np.abs(plane(w, centred)), np.abs(expected), atol=1e-8)
     if centred:
         np.testing.assert_allclose(plane(w, centred), principal_components(w), atol=1e-8)

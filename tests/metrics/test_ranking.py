@@ -25,14 +25,14 @@ def literal_rank(logits: list[float], target: int) -> int:
 
 @given(st.lists(st.integers(-3, 3), min_size=1, max_size=12))
 def test_rank_is_the_place_in_a_stable_sort(logits):
-    # Few values, so that ties abound; each token once the target.
+    # Few distinct values, so there are many ties; each token is the target once.
     rows = torch.tensor([logits] * len(logits), dtype=torch.float32)
     ranks = target_ranks(rows, torch.arange(len(logits))).tolist()
     assert ranks == [literal_rank(logits, i) for i in range(len(logits))]
     assert sorted(ranks) == list(range(1, len(logits) + 1))
 
 
-def test_accuracy_is_that_of_arg_max_with_ties():
+def test_accuracy_is_arg_max_also_with_ties():
     generator = torch.Generator().manual_seed(0)
     logits = torch.randint(0, 3, (500, 7), generator=generator).float()
     targets = torch.randint(7, (500,), generator=generator)
@@ -46,7 +46,7 @@ def test_a_nan_counts_against_the_target():
     assert target_ranks(logits, torch.tensor([0, 1, 0])).tolist() == [3, 2, 3]
 
 
-def test_aggregates_are_the_literal_ones():
+def test_aggregates_equal_their_definitions():
     ranks = np.array([1, 2, 5, 6, 130, 1])
     assert accuracy(ranks) == 2 / 6
     assert recall(ranks, 5) == 4 / 6
@@ -78,7 +78,7 @@ def test_printed_rows_against_the_bounds():
     assert low <= 0.5017 <= high
 
 
-def test_quick_ranks_are_the_ranks_and_of_a_broken_model_the_worst():
+def test_fast_ranks_equal_the_ranks_and_nan_gives_the_worst():
     logits, targets = torch.randn(40, 30, generator=torch.Generator().manual_seed(0)), torch.arange(40) % 30
     expected, nll = target_ranks(logits, targets), torch.zeros(40)
     nll[7], expected[7] = float("nan"), 30

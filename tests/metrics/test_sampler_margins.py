@@ -24,7 +24,7 @@ def test_the_printed_margins():
     assert min_p_margin(0.1, 2.0) == pytest.approx(2 * math.log(10))
 
 
-def test_the_nucleus_is_the_smallest_likeliest_set():
+def test_the_nucleus_is_the_smallest_set_of_likeliest_tokens():
     rng = np.random.default_rng(0)
     for _ in range(200):
         p = softmax(rng.normal(0, 2, 7))
@@ -38,13 +38,13 @@ def test_the_nucleus_is_the_smallest_likeliest_set():
         assert set(np.flatnonzero(in_nucleus(p, top_p))) == inside
 
 
-def test_checks_find_no_violation_and_are_deterministic():
+def test_property_tests_find_no_violation_and_are_deterministic():
     assert check_lemma3(1, 400) == 0
     assert check_min_p(1, 400) == 0
 
 
-def test_checks_can_fail():
-    # A margin one percent too small is caught in the cases at the border (half of them).
+def test_property_tests_can_fail():
+    # The border cases, half of all, catch a margin that is one percent too small.
     assert check_lemma3(1, 400, factor=0.99) >= 150
     assert check_lemma3(1, 400, factor=0.99) == check_lemma3(1, 400, factor=0.99)
     assert check_min_p(1, 400, printed_sign=True) >= 300
@@ -64,7 +64,7 @@ def test_a_negative_margin_breaks_the_lemma():
     assert ((z < z[0] - margin) & in_nucleus(softmax(z), top_p)).tolist() == [True, False, False]
 
 
-def test_reporting_can_import_it_without_torch():
+def test_it_imports_without_torch():
     modules = ("clusters", "neighbours", "rank_correlation", "sampler_margins", "type_language")
     code = f"import sys\nfrom raretok.metrics import {', '.join(modules)}\nassert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

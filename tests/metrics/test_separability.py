@@ -10,7 +10,7 @@ from raretok.metrics.separability import separability
 RNG = np.random.default_rng(0)
 
 
-def test_apart_is_one_and_mixed_is_chance():
+def test_separate_groups_give_1_and_mixed_ones_chance():
     a = RNG.normal(0, 1, (200, 2))
     assert separability(a, RNG.normal(9, 1, (50, 2))) == 1.0
     assert separability(a, a) == 0.5
@@ -19,18 +19,18 @@ def test_apart_is_one_and_mixed_is_chance():
     assert 0.5 <= mixed == pytest.approx(0.5, abs=0.03)
 
 
-def test_equal_covariances_reach_what_theory_says():
-    # Means two standard deviations apart along a stretched axis: Phi(1) of each side is on its own side.
+def test_equal_covariances_give_the_theoretical_accuracy():
+    # Means two standard deviations apart along a stretched axis: Phi(1) of each group is on its own side.
     stretch = np.array([[3.0, 0.0], [2.9, 0.2]])
     a = RNG.normal(0, 1, (20000, 2)) @ stretch
     b = RNG.normal([0.0, 2.0], 1, (20000, 2)) @ stretch
     assert separability(a, b) == pytest.approx(0.5 * (1 + math.erf(1 / math.sqrt(2))), abs=0.005)
 
 
-def test_groups_of_unequal_spread_have_the_border_where_it_is_best():
-    """A narrow clump in the flank of a wide group: half way between the means, the wide group's flank is lost."""
+def test_unequal_spreads_have_the_best_border():
+    """A narrow clump in the flank of a wide group: a border half way between the means would misplace that flank."""
     a, b = RNG.normal(0, 1, (20000, 2)), RNG.normal([1.0, 0.0], 0.05, (20000, 2))
-    # The border is left of the clump, about where the densities cross, not half way between the means, at 0.5.
+    # The best border is left of the clump, about where the densities cross, not half way between the means, at 0.5.
     places = np.linspace(0.5, 1, 5001)
     left_of = np.vectorize(lambda x: (1 + math.erf(x / math.sqrt(2))) / 2)
     theory = ((left_of(places) + 1 - left_of((places - 1) / 0.05)) / 2).max()
@@ -42,10 +42,10 @@ def test_groups_of_unequal_spread_have_the_border_where_it_is_best():
 
 def test_no_other_border_along_the_direction_is_better():
     a, b = np.array([[0.0, 0], [1, 0], [2, 0], [9, 0]]), np.array([[2.0, 0], [3, 0], [3, 0], [4, 0]])
-    # Of equal means there is no direction.
+    # With equal means there is no direction.
     assert separability(a, b) == 0.5
     a[3] = [5, 0]
-    # After 1 it is (2/4 + 4/4) / 2, after 2 (3/4 + 3/4) / 2; between the equal 2s, where it would be 7/8, is no border.
+    # After 1 it is (2/4 + 4/4) / 2, after 2 (3/4 + 3/4) / 2. No border divides the equal 2s, which would give 7/8.
     assert separability(a, b) == pytest.approx(0.75)
 
 
@@ -66,6 +66,6 @@ def test_points_on_a_line_and_single_points():
     assert separability(np.zeros((3, 2)), np.zeros((2, 2))) == 0.5
 
 
-def test_nothing_or_no_numbers_give_nan():
+def test_empty_groups_and_nan_give_nan():
     assert math.isnan(separability(np.zeros((0, 2)), np.zeros((2, 2))))
     assert math.isnan(separability(np.full((2, 2), np.nan), np.zeros((2, 2))))

@@ -1,4 +1,4 @@
-"""Paired tests of two systems' translations: against sacrebleu, and on cases with known answers."""
+"""Paired tests of two systems' translations, compared with sacrebleu and on cases with known answers."""
 
 import os
 import re
@@ -32,7 +32,7 @@ def found(comparisons):
     return {(one.metric, one.test): one for one in comparisons}
 
 
-def test_values_are_sacrebleus(texts):
+def test_values_equal_sacrebleus(texts):
     references, good, bad = texts
     results = found(compare(good, bad, references, samples=100))
     assert set(results) == {(m, t) for m in ("bleu", "chrf") for t in ("bootstrap", "randomisation")}
@@ -46,7 +46,7 @@ def test_values_are_sacrebleus(texts):
     assert "|ar:100|" in results["bleu", "randomisation"].signature
 
 
-def test_values_intervals_and_probabilities_are_those_of_sacrebleus_program(texts, tmp_path):
+def test_values_intervals_and_p_equal_those_of_the_sacrebleu_program(texts, tmp_path):
     references, good, _ = texts
     # Nearly as good, so that the probability is neither small nor one.
     other = [line.rpartition(" ")[0] if i % 9 == 0 else line for i, line in enumerate(good)]
@@ -61,7 +61,7 @@ def test_values_intervals_and_probabilities_are_those_of_sacrebleus_program(text
         command += [f"--paired-{option}", f"--paired-{option}-n", "100", "-f", "latex", "-w", "4"]
         environment = os.environ | {SEED_VARIABLE: "7"}
         done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
-        # One row a system, one column a metric: score, mean and half the interval of a bootstrap, p of the second.
+        # A row per system, a column per metric: score, mean and half width of the bootstrap interval, p of the second.
         printed = [line.split("&")[1:] for line in done.stdout.splitlines() if "first &" in line or "second &" in line]
         for metric, *columns in zip(("bleu", "chrf"), *printed, strict=True):
             one = results[metric, test]
@@ -75,7 +75,7 @@ def test_values_intervals_and_probabilities_are_those_of_sacrebleus_program(text
             assert 0.02 < one.p < 0.98
 
 
-def test_a_large_difference_is_found_and_none_is_not(texts):
+def test_only_a_true_difference_is_significant(texts):
     references, good, bad = texts
     for one in compare(good, bad, references, samples=200):
         assert one.p < 0.01
@@ -84,7 +84,7 @@ def test_a_large_difference_is_found_and_none_is_not(texts):
         assert one.p == 1
 
 
-def test_intervals_hold_the_value_where_there_was_a_bootstrap(texts):
+def test_bootstrap_intervals_contain_the_value(texts):
     references, good, bad = texts
     results = found(compare(good, bad, references, samples=200))
     boot = results["bleu", "bootstrap"]
@@ -93,9 +93,9 @@ def test_intervals_hold_the_value_where_there_was_a_bootstrap(texts):
     assert results["bleu", "randomisation"].intervals is None
 
 
-def test_a_seed_decides(texts, monkeypatch):
+def test_the_seed_determines_the_result(texts, monkeypatch):
     references, good, _ = texts
-    # As good on the whole: each sentence's words as many as another's.
+    # Good and bad sentences alternate between the systems, so both are equally good overall.
     other = [line.rpartition(" ")[0] if i % 9 == 0 else line for i, line in enumerate(references)]
     other = [b if i % 2 else a for i, (a, b) in enumerate(zip(good, other, strict=True))]
     good = [a if i % 2 else b for i, (a, b) in enumerate(zip(good, references, strict=True))]
@@ -108,7 +108,7 @@ def test_a_seed_decides(texts, monkeypatch):
     assert SEED_VARIABLE not in os.environ
 
 
-def test_without_a_number_of_samples_it_is_sacrebleus(texts, monkeypatch):
+def test_the_default_number_of_samples_is_sacrebleus(texts, monkeypatch):
     asked = {}
 
     def paired(*arguments, test_type, n_samples, **options):

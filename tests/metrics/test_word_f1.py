@@ -1,4 +1,4 @@
-"""F1 of words by training frequency, by hand."""
+"""F1 of words by training frequency, compared with values by hand and with compare-mt."""
 
 import math
 import random
@@ -25,7 +25,7 @@ def test_buckets_by_hand():
     assert once.f1 == pytest.approx(2 * 1 * (1 / 3) / (1 + 1 / 3))
     # 2-3 times: cat and the full stop, on both sides.
     assert few.f1 == 1
-    # The: twice given and wanted in the first sentence, wanted once in the second.
+    # "the": twice in hypothesis and reference of the first sentence, once in the reference of the second.
     assert (many.matched, many.given, many.wanted) == (2, 2, 3)
 
 
@@ -48,7 +48,7 @@ def as_compare_mt(hypotheses, references, frequencies, cutoffs):
     return counts
 
 
-def test_buckets_are_those_of_compare_mt():
+def test_buckets_equal_compare_mts():
     rng = random.Random(0)
     words = [f"w{i}" for i in range(30)]
     frequencies = {word: i * i for i, word in enumerate(words[:25])}
@@ -63,14 +63,14 @@ def test_buckets_are_those_of_compare_mt():
             assert one.f1 == pytest.approx(2 * precision * recall / (precision + recall))
 
 
-def test_equal_texts_score_one_and_empty_buckets_nothing():
+def test_equal_texts_score_1_and_empty_buckets_are_left_out():
     text = ["one two", "three"]
     buckets = word_f1(text, text, training_frequencies(["one two two"]), [1, 2, 10])
     assert [bucket.f1 for bucket in buckets[:3]] == [1, 1, 1]
     assert math.isnan(buckets[3].f1)
 
 
-def test_labels():
+def test_bucket_labels():
     assert bucket_labels([1, 2, 5, 10, 100, 1000]) == ["0", "1", "2-4", "5-9", "10-99", "100-999", "1000+"]
     assert bucket_labels([0, 3]) == ["0-2", "3+"]
     assert bucket_labels([0]) == ["0+"]

@@ -9,7 +9,7 @@ from raretok.metrics.rank_correlation import spearman
 from raretok.metrics.word_similarity import word_similarity
 
 
-def test_a_word_is_the_mean_of_its_pieces_and_unknown_pieces_take_the_unknown_row():
+def test_a_word_is_the_mean_of_its_pieces_and_unknown_ones_use_the_unk_row():
     w = np.random.default_rng(0).normal(size=(6, 3))
     pieces = {"ab": [4, 5], "a": [4], "b": [5], "x": [1], "ax": [4, 1], "": []}
     pairs = [("ab", "a", 3.0), ("a", "b", 1.0), ("x", "ab", 2.0), ("ax", "b", 2.0), ("", "a", 5.0)]
@@ -27,7 +27,7 @@ def test_a_word_is_the_mean_of_its_pieces_and_unknown_pieces_take_the_unknown_ro
     assert found.coverage == pytest.approx(3 / 6)
 
 
-def test_all_pairs_are_kept_where_nothing_is_known():
+def test_pairs_of_unknown_words_are_kept():
     found = word_similarity([("p", "q", 1.0), ("r", "s", 2.0)], lambda word: [0], np.ones((2, 2)), unknown=0)
     assert found.pairs == 2
     assert found.coverage == 0

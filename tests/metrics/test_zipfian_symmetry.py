@@ -1,4 +1,4 @@
-"""Frequency-weighted symmetry against its formula, and where it must be 0 or 1."""
+"""Frequency-weighted symmetry, compared with its formula and at its extremes."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ RNG = np.random.default_rng(0)
 
 
 def literal(w, counts):
-    """Token by token: each row is written down as often as its type occurs."""
+    """Token by token: each row is repeated as often as its type occurs."""
     tokens = np.repeat(w, counts, axis=0)
     mean = tokens.mean(0)
     centrality = 1 - np.linalg.norm(mean) / np.mean([np.linalg.norm(token) for token in tokens])
@@ -19,7 +19,7 @@ def literal(w, counts):
 
 
 @pytest.mark.parametrize(("types", "d"), [(40, 3), (9, 6)])
-def test_it_is_the_literal_one(types, d):
+def test_symmetry_equals_its_formula(types, d):
     w, counts = RNG.normal(0.4, 1.0, (types, d)), RNG.integers(0, 9, types)
     assert zipfian_symmetry(w, counts) == pytest.approx(literal(w, counts), rel=1e-9)
 
@@ -31,18 +31,18 @@ def test_rows_that_never_occur_do_not_count():
     assert zipfian_symmetry(other, counts) == zipfian_symmetry(w, counts)
 
 
-def test_both_ends():
+def test_extremes_are_0_and_1():
     cross = np.concatenate([np.eye(5), -np.eye(5)])
     assert zipfian_symmetry(cross, np.ones(10)) == pytest.approx({CENTRALITY: 1, ISOTROPY: 1})
     # One frequent row on each side of a line, all others rare.
     counts = np.where(np.arange(10) % 5 == 0, 10**9, 1)
     assert zipfian_symmetry(cross, counts)[ISOTROPY] < 1e-6
-    # A common shift, which the softmax does not see.
+    # A common shift, which does not change the softmax.
     assert zipfian_symmetry(cross + 100, np.ones(10))[CENTRALITY] < 1e-3
 
 
 @pytest.mark.parametrize(
     ("w", "counts"), [(np.full((3, 2), np.nan), np.ones(3)), (np.eye(3), np.zeros(3)), (np.zeros((3, 2)), np.ones(3))]
 )
-def test_what_has_no_symmetry_is_nan(w, counts):
+def test_undefined_symmetry_is_nan(w, counts):
     assert all(np.isnan(value) for value in zipfian_symmetry(w, counts).values())

@@ -1,4 +1,4 @@
-"""Beam search against all translations there are, and against a search that keeps nothing from step to step."""
+"""Beam search, compared with all possible translations and with a search without a cache."""
 
 import itertools
 import math
@@ -53,7 +53,7 @@ def next_log_probabilities(model, source, ids):
 
 
 def slow_search(model, source, beam, exponent, limit, types):
-    """What `beam_search` promises, one sentence, one hypothesis and one type at a time, every prefix anew."""
+    """Reference for `beam_search`: one sentence, one hypothesis and one type at a time, without a cache."""
     limit = min(limit, model.config.context)
     hypotheses, best, closed = [((), 0.0)], ((), -math.inf), 0
     for length in range(1, limit + 1):
@@ -75,7 +75,7 @@ def slow_search(model, source, beam, exponent, limit, types):
 
 @torch.no_grad()
 def best_of_all(model, source, exponent, limit, types):
-    """The best of all translations of at most `limit` ids with </s>; one that fills the limit ends with it too."""
+    """The best of all translations of at most `limit` ids, including </s>, with which every translation ends."""
     best = ((), -math.inf)
     ordinary = [i for i in range(types) if i not in (START, PADDING, END)]
     for length in range(limit):
@@ -104,7 +104,7 @@ def test_a_beam_wide_enough_finds_the_best_of_all_translations(exponent):
 
 @pytest.mark.parametrize("beam", [1, 2, 4, 5])
 @pytest.mark.parametrize("exponent", [0.6, 1.0])
-def test_search_equals_a_slow_one(beam, exponent):
+def test_search_equals_the_reference(beam, exponent):
     types = 24  # three chunks of candidates
     ended = 0
     for seed in range(5):
@@ -117,10 +117,10 @@ def test_search_equals_a_slow_one(beam, exponent):
             assert ids == list(expected)
             assert score == pytest.approx(expected_score, abs=1e-5)
             ended += len(ids) + 1 < limit
-    assert 5 < ended < 30  # others are ended by their limit
+    assert 5 < ended < 30  # others end at their limit
 
 
-def test_hypotheses_that_end_together_all_count():
+def test_all_hypotheses_that_end_at_one_step_count():
     state = Beam.begin(torch.tensor([9, 9]), START)
     values = torch.tensor([[-2.0, -1.0, -math.inf], [-math.inf] * 3])
     assert state.close(values, torch.zeros(2, 3, dtype=torch.int64), 1.0) == [(0, [], -1.0)]
@@ -130,7 +130,7 @@ def test_hypotheses_that_end_together_all_count():
 
 
 def test_a_narrow_beam_is_worse_than_a_wide_one():
-    """Else the tests above would not tell one from the other."""
+    """Otherwise the tests above could not tell beam sizes apart."""
     scores = {}
     for beam in (1, 5):
         model = random_model(10, 24)
@@ -166,7 +166,7 @@ def test_a_sentences_result_does_not_depend_on_its_batch(beam):
 
 
 def test_steps_with_a_cache_equal_whole_passes():
-    """Hypotheses branch, change places, and sentences leave; every step gives what `decode` of the prefixes gives."""
+    """Hypotheses branch and change places, and sentences end; every step equals `decode` of the prefixes."""
     model = random_model(13, 24)
     sources = random_sources(3, 24, number=4)
     source = padded(sources)
@@ -193,14 +193,14 @@ def test_steps_with_a_cache_equal_whole_passes():
                 prefixes, source = prefixes[rows], source[rows]
 
 
-def test_a_cache_must_know_the_hypotheses():
+def test_a_cache_of_other_hypotheses_is_refused():
     model = random_model(13, 24)
     cache = model.cache(*model.encode(torch.tensor([[4, END]])), slots=9)
     with pytest.raises(ValueError, match="3 hypotheses are continued, but `reorder` was told of 1"):
         model.step(torch.tensor([[START] * 3]), cache)
 
 
-def test_nothing_special_is_written_and_no_translation_is_too_long():
+def test_translations_have_no_special_types_and_keep_the_limit():
     model = random_model(14, 24)
     model.output_bias.data[[START, PADDING]] = 9.0
     model.output_bias.data[END] = -50.0
@@ -212,12 +212,12 @@ def test_nothing_special_is_written_and_no_translation_is_too_long():
         assert {len(ids) for ids in translate(model, sources, beam, max_length=6)} == {5}
 
 
-def test_the_limit_of_a_length_is_an_integers():
+def test_the_length_limit_is_an_integer():
     assert [length_limit(n) for n in (1, 5, 10)] == [11, 16, 22]
     assert length_limit(torch.tensor([1, 5, 10])).tolist() == [11, 16, 22]
 
 
-def test_what_does_not_fit_the_context_is_cut():
+def test_translations_are_cut_at_the_context():
     model = random_model(15, 24, context=8)
     model.output_bias.data[END] = -50.0
     long = np.append(np.arange(3, 23), END)
@@ -225,7 +225,7 @@ def test_what_does_not_fit_the_context_is_cut():
     assert len(translate(model, [long], 3)[0]) == 7
 
 
-def test_translating_leaves_a_model_in_training_as_it_was():
+def test_translating_keeps_the_training_mode():
     model = build_model(SIZES | {"dropout": 0.5}, 24, seed=1).train()
     sources = random_sources(5, 24)
     first = translate(model, sources, 2)
@@ -261,7 +261,7 @@ def test_threads_search_several_batches_at_once():
 
 
 @pytest.mark.parametrize(("columns", "number"), [(640, 10), (77, 3), (7, 3), (7, 9), (130, 40), (1024, 1)])
-def test_the_largest_are_topks(columns, number):
+def test_largest_equals_topk(columns, number):
     values = torch.randn(5, columns, generator=torch.Generator().manual_seed(columns))
     values[0] = -math.inf
     values[1, columns // 2 :] = -math.inf

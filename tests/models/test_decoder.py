@@ -1,4 +1,4 @@
-"""The decoder against a literal forward pass, and its initialisation."""
+"""The decoder, compared with a literal forward pass, and its initialisation."""
 
 import math
 
@@ -63,7 +63,7 @@ def test_forward_equals_a_literal_one(options):
     model = build_model(SETTINGS | {"init_std": 0.3} | options, 7, seed=1).double()
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            if name.endswith("bias"):  # zeros at the start, which would hide one that is forgotten
+            if name.endswith("bias"):  # they start at zero, which would hide a forgotten one
                 parameter.normal_(generator=torch.Generator().manual_seed(len(name)))
     ids = torch.tensor([[3, 1, 4, 1, 5], [0, 6, 6, 2, 3]])
     hidden = model(ids)
@@ -80,7 +80,7 @@ def test_the_papers_model_has_its_number_of_parameters():
     assert counted == 786_432 + 130 * 128 + 9 * 128
 
 
-def test_initialisation_is_n_0_02_and_smaller_into_the_residual_stream():
+def test_initialisation_has_std_0_02_and_less_into_the_residual_stream():
     model = build_model(SETTINGS | {"width": 128, "heads": 4}, 500, seed=2)
     for name, parameter in model.named_parameters():
         if parameter.dim() == 1:
@@ -121,13 +121,13 @@ def test_weights_round_trip(tmp_path):
         ({"positions": "sinusoidal", "width": 2}, "model.width is 2; sinusoidal positions need at least 4"),
     ],
 )
-def test_wrong_settings_are_one_sentence(change, expected):
+def test_wrong_settings_are_refused(change, expected):
     with pytest.raises(UserError, match=expected):
         build_model(SETTINGS | change, 7)
 
 
-def test_names_of_the_weights_stay():
-    """Recorded runs and evaluation read them by name; a sinusoidal table is no weight."""
+def test_names_of_the_weights_are_unchanged():
+    """Recorded runs and evaluation use them; a sinusoidal table is not a weight."""
     block = ["attention_norm", "attention.qkv", "attention.projection", "feed_forward_norm"]
     block += ["feed_forward.expansion", "feed_forward.projection"]
     blocks = [f"blocks.{b}.{name}.weight" for b in range(3) for name in block]
@@ -186,7 +186,7 @@ def test_the_papers_language_models_have_their_numbers_of_parameters(layers, hea
         assert low < number < high
 
 
-def test_attention_dropout_is_dropout_unless_said():
+def test_attention_dropout_defaults_to_dropout():
     def hidden(**options):
         model = build_model(SETTINGS | {"dropout": 0.3} | options, 7, seed=1).train()
         torch.manual_seed(5)
@@ -211,13 +211,13 @@ def test_recomputed_activations_change_no_bit():
     assert all(torch.equal(a, b) for a, b in zip(*gradients, strict=True))
 
 
-def test_a_sequence_longer_than_the_context_is_one_sentence():
+def test_a_sequence_longer_than_the_context_is_refused():
     with pytest.raises(UserError, match="10 positions do not fit"):
         build_model(SETTINGS, 7)(torch.zeros(1, 10, dtype=torch.int64))
 
 
 class Doubled(torch.nn.Module):
-    """A matrix as twice its half."""
+    """A parametrisation: a matrix as twice its half."""
 
     def forward(self, half):
         return 2 * half
@@ -227,7 +227,7 @@ class Doubled(torch.nn.Module):
 
 
 @pytest.mark.parametrize("tied", [True, False])
-def test_a_matrix_trained_in_parts_is_exported_as_a_matrix(tmp_path, tied):
+def test_a_parametrised_matrix_is_exported_as_a_plain_one(tmp_path, tied):
     settings = SETTINGS | {"tied": tied}
     model = build_model(settings, 7, seed=1).eval()
     expected = model.state_dict()
@@ -243,8 +243,8 @@ def test_a_matrix_trained_in_parts_is_exported_as_a_matrix(tmp_path, tied):
     assert torch.equal(load_model(tmp_path / "model.safetensors", settings, 7)(ids), model(ids))
 
 
-def test_the_numbers_of_a_decoders_start_stay():
-    """Recorded runs began with these: sums of weights and of the logits' sizes, from the version that recorded them."""
+def test_the_initial_values_of_a_decoder_are_unchanged():
+    """Recorded runs started from them: sums of weights and of absolute logits, from the version that recorded them."""
     xavier = {"positions": "sinusoidal", "linear_init": "xavier", "bias": True, "tied": False, "init_std": 0.3}
     expected = {
         False: (-0.273327, 0.006881, 0.136093, 4.28552),

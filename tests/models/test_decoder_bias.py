@@ -1,4 +1,4 @@
-"""The output bias of a decoder: where it starts, that it is trained, and that models without are as they were."""
+"""The output bias of a decoder: start, training, and no change to models without one."""
 
 import pytest
 import torch
@@ -28,7 +28,7 @@ def test_it_starts_at_the_log_unigram_distribution():
     assert "output_bias" in dict(model.named_parameters())
 
 
-def test_a_model_without_has_the_same_weights_and_no_more():
+def test_a_model_without_a_bias_has_the_same_other_weights():
     plain, biased = model_with(None), model_with("unigram")
     assert plain.output_bias is None
     weights = biased.state_dict()
@@ -36,14 +36,14 @@ def test_a_model_without_has_the_same_weights_and_no_more():
     assert all(torch.equal(tensor, weights[name]) for name, tensor in plain.state_dict().items())
 
 
-def test_what_a_decoder_does_not_know_is_refused():
+def test_unknown_starts_are_refused():
     with pytest.raises(UserError, match=r"model\.output_bias is 'c4'; it must be zero, unigram or null"):
         build_model(MODEL | {"output_bias": "c4"}, 5)
     with pytest.raises(ValueError, match=r"log_unigram has shape \(4,\), not \(5,\)"):
         model_with("unigram").set_output_bias(torch.zeros(4))
 
 
-def test_it_is_not_trained_together_with_others():
+def test_a_model_with_a_bias_is_not_trained_together_with_others():
     settings = {
         "corpus": {"low_resource_probability": 0.1},
         "model": MODEL | {"output_bias": "zero"},

@@ -1,4 +1,4 @@
-"""The encoder-decoder against torch.nn.Transformer, its initialisation, tying and output bias."""
+"""The encoder-decoder, compared with torch.nn.Transformer; initialisation, tying, output bias."""
 
 import math
 
@@ -21,7 +21,7 @@ TYINGS = ("three_way", "two_way", "decoder", "encoder_decoder", "none")
 
 
 def random_model(seed=1, **options):
-    """A model in evaluation mode whose norms and biases, which start as 1 and 0, are numbers that matter."""
+    """A model in evaluation mode whose norms and biases, which start as 1 and 0, are random."""
     model = build_model(SIZES | options, TYPES, seed=seed).double().eval()
     generator = torch.Generator().manual_seed(seed)
     for _, parameter in sorted(model.named_parameters()):
@@ -112,7 +112,7 @@ def test_padding_changes_nothing(positions):
     torch.testing.assert_close(model(SOURCE, INPUTS)[INPUTS != 1], together[INPUTS != 1], rtol=0, atol=1e-12)
 
 
-def test_either_side_learns_positions_of_its_own():
+def test_each_side_learns_its_own_positions():
     model = random_model(positions="learned")
     memory, mask = model.encode(SOURCE)
     hidden = model.decode(INPUTS, memory, mask)
@@ -124,22 +124,22 @@ def test_either_side_learns_positions_of_its_own():
     assert not torch.equal(model.encode(SOURCE)[0], memory)
 
 
-def test_nothing_is_learned_through_padding():
-    """The loss over real targets has no gradient at the padding's embedding, and a finite one everywhere."""
+def test_padding_gets_no_gradient():
+    """The loss over real targets has zero gradient at the padding embedding, and a finite one everywhere."""
     model = random_model(tying="encoder_decoder", dropout=0.1).train()
     model.logits(model(SOURCE, INPUTS))[INPUTS != 1].square().sum().backward()
     assert (model.input_weight.grad[1] == 0).all()
     assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
 
 
-def test_the_future_is_not_seen():
+def test_attention_is_causal():
     model = random_model()
     changed = INPUTS.clone()
     changed[:, 3:] = 4
     torch.testing.assert_close(model(SOURCE, changed)[:, :3], model(SOURCE, INPUTS)[:, :3], rtol=0, atol=1e-12)
 
 
-def test_what_is_tied():
+def test_tied_matrices_are_one_parameter():
     for tying in TYINGS:
         model = build_model(SIZES | {"tying": tying}, TYPES, seed=1)
         assert (model.source_weight is model.input_weight) == (tying in ("three_way", "encoder_decoder")), tying
@@ -150,7 +150,7 @@ def test_what_is_tied():
         assert model.config.tied == (model.output_weight is model.input_weight)
 
 
-def test_models_of_a_seed_start_alike_whatever_is_tied():
+def test_models_of_one_seed_start_alike_with_any_tying():
     expected = dict(build_model(SIZES, TYPES, seed=3).named_parameters())
     for tying in TYINGS:
         model = build_model(SIZES | {"tying": tying}, TYPES, seed=3)
@@ -199,14 +199,14 @@ def test_matrices_start_as_fairseqs():
             assert (parameter == 0).all(), name
 
 
-def test_other_starts():
+def test_initialisation_options():
     options = {"width": 128, "heads": 4, "linear_init": "normal", "embedding_std": 0.3, "tying": "encoder_decoder"}
     model = build_model(SIZES | options | {"output_init": "truncated"}, 500, seed=2)
     assert model.encoder[0].attention.qkv.weight.std().item() == pytest.approx(0.02, rel=0.05)
     assert model.input_weight.std().item() == pytest.approx(0.3, rel=0.05)
     std = 128**-0.5
     assert model.output_weight.abs().max().item() == pytest.approx(2 * std, rel=0.01)
-    # A normal distribution cut at two standard deviations has 0.8796 of its own.
+    # A normal distribution truncated at two standard deviations has 0.8796 of its standard deviation.
     assert model.output_weight.std().item() == pytest.approx(0.8796 * std, rel=0.02)
     tied = build_model(SIZES | options | {"output_init": "truncated", "tying": "two_way"}, 500, seed=2)
     assert tied.input_weight.abs().max() <= 2 * std
@@ -227,7 +227,7 @@ def arms(**options):
 
 
 @pytest.mark.parametrize("scale", ["none", "frobenius", "spectral"])
-def test_the_three_arms_differ_in_the_bias_alone(scale):
+def test_the_three_starts_differ_only_in_the_bias(scale):
     models = arms(output_scale=scale)
     assert models[None].output_bias is None
     assert (models["zero"].output_bias == 0).all()
@@ -276,13 +276,13 @@ def test_a_bias_of_other_types_is_refused():
         ({"width": 2}, "sinusoidal positions need at least 4"),
     ],
 )
-def test_wrong_settings_of_an_encoder_decoder_are_one_sentence(change, expected):
+def test_wrong_settings_of_an_encoder_decoder_are_refused(change, expected):
     with pytest.raises(UserError, match=expected):
         build_model(SIZES | change, TYPES)
 
 
 @pytest.mark.parametrize(("source", "target"), [(10, 3), (3, 10)])
-def test_what_is_longer_than_the_context_is_one_sentence(source, target):
+def test_a_sentence_longer_than_the_context_is_refused(source, target):
     with pytest.raises(UserError, match="10 positions do not fit"):
         build_model(SIZES, TYPES)(torch.full((1, source), 4), torch.full((1, target), 4))
 
@@ -314,7 +314,7 @@ def test_recomputed_activations_change_no_bit():
     assert all(torch.equal(a, b) for a, b in zip(*gradients, strict=True))
 
 
-def test_dropout_is_of_residuals_and_of_attention_where_said():
+def test_dropout_acts_on_residuals_and_on_attention_if_set():
     def hidden(**options):
         model = build_model(SIZES | options, TYPES, seed=1).train()
         torch.manual_seed(5)
@@ -339,7 +339,7 @@ def test_weights_of_an_encoder_decoder_round_trip(tmp_path):
         load_model(tmp_path / "model.safetensors", SIZES, TYPES)
 
 
-def test_names_of_an_encoder_decoders_weights_stay():
+def test_names_of_an_encoder_decoders_weights_are_unchanged():
     names = set(build_model(SIZES | {"tying": "none", "output_bias": "zero", "bias": False}, TYPES).state_dict())
     shared = ["attention_norm", "attention.qkv", "attention.projection"]
     feed_forward = ["feed_forward_norm", "feed_forward.expansion", "feed_forward.projection"]

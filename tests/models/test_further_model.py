@@ -70,7 +70,7 @@ def project(tmp_path):
 
 
 def use(project, options):
-    """What the run table and `build_model` make of an experiment with this model."""
+    """Build an experiment's run table and model in a copy of the package."""
     paper = project / "config/papers/fifth/paper.yaml"
     paper.parent.mkdir()
     paper.write_text(PAPER.replace(DECODER, f"{{name: recurrent_model, width: 8, context: 16, {options}}}"))
@@ -84,7 +84,7 @@ def test_a_further_model_needs_no_list(project):
     assert json.loads(said.stdout) == ["RNN", 64, 8]
 
 
-def test_its_options_are_checked_before_torch_is_there(project):
+def test_its_options_are_checked_without_torch(project):
     said = use(project, "gate: false")
     assert said.returncode == 1
     assert "unknown key experiments.fifth_task.model.gate; known here: name, width, context, gates" in said.stderr

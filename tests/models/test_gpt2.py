@@ -54,13 +54,13 @@ def test_the_norm_is_torchs_layer_norm(tmp_path):
         ({}, (12, 4), r"wte.weight .* has shape \(11, 4\), but \(12, 4\)"),
     ],
 )
-def test_a_wrong_checkpoint_is_one_sentence(tmp_path, options, sizes, message):
+def test_a_wrong_checkpoint_is_refused(tmp_path, options, sizes, message):
     write(tmp_path / "model.safetensors", **options)
     with pytest.raises(UserError, match=message):
         load_final_layers(tmp_path, *sizes)
 
 
-def test_a_missing_or_broken_file_is_one_sentence(tmp_path):
+def test_a_missing_or_broken_file_is_refused(tmp_path):
     with pytest.raises(UserError, match="there is no GPT-2 checkpoint"):
         load_final_layers(tmp_path, 11, 4)
     (tmp_path / "model.safetensors").write_bytes(b"no safetensors")

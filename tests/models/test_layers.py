@@ -1,4 +1,4 @@
-"""Attention and dropout in bfloat16 on a CPU against torch's own in float32."""
+"""Attention and dropout in bfloat16 on a CPU, compared with torch's in float32."""
 
 import pytest
 import torch
@@ -7,7 +7,7 @@ from torch.nn import functional as F
 from raretok.models import layers
 from raretok.models.layers import attention, dropout
 
-# Of bfloat16, whose numbers have 8 bits.
+# Relative precision of bfloat16, whose numbers have 8 bits.
 BITS = 2**-8
 
 
@@ -16,7 +16,7 @@ def in_bfloat16():
 
 
 def queries_keys_values(queries, keys):
-    """B x H x T x d/H, numbers that bfloat16 holds."""
+    """B x H x T x d/H, values that bfloat16 represents exactly."""
     generator = torch.Generator().manual_seed(1)
     shapes = [(3, 2, length, 8) for length in (queries, keys, keys)]
     drawn = [torch.randn(shape, generator=generator).bfloat16().float() for shape in shapes]
@@ -26,7 +26,7 @@ def queries_keys_values(queries, keys):
 @pytest.mark.parametrize("most_keys", [layers.MOST_KEYS, 0])
 @pytest.mark.parametrize("kind", ["plain", "causal", "masked"])
 def test_attention_in_bfloat16_is_torchs(kind, most_keys, monkeypatch):
-    """With few keys and with many, for which torch's kernel is called: values, and gradients of all three."""
+    """Values and all three gradients, with few keys and with many, which use torch's kernel."""
     monkeypatch.setattr(layers, "MOST_KEYS", most_keys)
     parts = queries_keys_values(7, 7 if kind == "causal" else 5)
     mask = torch.arange(5)[None] < torch.tensor([[5], [2], [1]]) if kind == "masked" else None
@@ -43,8 +43,8 @@ def test_attention_in_bfloat16_is_torchs(kind, most_keys, monkeypatch):
         assert (ours.float() - theirs).norm() < 2 * BITS * theirs.norm()
 
 
-def test_attention_weights_drop_out_in_bfloat16():
-    """Means over many draws are the values without; a single draw is not."""
+def test_attention_dropout_in_bfloat16_is_unbiased():
+    """The mean over many draws equals the value without dropout; a single draw does not."""
     parts = [tensor.detach() for tensor in queries_keys_values(4, 6)]
     torch.manual_seed(1)
     with in_bfloat16():
@@ -56,14 +56,14 @@ def test_attention_weights_drop_out_in_bfloat16():
 
 @pytest.mark.parametrize("p", [0.1, 0.25, 0.5, 0.9])
 def test_dropout_in_bfloat16_drops_the_share_and_keeps_the_sum(p):
-    """Also of a number of entries that four do not divide; the gradient goes where the values stayed."""
+    """Also for a number of entries that is no multiple of four; only kept values have a gradient."""
     torch.manual_seed(1)
     x = torch.ones(401, 503, requires_grad=True)
     with in_bfloat16():
         y = dropout(x, p, True)
     deviation = (p * (1 - p) / x.numel()) ** 0.5
     assert y.eq(0).float().mean().item() == pytest.approx(p, abs=5 * deviation)
-    # Neighbours share a random word, but not their fate.
+    # Neighbours share a random word, but are dropped independently.
     pairs = (y[:, 1:].eq(0) & y[:, :-1].eq(0)).float().mean().item()
     assert pairs == pytest.approx(p * p, abs=10 * deviation)
     assert torch.equal(y, y.ne(0) * torch.tensor(1 / (1 - p)))

@@ -1,4 +1,4 @@
-"""The output layer against plain autograd over all logits at once: all that composes, in float64, at odd sizes."""
+"""The output layer, compared with plain autograd over all logits: every combination, float64, odd sizes."""
 
 import math
 from dataclasses import dataclass, field
@@ -116,7 +116,7 @@ class Case:
 def random_case(seed, sequences=3, context=7, width=5, bias=True, padding=True, types=TYPES) -> Case:
     generator = torch.Generator().manual_seed(seed)
     double = {"generator": generator, "dtype": torch.float64}
-    # Few distinct tokens, so that sequences repeat some, and so that some are rare.
+    # Few distinct tokens, so that sequences repeat some and some are rare.
     x = (torch.rand(sequences, context + 1, generator=generator) ** 2 * types).long()
     y = x[:, 1:].clone()
     if padding:
@@ -132,7 +132,7 @@ def random_case(seed, sequences=3, context=7, width=5, bias=True, padding=True, 
 
 
 def started_gate(method, case, steps=2):
-    """The gate's state after counting the case's targets, and other ones before; None without a gate."""
+    """The gate's state after counting other targets and then the case's; None without a gate."""
     if method.gate is None:
         return None
     counts = np.maximum(0, 60 - 3 * np.arange(TYPES))
@@ -199,7 +199,7 @@ def run(case, config, gate_name="none", penalty_name="none", **options):
 @pytest.mark.parametrize("penalty", PENALTIES)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("gate", GATES)
-def test_all_that_composes_equals_plain_autograd(monkeypatch, gate, loss, penalty):
+def test_every_combination_equals_plain_autograd(monkeypatch, gate, loss, penalty):
     monkeypatch.setattr(output_layer, "chunk_positions", lambda *_: 4)
     monkeypatch.setattr(chunk_loss, "ROWS", 3)
     config, position_loss = LOSSES[loss]
@@ -261,7 +261,7 @@ class FixedGate:
     gates_everywhere=st.booleans(),
 )
 def test_gated_gradients_equal_the_three_logits_of_the_paper(seed, positions, types, width, gates_everywhere):
-    """Also with gates that the papers do not have, on the own target of a position."""
+    """Also with gates on a position's own target, which no paper has."""
     case = random_case(seed, 1, positions, width, bias=False, padding=False, types=types)
     h, y = case.h[0], case.y[0]
     generator = torch.Generator().manual_seed(seed)
@@ -281,8 +281,8 @@ def test_gated_gradients_equal_the_three_logits_of_the_paper(seed, positions, ty
 
 @pytest.mark.parametrize("gate", ["none", "agg", "eq15"])
 @pytest.mark.parametrize("penalty", PENALTIES)
-def test_micro_batches_sum_up_to_their_update(gate, penalty):
-    """`normaliser` counts the targets of the update, `share` divides what is not a sum over targets."""
+def test_micro_batches_add_up_to_their_step(gate, penalty):
+    """`normaliser` counts the targets of the step; `share` divides what is not a sum over targets."""
     case = random_case(4, sequences=4)
     whole, state = run(case, {}, gate, penalty)
     parts = {"gate": GATES[gate], "penalty": PENALTIES[penalty]}
@@ -302,7 +302,7 @@ def test_micro_batches_sum_up_to_their_update(gate, penalty):
 
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("gate", ["none", "agg"])
-def test_nll_is_that_of_the_plain_logits(gate, loss):
+def test_nll_is_of_the_plain_logits(gate, loss):
     case = random_case(5)
     result, _ = run(case, LOSSES[loss][0], gate)
     kept = case.y != case.padding
@@ -313,7 +313,7 @@ def test_nll_is_that_of_the_plain_logits(gate, loss):
 
 @pytest.mark.parametrize("loss", ["cross_entropy", "threshold"])
 @pytest.mark.parametrize("gate", ["none", "agg"])
-def test_asked_for_logits_change_nothing_and_hold_their_gradient(monkeypatch, gate, loss):
+def test_observed_logits_change_nothing_and_have_their_gradient(monkeypatch, gate, loss):
     monkeypatch.setattr(output_layer, "chunk_positions", lambda *_: 5)
     config, position_loss = LOSSES[loss]
     case = random_case(6)
@@ -340,7 +340,7 @@ def test_tied_matrix_gets_both_gradients():
     torch.testing.assert_close(ours, torch.autograd.grad(plain, case.w)[0], **TOLERANCE)
 
 
-def test_a_loss_that_is_scaled_scales_its_gradients():
+def test_scaling_the_loss_scales_its_gradients():
     case = random_case(8)
     once, _ = run(case, {}, "agg")
     thrice, _ = run(case, {}, "agg")
@@ -349,7 +349,7 @@ def test_a_loss_that_is_scaled_scales_its_gradients():
         torch.testing.assert_close(3 * a, b, **TOLERANCE)
 
 
-def test_a_matrix_that_is_not_trained_gets_no_gradient():
+def test_a_frozen_matrix_gets_no_gradient():
     case = random_case(17)
     expected, _ = run(case, {}, "agg")
     case.w.requires_grad_(False)
@@ -358,7 +358,7 @@ def test_a_matrix_that_is_not_trained_gets_no_gradient():
     assert torch.equal(result.loss, expected.loss)
 
 
-def test_chunks_are_few_nearly_equal_and_whole_tiles():
+def test_chunks_are_few_nearly_equal_and_multiples_of_a_tile():
     assert output_layer.chunk_positions(44_256, 2, "cuda") == 4096
     assert [output_layer.chunk_size(n, 4096) for n in (0, 1, 4096, 4097, 32_768, 33_000)] == [
         128,
@@ -398,7 +398,7 @@ def test_a_batch_of_padding_alone_has_no_loss():
         assert all((gradient == 0).all() for gradient in torch.autograd.grad(result.loss, case.leaves))
 
 
-def test_padding_may_be_no_id_of_the_vocabulary():
+def test_the_padding_id_may_lie_outside_the_vocabulary():
     case = random_case(12)
     expected, _ = run(case, {}, "agg")
     case.y[case.y == 1], case.padding = -100, -100
@@ -406,8 +406,8 @@ def test_padding_may_be_no_id_of_the_vocabulary():
     assert_same(result.loss, expected.loss, case.leaves)
 
 
-def test_tail_probabilities_are_not_lost():
-    """The gradient of rows whose probability is tiny is kept, and a target's NLL beyond exp's range is exact."""
+def test_tiny_probabilities_keep_their_gradient():
+    """Also, the NLL of a target beyond the range of exp is exact."""
     h = torch.tensor([[1.0]], dtype=torch.float32, requires_grad=True)
     w = torch.tensor([[0.0], [-80.0], [-200.0]], dtype=torch.float32, requires_grad=True)
     result = output_loss(build_method({}), None, h, w, torch.tensor([2]))
@@ -426,7 +426,7 @@ def test_a_penalty_on_tokens_needs_sequences():
 @pytest.mark.parametrize("gate", ["none", "agg", "alg1"])
 @pytest.mark.parametrize("types", [TYPES])
 def test_bf16_is_as_close_to_float64_as_plain_cross_entropy(gate, types):
-    """Relative error of every gradient under autocast, over several batches, against plain autograd's own."""
+    """Relative error of every gradient under autocast over several batches, compared with plain autograd's."""
     mine, plain = torch.zeros(3), torch.zeros(3)
     for seed in range(12):
         case = random_case(seed, sequences=8, context=16, width=32, padding=False)
@@ -450,8 +450,8 @@ def test_bf16_is_as_close_to_float64_as_plain_cross_entropy(gate, types):
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("gate", ["none", "agg", "freeze_bc", "alg1"])
-def test_the_compiled_kernels_form_is_the_same(monkeypatch, gate, smoothing):
-    """What a GPU compiles, run uncompiled: as exact, and in place."""
+def test_the_form_for_the_compiler_is_equal(monkeypatch, gate, smoothing):
+    """The code that a GPU compiles, run uncompiled, is as exact and works in place."""
     monkeypatch.setattr(output_layer, "FUSED_DEVICES", ("cpu",))
     monkeypatch.setattr(output_layer, "chunk_positions", lambda *_: 4)
     monkeypatch.setattr(softmax_gradient.fused_gradient, "compiled", softmax_gradient.softmax_gradient)
@@ -471,7 +471,7 @@ def test_the_compiled_kernels_form_is_the_same(monkeypatch, gate, smoothing):
     torch.testing.assert_close(d.float(), expected[2], rtol=2**-8, atol=0)
 
 
-def test_without_a_compiler_the_loss_goes_on(monkeypatch):
+def test_without_a_compiler_the_loss_still_works(monkeypatch):
     def broken(*_):
         raise RuntimeError("no compiler here\nat all")
 
@@ -487,7 +487,7 @@ def test_without_a_compiler_the_loss_goes_on(monkeypatch):
 
 
 class Waits(TorchDispatchMode):
-    """Records what would make the host wait for a GPU."""
+    """Records operations that would make the host wait for a GPU."""
 
     def __init__(self):
         super().__init__()
@@ -501,8 +501,8 @@ class Waits(TorchDispatchMode):
 
 @pytest.mark.parametrize("penalty", PENALTIES)
 @pytest.mark.parametrize("gate", GATES)
-def test_once_places_are_known_nothing_waits_for_the_device(monkeypatch, gate, penalty):
-    """Loss and gradients of every kind of method; `Places` ask for all that the host must know, at once."""
+def test_only_places_wait_for_the_device(monkeypatch, gate, penalty):
+    """Loss and gradients of every kind of method; `Places` fetches all that the host needs at once."""
     monkeypatch.setattr(output_layer, "chunk_positions", lambda *_: 4)
     asked = []
     monkeypatch.setattr(target_places.ToHost, "wait", lambda self: asked.append(1) or self.copy)

@@ -1,4 +1,4 @@
-"""Runs in the order in which they decide claims, on made-up claims and on the recorded ones."""
+"""The queue of runs that would decide claims, with made-up claims and with the recorded ones."""
 
 import json
 from pathlib import Path
@@ -23,7 +23,7 @@ def run(method, seed):
     return ("x", method, seed)
 
 
-def test_most_claims_per_hour_first_and_each_run_once():
+def test_the_most_claims_per_hour_come_first_and_each_run_once():
     needed = {
         "a": Decision("", 1, (run("dear", 1),), sure=True),
         "b": Decision("", 1, (run("cheap", 1),), sure=True),
@@ -32,7 +32,7 @@ def test_most_claims_per_hour_first_and_each_run_once():
         "e": Decision("", None, (run("unknown", 1),)),
     }
     steps = queue(needed, prices)
-    # two claims in 20 minutes are as many per hour as one in 10, with which `b` alone is decided first
+    # two claims in 20 minutes equal one in 10 per hour, so `b` alone comes first
     assert [(step.decides, step.begins) for step in steps] == [
         (("b",), ()),
         (("c",), ()),
@@ -45,7 +45,7 @@ def test_most_claims_per_hour_first_and_each_run_once():
     assert steps[2].per_hour == pytest.approx((1 + BEGUN) * 60 / 100)
 
 
-def test_claims_that_one_run_decides_together():
+def test_one_run_can_decide_several_claims():
     together = {name: Decision("", 1, (run("dear", 1),), sure=True) for name in "abcdefghijkl"}
     alone = {"m": Decision("", 1, (run("cheap", 1),), sure=True)}
     assert queue(alone | together, prices)[0].decides == tuple("abcdefghijkl")
@@ -57,7 +57,7 @@ def test_the_recorded_claims_have_a_queue(capsys, tmp_path):
     assert main([*arguments, "--json"]) == 0
     printed = capsys.readouterr().out
     entries = json.loads(printed)
-    # `raretok work --order` takes it as it is
+    # `raretok work --order` reads it unchanged
     (tmp_path / "order.json").write_text(printed)
     names = [f"{entry['experiment']}/{entry['method']}/seed{entry['seed']}" for entry in entries]
     assert read_order(tmp_path / "order.json") == names
@@ -65,11 +65,11 @@ def test_the_recorded_claims_have_a_queue(capsys, tmp_path):
     assert len(claims) == len(set(claims))
     targets = [entry["target"] for entry in entries]
     assert len(targets) == len(set(targets))
-    # nothing that is recorded is trained again
+    # no recorded run is trained again
     assert not [path for path in targets if (ROOT / path.replace("results/", "results/recorded/", 1)).exists()]
 
 
-def test_the_queue_for_people():
+def test_the_queue_as_text():
     steps = queue({"a": Decision("", 2, (run("cheap", 4), run("cheap", 3)), sure=True)}, prices)
     lines = lines_of(steps, SimpleNamespace(scale="small"))
     assert lines[0].split()[:2] == ["step", "runs"]
@@ -80,6 +80,6 @@ def test_the_queue_for_people():
     assert "No run would decide a claim" in lines_of([], None)[0]
 
 
-def test_no_results_to_plan_from(tmp_path, capsys):
+def test_missing_results_are_one_sentence(tmp_path, capsys):
     assert main(["plan", "--claims", "--scale", "small", "--root", str(ROOT), "--results", str(tmp_path)]) == 2
     assert "no metrics.csv" in capsys.readouterr().err

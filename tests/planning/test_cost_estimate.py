@@ -1,4 +1,4 @@
-"""Sizes of models and runs before they exist, and the tables made of them."""
+"""Cost estimates: sizes of models and runs before they exist, and their tables."""
 
 import re
 from pathlib import Path
@@ -28,7 +28,7 @@ def paper():
 
 
 @pytest.mark.parametrize("scale", ["smoke", "small", "paper"])
-def test_sizes_are_those_of_the_models(scale):
+def test_estimated_sizes_equal_those_of_the_models(scale):
     seen = set()
     for run in table_of(scale, seeds=1).runs.values():
         settings, size = run.settings, size_of(run.settings)
@@ -44,7 +44,7 @@ def test_sizes_are_those_of_the_models(scale):
     assert seen
 
 
-def test_lengths_of_training(paper):
+def test_numbers_of_steps_and_tokens(paper):
     training = training_of(paper.run("language_model", "agg", 1).settings)
     assert (training.steps, training.passes, training.tokens) == (50_000, 8, 4_096)
     training = training_of(paper.run("wmt14_de-en", "zero", 1).settings)
@@ -57,15 +57,15 @@ def test_snapshots_are_counted(paper):
     assert snapshots_of(paper.run("language_model", "agg", 1).settings) == 0
 
 
-def test_recorded_trainings_are_as_large_as_estimated():
-    """Files of recorded runs are not kept, but the number of parameters that they had is, in some."""
+def test_recorded_trainings_have_the_estimated_size():
+    """The weights of recorded runs are not kept, but some records have the number of parameters."""
     for path in (ROOT / "results/recorded/small").glob("runs/*/*/*/metrics.json"):
         run = read_json(path)["training"]
         if "parameters" in run:
             assert size_of(run["settings"]).parameters == pytest.approx(run["parameters"], rel=0.05)
 
 
-def test_disk_of_runs_and_texts(paper):
+def test_disk_estimates_cover_runs_and_texts(paper):
     costs = {cost.run.name: cost for cost in costs_of(paper)}
     mle = costs["empirical/mle/seed1"]
     assert mle.bytes == pytest.approx(2 * 4 * 44.6e6 + 4 * 50_264 * 512 * 2, rel=0.05)
@@ -81,10 +81,10 @@ def test_the_cost_table_of_the_documentation_is_up_to_date(capsys):
     printed = capsys.readouterr().out.strip()
     part = (ROOT / "docs/cluster.md").read_text(encoding="utf-8")
     (written,) = re.findall(r"<!-- plan:begin -->\n(.*?)\n<!-- plan:end -->", part, flags=re.DOTALL)
-    assert written == printed, "write it anew: python -m raretok plan --scale paper " + " ".join(options)
+    assert written == printed, "stale; insert: python -m raretok plan --scale paper " + " ".join(options)
 
 
-def test_every_table_says_what_was_not_measured(capsys):
+def test_every_table_names_unmeasured_machines(capsys):
     for options in (["--markdown"], []):
         assert main(["plan", "--root", str(ROOT), "--scale", "paper", "--papers", "agg", *options]) == 0
         printed = capsys.readouterr().out

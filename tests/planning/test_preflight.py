@@ -1,4 +1,4 @@
-"""Before anything long: what is in the way is one sentence."""
+"""The preflight check: what would fail is one sentence before any job."""
 
 import re
 import shutil
@@ -38,7 +38,7 @@ def test_the_plan_is_printed_and_written(root, capsys):
     assert "H200: 3 measured rows" in plan
 
 
-def test_what_is_finished_is_not_planned(root, capsys):
+def test_finished_runs_are_not_planned(root, capsys):
     options = ["preflight", "--root", str(root), "--papers", "stop_jostling", "--elsewhere"]
     assert main(options) == 0
     assert "49 of 49 models to train" in capsys.readouterr().out
@@ -49,7 +49,7 @@ def test_what_is_finished_is_not_planned(root, capsys):
     assert "48 of 49 models to train" in capsys.readouterr().out
 
 
-def test_a_disk_too_small(root, capsys, monkeypatch):
+def test_a_disk_that_is_too_small_is_an_error(root, capsys, monkeypatch):
     monkeypatch.setattr(preflight.shutil, "disk_usage", lambda folder: Usage(10**9, 10**9 - 1000, 1000))
     assert check(root) == 2
     message = capsys.readouterr().err
@@ -57,7 +57,7 @@ def test_a_disk_too_small(root, capsys, monkeypatch):
     assert not (root / "results/smoke/plan.txt").exists()
 
 
-def test_a_mirror_that_lacks_something(root, capsys):
+def test_a_mirror_that_lacks_a_file_is_an_error(root, capsys):
     mirror = root / "mirror"
     mirror.mkdir()
     choices = ("scale=small", f"data_mirror={mirror}")
@@ -71,7 +71,7 @@ def test_a_mirror_that_lacks_something(root, capsys):
     assert f"Data: 1 files to take from {mirror}, all there" in capsys.readouterr().out
 
 
-def test_what_no_program_can_download(root, capsys):
+def test_a_file_to_download_by_hand_is_an_error(root, capsys):
     run, wanted = "afromt_af-en/zero/seed1", "afromt/afromt/en-af/train.af"
     assert check(root, "scale=paper", only=[run], files=[wanted]) == 2
     message = capsys.readouterr().err
@@ -84,7 +84,7 @@ def test_what_no_program_can_download(root, capsys):
     assert "gpt2_weights is nowhere, which is not a folder" in capsys.readouterr().err
 
 
-def test_a_device_that_is_not_there(root, capsys, monkeypatch):
+def test_a_missing_device_is_an_error(root, capsys, monkeypatch):
     import torch
 
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
@@ -97,7 +97,7 @@ def test_a_device_that_is_not_there(root, capsys, monkeypatch):
     assert "sees no GPU" in capsys.readouterr().out
 
 
-def test_a_gpu_is_known_by_its_name_and_too_small_a_one_is_warned_of(root, capsys, monkeypatch):
+def test_a_gpu_is_found_by_name_and_a_small_one_gives_a_warning(root, capsys, monkeypatch):
     import torch
 
     small = namedtuple("Properties", "total_memory")(2**30)

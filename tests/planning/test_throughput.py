@@ -1,4 +1,4 @@
-"""Measured rows and the rule of three."""
+"""Throughput: measured rows, and estimates in proportion to the nearest one."""
 
 from pathlib import Path
 
@@ -31,14 +31,14 @@ def project(folder, rows, **machines):
     return folder
 
 
-def test_rule_of_three_from_the_nearest_row(tmp_path):
+def test_estimates_scale_the_nearest_row(tmp_path):
     rows = [row(SMALL, seconds=0.5), row(LARGE, seconds=8.0, gib=2.25)]
     machines = load(project(tmp_path, rows, big=BIG, slow=SLOW))
-    # Nearer to the large one by ratio, though not by difference.
+    # Nearer to the large row by ratio, though not by difference.
     middle = Size(**LARGE | {"flops": 2e7, "layers": 2, "parameters": 2**23})
     assert machines["big"].seconds(middle, 500) == pytest.approx(8.0 / 5 / 2)
     assert machines["slow"].seconds(middle, 500) == pytest.approx(3 * 8.0 / 5 / 2)
-    # 2 GiB of the row are not of its parameters; half the layers and half the tokens.
+    # 2 GiB of the row are not its parameters'; the run has half the layers and half the tokens.
     assert machines["big"].gib(middle, 500) == pytest.approx(0.125 + 2 / 4)
     assert machines["slow"].gib(middle, 500) == machines["big"].gib(middle, 500)
     assert machines["big"].seconds(Size(**SMALL), 1000) == 0.5
@@ -46,7 +46,7 @@ def test_rule_of_three_from_the_nearest_row(tmp_path):
     assert machines["big"].gib(Size(**SMALL), 1000) == pytest.approx(2**-6 + 2 / 4)
 
 
-def test_rows_of_the_cpu_are_recorded_runs(machines):
+def test_rows_of_the_cpu_equal_recorded_runs(machines):
     recorded = {entry["what"]: entry for entry in rows_of(ROOT / "results/recorded/small")}
     written = yaml.safe_load((ROOT / "config/throughput.yaml").read_text(encoding="utf-8"))["measured"]
     written = [row for row in written if row["machine"] == CPU]
@@ -58,7 +58,7 @@ def test_rows_of_the_cpu_are_recorded_runs(machines):
         assert machines[CPU].seconds(Size(**own["shape"]), own["tokens"]) == pytest.approx(own["seconds"], rel=0.1)
 
 
-def test_mistakes_are_one_sentence(tmp_path, machines):
+def test_mistakes_are_refused(tmp_path, machines):
     with pytest.raises(UserError, match="knows no machine 'B200'; it can be A40, A100, H200, cpu"):
         find(machines, "B200")
     with pytest.raises(UserError, match=r"machines.other has no measured rows; name a machine that has in `than`"):

@@ -1,4 +1,4 @@
-"""`raretok verify` on recorded results, with copies of recorded runs in the place of trained ones."""
+"""`raretok verify` on recorded results, with copies of recorded runs instead of trained ones."""
 
 import json
 import os
@@ -18,13 +18,13 @@ from raretok.planning import verify
 
 ROOT = Path(__file__).parents[2]
 RECORDED = Path("results/recorded/small/runs")
-# A claim about two methods that were recorded with several seeds, and one of which there is one seed.
+# A claim about two methods with several recorded seeds, and one with one seed.
 SEVERAL, SINGLE = "stop_jostling.t1.se_acc", "stop_jostling.f4.tail"
 
 
 @pytest.fixture
 def root(tmp_path):
-    """A project's folder with recorded results and no others."""
+    """A project's folder with only recorded results."""
     (tmp_path / "results").mkdir()
     for part in ("config", "results/recorded"):
         (tmp_path / part).symlink_to(ROOT / part)
@@ -33,7 +33,7 @@ def root(tmp_path):
 
 @pytest.fixture
 def trained(monkeypatch):
-    """Copies of recorded runs instead of training: which were asked for, and a factor for their metrics."""
+    """Replace training by copies of recorded runs: the requested runs, and a factor for their metrics."""
 
     class Trained:
         targets, factor = (), 1.0
@@ -60,7 +60,7 @@ def trained(monkeypatch):
     return trained
 
 
-def test_a_new_seed_like_the_others_lies_inside(root, trained, capsys):
+def test_a_new_seed_like_the_others_is_inside_the_interval(root, trained, capsys):
     assert main(["verify", SEVERAL, "--root", str(root)]) == 0
     printed = capsys.readouterr().out
     methods = {target.split("/")[-3] for target in trained.targets}
@@ -72,7 +72,7 @@ def test_a_new_seed_like_the_others_lies_inside(root, trained, capsys):
     assert "1 of 1 inside" in printed
 
 
-def test_one_that_is_not_lies_outside(root, trained, capsys):
+def test_a_different_new_seed_is_outside_the_interval(root, trained, capsys):
     trained.factor = 1.5
     assert main(["verify", SEVERAL, "--root", str(root), "--seed", "40"]) == 0
     printed = capsys.readouterr().out
@@ -89,7 +89,7 @@ def test_a_claim_about_a_figure_reads_the_new_arrays(root, trained, capsys):
     assert "seed 40: " in printed
 
 
-def test_a_dry_run_says_runs_and_cost(root, monkeypatch, capsys):
+def test_a_dry_run_prints_runs_and_cost(root, monkeypatch, capsys):
     monkeypatch.setattr(verify, "make_runs", lambda *_: pytest.fail("trained"))
     assert main(["verify", SEVERAL, "--root", str(root), "--dry-run", "--seed", "7"]) == 0
     printed = capsys.readouterr().out
@@ -111,7 +111,7 @@ def test_a_dry_run_says_runs_and_cost(root, monkeypatch, capsys):
         ("agg.t7.gain_big", "no run of scale small decides agg.t7.gain_big: translation_big is left out"),
     ],
 )
-def test_mistakes_are_one_sentence(root, claim, reason, capsys):
+def test_mistakes_are_refused(root, claim, reason, capsys):
     assert main(["verify", claim, "--root", str(root)]) == 2
     printed = capsys.readouterr().err
     assert reason in printed
@@ -125,7 +125,7 @@ def test_mistakes_are_one_sentence(root, claim, reason, capsys):
         ("agg.t3.human_sum", "(fails)\nprinted arithmetic, computed again without training"),
     ],
 )
-def test_what_is_no_experiment_is_computed_again(root, claim, verdict, capsys):
+def test_claims_without_experiments_are_recomputed(root, claim, verdict, capsys):
     assert main(["verify", claim, "--root", str(root)]) == 0
     assert verdict in capsys.readouterr().out
 
@@ -143,19 +143,19 @@ def test_a_claim_that_was_not_run_has_no_interval(root, capsys):
     assert missing <= set(re.findall(r"  (\S*)/seed\d+", printed))
 
 
-def test_without_recorded_results(root, capsys):
+def test_missing_recorded_results_are_one_sentence(root, capsys):
     (root / "results" / "recorded").unlink()
     assert main(["verify", SEVERAL, "--root", str(root)]) == 2
     assert "recorded results" in capsys.readouterr().err
 
 
-def test_snakemake_that_fails_is_one_sentence(root):
+def test_a_failure_of_snakemake_is_one_sentence(root):
     with pytest.raises(verify.UserError, match="were not finished"):
         verify.make_runs(["no_such_module"], root)
 
 
 def test_ctrl_c_waits_for_snakemake(tmp_path):
-    """It gets the signal too and needs longer than a moment to unlock the folder; it must not be killed."""
+    """Snakemake gets the signal too and needs time to unlock the folder; it must not be killed."""
     (tmp_path / "slow.py").write_text(
         "import pathlib, signal, sys, time\n"
         "def stop(*_):\n    time.sleep(1); pathlib.Path('unlocked').touch(); sys.exit(1)\n"

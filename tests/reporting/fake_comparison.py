@@ -1,6 +1,6 @@
 """Synthetic results of the comparison of all methods, with known answers.
 
-Every candidate of a method has its truth: the change, in per cent, of the perplexity of frequent and rare tokens
+Every candidate of a method has a true effect: the change, in per cent, of the perplexity of frequent and rare tokens
 against MLE, and its perplexity of the validation text. A seed changes all
 methods alike, and each a little.
 """

@@ -1,6 +1,6 @@
 """Synthetic results of translation models: every file that reporting reads of a run, for all three papers.
 
-What a claim holds against each other comes out as the papers say, so that verdicts have known answers.
+The compared values have the papers' order, so that verdicts have known answers.
 """
 
 import json
@@ -17,7 +17,7 @@ from raretok.reporting.results import Results, read_results
 
 PAPER = "natural_bias"
 TYPES, BOUNDS = 1200, (360, 960)
-STEPS = 1000  # of a training at the made-up scale, 1/50 of natural_bias's
+STEPS = 1000  # steps of a training at the synthetic scale, 1/50 of natural_bias's
 DOMAINS = ("newstest2014",)
 WORDS = ("optimum", "criminal", "happiness")
 # BLEU by method; other methods have the last value.

@@ -23,7 +23,7 @@ def write(folder, name, **changes):
     return path
 
 
-def test_a_row_a_run(tmp_path):
+def test_there_is_one_row_per_run(tmp_path):
     paths = [write(tmp_path, "b"), write(tmp_path, "a", seconds=1800.0)]
     table = costs(paths)
     assert list(table.columns) == COLUMNS
@@ -34,7 +34,7 @@ def test_a_row_a_run(tmp_path):
     pd.testing.assert_frame_equal(read_costs(output), table.reset_index(drop=True))
 
 
-def test_hours_are_of_a_gpu_or_of_a_core(tmp_path):
+def test_hours_are_of_a_gpu_or_a_core(tmp_path):
     paths = [
         write(tmp_path, "a"),
         write(tmp_path, "b", seconds=1800.0, peak_memory_gib=20.0),
@@ -55,7 +55,7 @@ def test_recorded_runs_have_costs():
     assert (table["tokens_per_second"] > 100).all()
 
 
-def test_what_is_no_result_is_named(tmp_path):
+def test_invalid_result_files_are_named(tmp_path):
     path = write(tmp_path, "a")
     path.write_text("{}")
     with pytest.raises(UserError, match=r"is not the metrics\.json of a run"):

@@ -87,7 +87,7 @@ def test_a_row_that_names_nothing_is_refused(tmp_path):
         read_deviations(tmp_path / "other.md", ["one"], tmp_path)
 
 
-def test_a_table_of_readings_has_what_it_is_about(made_up):
+def test_a_table_of_readings_has_its_deviation(made_up):
     raw = {
         "paper": "one",
         "title": "One",
@@ -103,7 +103,7 @@ def test_a_table_of_readings_has_what_it_is_about(made_up):
     assert [row.name for row in deviations_of_item(made_up, definition, "readings-X2")] == ["X1, X2"]
 
 
-def test_claims_have_those_of_their_items(made_up):
+def test_claims_have_the_deviations_of_their_items(made_up):
     claim = {"paper": "one", "id": "one.t1.more", "measured_by": "table", "quantity": "table1 | a | b against c"}
     assert [row.name for row in of_claim(made_up, claim)] == ["X1, X2"]
     assert items_of({"id": "one.f5_7.bias", "measured_by": "figure"}) == ["figure5", "figure6", "figure7"]

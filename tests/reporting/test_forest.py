@@ -19,11 +19,11 @@ def row(ours, printed="", lower="", upper=""):
 @pytest.mark.parametrize(
     ("direction", "ours", "right"), [(">", "1.2", True), (">", "0.8", False), ("<", "0.8", True), ("<", "1.2", False)]
 )
-def test_the_papers_way_is_to_the_right(direction, ours, right):
+def test_the_papers_direction_is_to_the_right(direction, ours, right):
     assert (drawn_row(row(ours), claim(direction=direction)).ours > MIDDLE) == right
 
 
-def test_ratios_share_a_scale_and_end_with_it():
+def test_ratios_share_a_scale_and_are_cut_at_its_end():
     assert drawn_row(row("10"), claim()).ours == pytest.approx(MIDDLE + HALF)
     beyond = drawn_row(row("500", lower="0.001", upper=str(10 * FAR)), claim())
     assert (beyond.ours, beyond.lower, beyond.upper) == (MIDDLE + HALF, MIDDLE - HALF, MIDDLE + HALF)
@@ -31,7 +31,7 @@ def test_ratios_share_a_scale_and_end_with_it():
     assert two.ours - MIDDLE == pytest.approx(MIDDLE - half.ours)
 
 
-def test_the_line_is_the_bound_that_the_claim_must_keep():
+def test_the_line_is_the_bound_of_the_claim():
     assert drawn_row(row("2"), claim(null="2")).ours == MIDDLE
     assert drawn_row(row(str(1 / 1.05)), claim(margin="0.05")).ours == pytest.approx(MIDDLE)
 
@@ -46,11 +46,11 @@ def test_the_margin_of_equality_is_a_band():
     assert 0 < at.band < at.ours - MIDDLE
 
 
-def test_nothing_is_drawn_of_what_was_not_run():
+def test_claims_that_were_not_run_are_not_drawn():
     assert drawn_row(row(""), claim()) is None
     assert drawn_row(row("1"), claim(direction="")) is None
 
 
-def test_an_infinite_effect_has_a_place():
+def test_an_infinite_effect_has_a_finite_position():
     at = drawn_row(row("inf", printed="2"), claim(unit="", null="0"))
     assert math.isfinite(at.ours)

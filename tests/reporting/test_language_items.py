@@ -27,7 +27,7 @@ from raretok.reporting.tables.table_text import shortened
 DEFINITIONS = {paper: definition_of(paper) for paper in PAPERS}
 TABLES = [(paper, item) for paper in PAPERS for item in DEFINITIONS[paper]["tables"]]
 FIGURES = [(paper, item) for paper in PAPERS for item in DEFINITIONS[paper]["figures"]]
-# Tables whose made-up numbers do not follow the printed ones; test_translation_items.py has them.
+# Tables whose synthetic numbers do not follow the printed ones; test_translation_items.py has them.
 OF_TRANSLATION = {("agg", "table7"), *(("agps", f"table{k}") for k in (1, 2, 3))}
 
 
@@ -103,7 +103,7 @@ def test_the_data_row_has_no_seeds_and_competes_with_no_model(language):
     assert "groups sum to 18290" in text
 
 
-def test_further_readings_stand_beside_the_same_printed_value(language):
+def test_further_readings_are_compared_with_the_same_printed_value(language):
     table = language.table("agg", "table1")
     rows = {
         "MLE [index bounds]": ("perplexity", "rare@index", "test@best"),
@@ -126,14 +126,14 @@ def test_further_readings_stand_beside_the_same_printed_value(language):
     assert cell(table, "MLE [index bounds]", "PPL", "total")["value"] == cell(table, "MLE", "PPL", "total")["value"]
 
 
-def test_a_further_grid_that_nothing_was_measured_for_is_left_out(tmp_path):
+def test_a_further_grid_without_measurements_is_left_out(tmp_path):
     definition = DEFINITIONS["agps"]
     make("table", definition, "table4", tmp_path, tmp_path / "table4")
     assert "####" not in (tmp_path / "table4.md").read_text()
     assert set(read_csv(tmp_path / "table4.csv")["value"]) == {""}
 
 
-def test_a_scaled_run_says_what_it_derived(language):
+def test_derived_parameters_of_a_scaled_run_are_shown(language):
     text = (language.folder / "tables" / "agg" / "table8.md").read_text()
     assert "AGG, no g1, no g2: alpha 0.01, K 412 (derived for this scale)." in text
     text = (language.folder / "tables" / "agps" / "table4.md").read_text()
@@ -172,7 +172,7 @@ def test_texts_are_cut_at_a_blank():
     assert len(shortened("x" * 50, 12)) == 12
 
 
-def test_neighbours_of_printed_and_of_own_queries(language):
+def test_neighbours_of_printed_and_of_our_queries(language):
     table = language.table("agg", "table13")
     with np.load(language.folder / "runs" / "language_model" / "mle" / "seed1" / "arrays.npz") as arrays:
         identity, cosine = arrays["best.neighbours"][0, 1], arrays["best.neighbour_cosines"][0, 1]
@@ -226,7 +226,7 @@ def test_hyperparameters_of_several_experiments(language):
         ("6-6", 6.0, False),
     ],
 )
-def test_printed_settings(text, value, alike):
+def test_settings_are_formatted_as_printed(text, value, alike):
     assert equals_printed(text, value) == alike
 
 
@@ -289,15 +289,15 @@ def test_a_claim_on_the_data_alone_has_no_seeds(verdicts):
     assert has_seeds(verdicts["agg.t3.rare_ppl"]["quantity"], definition)
 
 
-def test_generated_texts_are_judged_on_our_examples_and_their_mean_is_said(verdicts):
+def test_generated_texts_are_judged_on_our_examples_and_their_mean_is_noted(verdicts):
     row = verdicts["agg.t15.uniq"]
     assert row["alone"] == "reproduced"
     assert "mean over all test prefixes: AGG 45" in row["note"]
     assert float(verdicts["agg.t5.uniq"]["ours"]) == pytest.approx(33, abs=1)
 
 
-def test_claims_turn_over(language, tmp_path):
-    """With MLE's and AGG's runs exchanged, what the named claims hold against each other is not reproduced."""
+def test_claims_flip_if_mle_and_agg_are_exchanged(language, tmp_path):
+    """With MLE's and AGG's runs exchanged, the named claims are not reproduced."""
     rows = language.results.metrics.copy()
     names = {"mle": "agg", "agg": "mle"}
     swapped = rows["method"].isin(names) & (rows["experiment"] == "language_model")
@@ -310,11 +310,11 @@ def test_claims_turn_over(language, tmp_path):
     assert found["agg.f1.rare_first"] == "not run"  # no arrays there
 
 
-def test_separation_by_hand():
+def test_separation_equals_values_by_hand():
     plane = np.concatenate([np.zeros((80, 2)), np.full((20, 2), [5.0, 0.0])])
     # Centre at 1: the last group 4 away, the others 1; spread sqrt(0.8 x 1 + 0.2 x 16) = 2.
     assert separations(plane, np.array([30, 80])) == pytest.approx([0.5, 0.5, 2.0])
-    # Groups alike: centre at 5/3, spread 5 sqrt(2)/3.
+    # Groups of equal size: centre at 5/3, spread 5 sqrt(2)/3.
     assert separations(plane, np.array([30, 80]), balanced=True) == pytest.approx([0.7071, 0.7071, 1.4142], abs=1e-4)
     assert separations(np.ones((10, 2)), np.array([3, 8])).tolist() == [0, 0, 0]
 
@@ -349,10 +349,10 @@ def test_rare_uniq_and_isotropy_must_rise_and_fall():
     assert "alpha* is 0.03" in note
 
 
-def test_what_rises_together():
+def test_rank_correlation_of_curves():
     assert rises([1, 2, 3], [10, 20, 15]) == Truth(True, pytest.approx(0.5))
     assert rises([1, 2, 3], [5, 4, 1]) == Truth(False, pytest.approx(-1))
-    # What does not vary does not rise, by nothing: not by no number.
+    # A constant curve has correlation 0, not NaN.
     assert rises([1, 2], [7, 7]) == Truth(False, 0.0)
 
 
@@ -367,14 +367,14 @@ def test_masses_of_every_split_by_both_bounds(language):
     assert "0.9368, 0.0612, 0.0020 in tables 3 and 4, and 0.9145, 0.0835, 0.0020 in tables 1 and 2" in text
 
 
-def test_word_similarity_with_a_blank_stands_below_the_one_without(language):
+def test_word_similarity_with_a_blank_follows_the_one_without(language):
     table = language.table("agg", "table6")
     assert float(cell(table, "AGG [with a blank]", "Spearman x100", "RW")["value"]) == pytest.approx(0.5, rel=0.01)
     assert cell(table, "AGG [with a blank]", "Spearman x100", "RW")["published"] != ""
     assert float(cell(table, "MLE [with a blank]", "Coverage", "MEN")["value"]) == pytest.approx(0.5, rel=0.01)
 
 
-def test_the_tradeoff_is_judged_on_all_tokens_and_said_of_non_rare_ones(language, verdicts, tmp_path):
+def test_the_tradeoff_is_judged_on_all_tokens_and_noted_for_non_rare_ones(language, verdicts, tmp_path):
     name = "agg.f5.nonrare_tradeoff"
     assert verdicts[name]["ours"] == "1"
     assert "of the non-rare tokens it holds for 2 of 2 seeds" in verdicts[name]["note"]
@@ -388,7 +388,7 @@ def test_the_tradeoff_is_judged_on_all_tokens_and_said_of_non_rare_ones(language
 
 
 @pytest.mark.parametrize("paper", PAPERS)
-def test_nothing_run_is_said_everywhere(paper, tmp_path):
+def test_without_runs_every_item_says_so(paper, tmp_path):
     """Every table, figure and claim of a paper whose experiments were not run (issue 6's order)."""
     definition = definition_of(paper, "smoke")
     for item in definition["tables"]:

@@ -36,7 +36,7 @@ def draw(definition, item, folder):
 
 
 @pytest.mark.parametrize("item", FIGURES)
-def test_every_figure_is_drawn_whole(bias, item):
+def test_every_figure_is_complete(bias, item):
     panels, text = draw(bias.definition, item, bias.folder)
     assert text != "Not run."
     shown = [axes.get_title(loc="left") for axes in panels]
@@ -81,7 +81,7 @@ def test_points_are_means_with_standard_errors(bias):
         ("figure15", "best_validation_bleu", "", "valid"),
     ],
 )
-def test_bars_show_what_the_figure_is_of(bias, item, metric, group, split):
+def test_bars_show_the_metric_of_the_figure(bias, item, metric, group, split):
     panels, _ = draw(bias.definition, item, bias.folder)
     for bar, name in zip(panels[0].patches, ("none", "zero", "unigram"), strict=False):
         values = list(bias.results.values["iwslt14_de-en", name, metric, group, split].values())
@@ -100,7 +100,7 @@ def _all_axes(definition, item, folder):
     return figure.axes, text
 
 
-def test_what_the_scale_leaves_out_has_no_panel(tmp_path):
+def test_data_sets_that_were_not_run_have_no_panel(tmp_path):
     """Of two data sets, one was not run at all, and one without its log-unigram start."""
     gone = ("wmt14_de-en", "afromt_run-en", "afromt_en-run", "afromt_af-en", "afromt_en-af")
     definition = fake_translation.definition_of(seeds=1, left_out=gone)
@@ -128,7 +128,7 @@ def test_what_the_scale_leaves_out_has_no_panel(tmp_path):
 
 
 @pytest.mark.parametrize("item", ["figure15", "figure16"])
-def test_bars_name_the_text_that_stands_in_for_c4(bias, item):
+def test_bars_name_the_text_that_replaces_c4(bias, item):
     panels, text = draw(bias.definition, item, bias.folder)
     names = [[label.get_text() for label in axes.get_xticklabels()] for axes in panels]
     assert [of[-1].split("\n")[-1] for of in names] == ["WikiText-2", "C4"]
@@ -136,7 +136,7 @@ def test_bars_name_the_text_that_stands_in_for_c4(bias, item):
     assert "C4's English text is replaced by WikiText-2." in text
 
 
-def test_every_corpus_with_other_text_than_c4_says_which():
+def test_corpora_name_the_text_that_replaces_c4():
     corpora = yaml.safe_load((ROOT / "config" / "corpora.yaml").read_text(encoding="utf-8"))
     texts = {name: corpus["external_counts"]["c4"] for name, corpus in corpora.items() if "external_counts" in corpus}
     assert {"c4_en", "wikitext-2_en"} <= set(texts.values())
@@ -144,7 +144,7 @@ def test_every_corpus_with_other_text_than_c4_says_which():
         assert (unigram_text(name) == "C4") == (text == "c4_en"), name
 
 
-def test_the_validation_text_of_the_other_domain_is_for_figure_16_alone(bias):
+def test_only_figure_16_uses_the_validation_text_of_the_other_domain(bias):
     values = dict(bias.results.values)
     for (experiment, method, metric, group, split), of in bias.results.values.items():
         if experiment == "iwslt14_de-en" and split == "domain.newstest2014@best":
@@ -161,7 +161,7 @@ def test_the_validation_text_of_the_other_domain_is_for_figure_16_alone(bias):
     assert "newstest2013" not in found["f12.ood"]["note"]
 
 
-def test_a_grid_with_holes_names_them(bias, tmp_path):
+def test_missing_points_of_a_grid_are_named(bias, tmp_path):
     run = copy.deepcopy(bias.definition)
     for name, method in run["methods"].items():
         method["trained"] = ["iwslt14_de-en"] if name in ("zero", "regularised_0.1_500", "regularised_0.5_4000") else []
@@ -171,7 +171,7 @@ def test_a_grid_with_holes_names_them(bias, tmp_path):
     assert f"Not run: {', '.join(absent)}." in text
 
 
-def test_a_legend_has_what_any_panel_has(bias, tmp_path):
+def test_the_legend_covers_all_panels(bias, tmp_path):
     """The first data set has the zero start alone, the second the log-unigram start."""
     run = copy.deepcopy(bias.definition)
     for name, method in run["methods"].items():
@@ -197,7 +197,7 @@ def test_a_start_has_one_colour_in_all_figures(bias):
             assert line.get_color() == LOOKS[name]["color"]
 
 
-def test_nothing_run_is_said_everywhere(tmp_path):
+def test_without_runs_every_item_says_so(tmp_path):
     (tmp_path / "metrics.csv").write_text("paper,experiment,method,seed,metric,group,split,value,n,signature,run\n")
     definition = fake_translation.definition_of()
     for item in FIGURES:
@@ -207,13 +207,13 @@ def test_nothing_run_is_said_everywhere(tmp_path):
     assert all(row["note"] for row in found.values())
 
 
-def test_no_data_set_at_all_is_said(tmp_path):
+def test_without_data_sets_every_item_says_so(tmp_path):
     definition = fake_translation.definition_of(left_out=tuple(fake_translation.definition_of()["settings"]))
     for item in FIGURES:
         assert draw(definition, item, tmp_path)[1] == "Not run.", item
 
 
-def test_corpora_as_people_write_them():
+def test_names_of_corpora_for_readers():
     assert corpus_title("wmt14_en-de_bpe37k") == "WMT14 En-De (bpe37k)"
     assert corpus_title("tatoeba_eo-en") == "tatoeba Eo-En"
 

@@ -9,7 +9,7 @@ from raretok.core.errors import UserError
 from raretok.reporting.record import record
 
 
-def test_runs_are_kept_whole_beside_those_of_other_machines(scale, tmp_path):
+def test_runs_are_recorded_with_those_of_other_machines(scale, tmp_path):
     comparison = scale.folder / "comparisons" / "pairs" / "seed1.json"
     comparison.parent.mkdir(parents=True)
     comparison.write_text("{}")
@@ -26,7 +26,7 @@ def test_runs_are_kept_whole_beside_those_of_other_machines(scale, tmp_path):
     assert text.count("| shakespeare/") == len(scale.paths)
 
 
-def test_recording_again_adds_and_replaces_and_drops_nothing(scale, tmp_path):
+def test_recording_adds_and_replaces_but_deletes_nothing(scale, tmp_path):
     results, kept = tmp_path / "results", tmp_path / "recorded"
     shutil.copytree(scale.folder, results)
     record(results, kept)
@@ -41,6 +41,6 @@ def test_recording_again_adds_and_replaces_and_drops_nothing(scale, tmp_path):
     assert (kept / "README.md").read_text().count("| shakespeare/") == len(scale.paths)
 
 
-def test_nothing_to_keep_is_one_sentence(tmp_path):
+def test_without_finished_runs_there_is_an_error(tmp_path):
     with pytest.raises(UserError, match="holds no evaluated run"):
         record(tmp_path, tmp_path / "kept")

@@ -39,7 +39,7 @@ def test_one_group_needs_no_name():
     assert layout(grid(groups=("total",))).heads == ["PPL", "Uniq"]
 
 
-def test_arrows_point_to_the_better_direction_and_names_are_for_readers():
+def test_arrows_point_in_the_better_direction_and_names_are_readable():
     cells = [
         Cell("a", "PPL_best", value=1.0, direction="down"),
         Cell("a", "MRR", value=1.0, direction="up"),

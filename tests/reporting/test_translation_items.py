@@ -94,14 +94,14 @@ def test_a_printed_group_can_be_an_experiment(translation, paper, item, rows):
     assert cited["value"] != ""
 
 
-def test_mean_cosine_of_all_types_stands_in_the_column_of_an_experiment(translation):
+def test_the_mean_cosine_of_all_types_has_a_column_per_experiment(translation):
     table = translation.table("agps", "table1")
     found = cell(table, "Freezing Rare Words", "S(w)", "base")
     value = mean(translation, "agps_translation_base", "freeze_translation", "mean_cosine", "total", "weights@best")
     assert (float(found["value"]), found["published"]) == (pytest.approx(value, rel=1e-4), "0.023")
 
 
-def test_both_readings_of_agps_stand_beside_the_same_printed_number(translation):
+def test_both_readings_of_agps_are_compared_with_one_printed_number(translation):
     table = translation.table("agps", "table3")
     rows = ["AGPS (Ours)", "AGPS (Ours) [alg1]"]
     assert [cell(table, row, "AlignSim", "low")["published"] for row in rows] == ["0.1163"] * 2
@@ -154,7 +154,7 @@ def test_figures_of_agps(translation, item):
         ]
 
 
-def test_the_running_mean_is_in_the_legend_where_the_last_panel_was_not_run(translation, tmp_path):
+def test_the_running_mean_is_in_the_legend_without_the_last_panel(translation, tmp_path):
     (tmp_path / "runs" / "agps_translation_base").mkdir(parents=True)
     for name in ("translator", "cosreg_translation"):
         source = translation.folder / "runs" / "agps_translation_base" / name
@@ -196,7 +196,7 @@ def test_verdicts_on_translation(verdicts):
     assert "the cited" not in note.split("our own")[1]
 
 
-def test_the_gain_over_the_cited_number_is_said_where_numbers_can_be_compared(translation):
+def test_the_gain_over_the_cited_number_needs_comparable_numbers(translation):
     definition = translation.definitions["agps"] | {"comparable": True}
     note = judged(translation, translation.results, {"agps": definition})["agps.t2.gain_base"]["note"]
     value = mean(translation, "agps_translation_base", "agps_translation", "bleu_tokenised")
@@ -222,7 +222,7 @@ def test_claims_on_both_sizes_are_judged_on_the_size_that_the_scale_has(translat
     assert found["agg.t7.gain_base"]["alone"] == "reproduced"
 
 
-def test_a_comparison_of_what_is_left_out_alone_stays(translation):
+def test_a_comparison_of_only_omitted_experiments_is_kept(translation):
     definition = as_definition(translation.definitions["agg"])
     del definition.settings["translation_big"]
     both, big, other = (
@@ -245,7 +245,7 @@ AGG, AGPS = ("transformer", "agg_translation"), ("translator", "agps_translation
         (("translator", "freeze_translation"), ("agps.f3.spread", "agps.t1.bleu", "agps.t1.S")),
     ],
 )
-def test_claims_turn_over(translation, tmp_path, swap, claims):
+def test_claims_flip_if_methods_are_exchanged(translation, tmp_path, swap, claims):
     """The numbers of one method under the name of the other, and the other way round."""
     names = {swap[0]: swap[1], swap[1]: swap[0]}
     rows = translation.results.metrics.copy()

@@ -1,4 +1,4 @@
-"""Which files of printed numbers a table waits for."""
+"""Files of printed numbers that a table has as inputs."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +15,7 @@ TABLE = load(CONFIG | {"scale": "paper", "seeds": 1}, ROOT)
 
 
 @pytest.mark.parametrize("kind", ["neighbours", "hyperparameters"])
-def test_a_table_has_the_printed_file_of_its_own_kind_and_no_other(kind):
+def test_a_table_has_only_the_printed_file_of_its_kind(kind):
     waiting = set()
     for paper, settings in TABLE.papers.items():
         for item in settings["tables"]:

@@ -1,4 +1,4 @@
-"""In which experiment a table or figure shows a method that is trained in several."""
+"""The experiment in which a table or figure shows a method that is trained in several."""
 
 import copy
 import shutil
@@ -50,7 +50,7 @@ def test_an_item_shows_the_experiment_it_names(load):
         assert all("/runs/second/" in path for path in files)
 
 
-def test_without_it_is_the_first(load):
+def test_by_default_it_is_the_first(load):
     table = load("table8")
     assert experiments(table, "table1") == {"shakespeare"}
     assert all(
@@ -58,13 +58,13 @@ def test_without_it_is_the_first(load):
     )
 
 
-def test_page_and_claims_see_the_same(load):
+def test_page_and_claims_use_the_same_experiment(load):
     definition = definition_of(report.definition(load("table8"), PAPER))
     assert definition.method("dut_m1").experiment == "shakespeare"
     assert definition.of("table8").method("dut_m1").experiment == "second"
     assert definition.of("table1") == definition
 
 
-def test_a_method_that_is_not_trained_there_is_one_sentence(load):
+def test_a_method_that_is_not_trained_there_is_refused(load):
     with pytest.raises(UserError, match="table8 shows dut_m1 in experiment 'second', in which it is not trained"):
         load("table8", method="dut_m1")

@@ -1,10 +1,10 @@
-"""Train and evaluate a small run again and again under attack, and hold every end against that of an unbroken one.
+"""Train and evaluate a small run repeatedly under random faults, and compare every result with an unbroken run's.
 
     make torture N=1000 ARGS="--log torture.csv"
 
 An attack is a signal at a random instant or in the middle of a system call, a disk that is full, a second process at
 the same work, another number of cores, or a clock that runs backwards. After each one every final file is either absent
-or as the unbroken run wrote it; in the end all are there. The log has a line an attack.
+or as the unbroken run wrote it; in the end all are there. The log has one line per attack.
 """
 
 import argparse
@@ -28,11 +28,11 @@ from tests.training.conftest import SETTINGS, run_of
 
 from raretok.core.errors import EXIT_INTERRUPTED, EXIT_USER_ERROR
 
-# What a shell sees of a process that Ctrl-C stopped.
+# Exit status that a shell reports for a process stopped by Ctrl-C.
 STOPPED_BY_CTRL_C = 128 + signal.SIGINT
 CALLS = ("fsync", "replace")
 SIGNALS = ("SIGKILL", "SIGTERM", "SIGINT")
-# How many of either call a stage may see before an attack at a call can no longer miss.
+# An attack at a call chooses one of the first so many of a stage.
 MOST_CALLS = 12
 EVALUATION = {"batch_size": 2, "drop_incomplete": True, "examples": 4, "neighbours": 3}
 TRAINED = ("model.safetensors", "last.safetensors", "history.csv", "observations.npz")
@@ -40,7 +40,7 @@ TRAINED = ("model.safetensors", "last.safetensors", "history.csv", "observations
 
 @dataclass
 class Attack:
-    """What happens to one process; the first three exclude each other.
+    """Faults of one process; the first three are mutually exclusive.
 
     after: seconds until `signal`. call, number: it gets `signal` inside that call of the name, or, with `signal` "",
     finds the disk full there. cores: how many it may use. clock: seconds that are added to the time of day. twin: a
@@ -58,7 +58,7 @@ class Attack:
 
 
 def random_attack(generator: random.Random, stage: str, seconds: float) -> Attack:
-    """An attack on a stage that takes so many seconds when nothing happens."""
+    """A random attack on a stage that takes so many seconds undisturbed."""
     attack = Attack(stage, generator.choice(SIGNALS), cores=generator.randint(1, os.cpu_count() or 1))
     if generator.random() < 0.5:
         attack.after = generator.uniform(0, seconds)
@@ -83,7 +83,7 @@ def work(arguments: list[str], log: str, attack: Attack | None, started) -> None
 
 
 def prepare(attack: Attack) -> None:
-    """Lay the attack's traps in this process."""
+    """Install the attack's faults in this process."""
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: attack.cores])
     if attack.clock:
         now = time.time
@@ -97,7 +97,7 @@ def prepare(attack: Attack) -> None:
                 return real(*arguments, **options)
             if not attack.signal:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            # Either side of the call.
+            # Before or after the call.
             if attack.number % 2:
                 os.kill(os.getpid(), signal.Signals[attack.signal])
             result = real(*arguments, **options)
@@ -116,7 +116,7 @@ class Ground:
         self.manifest = folder / "data" / "manifest.json"
 
     def prepare(self) -> None:
-        """Make the text."""
+        """Prepare the text."""
         from raretok.data.characters.prepare import prepare
 
         generator = random.Random(0)
@@ -126,7 +126,7 @@ class Ground:
         prepare("letters", corpus, self.folder / "text.txt", self.folder / "data")
 
     def arguments(self, stage: str) -> list[str]:
-        """Those of a stage's command."""
+        """Arguments of a stage's command."""
         if stage == "train":
             run = json.dumps(run_of(SETTINGS, training={"steps": 200}))
             own = ["--run", run, "--output", str(self.run), "--state", str(self.folder / "state")]
@@ -137,11 +137,11 @@ class Ground:
         return [stage, *own, "--manifest", str(self.manifest), "--device", "cpu"]
 
     def finished(self, stage: str) -> bool:
-        """Whether the file is there that a stage writes last."""
+        """Whether the last file of a stage exists."""
         return (self.run / ("training.json" if stage == "train" else "metrics.json")).exists()
 
     def start(self, stage: str, attack: Attack | None = None):
-        """A process that does a stage."""
+        """Start a process that runs a stage."""
         started = FORKS.Event()
         arguments = (self.arguments(stage), str(self.log), attack, started)
         process = FORKS.Process(target=work, args=arguments, daemon=True)
@@ -150,7 +150,7 @@ class Ground:
         return process
 
     def digests(self) -> dict[str, str]:
-        """sha256 of each final file that is there and the same in every run, and of the rows of metrics.json."""
+        """sha256 of each existing final file that does not vary between runs, and of the rows of metrics.json."""
         found = {name: (self.run / name).read_bytes() for name in TRAINED if (self.run / name).exists()}
         if (self.run / "metrics.json").exists():
             rows = json.loads((self.run / "metrics.json").read_text())["metrics"]
@@ -159,7 +159,7 @@ class Ground:
         return {name: hashlib.sha256(content).hexdigest()[:16] for name, content in found.items()}
 
     def clear(self) -> None:
-        """Remove what was trained."""
+        """Remove all results."""
         for part in ("run", "state"):
             shutil.rmtree(self.folder / part, ignore_errors=True)
         self.log.unlink(missing_ok=True)
@@ -180,7 +180,7 @@ def suffer(ground: Ground, attack: Attack) -> list[int]:
 
 
 def torture(attacks: int, seed: int, folder: Path) -> list[dict]:
-    """A row of the log for each attack; AssertionError says what was lost, and where to look."""
+    """Yield a row of the log for each attack; AssertionError says what was lost, and where to look."""
     generator = random.Random(seed)
     ground = Ground(folder)
     ground.prepare()

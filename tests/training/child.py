@@ -1,4 +1,4 @@
-"""Killable training processes, forked from a process that has imported torch."""
+"""Training processes that tests kill, forked from one that has imported torch."""
 
 import multiprocessing
 import os
@@ -9,8 +9,8 @@ from pathlib import Path
 
 from raretok.training.checkpoint import FILE_NAME
 
-# A fork of this server starts in milliseconds where a new process imports torch for a second or two. The server itself
-# never computes anything, so that no thread is lost in a fork.
+# A fork of this server starts in milliseconds; a new process imports torch for a second or two. The server itself
+# computes nothing, so that no thread is lost in a fork.
 FORKS = multiprocessing.get_context("forkserver")
 # torch._dynamo is what DistributedDataParallel imports, in half the time of all the rest.
 FORKS.set_forkserver_preload(
@@ -19,14 +19,14 @@ FORKS.set_forkserver_preload(
 
 
 def write_to(log):
-    """Let what this process prints go to the end of a file."""
+    """Append what this process prints to a file."""
     with open(log, "a") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
 
 
 def run(arguments, log, hang):
-    """`raretok` with these arguments, its output in the file `log`; where it hangs, see `Training`."""
+    """Run `raretok` with these arguments, with its output in the file `log`; `Training` explains `hang`."""
     write_to(log)
     from raretok.__main__ import main
 
@@ -36,7 +36,7 @@ def run(arguments, log, hang):
 
 
 def _hang_at(name, number, marker):
-    """Let the write number `number` of files with `name` in their path hang after its data, before its rename."""
+    """Let write `number` of files with `name` in their path hang after writing its data, before its rename."""
     import raretok.core.files as files
 
     real, writes = files._sync, []
@@ -53,7 +53,7 @@ def _hang_at(name, number, marker):
 
 
 class Training:
-    """A training started as its own process.
+    """A training in its own process.
 
     hang: (part of a path, number of the write of such a path that hangs, file that appears then). code: a program
     to run in place of `python -m raretok`, with its first arguments; such a process is not forked. further: more
@@ -122,5 +122,5 @@ class Training:
         return self.status()
 
     def text(self):
-        """What it wrote to its log."""
+        """The contents of its log."""
         return self.log.read_text()

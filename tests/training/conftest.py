@@ -35,8 +35,8 @@ SETTINGS = {
     "seed": 3,
 }
 
-# A language run that uses what a character run does not: micro-batches, counters that forget (one epoch is 22
-# updates), tied sinusoidal inputs, no clipping, snapshots and the set of rare types.
+# A language run with what a character run lacks: micro-batches, counters with a memory (one epoch is 22
+# steps), tied sinusoidal inputs, no clipping, snapshots and the set of rare types.
 LANGUAGE_SETTINGS = {
     "corpus": {},
     "model": {
@@ -73,8 +73,8 @@ LANGUAGE_SETTINGS = {
     "seed": 3,
 }
 
-# A translation run that uses what a language run does not: batches of pairs, padding, an output bias, BLEU in
-# validation, a mean of checkpoints, a penalty that ends, and what is measured between updates. An epoch is 20 updates.
+# A translation run with what a language run lacks: batches of pairs, padding, an output bias, BLEU in
+# validation, a mean of checkpoints, a penalty that stops, and observations between steps. An epoch is 20 steps.
 TRANSLATION_SETTINGS = {
     "corpus": {},
     "model": {
@@ -153,7 +153,7 @@ def language(language_manifest):
 
 @pytest.fixture(scope="session")
 def translation_manifest(tmp_path_factory):
-    """Manifest of pairs of 2 to 7 words, 200 to train on; the target has the source's words, reversed, in capitals."""
+    """Manifest of pairs of 2 to 7 words, 200 for training; the target is the source reversed, in capitals."""
     folder = tmp_path_factory.mktemp("translation")
     generator = np.random.default_rng(0)
     words = ["".join(generator.choice(list("abdegiklmnorstu"), 4)) for _ in range(40)]

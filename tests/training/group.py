@@ -21,10 +21,10 @@ KINDS = {"characters": CharacterTask, "language": LanguageTask, "translation": T
 
 
 class Group:
-    """`target(*arguments)` in `size` processes, with what torchrun would set in their environment."""
+    """`target(*arguments)` in `size` processes, with torchrun's environment variables."""
 
     def __init__(self, size, target, *arguments):
-        # The store lies here, as torchrun's lies in its own process: no port is guessed, none is lost.
+        # This process holds the store, as torchrun does, so that no port is guessed.
         self.store = torch_distributed.TCPStore("localhost", 0, is_master=True, wait_for_workers=False)
         options = {"target": member, "daemon": True}
         self.processes = [
@@ -43,7 +43,7 @@ class Group:
 
 
 def member(rank, size, port, target, arguments):
-    """What one process of a group does."""
+    """Run one process of a group."""
     os.environ |= {
         "RANK": str(rank),
         "LOCAL_RANK": str(rank),
@@ -60,7 +60,7 @@ def member(rank, size, port, target, arguments):
 
 
 def command(arguments, log, own_disk=None):
-    """`raretok` with these arguments; processes but the first fail where they write a file.
+    """Run `raretok` with these arguments; all processes but the first fail if they write a file.
 
     own_disk: a folder of state that processes but the first find in place of the given one.
     """
@@ -76,8 +76,8 @@ def command(arguments, log, own_disk=None):
     run(arguments, log, None)
 
 
-def updated(kind, corpus, settings, steps, precision):
-    """What a training has after some steps, as the loop makes them: tensors by name."""
+def stepped(kind, corpus, settings, steps, precision):
+    """The tensors of a training after some steps, as in the loop, by name."""
     torch.set_default_dtype(precision)
     torch.manual_seed(own_seed(settings["seed"], 0))
     task = KINDS[kind](corpus, settings, "cpu")
@@ -93,18 +93,18 @@ def updated(kind, corpus, settings, steps, precision):
     for name, observation in trainer.observations.items():
         found |= {f"{name}.{key}": tensor for key, tensor in observation.tensors.items()}
     found["losses"] = torch.stack(losses)
-    # Validation is in 32 bits.
+    # Validation runs in 32 bits.
     trainer.model.float()
     valid = task.validate(trainer.model, steps, lambda: distributed.agree(None, False)[0])
     torch.set_default_dtype(torch.float32)
     return found | {"valid": torch.tensor(list(valid.values()), dtype=torch.float64)}
 
 
-def update_all(cases, folder):
-    """`updated` for every case, each process's results in a file of its own."""
+def step_all(cases, folder):
+    """`stepped` for every case, each process's results in a file of its own."""
     with distributed.joined("cpu"):
         for name, arguments in cases.items():
-            torch.save(updated(*arguments), folder / f"{name}-{processes.rank()}.pt")
+            torch.save(stepped(*arguments), folder / f"{name}-{processes.rank()}.pt")
 
 
 @contextlib.contextmanager

@@ -9,12 +9,12 @@ from raretok.training.trainer import Trainer
 
 *OTHERS, TRANSLATION = TASKS
 STEPS = 2
-# Every method on the task with padding, every third on one of the two others.
+# Every method on the task with padding, every third method on one of the others.
 CASES = [(TRANSLATION, name) for name in FIRST] + [(OTHERS[k % 2], name) for k, name in enumerate(FIRST[::3])]
 
 
 class Event:
-    """What `torch.cuda.Event` is on a GPU."""
+    """Stands for `torch.cuda.Event`."""
 
     def record(self):
         """Nothing is under way."""
@@ -24,7 +24,7 @@ class Event:
 
 
 def trained(settings, task, device, waits):
-    """The output matrix after some steps, and what made the host wait in each."""
+    """The output matrix after some steps, and the waits of the host in each."""
     task.device = device
     trainer = Trainer(settings, task.facts())
     seen = []
@@ -38,7 +38,7 @@ def trained(settings, task, device, waits):
 
 
 @pytest.mark.parametrize(("experiment", "method"), CASES)
-def test_a_step_never_waits_and_mixes_nothing(experiment, method, request, monkeypatch):
+def test_a_step_has_no_wait_and_no_mixed_devices(experiment, method, request, monkeypatch):
     monkeypatch.setattr(torch.cuda, "Event", Event)
     settings, task = tiny(experiment, method, request)
     expected, _ = trained(settings, task, "cpu", [])

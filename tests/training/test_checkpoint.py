@@ -1,4 +1,4 @@
-"""Files of an unfinished training next to its checkpoint."""
+"""Files next to the checkpoint of an unfinished training."""
 
 import pytest
 import torch
@@ -16,14 +16,14 @@ from raretok.training.checkpoint import (
 
 
 @pytest.mark.parametrize("kind", ["best", "validated"])
-def test_only_the_weights_that_a_checkpoint_names_are_kept(tmp_path, kind):
+def test_only_weights_named_by_the_checkpoint_are_kept(tmp_path, kind):
     for step in (20, 40, 60):
         save_weights(tmp_path, kind, {"w": torch.full((2,), float(step))}, step)
     (tmp_path / f".{kind}-0000080.abc.part.safetensors").touch()  # a write that was killed
     drop_weights(tmp_path, kind, keep=[40])
     path = weights_path(tmp_path, kind, 40)
     assert list(tmp_path.iterdir()) == [path]
-    # They are written once.
+    # Each is written once.
     written = path.stat().st_ino
     save_weights(tmp_path, kind, {"w": torch.ones(2)}, 40)
     assert path.stat().st_ino == written
@@ -34,7 +34,7 @@ def test_only_the_weights_that_a_checkpoint_names_are_kept(tmp_path, kind):
     assert not list(tmp_path.iterdir())
 
 
-def test_snapshots_are_gathered_into_one_file(tmp_path):
+def test_snapshots_are_merged_into_one_file(tmp_path):
     matrices = {step: torch.randn(5, 3, generator=torch.Generator().manual_seed(step)) for step in (7, 1000, 40)}
     for step, matrix in matrices.items():
         save_snapshot(tmp_path, step, matrix)

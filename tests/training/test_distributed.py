@@ -1,7 +1,7 @@
-"""Several processes train what one trains: weights, counters, observations, validation; and stop and fail together.
+"""Several processes train like one (weights, counters, observations, validation), and stop and fail together.
 
-In 64 bits whatever is wrong shows: rounding does not. In 32 bits AdamW makes much of it where a gradient is zero but
-for rounding, as that of the keys' biases, so that models are without biases there.
+In 64 bits every error shows, because rounding does not. In 32 bits AdamW amplifies rounding where a gradient is zero
+otherwise, like that of the keys' biases, so models have no biases there.
 """
 
 import os
@@ -14,7 +14,7 @@ import torch
 from filelock import FileLock
 from safetensors.torch import load_file
 from tests.training.conftest import LANGUAGE_SETTINGS, SETTINGS, TRANSLATION_SETTINGS, run_of
-from tests.training.group import Group, command, is_alive, launched, update_all, updated, workers
+from tests.training.group import Group, command, is_alive, launched, step_all, stepped, workers
 from tests.training.test_survival import assert_same_results
 
 from raretok.core.config_files import canonical_json
@@ -58,7 +58,7 @@ CASES = {
     "translation_agg": ("translation", SMOOTHING | {"gate": {"name": "agg", "alpha": 0.9}}, {}),
     "translation_contrastive": ("translation", {"loss": {"name": "contrastive"}}, {"model": {"tying": "three_way"}}),
 }
-# Of three processes: batches that do not divide, and batches that are too small for all.
+# For three processes: batches that do not divide evenly, or are too small for all.
 OF_THREE = {
     "agg": ("language", AGG | {"observe": OBSERVE}, {"training": {"batch_size": 4}}),
     "few": ("language", AGG, {"training": {"batch_size": 2}}),
@@ -71,7 +71,7 @@ IN_32_BITS = ["mle", "agg", "spectrum", "contrastive", "threshold", "translation
 
 @pytest.fixture(scope="module")
 def trainings(corpus, language, translation):
-    """name, cases and precision -> the arguments of `updated`."""
+    """name, cases and precision -> the arguments of `stepped`."""
     corpora = {"characters": corpus, "language": language, "translation": translation}
 
     def of(name, cases=CASES, precision=torch.float64):
@@ -85,7 +85,7 @@ def trainings(corpus, language, translation):
 
 @pytest.fixture(scope="module")
 def by_two(trainings, tmp_path_factory):
-    """Folder of what two processes made of every case, in 64 and some in 32 bits."""
+    """Folder with the results of two processes for every case in 64 bits, and for some in 32."""
     cases = {name: trainings(name) for name in CASES}
     cases |= {f"{name}_32": trainings(name, precision=torch.float32) for name in IN_32_BITS}
     return results(2, cases, tmp_path_factory.mktemp("by_two"))
@@ -97,13 +97,13 @@ def by_three(trainings, tmp_path_factory):
 
 
 def results(size, cases, folder):
-    assert Group(size, update_all, cases, folder).end() == [0] * size
+    assert Group(size, step_all, cases, folder).end() == [0] * size
     return folder
 
 
 def assert_equal_to_one(found, arguments, tolerance):
-    """What each of the processes has is what one has: integers equally, others nearly; and all have the same bits."""
-    alone = updated(*arguments)
+    """Assert that every process has the results of one: integers exactly, others nearly; and all have the same bits."""
+    alone = stepped(*arguments)
     assert all(tensors.keys() == alone.keys() for tensors in found)
     for name, expected in alone.items():
         for tensors in found[1:]:
@@ -111,7 +111,7 @@ def assert_equal_to_one(found, arguments, tolerance):
         if expected.dtype == torch.int64:
             assert torch.equal(found[0][name], expected), name
         else:
-            # Validation is in 32 bits.
+            # Validation runs in 32 bits.
             close = 1e-6 if name == "valid" else tolerance
             torch.testing.assert_close(found[0][name], expected, rtol=close, atol=close, equal_nan=True, msg=name)
 
@@ -121,30 +121,30 @@ def read(folder, name, size):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_two_processes_train_what_one_does(trainings, by_two, name):
+def test_two_processes_train_like_one(trainings, by_two, name):
     assert_equal_to_one(read(by_two, name, 2), trainings(name), 1e-11)
 
 
 @pytest.mark.parametrize("name", IN_32_BITS)
-def test_two_processes_in_32_bits(trainings, by_two, name):
+def test_two_processes_train_like_one_in_32_bits(trainings, by_two, name):
     """The bar is 1e-6 after 20 steps."""
     assert_equal_to_one(read(by_two, f"{name}_32", 2), trainings(name, precision=torch.float32), 1e-6)
 
 
 @pytest.mark.parametrize("name", OF_THREE)
-def test_three_processes_where_batches_do_not_divide(trainings, by_three, name):
+def test_three_processes_train_like_one_if_batches_do_not_divide(trainings, by_three, name):
     assert_equal_to_one(read(by_three, name, 3), trainings(name, OF_THREE), 1e-11)
 
 
 @pytest.mark.slow
-def test_recomputed_activations(trainings, tmp_path):
+def test_recomputed_activations_work_in_two_processes(trainings, tmp_path):
     cases = {"recomputed": ("language", AGG, {"training": {"activation_checkpointing": True}})}
     arguments = trainings("recomputed", cases)
     found = read(results(2, {"recomputed": arguments}, tmp_path), "recomputed", 2)
     assert_equal_to_one(found, arguments, 1e-11)
 
 
-def test_shares_are_all_rows_and_none_twice(monkeypatch):
+def test_shares_have_every_row_once(monkeypatch):
     for rows in (0, 1, 7, 12):
         shares = []
         for rank in range(8):
@@ -155,8 +155,8 @@ def test_shares_are_all_rows_and_none_twice(monkeypatch):
         assert {len(part) for part, _ in shares} <= {rows // 8, rows // 8 + 1}
 
 
-def test_random_numbers_are_each_processs_own(monkeypatch):
-    """The first one's are those of a process alone; all differ, also after an interruption."""
+def test_each_process_has_its_own_random_numbers(monkeypatch):
+    """The first process has those of a single one; all differ, also after an interruption."""
     seeds = []
     for rank in range(4):
         monkeypatch.setattr(processes, "group", processes.Group(rank, 4))
@@ -193,7 +193,7 @@ def wait_for(condition, seconds=60):
         time.sleep(0.01)
 
 
-# Counters, row-wise moments, dropout, running sums, snapshots; three rows an update over three processes.
+# Counters, row-wise moments, dropout, running sums, snapshots; three rows per step over three processes.
 RUN = run_of(
     SETTINGS,
     training={"steps": 120, "batch_size": 4, "validation": {"every": 25, "batches": 2}},
@@ -208,8 +208,8 @@ def unbroken(manifest, tmp_path_factory):
     return training
 
 
-def test_a_training_by_three_writes_once(unbroken):
-    """Processes but the first fail where they write (`group.command`)."""
+def test_only_the_first_of_three_processes_writes(unbroken):
+    """The others fail if they write (`group.command`)."""
     record = read_json(unbroken.output / "training.json")
     assert record["processes"] == 3
     assert record["tokens"] == 120 * 4 * 16
@@ -219,7 +219,7 @@ def test_a_training_by_three_writes_once(unbroken):
 
 
 def test_a_signal_to_one_process_stops_all(manifest, tmp_path, unbroken):
-    """Stopped with the state saved, once; continued exactly, dropout of every process too; then done, and not again."""
+    """The state is saved once, the run continues exactly (dropout too), and a finished run is not repeated."""
     training = Command(tmp_path, manifest, canonical_json(RUN), 3, checkpoint_steps=10)
     training.wait_for_state()
     assert training.end(signal.SIGUSR1, 2) == [75, 75, 75], training.text()
@@ -234,8 +234,8 @@ def test_a_signal_to_one_process_stops_all(manifest, tmp_path, unbroken):
     assert last.text().count("was finished before") == 1
 
 
-def test_a_state_that_not_all_processes_find(manifest, tmp_path):
-    """As on machines without a common disk: refused, or each would train its own."""
+def test_a_state_that_not_all_processes_find_is_refused(manifest, tmp_path):
+    """On machines without a shared disk each would otherwise train its own run."""
     run = canonical_json(run_of(SETTINGS, training={"steps": 10**6}))
     training = Command(tmp_path, manifest, run, 2)
     training.wait_for_state()
@@ -247,7 +247,7 @@ def test_a_state_that_not_all_processes_find(manifest, tmp_path):
 
 
 def test_a_process_that_dies_ends_the_others(manifest, tmp_path):
-    """At once, with one sentence each; fewer processes go on where they were, and say so."""
+    """At once, with one sentence each. Fewer processes continue from the checkpoint, and say so."""
     run = run_of(SETTINGS, training={"steps": 10**6})
     training = Command(tmp_path, manifest, canonical_json(run), 3)
     training.wait_for_state()
@@ -263,8 +263,8 @@ def test_a_process_that_dies_ends_the_others(manifest, tmp_path):
     assert fewer.end(signal.SIGTERM) == [75, 75]
 
 
-def test_a_users_mistake_is_said_once(manifest, tmp_path):
-    """A loss that is not finite all processes see; a lock only the first one finds."""
+def test_a_users_mistake_is_reported_once(manifest, tmp_path):
+    """All processes see a non-finite loss; only the first one finds a lock."""
     schedule = {"name": "cosine", "peak": 1e38, "final": 1e37, "warmup": 5}
     training = Command(tmp_path, manifest, canonical_json(run_of(SETTINGS, training={"schedule": schedule})), 2)
     assert training.end() == [2, 2]
@@ -276,8 +276,8 @@ def test_a_users_mistake_is_said_once(manifest, tmp_path):
     assert second.text().count("another process is training this run") == 1
 
 
-def test_translations_are_shared_out(translation_manifest, make_translation_run, tmp_path):
-    """BLEU of all sentences, whoever translates them; and a mean of checkpoints."""
+def test_translations_are_divided_among_processes(translation_manifest, make_translation_run, tmp_path):
+    """BLEU is over all sentences; with a mean of checkpoints."""
     run = make_translation_run(model={"dropout": 0.0, "bias": False}, training={"steps": 30})
     outputs = []
     for size in (1, 2):
@@ -292,7 +292,7 @@ def test_translations_are_shared_out(translation_manifest, make_translation_run,
     assert all(torch.allclose(weights[0][name], weights[1][name], atol=1e-5) for name in weights[0])
 
 
-def test_the_process_that_died_is_named_and_not_those_that_lost_it():
+def test_the_log_names_the_process_that_died():
     def failed(**statuses):
         return {int(name[1:]): SimpleNamespace(exitcode=status, timestamp=7) for name, status in statuses.items()}
 
@@ -302,9 +302,9 @@ def test_the_process_that_died_is_named_and_not_those_that_lost_it():
 
 
 ENDS = [
-    # A signal to the launcher, as Snakemake and SLURM send it: passed on, saved, said once.
+    # A signal to the launcher, as from Snakemake and SLURM, is passed on; the state is saved and reported once.
     pytest.param(signal.SIGTERM, None, 75, "SIGTERM: stopped at step"),
-    # The death of a process is one sentence of the launcher's.
+    # The launcher reports the death of a process in one sentence.
     pytest.param(
         signal.SIGKILL,
         1,
@@ -312,26 +312,26 @@ ENDS = [
         "process 1 of 2 was killed by SIGKILL, and the others were stopped",
         marks=pytest.mark.slow,
     ),
-    # Without their launcher the processes save and stop: nobody would pass signals on to them. Each may say so, for
-    # what they agree by on saying it once is gone, too.
+    # Without their launcher, which passes signals on, the processes save and stop. Each may report it, because
+    # without it they cannot agree on one that does.
     pytest.param(signal.SIGKILL, None, -signal.SIGKILL, "SIGHUP: stopped at step", marks=pytest.mark.slow),
 ]
 
 
 @pytest.mark.parametrize(("number", "worker", "status", "sentence"), ENDS)
-def test_the_launcher(manifest, tmp_path, number, worker, status, sentence):
+def test_the_launcher_passes_on_signals_and_reports_deaths(manifest, tmp_path, number, worker, status, sentence):
     run = canonical_json(run_of(SETTINGS, training={"steps": 10**6}))
     with launched(tmp_path, manifest, run) as (process, log):
         wait_for((tmp_path / "state" / FILE_NAME).exists)
         started = workers(process)
         os.kill(process.pid if worker is None else started[worker], number)
         if number == signal.SIGTERM:
-            # Schedulers ask more than once.
+            # Schedulers send signals more than once.
             time.sleep(0.01)
             os.kill(process.pid, number)
         assert process.wait(60) == status
         alive = [other for other in started if is_alive(other)]
-        # It waits for all that it started, unless it is killed.
+        # It waits for its processes, unless it is killed.
         assert not alive or status == -signal.SIGKILL
         wait_for(lambda: not any(is_alive(other) for other in started))
     assert len(started) == 2

@@ -16,7 +16,7 @@ from raretok.training.translation_task import TranslationTask
 ROOT = Path(__file__).parents[2]
 CONFIG = yaml.safe_load((ROOT / "config" / "config.yaml").read_text(encoding="utf-8"))
 TABLE = run_table.load(CONFIG | {"scale": "small_gpu", "papers": ["cross"], "seeds": 1}, ROOT)
-# Of each method the candidate with the first values.
+# The candidate of each method with the first values.
 FAMILIES = TABLE.papers["cross"]["tables"]["table1"]["candidates"]
 FIRST = [next(iter(family["methods"])) for family in FAMILIES.values()]
 TASKS = {
@@ -40,7 +40,7 @@ def tiny(experiment, method, request):
 
 @pytest.mark.parametrize("method", FIRST)
 @pytest.mark.parametrize("experiment", TASKS)
-def test_it_trains(experiment, method, request):
+def test_every_method_trains(experiment, method, request):
     if method not in TABLE.papers["cross"]["methods"] or experiment not in TABLE.experiments_of("cross", method):
         pytest.skip("left out of this task, with a reason in config/papers/cross/paper.yaml")
     settings, task = tiny(experiment, method, request)
@@ -55,9 +55,9 @@ def test_it_trains(experiment, method, request):
 
 @pytest.mark.parametrize("experiment", TASKS)
 def test_every_candidate_starts(experiment, request):
-    """Its parts are built, its gate begins, and no other candidate of the method says the same.
+    """Its parts are built, its gate starts, and it differs from the method's other candidates.
 
-    The text of the fixtures is too short to have rare types at half of AGG's bound, so counts are made up.
+    The fixtures' text is too short to have rare types at half of AGG's bound, so counts are synthetic.
     """
     for family in FAMILIES.values():
         started = []
@@ -72,6 +72,6 @@ def test_every_candidate_starts(experiment, request):
         assert all(one not in started[:place] for place, one in enumerate(started)), family["label"]
 
 
-def test_none_is_left_out():
+def test_every_method_is_in_these_tests():
     paper = yaml.safe_load((ROOT / "config/papers/cross/paper.yaml").read_text(encoding="utf-8"))
     assert set(FAMILIES) == set(paper["methods"])

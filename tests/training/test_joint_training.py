@@ -1,4 +1,4 @@
-"""Joint training of runs: equivalence to single runs, survival, and runs that are left out."""
+"""Joint training of runs: equivalence to single runs, resumption, and runs that are left out."""
 
 import copy
 import json
@@ -26,7 +26,7 @@ from raretok.training.training_run import Training
 
 PAPER = yaml.safe_load((ROOT / "config" / "papers" / "stop_jostling" / "paper.yaml").read_text())
 PARTS = ("loss", "gate", "penalty", "perturbation", "embedding_update", "training_temperature", "observe")
-# A method of another paper of each kind that a stack has to know how to treat.
+# Methods of other papers: one of each kind that a stack treats differently.
 OTHERS = {
     "unlikelihood": {"penalty": {"name": "unlikelihood"}},
     "ul_agg": {"penalty": {"name": "unlikelihood"}, "gate": {"name": "agg", "alpha": 0.5, "memory": 30}},
@@ -56,7 +56,7 @@ def methods(tied):
         if entry.get("model", {}).get("tied", True) == tied
     }
     for method in found.values():
-        # As many steps as a test has, and a threshold that makes some types rare.
+        # The number of steps of a test, and a threshold that makes some types rare.
         if "gate" in method:
             method["gate"] |= {"alpha": 0.5 if method["gate"]["alpha"] < 0.1 else 1.5, "memory": 3}
     return found | copy.deepcopy(OTHERS)
@@ -78,7 +78,7 @@ def no_stop(monkeypatch):
 
 
 def alone(run, corpus, folder, steps=None):
-    """The trainer of a run after some steps of its own."""
+    """The trainer of a run after some steps alone."""
     training = Training(vars(run), corpus, folder, folder)
     training.build("cpu", False)
     for _ in range(steps):
@@ -91,7 +91,7 @@ def alone(run, corpus, folder, steps=None):
 
 @pytest.mark.parametrize("tied", [True, False])
 def test_every_method_equals_its_single_run(tmp_path, corpus, tied):
-    """Twenty steps; rounding alone differs, since products of many models are summed in another order.
+    """After twenty steps only rounding differs, because products of many models are summed in another order.
 
     AdamW divides by the gradient's own size, so that a rounding of a tiny gradient can move a weight by a share of the
     learning rate (0.01 here); hence weights are compared to a thousandth of that, and losses more closely.
@@ -139,8 +139,8 @@ def test_every_method_equals_its_single_run(tmp_path, corpus, tied):
                 )
 
 
-def test_what_is_computed_at_once(corpus):
-    """Numbers make no difference: the methods of table 1 to 8 are few calls, none of them model by model."""
+def test_methods_that_differ_in_numbers_are_computed_at_once(corpus):
+    """The methods of tables 1 to 8 need few calls, none of them model by model."""
     found = [
         Training(vars(run_of(name, method)), corpus, ROOT, ROOT)
         for name, method in methods(True).items()
@@ -201,11 +201,11 @@ def test_a_run_trained_together_is_accepted_by_its_own_train(tmp_path, corpus, c
             assert own.split(",")[:2] == other.split(",")[:2]
 
 
-def test_what_is_finished_or_begun_alone_is_left_out(tmp_path, corpus, capsys):
+def test_runs_finished_or_started_alone_are_left_out(tmp_path, corpus, capsys):
     stack = stack_of(seeds=(3,))
     folders = JointFolders(tmp_path, stack)
     elsewhere = tmp_path / "elsewhere"
-    # One is finished, one came finished from another machine, one was begun alone.
+    # One is finished, one was finished on another machine, one was started alone.
     train(vars(stack.runs[0]), corpus, folders.outputs[0], folders.states[0], Options())
     train(vars(stack.runs[1]), corpus, folders.outputs[1], elsewhere, Options())
     begun = Training(vars(stack.runs[2]), corpus, folders.outputs[2], folders.states[2])
@@ -244,7 +244,7 @@ def test_a_run_that_diverges_leaves_the_others_alone(tmp_path, corpus, capsys, n
 
 
 def test_a_killed_stack_continues_exactly(tmp_path, corpus, manifest):
-    """Killed twice, and once stopped: final files equal to an unbroken stack's, byte for byte."""
+    """Killed twice and stopped once, it ends with the final files of an unbroken stack, byte for byte."""
     changes = {"training": {"steps": 200, "validation": {"every": 50, "batches": 2}}}
     stack = stack_of(("baseline", "agg_a0.2", "threshold_m1_se"), further={}, **changes)
     unbroken = trained(tmp_path / "unbroken", stack, corpus)
@@ -302,7 +302,7 @@ def test_stacks_are_read_from_json_and_from_lines(tmp_path):
         read_joint_runs(JointRuns((run_of("a", {}), run_of("a", {}))).json())
 
 
-def test_further_seeds_leave_full_stacks_as_they_are():
+def test_more_seeds_leave_full_stacks_unchanged():
     def planned(seeds):
         # The order of the run table: method by method.
         runs = [run_of(name, {}, seed) for name in "abc" for seed in seeds] + [run_of("long", {}, steps=99)]

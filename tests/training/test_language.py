@@ -28,7 +28,7 @@ def trainer_of(corpus, run):
 
 
 def stepped(corpus, run, steps):
-    """A trainer after some steps, as the loop makes them."""
+    """A trainer after some steps, as in the loop."""
     task, trainer = trainer_of(corpus, run)
     for step in range(steps):
         trainer.backward(task.micro_batches(step))
@@ -36,7 +36,7 @@ def stepped(corpus, run, steps):
     return trainer
 
 
-def test_micro_batches_are_a_step_cut_into_pieces(language, make_language_run):
+def test_micro_batches_are_parts_of_the_batch_of_a_step(language, make_language_run):
     task = LanguageTask(language, make_language_run()["settings"], "cpu")
     whole = LanguageTask(language, make_language_run(training={"batch_size": 6, "accumulation": 1})["settings"], "cpu")
     assert task.tokens_per_step == whole.tokens_per_step == 6 * 8
@@ -48,7 +48,7 @@ def test_micro_batches_are_a_step_cut_into_pieces(language, make_language_run):
         assert torch.equal(task.targets(step), targets.flatten())
 
 
-def test_a_gate_is_told_the_facts(language, make_language_run):
+def test_a_gate_gets_the_training_facts(language, make_language_run):
     rare = {"alpha": 0.03, "share": 0.2, "mass": 0.048, "tokens": 103_227_021}
     facts = LanguageTask(language, make_language_run(training={"rare": rare})["settings"], "cpu").facts()
     assert np.array_equal(facts.counts, language.counts)
@@ -68,8 +68,8 @@ METHODS = {
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_accumulation_changes_nothing(language, make_language_run, method):
-    """Two micro-batches or one: the gate counts the whole step first, penalties count once."""
+def test_gradient_accumulation_changes_nothing(language, make_language_run, method):
+    """With one micro-batch or two, the gate counts the whole step first, and penalties count once."""
     gradients, losses = [], []
     for sizes in ({"batch_size": 3, "accumulation": 2}, {"batch_size": 6, "accumulation": 1}):
         run = make_language_run(model={"dropout": 0.0}, training=sizes, method=METHODS[method])
@@ -87,7 +87,7 @@ def test_accumulation_changes_nothing(language, make_language_run, method):
 
 
 def test_the_logged_loss_is_the_plain_one(tmp_path, language, make_language_run, no_signals):
-    """With a penalty on top, and with gates: -log p of the logits as they are."""
+    """Also with a penalty and with gates, it is -log p of the plain logits."""
     method = {"penalty": {"name": "cosreg", "gamma": 50.0}}
     run = make_language_run(model={"dropout": 0.0}, training={"steps": 12}, method=method)
     task, trainer = trainer_of(language, run)
@@ -102,7 +102,7 @@ def test_the_logged_loss_is_the_plain_one(tmp_path, language, make_language_run,
 
 
 def test_counters_hold_the_targets_of_the_last_epoch(language, make_language_run):
-    """After any number of steps: what an array of every step's counts would say."""
+    """After any number of steps, they equal sums over an array of every step's counts."""
     run = make_language_run(training={"batch_size": 6, "accumulation": 1})
     run["settings"]["method"]["gate"]["memory"] = 5
     for steps in (3, 5, 12):
@@ -114,8 +114,8 @@ def test_counters_hold_the_targets_of_the_last_epoch(language, make_language_run
         assert torch.equal(trainer.criterion.gate.total, expected)
 
 
-def test_the_loop_says_which_targets_leave(tmp_path, language, make_language_run, no_signals):
-    """Types that are rare at each step, from the targets of the last five."""
+def test_the_loop_regenerates_the_targets_that_leave_the_memory(tmp_path, language, make_language_run, no_signals):
+    """The types that are rare at each step follow from the targets of the last five."""
     run = make_language_run(training={"steps": 50})
     run["settings"]["method"] = {
         "gate": {"name": "agg", "alpha": 0.9, "memory": 5},
@@ -132,7 +132,7 @@ def test_the_loop_says_which_targets_leave(tmp_path, language, make_language_run
 
 @pytest.mark.parametrize("tied", [True, False])
 @pytest.mark.parametrize("clip_norm", [None, 0.1])
-def test_frozen_rows_end_where_they_began(language, make_language_run, tied, clip_norm):
+def test_frozen_rows_do_not_change(language, make_language_run, tied, clip_norm):
     run = make_language_run(
         model={"tied": tied},
         training={"clip_norm": clip_norm},
@@ -148,7 +148,7 @@ def test_frozen_rows_end_where_they_began(language, make_language_run, tied, cli
     assert len(end.optimiser.embeddings) == (1 if tied else 2)
 
 
-def test_rows_thaw_when_their_time_is_over(language, make_language_run):
+def test_rows_change_after_the_freeze_ends(language, make_language_run):
     run = make_language_run(method={"gate": {"name": "freeze", "share": 0.3, "until": 5}})
     weights = [stepped(language, run, steps).model.input_weight.detach() for steps in (0, 5, 6)]
     rare = stepped(language, run, 1).criterion.rare()
@@ -156,8 +156,8 @@ def test_rows_thaw_when_their_time_is_over(language, make_language_run):
     assert (weights[1][rare] != weights[2][rare]).any(dim=1).all()
 
 
-def test_frozen_rows_count_for_no_clipping(language, make_language_run):
-    """The norm is that of the rows that change."""
+def test_frozen_rows_do_not_count_for_clipping(language, make_language_run):
+    """The norm is over the rows that change."""
     run = make_language_run(model={"dropout": 0.0}, method={"gate": {"name": "freeze", "share": 0.5}})
     task, trainer = trainer_of(language, run)
     norm = trainer.backward(task.micro_batches(0)).norm
@@ -168,7 +168,7 @@ def test_frozen_rows_count_for_no_clipping(language, make_language_run):
 
 @pytest.mark.parametrize("at_once", [2**24, 64, 1])
 def test_validation_is_plain_cross_entropy_of_consecutive_blocks(language, make_language_run, monkeypatch, at_once):
-    """However few logits are held at once, whatever the method, and without a trace in counters or weights."""
+    """For any chunk size and any method, and without changing counters or weights."""
     monkeypatch.setattr(tasks, "LOGITS_AT_ONCE", at_once)
     run = make_language_run(training={"validation": {"every": 20, "tokens": 100}})
     task, trainer = trainer_of(language, run)
@@ -240,7 +240,7 @@ def test_recomputed_activations_change_no_bit(tmp_path, language, make_language_
         ({"method": {"observe": ["gradient_norms"]}}, "in one batch"),
     ],
 )
-def test_wrong_settings_are_one_sentence(tmp_path, language, make_language_run, no_signals, changes, expected):
+def test_wrong_settings_are_refused(tmp_path, language, make_language_run, no_signals, changes, expected):
     with pytest.raises(UserError, match=expected):
         trained(tmp_path, language, make_language_run(**changes))
 
@@ -254,7 +254,7 @@ def test_observing_changes_no_bit(tmp_path, language, make_language_run, no_sign
 
 
 def test_rare_types_and_their_alignment(language, make_language_run):
-    """|V_r| at every step; products of rare rows and hidden vectors one by one, over both micro-batches."""
+    """|V_r| at every step; products of rare rows and hidden vectors, one by one, over both micro-batches."""
     run = make_language_run(model={"dropout": 0.0})
     run["settings"]["method"]["observe"] = [{"name": "rare_types", "steps": 4}, {"name": "rare_alignment", "every": 3}]
     task, trainer = trainer_of(language, run)
@@ -278,7 +278,7 @@ def test_rare_types_and_their_alignment(language, make_language_run):
     assert math.isfinite(tensors["mean"][1].item())
 
 
-def test_a_matrix_trained_in_parts_is_written_whole(tmp_path, language, make_language_run, no_signals):
+def test_a_parametrised_matrix_is_written_as_a_plain_one(tmp_path, language, make_language_run, no_signals):
     """Spectrum control trains U, sigma and V; files and snapshots hold their product under the model's own names."""
     run = make_language_run(training={"steps": 40}, method={"penalty": {"name": "spectrum"}})
     run["settings"]["method"]["observe"] = [{"name": "snapshots", "steps": [40]}]
@@ -294,8 +294,8 @@ def test_a_matrix_trained_in_parts_is_written_whole(tmp_path, language, make_lan
 
 
 @pytest.mark.parametrize("works", [True, False])
-def test_a_machine_that_cannot_compile_trains_without(language, make_language_run, monkeypatch, capsys, works):
-    """Trying leaves no trace: neither gradients nor random numbers; a compiler's failure is one line."""
+def test_a_machine_that_cannot_compile_trains_uncompiled(language, make_language_run, monkeypatch, capsys, works):
+    """The attempt changes neither gradients nor random numbers; a compiler's failure is one line in the log."""
     _, trainer = trainer_of(language, make_language_run())
     compiled = []
 

@@ -42,7 +42,7 @@ def test_final_files(tmp_path, corpus, make_run, no_signals):
     assert best.keys() == last.keys()
 
 
-def test_best_checkpoint_is_the_one_that_validated_best(tmp_path, corpus, make_run, no_signals, monkeypatch):
+def test_the_best_checkpoint_has_the_lowest_validation_loss(tmp_path, corpus, make_run, no_signals, monkeypatch):
     losses = {50: 2.0, 100: 3.0, 120: 4.0}
     monkeypatch.setattr(CharacterTask, "validate", lambda self, model, step, must_stop: {"valid": losses[step]})
     output = trained(tmp_path, corpus, make_run(training={"steps": 120}))
@@ -62,7 +62,7 @@ def test_observing_changes_no_bit(tmp_path, corpus, make_run, no_signals):
 
 def test_observed_norms_equal_three_separate_backward_passes(corpus, make_run):
     """g1, g2, g3 by detaching all but one path to the embeddings (stop_jostling, section 2.2)."""
-    # Two positions with likely targets, so that some tokens are under the threshold at both.
+    # Two positions with likely targets, so that some tokens are below the threshold at both.
     settings = make_run(model={"dropout": 0.0, "context": 2}, training={"batch_size": 1})["settings"]
     settings["method"].pop("gate")
     settings["method"]["loss"]["margin"] = 0.1
@@ -101,7 +101,7 @@ def test_observed_norms_equal_three_separate_backward_passes(corpus, make_run):
 
 
 def test_methods_of_one_seed_see_the_same_batches(corpus, make_run):
-    """Whatever a method draws: dropout takes random numbers, the batches stay."""
+    """Dropout draws random numbers, but the batches stay the same."""
     one = CharacterTask(corpus, make_run()["settings"], "cpu")
     first = [one.draw(step)[0] for step in range(5)]
     torch.manual_seed(99)
@@ -112,12 +112,12 @@ def test_methods_of_one_seed_see_the_same_batches(corpus, make_run):
     assert all(np.array_equal(batch, other.draw(step)[0]) for step, batch in enumerate(first))
 
 
-def test_a_text_shorter_than_a_block_is_one_sentence(corpus, make_run):
+def test_a_text_shorter_than_a_block_is_refused(corpus, make_run):
     with pytest.raises(UserError, match="5,001 are needed"):
         CharacterTask(corpus, make_run(model={"context": 5000})["settings"], "cpu")
 
 
-def test_a_device_that_is_not_there_is_one_sentence():
+def test_a_missing_device_is_refused():
     assert choose_device("cpu") == "cpu"
     with pytest.raises(UserError, match="device is 'tpu'"):
         choose_device("tpu")

@@ -1,4 +1,4 @@
-"""Row-wise AdamW against a list of vectors, and the three readings of separated embeddings."""
+"""Row-wise AdamW, compared with a list of vectors, and the three readings of separated embeddings."""
 
 import pytest
 import torch
@@ -12,7 +12,7 @@ ADAMW = {"name": "adamw", "betas": [0.9, 0.99], "eps": 1e-8, "weight_decay": 0.1
 
 
 def sparse_gradients(rows, width, steps, seed=0):
-    """Gradients whose rows are all zero at random; row 0 never has one, row 1 always."""
+    """Gradients with random zero rows; row 0 is always zero, row 1 never."""
     generator = torch.Generator().manual_seed(seed)
     for _ in range(steps):
         gradient = torch.randn(rows, width, generator=generator, dtype=torch.float64)
@@ -42,7 +42,7 @@ def test_row_adamw_equals_a_list_of_vectors_without_gradients(weight_decay):
     assert torch.equal(matrix[0], start[0])
 
 
-# Name of an `embedding_update`: its literal form, of second moments or of the output matrix after a step.
+# Name of an `embedding_update`: its literal form, for second moments or for the output matrix after a step.
 UPDATES = {"coupled_adam": {"second_moment": coupled_adam.reference}, "mu_centering": {"after": mu_centering.reference}}
 
 
@@ -59,7 +59,7 @@ def literal_adamw(w, gradients, learning_rate, second_moment=lambda v: v, after=
 
 @pytest.mark.parametrize("tied", [True, False])
 @pytest.mark.parametrize("name", UPDATES)
-def test_updates_of_embeddings_equal_their_literal_form(name, tied):
+def test_embedding_updates_equal_their_literal_form(name, tied):
     model = build_model(MODEL | {"tied": tied}, 9, seed=1).double()
     optimiser = Optimiser(model, build_method({"embedding_update": {"name": name}}), ADAMW)
     matrices = dict.fromkeys([model.output_weight, model.input_weight])
@@ -122,8 +122,8 @@ def test_listing_equals_matrix_when_tied(reading):
     assert all(torch.equal(a, b) for a, b in zip(model.parameters(), matrix.parameters(), strict=True))
 
 
-def test_skip_differs_from_matrix_for_tokens_never_seen():
-    """Ids 12 to 19 never occur, and fall under the threshold at times: skip then leaves them alone."""
+def test_skip_differs_from_matrix_for_types_that_never_occur():
+    """Ids 12 to 19 never occur. When they are below the threshold, skip leaves them unchanged."""
     start = build_model(MODEL | {"tied": True}, 20, seed=1)
     skip, matrix = trained("skip", tied=True), trained("matrix", tied=True)
     moved = (skip.input_weight - start.input_weight).norm(dim=1)
@@ -131,7 +131,7 @@ def test_skip_differs_from_matrix_for_tokens_never_seen():
 
 
 def test_untied_listing_has_no_decay_on_output_vectors():
-    """As the authors' optimiser groups; the input vectors still decay (docs/deviations.md, S1)."""
+    """As in the authors' optimiser groups; the input vectors still decay (docs/deviations.md, S1)."""
     listing, matrix = trained("listing", tied=False, steps=1), trained("matrix", tied=False, steps=1)
     assert torch.equal(listing.input_weight, matrix.input_weight)
     start = build_model(MODEL | {"tied": False}, 20, seed=1)
@@ -139,16 +139,16 @@ def test_untied_listing_has_no_decay_on_output_vectors():
     torch.testing.assert_close(listing.output_weight - matrix.output_weight, decay, rtol=0, atol=1e-7)
 
 
-def test_listing_2_of_the_paper_never_has_a_gradient_of_none():
-    """What makes `listing` equal `matrix`: stacking a list of vectors gives each a gradient of zeros."""
+def test_listing_2_of_the_paper_never_gives_a_gradient_of_none():
+    """This makes `listing` equal `matrix`: stacking a list of vectors gives each a gradient, if only of zeros."""
     vectors = [torch.nn.Parameter(torch.ones(3)) for _ in range(4)]
     torch.stack(vectors)[torch.tensor([1, 1])].sum().backward()
     assert all(vector.grad is not None for vector in vectors)
     assert [bool(vector.grad.any()) for vector in vectors] == [False, True, False, False]
 
 
-def test_trained_weights_match_plain_adamw():
-    """The whole optimiser against torch's on the nanoGPT groups: matrices decay, norms do not."""
+def test_trained_weights_equal_those_of_torchs_adamw():
+    """The whole optimiser, compared with torch's on the nanoGPT groups: matrices decay, norms do not."""
     model, plain = trained("matrix", tied=False), build_model(MODEL | {"tied": False}, 20, seed=1)
     decay = [p for p in plain.parameters() if p.dim() >= 2]
     rest = [p for p in plain.parameters() if p.dim() < 2]

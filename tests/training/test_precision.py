@@ -12,14 +12,14 @@ from raretok.training.loop import Options, train
 from raretok.training.trainer import Trainer, usable_precision
 from raretok.training.training_run import Training
 
-# Largest distance of a loss, and of all gradients together, from their float32 selves, relative to those. Losses that
-# weigh rare targets most rest on a few positions of a batch, over which roundings do not cancel.
+# Largest relative distance of a loss, and of all gradients together, from their float32 values. Losses that
+# weight rare targets most depend on a few positions of a batch, over which rounding errors do not cancel.
 LOSS, GRADIENT = 0.01, {"cross_bpe": 0.02, "cross_translation": 0.08}
 
 
 @pytest.fixture
 def can(monkeypatch):
-    """A CPU that multiplies in bfloat16, as torch does on any, if slowly."""
+    """Let this CPU count as one with bfloat16; torch emulates it slowly."""
     monkeypatch.setattr(trainer, "has_bfloat16", lambda _: True)
 
 
@@ -38,7 +38,7 @@ def test_a_cpu_without_bfloat16_trains_in_float32_and_says_so(flags, expected, t
 
 
 @pytest.mark.parametrize("precision", ["bfloat16", "float32"])
-def test_the_record_says_which(tmp_path, language_manifest, make_language_run, no_signals, can, precision):
+def test_the_record_has_the_precision(tmp_path, language_manifest, make_language_run, no_signals, can, precision):
     run = make_language_run(training={"steps": 20, "precision": precision}, method={})
     train(run, load_manifest(language_manifest), tmp_path / "run", tmp_path / "state", Options())
     assert read_json(tmp_path / "run" / "training.json")["precision"] == precision
@@ -47,7 +47,7 @@ def test_the_record_says_which(tmp_path, language_manifest, make_language_run, n
 @pytest.mark.parametrize("method", FIRST)
 @pytest.mark.parametrize("experiment", ["cross_bpe", "cross_translation"])
 def test_loss_and_gradients_are_near_float32s(experiment, method, request, can):
-    """Of one step from the same weights on the same batch; weights, gradients and moments are float32."""
+    """One step from the same weights on the same batch; weights, gradients and moments are float32."""
     if method not in TABLE.papers["cross"]["methods"] or experiment not in TABLE.experiments_of("cross", method):
         pytest.skip("left out of this task, with a reason in config/papers/cross/paper.yaml")
     settings, task = tiny(experiment, method, request)
@@ -68,8 +68,8 @@ def test_loss_and_gradients_are_near_float32s(experiment, method, request, can):
     assert (low_gradient - gradient).norm() < GRADIENT[experiment] * gradient.norm()
 
 
-def test_a_run_goes_on_in_the_precision_it_began_in(tmp_path, language_manifest, make_language_run, monkeypatch):
-    """Though the machine on which it continues would have chosen another."""
+def test_a_resumed_run_keeps_its_precision(tmp_path, language_manifest, make_language_run, monkeypatch):
+    """Even on a machine that would have chosen another."""
     run = make_language_run(training={"precision": "bfloat16"})
     trainings = []
     for has in (True, False, True):

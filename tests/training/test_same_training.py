@@ -33,11 +33,11 @@ def test_the_comparison_shares_the_papers_runs(cross):
     assert shared["cross_character/threshold_margin1"] == "shakespeare/threshold_m1"
     assert shared["cross_bpe/mle_rate1"].endswith("/mle")
     assert "cross_character/freeze_rate1" not in shared
-    # A copy is never copied, and what observes less does not stand for what observes more.
+    # A copy is never copied, and a run with fewer observations does not replace one with more.
     assert not shared.keys() & set(shared.values())
 
 
-def test_what_is_observed_and_unused_settings_decide_no_weights():
+def test_observations_and_unused_settings_do_not_change_the_weights():
     settings = {"method": {}, "training": {"steps": 1}, "model": {}}
     same = {"method": {"observe": ["gradient_norms"]}, "training": {"steps": 1, "rare": {"alpha": 1}}, "model": {}}
     assert training_key(settings) == training_key(same)
@@ -47,7 +47,7 @@ def test_what_is_observed_and_unused_settings_decide_no_weights():
     assert training_key(same) != training_key(other)
 
 
-def test_files_are_copied_as_those_of_the_other_run(tmp_path, corpus, make_run, no_signals):
+def test_copied_files_name_the_other_run(tmp_path, corpus, make_run, no_signals):
     run = make_run(training={"steps": 60}) | {"paper": "p"}
     train(run, corpus, tmp_path / "first", tmp_path / "state", Options())
     other = copy.deepcopy(run) | {"experiment": "another", "hash": "b" * 16}

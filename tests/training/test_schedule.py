@@ -17,7 +17,7 @@ def test_cosine_schedule():
 
 
 def test_inverse_sqrt_schedule_is_fairseqs():
-    """At every step the value of fairseq's InverseSquareRootSchedule.step_update."""
+    """At every step it equals fairseq's InverseSquareRootSchedule.step_update."""
     start, peak, warmup = 1e-7, 7e-4, 4000
     schedule = InverseSqrt(peak=peak, warmup=warmup, steps=50_000, start=start)
     lr_step, decay_factor = (peak - start) / warmup, peak * warmup**0.5
@@ -42,6 +42,6 @@ def test_inverse_sqrt_schedule_is_fairseqs():
         ({"name": "inverse_sqrt", "peak": 1, "warmup": 5, "final": 0}, "configured wrongly"),
     ],
 )
-def test_wrong_schedules_are_one_sentence(settings, expected):
+def test_wrong_schedules_are_refused(settings, expected):
     with pytest.raises(UserError, match=expected):
         build_schedule(settings, 10)

@@ -23,7 +23,7 @@ from raretok.training.holder import HOLDER
 from raretok.training.loop import Options, train
 from raretok.training.refusal import WORKFLOW
 
-# As `python -m raretok`, with another copy of the package.
+# Like `python -m raretok`, with another copy of the package.
 OTHER_PACKAGE = """
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -68,7 +68,7 @@ def test_sigkill_at_several_points(tmp_path, manifest, run_json, unbroken):
 
 
 GATES = {
-    # Counters forget after 22 updates, an epoch: which targets leave is found out anew.
+    # The counters' memory is 22 steps, an epoch: targets that leave it are regenerated.
     "agg": {"name": "agg", "alpha": 0.3},
     "static_agg": {"name": "agg", "alpha": 0.3, "static": True},
     "agps": {"name": "agps", "rare_from": 30, "mu_1": 50.0, "mu_2": 20.0},
@@ -78,7 +78,7 @@ GATES = {
 
 @pytest.mark.parametrize("gate", GATES)
 def test_sigkill_of_language_runs(tmp_path, language_manifest, make_language_run, no_signals, gate):
-    """Micro-batches, dropout, snapshots, and all gates with a memory or an end; in bfloat16 where the CPU has it."""
+    """With micro-batches, dropout, snapshots, and all gates with a memory or an end; in bfloat16 if the CPU has it."""
     run = make_language_run(training={"precision": "float32" if gate == "agg" else "bfloat16"})
     run["settings"]["method"]["gate"] = GATES[gate]
     train(run, load_manifest(language_manifest), tmp_path / "unbroken", tmp_path / "other", Options())
@@ -94,7 +94,7 @@ def test_sigkill_of_language_runs(tmp_path, language_manifest, make_language_run
     assert [path.name for path in training.state.iterdir() if path.is_file()] == ["lock"]
 
 
-def test_best_weights_that_are_gone_are_one_sentence(tmp_path, manifest, run_json):
+def test_missing_best_weights_are_refused(tmp_path, manifest, run_json):
     interrupted(tmp_path, manifest, run_json, checkpoints=4)
     paths = list((tmp_path / "state").glob("best-*.safetensors"))  # two, if killed before the older was removed
     for path in paths:
@@ -119,7 +119,7 @@ def test_signals_save_at_the_next_step(tmp_path, manifest, run_json, unbroken, n
 
 @pytest.mark.parametrize("write", [3, 6])
 def test_kill_during_the_write_of_a_checkpoint(tmp_path, manifest, run_json, unbroken, write):
-    """Between the write of new best weights and that of the checkpoint which names them: the old ones count."""
+    """A kill between the writes of new best weights and of the checkpoint that names them: the old ones count."""
     training = Training(tmp_path, manifest, run_json, hang=(".checkpoint.", write, tmp_path / "in-the-middle"))
     training.wait_for((tmp_path / "in-the-middle").exists)
     assert training.end(signal.SIGKILL) == -signal.SIGKILL
@@ -149,7 +149,7 @@ def test_state_of_another_run_is_refused(tmp_path, manifest, run_json, make_run)
     assert "Traceback" not in training.text()
 
 
-def test_damaged_state_is_one_sentence(tmp_path, manifest, run_json):
+def test_a_damaged_checkpoint_is_refused(tmp_path, manifest, run_json):
     interrupted(tmp_path, manifest, run_json)
     path = tmp_path / "state" / FILE_NAME
     path.write_bytes(path.read_bytes()[:1000])
@@ -159,7 +159,7 @@ def test_damaged_state_is_one_sentence(tmp_path, manifest, run_json):
     assert "Traceback" not in training.text()
 
 
-def test_one_run_is_trained_by_one_process(tmp_path, manifest, make_run):
+def test_a_second_process_is_refused(tmp_path, manifest, make_run):
     long_run = canonical_json(make_run(training={"steps": 1_000_000}))
     first = Training(tmp_path, manifest, long_run)
     first.wait_for_checkpoints(1)
@@ -169,7 +169,7 @@ def test_one_run_is_trained_by_one_process(tmp_path, manifest, make_run):
     assert first.end(signal.SIGTERM) == 75
 
 
-def test_loss_that_is_not_finite(tmp_path, manifest, make_run):
+def test_a_non_finite_loss_is_an_error(tmp_path, manifest, make_run):
     schedule = {"name": "cosine", "peak": 1e38, "final": 1e37, "warmup": 5}
     run = canonical_json(make_run(training={"schedule": schedule}))
     training = Training(tmp_path, manifest, run, checkpoint_steps=1)
@@ -186,8 +186,8 @@ def test_loss_that_is_not_finite(tmp_path, manifest, make_run):
     assert all(np.isfinite(value).all() for value in weights)
 
 
-def test_no_second_attempt_at_a_loss_that_is_not_finite(tmp_path, manifest, make_run, monkeypatch, capfd):
-    """Within one workflow; outside of workflows, and in the next one, it is trained again."""
+def test_a_non_finite_loss_is_not_retried_in_its_workflow(tmp_path, manifest, make_run, monkeypatch, capfd):
+    """Outside of workflows, and in the next one, it is trained again."""
     schedule = {"name": "cosine", "peak": 1e38, "final": 1e37, "warmup": 5}
     run = canonical_json(make_run(training={"schedule": schedule}))
     places = ["--manifest", manifest, "--output", tmp_path / "output", "--state", tmp_path / "state"]
@@ -208,7 +208,7 @@ def test_no_second_attempt_at_a_loss_that_is_not_finite(tmp_path, manifest, make
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts a small disk")
-def test_full_disk_is_one_sentence(tmp_path, manifest, run_json):
+def test_a_full_disk_is_one_sentence(tmp_path, manifest, run_json):
     disk = tmp_path / "disk"
     disk.mkdir()
     mount = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], capture_output=True)
@@ -223,8 +223,8 @@ def test_full_disk_is_one_sentence(tmp_path, manifest, run_json):
         subprocess.run(["umount", disk], check=True)
 
 
-def test_a_finished_training_is_not_done_again(tmp_path, manifest, run_json, unbroken):
-    """Snakemake deletes the files of a job that it did not see end: the next attempt has them at once."""
+def test_a_finished_training_is_not_repeated(tmp_path, manifest, run_json, unbroken):
+    """Snakemake deletes the files of a job whose end it missed; the next attempt restores them at once."""
     training = Training(tmp_path, manifest, run_json)
     assert training.end() == 0, training.text()
     for path in training.output.iterdir():
@@ -236,8 +236,8 @@ def test_a_finished_training_is_not_done_again(tmp_path, manifest, run_json, unb
     assert_same_results(again.output, unbroken)
 
 
-def test_a_killed_finish_is_repeated(tmp_path, manifest, run_json, unbroken):
-    """Killed while the final files are written: they come again, equal, and none twice."""
+def test_final_files_are_written_again_after_a_kill(tmp_path, manifest, run_json, unbroken):
+    """After a kill while the final files are written, they are equal, and none exists twice."""
     training = Training(tmp_path, manifest, run_json, hang=(".history.", 1, tmp_path / "in-the-middle"))
     training.wait_for((tmp_path / "in-the-middle").exists)
     assert training.end(signal.SIGKILL) == -signal.SIGKILL

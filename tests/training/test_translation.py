@@ -44,8 +44,8 @@ def history_of(output):
 PLAIN = {"loss": {"name": "cross_entropy", "label_smoothing": 0.1}}
 
 
-def test_a_step_is_its_pairs_and_nothing_else(translation, make_translation_run):
-    """Loss and gradients over two padded micro-batches: the mean over real targets, each pair by itself."""
+def test_a_step_equals_its_pairs_one_by_one(translation, make_translation_run):
+    """Loss and gradients over two padded micro-batches are the mean over real targets, pair by pair."""
     run = make_translation_run(model={"dropout": 0.0}, training={"clip_norm": None}, method=PLAIN)
     task, trainer = trainer_of(translation, run)
     trainer.model.double()
@@ -86,8 +86,8 @@ ANY_METHOD = {
 
 @pytest.mark.parametrize("tying", ["three_way", "encoder_decoder"])
 @pytest.mark.parametrize("parts", ANY_METHOD)
-def test_a_methods_step_is_its_pairs_whatever_their_batches(translation, make_translation_run, parts, tying):
-    """One pair a micro-batch, so without padding, gives what padded micro-batches give: loss, NLL, every gradient."""
+def test_the_step_of_a_method_does_not_depend_on_its_micro_batches(translation, make_translation_run, parts, tying):
+    """One pair per micro-batch, without padding, gives the loss, NLL and gradients of padded micro-batches."""
     run = make_translation_run(
         model={"dropout": 0.0, "tying": tying}, training={"clip_norm": None}, method=PLAIN | ANY_METHOD[parts]
     )
@@ -109,7 +109,7 @@ def test_a_methods_step_is_its_pairs_whatever_their_batches(translation, make_tr
     expected = dict(alone.model.named_parameters())
     for name, parameter in padded.model.named_parameters():
         torch.testing.assert_close(parameter.grad, expected[name].grad, rtol=1e-9, atol=1e-12)
-    # Each method does something, or its equality says nothing.
+    # Each method has an effect, or equality would prove nothing.
     assert (parts == "smoothing") == (results[0].norm.item() == pytest.approx(results[2].norm.item(), rel=1e-9))
 
 
@@ -129,7 +129,7 @@ def test_gates_count_real_targets_of_the_target_side(translation, make_translati
 
 @pytest.mark.parametrize("tying", ["three_way", "encoder_decoder"])
 def test_frozen_rows_stay_as_they_are(translation, make_translation_run, tying):
-    """Tied in all three places, rare rows are frozen as source embeddings, too."""
+    """With three-way tying, rare rows are also frozen as source embeddings."""
     run = make_translation_run(model={"tying": tying}, method={"gate": {"name": "freeze", "share": 0.6}})
     task, trainer = trainer_of(translation, run)
     start = {name: tensor.clone() for name, tensor in trainer.model.state_dict().items()}
@@ -152,8 +152,8 @@ def test_frozen_rows_stay_as_they_are(translation, make_translation_run, tying):
         {"perturbation": {"name": "adversarial", "alpha": 0.05}},
     ],
 )
-def test_other_parts_train(tmp_path, translation, make_translation_run, no_signals, part):
-    """To the end: validation, search and final files included."""
+def test_runs_with_other_parts_finish(tmp_path, translation, make_translation_run, no_signals, part):
+    """Including validation, search and final files."""
     run = make_translation_run(
         model={"tying": "three_way"},
         training={"steps": 15},
@@ -165,8 +165,8 @@ def test_other_parts_train(tmp_path, translation, make_translation_run, no_signa
     load_model(output / "model.safetensors", run["settings"]["model"], translation.types)
 
 
-def test_the_penalty_ends(translation, make_translation_run):
-    """Up to step `until`; then the loss is that of a run without."""
+def test_the_penalty_stops_after_its_last_step(translation, make_translation_run):
+    """After step `until` the loss equals that of a run without it."""
     run = make_translation_run(model={"dropout": 0.0}, training={"clip_norm": None})
     plain = make_translation_run(
         model={"dropout": 0.0},
@@ -186,7 +186,7 @@ def test_the_penalty_ends(translation, make_translation_run):
 
 @pytest.mark.parametrize("start", [None, "zero", "unigram", "file"])
 def test_where_the_output_bias_starts(translation, make_translation_run, start):
-    """The three arms differ in the bias alone."""
+    """The three starts differ only in the bias."""
     outside = np.arange(translation.types) if start == "file" else None
     run = make_translation_run(model={"output_bias": start}, method=PLAIN)
     model = trainer_of(translation, run, outside_counts=outside)[1].model
@@ -202,8 +202,8 @@ def test_where_the_output_bias_starts(translation, make_translation_run, start):
     assert (model.output_bias is None) if expected is None else torch.equal(model.output_bias.data, expected)
 
 
-def test_scaling_of_the_output_matrix_is_the_same_in_every_arm(translation, make_translation_run):
-    """By the norm of the training's log-unigram bias, also where the bias is another text's."""
+def test_scaling_of_the_output_matrix_is_the_same_for_every_start(translation, make_translation_run):
+    """By the norm of the training text's log-unigram bias, also if the bias is from another text."""
     outside = np.arange(translation.types)
     models = []
     for start in (None, "zero", "unigram", "file"):
@@ -214,7 +214,7 @@ def test_scaling_of_the_output_matrix_is_the_same_in_every_arm(translation, make
     assert torch.equal(models[3].output_bias.data, log_unigram(outside).float())
 
 
-def test_a_bias_from_outside_needs_its_counts(translation, make_translation_run):
+def test_a_bias_from_other_text_needs_its_counts(translation, make_translation_run):
     run = make_translation_run(model={"output_bias": "file"}, method=PLAIN)
     with pytest.raises(UserError, match=r"model\.output_bias is 'file', but no counts were given"):
         trainer_of(translation, run)
@@ -238,7 +238,7 @@ def test_validation_sees_every_pair_once(translation, make_translation_run):
     assert trainer.model.training
 
 
-def test_validation_leaves_out_what_is_too_long(translation, make_translation_run):
+def test_validation_leaves_out_pairs_that_are_too_long(translation, make_translation_run):
     run = make_translation_run(method=PLAIN)
     source, target = lengths(load_pairs(translation, "valid"))
     longest = int(np.median(np.maximum(source, target)))
@@ -253,8 +253,8 @@ def test_validation_leaves_out_what_is_too_long(translation, make_translation_ru
         TranslationTask(translation, run["settings"], "cpu")
 
 
-def test_bleu_of_the_references_themselves(translation, make_translation_run, monkeypatch):
-    """A search that finds the references scores 100; its hypotheses come back in the order of the sentences."""
+def test_validation_bleu_of_the_references_is_100(translation, make_translation_run, monkeypatch):
+    """Also, hypotheses are in the order of the sentences."""
     run = make_translation_run()
     decoding = run["settings"]["training"]["validation"]["bleu"]
     decoding |= {"sentences": None, "length_exponent": 0.6}
@@ -277,7 +277,7 @@ def test_bleu_of_the_references_themselves(translation, make_translation_run, mo
     assert scores["valid_chrf"] == pytest.approx(100)
     assert asked == [(2, 0.6)] * 5
     assert trainer.model.training
-    # A part of the split: sentences from all over it, against their own references.
+    # A part of the split: evenly spread sentences, with their own references.
     decoding["sentences"] = 12
     asked.clear()
     assert task.validate(trainer.model, 0, lambda: False)["valid_bleu"] == pytest.approx(100)
@@ -308,7 +308,7 @@ def test_the_history_and_the_final_model(tmp_path, translation, make_translation
     assert signatures["valid_bleu"].startswith("nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:")
     assert signatures["valid_chrf"].startswith("nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:")
     assert record["derived"]["steps_per_epoch"] == task.steps_per_epoch
-    # As benchmarks/decode.py reads it.
+    # benchmarks/decode.py reads it in this way.
     model, sources, most = run_case(output, translation.folder, 4)
     assert model.config.width == 16
     pairs = load_pairs(translation, "test")
@@ -318,10 +318,10 @@ def test_the_history_and_the_final_model(tmp_path, translation, make_translation
     assert max(map(len, sources)) <= most <= 40
 
 
-def test_the_model_is_the_mean_of_the_last_validated(
+def test_the_final_model_is_the_mean_of_the_last_validated_ones(
     tmp_path, translation, make_translation_run, no_signals, monkeypatch
 ):
-    """As trainings that stop at those validations leave it."""
+    """Compared with trainings that stop at those validations."""
     monkeypatch.setattr("raretok.training.checkpoint.drop_state", lambda state: None)
     run = make_translation_run(method=PLAIN)
     output = trained(tmp_path, translation, run)
@@ -334,7 +334,7 @@ def test_the_model_is_the_mean_of_the_last_validated(
     assert not torch.equal(final["output_bias"], last["output_bias"])
 
 
-def test_the_best_is_that_of_the_highest_bleu():
+def test_the_best_checkpoint_has_the_highest_bleu():
     progress, better = Progress(), []
     scores = [(4.0, 10.0), (3.0, 30.0), (2.0, 20.0), (5.0, 30.0)]
     for progress.step, (loss, bleu) in enumerate(scores, 1):
@@ -360,7 +360,7 @@ def test_the_best_is_that_of_the_highest_bleu():
         ({"select": "bleu", "validation": {"bleu": {}}}, "language", "a corpus of kind language is not translated"),
     ],
 )
-def test_a_selection_that_cannot_be(training, kind, message):
+def test_an_impossible_selection_is_refused(training, kind, message):
     with pytest.raises(UserError, match=message):
         selection_criterion(training, kind)
 
@@ -382,7 +382,7 @@ def test_observations_before_the_first_step_and_after_the_last(tmp_path, transla
     assert arrays["output_bias.norm"][-1] == pytest.approx(np.linalg.norm(bias))
     log_p = bias - np.log(np.exp(bias).sum())
     assert arrays["output_bias.divergence"][-1] == pytest.approx((np.exp(log_q) * (log_q - log_p)).sum())
-    # All validation positions are asked for, so -log p(y) is the validation loss.
+    # All validation positions are sampled, so -log p(y) is the validation loss.
     valid = [float(row["loss"]) for row in history_of(output) if row["split"] == "valid"]
     assert arrays["divergence.empirical"][-1] == pytest.approx(valid[-1], rel=1e-5)
     # A model that starts at the unigram distribution is nearer to it than to the uniform one.
@@ -390,7 +390,7 @@ def test_observations_before_the_first_step_and_after_the_last(tmp_path, transla
 
 
 def test_observing_a_translation_changes_no_bit(tmp_path, translation, make_translation_run, no_signals):
-    """Dropout draws the same numbers, and is not left off."""
+    """Dropout draws the same numbers and stays on."""
     observe = [{"name": "output_bias", "every": 3}, {"name": "divergence", "every": 2, "positions": 30}]
     written = []
     for name, method in (("plain", PLAIN), ("observed", PLAIN | {"observe": observe})):
@@ -399,7 +399,7 @@ def test_observing_a_translation_changes_no_bit(tmp_path, translation, make_tran
     assert written[0] == written[1]
 
 
-def test_divergences_are_their_definitions():
+def test_divergences_equal_their_definitions():
     generator = torch.Generator().manual_seed(0)
     z = torch.randn(4, 6, generator=generator, dtype=torch.float64)
     q = torch.rand(6, generator=generator, dtype=torch.float64)
@@ -422,7 +422,7 @@ def test_steps_of_an_observation():
         chosen_steps("x", 100)
 
 
-def test_a_bias_is_needed_to_observe_it(translation, make_translation_run):
+def test_observing_a_bias_requires_one(translation, make_translation_run):
     run = make_translation_run(
         model={"output_bias": None}, method=PLAIN | {"observe": [{"name": "output_bias", "number": 5}]}
     )
@@ -442,8 +442,8 @@ def test_the_sample_is_spread_over_the_split(translation, make_translation_run):
     assert evenly_spaced(np.arange(10, 20), 4).tolist() == [10, 12, 15, 17]
 
 
-def test_observations_do_not_see_padding(translation, make_translation_run):
-    """w_r . h over rare types and the real positions of a step."""
+def test_observations_ignore_padding(translation, make_translation_run):
+    """w_r . h is over rare types and the real positions of a step."""
     method = {"gate": {"name": "agg", "alpha": 0.9}, "observe": [{"name": "rare_alignment", "every": 1}]}
     run = make_translation_run(model={"dropout": 0.0}, method=method)
     task, trainer = trainer_of(translation, run)

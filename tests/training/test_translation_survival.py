@@ -16,7 +16,7 @@ from raretok.training.loop import Options, train
 
 
 def end_of(run, folder, manifest):
-    """The final files of a training that nothing interrupts."""
+    """The final files of an unbroken training."""
     train(run, load_manifest(manifest), folder / "unbroken", folder / "other", Options())
     return folder / "unbroken"
 
@@ -27,7 +27,7 @@ def unbroken(tmp_path, translation_manifest, make_translation_run, no_signals):
 
 
 def test_sigkill_at_several_points(tmp_path, translation_manifest, make_translation_run, unbroken):
-    """Batches of pairs, counters of an epoch, a penalty that ends, BLEU, a mean of checkpoints, observations."""
+    """With batches of pairs, counters of an epoch, a penalty that stops, BLEU, a mean of checkpoints, observations."""
     run = canonical_json(make_translation_run())
     for checkpoints, steps in ((2, 4), (2, 10), (2, 8)):  # at about steps 8, 20 and 36
         training = Training(tmp_path, translation_manifest, run, checkpoint_steps=steps)
@@ -44,8 +44,8 @@ def test_sigkill_at_several_points(tmp_path, translation_manifest, make_translat
     assert [path.name for path in training.state.iterdir() if path.is_file()] == ["lock"]
 
 
-def test_the_best_by_bleu_outlives_a_kill(tmp_path, translation_manifest, make_translation_run, no_signals):
-    """A model that hardly learns: the first checkpoint stays the best, and its weights come from the disk."""
+def test_the_best_weights_by_bleu_survive_a_kill(tmp_path, translation_manifest, make_translation_run, no_signals):
+    """The model hardly learns, so the first checkpoint stays the best and its weights are read from the disk."""
     schedule = {"name": "inverse_sqrt", "peak": 1e-6, "warmup": 10}
     run = make_translation_run(training={"steps": 45, "average": 0, "schedule": schedule, "precision": "bfloat16"})
     unbroken = end_of(run, tmp_path, translation_manifest)
@@ -63,8 +63,8 @@ def test_the_best_by_bleu_outlives_a_kill(tmp_path, translation_manifest, make_t
     assert model != last
 
 
-def test_a_signal_during_the_validation(tmp_path, translation_manifest, make_translation_run, unbroken):
-    """It is validated again, and counts once."""
+def test_an_interrupted_validation_is_repeated(tmp_path, translation_manifest, make_translation_run, unbroken):
+    """It counts once."""
     run = canonical_json(make_translation_run())
     training = Training(tmp_path, translation_manifest, run, checkpoint_steps=15)
     # The checkpoint of step 15 is written just before its validation.
@@ -77,7 +77,7 @@ def test_a_signal_during_the_validation(tmp_path, translation_manifest, make_tra
 
 
 @pytest.mark.parametrize(("write", "steps"), [(4, (15, 30, 45)), (5, (30, 45))])
-def test_validated_weights_lie_there_while_a_checkpoint_names_them(
+def test_validated_weights_are_kept_while_a_checkpoint_names_them(
     tmp_path, translation_manifest, make_translation_run, unbroken, write, steps
 ):
     """Checkpoints at steps 12, 24, 36, 48 and 60; the fourth is the first that does not name step 15."""
@@ -95,8 +95,8 @@ def test_validated_weights_lie_there_while_a_checkpoint_names_them(
     assert (training.output / "last.safetensors").read_bytes() == (unbroken / "last.safetensors").read_bytes()
 
 
-def test_counts_from_outside_are_part_of_a_run(tmp_path, translation_manifest, translation):
-    """Their file is read by the command; a state that started from other counts is refused."""
+def test_counts_of_other_text_are_part_of_a_run(tmp_path, translation_manifest, translation):
+    """The command reads their file; a checkpoint that started from other counts is refused."""
     run = run_of_outside(tmp_path, translation)
     first = training_of(tmp_path, translation_manifest, run, tmp_path / "counts.npy")
     first.wait_for_checkpoints(1)

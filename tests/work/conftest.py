@@ -1,4 +1,4 @@
-"""A project whose run table has three runs of seconds."""
+"""A project with three runs of a few seconds."""
 
 import shutil
 from argparse import Namespace

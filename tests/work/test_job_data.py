@@ -1,4 +1,4 @@
-"""Data made without Snakemake: each file once, and taken as it is where it is there."""
+"""Data prepared without Snakemake: each file once; existing files are used."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ FOLDERS = ("results/smoke/data", "resources")
         ("iwslt14_de-en", "c4", ["results/smoke/counts/synthetic_translation/synthetic_documents.npy"]),
     ],
 )
-def test_a_run_has_what_it_reads(table, experiment, method, made):
+def test_a_run_gets_the_data_that_it_reads(table, experiment, method, made):
     run = table.run(experiment, method, 1)
 
     def provide():
@@ -39,5 +39,5 @@ def test_a_run_has_what_it_reads(table, experiment, method, made):
     assert corpus.splits["train"] > 1000
     assert all(Path(path).exists() for path in made)
     assert provide() == before
-    # Locks lie elsewhere: what reads these folders finds data alone.
+    # Locks are elsewhere, so these folders hold only data.
     assert not [path for path in before if path.suffix == ".lock"]

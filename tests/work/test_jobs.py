@@ -1,4 +1,4 @@
-"""The commands of jobs are those of the rules, and the server that they are forked from asks for no GPU."""
+"""Jobs: their commands equal those of the rules, and their fork server uses no GPU."""
 
 import os
 import re
@@ -25,7 +25,7 @@ for module in sys.argv[1:]:
 
 
 @pytest.mark.parametrize("rule", ["train", "evaluate"])
-def test_a_job_is_given_what_its_rule_gives(table_with, rule):
+def test_a_job_has_the_command_of_its_rule(table_with, rule):
     table = table_with()
     run, jobs = table.run("shakespeare", "baseline", 1), Jobs(table, 3, evaluates=True)
     words = jobs.training(run) if rule == "train" else jobs.evaluation(run)
@@ -33,14 +33,14 @@ def test_a_job_is_given_what_its_rule_gives(table_with, rule):
     shell = re.search(rf"python -m raretok {rule} \\\n(.*?)\"\"\"", text, flags=re.DOTALL)[1]
     chosen = re.search(r"machine=machine.options\((.*?)\)", text)[1]
     options = {f"--{key.replace('_', '-')}" for key in re.findall(r'"(\w+)"', chosen)}
-    # One process trains a run here.
+    # Here one process trains a run.
     given = set(re.findall(r"--[\w-]+", shell)) | options - {"--processes"}
     assert {word for word in words if word.startswith("--")} == given
     assert words[words.index("--runs-per-gpu") + 1] == "3"
 
 
 @pytest.mark.slow
-def test_the_server_asks_for_no_gpu():
-    """A process that has CUDA's context cannot be forked into others that use it."""
+def test_the_server_uses_no_gpu():
+    """Forks of a process with a CUDA context cannot use CUDA."""
     environment = os.environ | {"PYTHONPATH": str(ROOT / "workflow")}
     subprocess.run([sys.executable, "-c", WATCH, *PRELOADED], env=environment, check=True)

@@ -1,4 +1,4 @@
-"""`raretok status`: what is at work, what failed and why, what was interrupted, from what trainings leave."""
+"""`raretok status`: running, failed and interrupted trainings, from their states and logs."""
 
 import json
 import os
@@ -19,7 +19,7 @@ LOG = "12:00:01 step 30/1200  loss 2.5  900 tokens/s  7.5 min left\n"
 
 @pytest.fixture
 def states(project, table_with):
-    """The folder of each run's state, and its log, which are there."""
+    """Folders of runs' states, and their logs."""
     table, found = table_with(), {}
     for method in METHODS:
         run = table.run("shakespeare", method, 1)
@@ -32,12 +32,12 @@ def states(project, table_with):
 
 
 def said(project, capsys):
-    """What the command prints, line by line."""
+    """The lines that the command prints."""
     assert main(["status", "--scale", "tiny", "--papers", "stop_jostling", "--root", str(project)]) == 0
     return capsys.readouterr().out.splitlines()
 
 
-def test_nothing_begun(project, capsys, tmp_path_factory):
+def test_nothing_started(project, capsys, tmp_path_factory):
     begins = "tiny: 3 models: 0 done, 3 not begun, "
     assert said(project, capsys)[0].startswith(begins)
     elsewhere = ["--root", str(tmp_path_factory.mktemp("results")), "--project", str(project)]
@@ -45,7 +45,7 @@ def test_nothing_begun(project, capsys, tmp_path_factory):
     assert capsys.readouterr().out.startswith(begins)
 
 
-def test_one_at_work_one_failed_one_interrupted(project, states, capsys):
+def test_running_failed_and_interrupted_trainings_are_listed(project, states, capsys):
     (running, _), (_, log), (interrupted, _) = (states[name] for name in METHODS)
     log.write_text(LOG + "raretok train: error: the disk is full (/x); make room and start again\n")
     save_checkpoint(interrupted, {"model": {"weight": torch.ones(2)}}, {"run": "r", "progress": {"step": 400}})
@@ -66,8 +66,8 @@ def test_one_at_work_one_failed_one_interrupted(project, states, capsys):
 
 
 @pytest.mark.parametrize(("host", "silent", "at_work"), [(None, 0, 0), ("elsewhere", 0, 1), ("elsewhere", 3600, 0)])
-def test_a_holder_that_is_gone(project, states, capsys, monkeypatch, host, silent, at_work):
-    """A process that is not there; a machine elsewhere, which counts while it writes."""
+def test_a_training_whose_process_is_gone_is_interrupted(project, states, capsys, monkeypatch, host, silent, at_work):
+    """Also one on another machine, which counts as running while it writes."""
     folder, log = states["baseline"]
     (folder / "checkpoint.safetensors").write_bytes(b"damaged")
     with only_one(folder):

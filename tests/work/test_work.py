@@ -1,4 +1,4 @@
-"""`raretok work`: two workers, a kill, a worker's crash, a bare machine, and what `accept` says of the results."""
+"""`raretok work`: two workers, a kill, a worker's crash, a machine with few packages, and `accept` on the results."""
 
 import os
 import re
@@ -28,14 +28,14 @@ def start(project, *arguments, flags=(), site=""):
 
 
 def accepted(project):
-    """What `raretok accept` says."""
+    """The output of `raretok accept`."""
     command = [sys.executable, "-m", "raretok", "accept", "--scale", "tiny", "--papers", "stop_jostling"]
     environment = os.environ | {"PYTHONPATH": str(project / "workflow")}
     return subprocess.run([*command, "--root", str(project)], env=environment, capture_output=True, text=True).stdout
 
 
 def wait_for_states(project, work, number):
-    """Wait until so many trainings have saved a state."""
+    """Wait until this many trainings have saved a checkpoint."""
     end = time.monotonic() + 120
     while len(list(project.glob("results/tiny/state/*/*/*/*/checkpoint.safetensors"))) < number:
         assert work.poll() is None, work.stderr.read()
@@ -44,7 +44,7 @@ def wait_for_states(project, work, number):
 
 
 def trainings(project):
-    """Process ids of the trainings at work in a project: those that hold the lock of a state."""
+    """Process ids of the running trainings in a project: those that hold the lock of a state."""
     found = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdecimal():
@@ -58,7 +58,7 @@ def trainings(project):
 
 
 def wait_for_trainings(project, some):
-    """Wait until there are some, or none; their process ids."""
+    """Wait until there are some, or none; returns their process ids."""
     end = time.monotonic() + 60
     while bool(found := trainings(project)) != some:
         assert time.monotonic() < end
@@ -78,7 +78,7 @@ def weights(project):
 @pytest.mark.timeout(600)
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="finds the trainings in /proc")
 def test_a_stop_and_a_crash_lose_nothing(project):
-    # Stopped with two runs under way, which save their states.
+    # Stopped while two runs train, which save their checkpoints.
     work = start(project, "--workers", "2")
     wait_for_states(project, work, 2)
     work.send_signal(signal.SIGTERM)
@@ -87,7 +87,7 @@ def test_a_stop_and_a_crash_lose_nothing(project):
     assert said.count("its state is saved") == 2
     assert not trainings(project)
 
-    # One of them is killed; the other two runs are trained and evaluated all the same.
+    # One of them is killed; the other two runs are trained and evaluated.
     work = start(project, "--workers", "2")
     victim = wait_for_trainings(project, True)[0]
     os.kill(victim, signal.SIGKILL)
@@ -97,7 +97,7 @@ def test_a_stop_and_a_crash_lose_nothing(project):
     assert "2 run(s) done, 1 failed, 0 left" in said
     assert said.count("of it done before") == 2
 
-    # Without the command that started it a training does not go on.
+    # A training stops without the command that started it.
     work = start(project)
     wait_for_trainings(project, True)
     work.kill()
@@ -105,7 +105,7 @@ def test_a_stop_and_a_crash_lose_nothing(project):
     wait_for_trainings(project, False)
     assert not (project / "results/tiny/runs" / failed / "training.json").exists()
 
-    # The next start does that one alone.
+    # The next start trains only the killed one.
     work = start(project)
     said = work.communicate(timeout=240)[1]
     assert work.returncode == 0, said
@@ -113,7 +113,7 @@ def test_a_stop_and_a_crash_lose_nothing(project):
     assert f"done with {failed}" in said
     assert "accepted 3 training(s) and 3 evaluation(s) of 3 runs" in accepted(project)
 
-    # And the weights are those of one that nothing broke.
+    # The weights equal those of an unbroken project.
     broken = weights(project)
     for folder in ("runs", "state"):
         (project / "results/tiny" / folder).rename(project / f"broken-{folder}")
@@ -124,14 +124,14 @@ def test_a_stop_and_a_crash_lose_nothing(project):
 
 
 def installed_with(*names):
-    """Packages that a machine has where pip installed these: them and all that they require."""
+    """Packages of a machine on which pip installed these, with all their requirements."""
     found, waiting = {}, list(names)
     while waiting:
         name = waiting.pop()
         if name not in found:
             try:
                 found[name] = distribution(name)
-            except PackageNotFoundError:  # required on other machines alone
+            except PackageNotFoundError:  # required only on other platforms
                 continue
             wanted = [Requirement(text) for text in found[name].requires or []]
             waiting += [one.name for one in wanted if not one.marker or one.marker.evaluate({"extra": ""})]
@@ -139,7 +139,7 @@ def installed_with(*names):
 
 
 def test_a_machine_with_torch_and_little_else_trains(project, tmp_path_factory):
-    """No Snakemake, tokenizer or sacrebleu: what is imported lies in a folder of links to few packages."""
+    """Without Snakemake, tokenizers and sacrebleu: imports come from a folder of links to few packages."""
     site = tmp_path_factory.mktemp("site")
     for package in installed_with("torch", "numpy", "safetensors", "PyYAML"):
         for top in {file.parts[0] for file in package.files if ".." not in file.parts}:

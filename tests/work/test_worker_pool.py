@@ -18,7 +18,7 @@ FORK = multiprocessing.get_context("fork")
 
 
 class Jobs:
-    """Jobs that do what `acts` says for a method: a function, or nothing. started: (method, stage), in order."""
+    """Jobs that call the function in `acts` for their method, if any. started: (method, stage), in order."""
 
     evaluates = True
 
@@ -36,7 +36,7 @@ class Jobs:
 
 
 class Speed:
-    """Every run takes `seconds`, or what is said of its method."""
+    """Every run takes `seconds`, or its method's own."""
 
     def __init__(self, seconds=0.0, **methods):
         self.seconds, self.methods, self.noted = seconds, methods, []
@@ -57,12 +57,12 @@ def names(runs):
     return [run.method for run in runs]
 
 
-def test_a_run_that_breaks_is_named_and_the_others_go_on(table, capsys):
+def test_a_failed_run_is_named_and_the_others_continue(table, capsys):
     jobs = Jobs(table, baseline=lambda: sys.exit(1), cosreg=lambda: os.kill(os.getpid(), signal.SIGKILL))
     pool, runs = WorkerPool(jobs, Speed(), None), list(table.runs.values())
     pool.work(runs)
     assert (names(pool.done), names(pool.failed)) == (["threshold_m2"], ["baseline", "cosreg"])
-    # One at a time in the order given, each evaluated when it is trained.
+    # One at a time in the given order, each evaluated after its training.
     broken, trained = [("baseline", "train")], [("threshold_m2", "train"), ("threshold_m2", "evaluate")]
     assert jobs.started == [*broken, *trained, ("cosreg", "train")]
     said = capsys.readouterr().err
@@ -71,7 +71,7 @@ def test_a_run_that_breaks_is_named_and_the_others_go_on(table, capsys):
     assert pool.speed.noted == ["threshold_m2"]
 
 
-def test_what_does_not_fit_is_not_started_and_what_fits_is(table, capsys):
+def test_only_runs_that_fit_into_the_time_are_started(table, capsys):
     pool = WorkerPool(Jobs(table, 2), Speed(1.0, baseline=100.0), 30)
     pool.work(list(table.runs.values()))
     assert sorted(names(pool.done)) == ["cosreg", "threshold_m2"]
@@ -91,7 +91,7 @@ def test_at_the_end_of_the_time_runs_are_stopped(table, capsys):
     assert capsys.readouterr().err.count("its state is saved") == 2
 
 
-def test_a_run_that_another_command_is_at_is_left_to_it(table):
+def test_a_run_of_another_command_is_left_to_it(table):
     first, second = (WorkerPool(Jobs(table), Speed(), None) for _ in range(2))
     lock = first.lock(table.run("shakespeare", "baseline", 1))
     second.work(list(table.runs.values()))
@@ -122,6 +122,6 @@ def test_weights_are_deleted_once_no_other_run_copies_them(project, table_with, 
     monkeypatch.setattr(worker_pool, "same_training", lambda table, run: first if run is second else None)
     pool = WorkerPool(Trainings(table), Speed(), None)
     pool.work(runs)
-    # The second copies the first, whose weights stay until it has.
+    # The second run copies the first, whose weights stay until then.
     assert kept == [[True, False], [True, True], [False, False]]
     assert not list(project.glob("results/**/*.safetensors"))

@@ -1,4 +1,4 @@
-"""A copy of the project in a folder of its own, and the marker of the tests that start Snakemake."""
+"""Copies of the project, and the marker of tests that start Snakemake."""
 
 import shutil
 from pathlib import Path
@@ -11,7 +11,7 @@ PARTS = ("Snakefile", "config", "envs", "workflow", "docs")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Mark the tests of this folder: a start of Snakemake takes seconds, so `make test` leaves them out."""
+    """Mark the tests of this folder, which `make test` leaves out, because a start of Snakemake takes seconds."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker("workflow")
@@ -19,13 +19,13 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture
 def project(tmp_path):
-    """The files a workflow needs, copied: a test may break them, and results go nowhere else."""
+    """A copy of the files that a workflow needs, which a test may change; results go there."""
     return copy_project(tmp_path)
 
 
 @pytest.fixture(scope="module")
 def project_at(tmp_path_factory):
-    """The same for the tests of one file together: a function of a folder's name."""
+    """The same, shared by the tests of one file: a function of a folder's name."""
     return lambda name: copy_project(tmp_path_factory.mktemp(name))
 
 

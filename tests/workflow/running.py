@@ -1,4 +1,4 @@
-"""Snakemake as a user starts it, and trainings long enough to be caught at work."""
+"""Snakemake as a user starts it, and trainings that run long enough to be interrupted."""
 
 import os
 import subprocess
@@ -26,7 +26,7 @@ def snakemake(folder, *arguments, background=False, before=(), **environment):
 
 
 def slow_down(project, steps):
-    """Make the smoke training long enough to be caught at work."""
+    """Make the smoke training long enough to be interrupted."""
     path = project / "config" / "scales" / "smoke.yaml"
     scale = yaml.safe_load(path.read_text())
     scale["papers"]["stop_jostling"]["experiments"]["shakespeare"]["training"]["steps"] = steps
@@ -47,7 +47,7 @@ def training_jobs(process):
 
 
 def wait_for(condition, process, seconds=90):
-    """Wait until something holds while a process runs; its output where it ends before."""
+    """Wait until a condition holds; fails with the output if the process ends before."""
     end = time.monotonic() + seconds
     while not condition():
         assert process.poll() is None, process.stdout.read()
@@ -56,5 +56,5 @@ def wait_for(condition, process, seconds=90):
 
 
 def has_state(project, run="**"):
-    """Whether a training, or that of one run, has saved its state."""
+    """Whether any training, or that of one run, has saved a checkpoint."""
     return lambda: list(project.glob(f"results/smoke/state/{run}/**/checkpoint.safetensors"))

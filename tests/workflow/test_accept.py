@@ -1,4 +1,4 @@
-"""Results that were finished elsewhere count here, where nothing has changed."""
+"""The command `accept`: results of another machine are valid here if nothing has changed."""
 
 import os
 import shutil
@@ -19,7 +19,7 @@ RUN = "shakespeare/dut_m1/seed1"
 
 @pytest.fixture(scope="module")
 def finished(project_at):
-    """A project in which one table was made."""
+    """A project with one finished table."""
     folder = project_at("there")
     result = snakemake(folder, "--cores", 2, TABLE8)
     assert result.returncode == 0, result.stdout
@@ -28,7 +28,7 @@ def finished(project_at):
 
 @pytest.fixture
 def copied(finished, tmp_path):
-    """Its results in a clone of today."""
+    """Its results in a new clone."""
     for part in (*PARTS, "results"):
         copy = shutil.copytree if (finished / part).is_dir() else shutil.copy
         copy(finished / part, tmp_path / part)
@@ -44,7 +44,7 @@ def accepted(folder):
     return accept(load(config | {"papers": ["stop_jostling"]}, folder))
 
 
-def test_what_has_not_changed_is_not_made_again(copied):
+def test_unchanged_results_are_accepted(copied):
     before = planned(snakemake(copied, "-n", TABLE8).stdout)
     assert before["train"] == before["evaluate"] == 2
     found = accepted(copied)
@@ -54,13 +54,13 @@ def test_what_has_not_changed_is_not_made_again(copied):
     assert {"train", "evaluate", "prepare"}.isdisjoint(planned(snakemake(copied, "-n", TABLE8).stdout))
 
 
-def test_other_settings_code_and_data_are_not_accepted(copied):
+def test_results_of_other_settings_code_or_data_are_refused(copied):
     folder = copied / "results" / "smoke" / "runs" / RUN
     record = read_json(folder / "training.json")
     for key, reason in (("hash", "its settings are others"), ("sources", "the code"), ("data", "other data")):
         write_json(folder / "training.json", record | {key: "another"})
         assert reason in accepted(copied).refused[RUN]
-    # Snakemake has no record here, and goes by what was refused.
+    # Without records, Snakemake reruns what was refused.
     assert planned(snakemake(copied, "-n", TABLE8).stdout)["train"] == 1
     write_json(folder / "training.json", record)
     metrics = read_json(folder / "metrics.json")

@@ -1,4 +1,4 @@
-"""The comparison of all methods at scale smoke, from the config to the paragraph: three tasks, trained and measured."""
+"""The comparison of all methods at scale smoke, from the config to the sentences above the table."""
 
 import json
 
@@ -22,7 +22,7 @@ def test_three_tasks_are_trained_chosen_and_compared(project):
         ("BPE tokens", "cross_bpe"),
         ("translation", "cross_translation"),
     ):
-        # The candidate in the table is the one whose file has the least perplexity of the validation text.
+        # The candidate in the table has the lowest perplexity of the validation text in its file.
         scores = {}
         for path in runs:
             if path.parts[-4] == experiment and path.parts[-3].startswith("agg_"):

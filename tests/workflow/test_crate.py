@@ -1,4 +1,4 @@
-"""`make crate`, with a Python that only says what it was asked for: the plugin is an extra that need not be there."""
+"""`make crate`, with a stand-in for Python that records its arguments, because the plugin is optional."""
 
 import os
 import shutil
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-# Whether the plugin can be imported, then what Snakemake is started with, and what stands in the folder meanwhile.
+# First says whether the plugin can be imported; then records Snakemake's arguments and the file `raretok`.
 PYTHON = """#!/bin/sh
 [ "$1" = -c ] && exit {missing}
 printf '%s\\n' "$@" >asked
@@ -39,7 +39,7 @@ def test_without_the_plugin_a_sentence_says_how_to_get_it(tmp_path):
 
 
 @pytest.mark.parametrize(("config", "scale"), [("", "smoke"), ("seeds=2 scale=small_gpu", "small_gpu")])
-def test_it_asks_for_a_crate_of_the_scale(tmp_path, config, scale):
+def test_it_writes_a_crate_of_the_scale(tmp_path, config, scale):
     done = crate(tmp_path, config, ["--verbose"])
     assert done.returncode == 0, done.stderr
     asked = (tmp_path / "asked").read_text().splitlines()
@@ -51,14 +51,14 @@ def test_it_asks_for_a_crate_of_the_scale(tmp_path, config, scale):
 
 
 @pytest.mark.parametrize("status", [0, 1])
-def test_the_command_of_the_jobs_is_packed_and_no_file_stays(tmp_path, status):
+def test_a_file_for_the_jobs_command_is_packed_and_removed(tmp_path, status):
     done = crate(tmp_path, status=status)
     assert done.returncode == status
     assert (tmp_path / "packed").read_text() == (ROOT / "workflow/raretok/__main__.py").read_text()
     assert not (tmp_path / "raretok").is_symlink()
 
 
-def test_a_file_in_the_way_stays(tmp_path):
+def test_an_existing_file_is_kept(tmp_path):
     (tmp_path / "raretok").write_text("mine")
     done = crate(tmp_path)
     assert done.returncode == 1

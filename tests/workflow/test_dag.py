@@ -1,4 +1,4 @@
-"""The workflow as a graph: what is planned, what a change plans again, and what mistakes look like."""
+"""The graph of jobs: planned jobs, reruns after changes, and error messages."""
 
 import re
 import shutil
@@ -11,7 +11,7 @@ from tests.workflow.running import snakemake
 
 from raretok.experiments.run_table import load
 
-# Trainings of the papers with one seed at scale smoke, by the run table.
+# Number of trainings with one seed at scale smoke, by the run table.
 CHOICES = yaml.safe_load((ROOT / "config/config.yaml").read_text()) | {"scale": "smoke", "seeds": 1}
 MODELS = Counter(run.paper for run in load(CHOICES, ROOT).runs.values())
 ALL = MODELS.total()
@@ -31,7 +31,7 @@ def edit(path, change):
     path.write_text(yaml.safe_dump(value, sort_keys=False))
 
 
-def test_everything_is_planned_from_the_root(project):
+def test_all_jobs_are_planned_from_the_root_folder(project):
     result = snakemake(project, "-n", "--quiet", "rules", "--config", "seeds=2")
     assert result.returncode == 0, result.stdout
     jobs = planned(snakemake(project, "-n", "--config", "seeds=2").stdout)
@@ -51,7 +51,7 @@ def test_everything_is_planned_from_the_root(project):
         *MODELS.items(),
     ],
 )
-def test_a_target_trains_what_it_shows_and_no_more(project, target, models):
+def test_a_target_trains_only_the_runs_that_it_needs(project, target, models):
     result = snakemake(project, "-n", target)
     assert result.returncode == 0, result.stdout
     assert planned(result.stdout).get("train", 0) == models
@@ -59,7 +59,7 @@ def test_a_target_trains_what_it_shows_and_no_more(project, target, models):
 
 def test_the_workflow_catalogue_finds_the_same_workflow():
     """It looks for workflow/Snakefile, which is a link."""
-    result = snakemake(ROOT, "-s", "workflow/Snakefile", "-n", "-F", TABLE8)  # -F: also where that is finished
+    result = snakemake(ROOT, "-s", "workflow/Snakefile", "-n", "-F", TABLE8)  # -F: also if it is finished
     assert result.returncode == 0, result.stdout
     assert planned(result.stdout)["train"] == 2
 
@@ -108,11 +108,11 @@ def reasons(folder, *arguments):
     return planned(result.stdout)
 
 
-def test_nothing_is_done_twice(finished):
+def test_a_second_start_has_no_jobs(finished):
     assert "Nothing to be done" in snakemake(finished, "--cores", "2", TABLE8).stdout
 
 
-def test_touching_and_moving_files_retrains_nothing(finished, tmp_path):
+def test_touching_and_moving_files_reruns_nothing(finished, tmp_path):
     moved = shutil.copytree(finished, tmp_path / "moved")
     for path in (moved / "workflow").rglob("*.py"):
         path.touch()
@@ -125,7 +125,7 @@ def test_results_of_another_machine_are_accepted(finished, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_plan_is_made_first_and_another_one_retrains_nothing(finished, tmp_path):
+def test_the_plan_is_written_and_a_new_one_reruns_nothing(finished, tmp_path):
     plan = "results/smoke/plan.txt"
     text = (finished / plan).read_text()
     assert text.startswith(f"Scale smoke (smoke scale, synthetic data), seeds 1: 2 of {ALL} models to train")
@@ -136,11 +136,11 @@ def test_a_plan_is_made_first_and_another_one_retrains_nothing(finished, tmp_pat
     assert reasons(changed) == {}
     assert "Nothing to be done" in snakemake(changed, "--cores", "2", TABLE8).stdout
     assert not (changed / plan).exists()
-    # A second seed trains that seed alone.
+    # A second seed trains only that seed.
     assert reasons(changed, "--config", "seeds=2")["train"] == 2
 
 
-def test_what_is_in_the_way_is_said_before_any_job(project):
+def test_preflight_errors_come_before_any_job(project):
     result = snakemake(project, "--cores", "2", TABLE8, "--config", "device=cuda")
     assert result.returncode == 1
     assert "device is cuda, but torch sees no GPU here; use device=auto or device=cpu" in result.stdout
@@ -161,7 +161,7 @@ def reworded(path, old, new):
     path.write_text(text.replace(old, new, 1))
 
 
-def test_words_in_code_and_code_of_others_rerun_nothing(finished, tmp_path):
+def test_comments_and_code_of_other_jobs_rerun_nothing(finished, tmp_path):
     changed = shutil.copytree(finished, tmp_path / "changed")
     package = changed / "workflow/raretok"
     for path in package.rglob("*.py"):
@@ -190,7 +190,7 @@ def test_an_operator_reruns_what_it_computes(finished, tmp_path, file, old, new,
     assert {rule: number for rule, number in found.items() if rule in RERUN} == again
 
 
-def test_labels_retrain_nothing(finished, tmp_path):
+def test_changed_labels_retrain_nothing(finished, tmp_path):
     changed = shutil.copytree(finished, tmp_path / "changed")
     edit(
         changed / "config/papers/stop_jostling/paper.yaml",
@@ -200,7 +200,7 @@ def test_labels_retrain_nothing(finished, tmp_path):
     assert reasons(changed).get("table") == 1
 
 
-def test_only_the_changed_method_is_trained_again(finished, tmp_path):
+def test_a_changed_method_retrains_only_its_runs(finished, tmp_path):
     changed = shutil.copytree(finished, tmp_path / "changed")
     edit(
         changed / "config/papers/stop_jostling/paper.yaml",

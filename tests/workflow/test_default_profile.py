@@ -1,11 +1,11 @@
-"""The profile of one machine: as many GPU jobs at a time as there are GPUs, and a launcher that knows its place."""
+"""The default profile: as many GPU jobs at a time as the machine has GPUs."""
 
 import pytest
 from tests.workflow.conftest import ROOT
 from tests.workflow.running import snakemake
 
 PROFILE = ROOT / "workflow" / "profiles" / "default"
-# Jobs write down when they begin and end.
+# Jobs record their start and end.
 JOBS = """
 rule all:
     input: expand("{n}", n=range(4))
@@ -18,7 +18,7 @@ rule job:
 
 
 @pytest.mark.parametrize(("visible", "share", "at_once"), [("0,1", 100, 2), ("0", 25, 4), ("", 0, 4)])
-def test_jobs_at_a_time(tmp_path, visible, share, at_once):
+def test_gpu_jobs_run_as_many_at_a_time_as_there_are_gpus(tmp_path, visible, share, at_once):
     (tmp_path / "Snakefile").write_text(JOBS.replace("SHARE", str(share)))
     result = snakemake(tmp_path, "--cores", 8, "--profile", PROFILE, CUDA_VISIBLE_DEVICES=visible)
     assert result.returncode == 0, result.stdout
@@ -29,7 +29,7 @@ def test_jobs_at_a_time(tmp_path, visible, share, at_once):
     assert most == at_once
 
 
-def test_a_run_takes_its_share_of_a_gpu(project):
+def test_a_run_requests_its_share_of_a_gpu(project):
     target = "results/smoke/runs/shakespeare/baseline/seed1/metrics.json"
     whole = snakemake(project, "-n", target, "--config", "device=cuda").stdout
     shared = snakemake(project, "-n", target, "--config", "device=cuda", "runs_per_gpu=4").stdout

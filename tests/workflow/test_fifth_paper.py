@@ -1,4 +1,4 @@
-"""A further paper: its two folders and one line of config.yaml, and its table, figure and claim are there."""
+"""A new paper needs two folders and one line of config.yaml for its table, figure and claim."""
 
 import pandas as pd
 import pytest
@@ -55,7 +55,7 @@ def figure1(definition, item, results):
 
 
 @pytest.mark.timeout(600)
-def test_a_fifth_paper_is_two_folders_and_one_line(project):
+def test_a_fifth_paper_needs_two_folders_and_one_line(project):
     said, shown = project / "config/papers/fifth", project / "workflow/raretok/papers/fifth"
     for folder, files in (
         (said, {"paper.yaml": PAPER, "numbers.csv": NUMBERS, "claims.csv": CLAIMS}),

@@ -1,4 +1,4 @@
-"""A report of what is finished, while the rest is missing; the recorded runs stand in for finished ones."""
+"""The report of finished runs, with recorded runs as the finished ones."""
 
 import shlex
 import shutil
@@ -37,7 +37,7 @@ def table(folder, **changes):
     return run_table.load(config | CHOICES | changes, folder)
 
 
-def test_rules_ask_for_what_is_there_and_for_nothing_else(half):
+def test_only_existing_files_are_inputs(half):
     finished = table(half)
     assert report.metrics(finished) == [f"results/small/runs/{run}/metrics.json" for run in FINISHED]
     assert report.comparisons(finished) == []
@@ -54,11 +54,11 @@ def test_a_run_of_other_settings_counts_as_missing(half):
         f"left out, made with other settings than the config has now: results/small/runs/{FINISHED[1]}; "
         "without finished=true or recorded=true they are trained again"
     )
-    # Without `finished`, it is trained anew, and nothing is left out.
+    # Without `finished`, it is trained again, and nothing is left out.
     assert report.outdated(table(half, finished=False)) == []
 
 
-def test_tests_of_a_translation_of_other_settings_are_not_shown(project):
+def test_paired_tests_of_runs_with_other_settings_are_not_shown(project):
     for part in ("runs/iwslt14_de-en", "comparisons/iwslt14_de-en"):
         shutil.copytree(RECORDED.parent / part, project / "results/small" / part)
     folder = project / "results/small/runs/iwslt14_de-en"
@@ -68,14 +68,14 @@ def test_tests_of_a_translation_of_other_settings_are_not_shown(project):
 
 
 def set_hash(path, value="0" * run_table.HASH_DIGITS):
-    """Make a finished run one of other settings, or of today's."""
+    """Set a finished run's hash to that of other settings, or of today's."""
     content = read_json(path)
     content["training"]["hash"] = value
     write_json(path, content)
 
 
-def test_seeds_that_are_there_are_those_of_the_papers_own_experiments(half):
-    """`baseline` is a method of agps, too."""
+def test_finished_seeds_are_of_the_papers_own_experiments(half):
+    """`baseline` is also a method of agps."""
     results = half / "results" / "small" / "runs"
     shutil.copytree(results / FINISHED[0], results / "shakespeare" / "baseline" / "seed23")
     shutil.copytree(results / FINISHED[0], results / "shakespeare" / "baseline" / "seed1.before")
@@ -84,19 +84,19 @@ def test_seeds_that_are_there_are_those_of_the_papers_own_experiments(half):
     assert 23 not in finished.seeds_of("agps", "baseline")
 
 
-def test_the_command_of_a_file_is_one_that_snakemake_reads(half):
-    """Without `--`, the file would be taken for a value of the config."""
+def test_the_command_for_a_file_works(half):
+    """Without `--`, Snakemake would read the file as a value of --config."""
     file = "results/small/tables/agg/table3.csv"
     _, read = parse_args(shlex.split(f"{report.command(table(half, seeds=[1, 2]))} {file}")[1:])
     assert (read.config, read.targets) == (["scale=small", "seeds=[1,2]", "finished=true"], [file])
 
 
-def test_nothing_finished(project):
+def test_without_finished_runs_there_is_an_error(project):
     with pytest.raises(UserError, match=r"results/small has no finished runs; leave out finished=true"):
         table(project)
 
 
-def test_recorded_runs_are_of_the_settings_that_the_config_has_now():
+def test_recorded_runs_have_the_settings_of_the_config():
     recorded = table(ROOT, finished=False, recorded=True)
     assert report.outdated(recorded) == []
     assert len(report.metrics(recorded)) == len(list(RECORDED.glob("*/*/*/metrics.json")))
@@ -113,7 +113,7 @@ def test_recorded_comparisons_are_of_the_recorded_translations():
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_the_report_shows_three_runs_and_names_what_is_missing(half):
+def test_the_report_shows_three_runs_and_names_the_missing_ones(half):
     result = snakemake(half, "--cores", 2, "--config", "scale=small", "finished=true")
     assert result.returncode == 0, result.stdout
     assert "rule train:" not in result.stdout
@@ -123,7 +123,7 @@ def test_the_report_shows_three_runs_and_names_what_is_missing(half):
     verdicts = pd.read_csv(results / "claims.csv")["verdict"]
     assert "not run" in set(verdicts)
     assert "threshold_m2" in (results / "report" / "stop_jostling.html").read_text()
-    # A further run that ends is shown by the same command.
+    # The same command shows another run once it has finished.
     run = "shakespeare/threshold_m2/seed1"
     shutil.copytree(RECORDED / run, results / "runs" / run)
     again = snakemake(half, "--cores", 2, "--config", "scale=small", "finished=true", "--", "results/small/metrics.csv")
@@ -131,7 +131,7 @@ def test_the_report_shows_three_runs_and_names_what_is_missing(half):
     assert "threshold_m2" in set(pd.read_csv(results / "metrics.csv")["method"])
 
 
-def test_the_readme_is_made_of_all_that_is_recorded_and_of_nothing_less():
+def test_only_a_report_of_all_recorded_runs_changes_the_readme():
     recorded = {"finished": False, "recorded": True}
     assert report.makes_readme(table(ROOT, **recorded))
     assert not report.makes_readme(table(ROOT, **recorded, papers=["agg", "agps"]))

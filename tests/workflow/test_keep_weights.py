@@ -1,4 +1,4 @@
-"""`keep_weights: false`: weights go once nothing waits for them, and come back only to be measured anew."""
+"""`keep_weights: false`: weights are deleted once no job needs them."""
 
 import pytest
 import yaml
@@ -11,7 +11,7 @@ DROPPING = ("--cores", "2", "--config", "keep_weights=false", "--", *METRICS)
 
 @pytest.fixture
 def twins(project):
-    """A project with a second method of the baseline's settings, which copies its training."""
+    """A project with a second method that has the baseline's settings and copies its training."""
     path = project / "config/papers/stop_jostling/paper.yaml"
     paper = yaml.safe_load(path.read_text())
     paper["methods"]["twin"] = {"label": "Twin"}
@@ -19,11 +19,11 @@ def twins(project):
     return project
 
 
-def test_weights_go_when_they_are_copied_and_measured(twins):
+def test_weights_are_deleted_after_copy_and_evaluation(twins):
     done = snakemake(twins, *DROPPING)
     assert done.returncode == 0, done.stdout
     assert all((twins / path).exists() for path in METRICS)
-    # In the run's folder, and beside the state, where a copy waits for a job that Snakemake lost.
+    # In the run's folder and in the state folder, which has links for a job whose end Snakemake missed.
     assert not list(twins.glob("results/**/*.safetensors"))
     assert "Nothing to be done" in snakemake(twins, *DROPPING).stdout
     (twins / METRICS[1]).unlink()

@@ -1,4 +1,4 @@
-"""A further corpus: the three blocks of docs/data.md, put where it says, and a run is trained and measured on it."""
+"""A new corpus needs no more than the three blocks of docs/data.md: a run is trained and evaluated on it."""
 
 import hashlib
 import random
@@ -26,7 +26,7 @@ def lines(generator, number):
 
 @pytest.fixture
 def extended(project, tmp_path_factory):
-    """The project with the corpus of the page, and a mirror that holds its archive."""
+    """The project with the corpus of the page, and a mirror with its archive."""
     page = (ROOT / "docs/data.md").read_text(encoding="utf-8").partition("## Adding a data set")[2]
     dataset, corpus, scale = re.findall(r"```yaml\n(.*?)```", page, flags=re.DOTALL)
     mirror, generator = tmp_path_factory.mktemp("mirror"), random.Random(0)
@@ -46,7 +46,7 @@ def extended(project, tmp_path_factory):
 
 
 @pytest.mark.timeout(300)
-def test_a_run_is_trained_and_measured_on_it(extended):
+def test_a_run_is_trained_and_evaluated_on_it(extended):
     project, mirror = extended
     arguments = ("--cores", "2", METRICS, "--config", f"data_mirror={mirror}", "papers=[agg]")
     done = snakemake(project, *arguments)

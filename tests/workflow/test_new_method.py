@@ -1,4 +1,4 @@
-"""A further method: the three blocks of docs/adding_a_method.md, put where it says, are all that it takes."""
+"""A new method needs no more than the three blocks of docs/adding_a_method.md."""
 
 import os
 import re
@@ -15,7 +15,7 @@ TESTS = ("tests/methods/test_losses.py", "tests/training/test_every_method.py", 
 
 
 def insert(path, after, text):
-    """Put `text` behind the only place where `after` stands."""
+    """Insert `text` after the only occurrence of `after`."""
     parts = path.read_text(encoding="utf-8").split(after)
     assert len(parts) == 2, (path, after)
     path.write_text(after.join([parts[0], text + parts[1]]), encoding="utf-8")
@@ -42,7 +42,7 @@ def extended(project):
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-def test_the_fast_tests_that_concern_it_pass(extended):
+def test_its_fast_tests_pass(extended):
     project, name = extended
     concerned = f"{name} or finite or none_is_left_out or every_candidate or same_data"
     environment = os.environ | {"PYTHONPATH": str(project / "workflow")}
@@ -59,7 +59,7 @@ def run_lines(root):
 
 
 @pytest.mark.timeout(600)
-def test_it_is_trained_and_shown_and_changes_no_other_run(extended):
+def test_it_is_trained_and_in_the_table_and_changes_no_other_run(extended):
     project, name = extended
     before, after = run_lines(ROOT), run_lines(project)
     assert before < after

@@ -1,4 +1,4 @@
-"""Scale `small` on a machine without network: from the data mirror to the report page, in a namespace without routes.
+"""Scale `small` without network: from the data mirror to the report, in a network namespace without routes.
 
 All texts of all papers are taken, prepared, counted and aligned, and of each kind of model one is trained for some
 updates, evaluated and reported on. Needs a mirror: `RARETOK_MIRROR`, or `shared/mirror` beside the project's folder;
@@ -21,9 +21,9 @@ from raretok.experiments.run_table import load
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
 MIRROR = Path(os.environ.get("RARETOK_MIRROR") or ROOT.parent / "shared" / "mirror")
-# In the namespace even the loopback is down. As another user than root, inside a user namespace.
+# Even the loopback is down. Users other than root also need a user namespace.
 CUT = ["unshare", "--net", *([] if os.geteuid() == 0 else ["--map-root-user"])]
-# Of each paper one method, with what makes its trainings and evaluations short.
+# One method of each paper, with settings that make training and evaluation short.
 KEPT = {"stop_jostling": "baseline", "agg": "mle", "agps": "translator", "natural_bias": "c4", "cross": "mle"}
 UPDATES = {"steps": 4, "schedule": {"warmup": 1}}
 SHORT = {
@@ -39,7 +39,7 @@ SHORT = {
     },
     "cross_character": {"training": UPDATES | {"validation": {"every": 2, "batches": 1}}},
 }
-# Notes every attempt to reach another machine, failed or not, of Snakemake and all Python programs that it starts.
+# Records every attempt of Snakemake and of all Python programs that it starts to reach another machine.
 HOOK = """
 import os
 import sys
@@ -63,7 +63,7 @@ sys.addaudithook(note)
 
 
 def shorten(project):
-    """Make the project's scale small a short one; the corpora of the whole one, by name."""
+    """Shorten the project's scale small; returns the corpora of the full one, by name."""
     path = project / "config" / "scales" / "small.yaml"
     config = read_yaml(project / "config" / "config.yaml") | {"scale": "small"}
     corpora = {run.settings["corpus"]["name"] for run in load(config, project).runs.values()}
@@ -109,8 +109,8 @@ def test_small_scale_needs_no_network(project, tmp_path):
     assert "Runs</dt><dd>1 of" in page
 
 
-def test_the_hook_notices(tmp_path):
-    """The test above could not fail if the hook saw nothing."""
+def test_the_hook_records_attempts(tmp_path):
+    """Otherwise the test above could not fail."""
     (tmp_path / "sitecustomize.py").write_text(HOOK)
     log = tmp_path / "network.txt"
     program = "import urllib.request as u\ntry:\n u.urlopen('http://127.0.0.1:9')\nexcept OSError:\n pass"

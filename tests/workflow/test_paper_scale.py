@@ -1,4 +1,4 @@
-"""Scale `paper` on paper: all papers with five seeds are planned in seconds, and what is fetched is what is planned."""
+"""Planning at scale `paper`: five seeds of all papers in seconds, and `make fetch` covers all downloads."""
 
 import re
 import shutil
@@ -16,13 +16,13 @@ pytestmark = pytest.mark.slow
 
 SECONDS, GIB = 20, 1
 SEEDS = 5
-# Of Snakemake's own process, for each job.
+# Seconds of Snakemake's own process per job.
 SECONDS_A_JOB = 0.08
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """The project, copied once: nothing is written but .snakemake."""
+    """A copy of the project, in which only .snakemake is written."""
     folder = tmp_path_factory.mktemp("project")
     for part in PARTS:
         source = ROOT / part
@@ -43,12 +43,12 @@ def table(folder):
 
 def test_planning_is_cheap(planned, table):
     assert planned.jobs("train") == len(table.runs) > 600
-    # Processor time, since a busy machine does not make the plan longer.
+    # CPU time, which does not grow on a busy machine.
     assert planned.processor_seconds <= SECONDS
     assert planned.gib <= GIB
 
 
-def test_fetch_gets_what_jobs_will_ask_for(planned, table):
+def test_fetch_covers_the_downloads_of_all_jobs(planned, table):
     asked = re.findall(r"^rule download:\n    output: resources/(\S+)$", planned.text, flags=re.MULTILINE)
     assert sorted(f"{wanted.dataset}/{wanted.name}" for wanted in needed_files(table)) == sorted(asked)
 

@@ -1,4 +1,4 @@
-"""Training that is killed under Snakemake is tried again and continues."""
+"""Trainings killed under Snakemake are retried and continue."""
 
 import psutil
 from tests.workflow.running import has_state, slow_down, snakemake, training_jobs, wait_for
@@ -8,7 +8,7 @@ from raretok.core.files import read_json
 RUN = "results/smoke/runs/shakespeare/baseline/seed1"
 
 
-def test_a_killed_training_is_retried_from_its_state(project):
+def test_a_killed_training_is_retried_from_its_checkpoint(project):
     slow_down(project, 3000)
     arguments = ("--cores", "1", f"{RUN}/training.json", "--config", "checkpoint_seconds=1")
     process = snakemake(project, *arguments, background=True)
@@ -25,7 +25,7 @@ def test_a_killed_training_is_retried_from_its_state(project):
     assert "continuing shakespeare/baseline seed 1 at step" in log
 
 
-def test_killing_snakemake_and_starting_again_continues(project):
+def test_a_killed_snakemake_continues(project):
     slow_down(project, 3000)
     arguments = ("--cores", "1", f"{RUN}/training.json", "--config", "checkpoint_seconds=1")
     process = snakemake(project, *arguments, background=True)

@@ -1,4 +1,4 @@
-"""What a workflow prints: one line a job, and what failed last."""
+"""The screen: one line per job, and failed jobs at the end."""
 
 import re
 
@@ -12,12 +12,12 @@ LOG = "logs/smoke/train/shakespeare/dut_m1/seed1.txt"
 
 @pytest.fixture
 def project(project):
-    """A project with its profiles, where Snakemake looks for them."""
+    """A project with its profiles where Snakemake finds them."""
     (project / "profiles").symlink_to("workflow/profiles")
     return project
 
 
-def test_one_line_a_job(project):
+def test_the_screen_has_one_line_per_job(project):
     result = snakemake(project, "--cores", 2, TABLE)
     assert result.returncode == 0, result.stdout
     jobs = re.findall(r"^\d\d:\d\d:\d\d +(\d) of (\d)  (\S+)", result.stdout, flags=re.MULTILINE)
@@ -27,7 +27,7 @@ def test_one_line_a_job(project):
     # the plan, and a few sentences of Snakemake's
     assert result.stdout.count("\n") < len(jobs) + 25
     assert max(map(len, result.stdout.splitlines())) < 200
-    # every word of Snakemake's is kept
+    # the log has all of Snakemake's messages
     [log] = (project / ".snakemake/log").glob("*.log")
     assert "rule train:" in log.read_text()
 
@@ -42,7 +42,7 @@ def failing(project):
     return project
 
 
-def test_what_failed_is_last(failing):
+def test_failed_jobs_are_listed_last(failing):
     result = snakemake(failing, "--cores", 2, "--retries", 0, TABLE)
     assert result.returncode == 1
     _, _, end = result.stdout.partition("2 jobs failed:\n")
@@ -50,5 +50,5 @@ def test_what_failed_is_last(failing):
     assert "raretok train --run" not in result.stdout
 
 
-def test_a_dry_run_prints_all_of_snakemake(project):
+def test_a_dry_run_prints_snakemakes_messages(project):
     assert "rule train:\n    input: " in snakemake(project, "-n", TABLE).stdout

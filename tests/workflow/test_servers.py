@@ -1,4 +1,4 @@
-"""Jobs in copies of a server give what jobs by themselves give, bit for bit."""
+"""Fork servers under Snakemake: forks give the results of separate processes, bit for bit."""
 
 import time
 
@@ -10,12 +10,12 @@ from raretok.core.files import read_json
 from raretok.training.train_command import read_run
 
 RUNS = [f"results/smoke/runs/shakespeare/{method}/seed1" for method in ("baseline", "dut_m1", "cwt")]
-# But training.json, metrics.json and the times in history.csv, which say how long it took.
+# All but training.json, metrics.json and the times in history.csv, which depend on the time taken.
 FILES = ("model.safetensors", "last.safetensors", "observations.npz", "snapshots.safetensors", "arrays.npz")
 
 
 @pytest.mark.slow
-def test_runs_in_copies_are_those_of_processes_of_their_own(project_at):
+def test_runs_in_forks_equal_those_of_separate_processes(project_at):
     made = {}
     for name, environment in (("served", {}), ("alone", {"RARETOK_SERVERS": "/nowhere"})):
         folder = project_at(name)
@@ -27,7 +27,7 @@ def test_runs_in_copies_are_those_of_processes_of_their_own(project_at):
 
 
 def working(project):
-    """The servers of a project and their copies."""
+    """The servers of a project and their forks."""
     found = []
     for one in psutil.process_iter(["cmdline", "cwd"]):
         if "raretok.machine.fork_server" in (one.info["cmdline"] or ()) and one.info["cwd"] == str(project):
@@ -42,7 +42,7 @@ def method_of(job):
 
 
 @pytest.mark.slow
-def test_a_killed_job_is_tried_again_and_servers_end_with_the_workflow(project):
+def test_a_killed_job_is_retried_and_servers_end_with_the_workflow(project):
     slow_down(project, 1500)
     targets = [f"{run}/training.json" for run in RUNS]
     arguments = ("--cores", 2, *targets, "--config", "checkpoint_seconds=1")
@@ -63,7 +63,7 @@ def test_a_killed_job_is_tried_again_and_servers_end_with_the_workflow(project):
 
 
 @pytest.mark.slow
-def test_jobs_outlive_a_killed_workflow_and_are_asked_to_stop(project):
+def test_jobs_outlive_a_killed_workflow_and_stop_on_a_signal(project):
     slow_down(project, 20000)
     process = snakemake(project, "--cores", 2, *(f"{run}/training.json" for run in RUNS), background=True)
     wait_for(lambda: len(working(project)) >= 3, process, 200)

@@ -1,4 +1,4 @@
-"""A run trained by two processes under Snakemake: as the rule starts them, on a machine without GPUs."""
+"""A run trained by two processes under Snakemake, on a machine without GPUs."""
 
 import pytest
 from tests.workflow.running import snakemake
@@ -14,7 +14,7 @@ def test_two_processes_train_a_run(project):
     alone = snakemake(project, "--cores", 2, target, "--config", "device=cpu")
     assert alone.returncode == 0, alone.stdout
     one = read_json(project / target)
-    # Else the finished training is put in place again.
+    # Otherwise the finished training would be put in place again.
     for path in (project / "results/smoke/state").glob("**/training.json"):
         path.unlink()
     together = snakemake(project, "--cores", 2, target, "--forcerun", "train", "--config", "device=cpu", "processes=2")
@@ -23,14 +23,14 @@ def test_two_processes_train_a_run(project):
     assert (one["processes"], two["processes"]) == (1, 2)
     assert two["hash"] == one["hash"]
     assert two["tokens"] == one["tokens"]
-    # Dropout draws other numbers in the second process.
+    # Dropout differs in the second process.
     assert two["best_validation_loss"] == pytest.approx(one["best_validation_loss"], rel=0.02)
-    # Nothing of torch's launcher, nothing twice.
+    # The log has no messages of torch's launcher, and no line twice.
     log = (project / "logs/smoke/train/shakespeare/baseline/seed1.txt").read_text()
     assert [line.split()[1] for line in log.splitlines() if "tokens/s  " not in line] == ["finished"]
 
 
-def test_a_run_asks_for_a_gpu_for_each_process(project):
+def test_a_run_requests_a_gpu_for_each_process(project):
     command = ("-n", "--printshellcmds", f"{RUN}/metrics.json", "--config", "device=cuda", "processes=3")
     planned = snakemake(project, *command).stdout
     train, evaluate = (planned.split(f"rule {name}:")[1].split("\n\n")[0] for name in ("train", "evaluate"))

@@ -1,4 +1,4 @@
-"""The profile `slurm` on a real SLURM of one node: what a cluster does to a workflow, and what comes of it.
+"""The profile `slurm` on a real SLURM of one node: time limits, failures, preemption, restarts.
 
 Run by `make test-slurm`. A SLURM that runs here is used; else one is started by the program `start-slurm` (of the
 variable SLURM_TEST_START, of ../shared/tools/slurm beside the project, or of PATH), which needs root. Without either
@@ -36,7 +36,7 @@ pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1200)]
 STARTER = Path("..") / "shared" / "tools" / "slurm" / "start-slurm"
 RUNS = "results/smoke/runs/shakespeare"
 RUN = f"{RUNS}/baseline/seed1"
-# The profile as a user has it, but for a cluster of two CPUs, and asking it more often.
+# The profile of a user, but for a cluster of two CPUs, and with more frequent status checks.
 PROFILE = (
     *("--workflow-profile", "slurm", "--cores", 2, "--latency-wait", 10),
     *("--slurm-init-seconds-before-status-checks", 2, "--seconds-between-status-checks", 2),
@@ -52,7 +52,7 @@ def starter():
 
 @pytest.fixture(scope="module")
 def cluster(request):
-    """A SLURM at work."""
+    """A running SLURM."""
     if "slurm" not in (request.config.getoption("markexpr") or ""):
         pytest.skip("these tests start a cluster; run them with make test-slurm")
     if shutil.which("sinfo") and ask("sinfo", "--noheader"):
@@ -63,7 +63,7 @@ def cluster(request):
         pytest.skip("no SLURM runs here, and there is no start-slurm; name it in SLURM_TEST_START")
     if os.geteuid() != 0:
         pytest.skip("no SLURM runs here, and starting one needs root")
-    # No folder of pytest: those are closed to the other users that SLURM's daemons stand for.
+    # Not in a folder of pytest, which the other users of SLURM's daemons cannot read.
     folder = Path(tempfile.mkdtemp(prefix="raretok-slurm-"))
     options = ["--install", "--accounting", "--preempt", "--kill-over-memory"]
     with pytest.MonkeyPatch.context() as patch:
@@ -72,7 +72,7 @@ def cluster(request):
         patch.setenv("SLURM_TEST_CPUS", "2")
         patch.setenv("SLURM_TEST_KILL_WAIT", "15")
         patch.setenv("PATH", f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}")
-        # Packages can be installed once at a time.
+        # Only one process can install packages at a time.
         with FileLock(Path(tempfile.gettempdir()) / "raretok-start-slurm.lock"):
             started = subprocess.run([program, *options], capture_output=True, text=True)
         if started.returncode == 0:
@@ -85,7 +85,7 @@ def cluster(request):
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory):
-    """A project whose characters are ready to train on."""
+    """A project with a prepared character corpus."""
     folder = copy_project(tmp_path_factory.mktemp("prepared") / "project")
     result = snakemake(folder, "--cores", 1, "results/smoke/data/synthetic_characters/manifest.json")
     assert result.returncode == 0, result.stdout
@@ -94,7 +94,7 @@ def prepared(tmp_path_factory):
 
 @pytest.fixture
 def ready(cluster, prepared, tmp_path):
-    """A copy of it; no job of it is left in the queue."""
+    """A copy of it; its jobs are removed from the queue at the end."""
     project = shutil.copytree(prepared, tmp_path / "project", symlinks=True)
     yield project
     if left_over := jobs_of(project):
@@ -112,7 +112,7 @@ def copy_project(folder):
 
 
 def ask(*command):
-    """What a command prints; empty where it fails."""
+    """The output of a command; empty if it fails."""
     return subprocess.run(command, capture_output=True, text=True).stdout.strip()
 
 
@@ -127,7 +127,7 @@ def jobs_of(project):
 
 
 def needs(setting):
-    """Skip a test that the cluster is not made for."""
+    """Skip a test unless the cluster has this setting."""
     if setting not in re.sub(r" *= *", "=", ask("scontrol", "show", "config")):
         pytest.skip(f"this SLURM is set up without {setting}")
 
@@ -138,14 +138,14 @@ def submitted(text):
 
 
 def accounts(jobs, *columns):
-    """What SLURM remembers of jobs: rows of sacct, their last lives alone."""
+    """SLURM's accounting of jobs: rows of sacct, for the last start of each."""
     asked = ["sacct", "-X", "-P", "-n", "--jobs", ",".join(jobs), f"--format={','.join(columns)}"]
     return [line.split("|") for line in ask(*asked).splitlines()]
 
 
 @contextlib.contextmanager
 def no_delay():
-    """SLURM lets a job that was queued again wait for two minutes; here it starts at once."""
+    """SLURM delays a requeued job by two minutes; let it start at once."""
     done = threading.Event()
 
     def hurry():
@@ -168,7 +168,7 @@ def weights(folder):
 
 
 def finish(process, seconds=400):
-    """The output of a Snakemake that must end well."""
+    """The output of a Snakemake that must succeed."""
     output = process.communicate(timeout=seconds)[0]
     assert process.returncode == 0, output
     return output
@@ -176,7 +176,7 @@ def finish(process, seconds=400):
 
 def test_a_whole_paper(cluster, tmp_path):
     project = copy_project(tmp_path / "project")
-    # Four runs a job, as for tiny models.
+    # Four runs per job, as for tiny models.
     packed = ("--group-components", "run=4", "items=20", "shards=50")
     seen = set()
     with ThreadPoolExecutor() as pool:
@@ -191,20 +191,20 @@ def test_a_whole_paper(cluster, tmp_path):
         assert (project / f"results/smoke/figures/natural_bias/{item}.svg").stat().st_size > 0
     records = [read_json(path) for path in project.glob("results/smoke/runs/**/training.json")]
     assert len(records) == MODELS["natural_bias"]
-    # Each of the two jobs that ran side by side had a GPU of its own; torch cannot use these, and device is auto.
+    # Each of the two concurrent jobs had its own GPU; torch cannot use them, and device is auto.
     assert seen == {"0", "1"}
     assert all(record["resumes"] == 0 for record in records)
     jobs = accounts(submitted(output), "State", "AllocTRES")
     if jobs:
         assert {state for state, _ in jobs} == {"COMPLETED"}
-        # Four runs in a job, one GPU each; figures and corpora need none.
+        # Four runs per job, one GPU each; figures and corpora need none.
         assert ["gres/gpu=1" in granted for _, granted in jobs].count(True) == math.ceil(len(records) / 4)
         assert len(jobs) <= 8
     assert "Nothing to be done" in snakemake(project, *PROFILE, "natural_bias").stdout
 
 
 def gpus_of_trainings(project):
-    """CUDA_VISIBLE_DEVICES of all that train now in a folder, whoever started them."""
+    """CUDA_VISIBLE_DEVICES of all running trainings in a folder."""
     found = set()
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
@@ -213,7 +213,7 @@ def gpus_of_trainings(project):
     return found
 
 
-def test_scancel(ready):
+def test_a_cancelled_job_is_retried(ready):
     slow_down(ready, 4000)
     arguments = (f"{RUN}/training.json", "--config", "checkpoint_seconds=1")
     process = snakemake(ready, *PROFILE, *arguments, background=True)
@@ -229,17 +229,17 @@ def test_scancel(ready):
 
 
 def check_report(output, job):
-    """A failed job is reported by its rule, by the rule's log, and by SLURM's log, which is shown."""
+    """Assert that the report of a failed job has its rule, the rule's log, and SLURM's log."""
     _, _, report = output.partition("Error in group run")
     assert "rule train:" in report
     assert "log: logs/smoke/train/shakespeare/baseline/seed1.txt" in report
     assert re.search(rf"Logfile \S*/logs/slurm/group_run\w*/{job}\.log:", report)
 
 
-def test_out_of_memory(ready):
+def test_a_job_out_of_memory_gets_more(ready):
     needs("OverMemoryKill")
     slow_down(ready, 4000)
-    # An estimate that is too low: the job takes more than that, Snakemake's processes with it, but not three times.
+    # The estimate is too low: the job with Snakemake's processes takes more than that, but not three times as much.
     hardware = ready / "workflow/raretok/rule_inputs/resources.py"
     text = hardware.read_text()
     assert "BASE_MEGABYTES = 1500" in text
@@ -266,8 +266,8 @@ def test_a_job_that_fails(ready):
     for job in jobs:
         check_report(result.stdout, job)
     assert "raretok train: error: the loss of shakespeare/baseline seed 1 is not finite" in result.stdout
-    # Three attempts, and not three times three: within the job of the cluster nothing is tried again. The second and
-    # third end at once.
+    # Three attempts, not three times three: nothing is retried within the cluster's job. The second and
+    # third attempts end at once.
     assert len(jobs) == 3
     log = (ready / "logs/smoke/train/shakespeare/baseline/seed1.txt").read_text()
     assert log.count("is not finite at step") == 1
@@ -277,8 +277,8 @@ def test_a_job_that_fails(ready):
     assert not any("Trying to restart" in log for log in logs)
 
 
-def test_a_node_that_breaks_its_jobs(ready):
-    """No second attempt goes there; as this cluster has no other node, SLURM refuses it."""
+def test_a_node_that_fails_its_jobs_gets_no_further_attempts(ready):
+    """The second attempt excludes it; this cluster has no other node, so SLURM refuses the job."""
     (node,) = set(ask("sinfo", "--noheader", "--format", "%n").split())
     for method in ("cwt", "cosreg"):
         log = ready / f"logs/smoke/train/shakespeare/{method}/seed1.txt"
@@ -295,7 +295,7 @@ def test_a_node_that_breaks_its_jobs(ready):
     assert asked.count(f"slurm_extra=--signal=TERM@120 --exclude={node}") == 2
 
 
-def test_killing_snakemake_and_starting_again(ready):
+def test_a_killed_snakemake_continues(ready):
     path = ready / "config/scales/smoke.yaml"
     slow_down(ready, 6000)
     scale = yaml.safe_load(path.read_text())
@@ -309,19 +309,19 @@ def test_killing_snakemake_and_starting_again(ready):
     process.wait()
     finished = (ready / short).read_bytes()
     assert jobs_of(ready)
-    # What `make slurm` does before it starts Snakemake
+    # As `make slurm` does before it starts Snakemake
     unlock = subprocess.run(["python", "envs/unlock.py"], cwd=ready, capture_output=True, text=True)
     assert unlock.returncode == 0, unlock.stderr
     assert "in the queue; trainings save their state first" in unlock.stdout
     assert not jobs_of(ready)
     result = snakemake(ready, *arguments)
     assert result.returncode == 0, result.stdout
-    # With the seconds that it took: Snakemake was killed before it knew of the end, but nothing was trained again.
+    # With its original seconds: Snakemake missed the end, but nothing was trained again.
     assert (ready / short).read_bytes() == finished
     assert read_json(ready / RUN / "training.json")["resumes"] == 1
 
 
-def test_preemption(ready):
+def test_a_preempted_training_continues(ready):
     needs("PreemptMode=REQUEUE")
     slow_down(ready, 4000)
     spot = ("--default-resources", "slurm_partition=spot", "mem_mb=2000", "runtime=30")
@@ -337,8 +337,8 @@ def test_preemption(ready):
     assert read_json(ready / RUN / "training.json")["resumes"] == 1
 
 
-def test_controller_restart(ready):
-    """Jobs go on without the controller; Snakemake, which cannot ask it anything, waits until it is back."""
+def test_jobs_survive_a_restart_of_the_controller(ready):
+    """Jobs run on without the controller; Snakemake polls until it is back."""
     slow_down(ready, 4000)
     process = snakemake(ready, *PROFILE, f"{RUN}/metrics.json", "--config", "checkpoint_seconds=1", background=True)
     wait_for(has_state(ready), process)
@@ -348,7 +348,7 @@ def test_controller_restart(ready):
     controller = psutil.Process(int(Path(pid_file).read_text()))
     command, environment = controller.cmdline(), controller.environ()
     controller.kill()
-    # Some of its questions get no answer, and the training goes on meanwhile.
+    # Some of its status checks fail, while the training continues.
     time.sleep(15)
     assert process.poll() is None
     subprocess.run(command, env=environment, check=True)
@@ -357,7 +357,7 @@ def test_controller_restart(ready):
     assert read_json(ready / RUN / "training.json")["resumes"] == 0
 
 
-def test_time_limit(ready, prepared, tmp_path):
+def test_a_training_continues_after_its_time_limit(ready, prepared, tmp_path):
     """Two minutes, of which SLURM warns one before their end; the training needs more on a machine as fast as this."""
     sample = f"{RUNS}/cwt/seed1/training.json"
     assert snakemake(ready, "--cores", 1, sample).returncode == 0
@@ -374,11 +374,11 @@ def test_time_limit(ready, prepared, tmp_path):
     record = read_json(ready / RUN / "training.json")
     assert record["resumes"] >= 1
     assert record["steps"] == steps
-    # SLURM started the one job again; none of Snakemake's attempts were used up.
+    # SLURM restarted the same job and used up none of Snakemake's attempts.
     job, *further = submitted(output)
     assert re.search(r"Restarts=[1-9]", ask("scontrol", "show", "job", job))
     if further:
-        # The last warning came when the training was done and its job was not: the next has only files to put in place.
+        # The last warning came after the training but within its job, so the next one only puts files in place.
         assert "was finished before" in (ready / "logs/smoke/train/shakespeare/baseline/seed1.txt").read_text()
     ours, theirs = weights(ready / RUN), weights(unbroken / RUN)
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)

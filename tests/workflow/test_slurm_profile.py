@@ -1,4 +1,4 @@
-"""What the profile `slurm` asks of a cluster, as a dry run on a machine without one says."""
+"""Resources that the profile `slurm` requests, by a dry run without a cluster."""
 
 import re
 
@@ -12,12 +12,12 @@ from raretok.experiments.run_table import load
 from raretok.rule_inputs import resources as machine
 
 PROFILE = ("--workflow-profile", "workflow/profiles/slurm")
-# Something of every rule that is asked about
+# An output of every tested rule
 TARGETS = ("natural_bias", "results/small/tables/stop_jostling/table3.csv")
 
 
 def resources(text):
-    """Rule to what its first job asks for."""
+    """Rule -> resources of its first job."""
     found = {}
     for rule, line in re.findall(r"(?:^|\s)(?:local)?rule (\w+):$(?:(?!rule ).)*?resources: (.*?)$", text, re.M | re.S):
         found.setdefault(rule, dict(entry.split("=", 1) for entry in line.split(", ")))
@@ -31,16 +31,16 @@ def asked():
     return resources(result.stdout)
 
 
-def test_trainings_and_measurements_ask_for_a_gpu(asked):
+def test_trainings_and_evaluations_request_a_gpu(asked):
     for rule in ("train", "evaluate", "measure_gpt2"):
         assert asked[rule]["gpu"] == "1"
-        # A limit of this machine's GPUs has no say.
+        # The limit of this machine's GPUs does not matter.
         assert asked[rule]["gpu_percent"] == "0"
     assert not any("gpu" in job for rule, job in asked.items() if rule not in ("train", "evaluate", "measure_gpt2"))
 
 
-def test_several_processes_and_runs_trained_together_ask_for_what_they_take():
-    """One GPU a process, one for a stack; the job that only puts a stack's files in place needs none."""
+def test_processes_and_stacks_request_their_gpus():
+    """One GPU per process, one for a stack; a job that only puts a stack's files in place needs none."""
 
     def trainings(*config, gpus=1):
         run = ("-n", "--nolock", "--forceall", "results/small/runs/shakespeare/baseline/seed1/model.safetensors")
@@ -55,7 +55,7 @@ def test_several_processes_and_runs_trained_together_ask_for_what_they_take():
     assert stacked["train_together_1"]["slurm_extra"] == "--signal=TERM@120"
 
 
-def test_time_is_that_of_the_scale(asked):
+def test_time_limits_are_those_of_the_scale(asked):
     minutes = yaml.safe_load((ROOT / "config/scales/small.yaml").read_text())["minutes"]
     assert asked["train"]["runtime"] == str(minutes["train"])
     assert asked["evaluate"]["runtime"] == str(minutes["evaluate"])
@@ -63,11 +63,11 @@ def test_time_is_that_of_the_scale(asked):
     assert asked["table"]["runtime"] == "30"
 
 
-def test_every_job_says_its_memory(asked):
+def test_every_job_requests_memory(asked):
     assert all(int(job["mem_mb"]) > 0 for job in asked.values())
 
 
-def test_more_at_the_next_attempt():
+def test_further_attempts_request_more():
     table = load({**yaml.safe_load((ROOT / "config/config.yaml").read_text())}, ROOT)
     run = next(iter(table.runs.values()))
     assert machine.run_megabytes(table, run, attempt=3) == 3 * machine.run_megabytes(table, run, attempt=1)
@@ -76,8 +76,8 @@ def test_more_at_the_next_attempt():
     assert machine.data_minutes(table, run, attempt=2) == 2 * machine.data_minutes(table, run, attempt=1)
 
 
-def test_groups_name_rules_that_exist():
-    """A rule that was renamed would be a job of its own, without a word."""
+def test_groups_name_existing_rules():
+    """A renamed rule would silently become a separate job."""
     profile = yaml.safe_load((ROOT / "workflow/profiles/slurm/config.yaml").read_text())
     rules = {
         name

@@ -1,4 +1,4 @@
-"""Snakemake's own report, as html and as zip: made and read without a network, papers as categories, items by title."""
+"""Snakemake's own report, as html and as zip: written and read without network, with papers as categories."""
 
 import os
 import re
@@ -16,17 +16,17 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 PAPER = "natural_bias"
 CONFIG = ("--cores", 2, "--config", "scale=small", "recorded=true", f"papers=[{PAPER}]")
-# Without routes even the loopback is down. As another user than root, inside a user namespace.
+# Even the loopback is down. Users other than root also need a user namespace.
 CUT = ["unshare", "--net", *([] if os.geteuid() == 0 else ["--map-root-user"])]
 PROGRAM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
 @pytest.fixture(scope="module")
 def reported(project_at):
-    """The project with the recorded results of one paper rendered, and both reports made."""
+    """The project with the recorded results of one paper rendered, and both reports."""
     project = project_at("reported")
     recorded = "results/recorded/small"
-    # what is rendered is made again: only what was measured is taken along
+    # copy only measured files, because tables and figures are rendered again
     for name in ("runs", "comparisons"):
         shutil.copytree(ROOT / recorded / name, project / recorded / name)
     shutil.copy(ROOT / "README.md", project / "README.md")
@@ -56,7 +56,7 @@ def test_the_zip_holds_every_file(reported):
 
 
 @pytest.mark.skipif(PROGRAM is None, reason="no Chromium is on PATH")
-def test_the_html_opens_without_asking_for_anything(reported):
+def test_the_html_opens_without_requests(reported):
     sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     wrong = []
     with sync_api.sync_playwright() as playwright:

@@ -30,7 +30,7 @@ onstart:
 
 
 def most_threads(folder, onstart, *arguments):
-    """The most threads that a Snakemake had which ran the reproduction."""
+    """The maximum number of threads of a Snakemake that runs the bug report's reproduction."""
     package = os.path.join(os.path.dirname(__file__), "..", "..", "workflow")
     folder.mkdir()
     (folder / "Snakefile").write_text(SNAKEFILE.format(package=os.path.abspath(package), jobs=JOBS, onstart=onstart))
@@ -48,24 +48,24 @@ def most_threads(folder, onstart, *arguments):
 
 
 def test_a_running_workflow_has_few_threads(tmp_path):
-    # The main one, one that waits for the job, and a timer.
+    # The main thread, one that waits for the job, and a timer.
     assert most_threads(tmp_path / "with", "keep_one_timer(workflow.scheduler)") <= 3
 
 
-def test_snakemake_still_needs_it(tmp_path):
-    """Where this fails Snakemake has mended its timers: take out scheduler_timers.py and docs/snakemake_timers.md."""
+def test_snakemake_still_needs_the_patch(tmp_path):
+    """If this fails, Snakemake has fixed its timers: remove scheduler_timers.py and docs/snakemake_timers.md."""
     assert most_threads(tmp_path / "without", "pass") > 6
 
 
-def test_the_workflow_uses_it(project):
+def test_the_workflow_uses_the_patch(project):
     text = (project / "Snakefile").read_text()
     assert "keep_one_timer(workflow.scheduler)" in text.partition("onstart:")[2]
 
 
-def test_a_workflow_above_the_rate_goes_on(tmp_path):
+def test_a_workflow_above_the_rate_limit_continues(tmp_path):
     began = time.monotonic()
     most = most_threads(tmp_path / "limited", "keep_one_timer(workflow.scheduler)", "--max-jobs-per-timespan", "10/2s")
-    # 10 jobs at once, then 10 more every two seconds.
+    # 10 jobs at once, then 10 every two seconds.
     assert time.monotonic() - began > 6
     assert most <= 4
 
@@ -95,12 +95,12 @@ def test_one_timer_is_pending_while_the_limit_holds_jobs_back():
     limiter.free = 1
     scheduler._schedule_reevalutation(limiter.timespan)
     assert not passes.acquire(timeout=0.2)
-    # Another wait than that for the limit, as for a queue of inputs.
+    # Another wait, such as for a queue of inputs.
     scheduler._schedule_reevalutation(0.01)
     assert passes.acquire(timeout=5)
 
 
-def test_a_snakemake_without_these_parts_is_left_alone():
+def test_a_snakemake_without_these_parts_is_not_patched():
     scheduler = SimpleNamespace()
     keep_one_timer(scheduler)
     assert vars(scheduler) == {}

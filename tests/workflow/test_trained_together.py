@@ -1,4 +1,4 @@
-"""Runs trained together under Snakemake: few jobs, and no run is trained again because of them."""
+"""Runs trained together under Snakemake: few jobs, and no needless training."""
 
 import shutil
 
@@ -27,7 +27,7 @@ def test_few_jobs_train_the_runs_of_one_shape(project):
     # Many tied methods, the untied ones and the monolingual one, each with five seeds.
     assert 3 <= found["together"] <= 5 * MODELS["stop_jostling"] // 32
     assert found["train"] == found["evaluate"] == 5 * MODELS["stop_jostling"]
-    assert jobs(project, "--config", "together=64")["together"] == 2  # other papers' models are not of characters
+    assert jobs(project, "--config", "together=64")["together"] == 2  # the other papers have no character models
     assert jobs(project, "stop_jostling")["together"] == 0
 
 
@@ -44,7 +44,7 @@ def test_mistakes_are_one_sentence(project):
 
 @pytest.fixture(scope="module")
 def finished(project_at):
-    """A project in which table 8 is made, its two models trained together with four others."""
+    """A project with a finished table 8, whose two models were trained together with four others."""
     folder = project_at("together")
     result = snakemake(folder, "--cores", "2", TABLE8, "--config", TOGETHER)
     assert result.returncode == 0, result.stdout
@@ -52,12 +52,12 @@ def finished(project_at):
 
 
 def stacked(folder):
-    """The runs that table 8's stack has trained."""
+    """The runs of table 8's stack."""
     return list(folder.glob("results/smoke/state/shakespeare/*/seed1/*/finished/training.json"))
 
 
 @pytest.mark.slow
-def test_runs_trained_together_are_whole(finished):
+def test_runs_trained_together_have_all_files(finished):
     for method in ("dut_m1", "dut_m2"):
         record = read_json(finished / RUNS / method / "seed1" / "training.json")
         assert record["together"] == len(stacked(finished)) > 2
@@ -65,14 +65,14 @@ def test_runs_trained_together_are_whole(finished):
 
 
 @pytest.mark.slow
-def test_nothing_is_done_twice(finished, tmp_path):
+def test_a_second_start_has_no_jobs(finished, tmp_path):
     done = {"together": 0}
     assert jobs(finished, TABLE8, "--config", TOGETHER) == done
-    # Other stacks of the same runs, each alone, and further seeds.
+    # Other stacks of the same runs, each run alone, and more seeds.
     assert jobs(finished, TABLE8, "--config", "together=8") == done
     assert jobs(finished, TABLE8) == done
     assert jobs(finished, TABLE8, "--config", TOGETHER, "seeds=2")["train"] == 2
-    # Results of another machine, where no state and no record of Snakemake is.
+    # Results of another machine, without state and without Snakemake's records.
     moved = shutil.copytree(finished, tmp_path / "moved", ignore=shutil.ignore_patterns(".snakemake", "state"))
     assert jobs(moved, TABLE8, "--config", TOGETHER) == done
     assert jobs(moved, TABLE8) == done
@@ -82,8 +82,8 @@ def test_nothing_is_done_twice(finished, tmp_path):
 
 
 @pytest.mark.slow
-def test_runs_trained_alone_are_left_as_they_are(finished, tmp_path):
-    """One run is trained alone; then its stack is trained for the sake of another."""
+def test_runs_trained_alone_are_unchanged(finished, tmp_path):
+    """One run is trained alone; then its stack is trained for another run."""
     folder = shutil.copytree(
         finished, tmp_path / "alone", ignore=shutil.ignore_patterns(".snakemake", "results", "logs")
     )
@@ -101,7 +101,7 @@ def test_runs_trained_alone_are_left_as_they_are(finished, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_changed_method_alone_is_trained(finished, tmp_path):
+def test_only_a_changed_method_is_trained(finished, tmp_path):
     folder = shutil.copytree(finished, tmp_path / "changed")
     edit(
         folder / "config/papers/stop_jostling/paper.yaml",

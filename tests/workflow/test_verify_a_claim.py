@@ -22,7 +22,7 @@ def raretok(folder, *arguments):
 
 
 @pytest.mark.slow
-def test_a_claim_is_trained_again(project):
+def test_verify_retrains_a_claim(project):
     targets = [RUNS.format(method, seed) for method in ("baseline", "monolingual") for seed in (1, 2)]
     made = snakemake(project, "--cores", 2, "--config", "seeds=2", "papers=[stop_jostling]", "--", *targets)
     assert made.returncode == 0, made.stdout
@@ -35,5 +35,5 @@ def test_a_claim_is_trained_again(project):
         assert (project / RUNS.format(method, 3)).exists()
     assert "seed 3: " in said
     assert "95% prediction interval of one new seed" in said
-    # what is made is not made again
+    # finished runs are not trained again
     assert "Nothing to be done" in raretok(project, "verify", CLAIM, "--cores", 2, "--seed", 3)

@@ -1,4 +1,4 @@
-"""An executor of Snakemake for clusters whose jobs touch their outputs and end, for benchmarks/jobs.py."""
+"""Cluster executor for Snakemake whose jobs only touch their outputs, for benchmarks/jobs.py."""
 
 from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
 from snakemake_interface_executor_plugins.executors.remote import RemoteExecutor
@@ -14,10 +14,10 @@ common_settings = CommonSettings(
 
 
 class Executor(RemoteExecutor):
-    """Makes what a job makes at its submission, and says at the next look that it has ended."""
+    """Touches a job's outputs at submission and reports its end at the next status check."""
 
     def run_job(self, job):
-        # As for a cluster, the script of a job is written out.
+        # A cluster executor writes a job's script too.
         self.write_jobscript(job, self.get_jobscript(job))
         for path in job.output:
             path.prepare()
@@ -31,4 +31,4 @@ class Executor(RemoteExecutor):
         yield
 
     def cancel_jobs(self, active_jobs):
-        """Nothing is at work."""
+        """No job is running."""

@@ -46,7 +46,7 @@ def test_ids_of_both_languages_fit_the_stored_type(tmp_path, types, dtype):
     assert int(tokens.max()) + types <= np.iinfo(tokens.dtype).max
 
 
-def test_sha256_depends_on_tokens_alone(tmp_path):
+def test_sha256_depends_only_on_tokens(tmp_path):
     digests = []
     for name, text in [("a", TEXT), ("b", TEXT), ("c", TEXT[:-1] + "!")]:
         (tmp_path / name).write_bytes(text.encode())
@@ -66,7 +66,7 @@ def test_sha256_depends_on_tokens_alone(tmp_path):
         (b"a", ENTRY, "only 1 characters, too few for the train split"),
     ],
 )
-def test_a_wrong_text_is_one_sentence(tmp_path, text, entry, message):
+def test_a_wrong_text_is_refused(tmp_path, text, entry, message):
     if text is not None:
         (tmp_path / "text").write_bytes(text)
     with pytest.raises(UserError, match=message) as raised:
@@ -75,13 +75,13 @@ def test_a_wrong_text_is_one_sentence(tmp_path, text, entry, message):
     assert not (tmp_path / "out" / "manifest.json").exists()
 
 
-def test_corpus_shorter_than_needed(prepared):
+def test_a_corpus_that_is_too_short_is_refused(prepared):
     corpus = load_manifest(prepared / "manifest.json")
     with pytest.raises(UserError, match=r"valid split of corpus tiny has 56 tokens, but 65 are needed"):
         corpus.tokens("valid", at_least=65)
 
 
-def test_files_that_do_not_belong_to_the_manifest(prepared):
+def test_files_that_do_not_match_the_manifest_are_refused(prepared):
     manifest = prepared / "manifest.json"
     whole = (prepared / "valid.npy").read_bytes()
     (prepared / "valid.npy").write_bytes(whole[:-1])
@@ -95,7 +95,7 @@ def test_files_that_do_not_belong_to_the_manifest(prepared):
         load_manifest(manifest)
 
 
-def test_manifest_that_is_none(prepared, tmp_path):
+def test_an_invalid_manifest_is_refused(prepared, tmp_path):
     with pytest.raises(UserError, match=r"manifest.json does not exist; prepare the corpus first"):
         load_manifest(tmp_path / "nowhere" / "manifest.json")
     manifest = prepared / "manifest.json"

@@ -14,7 +14,7 @@ from raretok.data.download.download_command import fetch
 
 @pytest.fixture
 def get(tmp_path):
-    """Fetch a file; what it holds."""
+    """Fetch a file; its contents."""
 
     def get(task, mirror=None):
         fetch(task, tmp_path / "out", tmp_path / "cache", mirror)
@@ -25,7 +25,7 @@ def get(tmp_path):
 
 @pytest.fixture
 def plays(server, archive):
-    """The archive as the catalogue has it, on a server."""
+    """The archive on a server, and its catalogue entry."""
     server.files["/plays.tgz"] = archive
     return published(archive, f"{server.url}/plays.tgz", path="plays.tgz", archive="tar")
 
@@ -49,7 +49,7 @@ def test_wrong_member_names_expected_and_found(plays, tmp_path, get):
     assert not (tmp_path / "out").exists()
 
 
-def test_jobs_at_the_same_time_share_one_download(server, plays, tmp_path):
+def test_concurrent_jobs_share_one_download(server, plays, tmp_path):
     context = multiprocessing.get_context("fork")
     jobs = []
     for number in range(6):
@@ -65,7 +65,7 @@ def test_jobs_at_the_same_time_share_one_download(server, plays, tmp_path):
     assert len(server.requests) == 1
 
 
-def test_offline_names_file_urls_and_both_ways_out(get):
+def test_the_offline_error_names_file_urls_and_two_solutions(get):
     with pytest.raises(UserError) as raised:
         get(wanted(published(TEXT, "http://127.0.0.1:9/text"), mirror="shelf"))
     message = str(raised.value)
@@ -123,7 +123,7 @@ def test_wrong_file_in_a_mirror_is_named_with_expected_and_found(tmp_path, get):
     assert not (tmp_path / "out").exists()
 
 
-def test_missing_in_the_mirror_asks_no_server(tmp_path, server, get):
+def test_a_file_missing_in_the_mirror_is_not_downloaded(tmp_path, server, get):
     (tmp_path / "mirror").mkdir()
     server.files["/text"] = TEXT
     task = wanted(published(TEXT, f"{server.url}/text"))

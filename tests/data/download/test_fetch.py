@@ -38,7 +38,7 @@ def filled(files, mirror):
     return rows
 
 
-def test_what_is_fetched_is_a_mirror_that_needs_no_network(server, tmp_path, archive):
+def test_the_filled_mirror_needs_no_network(server, tmp_path, archive):
     server.files |= {"/plays.tgz": archive, "/text": TEXT}
     mirror = tmp_path / "mirror"
     files = [*members(archive, f"{server.url}/plays.tgz"), wanted(published(TEXT, f"{server.url}/text"))]
@@ -48,7 +48,7 @@ def test_what_is_fetched_is_a_mirror_that_needs_no_network(server, tmp_path, arc
     fill(rows, mirror)
     assert states(rows) == [DONE, DONE]
     asked = len(server.requests)
-    assert asked == 2  # an archive once, whatever the number of its members
+    assert asked == 2  # one download per archive, for any number of members
     assert sorted(path.name for path in mirror.rglob("*") if path.is_file()) == ["plays.tgz", "text.txt"]
     for number, file in enumerate(files):
         fetch(file, tmp_path / f"out{number}", tmp_path / "cache", mirror)
@@ -57,7 +57,7 @@ def test_what_is_fetched_is_a_mirror_that_needs_no_network(server, tmp_path, arc
     assert len(server.requests) == asked
 
 
-def test_an_interrupted_download_goes_on(server, tmp_path):
+def test_an_interrupted_download_continues(server, tmp_path):
     body = TEXT * 1000
     server.files["/text"] = body
     server.breaks["/text"] = [len(body) // 2]
@@ -69,7 +69,7 @@ def test_an_interrupted_download_goes_on(server, tmp_path):
     assert server.requests[-1][1].startswith("bytes=")
 
 
-def test_a_broken_file_is_fetched_again_and_one_that_is_not_ours_is_named(server, tmp_path):
+def test_a_broken_download_is_repeated_and_a_foreign_file_named(server, tmp_path):
     server.files["/text"] = TEXT
     files = [wanted(published(TEXT, f"{server.url}/text"), mirror="shelf")]
     own, foreign = tmp_path / "plays" / "text.txt", tmp_path / "shelf" / "text.txt"
@@ -97,7 +97,7 @@ def test_loose_members_are_enough(tmp_path, archive):
     assert row.state == MISSING
 
 
-def test_what_no_program_can_fetch_says_where_it_goes(tmp_path, archive):
+def test_files_to_fetch_by_hand_are_listed_with_their_path(tmp_path, archive):
     files = members(archive, checksum=None, size=None, manual="ask the authors")
     (row,) = survey(files, tmp_path)
     assert (row.state, row.remedy) == (BY_HAND, f"ask the authors; then put the file at {tmp_path}/plays/plays.tgz")
@@ -106,7 +106,7 @@ def test_what_no_program_can_fetch_says_where_it_goes(tmp_path, archive):
     assert states(survey(files, tmp_path)) == [DONE]
 
 
-def test_an_archive_that_no_checksum_covers_is_opened(server, tmp_path):
+def test_an_archive_without_a_checksum_is_opened(server, tmp_path):
     whole = make_tar(tmp_path / "made.tgz", [("plays/hamlet.txt", TEXT)]).read_bytes()
     server.files["/plays.tgz"] = whole
     (row,) = filled(members(whole, f"{server.url}/plays.tgz", checksum=None, size=None), tmp_path / "mirror")
@@ -134,7 +134,7 @@ def test_the_table_has_sizes_terms_states_and_totals(tmp_path, archive):
 
 @pytest.fixture
 def root(tmp_path, server):
-    """A project whose tiny Shakespeare is another text, on the test's server."""
+    """A project whose tiny Shakespeare is a text on the test's server."""
     shutil.copytree(ROOT / "config", tmp_path / "config")
     path = tmp_path / "config" / "datasets.yaml"
     datasets = yaml.safe_load(path.read_text())
@@ -150,7 +150,7 @@ def command(root, *arguments):
     return main(["fetch", *map(str, options)])
 
 
-def test_the_command_says_by_its_status_whether_something_is_missing(root, server, capsys):
+def test_the_exit_status_says_whether_a_file_is_missing(root, server, capsys):
     server.files["/input"] = TEXT
     assert command(root, "--scale", "small", "--dry-run") == 2
     assert server.requests == []
@@ -165,7 +165,7 @@ def test_the_command_says_by_its_status_whether_something_is_missing(root, serve
     assert "gpt2-xl" in capsys.readouterr().out
 
 
-def test_without_network_each_file_is_one_sentence(root, capsys):
+def test_without_network_each_file_has_one_error(root, capsys):
     assert command(root, "--scale", "small") == 2
     captured = capsys.readouterr()
     assert "cannot download input.txt, tried http://" in captured.out

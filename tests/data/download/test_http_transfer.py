@@ -6,14 +6,14 @@ from made_files import published
 from raretok.core.errors import UserError
 from raretok.data.download.http_transfer import ATTEMPTS, CHUNK, download
 
-# Several chunks, so that a break in the middle leaves some behind.
+# Several chunks, so that a break in the middle leaves some.
 BODY = bytes(range(256)) * (4 * CHUNK // 256) + b"the end"
 HALF = len(BODY) // 2
 
 
 @pytest.fixture
 def get(server, tmp_path):
-    """What a download of BODY brings, by default from a server that refuses Python libraries."""
+    """Result of a download of BODY, by default from a server that refuses Python's user agent."""
     server.files["/text"] = BODY
 
     def get(*paths, **facts):
@@ -39,7 +39,7 @@ def test_broken_connection_continues_where_it_broke(server, get, tmp_path):
     assert not list(tmp_path.glob("*.part"))
 
 
-def test_failure_leaves_the_part_for_the_next_job(server, get, tmp_path):
+def test_a_failed_download_keeps_its_part_for_the_next_job(server, get, tmp_path):
     server.breaks["/text"] = [HALF] + [0] * (ATTEMPTS - 1)
     with pytest.raises(UserError, match="broke off"):
         get()
@@ -55,21 +55,21 @@ def test_failure_leaves_the_part_for_the_next_job(server, get, tmp_path):
 @pytest.mark.parametrize(
     ("part", "ranges", "facts", "asked"),
     [
-        (BODY[:1000], False, {}, ["bytes=1000-"]),  # the whole file is the answer
+        (BODY[:1000], False, {}, ["bytes=1000-"]),  # the server answers with the whole file
         (b"#" * 1000, True, {}, ["bytes=1000-", None]),  # of another file
         (BODY + b"more", True, {}, [f"bytes={len(BODY) + 4}-", None]),
         (BODY, True, {}, []),
         (BODY, True, {"size": None}, [f"bytes={len(BODY)}-"]),
     ],
 )
-def test_parts_of_earlier_jobs(server, get, tmp_path, part, ranges, facts, asked):
+def test_parts_of_earlier_jobs_are_continued_or_dropped(server, get, tmp_path, part, ranges, facts, asked):
     server.ranges = ranges
     (tmp_path / "text.txt.part").write_bytes(part)
     assert get(**facts) == BODY
     assert [wanted for _, wanted in server.requests] == asked
 
 
-def test_busy_server_is_asked_again(server, get):
+def test_a_busy_server_is_retried(server, get):
     server.statuses["/text"] = [503, 429]
     assert get() == BODY
     assert len(server.requests) == 3
@@ -84,7 +84,7 @@ def test_wrong_checksum_names_expected_and_found(server, get, tmp_path):
     assert get("/bad", "/text") == BODY
 
 
-def test_wrong_size_is_enough_where_no_checksum_is_published(server, get):
+def test_without_a_checksum_a_wrong_size_is_refused(server, get):
     server.files["/text"] = BODY[:-1]
     with pytest.raises(UserError, match="wrong size: expected"):
         get(checksum=None)
@@ -97,7 +97,7 @@ def test_halves_of_two_hosts_are_not_joined_without_a_checksum(server, get):
 
 
 def test_no_network_is_one_sentence_with_all_urls(tmp_path):
-    # Port 9 of this machine: refused at once, and no name has to be looked up.
+    # Port 9 of this machine refuses at once and needs no name lookup.
     file = published(BODY, "http://127.0.0.1:9/a", "http://127.0.0.1:9/b")
     with pytest.raises(UserError) as raised:
         download(file, tmp_path / "text.txt")

@@ -1,4 +1,4 @@
-"""Unigrams of another text: sums over shards and batches equal a plain counter."""
+"""Unigrams of other text: sums over shards and batches equal a plain counter."""
 
 import gzip
 import json
@@ -34,7 +34,7 @@ def corpus(tmp_path_factory):
     return load_manifest(folder / "tiny/manifest.json")
 
 
-def test_commands_and_a_plain_counter(corpus, tmp_path):
+def test_the_commands_equal_a_plain_counter(corpus, tmp_path):
     outputs, expected = [], Counter()
     for number, documents in enumerate((30, 50)):
         shard, output = tmp_path / f"{number}.json.gz", tmp_path / f"{number}.npy"
@@ -51,7 +51,7 @@ def test_commands_and_a_plain_counter(corpus, tmp_path):
     assert counts.tolist() == [expected[number] for number in range(corpus.types)]
 
 
-def test_batches_of_any_size_and_plain_lines(corpus, tmp_path, monkeypatch):
+def test_counts_do_not_depend_on_batches_or_format(corpus, tmp_path, monkeypatch):
     codec = codec_of(corpus)
     (tmp_path / "a.json").write_text('{"text": "The dog.\\n \\nSome cats."}\n{"text": ""}\n{"text": "The dog."}\n')
     (tmp_path / "a.txt").write_text("The dog.\n\nSome cats.\nThe dog.\n")
@@ -62,14 +62,14 @@ def test_batches_of_any_size_and_plain_lines(corpus, tmp_path, monkeypatch):
     assert np.array_equal(whole, count_shard(codec, corpus.types, tmp_path / "a.json"))
 
 
-def test_lines_are_taken_for_target_text_with_an_end_each(tmp_path):
+def test_every_line_counts_as_a_target_sentence_with_its_end(tmp_path):
     class Codec:
         def encode(self, lines, side):
             assert side == "target"
             return [[4 + len(word) for word in line.split()] for line in lines]
 
     (tmp_path / "a.json").write_text('{"text": "a bb\\n\\ncc\u2028d\\r\\ne"}\n')
-    # Four lines, one of them blank: lines of a document end at line feeds alone, too.
+    # Four lines, one of them blank: only line feeds end the lines of a document.
     assert count_shard(Codec(), 8, tmp_path / "a.json").tolist() == [0, 0, 3, 0, 0, 3, 2, 0]
 
 
@@ -77,7 +77,7 @@ def test_memory_does_not_grow_with_the_shard(corpus, tmp_path, monkeypatch):
     codec = codec_of(corpus)
     monkeypatch.setattr(module, "BATCH", 2**12)
     peaks = []
-    # From 3.12 on gzip reads 128 KiB at a time, which shorter shards do not fill.
+    # Since 3.12 gzip reads 128 KiB at a time, which shorter shards do not fill.
     for number in (4000, 8000):
         write_documents(tmp_path / "a.json.gz", 1, {"seed": 1}, number)
         tracemalloc.start()
@@ -87,7 +87,7 @@ def test_memory_does_not_grow_with_the_shard(corpus, tmp_path, monkeypatch):
     assert peaks[1] < 1.5 * peaks[0]
 
 
-def test_what_is_no_shard(corpus, tmp_path):
+def test_invalid_shards_are_refused(corpus, tmp_path):
     for name, content, message in [
         ("a.json", '{"text": "x"}\n[1]\n', r"a.json, line 2 is no JSON object with `text`"),
         ("b.json", '{"texts": "x"}\n', r"b.json, line 1 is no JSON"),
@@ -99,7 +99,7 @@ def test_what_is_no_shard(corpus, tmp_path):
             count_shard(codec_of(corpus), corpus.types, tmp_path / name)
 
 
-def test_counts_of_different_tokenizers_do_not_add_up(tmp_path, capsys):
+def test_counts_of_different_tokenizers_are_refused(tmp_path, capsys):
     np.save(tmp_path / "a.npy", np.ones(8, dtype=np.int64))
     np.save(tmp_path / "b.npy", np.ones(16, dtype=np.int64))
     counts = [f"{tmp_path}/{name}.npy" for name in "ab"]

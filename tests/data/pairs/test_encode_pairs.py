@@ -61,7 +61,7 @@ def test_ids_texts_pieces_and_counts_fit_together(tmp_path, texts, corpus):
     train = load_pairs(corpus, "train")
     for side, counts in (("target", corpus.counts), ("source", corpus.source_counts)):
         assert np.array_equal(np.bincount(getattr(train, side), minlength=corpus.types), counts)
-    # Falling target-side counts, ties by text; then types of the source side alone, then unused ones.
+    # Decreasing target-side counts, ties by text; then types of the source side only, then unused ones.
     order = [(-count, symbol) for count, symbol in zip(corpus.counts[4:], corpus.symbols[4:], strict=True)]
     used = [place for place, (_, symbol) in enumerate(order) if not symbol.startswith("<unused ")]
     assert used == list(range(len(used)))
@@ -131,12 +131,12 @@ def test_training_pairs_of_a_published_split_are_left_out(tmp_path, texts):
     corpus = prepared(tmp_path, both, entry(preparation=PLAIN | {"deduplicate": True}))
     source = {split: set(load_pairs(corpus, split).texts("source")) for split in SPLITS}
     assert not source["train"] & (source["valid"] | source["test"])
-    # Domains are other texts.
+    # Domains are other texts, which remove nothing.
     assert source["domain.second"] <= source["train"]
     assert [len(load_pairs(corpus, split)) for split in SPLITS[1:]] == [20, 30, 25]
 
 
-def test_pieces_are_learnt_on_what_is_trained_on(tmp_path, texts, monkeypatch):
+def test_pieces_are_learnt_only_on_training_pairs(tmp_path, texts, monkeypatch):
     learnt, original = [], BpeJoint.learn
 
     def learn(name, entry, lines, **details):
@@ -151,7 +151,7 @@ def test_pieces_are_learnt_on_what_is_trained_on(tmp_path, texts, monkeypatch):
     both = list(zip(train.texts("source"), train.texts("target"), strict=True))
     assert len(both) == 240
     assert learnt[0] == [line for pair in both for line in pair]
-    # Of a longer text every so many pairs, both sides of each.
+    # Of a longer text, every k-th pair, with both sides.
     monkeypatch.setattr(module, "LEARNT_BYTES", sum(len(f"{line}\n".encode()) for line in learnt[0]) // 2)
     parts = prepared(tmp_path, given, corpus, "parts")
     every = manifest_of(parts)["tokenizer"]["learnt_on_every"]
@@ -159,7 +159,7 @@ def test_pieces_are_learnt_on_what_is_trained_on(tmp_path, texts, monkeypatch):
     assert learnt[1] == [line for pair in both[::every] for line in pair]
 
 
-def test_batches_and_chunks_of_any_size_give_the_same(tmp_path, texts, monkeypatch):
+def test_results_do_not_depend_on_batches_or_chunks(tmp_path, texts, monkeypatch):
     corpus = entry(MERGES, MOSES)
     whole = prepared(tmp_path, texts, corpus)
     monkeypatch.setattr(module, "BATCH", 7)
@@ -171,7 +171,7 @@ def test_batches_and_chunks_of_any_size_give_the_same(tmp_path, texts, monkeypat
             assert (parts.folder / path.name).read_bytes() == path.read_bytes()
 
 
-def test_the_name_of_the_data_changes_with_a_reference(tmp_path, texts):
+def test_the_checksum_of_the_data_covers_references(tmp_path, texts):
     corpus = entry(preparation=PLAIN | {"lower": True})
     one = prepared(tmp_path, texts, corpus)
     folder = tmp_path / "changed"
@@ -185,7 +185,7 @@ def test_the_name_of_the_data_changes_with_a_reference(tmp_path, texts):
     assert prepared(tmp_path, texts, corpus, "again").sha256 == one.sha256
 
 
-def test_the_reverse_is_what_encoding_the_other_way_gives(tmp_path, texts):
+def test_reversing_equals_encoding_the_other_direction(tmp_path, texts):
     forward = prepared(tmp_path, texts, entry())
     reverse_pairs("back", forward, tmp_path / "back")
     back = load_manifest(tmp_path / "back" / "manifest.json")
@@ -200,7 +200,7 @@ def test_the_reverse_is_what_encoding_the_other_way_gives(tmp_path, texts):
     assert codec_of(back).detokenised(load_pairs(back, "test").target[:5], "target")
 
 
-def test_what_test_sets_lose_is_told_apart(tmp_path, texts):
+def test_pairs_dropped_from_test_sets_are_counted_separately(tmp_path, texts):
     (tmp_path / "a").write_text("a\n\nb\n \n")
     (tmp_path / "b").write_text("x\ny\nz\nw\n")
     some = [PairFiles(tmp_path / "a", tmp_path / "b")]
@@ -229,7 +229,7 @@ def test_types_of_other_splits_alone_are_unknown(tmp_path, texts):
     assert codec_of(corpus).detokenised([3, 2]) == ""
 
 
-def test_nothing_left_and_no_tokenizer(tmp_path, texts):
+def test_an_empty_training_split_and_a_missing_tokenizer_are_refused(tmp_path, texts):
     with pytest.raises(UserError, match="has no pair left in its train split"):
         prepared(tmp_path, texts, entry(preparation=PLAIN | {"max_length": 1}))
     with pytest.raises(UserError, match="takes a published tokenizer"):
@@ -237,7 +237,7 @@ def test_nothing_left_and_no_tokenizer(tmp_path, texts):
     assert not (tmp_path / "tiny" / "manifest.json").exists()
 
 
-def test_a_folder_that_was_changed_is_refused(tmp_path, texts):
+def test_a_changed_folder_is_refused(tmp_path, texts):
     corpus = prepared(tmp_path, texts, entry())
     with pytest.raises(UserError, match=r"has no split domain.web; it has train, valid, test, domain.second"):
         load_pairs(corpus, "domain.web")
@@ -271,7 +271,7 @@ def test_commands(tmp_path, capsys):
     assert "use reverse-pairs" in capsys.readouterr().err
 
 
-def test_each_side_has_its_language(tmp_path, texts):
+def test_each_side_is_tokenised_in_its_language(tmp_path, texts):
     codec = codec_of(prepared(tmp_path, texts, entry(MERGES, MOSES)))
     assert codec.words("It isn't.", "target") == "It isn &apos;t ."
     assert codec.words("It isn't.", "source") == "It isn &apos; t ."

@@ -36,7 +36,7 @@ def test_batches_keep_to_the_budget_and_waste_little(lengths):
     for (chosen,) in epoch_of(batches, 0):
         positions = len(chosen) * target[chosen].max()
         assert positions <= 200
-        # Well filled, but for the last by length, which has what is left.
+        # Well filled, except the last by length, which has the remaining pairs.
         assert positions > 150 or np.maximum(source, target)[chosen].max() >= 30
         used += target[chosen].sum() + source[chosen].sum()
         padded += positions + len(chosen) * source[chosen].max()
@@ -46,7 +46,7 @@ def test_batches_keep_to_the_budget_and_waste_little(lengths):
 def test_epochs_and_seeds_differ_and_steps_do_not(lengths):
     first, again, other = (PairBatches(*lengths, batch_tokens=200, longest=100, seed=seed) for seed in (1, 1, 2))
     steps = first.steps_per_epoch
-    # In whatever order they are asked for, as after an interruption, and by a gate that looks back.
+    # In any order, as after an interruption or for a gate that looks back.
     wanted = (0, steps - 1, 3 * steps + 2, 1, steps, 2 * steps)
     drawn = {step: first.draw(step) for step in wanted}
     for step in reversed(wanted):
@@ -55,14 +55,14 @@ def test_epochs_and_seeds_differ_and_steps_do_not(lengths):
     for there in (first.draw(steps), other.draw(0)):
         assert not np.array_equal(first.draw(0)[0], there[0])
 
-    # Which pairs of equal lengths are together changes, too, not the order of the batches alone.
+    # Epochs also regroup pairs of equal lengths, beyond reordering the batches.
     def companies(epoch):
         return {frozenset(chosen) for (chosen,) in epoch_of(first, epoch)}
 
     assert companies(0) != companies(1)
 
 
-def test_an_update_is_several_batches_and_counts_its_targets(lengths):
+def test_a_step_has_several_batches_and_counts_its_targets(lengths):
     _, target = lengths
     single = PairBatches(*lengths, batch_tokens=200, longest=100, seed=1)
     triple = PairBatches(*lengths, batch_tokens=200, longest=100, seed=1, accumulation=3)
@@ -83,7 +83,7 @@ def test_long_pairs_are_left_out_and_counted(lengths):
     assert batches.tokens_per_step * batches.steps_per_epoch == pytest.approx(target[drawn].sum())
 
 
-def test_what_cannot_be_is_one_sentence(lengths):
+def test_impossible_sizes_are_refused(lengths):
     with pytest.raises(UserError, match=r"no pair of the training split is at most model\.context 1 tokens long"):
         PairBatches(*lengths, batch_tokens=200, longest=1, seed=1)
     with pytest.raises(UserError, match=r"training\.batch_tokens is 20, but a sentence has 3\d tokens"):

@@ -27,7 +27,7 @@ def test_texts_of_pairs_with_their_domains_and_tokenizer(table):
     assert texts[:2] == ["resources/afromt/afromt/en-af/train.af", "resources/afromt/afromt/en-af/train.en"]
     assert tokenize.published_tokenizer(table, wildcards(corpus="afromt_af-en")) == ["resources/afromt/spm_model.model"]
     assert "resources/flores200/devtest/afr_Latn.devtest" in texts
-    # A table is one file.
+    # A table is one file for both sides.
     assert tokenize.pair_texts(table, wildcards(corpus="kirundi_run-en"))[0] == "resources/kirundi-dataset/metadata.csv"
     assert tokenize.pair_texts(table, wildcards(corpus="synthetic_translation"))[0] == (
         "resources/synthetic/synthetic_translation/train.source.txt"
@@ -43,7 +43,7 @@ def test_every_corpus_has_one_rule(table):
     assert set(manifests) <= {f"results/smoke/data/{corpus}/manifest.json" for corpus in forward}
 
 
-def test_shards_and_their_sum(table):
+def test_shards_are_counted_one_by_one_and_merged(table):
     names = {"corpus": "iwslt14_de-en", "text": "c4_en"}
     counts = tokenize.shard_counts(table, wildcards(**names))
     assert len(counts) == 2

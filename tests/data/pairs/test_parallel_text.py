@@ -24,33 +24,33 @@ def pairs(source, target, empty="error", dropped=None, columns=None):
     return list(read_pairs(PairFiles(source, target, columns), empty, Counter() if dropped is None else dropped))
 
 
-def test_lines_of_plain_and_compressed_text(write):
-    # A line ends at a line feed alone: other separators are blanks of it.
+def test_plain_and_compressed_text_is_read_line_by_line(write):
+    # Only a line feed ends a line: other separators are blanks.
     source = write("a.de", " Ein\u2028Hund \r\nzwei  Katzen")
     target = write("a.en.gz", gzip.compress(b"A dog\ntwo cats\n"))
     assert pairs(source, target) == [("Ein Hund", "A dog"), ("zwei Katzen", "two cats")]
 
 
 @pytest.mark.parametrize("separator", ["\r", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"])
-def test_what_others_take_for_ends_of_lines_shifts_nothing(write, separator):
+def test_other_line_separators_do_not_shift_lines(write, separator):
     source, target = write("a.de", f"Ein{separator}Hund\nzwei\n"), write("a.en", "A dog\ntwo\n")
     assert pairs(source, target) == [("Ein Hund", "A dog"), ("zwei", "two")]
 
 
-def test_segments_of_sgm_and_xml(write):
+def test_sgm_and_xml_are_read_by_segment(write):
     source = write("a.sgm", '<srcset>\n<doc>\n<hl>\n<seg id="1">Eins</seg>\n</hl>\n<seg id="2"> Zwei </seg>\n</doc>')
     target = write("a.en.xml", '<seg id="1"> One </seg>\n<seg id="2">Two</seg>\n<url>x</url>\n')
     assert pairs(source, target) == [("Eins", "One"), ("Zwei", "Two")]
 
 
-def test_talks_keep_title_and_description(write):
+def test_title_and_description_of_talks_are_kept(write):
     source = write("train.tags.de-en.de", "<url>u</url>\n<keywords>k</keywords>\n<title>Titel</title>\nEin Satz\n")
     target = write("train.tags.de-en.en", "<url>u</url>\n<talkid>1</talkid>\n<title>Title</title>\nA sentence\n")
     assert pairs(source, target) == [("Titel", "Title"), ("Ein Satz", "A sentence")]
 
 
-def test_marked_up_forms_become_plain_text(write):
-    # What is escaped twice is escaped once: it was text that shows how to escape.
+def test_entities_become_plain_text(write):
+    # Text escaped twice is unescaped once: it is about escaping.
     escaped, plain = "R&amp;D: &quot;it’s&quot; &lt;em&gt; A & B &amp;lt;", 'R&D: "it’s" <em> A & B &lt;'
     segments = f'<seg id="1">{escaped}</seg>\n'
     # IWSLT's training text has no other apostrophe than the plain one.
@@ -59,7 +59,7 @@ def test_marked_up_forms_become_plain_text(write):
     assert pairs(write("train.tags.de-en.de", f"{escaped}\n"), write("a.en", f"{escaped}\n")) == [(plain, escaped)]
 
 
-def test_columns_of_tables(write):
+def test_columns_of_tables_are_found_by_name_or_number(write):
     table = write("a.csv", '\ufeffID,De,En\n1,"Ein ""Hund"", ja","A dog\ntoo"\n\n2,Katze,Cat\n')
     assert pairs(table, table, columns=("De", "En")) == [('Ein "Hund", ja', "A dog too"), ("Katze", "Cat")]
     tabs = write("a.tsv", '1\tA "dog\tEin "Hund\n2\tCat\tKatze\n')
@@ -71,14 +71,14 @@ def test_columns_of_tables(write):
 
 
 @pytest.mark.parametrize("table", ["De\rEn\na,b\n", 'De,En\na,"b\nc,d\n', 'De,En\na,"b"c\n'])
-def test_what_is_no_table(write, table):
+def test_invalid_tables_are_refused(write, table):
     path = write("a.csv", table)
     with pytest.raises(UserError, match=r"a.csv, line \d is no row of a table"):
         pairs(path, path, columns=("De", "En"))
 
 
 @pytest.mark.parametrize(("one", "other", "counts"), [("a\nb\nc\n", "x\n", (3, 1)), ("a\n", "x\ny\nz\nw\n", (1, 4))])
-def test_unequal_numbers_of_lines(write, one, other, counts):
+def test_unequal_numbers_of_lines_are_refused(write, one, other, counts):
     with pytest.raises(UserError, match=rf"a.de has {counts[0]} lines, but .*a.en has {counts[1]}"):
         pairs(write("a.de", one), write("a.en", other))
 
@@ -94,14 +94,14 @@ def test_empty_sides_are_an_error_or_dropped(write):
     assert dropped == {"empty": 2}
 
 
-def test_the_line_is_that_of_the_file_where_some_are_left_out(write):
+def test_errors_name_the_line_of_the_file(write):
     source = write("train.tags.de-en.de", "<url>u</url>\nEins\n\n")
     target = write("train.tags.de-en.en", "<url>u</url>\nOne\nTwo\n")
     with pytest.raises(UserError, match=r"train.tags.de-en.de, line 3 is empty"):
         pairs(source, target)
 
 
-def test_what_is_no_text(write, tmp_path):
+def test_invalid_text_is_refused(write, tmp_path):
     good = write("a.en", "x\ny\n")
     with pytest.raises(UserError, match=r"a.de is not UTF-8: .* in line 2"):
         pairs(write("a.de", b"a\nb\xff\n"), good)

@@ -25,7 +25,7 @@ def test_bytes_are_pinned(text):
     assert digest == "54a6b830a005406b8d58c8827c7594729bbaf12d1a8433c1339b71547dfb51ab"
 
 
-def test_seed_alone_decides():
+def test_the_seed_determines_the_text():
     assert characters(1, 20_000) == characters(1, LENGTH)[:20_000]
     assert characters(1, 20_000) != characters(2, 20_000)
 
@@ -41,13 +41,13 @@ def test_all_65_symbols_are_in_the_training_split(seed):
 def test_characters_are_zipfian(text):
     counts = np.array(sorted(Counter(text).values(), reverse=True))
     slope = np.polyfit(np.log(np.arange(1, 66)), np.log(counts), 1)[0]
-    # Steeper than 1/rank at the end, as letters are; far from the even distribution's 0.
+    # Steeper than 1/rank at the end, like letters, and far from a uniform distribution's 0.
     assert -2.5 < slope < -0.9
     assert counts[0] > 0.1 * LENGTH
     assert counts[-3:].max() < 0.0005 * LENGTH
 
 
-def test_context_says_much_about_the_next_character(text):
+def test_context_predicts_the_next_character(text):
     """Held-out cross-entropy (nats) of a smoothed trigram table is at least one nat below the unigram's."""
     train, valid = text[:54_000], text[54_000:]
     unigram, context, triple = Counter(train), Counter(pairwise(train)), Counter()
@@ -65,7 +65,7 @@ def test_too_short_a_text_is_refused():
         characters(1, 2000)
 
 
-def test_command(tmp_path, text):
+def test_the_command_writes_the_text(tmp_path, text):
     made = {"kind": "characters", "synthetic": {"name": "characters", "seed": 1, "length": 60000}}
     options = ["synthesise", "--output", str(tmp_path / "a.txt"), "--entry"]
     assert main([*options, json.dumps(made)]) == 0

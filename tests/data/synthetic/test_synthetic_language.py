@@ -29,7 +29,7 @@ def folder(tmp_path_factory):
 
 
 def articles(folder, split="train"):
-    """Words of each article, its title's among them."""
+    """Words of each article, including its title."""
     found = []
     for line in (folder / f"{split}.txt").read_text(encoding="utf-8").split("\n"):
         if line.startswith(" = "):
@@ -45,7 +45,7 @@ def test_bytes_are_pinned(folder):
     assert digest == "7006fb528ad7ac82924af29e2e1bd3c3f0887fca6fd3140547415248efcd0f30"
 
 
-def test_seed_and_sizes_alone_decide(tmp_path):
+def test_seed_and_sizes_determine_the_text(tmp_path):
     sizes = {"train": 500, "valid": 100, "test": 100}
     for name, seed in (("a", 5), ("b", 5), ("c", 6)):
         write_language(tmp_path / name, seed, sizes)
@@ -66,8 +66,8 @@ def test_words_are_zipfian_with_many_that_occur_once(folder):
     assert (counts == 1).mean() > 0.2
 
 
-def test_a_rare_name_comes_again_in_its_article(folder):
-    """Rare words can be foretold: those that occur few times do so in few articles."""
+def test_a_rare_name_is_repeated_in_its_article(folder):
+    """Rare words are predictable, because they occur in few articles."""
     counts = Counter(word for article in articles(folder) for word in article if not word.isascii())
     rare = {word for word, count in counts.items() if 2 <= count <= 5}
     places = Counter(word for article in articles(folder) for word in set(article) & rare)
@@ -76,7 +76,7 @@ def test_a_rare_name_comes_again_in_its_article(folder):
     assert np.mean([places[word] / counts[word] for word in rare]) < 0.5
 
 
-def test_words_that_score_high_keep_company(folder):
+def test_words_with_high_scores_occur_together(folder):
     pairs = read_pairs(folder / "similarity.tsv")
     words = {word: number for number, word in enumerate(sorted({word for pair in pairs for word in pair[:2]}))}
     present = np.zeros((len(words), len(articles(folder))))
@@ -97,7 +97,7 @@ def test_words_that_score_high_keep_company(folder):
     ("name", "types", "rare_mass"),
     [("synthetic_language", (560, 620), 0.03), ("synthetic_language_words", (1500, 2500), 0.02)],
 )
-def test_prepared_for_scale_smoke(folder, tmp_path, name, types, rare_mass):
+def test_the_corpus_of_scale_smoke(folder, tmp_path, name, types, rare_mass):
     encode(name, CORPORA[name], {split: folder / f"{split}.txt" for split in SPLITS}, tmp_path)
     corpus = load_manifest(tmp_path / "manifest.json")
     assert types[0] <= corpus.types <= types[1]

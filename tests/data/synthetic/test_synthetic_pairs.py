@@ -23,12 +23,12 @@ def lines(folder, split, side):
     return (folder / f"{split}.{side}.txt").read_text().splitlines()
 
 
-def test_same_bytes_everywhere(folder, tmp_path):
+def test_bytes_are_pinned(folder, tmp_path):
     write_pairs(tmp_path, 1, SIZES)
     assert all((tmp_path / path.name).read_bytes() == path.read_bytes() for path in folder.iterdir())
     write_pairs(tmp_path, 2, SIZES)
     assert (tmp_path / "test.source.txt").read_bytes() != (folder / "test.source.txt").read_bytes()
-    # PCG64's raw stream: a change of this text changes every result of scale smoke.
+    # From PCG64's raw stream. A change of this text changes every result of scale smoke.
     digest = hashlib.sha256((folder / "train.source.txt").read_bytes()).hexdigest()
     assert digest[:16] == "11865223805d5f8f"
 
@@ -43,16 +43,16 @@ def test_sizes_lengths_and_disjoint_splits(folder):
         assert not trained & set(lines(folder, split, "source"))
 
 
-def test_a_translation_says_the_same_in_other_words_and_another_order(folder):
+def test_a_translation_has_other_words_in_another_order(folder):
     source, target = lines(folder, "train", "source"), lines(folder, "train", "target")
     words = [{word.strip(".").lower() for line in of for word in line.split()} for of in (source, target)]
     assert not words[0] & words[1]
-    # One sentence, one translation.
+    # Each sentence has one translation.
     assert len(set(zip(source, target, strict=True))) == len(set(source))
-    # The verb is last in the source and agrees; the target has it inside.
+    # The verb is last in the source and agrees with its subject; in the target it is inside.
     assert all(line.rstrip(".").endswith(("et", "ont")) for line in source)
     assert len({line.split()[-1] for line in source}) > 20
-    # A noun's article and ending go together.
+    # A noun's article and ending agree.
     assert {line.split()[0] for line in target} >= {"The", "Some"}
 
 
@@ -60,7 +60,7 @@ def words_of(folder, split):
     return [word for line in lines(folder, split, "target") for word in line.strip(".").lower().split()]
 
 
-def test_words_have_a_tail_and_domains_words_of_their_own(folder):
+def test_words_have_a_rare_tail_and_domains_their_own_words(folder):
     counts = Counter(words_of(folder, "train"))
     ranked = [count for _, count in counts.most_common()]
     assert ranked[0] > 50 * ranked[len(ranked) // 2]

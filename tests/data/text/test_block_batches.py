@@ -49,7 +49,7 @@ def test_every_position_of_the_text_can_be_drawn():
     assert targets.max() == 3
 
 
-# 103 tokens: 14 blocks of 7 and the target of the last; 4 updates of 3 blocks, 2 blocks of an epoch are left out.
+# 103 tokens: 14 blocks of 7 and the target of the last; 4 steps of 3 blocks, 2 blocks of an epoch are left out.
 TEXT = np.arange(103, dtype=np.uint16)
 
 
@@ -58,7 +58,7 @@ def epoch(blocks, number):
     return np.concatenate([blocks.draw(step)[0] for step in steps])
 
 
-def test_blocks_are_consecutive_and_targets_one_further_on():
+def test_blocks_are_consecutive_and_targets_shifted_by_one():
     blocks = Blocks(TEXT, context=7, sequences=3, seed=1)
     inputs, targets = blocks.draw(5)
     assert inputs.shape == targets.shape == (3, 7)
@@ -69,7 +69,7 @@ def test_blocks_are_consecutive_and_targets_one_further_on():
     assert np.array_equal(blocks.targets(5), targets)
 
 
-def test_an_epoch_has_every_block_at_most_once_and_all_of_them_where_they_fill_updates():
+def test_an_epoch_has_every_block_once_if_they_fill_its_steps():
     blocks = Blocks(TEXT, context=7, sequences=3, seed=1)
     assert (blocks.blocks, blocks.steps_per_epoch) == (14, 4)
     for number in range(3):
@@ -82,24 +82,24 @@ def test_an_epoch_has_every_block_at_most_once_and_all_of_them_where_they_fill_u
     assert Blocks(TEXT[:98], context=7, sequences=2, seed=1).blocks == 13
 
 
-def test_epochs_and_seeds_have_orders_of_their_own():
+def test_epochs_and_seeds_differ_in_order():
     blocks, other = (Blocks(TEXT, context=7, sequences=2, seed=seed) for seed in (1, 2))
     orders = [tuple(epoch(one, number)[:, 0]) for one in (blocks, other) for number in range(2)]
     assert len(set(orders)) == 4
 
 
-def test_a_block_is_a_function_of_seed_and_step_alone(tmp_path):
+def test_a_block_is_a_function_of_seed_and_step(tmp_path):
     np.save(tmp_path / "text.npy", TEXT)
     first = Blocks(TEXT, context=7, sequences=3, seed=3)
     forwards = [first.draw(step)[0] for step in range(12)]
     mapped = Blocks(np.load(tmp_path / "text.npy", mmap_mode="r"), context=7, sequences=3, seed=3)
-    for step in (11, 0, 7, 3, 4, 10):  # three epochs, to and fro
+    for step in (11, 0, 7, 3, 4, 10):  # three epochs, in any order
         np.random.seed(step)  # noqa: NPY002
         assert np.array_equal(mapped.draw(step)[0], forwards[step])
         assert np.array_equal(mapped.targets(step), forwards[step] + 1)
 
 
-def test_a_text_that_is_too_short_is_one_sentence():
+def test_a_text_that_is_too_short_is_refused():
     with pytest.raises(UserError, match=r"has 7 tokens, fewer than one block of model.context 7 and its last target"):
         Blocks(TEXT[:7], context=7, sequences=1, seed=1)
     with pytest.raises(UserError, match=r"has 14 blocks of 7 tokens, but one update takes 15"):

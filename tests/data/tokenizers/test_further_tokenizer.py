@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-# Letters of lines, without a library: the base of words between white space, with other pieces.
+# A tokenizer of letters, without a library, based on that of words.
 MODULE = '''
 from typing import Annotated, Literal, NotRequired, TypedDict
 
@@ -74,7 +74,7 @@ print(json.dumps([corpus.tokenizer["name"], codec.text(codec.ids("abba")), types
 
 @pytest.fixture
 def use(tmp_path):
-    """What is made of a corpus with this tokenizer, in a copy of the package."""
+    """Prepare a corpus with this tokenizer in a copy of the package."""
     shutil.copytree(ROOT / "workflow", tmp_path / "workflow", ignore=shutil.ignore_patterns("__pycache__"))
     module = tmp_path / "workflow/raretok/data/tokenizers/single_letters.py"
     module.write_text(MODULE)
@@ -100,7 +100,7 @@ def test_a_further_tokenizer_needs_no_list(use):
     assert said.returncode == 0, said.stderr
     *made, digest = json.loads(said.stdout)
     assert made == ["single_letters", "abba", 9]
-    # Results depend on its code, though no import names it.
+    # Its code is in the digest of results, although no import names it.
     use.module.write_text(MODULE.replace("list(text)", "list(text.lower())"))
     assert json.loads(use().stdout)[-1] != digest
 

@@ -39,14 +39,14 @@ def test_merges_do_not_depend_on_the_order_of_lines(tmp_path):
     assert (tmp_path / "a" / CODES).read_bytes() == (tmp_path / "b" / CODES).read_bytes()
 
 
-def test_sentencepiece_does_not_know_what_it_has_not_seen():
+def test_sentencepiece_maps_unseen_characters_to_unk():
     tokenizer = learn("c", SENTENCEPIECE, iter(LINES))
     assert "<unk>" in tokenizer.split(["the ☃"])[0]
     assert tokenizer.join([*tokenizer.split(["the"])[0], "<unk>", "</s>", *tokenizer.split(["dog"])[0]]) == "the dog"
     assert tokenizer.described["pieces"] == 30
 
 
-def test_bpe_is_that_of_subword_nmt_and_knows_no_special_types():
+def test_bpe_equals_subword_nmt_and_has_no_special_types():
     # Merges: lo, and low at the end of a word.
     tokenizer = learn("c", {"name": "bpe_joint", "merges": 2}, iter(["low low low lower"]))
     assert tokenizer.split(["low lowest"]) == [["low", "lo@@", "w@@", "e@@", "s@@", "t"]]
@@ -56,7 +56,7 @@ def test_bpe_is_that_of_subword_nmt_and_knows_no_special_types():
     assert "<pad>" not in whole.split(["<pad>"])[0]
 
 
-def test_a_text_too_small_for_its_vocabulary():
+def test_a_text_too_small_for_its_vocabulary_is_refused():
     with pytest.raises(UserError, match=r"no 9,000 pieces in the training text of corpus c; change tokenizer.types"):
         learn("c", {"name": "sentencepiece", "types": 9000}, iter(LINES))
     with pytest.raises(UserError, match=r"corpus c gives only \d+ BPE merges, but .* asks for 5,000"):

@@ -18,7 +18,7 @@ from raretok.data.tokenizers.words import Words
 LINES = ["the cat sat on the mat .", "", "Größe of the cats — 12 @-@ 13 , 𝔞 !", "the hats  that fit", "cat's 日本"] * 5
 
 
-def test_byte_characters_are_those_of_gpt2():
+def test_byte_characters_equal_gpt2s():
     characters = byte_characters()
     assert sorted(characters.values()) == list(range(256))
     # GPT-2's vocabulary begins with "!" as id 0, and a blank is Ġ.
@@ -26,7 +26,7 @@ def test_byte_characters_are_those_of_gpt2():
     assert (characters["Ġ"], characters["Ċ"], characters["¡"]) == (ord(" "), ord("\n"), 0xA1)
 
 
-def test_a_hand_made_merges_file_is_applied_in_its_order(tmp_path):
+def test_merges_are_applied_in_the_order_of_their_file(tmp_path):
     (tmp_path / "vocab.bpe").write_text("#version: 0.2\nt h\nth e\nĠ the\na t\nh at\n", encoding="utf-8")
     bpe = Bpe.read(tmp_path / "vocab.bpe")
     assert bpe.described["merges"] == "published"
@@ -36,7 +36,7 @@ def test_a_hand_made_merges_file_is_applied_in_its_order(tmp_path):
     ids = bpe.encode(["the the hat that", ""])
     # "hat": a t is merged before h at; "that": t h comes first, then a t, and th at is no merge.
     assert [symbols[raw] for raw in ids] == ["the", " the", " ", "hat", " ", "th", "at", "</s>", "</s>"]
-    # Raw ids but for the special ones are GPT-2's own: bytes first, then merges.
+    # Raw ids except the special ones are GPT-2's: bytes first, then merges.
     assert ids[0] - 4 == 256 + 1
 
 
@@ -49,21 +49,21 @@ def test_a_hand_made_merges_file_is_applied_in_its_order(tmp_path):
         (None, "does not exist; download"),
     ],
 )
-def test_a_wrong_merges_file_is_one_sentence(tmp_path, content, message):
+def test_a_wrong_merges_file_is_refused(tmp_path, content, message):
     if content is not None:
         (tmp_path / "merges").write_bytes(content)
     with pytest.raises(UserError, match=message):
         Bpe.read(tmp_path / "merges")
 
 
-def test_trained_merges_are_the_commonest_pairs():
+def test_learnt_merges_are_the_most_frequent_pairs():
     assert train_merges([["aab aab", "aab"]], 257) == [("a", "a")]
     assert train_merges([["aab aab", "aab"]], 258) == [("a", "a"), ("aa", "b")]
-    # Never across the ends of words, and no more than the text gives: aab once with and once without a blank before.
+    # Never across words, and no more than the text has: aab once with and once without a blank before it.
     assert train_merges([["aab aab", "aab"]], 1000) == [("a", "a"), ("aa", "b"), ("Ġ", "aab")]
 
 
-def test_training_does_not_depend_on_threads_or_hash_seeds(tmp_path):
+def test_learning_does_not_depend_on_threads_or_hash_seeds(tmp_path):
     script = (
         "import hashlib, sys; from raretok.data.tokenizers.bpe import train_merges\n"
         "words = [f'{(n * n) % 701:x}{n % 17:x}q{n % 5}' for n in range(3000)]\n"
@@ -81,7 +81,7 @@ def test_training_does_not_depend_on_threads_or_hash_seeds(tmp_path):
     assert len(found) == 1
 
 
-def test_an_error_while_training_reads_is_not_swallowed():
+def test_an_error_of_the_text_reader_is_raised():
     def lines():
         yield ["good"]
         raise UserError("the text is bad")
@@ -90,14 +90,14 @@ def test_an_error_while_training_reads_is_not_swallowed():
         train_merges(lines(), 300)
 
 
-def test_words_are_ids_in_the_order_met_and_specials_are_unknown():
+def test_words_get_ids_in_order_of_occurrence_and_specials_are_unknown():
     words = Words()
     assert words.encode(["b a  b", "", "<unk> </s> c"]) == [4, 5, 4, END, END, 3, 3, 6, END]
     assert words.encode(["a d"]) == [5, 7, END]
     assert words.symbols == ["<s>", "<pad>", "</s>", "<unk>", "b", "a", "c", "d"]
 
 
-def test_bytes_that_are_no_text_are_shown():
+def test_bytes_that_are_no_utf8_are_shown_as_bytes():
     assert text_of("Ġcat") == " cat"
     assert text_of("â") == "\\xe2"
     assert len(set(map(text_of, byte_characters()))) == 256

@@ -36,20 +36,20 @@ def test_signs_ranks_and_variation(tmp_path):
     assert row["note"] == ""
 
 
-def test_a_scaled_run_has_directions_and_no_numbers(tmp_path):
+def test_a_scaled_run_has_signs_and_ranks_but_no_cv(tmp_path):
     published = write_published(tmp_path, PRINTED)
     (row,) = agreements(definition_of(METHODS, comparable=False), results_of(tmp_path, OURS), published)
     assert float(row["spearman"]) == pytest.approx(0.8)
     assert (row["cv_star"], row["note"]) == ("", SCALED)
 
 
-def test_where_the_print_slipped_the_reference_counts(tmp_path):
+def test_a_misprinted_value_is_replaced_by_the_reference(tmp_path):
     published = write_published(tmp_path, PRINTED, reference={("A", ""): "2.5", ("C", ""): "2.6"})
     (row,) = agreements(definition_of(METHODS), results_of(tmp_path, OURS), published)
     assert float(row["spearman"]) == 1
 
 
-def test_groups_are_compared_by_themselves(tmp_path):
+def test_groups_are_compared_separately(tmp_path):
     """The order is the printed one in each group, but not across groups."""
     printed = {("A", "rare"): "1", ("C", "rare"): "2", ("A", "freq"): "10", ("C", "freq"): "9"}
     published = write_published(tmp_path, printed)
@@ -59,14 +59,14 @@ def test_groups_are_compared_by_themselves(tmp_path):
     assert [(row["group"], row["rows"], row["sign_agreement"]) for row in rows] == [("rare", 2, "1")]
 
 
-def test_what_was_not_run_or_not_printed_is_left_out(tmp_path):
+def test_rows_that_were_not_run_or_printed_are_left_out(tmp_path):
     published = write_published(tmp_path, {key: text for key, text in PRINTED.items() if key[0] != "D"})
     (row,) = agreements(definition_of(METHODS), results_of(tmp_path, {"a": OURS["a"], "d": OURS["d"]}), published)
     assert (row["rows"], row["pairs"], row["sign_agreement"], row["kendall_tau"]) == (1, 0, "", "")
     assert agreements(definition_of(METHODS), results_of(tmp_path, {}), published) == []
 
 
-def test_claims_agree_where_their_slack_has_the_printed_sign(tmp_path):
+def test_claims_agree_if_their_slack_has_the_printed_sign(tmp_path):
     """Printed: holds, holds, fails. Ours: fails, holds, fails; the last was not run."""
     claims = [below("A", "B"), below("C", "D"), below("D", "C"), below("A", "E")]
     published = write_published(tmp_path, PRINTED | {("E", ""): "5"}, claims)
@@ -75,7 +75,7 @@ def test_claims_agree_where_their_slack_has_the_printed_sign(tmp_path):
     assert float(row["sign_agreement"]) == pytest.approx(2 / 3, abs=1e-6)
 
 
-def test_signs_of_claims_are_of_the_groups_that_the_scale_has(tmp_path):
+def test_signs_of_claims_use_only_groups_of_the_scale(tmp_path):
     """In print, A is below B in the first group and above it in the second, which the scale leaves out."""
     printed = {("A", "base"): "1", ("B", "base"): "2", ("A", "big"): "4", ("B", "big"): "3"}
     published = write_published(tmp_path, printed, [below("A", "B", "base; big")])
@@ -85,14 +85,14 @@ def test_signs_of_claims_are_of_the_groups_that_the_scale_has(tmp_path):
     assert (row["item"], row["rows"], row["sign_agreement"]) == ("claims", 1, "1")
 
 
-def test_an_infinite_perplexity_has_a_rank_and_no_variation(tmp_path):
+def test_an_infinite_perplexity_has_a_rank_but_no_cv(tmp_path):
     published = write_published(tmp_path, PRINTED | {("D", ""): "inf"})
     (row,) = agreements(definition_of(METHODS), results_of(tmp_path, OURS | {"d": [math.inf] * 3}), published)
     assert float(row["spearman"]) == pytest.approx(0.8)
     assert float(row["cv_star"]) == pytest.approx(cv_star([1, 2]), rel=1e-5)  # of 1 and 2, 2 and 1, 3 and 3
 
 
-def test_command(scale, tmp_path):
+def test_the_command_on_numbers_around_the_printed_ones(scale, tmp_path):
     """For numbers drawn around the printed ones."""
     common = [f"--definitions={scale.text}", f"--results={scale.folder}", f"--published={PUBLISHED}"]
     assert main(["agreement", *common, f"--output={tmp_path / 'agreement.csv'}"]) == 0

@@ -61,7 +61,7 @@ def test_verdicts(values, verdict, lean):
     assert verdict_on(part(*values), asked=(("experiment", "method"),)).verdict == "inconclusive"
 
 
-def test_what_holds_alone_is_inconclusive_after_the_correction():
+def test_holms_correction_can_make_a_claim_inconclusive():
     """The p values are 0.0082 and twice 0.0346; Holm triples the first and doubles the others."""
     found = [verdict_on(part(*of)) for of in ((1.0, 1.1, 0.8), (1.0, 1.3, 0.65), (-1.0, -1.3, -0.65))]
     assert [finding.verdict for finding in found] == ["reproduced", "reproduced", "not reproduced"]
@@ -134,14 +134,14 @@ def test_a_stated_size_must_lie_in_the_prediction_interval():
     assert verdict_on(part(1.0, printed=3.0), states_size=True).size == "unknown"
 
 
-def test_a_tie_without_seeds_reproduces_only_what_is_not_strict():
+def test_a_tie_without_seeds_reproduces_only_non_strict_claims():
     strict, margin = (SimpleNamespace(id="c", direction=">", margin=of, null="1", unit="") for of in ("", "0.05"))
     assert not holds(strict, [1.0])
     assert holds(margin, [0.95])  # within 0.05 of 1, though not in floating point
 
 
 @pytest.mark.parametrize("claim", ALL, ids=lambda claim: claim.id)
-def test_a_claim_says_what_it_means(claim):
+def test_every_claim_is_well_formed(claim):
     """One plain sentence, a kind and a bound; and the printed quantity holds if claims.csv says so."""
     assert 10 < len(claim.sentence) <= 120
     assert claim.sentence[-1] not in ".;:"
@@ -184,7 +184,7 @@ def test_a_ratio_is_tested_as_a_logarithm_seed_by_seed(tmp_path):
     assert (row["ours"], row["says"][:50]) == ("4.75", "Base is larger: printed 1 BLEU, ours 4.75 BLEU (-3")
 
 
-def test_one_seed_points_somewhere(tmp_path):
+def test_one_seed_only_leans(tmp_path):
     row = judged(tmp_path, QUANTITY, base=[4.0], other=[2.0])
     assert (row["verdict"], row["lean"], row["size"], row["lower"]) == (
         "inconclusive",
@@ -195,7 +195,7 @@ def test_one_seed_points_somewhere(tmp_path):
     assert row["says"] == "Base is larger: printed x2, ours x2, 1 seed"
 
 
-def test_what_was_run_and_has_no_quantity_is_inconclusive(tmp_path):
+def test_an_undefined_quantity_is_inconclusive(tmp_path):
     """A ratio with one diverged run is infinite; with two it is undefined, and so is a ratio of 0."""
     row = judged(tmp_path, QUANTITY, base=[1.0, 1.1, math.inf], other=[2.0, 2.1, 2.3])
     assert (row["verdict"], row["ours"], row["lower"], row["p"]) == ("inconclusive", "inf", "", "")
@@ -211,7 +211,7 @@ def test_what_was_run_and_has_no_quantity_is_inconclusive(tmp_path):
     assert (row["verdict"], row["says"]) == ("not run", "Base is larger: printed x2, not run")
 
 
-def test_seeds_that_are_not_there_are_said(tmp_path):
+def test_missing_seeds_are_named(tmp_path):
     """A diverged training has no numbers; the other seeds alone would be too optimistic."""
     row = judged(tmp_path, QUANTITY, base=[2.0, 2.2, math.nan], other=[1.0, 1.1001, 2.3])
     assert (row["alone"], row["seeds"], row["note"]) == ("reproduced", 2, "2 of 3 seeds")
@@ -261,7 +261,7 @@ def test_printed_sums_are_judged_on_the_printed_numbers(tmp_path):
     assert judged(tmp_path, QUANTITY, claim, base=[5.0])["verdict"] == "fails"
 
 
-def test_the_family_is_the_same_however_much_was_run(scale, tmp_path):
+def test_the_family_of_tests_does_not_depend_on_finished_runs(scale, tmp_path):
     """All tests that training seeds can decide, without the two proofs and the claim on pre-trained weights."""
     definition = parse_definition(scale.text)
     (tmp_path / "metrics.csv").write_text((scale.folder / "metrics.csv").read_text(encoding="utf-8").splitlines()[0])
@@ -278,7 +278,7 @@ def test_the_family_is_the_same_however_much_was_run(scale, tmp_path):
     assert any(f"for {tests} tests" in note for note in notes)
 
 
-def test_claims_that_are_joined_are_so_on_means(tmp_path):
+def test_joined_claims_are_judged_on_means(tmp_path):
     """By hand: means are 0.5 apart; in the second seed the claims fail."""
     definition = definition_of({"base": "Base", "other": "Other"})
     quantities = {"more": "table1 | Other | Score against Base", "again": "table1 | Other | Score against Base"}
@@ -338,7 +338,7 @@ def test_pretrained_weights_are_the_same_for_every_seed(scale, tmp_path):
     assert (fixed["verdict"], fixed["seeds"], fixed["lower"]) == ("reproduced", 0, "")
 
 
-def test_embeddings_that_shrink_bring_no_translations_together(scale, tmp_path):
+def test_shrinking_embeddings_do_not_bring_translations_together(scale, tmp_path):
     metrics = read_results(scale.folder).metrics.copy()
     separated = metrics["method"] == "threshold_m0.6_se"
     # A tenth of the distance of every pair, which changes nothing relative to other pairs.
@@ -351,7 +351,7 @@ def test_embeddings_that_shrink_bring_no_translations_together(scale, tmp_path):
     assert "1.500; not divided" in rows["stop_jostling.f6.pca"]["note"]
 
 
-def test_a_missing_method_is_named_and_the_scale_is_said(scale, tmp_path):
+def test_notes_name_missing_methods_and_the_scale(scale, tmp_path):
     metrics = read_csv(scale.folder / "metrics.csv")
     metrics[metrics["method"] != "monolingual"].to_csv(tmp_path / "metrics.csv", index=False)
     shutil.copytree(scale.folder / "gpt2", tmp_path / "gpt2")

@@ -33,7 +33,7 @@ def test_seeds_of_textbook_power(effect, seeds):
     assert more_seeds(Estimate(7 - effect, 1.0, 4.0, 5), Bound(1, 7.0), 0.05) == seeds - 5
 
 
-def test_power_far_out():
+def test_power_at_extreme_effects():
     assert power_of(1e6, 3, 2, 0.001) == 1
     assert power_of(20, 3, 2, 1e-12) == 0
 
@@ -44,7 +44,7 @@ def test_known_spread_needs_fewer_seeds():
     assert pooled < alone
 
 
-def test_no_number_of_seeds():
+def test_effects_that_no_number_of_seeds_decides():
     assert more_seeds(Estimate(0.0, 1.0, 4.0, 5), Bound(1, 0.0), 0.05) is None
     assert more_seeds(Estimate(0.01, 1.0, 4.0, 5), Bound(1, 0.0), 0.05) is None
     assert more_seeds(Estimate(3.0, None, 0.0, 1), Bound(1, 0.0), 0.05) is None
@@ -52,7 +52,7 @@ def test_no_number_of_seeds():
     assert more_seeds(Estimate(100.0, 1.0, 4.0, 5), Bound(1, 0.0), 0.05) == 1
 
 
-def test_seeds_that_agree_are_judged_by_their_signs():
+def test_equal_seeds_are_judged_by_their_signs():
     """p = 2^(1-n) is below 0.01 from 8 seeds on."""
     assert more_seeds(Estimate(3.0, None, 0.0, 2), Bound(1, 0.0), 0.01) == 6
     assert 2.0**-7 < 0.01 < 2.0**-6
@@ -70,7 +70,7 @@ def test_a_conjunction_waits_for_its_weakest_part_or_falls_with_one():
 PRICES = {"a": Price(10), "b": Price(30), "c": None}
 
 
-def test_seeds_that_some_have_already_come_first():
+def test_partly_recorded_seeds_come_first():
     seeds = {("x", "a"): {1, 2, 3}, ("x", "b"): {1, 5}}
     runs = cheapest_runs([("x", "a"), ("x", "b")], 2, seeds, lambda _, method: PRICES[method])
     # of seed 5 only the cheap one is missing; then one of those that `a` has
@@ -116,7 +116,7 @@ QUANTITY = "table1 | Monolingual | Accuracy | LR against Baseline"
 OTHERS = dict.fromkeys(("threshold_m1", "threshold_m2", "threshold_m4", "threshold_m8"), (1, 2, 3))
 
 
-def test_the_spread_of_others_tells_of_one_seed():
+def test_the_spread_of_others_is_used_for_one_seed():
     """If the baseline has one seed, there is no second difference; those to another method have a similar spread."""
     definition = parse_definition(json.dumps(definition_of("small")))
     one = {"baseline": (1,), "monolingual": (1,)}
@@ -135,7 +135,7 @@ def test_the_spread_of_others_tells_of_one_seed():
     assert found.values in found.pool  # noqa: PD011  (a dictionary by seed)
 
 
-def test_a_run_of_an_experiment_without_any_costs_what_its_paper_does(tmp_path):
+def test_the_cost_of_an_experiment_without_runs_is_its_papers(tmp_path):
     for method, seconds in (("a", 60.0), ("b", 180.0)):
         path = tmp_path / "runs" / "e" / method / "seed1" / "metrics.json"
         path.parent.mkdir(parents=True)

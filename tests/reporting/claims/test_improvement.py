@@ -42,7 +42,7 @@ def test_differences_are_paired_by_seed():
     assert found["probability_lower"] < 2 / 3 < found["probability_upper"]
 
 
-def test_lower_is_better_where_the_column_says_so():
+def test_the_column_sets_the_better_direction():
     values = pair([1.0, 2.0, 3.0], [4.0, 5.0, 6.0])
     assert numbers(compare([values], "up"))["probability"] == 1
     down = numbers(compare([values], "down"))
@@ -50,7 +50,7 @@ def test_lower_is_better_where_the_column_says_so():
     assert numbers(compare([values], "none"))["probability"] is None
 
 
-def test_one_seed_has_a_difference_and_nothing_else():
+def test_one_seed_has_only_a_difference():
     row = compare([pair([1.0], [3.0])], "up")
     assert row == {"seeds": 1, "difference": "2"} | dict.fromkeys(COLUMNS[-7:], "")
 
@@ -63,7 +63,7 @@ def test_infinite_values_and_equal_differences_have_no_interval():
     assert found["probability"] == 0.625  # above: 2 and 1 under infinity; a tie: 1 and 1; below: 2 over 1
 
 
-def test_only_seeds_that_both_have_are_compared(tmp_path):
+def test_only_common_seeds_are_compared(tmp_path):
     published = write_published(tmp_path, {("Base", ""): "1"})
     results = results_of(tmp_path, {"base": [1.0, math.nan, 5.0, math.nan, 8.0], "other": [2.0, 3.0, 7.0, 9.0]})
     (row,) = improvements(definition_of(METHODS), results, published)
@@ -72,7 +72,7 @@ def test_only_seeds_that_both_have_are_compared(tmp_path):
     assert improvements(definition_of(METHODS), results_of(tmp_path, {"other": [1.0]}), published) == []
 
 
-def test_several_data_sets_have_their_mean_besides(tmp_path):
+def test_several_data_sets_also_have_a_mean(tmp_path):
     """Up by 3 and 5 on one data set, down by 1 on the other: by seed 1 and 2; one of two strata is better."""
     published = write_published(tmp_path, {("Base", "first"): "1"})
     definition = definition_of(METHODS, experiments={"first": "e1", "second": "e2"})
@@ -85,7 +85,7 @@ def test_several_data_sets_have_their_mean_besides(tmp_path):
     assert float(found[2]["upper"]) - 1.5 == pytest.approx(12.7062 / 2, abs=1e-3)
 
 
-def test_methods_are_called_what_the_item_calls_them(tmp_path):
+def test_methods_have_their_names_in_the_item(tmp_path):
     """In a table, and in a figure of several experiments; an alternative reading keeps its bracket."""
     labels = {"base": "Baseline (2017)", "other": "Other [alg1]"}
     published = write_published(tmp_path, {})
@@ -101,14 +101,14 @@ def test_methods_are_called_what_the_item_calls_them(tmp_path):
     ]
 
 
-def test_of_one_data_set_alone_there_is_no_mean(tmp_path):
+def test_one_data_set_has_no_mean(tmp_path):
     published = write_published(tmp_path, {})
     definition = definition_of(METHODS, experiments={"first": "e1", "second": "e2"})
     results = results_of(tmp_path, {"base": [1.0], "other": [4.0]})
     assert [row["group"] for row in improvements(definition, results, published)] == ["first"]
 
 
-def test_figures_that_name_columns_are_compared_over_their_data_sets(bias):
+def test_figures_with_columns_are_compared_over_their_data_sets(bias):
     """natural_bias prints no tables: BLEU, its area and chrF of the six data sets that the paper counts."""
     definition = parse_definition(json.dumps(bias.definition))
     rows = pd.DataFrame(improvements(definition, bias.results, PUBLISHED))
@@ -125,7 +125,7 @@ def test_figures_that_name_columns_are_compared_over_their_data_sets(bias):
     assert float(whole.loc[("BLEU", "Log-unigram bias"), "probability"]) > 0.9
 
 
-def test_of_methods_with_candidates_the_chosen_ones_are_compared(tmp_path):
+def test_chosen_candidates_are_compared(tmp_path):
     """Perplexities of tasks differ in size: their probabilities are averaged, their differences are not."""
     table = comparison.workflow(papers=["cross"])
     best = "agg_alpha0.5"  # by the validation text
@@ -148,7 +148,7 @@ def test_of_methods_with_candidates_the_chosen_ones_are_compared(tmp_path):
     assert ("medium", "characters") not in rows.index
 
 
-def test_command(scale, tmp_path):
+def test_the_command_writes_improvement_csv(scale, tmp_path):
     common = [f"--definitions={scale.text}", f"--results={scale.folder}", f"--published={PUBLISHED}"]
     assert main(["improvement", *common, f"--output={tmp_path / 'improvement.csv'}"]) == 0
     table = read_csv(tmp_path / "improvement.csv")

@@ -21,20 +21,20 @@ def slacks(found):
     return [truth.slack for truth in found.values()]
 
 
-def test_of_a_linear_slack_a_share_is_the_seeds_own():
+def test_pseudo_values_of_a_linear_slack_are_the_seeds_slacks():
     found = shares_of(greater, [0.68, 0.76, 0.73], [0.7, 0.7, 0.72])
     assert slacks(found) == pytest.approx([-0.02, 0.06, 0.01])
     assert shares_of(greater, [0.68], [0.7]) == {1: greater(0.68, 0.7)}
 
 
-def test_a_ratio_by_hand():
+def test_pseudo_values_of_a_ratio_by_hand():
     """2 / 1 and 4 / 3: on the means 3 / 2, without one 4 / 3 and 2; 2 * 1.5 less these; their mean is nearer to 0."""
     found = shares_of(lambda a, b: greater(a / b, 0), [2.0, 4.0], [1.0, 3.0])
     assert slacks(found) == pytest.approx([3 - 4 / 3, 3 - 2])
     assert statistics.fmean(slacks(found)) == pytest.approx(4 / 3)
 
 
-def test_where_a_bend_makes_the_correction_overshoot_the_means_decide():
+def test_if_a_kink_makes_the_correction_overshoot_the_means_decide():
     """Within 1 of 0, the slack is at most 1: of 2 and -2.2 it is 0.9, less its bias 2.9."""
     found = shares_of(lambda x: at_least(1, abs(x)), [2.0, -2.2])
     assert statistics.fmean(slacks(found)) == pytest.approx(0.9)
@@ -44,7 +44,7 @@ def test_where_a_bend_makes_the_correction_overshoot_the_means_decide():
     assert statistics.fmean(slacks(found)) <= 0
 
 
-def test_infinite_slacks_have_no_shares():
+def test_infinite_slacks_have_no_pseudo_values():
     found = shares_of(greater, [math.inf, 3.0], [1.0, 1.0])
     assert found == {1: Truth(True, math.inf), 2: Truth(True, 2.0)}
 

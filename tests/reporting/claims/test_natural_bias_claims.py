@@ -16,7 +16,7 @@ from raretok.reporting.definition import parse_definition
 from raretok.reporting.results import read_results
 
 
-def test_some_data_sets_decide_nothing_and_the_others_are_named(tmp_path):
+def test_missing_data_sets_are_named_and_leave_claims_undecided(tmp_path):
     """Two of seven data sets were run with three seeds, one of them without its zero start: the other one counts."""
     definition = fake_translation.definition_of(seeds=3)
     run = copy.deepcopy(definition)
@@ -79,7 +79,7 @@ def worse(rows, experiments, metric, by=5.0, method="unigram", **more):
     rows.loc[chosen, "value"] -= by
 
 
-def test_slopes_are_by_token_and_those_by_bin_stand_beside_them(bias, tmp_path):
+def test_slopes_by_token_decide_and_those_by_bin_are_noted(bias, tmp_path):
     """A bin of three tokens weighs as much as one of three thousand, so slopes by bin decide nothing."""
     rows = bias.results.metrics.copy()
     bins = (rows["experiment"] == "iwslt14_de-en") & (rows["metric"] == "calibration_slope")
@@ -91,13 +91,13 @@ def test_slopes_are_by_token_and_those_by_bin_stand_beside_them(bias, tmp_path):
     assert "by token, +0.25 by bin" in found["note"]
 
 
-def test_five_of_six_need_no_sixth(bias, tmp_path):
+def test_five_of_six_data_sets_suffice(bias, tmp_path):
     found = changed(bias, tmp_path, lambda rows: worse(rows, ["iwslt14_de-en"], "bleu"))
     assert found["f2.bleu_5of6"] == "reproduced"
     assert found["f9_10.chrf"] == "reproduced"
 
 
-def test_four_of_six_are_too_few(bias, tmp_path):
+def test_four_of_six_data_sets_are_too_few(bias, tmp_path):
     found = changed(bias, tmp_path, lambda rows: worse(rows, ["iwslt14_de-en", "iwslt14_en-de"], "bleu"))
     assert found["f2.bleu_5of6"] == "not reproduced"
     assert found["abs.performance"] == "not reproduced"
@@ -133,7 +133,7 @@ def test_four_of_six_are_too_few(bias, tmp_path):
         ),
     ],
 )
-def test_claims_on_numbers_turn_over_alone(bias, tmp_path, change, claims):
+def test_each_claim_on_metrics_flips_alone(bias, tmp_path, change, claims):
     found = changed(bias, tmp_path, change)
     assert {name for name, verdict in found.items() if verdict != "reproduced"} == claims | set(OPEN)
     assert {found[name] for name in claims} == {"not reproduced"}
@@ -159,7 +159,7 @@ def test_claims_on_numbers_turn_over_alone(bias, tmp_path, change, claims):
         ("zero", "output_bias.norm", lambda values: values * 16, {"f14.norm"}),
     ],
 )
-def test_claims_on_arrays_turn_over_alone(bias, tmp_path, method, key, change, claims):
+def test_each_claim_on_arrays_flips_alone(bias, tmp_path, method, key, change, claims):
     rows = bias.results.metrics
     rows.to_csv(tmp_path / "metrics.csv", index=False)
     for experiment in bias.definition["settings"]:
@@ -191,7 +191,7 @@ def test_latest_step_of_figure1_is_scaled():
     assert translation_metrics.scaled(definition, "iwslt14_de-en", 2000, 50_000) == 40
 
 
-def test_the_best_of_several_is_so_by_its_mean():
+def test_the_best_of_several_is_chosen_by_its_mean():
     """Three equal starts: seed by seed, the better of two would be above the third by 2/3 on average."""
     ours, others = {1: 30.0, 2: 30.0, 3: 30.0}, [{1: 31.0, 2: 29.0, 3: 30.0}, {1: 29.0, 2: 31.0, 3: 30.0}]
     assert starts.above_best(ours, others) == {1: -1.0, 2: 1.0, 3: 0.0}
@@ -200,7 +200,7 @@ def test_the_best_of_several_is_so_by_its_mean():
     assert starts.above_best(ours, others) == {1: -1.0, 3: 0.0}
 
 
-def test_of_data_sets_the_one_of_the_rank_is_so_by_its_mean(monkeypatch):
+def test_the_ranked_data_set_is_chosen_by_its_mean(monkeypatch):
     """Both data sets must hold; each is worse in one seed."""
     margins = [{1: 2.0, 2: -1.0}, {1: -1.0, 2: 3.0}]
     monkeypatch.setattr(starts, "data_sets", lambda evidence: ["a", "b"])

@@ -19,7 +19,7 @@ def test_rows_columns_and_groups_are_multiplied():
     assert comparisons("t1 | A | PPL") == [Comparison((Key("t1", "A", "PPL"),), ())]
 
 
-def test_values():
+def test_values_of_quantities():
     numbers = {Key("t", "A", "c", g): value for g, value in (("a", 1.0), ("b", 2.0), ("", 6.0))}
     numbers |= {Key("t", "B", "c"): 3.0, Key("t", "A", "d"): 4.0, Key("t", "B", "d"): 8.0}
     of = {
@@ -37,14 +37,14 @@ def test_values():
 
 
 @pytest.mark.parametrize("numbers", [(1.0, 0.0), (math.inf, math.inf), (math.nan, 1.0)])
-def test_no_value(numbers):
+def test_quantities_without_a_value(numbers):
     (one,) = comparisons("t | A | c against B")
     with pytest.raises(Undefined):
         one.value(dict(zip(one.keys, numbers, strict=True)), "x")
 
 
 @pytest.mark.parametrize("quantity", ["steps to spare", "t | A", "t | A | b | c | d against B"])
-def test_what_is_written_otherwise_is_refused(quantity):
+def test_wrong_syntax_is_refused(quantity):
     with pytest.raises(UserError, match="is not written as"):
         comparisons(quantity)
 
@@ -54,7 +54,7 @@ def test_a_conjunction_keeps_its_parts():
     assert (truth, [part.slack for part in truth.parts]) == (Truth(False, -1), [1, -1, 2])
 
 
-def test_a_bound_is_met_whatever_the_rounding():
+def test_a_bound_is_met_despite_rounding():
     assert at_least(0.3, 0.1 + 0.2) == at_least(0.1 + 0.2, 0.3) == Truth(True, 0)
     assert greater(0.1 + 0.2, 0.3) == Truth(False, 0)
     assert greater(math.inf, math.inf) == Truth(False, 0)

@@ -24,7 +24,7 @@ ITEMS = [*(f"figure{k}" for k in range(1, 9)), "figureS1"]
 
 
 @pytest.mark.parametrize("item", ITEMS)
-def test_the_scale_is_named(figures, item):
+def test_titles_name_the_scale(figures, item):
     svg = (figures / f"{item}.svg").read_text()
     title = re.search(r"<dc:title>(.*?)</dc:title>", svg)[1]
     assert title.startswith(f"Stop Jostling (Turumtaev 2025): Figure {item.removeprefix('figure')}. ")
@@ -41,7 +41,7 @@ def test_every_format_is_written_and_the_same_bytes_again(scale, tmp_path, monke
         assert one.read_bytes() == two.read_bytes()
 
 
-def test_figure4_says_which_position_it_shows(figures):
+def test_figure4_names_its_position(figures):
     assert "position 3 of 16: the first where both models rank" in (figures / "figure4.svg").read_text()
 
 
@@ -77,7 +77,7 @@ def test_reporting_needs_no_torch():
     assert subprocess.run(command, cwd=ROOT / "workflow").returncode == 0
 
 
-def test_rule_of_the_position():
+def test_the_position_of_figure4_follows_its_rule():
     def run(*likeliest):
         return {
             "symbols": np.arange(3),
@@ -93,7 +93,7 @@ def test_rule_of_the_position():
 
 
 @pytest.mark.parametrize("item", ["figure2", "figure3", "figure4", "figure5", "figure6", "figure7", "figureS1"])
-def test_missing_runs_are_said(scale, item, tmp_path):
+def test_missing_runs_are_named(scale, item, tmp_path):
     shutil.copy(scale.folder / "metrics.csv", tmp_path)
     assert scale.figure(item, tmp_path / item, tmp_path) == 0
     assert "Not run." in (tmp_path / f"{item}.svg").read_text()
@@ -107,7 +107,7 @@ def test_partly_missing_runs_draw_the_rest(scale, tmp_path):
         assert scale.figure(item, tmp_path / item, tmp_path) == 0
 
 
-def test_an_undrawn_figure_is_one_sentence(scale, tmp_path, capsys):
+def test_a_figure_without_a_function_is_refused(scale, tmp_path, capsys):
     text = json.dumps(scale.definition).replace('"figure1"', '"figure99"')
     arguments = ["--item=figure99", f"--definition={text}", f"--results={scale.folder}", f"--output-stem={tmp_path}/x"]
     assert main(["figure", *arguments]) == 2
@@ -123,7 +123,7 @@ def test_an_undrawn_figure_is_one_sentence(scale, tmp_path, capsys):
         ([4, 1, 0], "Mean over each method's seeds, at most 4; the bar."),
     ],
 )
-def test_a_caption_says_over_how_many_seeds_means_are(counts, note):
+def test_captions_have_the_number_of_seeds(counts, note):
     assert means_note(counts, "the bar") == note
 
 

@@ -77,7 +77,7 @@ def test_contrast_is_that_of_the_standard():
 
 
 @pytest.mark.parametrize(("name", "number"), [("stop_jostling", 2), ("agg", 1)])
-def test_every_figure_is_seen_and_hostile_text_does_nothing(browser, page, name, number):
+def test_every_figure_is_visible_and_hostile_text_harmless(browser, page, name, number):
     with opened(browser, page, name) as tab:
         assert tab.evaluate("window.hostile") is None
         pictures = tab.locator("figure img")
@@ -120,7 +120,7 @@ def test_letters_of_figures_are_readable_on_a_phone(browser, page):
             assert smallest * shown / width > 10.9
 
 
-def test_the_first_column_of_a_table_stays_and_the_bar_too(browser, page):
+def test_the_first_column_and_the_navigation_bar_stay_visible(browser, page):
     with opened(browser, page, "agg", viewport={"width": 390, "height": 844}) as tab:
         frame = tab.locator("#agg-table3").locator("xpath=..").locator(".wide").first
         frame.scroll_into_view_if_needed()
@@ -185,7 +185,7 @@ def test_the_skip_link_leads_past_the_contents(browser, page):
         assert tab.evaluate("document.activeElement.id") == "content"
 
 
-def test_a_link_opens_what_its_place_is_folded_in(browser, page):
+def test_a_link_unfolds_its_target(browser, page):
     with opened(browser, page, "stop_jostling") as tab:
         place = tab.locator("#deviation-stop-jostling-s2")
         assert not place.is_visible()

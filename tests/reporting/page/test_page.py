@@ -55,7 +55,7 @@ def test_a_page_for_each_paper_and_what_concerns_them_all(page):
         assert f'href="{name}.html" aria-current="page"' in text
 
 
-def test_nothing_is_fetched(page, tags):
+def test_pages_make_no_requests(page, tags):
     for name, found in tags.items():
         assert not {tag for tag, _ in found} & {"link", "iframe", "object"}
         sources = [attributes["src"] for _, attributes in found if "src" in attributes]
@@ -68,7 +68,7 @@ def test_nothing_is_fetched(page, tags):
         assert policy["content"].startswith("default-src 'none'; img-src data:;")
 
 
-def test_links_lead_to_files_and_places(page, tags):
+def test_links_lead_to_existing_files_and_anchors(page, tags):
     places = {}
     for name, found in tags.items():
         ids = [attributes["id"] for _, attributes in found if "id" in attributes]
@@ -99,7 +99,7 @@ def test_text_is_escaped(page, tags):
         assert not [attributes for _, attributes in found if any(name.startswith("on") for name in attributes)]
 
 
-def test_the_first_page_says_what_was_found_and_shows_every_claim(page):
+def test_the_first_page_summarises_results_and_shows_every_claim(page):
     index = page.pages["index"]
     assert "<h1>Two papers on rare tokens: what holds up</h1>" in index
     lead = between(index, '<div class="lead">', "</div>")
@@ -121,19 +121,19 @@ def test_abbreviations_are_explained_at_the_top(page):
     assert "<b>LR</b>" not in page.pages["agg"]
 
 
-def test_the_scale_stands_once_a_page(page):
+def test_the_scale_is_named_once_per_page(page):
     text = page.pages["stop_jostling"]
     assert len(re.findall("small scale, real data", re.sub(r"<details.*?</details>", "", text, flags=re.DOTALL))) <= 3
     assert not re.search(r"<h[1-4][^>]*>[^<]*small scale", text)
 
 
-def test_cost_of_training_stands_on_its_page(page):
+def test_the_cost_page_has_the_training_cost(page):
     # 49 methods and two seeds, a minute each; every second seed was resumed once
     row = "<td>98</td><td>1.63 GPU-hours</td><td>1.50</td><td>102,400 (102,400 to 102,400)</td><td>49</td>"
     assert row in page.pages["cost"]
 
 
-def test_every_item_says_what_makes_it_and_which_runs_it_rests_on(page):
+def test_every_item_names_its_command_and_runs(page):
     table = between(page.pages["agg"], '<h3 id="agg-table3">')
     command = "snakemake --cores all --config scale=small"
     assert f"<pre>{command} {page.folder}/tables/agg/table3.csv</pre>" in table
@@ -154,13 +154,13 @@ def test_groups_of_tokens_are_columns_as_in_the_paper(page):
     assert table.index(">freq</th>") < table.index(">med</th>") < table.index(">rare</th>")
 
 
-def test_pictures_are_told_to_who_does_not_see_them(tags):
+def test_pictures_have_descriptions_for_screen_readers(tags):
     images = [attributes for found in tags.values() for name, attributes in found if name == "img"]
     assert all(re.match(r"Figure \d\. .{20}", one["alt"]) for one in images)
     assert all(int(one["width"]) > int(one["height"]) > 100 for one in images)
 
 
-def test_every_table_has_a_caption_and_every_head_a_scope(page):
+def test_tables_have_captions_and_header_cells_scopes(page):
     for text in page.pages.values():
         for table in re.findall(r"<table.*?</table>", text, re.DOTALL):
             assert re.search(r"<table[^>]*>\n<caption", table)
@@ -184,7 +184,7 @@ def test_a_claim_leads_to_its_runs_their_settings_and_outputs(page):
     assert 'href="#agg-table5"' in claim  # what the models wrote
 
 
-def test_contradictions_have_their_question_and_answer(page):
+def test_contradictions_have_a_question_and_an_answer(page):
     text = page.pages["stop_jostling"]
     contradictions = between(text, '<h2 id="contradictions">', "<h2 ")
     assert "Does choosing the checkpoint by plain cross-entropy" in contradictions
@@ -192,7 +192,7 @@ def test_contradictions_have_their_question_and_answer(page):
     assert "readings-S6" not in between(text, '<h2 id="tables">', "<h2 ")
 
 
-def test_statistics_over_seeds_are_told_from_tests_over_sentences(page):
+def test_statistics_over_seeds_and_tests_over_sentences_are_separate(page):
     statistics = between(page.pages["stop_jostling"], '<h2 id="statistics">')
     assert "over seeds" in statistics
     row = r"<td>Proposed \(margin=1, T=0.46\)</td><td>Baseline</td><td>PPL</td><td>LR</td><td>lower</td><td>2</td>"
@@ -201,7 +201,7 @@ def test_statistics_over_seeds_are_told_from_tests_over_sentences(page):
     assert re.search(r"<dt>p</dt><dd>[.\de-]+, after Holm's correction [.\de-]+", claim)
 
 
-def test_the_first_screen_counts_experiments_alone():
+def test_the_summary_counts_only_experiments():
     made = {"kind": "experiment", "verdict": "reproduced", "lean": "", "seeds": "5", "sentence": "A", "our_value": "x2"}
     claims = [
         made,

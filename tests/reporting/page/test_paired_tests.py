@@ -44,7 +44,7 @@ def test_every_metric_of_every_known_system(results):
     assert all(0 < float(p) <= 1 for p in bleu[8:])
 
 
-def test_of_candidates_none_are_shown(results):
+def test_paired_tests_of_candidates_are_not_shown(results):
     """An earlier run may have left such files."""
     definition = definition_of()
     item = next(iter(definition["tables"]))
@@ -56,7 +56,7 @@ def test_without_files_there_are_none(tmp_path):
     assert paired_test_rows(parse_definition(json.dumps(definition_of())), tmp_path) == []
 
 
-def test_the_page_shows_them_and_only_where_there_are_any(results, tmp_path):
+def test_the_page_shows_paired_tests_only_if_there_are_any(results, tmp_path):
     bare = json.dumps(definition_of() | {"tables": {}, "figures": {}})
     (results / "metrics.csv").write_text(",".join(COLUMNS) + "\n")
     output = make_report(results, bare)

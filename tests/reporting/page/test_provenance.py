@@ -17,7 +17,7 @@ def test_missing_runs_are_named_with_their_seeds():
     assert count(runs) == (4, 6)
 
 
-def test_what_all_miss_is_said_once():
+def test_a_seed_missing_everywhere_is_named_once():
     alike = [runs_of(name, "a", (1, 2), (1,)) for name in ("MLE", "AGG")]
     assert missing(alike) == "every method (seed 2)"
     assert missing([runs_of(name, "a", (1, 2), ()) for name in ("MLE", "AGG")]) == "every run"
@@ -28,7 +28,7 @@ def test_a_method_of_several_experiments_is_named_with_them():
     assert missing(runs) == "MLE in a"
 
 
-def test_seeds_are_in_their_order():
+def test_seeds_are_in_numerical_order():
     class Shown:
         paper, title = "made_up", "Made up (2026)"
 

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[3]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_losses_alone():
+def test_the_example_of_the_losses_runs():
     (code,) = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
     names = {}
     exec(code, names)
@@ -27,7 +27,7 @@ def test_the_losses_alone():
     assert names["hidden"].grad.abs().sum() > 0
 
 
-def test_numbers_and_pictures_are_those_of_the_recorded_results():
+def test_numbers_and_pictures_are_those_of_recorded_results():
     """If this fails, results, config or reporting changed: delete the folder's readme.md and run `make recorded`."""
     config = yaml.safe_load((ROOT / "config" / "config.yaml").read_text(encoding="utf-8"))
     table = load(config | {"scale": "small", "recorded": True}, ROOT)
@@ -42,7 +42,7 @@ def test_numbers_and_pictures_are_those_of_the_recorded_results():
     assert findings.count("<!-- small ") > 10
 
 
-def test_findings_have_the_numbers_of_their_scale():
+def test_findings_have_the_recorded_numbers():
     text = "rare: <!-- small a.b -->old<!-- end -->, <!-- paper a.b -->old<!-- end -->"
     claims = [{"id": "a.b", "sentence": "AGG: it helps", "says": "AGG: it helps (PPL): printed x2, ours x3, 1 seed"}]
     assert with_claims(text, claims, "small") == text.replace("old", "PPL: printed x2, ours x3, 1 seed", 1)
@@ -57,13 +57,13 @@ def test_where_recorded_results_come_from_names_every_run():
         assert page.read_text(encoding="utf-8") == provenance(folders)
 
 
-def test_links_and_pictures_are_there():
+def test_links_and_pictures_exist():
     targets = [target for target in re.findall(r"\]\(([^)#\s]+)", README) if "://" not in target]
     assert len(targets) > 10
     assert [target for target in targets if not os.path.exists(ROOT / target)] == []
 
 
-def test_the_rule_graph_names_the_rules_there_are():
+def test_the_rule_graph_has_every_rule():
     (graph,) = re.findall(r"```mermaid\n(.*?)```", README, flags=re.DOTALL)
     shown = set(re.findall(r"[a-z_0-9]+", graph)) - {"flowchart", "subgraph", "data", "end"}
     rules = {
@@ -90,7 +90,7 @@ def test_papers_have_the_titles_by_which_they_are_cited():
     }
 
 
-def test_only_what_stands_between_the_marks_of_a_scale_is_replaced():
+def test_only_text_between_the_marks_of_a_scale_is_replaced():
     readme = "a\n<!-- recorded small: begin -->\nold\n<!-- recorded small: end -->\nb\n"
     new = "a\n<!-- recorded small: begin -->\nnew\n<!-- recorded small: end -->\nb\n"
     assert insert_section(readme, "new\n", "small") == new == insert_section(new, "new\n", "small")

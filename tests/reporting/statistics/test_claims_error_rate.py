@@ -19,7 +19,7 @@ BAR = 0.05 + 3 * (0.05 * 0.95 / PROJECTS) ** 0.5
 
 @pytest.mark.parametrize("seeds", [2, 3, 5])
 @pytest.mark.parametrize("spread", rates.VARIANCES)
-def test_a_paper_with_no_true_claim_claims_one_in_five_percent(seeds, spread):
+def test_the_family_wise_error_is_at_most_5_percent(seeds, spread):
     family = rates.FAMILIES["stop_jostling"]
     found = rates.error_rate(family, seeds, rates.VARIANCES[spread], "ours", PROJECTS, seed=1)
     assert found <= BAR
@@ -31,7 +31,7 @@ def test_the_simulation_can_fail():
 
 
 @pytest.mark.parametrize("rows", [3, 5, 14])
-def test_the_simulation_computes_what_claims_do(rows):
+def test_the_simulation_equals_the_tests_of_claims(rows):
     family = rates.Family(2, rows, min(4, rows - 1))
     values = rates.contrasts(family, 3, 5, rates.drawn, np.random.default_rng(0))
     simulated = rates.p_values(values, family.tested, "ours")
@@ -48,7 +48,7 @@ def test_the_simulation_computes_what_claims_do(rows):
             assert moderated == pytest.approx(level[project, pool, place], rel=1e-4)
 
 
-def test_looking_after_every_seed_errs_more_often():
+def test_repeated_looks_raise_the_error():
     family = rates.FAMILIES["natural_bias"]
     once = rates.error_rate(family, 5, rates.equal, "ours", PROJECTS)
     often = rates.error_rate(family, 5, rates.equal, "ours", PROJECTS, first=2)

@@ -1,4 +1,4 @@
-"""Moderated t: against an independent squeezeVar and closed forms, with few and with odd rows."""
+"""Moderated t, compared with an independent squeezeVar and closed forms, with few and with unequal rows."""
 
 import math
 
@@ -43,7 +43,7 @@ def test_squeeze_agrees_with_another_solution_of_the_same_moments(df):
     assert 2.5 < ours[1] < 12
 
 
-def test_equal_variances_are_pooled_wholly():
+def test_equal_variances_are_pooled_completely():
     variances, dfs = np.array([2.0, 2.0, 2.0]), np.array([4.0, 4.0, 4.0])
     assert squeeze(variances, dfs) == (2.0, math.inf)
 
@@ -55,7 +55,7 @@ def test_trigamma_inverse():
         assert special.polygamma(1, trigamma_inverse(value)) == pytest.approx(value, rel=1e-8)
 
 
-def test_without_a_pool_it_is_students_t():
+def test_without_other_rows_it_is_students_t():
     values = {1: 0.3, 2: 0.5, 4: 1.0}
     found = estimate(values)
     assert found.prior is None
@@ -63,7 +63,7 @@ def test_without_a_pool_it_is_students_t():
     assert found.p(0.2) == pytest.approx(stats.ttest_1samp(list(values.values()), 0.2).pvalue)
 
 
-def test_what_rows_share_in_a_seed_is_no_variance():
+def test_shared_effects_of_a_seed_do_not_count_as_variance():
     generator = np.random.default_rng(0)
     own = generator.normal(size=(6, 4))
     shared = own + 100 * generator.normal(size=4)
@@ -76,7 +76,7 @@ def test_what_rows_share_in_a_seed_is_no_variance():
     assert variances == pytest.approx((residuals**2).sum(1) / (3 * 5 / 6))
 
 
-def test_degrees_of_freedom_where_rows_lack_seeds():
+def test_degrees_of_freedom_if_rows_lack_seeds():
     generator = np.random.default_rng(1)
     rows = rows_of(generator.normal(size=(5, 6)))
     del rows[0][1], rows[0][2], rows[3][6]
@@ -102,7 +102,7 @@ def test_a_row_is_drawn_towards_the_others():
         assert found == estimate(row, [other for other in table if other is not row])
 
 
-def test_few_rows_lend_little():
+def test_few_rows_add_few_degrees_of_freedom():
     generator = np.random.default_rng(5)
     alike = generator.normal(size=(40, 10))
     # With the baseline, there is one row more.
@@ -122,7 +122,7 @@ def test_rows_that_differ_in_variance_fall_back_to_students_t():
     assert found.interval() == pytest.approx(plain.interval(), rel=0.05)
 
 
-def test_seeds_that_agree_have_the_spread_of_others():
+def test_equal_seeds_take_the_spread_of_other_rows():
     table = rows_of(np.random.default_rng(2).normal(size=(9, 3)))
     tie = {1: 0.5, 2: 0.5, 3: 0.5}
     assert estimate(tie).p() is None
@@ -133,7 +133,7 @@ def test_seeds_that_agree_have_the_spread_of_others():
     assert 0 < found.p() < 1
 
 
-def test_one_seed_is_no_test_but_can_predict():
+def test_one_seed_has_no_test_but_a_prediction_interval():
     table = rows_of(np.random.default_rng(2).normal(size=(9, 3)))
     found = estimate({5: 0.5}, table)
     assert found.p() is None
@@ -151,14 +151,14 @@ def test_prediction_of_a_new_run():
     assert (high - low) / 2 == pytest.approx(quantile * found.sd * math.sqrt(4 / 3))
 
 
-def test_values_that_are_not_finite_have_a_mean_alone():
+def test_non_finite_values_have_only_a_mean():
     found = estimate({1: math.inf, 2: 3.0}, rows_of(np.random.default_rng(2).normal(size=(9, 3))))
     assert found.mean == math.inf
     assert found.sd is found.p() is None
     assert found.prediction() == (None, None)
 
 
-def test_the_row_that_all_are_compared_with_may_differ_most():
+def test_a_baseline_with_a_large_spread_raises_the_pooled_variance():
     generator = np.random.default_rng(11)
     table = generator.normal(size=(9, 4))
     alike = prior_of(rows_of(table[1:] - table[0]))

@@ -36,13 +36,13 @@ def test_p_is_below_a_level_exactly_where_the_interval_leaves_zero_out(seeds):
         assert (p_of(row) < 0.05) == (interval.lower > 0 or interval.upper < 0)
 
 
-def test_what_cannot_be_tested_has_no_p():
+def test_untestable_values_have_no_p():
     assert p_of([1.0]) is None
     assert p_of([0.0, 0.0, 0.0]) is None
     assert p_of([math.inf, 1.0]) is None
     assert p_of([math.inf, math.inf]) is None
     assert p_of([2.0, 2.0]) is None
-    # Equal up to rounding: no spread, where a p near 0 would come out.
+    # Equal up to rounding, which would otherwise give a p near 0.
     assert p_of([0.3, 0.1 + 0.2, 0.3]) is None
     assert t_interval([0.3, 0.1 + 0.2, 0.3])[1:] == bootstrap_interval([0.3, 0.1 + 0.2, 0.3])[1:] == (None, None)
     assert p_of([2.0, 2.000001]) < 1e-6
@@ -73,7 +73,7 @@ def test_holm(ps, adjusted):
         ([31.11, 30.28, 31.11, 29.12], 3.572),  # NTS-w2v_def, SARI
     ],
 )
-def test_cv_star_is_that_of_belz_table_4(scores, printed):
+def test_cv_star_equals_belz_table_4(scores, printed):
     assert cv_star(scores) == pytest.approx(printed, abs=5e-4)
 
 
@@ -85,7 +85,7 @@ def test_cv_star_of_two_by_hand():
         assert cv_star(measured) is None
 
 
-def test_probability_of_improvement_is_that_of_rliable():
+def test_probability_of_improvement_equals_rliables():
     """Scores of rliable's own test, runs x tasks; P(X > Y) is 1/3."""
     x, y = [[1, 2], [2, 2], [1, 1], [2, 1]], [[1, 1], [2, 2], [3, 3]]
     by_task = [list(zip(*scores, strict=True)) for scores in (y, x)]
@@ -110,7 +110,7 @@ def test_each_data_set_is_resampled_by_itself():
     assert probability_of_improvement([worse, better], [better, worse]) == (0.5, 0.5, 0.5)
 
 
-def test_bootstrap_depends_on_the_numbers_alone():
+def test_bootstrap_depends_only_on_the_numbers():
     values = [0.1, 0.5, 0.7, 1.3]
     first = bootstrap_interval(values), probability_of_improvement([values], [SLEEP])
     np.random.seed(3)  # noqa: NPY002 (of no account, which is what is tested)
@@ -125,7 +125,7 @@ def test_one_seed_has_no_interval():
 
 
 @pytest.mark.parametrize("seeds", [3, 5])
-def test_coverage(seeds):
+def test_coverage_of_t_and_bootstrap_intervals(seeds):
     """95% intervals of the mean of normal values: t has its nominal coverage, a bootstrap of few seeds has not."""
     draws = np.random.default_rng(seeds).normal(size=(2000, seeds)).tolist()
     within = statistics.fmean(one.lower <= 0 <= one.upper for one in map(t_interval, draws))

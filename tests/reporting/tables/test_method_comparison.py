@@ -84,7 +84,7 @@ def test_methods_better_for_rare_tokens_are_named(finished):
         assert free.isdisjoint({"Threshold", "CosReg"})
 
 
-def test_one_seed_names_nothing(tmp_path):
+def test_with_one_seed_no_method_is_named(tmp_path):
     assert said(*made(tmp_path, fake.workflow(seeds=1))) == []
 
 
@@ -109,7 +109,7 @@ def criterion_of(results, method, experiment="cross_bpe"):
     return results.values[(experiment, method, "fitted_perplexity", "total", "valid@best")]
 
 
-def test_candidates_are_held_against_each_other_on_seeds_that_all_have(tmp_path):
+def test_candidates_are_compared_on_common_seeds(tmp_path):
     """Seed 3 of the second candidate alone would make it the best."""
     first, second, third = FAMILIES["cosreg"]["methods"]
 
@@ -131,7 +131,7 @@ def test_candidates_are_held_against_each_other_on_seeds_that_all_have(tmp_path)
     assert (found.method.name, found.seeds, found.missing) == (first, (), 6)
 
 
-def test_a_candidate_that_diverged_in_a_seed_is_the_worst(tmp_path):
+def test_a_diverged_candidate_ranks_last(tmp_path):
     """However good its other seeds; if all candidates diverged, the one with the fewest diverged seeds is chosen."""
     first, second, third = FAMILIES["cosreg"]["methods"]
     definition, results = made(tmp_path)
@@ -164,7 +164,7 @@ def test_a_perplexity_that_is_not_a_number_is_infinite_but_not_that_of_no_token(
     assert found.values == {("e", "m", "fitted_perplexity", "some", "test@best"): {1: math.inf}}
 
 
-def test_a_temperature_at_the_end_of_the_search_is_a_remark(tmp_path):
+def test_a_temperature_at_the_end_of_the_search_has_a_note(tmp_path):
     """Runs without this record have no remark."""
     definition, results = made(tmp_path)
     results.values[("cross_bpe", BEST, "temperature_at_bound", "", "valid@best")] = {1: 0.0, 2: 1.0, 3: 1.0}
@@ -187,8 +187,8 @@ def test_a_change_without_an_interval_says_why(tmp_path):
     assert note(replace(results, values=first)) == "one seed: no interval"
 
 
-def test_a_method_that_is_infinite_in_a_seed_is_judged_by_no_other(tmp_path):
-    """By its other two seeds, the threshold would be the best for rare tokens."""
+def test_a_method_with_a_diverged_seed_is_not_named(tmp_path):
+    """By its other two seeds alone, the threshold would be the best for rare tokens."""
     definition, results = made(tmp_path)
     name = next(iter(FAMILIES["threshold"]["methods"]))
     results.values[("cross_bpe", name, "fitted_perplexity", "rare", "test@best")][2] = math.inf
@@ -220,7 +220,7 @@ def test_changes_are_paired_by_seed():
     assert percent_change({1: 9.0, 2: 9.0}, {1: math.inf, 2: 10.0}) is None
 
 
-def test_times_are_compared_where_they_can_be():
+def test_only_comparable_times_are_compared():
     def training(seconds, **more):
         return {1: {"seconds": seconds, "device": "one"} | more}
 
@@ -255,7 +255,7 @@ def test_the_table_has_a_grid_for_each_task(finished, tmp_path):
     assert len({(cell.row, cell.column) for cell in cells}) == len(cells)
 
 
-def test_it_renders_as_csv_markdown_and_latex(finished, tmp_path):
+def test_the_table_renders_as_csv_markdown_and_latex(finished, tmp_path):
     _, results = finished
     text = json.dumps(report.definition(TABLE, "cross"))
     stem = tmp_path / "table1"
@@ -289,7 +289,7 @@ def test_it_renders_as_csv_markdown_and_latex(finished, tmp_path):
     assert [head.split(" ")[0] for head in heads[1:5]] == ["chosen", "frequent", "medium", "rare"]
 
 
-def test_missing_runs_are_named_and_nothing_waits_for_them(tmp_path):
+def test_missing_runs_are_named_and_the_rest_is_shown(tmp_path):
     """Characters: MLE alone. BPE: MLE, AGG, CosReg, and a candidate of the threshold. Translation: MLE of two seeds."""
     threshold = next(iter(FAMILIES["threshold"]["methods"]))
 
@@ -325,7 +325,7 @@ def test_missing_runs_are_named_and_nothing_waits_for_them(tmp_path):
         assert "provisional: runs are missing" in [text.get_text() for text in axes.get_legend().get_texts()]
 
 
-def test_seeds_that_not_all_candidates_are_to_have_change_no_choice(tmp_path):
+def test_unfinished_seeds_do_not_change_the_choice(tmp_path):
     """With more seeds still running, the report uses the finished ones."""
     first = next(iter(FAMILIES["cosreg"]["methods"]))
     definition, results = made(tmp_path)
@@ -338,7 +338,7 @@ def test_seeds_that_not_all_candidates_are_to_have_change_no_choice(tmp_path):
     assert (found.method.name, found.method.seeds, found.caveats) == (first, (1, 2, 3), [])
 
 
-def test_the_figure_says_where_methods_have_different_seeds(tmp_path):
+def test_the_figure_notes_different_seeds(tmp_path):
     def left_out(run):
         return run.seed == 3 or (run.seed == 2 and run.method.startswith("freeze"))
 
@@ -367,7 +367,7 @@ def test_the_figure_shows_every_method_with_its_interval(finished, tmp_path):
     assert stem.with_suffix(".svg").exists()
 
 
-def test_everything_renders_without_a_single_run(tmp_path):
+def test_everything_renders_without_runs(tmp_path):
     definition, results = made(tmp_path, left_out=lambda run: True)
     cells = comparison_cells(definition, "table1", results, tmp_path)
     assert all(cell.value is None for cell in cells)
@@ -376,7 +376,7 @@ def test_everything_renders_without_a_single_run(tmp_path):
         figure1(fake.definition(TABLE), "figure1", results)
 
 
-def test_methods_without_a_grid_stand_for_themselves(finished, tmp_path):
+def test_methods_without_a_grid_are_their_own_candidate(finished, tmp_path):
     definition, results = finished
     entry = definition.tables["table1"]
     plain = {key: value for key, value in entry.items() if key != "candidates"} | {"methods": ["mle_rate1", BEST]}

@@ -1,4 +1,4 @@
-"""Tables of readings: synthetic pairs with known differences, and each sentence that they can produce."""
+"""Tables of readings: synthetic pairs with known differences, and every sentence that can occur."""
 
 import copy
 import json
@@ -132,14 +132,14 @@ def test_printed_differences(tmp_path):
     assert cell_of(cells, "skip - matrix").difference is None
 
 
-def test_printed_numbers_are_those_of_the_first_table_that_has_them():
+def test_printed_numbers_are_from_the_first_table_with_them():
     printed = {("table1", "row", "PPL", "LR"): 1, ("table2", "row", "PPL", "LR"): 2, ("table2", "row", "PPL", "HR"): 3}
     assert printed_in({"printed": ["table1", "table2"]}, printed) == {("row", "PPL", "LR"): 1, ("row", "PPL", "HR"): 3}
     assert printed_in({"printed": ["table2", "table1"]}, printed)["row", "PPL", "LR"] == 2
     assert printed_in({}, printed) == {}
 
 
-def test_how_many_seeds_reach_a_number(tmp_path):
+def test_seeds_that_reach_a_number_are_counted(tmp_path):
     entry = BY_METHOD | {"decides": BY_METHOD["decides"] | {"reach": 0.43}}
     values = {"plain": [0.37, 0.37, 0.43], "skip": [0.37, 0.44, 0.45], "listing": [0.42]}
     cells, _ = said(tmp_path, entry, values)
@@ -180,7 +180,7 @@ def test_a_column_may_name_its_group_and_split(tmp_path):
     assert cell_of(cells, "skip - matrix", "KL", "").value == -2
 
 
-def test_intervals_are_shown_and_stand_in_the_csv(tmp_path):
+def test_intervals_are_in_the_table_and_in_the_csv(tmp_path):
     values = {"plain": [0.30, 0.60, 0.90], "skip": [0.31, 0.62, 0.93], "listing": [0.3, 0.6, 0.9]}
     cells, text = said(tmp_path, BY_METHOD, values)
     definition = definition_of(BY_METHOD)
@@ -196,7 +196,7 @@ def test_intervals_are_shown_and_stand_in_the_csv(tmp_path):
     assert (row["value"], row["lower"], row["upper"]) == ("0.02", "-0.00484138", "0.0448414")
 
 
-def test_a_legend_does_not_give_one_seed_the_spread_of_six(tmp_path):
+def test_the_legend_tells_one_seed_from_several(tmp_path):
     values = {"plain": [0.30, 0.60, 0.90], "skip": [0.31, 0.62, 0.93], "listing": [0.3]}
     cells, _ = said(tmp_path, BY_METHOD, values)
     mixed = "Mean ± sample standard deviation over the row's seeds, at most 3; a number without ± has one seed."
@@ -213,7 +213,7 @@ def test_a_legend_does_not_give_one_seed_the_spread_of_six(tmp_path):
         ({"decides": {"column": "Accuracy"}}, "decides.group is ''; Accuracy is shown for 'HR', 'LR'"),
     ],
 )
-def test_mistakes_are_one_sentence(change, words):
+def test_mistakes_are_refused(change, words):
     with pytest.raises(UserError, match=re.escape(words)):
         config_checks.check_readings(BY_METHOD | change, "x.yaml: tables.readings-X1")
     config_checks.check_readings(copy.deepcopy(BY_METHOD), "x.yaml")
@@ -242,7 +242,7 @@ def test_the_list_of_deviations_and_the_tables_name_each_other():
             assert (ROOT / link).exists()
 
 
-def test_readings_differ_in_what_they_are_about_alone():
+def test_readings_differ_only_in_their_subject():
     table = run_table.load({"scale": "paper", "seeds": 1, **config_without_choices()}, ROOT)
     settings = {(run.experiment, run.method): copy.deepcopy(run.settings) for run in table.runs.values()}
     for name in ("unigram", "zero"):

@@ -27,7 +27,7 @@ def tables(scale):
     return folder
 
 
-def test_collected_in_an_order_of_its_own(scale):
+def test_the_order_of_collected_metrics_is_fixed(scale):
     forward, backward = collect(scale.paths), collect(scale.paths[::-1])
     assert forward.to_csv(index=False) == backward.to_csv(index=False)
     assert len(forward) > 4000
@@ -35,21 +35,21 @@ def test_collected_in_an_order_of_its_own(scale):
         collect([scale.paths[0], scale.paths[0]])
 
 
-def test_group_na_is_a_name(scale):
+def test_the_group_na_is_not_read_as_missing(scale):
     metrics = read_metrics(scale.folder / "metrics.csv")
     groups = metrics.loc[metrics["metric"] == "mask_cosine", "group"]
     assert "NA" in set(groups)
     assert groups.notna().all()
 
 
-def test_summary_by_hand():
+def test_summary_equals_values_by_hand():
     assert summarise({1: 1.0, 2: 2.0, 3: 6.0}) == pytest.approx((3.0, 7**0.5, 3))
     assert summarise({1: 4.0}) == (4.0, None, 1)
     assert summarise({1: float("inf"), 2: 4.0}) == (float("inf"), None, 2)
     assert summarise({}) is None
 
 
-def test_metrics_table_by_hand(scale, tables):
+def test_a_table_of_metrics_equals_values_by_hand(scale, tables):
     values = []
     for seed in (1, 2):
         path = scale.folder / "runs" / "shakespeare" / "baseline" / f"seed{seed}" / "metrics.json"
@@ -68,7 +68,7 @@ def test_metrics_table_by_hand(scale, tables):
     assert found["seeds"] == "2"
 
 
-def test_readings_and_last_step_stand_beside_the_same_printed_value(tables):
+def test_further_readings_are_compared_with_the_same_printed_value(tables):
     table = read_csv(tables / "table1.csv")
     rows = ["Proposed+SE (margin=2)", "Proposed+SE (margin=2) [listing]", "Proposed+SE (margin=2) [listing, last step]"]
     assert [cell(table, row, "PPL", "LR")["published"] for row in rows] == ["10.41"] * 3
@@ -86,7 +86,7 @@ def test_infinite_perplexity_has_no_temperature(tables):
     assert "suspect" in cell(table, "Proposed (DUT, margin=1)", "I(W)", "HR")["note"]
 
 
-def test_where_the_print_slipped_we_compare_with_the_notebook(tables):
+def test_a_misprinted_value_is_replaced_by_the_notebooks(tables):
     """S7: 0.5017 is printed as MRR, 0.4870 was meant."""
     found = cell(read_csv(tables / "table7.csv"), "Softminus (DT, margin=2, C=5)", "MRR", "HR")
     assert found["published"] == "0.5017"
@@ -129,7 +129,7 @@ def test_missing_runs_leave_cells_empty(scale, tmp_path):
     assert "not run" in cell(read_csv(tmp_path / "table3.csv"), "GPT-2 XL", "margin_init")["note"]
 
 
-def test_a_model_of_one_language_is_reported_on_that_alone(scale, tmp_path):
+def test_a_model_of_one_language_is_reported_only_on_that(scale, tmp_path):
     """S18: the paper prints dashes for Monolingual on the high-resource language."""
     definition = copy.deepcopy(scale.definition)
     definition["methods"]["monolingual"]["groups"] = ["LR"]
@@ -169,7 +169,7 @@ def of_seeds(row, value, spread, seeds, direction="down"):
         ([of_seeds("a", 1.0, 0.1, 3), of_seeds("b", 2.0, 0.1, 3), of_seeds("c", 0.5, None, 1)], ["a"]),
     ],
 )
-def test_bold_is_the_best_of_rows_with_as_many_seeds_where_intervals_say_so(cells, best):
+def test_bold_is_the_best_row_with_equally_many_seeds_and_a_separate_interval(cells, best):
     assert [cell.row for cell in mark_best(cells) if cell.best] == best
 
 
@@ -189,7 +189,7 @@ def test_latex_and_markdown_are_well_formed(tables, item):
     assert (tables / f"{item}.tex").read_text().isascii()
 
 
-def test_mistakes_are_one_sentence(scale, tmp_path, capsys):
+def test_mistakes_are_refused(scale, tmp_path, capsys):
     text = json.dumps(scale.definition)
     common = [f"--results={tmp_path}", f"--output-stem={tmp_path / 'x'}"]
     assert main(["table", "--item=table9", f"--definition={text}", *common]) == 2
