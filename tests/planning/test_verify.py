@@ -150,7 +150,7 @@ def test_without_recorded_results(root, capsys):
 
 
 def test_snakemake_that_fails_is_one_sentence(root):
-    with pytest.raises(verify.UserError, match="were not finished"):
+    with pytest.raises(verify.UserError, match="did not finish"):
         verify.make_runs(["no_such_module"], root)
 
 
