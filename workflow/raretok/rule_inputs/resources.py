@@ -126,10 +126,10 @@ def megabytes(first: int) -> Callable:
 
 
 def evaluation_minutes(table: RunTable, wildcards, attempt: int) -> int:
-    """Time limit of a measurement in minutes; every attempt starts anew."""
+    """Time limit of an evaluation in minutes; it grows, because every attempt starts from the beginning."""
     return table.scale_settings["minutes"]["evaluate"] * attempt
 
 
 def data_minutes(table: RunTable, wildcards, attempt: int) -> int:
-    """Time limit of a data preparation job in minutes; every attempt starts anew."""
+    """Time limit of a data preparation job in minutes; it grows, as in `evaluation_minutes`."""
     return table.scale_settings["minutes"]["data"] * attempt

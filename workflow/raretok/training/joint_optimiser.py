@@ -54,7 +54,7 @@ class StackedOptimiser:
 
 
 def update_and_decay(optimiser: Optimiser, name: str) -> tuple[str, float]:
-    """An optimiser's treatment of a parameter: its row-wise update ("" for none) and its weight decay."""
+    """An optimiser's treatment of a parameter: the `embedding_update` of its rows ("" for none), and weight decay."""
     if name in optimiser.rows:
         return repr(optimiser.update), optimiser.rows[name].weight_decay
     return "", next(decay for decay, names in optimiser.groups.items() if name in names)

@@ -156,7 +156,7 @@ class WorkerPool:
             log(f"failed: {work.stage} {run.name}: {how} ({path})")
 
     def stop(self) -> None:
-        """Ask active jobs to stop, and wait until they have saved their state. An evaluation starts anew next time."""
+        """Ask active jobs to stop, and wait until trainings have saved their state; evaluations have none to save."""
         for work in self.active:
             work.process.terminate()
         end = time.monotonic() + SAVE_SECONDS
