@@ -1,4 +1,4 @@
-# What a user types. The logic is in envs/*.sh, the work in the Snakefile.
+# Commands of users; their logic is in envs/*.sh and the Snakefile.
 
 PYTHON ?= python3
 CORES ?= all
@@ -8,11 +8,11 @@ ARGS ?=
 N ?= 50
 MIRROR ?= mirror
 
-# CONFIG reaches shells as a variable, so that quotes in it are its own.
+# Recipes read CONFIG from the environment, so that quotes in it survive.
 export PYTHON CONFIG
 
 .DEFAULT_GOAL := report
-# The scale whose finished runs are kept, and rendered again by `make recorded`.
+# The scale whose results are recorded, and rendered by `make recorded`.
 RECORDED_SCALE = $(or $(SCALE),small)
 
 # The package whose public names are the API reference, and how their docstrings are written.
@@ -32,20 +32,20 @@ slurm: environment ## reproduce the papers on a cluster with SLURM, from its log
 recorded: environment-report ## render the report of results/recorded/SCALE (default small) without training, without torch
 	@sh envs/run.sh "scale=$(RECORDED_SCALE) recorded=true $$CONFIG" --cores $(CORES) $(ARGS)
 
-finished: environment-report ## render the report of what is finished of SCALE, also while the rest is at work
+finished: environment-report ## render the report of the finished runs of SCALE, even while others are running
 	@sh envs/run.sh "$(if $(SCALE),scale=$(SCALE)) finished=true $$CONFIG" --cores $(CORES) $(ARGS)
 
-record: environment ## keep what the report of SCALE (default small) is made of in results/recorded/SCALE
+record: environment ## copy the results that the report of SCALE (default small) needs to results/recorded/SCALE
 	@.venv/bin/python -m raretok record --results results/$(RECORDED_SCALE) --output results/recorded/$(RECORDED_SCALE)
 	@.venv/bin/python -m raretok compare-recorded --scale $(RECORDED_SCALE) --data results/$(RECORDED_SCALE)/data
 
-remeasure: environment ## measure the recorded runs of SCALE (default small) again, without weights, where the code that measures has changed
+remeasure: environment ## recompute metrics of the recorded runs of SCALE (default small) with the current code, without weights
 	@.venv/bin/python -m raretok remeasure --recorded results/recorded/$(RECORDED_SCALE) --data results/$(RECORDED_SCALE)/data $(ARGS)
 
-accept: environment ## let finished results of SCALE that were copied here count, where nothing has changed
+accept: environment ## accept finished results of SCALE from another machine, if data, settings and code are the same
 	@.venv/bin/python -m raretok accept $(if $(SCALE),--scale $(SCALE)) $(if $(CONFIG),--config $(CONFIG)) $(ARGS)
 
-fetch: environment ## fill the folder MIRROR with what SCALE needs, for machines without network
+fetch: environment ## download the files that SCALE needs to the folder MIRROR, for machines without network
 	@.venv/bin/python -m raretok fetch $(if $(SCALE),--scale $(SCALE)) $(if $(CONFIG),--config $(CONFIG)) --mirror "$(MIRROR)" $(ARGS)
 
 test: environment-test ## run the fast tests
@@ -57,7 +57,7 @@ test-workflow: environment-test ## run the tests that start Snakemake
 torture: environment-test ## train and evaluate a small run under N random kills and other attacks (default 50)
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" OMP_NUM_THREADS=1 PYTHONPATH=. .venv/bin/python -m tests.survival.torture --attacks $(N) $(ARGS)
 
-test-slurm: environment-test ## run the tests that need SLURM, on one that is started for them or that runs here
+test-slurm: environment-test ## run the tests that need SLURM, on one that runs here or is started for them
 	@$(PYTEST) -m slurm -rs -n 3 --dist worksteal tests/workflow/test_slurm.py $(ARGS)
 
 lint: environment-test ## check the style of Python and Snakemake files
@@ -69,7 +69,7 @@ lint: environment-test ## check the style of Python and Snakemake files
 record-page: recorded ## render the report of results/recorded/SCALE (default small) and stage it for git
 	@git add README.md results/recorded/$(RECORDED_SCALE) && du -ch results/recorded/$(RECORDED_SCALE)/report/*
 
-site: environment-test ## build site/ for any static host: the recorded report, the documentation, the API reference
+site: environment-test ## build site/ for any static host: recorded report, documentation, API reference
 	@.venv/bin/python -m raretok site --output site
 	@.venv/bin/python -m pdoc $(API) --output-directory site/api
 
@@ -82,7 +82,7 @@ crate: environment ## pack the finished workflow of SCALE with its provenance, a
 clean: ## remove the results of SCALE (or of config's scale) and caches; keep .venv and downloads
 	@sh envs/clean.sh "$(SCALE)"
 
-help: ## show this
+help: ## show this help
 	@echo "make [TARGET] [VARIABLE=VALUE ...]"
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' Makefile | while IFS='|' read -r name what; do printf '%-17s%s\n' "$$name" "$$what"; done
 	@echo "Variables: SCALE=smoke|small|small_gpu|paper, CONFIG='seeds=3 data_mirror=FOLDER', CORES=all,"

@@ -22,7 +22,7 @@ from snakemake.utils import min_version
 min_version("9.12")
 
 
-# The project's folder, also if another workflow uses this one as a module, or if results go elsewhere (--directory).
+# The project's folder, even if another workflow uses this one as a module, or if results go elsewhere (--directory).
 # workflow/Snakefile, where the workflow catalogue expects it, is a link to this file.
 ROOT = Path(currentframe().f_code.co_filename).resolve().parent
 PROJECT = Path(os.path.relpath(ROOT))
@@ -54,7 +54,7 @@ use_this_checkout()
 
 try:
     TABLE = load(config, project=PROJECT)
-    TABLE.runs  # reports every mistake in a method now, in one sentence
+    TABLE.runs  # checks every method now, so that a mistake is reported in one sentence
 except UserError as error:
     raise WorkflowError(str(error)) from None
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Removes what a run made at one scale, and the tools' caches:  sh envs/clean.sh [SCALE]
-# Other scales' results stay: they may be weeks of training.
+# Removes the results and logs of one scale, and caches of tools:  sh envs/clean.sh [SCALE]
+# Results of other scales stay: they may be weeks of training.
 set -u
 
 scale=$1

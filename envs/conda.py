@@ -1,12 +1,12 @@
-"""Write conda environments of the rules, container recipes and the pins of reports alone, from requirements.txt.
+"""Write the rules' conda environments, container recipes and requirements-report.txt from requirements.txt.
 
     python envs/conda.py
 
-An environment for each need of NEEDS holds what its commands import, and what those packages need themselves, as the
-metadata of installed packages say: run this where requirements.txt is installed. raretok.yaml holds all pins, for
-Snakemake and any rule. Conda brings Python and pip, pip brings the same pinned packages as `make` does, so there is one
-list of versions. Snakemake uses them with --software-deployment-method conda; without that the rules run in the
-environment that runs Snakemake.
+Run this where requirements.txt is installed, because the dependencies of packages are read from their metadata. Each
+environment of NEEDS holds the packages that its commands import, and their dependencies; raretok.yaml holds all pins,
+for Snakemake and any rule. Conda installs Python and pip, and pip the same pinned packages as `make` does, so there is
+one list of versions. Snakemake uses the environments with --software-deployment-method conda; otherwise the rules run
+in the environment that runs Snakemake.
 """
 
 import re
@@ -28,7 +28,7 @@ dependencies:
 """
 PIECES = ["tokenizers", "sentencepiece", "subword-nmt", "sacremoses"]
 FETCHING = ["pooch", "requests", "tqdm", "filelock"]
-# What the commands of each kind of rule import. tests/test_environments.py holds it against the imports.
+# Packages that the commands of each kind of rule import; tests/test_environments.py compares them with the imports.
 NEEDS = {
     "data": ["numpy", "PyYAML", *PIECES, *FETCHING],
     "align": ["numpy", "scipy"],
@@ -47,7 +47,7 @@ NEEDS = {
         "PyYAML",
     ],
 }
-# What renders a report of finished runs: the rules of `report`, and Snakemake.
+# Packages that render a report of finished runs: those of the `report` rules, and Snakemake.
 RENDERING = ["snakemake", "psutil", "Pygments", *NEEDS["report"]]
 PINNED = """# Written by envs/conda.py from requirements.txt; edit that and run it again.
 # All that `make recorded` and `make finished` need, without torch: envs/setup.sh report.
@@ -93,12 +93,12 @@ def pins(text: str) -> list[str]:
 
 
 def normal(name: str) -> str:
-    """A package's name as indexes compare it."""
+    """A package's normalised name, as package indexes compare it."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def needed(names: list[str], pinned: set[str]) -> set[str]:
-    """Normal names of `names` and of all that they require, as far as they are `pinned` (CUDA libraries are not)."""
+    """Normalised names of packages and all their dependencies that are `pinned` (CUDA libraries are not)."""
     found, waiting = set(), {normal(name) for name in names}
     while waiting:
         name = waiting.pop()
@@ -113,7 +113,7 @@ def needed(names: list[str], pinned: set[str]) -> set[str]:
 
 
 def environments() -> dict[str, str]:
-    """Content of every file that this writes, by name."""
+    """Contents of the files to write, by name."""
     requirements = pins((FOLDER / "requirements.txt").read_text(encoding="utf-8"))
     by_name = {normal(pin.partition("==")[0]): pin for pin in requirements}
     files = {"raretok.yaml": _environment(requirements), "Containerfile": CONTAINER, "raretok.def": APPTAINER}

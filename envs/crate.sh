@@ -1,8 +1,8 @@
 #!/bin/sh
 # Packs a finished workflow with its provenance, as a Workflow Run RO-Crate:  sh envs/crate.sh "KEY=VALUE ..." [OPTIONS]
 #
-# The work is that of a reporter plugin of Snakemake (pip install ".[provenance]"). The crate, raretok-SCALE.zip in the
-# project's folder, holds the files that jobs read and wrote, and which job made each of them, when.
+# A reporter plugin of Snakemake does the work (pip install ".[provenance]"). The crate, raretok-SCALE.zip in the
+# project's folder, holds the files that jobs read and wrote, and says which job made each of them, and when.
 set -u
 
 config=$1
@@ -21,7 +21,7 @@ unset PYTHONPATH PYTHONHOME
     exit 1
 }
 if [ -n "$(echo $config)" ]; then
-    # shellcheck disable=SC2086  # one argument a word is meant
+    # shellcheck disable=SC2086  # one argument per word is intended
     set -- "$@" --config $config
 fi
 
@@ -42,7 +42,7 @@ ln -sfn workflow/raretok/__main__.py raretok || exit 1
     --report-rocrate-run-license MIT \
     --report-rocrate-main-tool python \
     "$@" || {
-    echo "raretok: no crate, see the message above; of a workflow that is not finished there is none." >&2
+    echo "raretok: no crate was written, see the message above; the workflow must be finished." >&2
     exit 1
 }
 echo "raretok: the crate is raretok-$scale.zip"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs the workflow in .venv and says where the report is:  sh envs/run.sh "KEY=VALUE ..." [SNAKEMAKE OPTIONS]
-# The keys are those of config/config.yaml; what is not named there is as that file says.
+# The keys are those of config/config.yaml, which also has the values of all others.
 set -u
 
 config=$1
@@ -29,11 +29,11 @@ case " $* " in
         ;;
 esac
 if [ ! -w . ]; then
-    echo "raretok: $PWD cannot be written to, and results go below it; copy the project to a folder of your own" >&2
+    echo "raretok: $PWD is not writable, but results go there; copy the project to a folder of your own" >&2
     exit 2
 fi
 if [ -n "$(echo $config)" ]; then
-    # shellcheck disable=SC2086  # one argument a word is meant
+    # shellcheck disable=SC2086  # one argument per word is intended
     set -- "$@" --config $config
 fi
 
@@ -43,7 +43,7 @@ export PATH
 unset PYTHONPATH PYTHONHOME
 
 if [ -n "$finished" ]; then
-    # Beside a workflow that is at work and goes on: what this makes is a report, which that one makes anew.
+    # A workflow may be running; it keeps its lock, and will render this report again when its runs are finished.
     set -- "$@" --nolock
 else
     python envs/unlock.py || exit 1
@@ -53,7 +53,7 @@ trap : INT TERM
 python -m snakemake "$@"
 status=$?
 if [ "$status" -ne 0 ]; then
-    echo "raretok: not finished, see the message above. What is done is kept: the same command goes on from there." >&2
+    echo "raretok: not finished, see the message above. Finished work is kept; the same command continues from there." >&2
     exit "$status"
 fi
 case " $* " in

@@ -1,11 +1,11 @@
 #!/bin/sh
 # Makes .venv with exactly the pinned packages and this package (editable):  sh envs/setup.sh [test|report]
 #
-# `report` is for showing finished runs: without torch, in a .venv-report of its own, unless .venv is there already.
+# `report` is for rendering finished runs: without torch, in .venv-report, unless .venv is complete.
 #
-# Nothing happens when .venv is complete. It is complete when its stamp, the last file written, holds the key of
-# today's pins, folder and Python. Without a matching stamp it is made anew: a pip that was interrupted can leave
-# half a package behind, and pip's cache makes a fresh start cheap.
+# Nothing happens if .venv is complete, which means that its stamp, the last file written, holds the key of the current
+# pins, folder and Python. Otherwise it is made anew: an interrupted pip can leave half a package behind, and with pip's
+# cache a fresh start is cheap.
 set -u
 
 level=${1:-run}
@@ -35,7 +35,7 @@ version_of() {
     "$1" -c 'import sys; print("%d.%d.%d" % sys.version_info[:3])' 2>/dev/null
 }
 
-# What makes one environment differ from another. The folder counts because scripts of .venv hold its path.
+# Digest of all that decides an environment. The folder counts because scripts of .venv hold its path.
 key_of() {
     "$venv/bin/python" - "$PWD" pyproject.toml "$pins" "$@" 2>/dev/null <<'PYTHON'
 import hashlib, sys
@@ -46,14 +46,14 @@ print(digest.hexdigest())
 PYTHON
 }
 
-# is_complete LEVEL [EXTRA_REQUIREMENTS]: whether the stamp of that level is there and has today's key.
+# is_complete LEVEL [EXTRA_REQUIREMENTS]: whether the stamp of that level exists and holds the current key.
 is_complete() {
     stamp=$venv/complete-$1
     shift
     [ -f "$stamp" ] && key=$(key_of "$@") && [ "$(cat "$stamp")" = "$key" ]
 }
 
-# Any Python already in .venv will do, unless another one is asked for by name.
+# Any Python already in .venv will do, unless PYTHON names another one.
 is_other_python() {
     [ "$python" != python3 ] && [ "$(version_of "$python")" != "$(version_of "$venv/bin/python")" ]
 }
@@ -86,7 +86,7 @@ trap 'echo "raretok: interrupted; the same command starts the set-up again." >&2
 
 if [ "$level" = report ]; then
     is_complete run && exit
-    # Out of date: envs/run.sh takes .venv only where it has its stamp.
+    # .venv is outdated; without its stamp, envs/run.sh takes .venv-report.
     rm -f "$venv/complete-run"
     venv=.venv-report
     pins=envs/requirements-report.txt
@@ -97,8 +97,8 @@ if is_other_python || ! is_complete run; then
     create
 fi
 if [ "$level" = test ] && ! is_complete test envs/requirements-test.txt; then
-    echo "raretok: adding what tests need to .venv (log: $log)"
-    # Interrupted from here on, the environment counts as unfinished as a whole.
+    echo "raretok: installing the packages of the tests into .venv (log: $log)"
+    # If this is interrupted, the whole environment counts as incomplete.
     mv "$venv/complete-run" "$venv/unfinished"
     install -r envs/requirements-test.txt
     key_of envs/requirements-test.txt >"$venv/complete-test"

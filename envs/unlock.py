@@ -1,9 +1,9 @@
-"""Before `make` starts Snakemake: clear the lock of one that was killed, never that of one alive.
+"""Clear the lock of a killed Snakemake before `make` starts another one; the lock of a running one stays.
 
-A Snakemake that dies of kill -9 or a power cut leaves its lock behind, and the next one refuses to start.
-`--nolock` would switch the protection off for good; here the lock goes only when nobody is at work. Jobs can
-outlive a killed Snakemake, here and in the queue of a cluster: they are asked to stop first, because their work must
-not be done twice side by side.
+A Snakemake that dies of kill -9 or a power cut leaves its lock behind, and the next one refuses to start. `--nolock`
+would give up the protection altogether; this clears the lock only if no Snakemake is running. Jobs can outlive a killed
+Snakemake, on this machine and in the queue of a cluster: they are stopped first, because two processes must not do
+their work at the same time.
 """
 
 import pathlib
@@ -17,21 +17,21 @@ import psutil
 
 FOLDER = pathlib.Path.cwd()
 LOCKS = FOLDER / ".snakemake" / "locks"
-# Where Snakemake was last started, by the Snakefile, too: processes of another machine cannot be seen from here.
+# The host on which Snakemake was last started (the Snakefile writes it, too): only its own processes can be seen.
 HOST = FOLDER / ".snakemake" / "host"
 # Seconds that a job may take to reach its next step and save its state.
 PATIENCE = 120
 
 
 def at_work(name: str, folder: pathlib.Path = FOLDER) -> list[int]:
-    """Process ids of the program `name` (snakemake, raretok) at work in `folder` on this machine."""
+    """Process ids of the program `name` (snakemake, raretok) running in `folder` on this machine."""
     found = []
     for process in psutil.process_iter():
         try:
             # `python -m snakemake`, `python .venv/bin/snakemake`, `python -m raretok train`
             command = process.cmdline()
             program, *words = (pathlib.PurePath(word).name for word in command[:4])
-            # What Snakemake starts to do one job holds no lock.
+            # The Snakemake that another one starts for a single job holds no lock.
             is_one_job = name == "snakemake" and "--nolock" in command
             if program.startswith("python") and name in words and process.cwd() == str(folder) and not is_one_job:
                 found.append(process.pid)
@@ -41,7 +41,7 @@ def at_work(name: str, folder: pathlib.Path = FOLDER) -> list[int]:
 
 
 def queued(folder: pathlib.Path = FOLDER) -> list[str]:
-    """This user's jobs in the queue of SLURM that Snakemake submitted from `folder`; none where there is no SLURM."""
+    """This user's jobs in SLURM's queue that Snakemake submitted from `folder`; empty without SLURM."""
     if shutil.which("squeue") is None:
         return []
     asked = ["squeue", "--me", "--noheader", "--format", "%A|%Z|%k"]
@@ -51,22 +51,22 @@ def queued(folder: pathlib.Path = FOLDER) -> list[str]:
 
 
 def cancel(jobs: list[str]) -> bool:
-    """Take jobs from the queue of SLURM; whether they are gone in time, those that ran with their state saved."""
+    """Cancel jobs in SLURM's queue, and wait while trainings save their state; returns whether all ended in time."""
     print(f"raretok: cancelling {len(jobs)} job(s) of a killed run in the queue; trainings save their state first")
     subprocess.run(["scancel", *jobs], check=False)
     end = time.monotonic() + PATIENCE
     while set(jobs) & set(queued()):
         if time.monotonic() > end:
-            print(f"raretok: they do not end; cancel {' '.join(jobs)} by hand, then start again", file=sys.stderr)
+            print(f"raretok: they did not end; cancel {' '.join(jobs)} by hand, then start again", file=sys.stderr)
             return False
         time.sleep(1)
     return True
 
 
 def main() -> int:
-    """Exit status 0 when Snakemake can start, else 1 and one sentence."""
+    """Return 0 if Snakemake can start; else print the reason and return 1."""
     if at_work("snakemake"):
-        return 0  # its lock is real; Snakemake itself refuses what both would make, and allows another scale
+        return 0  # its lock is valid: Snakemake refuses files that both would make, and allows another scale
     host = socket.gethostname()
     is_locked = LOCKS.is_dir() and any(LOCKS.iterdir())
     before = HOST.read_text() if is_locked and HOST.exists() else host
@@ -86,7 +86,7 @@ def main() -> int:
         for job in jobs:
             job.terminate()
         if psutil.wait_procs(jobs, timeout=PATIENCE)[1]:
-            print("raretok: they do not stop; stop them by hand, then start again", file=sys.stderr)
+            print("raretok: they did not stop; stop them by hand, then start again", file=sys.stderr)
             return 1
     if is_locked:
         print("raretok: an earlier run was killed; clearing its lock")

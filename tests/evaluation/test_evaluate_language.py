@@ -213,7 +213,7 @@ def test_kept_data_give_the_same_metrics(language_run, prepared, monkeypatch, co
     evaluate(language_run, prepared)
     changes, missing, before = remeasured(language_run)
     assert not changes
-    assert missing == ["translations and words, whose prepared corpus is not there"]
+    assert missing == ["translations and words, whose prepared corpus is missing"]
     assert measured(language_run).keys() == {(r["metric"], r["group"], r["split"]) for r in before["metrics"]}
     # A changed definition is remeasured; everything else stays.
     monkeypatch.setattr(language, "mean_cosine", lambda weights: 0.125)

@@ -39,7 +39,7 @@ def test_embeddings_of_recorded_character_models_are_remeasured(recorded, monkey
     assert main(["remeasure", "--recorded", str(recorded)]) == 0
     printed = capsys.readouterr().out
     assert "pca_distance: changed, 2 value(s) of 1 run(s)\n" in printed
-    assert "(no measurable.npz): iwslt14_de-en/zero/seed1" in printed
+    assert "which need measurable.npz: iwslt14_de-en/zero/seed1" in printed
     assert "metrics of the text, whose tokens were not kept: shakespeare/baseline/seed1" in printed
     metrics = json.loads((folder / "metrics.json").read_text())
     distances = [row for row in metrics["metrics"] if row["metric"] == "pca_distance"]

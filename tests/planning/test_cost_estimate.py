@@ -104,4 +104,4 @@ def test_runs_and_rows_can_be_printed(capsys):
     assert main(["plan", "--measured", str(recorded)]) == 0
     assert capsys.readouterr().out.count('"machine": "cpu"') == len(list(recorded.glob("runs/*/*/*/metrics.json")))
     assert main(["plan", *options, "--device", "B200"]) == 2
-    assert "knows no machine 'B200'" in capsys.readouterr().err
+    assert "has no machine 'B200'" in capsys.readouterr().err

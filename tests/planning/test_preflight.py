@@ -33,7 +33,7 @@ def test_the_plan_is_printed_and_written(root, capsys):
     assert re.search(r"1 of \d+ models to train", printed)
     assert "Data: all there" in printed
     plan = (root / "results/smoke/plan.txt").read_text()
-    assert plan.startswith(printed.partition("Run by run")[0])
+    assert plan.startswith(printed.partition("Cost of each run")[0])
     assert f"\n{RUN} " in plan
     assert "H200: 3 measured rows" in plan
 
@@ -63,7 +63,7 @@ def test_a_mirror_that_lacks_a_file_is_an_error(root, capsys):
     choices = ("scale=small", f"data_mirror={mirror}")
     assert check(root, *choices) == 2
     message = capsys.readouterr().err
-    assert f"the data mirror {mirror} lacks 1 of 1 files, input.txt of tiny_shakespeare to begin with" in message
+    assert f"the data mirror {mirror} lacks 1 of 1 files, such as input.txt of tiny_shakespeare;" in message
     assert f"make fetch SCALE=small MIRROR={mirror}" in message
     (mirror / "tinyshakespeare").mkdir()
     (mirror / "tinyshakespeare" / "input.txt").touch()
@@ -92,7 +92,7 @@ def test_a_missing_device_is_an_error(root, capsys, monkeypatch):
     assert main([*options, "--config", "device=cuda"]) == 2
     assert "device is cuda, but torch sees no GPU here" in capsys.readouterr().err
     assert main([*options, "--config", "device=cpu"]) == 0
-    assert "Device: the CPU, as device says" in capsys.readouterr().out
+    assert "Device: the CPU (device: cpu)" in capsys.readouterr().out
     assert main(options) == 0
     assert "sees no GPU" in capsys.readouterr().out
 
@@ -114,4 +114,4 @@ def test_a_gpu_is_found_by_name_and_a_small_one_gives_a_warning(root, capsys, mo
     assert "Warning: the largest model is estimated to take 9 GiB of the device's 1." in printed
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "NVIDIA B200")
     assert main(options) == 0
-    assert "of which config/throughput.yaml knows nothing" in capsys.readouterr().out
+    assert "which is not in config/throughput.yaml" in capsys.readouterr().out

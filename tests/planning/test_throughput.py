@@ -59,11 +59,11 @@ def test_rows_of_the_cpu_equal_recorded_runs(machines):
 
 
 def test_mistakes_are_refused(tmp_path, machines):
-    with pytest.raises(UserError, match="knows no machine 'B200'; it can be A40, A100, H200, cpu"):
+    with pytest.raises(UserError, match="has no machine 'B200'; choose one of A40, A100, H200, cpu"):
         find(machines, "B200")
-    with pytest.raises(UserError, match=r"machines.other has no measured rows; name a machine that has in `than`"):
+    with pytest.raises(UserError, match=r"machines.other has no measured rows; let `than` name"):
         load(project(tmp_path / "a", [row(SMALL)], big=BIG, other=BIG))
-    with pytest.raises(UserError, match="measured names the machine 'big', which machines lacks"):
+    with pytest.raises(UserError, match="measured names the machine 'big', which is not under machines"):
         load(project(tmp_path / "b", [row(SMALL)], other=BIG))
     with pytest.raises(UserError, match=r"unknown key machines\.big\.speed"):
         load(project(tmp_path / "c", [row(SMALL)], big=BIG | {"speed": 1}))

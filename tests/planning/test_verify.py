@@ -150,7 +150,7 @@ def test_missing_recorded_results_are_one_sentence(root, capsys):
 
 
 def test_a_failure_of_snakemake_is_one_sentence(root):
-    with pytest.raises(verify.UserError, match="were not finished"):
+    with pytest.raises(verify.UserError, match="did not finish"):
         verify.make_runs(["no_such_module"], root)
 
 

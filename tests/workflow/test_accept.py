@@ -57,14 +57,14 @@ def test_unchanged_results_are_accepted(copied):
 def test_results_of_other_settings_code_or_data_are_refused(copied):
     folder = copied / "results" / "smoke" / "runs" / RUN
     record = read_json(folder / "training.json")
-    for key, reason in (("hash", "its settings are others"), ("sources", "the code"), ("data", "other data")):
+    for key, reason in (("hash", "its settings differ"), ("sources", "the code"), ("data", "other data")):
         write_json(folder / "training.json", record | {key: "another"})
         assert reason in accepted(copied).refused[RUN]
     # Without records, Snakemake reruns what was refused.
     assert planned(snakemake(copied, "-n", TABLE8).stdout)["train"] == 1
     write_json(folder / "training.json", record)
     metrics = read_json(folder / "metrics.json")
-    for key, reason in (("settings", "its settings are others"), ("sources", "the code that measures")):
+    for key, reason in (("settings", "its settings differ"), ("sources", "the code that measures")):
         write_json(folder / "metrics.json", metrics | {"evaluation": metrics["evaluation"] | {key: {}}})
         found = accepted(copied)
         assert reason in found.refused[f"the evaluation of {RUN}"]

@@ -1,4 +1,4 @@
-"""`python -m raretok COMMAND --help`; what there is says `raretok.machine.commands`."""
+"""Entry point of `python -m raretok COMMAND`; `raretok.machine.commands` lists the commands."""
 
 import sys
 

@@ -10,8 +10,8 @@ OUTPUTS:
     links  = results/<scale>/alignments/<corpus>/train.links, in Pharaoh's format
     record = results/<scale>/alignments/<corpus>/train.json, which tool of which version, and how many links
 
-AlignSim compares the similarity of embeddings with these links. The job has one thread, because its counts are sums of
-floating-point numbers.
+AlignSim compares the similarity of embeddings with these links. The job has one thread, because it sums floating-point
+numbers, whose order decides the result.
 """
 
 
@@ -33,7 +33,7 @@ rule align:
         "../../envs/align.yaml"
     threads: 1
     resources:
-        # Tables of word pairs grow with the text; WMT14 needs the memory of a second attempt.
+        # The table of word pairs grows with the text; WMT14 needs the memory of a second attempt.
         mem_mb=machine.megabytes(4000),
         runtime=machine.data_minutes,
     params:

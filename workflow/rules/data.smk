@@ -25,7 +25,7 @@ localrules:
 rule download:
     """
     Download {wildcards.file} of {wildcards.dataset}, or take it from the data mirror
-      - checks size and checksum; a changed checksum downloads again, changed code does not
+      - size and checksum are checked; a changed checksum repeats the download, changed code does not
     """
     output:
         file="resources/{dataset}/{file}",
@@ -42,7 +42,7 @@ rule download:
         machine=machine.options("data_mirror"),
     shell:
         """
-        # Show the progress also on the terminal.
+        # Show the progress on the terminal, too.
         exec &> >(tee {log:q})
 
         python -m raretok download \

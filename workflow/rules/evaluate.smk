@@ -18,8 +18,8 @@ OUTPUTS:
     comparison = results/<scale>/comparisons/<experiment>/seed<k>.json, significance tests between translations
     gpt2       = results/<scale>/gpt2/<repository>.json
 
-`code` is a digest of the program that measures such a run: changing it repeats the measurement, changing a figure does
-not. Training reads none of these files.
+`code` is a digest of the program that measures such a run: a change to it repeats the evaluation, a change to a figure
+does not. Training reads none of these files.
 """
 
 
@@ -101,7 +101,7 @@ rule compare:
 
 rule measure_gpt2:
     """
-    Measure the effective margin and alpha of {wildcards.repository}: of its initialisations, and pre-trained if given
+    Measure the effective margin and alpha of {wildcards.repository}, randomly initialised and, if given, pre-trained
     """
     input:
         checkpoint=evaluation.gpt2_checkpoint,

@@ -5,9 +5,9 @@ OUTPUTS:
 
     plan = results/<scale>/plan.txt, the runs to train, with estimates of time, memory and disk space
 
-No rule has the plan as an input, so a new plan retrains nothing. Instead, whenever the workflow starts with runs to
-train, the check runs before the first job, and stops the workflow with the reason if something would fail. On a cluster
-this checks the submitting machine; the rule checks a machine that jobs run on. --no-hooks skips the check.
+No rule has the plan as an input, so a new plan retrains nothing. Whenever the workflow starts with runs to train, the
+check runs before the first job, and stops the workflow with the reason if something would fail. On a cluster it checks
+the submitting machine, while the rule checks a machine that jobs run on. --no-hooks skips the check.
 """
 
 
@@ -26,7 +26,7 @@ rule preflight:
         project=str(PROJECT),
     shell:
         """
-        # Show the plan also on the terminal.
+        # Show the plan on the terminal, too.
         exec &> >(tee {log:q})
 
         python -m raretok preflight --project {params.project:q} --config {params.choices:q}

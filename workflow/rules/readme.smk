@@ -1,6 +1,6 @@
 """
-This part of the workflow updates the README from recorded results. It exists only if all papers and seeds are shown,
-since a part of them would replace the complete text in the README.
+This part of the workflow inserts recorded results into the README. It exists only if all papers and seeds are shown,
+because a part of them would replace the complete text.
 
 REQUIRED INPUTS:
 

@@ -21,8 +21,8 @@ OUTPUTS:
     pages   = results/<scale>/report/*.html, index.html first
 
 These rules need neither torch nor a GPU, and training and evaluation read none of their files. A table or figure reads
-only the arrays of its own methods. Two params appear in no shell line, because Snakemake reruns a job when one changes:
-`code` is a digest of the program that makes an output, found through its imports, and `digest` one of a paper's config.
+only the arrays of its own methods. Two params appear in no shell line; they are there because Snakemake reruns a job
+when they change: `code`, a digest of the program that makes an output, and `digest`, one of a paper's config.
 """
 
 
@@ -290,7 +290,7 @@ rule improvement:
 
 rule page:
     """
-    Render the pages of the report, which need no network
+    Render the report as HTML pages that need no network
     """
     input:
         definitions=expand("<results>/definitions/{paper}.json", paper=TABLE.papers),

@@ -30,8 +30,8 @@ and for a parallel text
     external counts          = results/<scale>/counts/<corpus>/<text>.npy, counts of its target types in another text
 
 Training depends on the manifest, which holds checksums of the tokens, not on the large files. A job gets its own entry
-of config/corpora.yaml as JSON. `code` appears in no shell line: it is a digest of the program that writes a corpus, so
-that a changed tokenizer encodes it again.
+of config/corpora.yaml as JSON. `code`, which appears in no shell line, is a digest of the program that writes a corpus:
+a changed tokenizer encodes it again.
 """
 
 # Files of every encoded corpus, and those of a parallel text: ids, lines and pieces of both sides.
@@ -167,7 +167,7 @@ rule encode_pairs:
 
 rule reverse_pairs:
     """
-    Exchange the sides of a corpus for {wildcards.corpus}: ids are sorted by what were the source side's counts
+    Make {wildcards.corpus} by swapping the sides of another corpus; ids are sorted by counts of the new target side
     """
     input:
         manifest=corpora.forward_manifest,

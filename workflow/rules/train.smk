@@ -16,9 +16,9 @@ OUTPUTS:
     training     = results/<scale>/runs/<experiment>/<method>/seed<k>/training.json
 
 With `together` in the config, one job train_together_<n> per group of runs comes first. It trains them at once and
-keeps the files of each beside its state; the run's own `train` then puts them in place, or trains a run whose loss
-was not finite. The mark in a run's folder stays an input of that run, since how a run was trained is no reason to train
-it again.
+keeps the files of each run beside its state; the run's own `train` then puts them in place, or trains a run whose loss
+was not finite. The mark in a run's folder stays an input of that run even if `together` changes, so no run is trained
+again for how it was trained.
 
 The state of an unfinished training lies in results/<scale>/state/<experiment>/<method>/seed<k>/<run hash>/, which no
 rule declares: Snakemake deletes declared outputs before every attempt, and an interrupted training needs its state.
@@ -26,7 +26,7 @@ rule declares: Snakemake deletes declared outputs before every attempt, and an i
 
 from functools import partial
 
-# Deleted after they are measured, with `keep_weights: false`.
+# With `keep_weights: false`, weights are deleted after evaluation.
 weights = str if TABLE.config["keep_weights"] else temp
 
 
@@ -84,7 +84,7 @@ for name, joint in training.joint_runs().items():
 
     rule:
         """
-        Train unfinished runs of one shape together, each with the result that it would have alone
+        Train unfinished runs of one shape together, each with the same result as alone
         """
         name:
             name

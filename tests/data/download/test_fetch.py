@@ -125,7 +125,7 @@ def test_the_table_has_sizes_terms_states_and_totals(tmp_path, archive):
         "text.txt           2.1 kB  missing",
         "plays.tgz   not published  by hand",
         "missing: 1 of 2 files, 2.1 kB\n",
-        "by hand: 1 of 2 files, 1 of a size that is not published",
+        "by hand: 1 of 2 files, 1 of unpublished size",
         "- plays/plays.tgz: ask the authors; then put the file at",
         "http://127.0.0.1:9/text (no connection)",
     ):

@@ -88,7 +88,7 @@ def test_a_claim_that_no_run_decides_says_so(monkeypatch):
     found = [(claim, Finding(NOT_RUN)) for claim in claims]
     results = Results(Path(), pd.DataFrame(columns=COLUMNS), {})
     experiment, mathematics = deciding.decisions(found, 1, None, results, lambda *_: None)
-    assert experiment.columns()["decides"] == "no run of this scale: see the note"
+    assert experiment.columns()["decides"] == "runs that this scale leaves out: see the note"
     assert not mathematics.columns()["decides"]
 
 

@@ -40,8 +40,8 @@ def evaluate_run(
     """All metrics and arrays of the run in `folder`, as listed in docs/results.md.
 
     corpus: a `data.prepared_corpus.Corpus` of kind characters. settings: a `config_types.CharacterEvaluation`.
-    low_resource_probability: of training, needed for `fit_temperature`. Raises UserError for a text shorter than a
-    batch.
+    low_resource_probability: share of the low-resource language in training; only `fit_temperature` needs it. Raises
+    UserError for a text shorter than a batch.
     """
     symbols = list(corpus.symbols)
     ids = np.asarray(corpus.tokens("valid"), dtype=np.int64)
@@ -92,7 +92,7 @@ def kept_rows(
 
 
 def held_out(corpus) -> tuple[np.ndarray, np.ndarray]:
-    """Validation and test text; without a test split, both halves of the validation text."""
+    """Validation and test text; without a test split, the two halves of the validation text."""
     valid = np.asarray(corpus.tokens("valid"), dtype=np.int64)
     if "test" in corpus.splits:
         return valid, np.asarray(corpus.tokens("test"), dtype=np.int64)
@@ -108,12 +108,12 @@ def fitted_rows(
     device: str,
     scored: Mapping[str, Scores] | None = None,
 ) -> list[dict]:
-    """Perplexities at the temperature that fits the validation text, and Uniq of the test text.
+    """Perplexities at the temperature fitted to the validation text, and Uniq of the test text.
 
-    One temperature is fitted per model, on the validation text in both languages, which are weighted by their shares of
-    the training text (`probability` of the low-resource one). Perplexities are given for each language, and for both
-    with these weights. If no temperature gives a finite validation perplexity, they are inf and no temperature fits.
-    scored: of the whole validation text, if known.
+    One temperature is fitted per model. The validation loss is the mean over both languages, weighted by their shares
+    of the training text (`probability` for the low-resource one). Perplexities are given for each language, and for
+    both with these weights; all are inf if no temperature gives a finite validation perplexity.
+    scored: scores of the whole validation text, if they are known.
     """
     types, shares = len(corpus.symbols), {"HR": 1 - probability, "LR": probability}
     valid, text = held_out(corpus)

@@ -32,9 +32,10 @@ ROWS = 2048
 
 @dataclass(frozen=True)
 class Scores:
-    """Statistics of N positions (four arrays of N), sums of the temperature sweep (200), P examples and their targets.
+    """Scores of N positions: nll (nats), ranks, target_probability, tail_mass and predicted (the arg max), (N,) each.
 
-    predicted: the arg max prediction at each position, N.
+    sweep: loss at each of 200 temperatures, summed over positions, (200,). examples: predicted distributions at P
+    positions, (P, V), and example_targets, their targets, (P,).
     """
 
     nll: np.ndarray
@@ -48,9 +49,9 @@ class Scores:
 
 
 def scored_positions(length: int, context: int, settings: Mapping) -> int:
-    """Number of characters of a text of `length` that are predicted.
+    """Number of predicted characters in a text of `length`, such as 111,360 of 111,540 (context 64, batches of 12).
 
-    111,360 of 111,540 with context 64 and batches of 12. Raises UserError if it is 0.
+    Raises UserError if it is 0.
     """
     if settings["drop_incomplete"]:
         batch = settings["batch_size"] * context
@@ -120,7 +121,7 @@ def text_metrics(scores: Scores, group: str, checkpoint: str, fields: dict) -> t
     """
     n = len(scores.nll)
     curve = from_mean(scores.sweep / n)
-    # The same number from more exact sums, so that rounding cannot put the best one above it.
+    # The plain perplexity is more exact than the sweep; with it, rounding cannot lift the best perplexity above it.
     curve[TEMPERATURES == 1.0] = perplexity(scores.nll)
     rows = token_rows(scores.nll, scores.ranks, curve, group, checkpoint, fields)
     for name, values, extra in (
@@ -170,7 +171,7 @@ def weight_metrics(
     settings: Mapping,
     checkpoint: str,
 ) -> tuple[list[dict], dict[str, np.ndarray]]:
-    """Metric rows and arrays of the output embeddings (2n x d), and of the input's when not tied.
+    """Metric rows and arrays of the output embeddings (2n x d), and rows of untied input embeddings.
 
     counts: of the n characters in the training text.
     """
@@ -236,6 +237,6 @@ def evaluate_checkpoint(
     tied = model.output_weight is model.input_weight
     untied = None if tied else inputs
     found.add(weight_metrics(output, untied, symbols, counts, settings, checkpoint))
-    # The output matrix is among the arrays.
+    # The output matrix is already among the arrays.
     found.measurable |= pack_matrices({f"{checkpoint}.input": untied})
     return found

@@ -7,7 +7,7 @@ import torch
 def prefixes(tokens: np.ndarray, number: int, length: int) -> np.ndarray:
     """`number` prefixes of `length` tokens (number x length, int64), evenly spaced over `tokens`.
 
-    There are at least number + length - 1 tokens.
+    `tokens` must hold at least number + length - 1.
     """
     starts = np.linspace(0, len(tokens) - length, number).round().astype(np.int64)
     return np.asarray(tokens[starts[:, None] + np.arange(length)], dtype=np.int64)
@@ -16,9 +16,9 @@ def prefixes(tokens: np.ndarray, number: int, length: int) -> np.ndarray:
 def greedy(model: torch.nn.Module, begun: torch.Tensor, length: int, context: int) -> torch.Tensor:
     """`length` greedy tokens after each of the texts `begun` (B x P); returns B x length.
 
-    If a text is longer than `context`, the model sees its last `context` tokens. Every new token reads the whole text
-    again, because the model has no cache of keys and values; logits are computed only at the last position. Cost: B x
-    sum of the lengths read, about 9,950 tokens per prefix for P = 50 and length 100.
+    The model sees at most the last `context` tokens. There is no key-value cache, so every new token costs a pass over
+    the whole text (about 9,950 tokens per prefix for P = 50 and length 100). Logits are computed only at the last
+    position.
     """
     text = begun
     with torch.inference_mode():

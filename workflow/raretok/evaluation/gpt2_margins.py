@@ -1,7 +1,7 @@
 """Effective margin and alpha of GPT-2 (stop_jostling, Appendix B and table 3), without training.
 
 margin_i is the 5th percentile over all tokens t of <h_t, w_t - w_i>, h_t = LayerNorm(gamma * w_t), where
-LayerNorm and gamma are the model's final layer norm and its weight; alpha_i is the same of
+LayerNorm and gamma are the model's final layer norm and its weight; alpha_i is the same percentile of
 <h_t, w_t - w_i> / (||h_t|| ||w_t||). Table 3 prints mean and standard deviation over i.
 """
 

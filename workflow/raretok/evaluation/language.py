@@ -1,6 +1,6 @@
 """Metrics and arrays of a language model (agg sections 3, 5, 6 and appendices; agps sections 2 and 4.2).
 
-Each function returns metric rows as listed in docs/results.md, some of them arrays too.
+Each function returns metric rows as listed in docs/results.md; some also return arrays.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ from raretok.metrics.separability import separability
 from raretok.metrics.word_similarity import word_similarity
 from raretok.metrics.zipfian_symmetry import zipfian_symmetry
 
-# Group of the first and second group together, of the first set (deviations, agg A23).
+# Label of the first two groups of the first set taken together (deviations, agg A23).
 NONRARE = "nonrare"
 # Passes over a text by the best checkpoint whose scores are kept: metric and split.
 KEPT_PASSES = (("perplexity", "test"), ("perplexity_plain", "valid"))
@@ -67,8 +67,8 @@ def text_rows(
 ) -> tuple[list[dict], Scores, dict[str, np.ndarray]]:
     """Perplexities and Uniq of one checkpoint, plain scores of the test text, and arrays of `measurable`.
 
-    Windowed perplexity and `measurable` are for `best` only. known: plain scores of the test text by the same weights,
-    if they exist.
+    Windowed perplexity and `measurable` are for `best` only. known: plain scores of the test text under the same
+    weights, if they exist.
     """
     # Uniq is computed from the plain pass over the test text.
     passes = [("perplexity_plain", "test")]
@@ -100,7 +100,7 @@ def pass_fields(metric: str, settings: Mapping, checkpoint: str) -> dict:
 
 
 def fitted_rows(model: torch.nn.Module, corpus, groups: list[Groups], settings, device: str) -> list[dict]:
-    """Perplexities of validation and test text, in plain blocks, at the temperature that fits the former.
+    """Perplexities of validation and test text, in plain blocks, at the temperature fitted to the validation text.
 
     It is fitted on the first FIT_TOKENS tokens, because fitting scores them about fifteen times.
     """
@@ -121,7 +121,7 @@ def fitted_rows(model: torch.nn.Module, corpus, groups: list[Groups], settings, 
 def score_rows(
     metric: str, scores: Scores, targets: np.ndarray, groups: list[Groups], split: str, fields: Mapping
 ) -> list[dict]:
-    """Perplexity by group as `metric`, and Uniq if there are predictions; for the first set also non-rare."""
+    """Perplexity by group as `metric`, and Uniq if there are predictions; for the first set also of non-rare types."""
     rows = []
     for one in groups:
         values, numbers = group_perplexities(scores.nll, targets, one)
@@ -211,9 +211,9 @@ def neighbour_rows(
     known: np.ndarray,
     settings: Mapping,
 ) -> tuple[list[dict], dict[str, np.ndarray]]:
-    """Neighbours of the queries, and the share of rare ones among those of rare types; only `known` types (V booleans).
+    """Neighbours of the queries, and the share of rare types among the neighbours of rare types.
 
-    matrix: W on the device, weights: the same in numpy.
+    known: types that can be neighbours (V booleans). matrix: W on the device, weights: the same in numpy.
     """
     ids, cosines = nearest_to(weights, queries, settings["neighbours"], known)
     share, slots = rare_share(matrix, groups.bounds[1], settings["neighbours"], known)
@@ -229,7 +229,7 @@ def neighbour_rows(
 def generated_rows(
     model: torch.nn.Module, corpus, codec: Codec, context: int, settings: Mapping, device: str
 ) -> tuple[list[dict], dict[str, np.ndarray]]:
-    """Distinct tokens of greedy continuations: their mean and those of the examples, with the texts."""
+    """Number of distinct tokens in greedy continuations: the mean, and each example with its text."""
     asked = settings["prefixes"]
     begun = generation.prefixes(corpus.tokens("test"), asked["number"], asked["length"])
     texts = generation.greedy(model, torch.from_numpy(begun).to(device), asked["continuation"], context).cpu().numpy()
@@ -256,7 +256,7 @@ def generated_rows(
 
 
 def _four(metric: str, groups: Groups, split: str, values, numbers, **fields) -> list[dict]:
-    """Rows of a set's three groups and, for the set without a suffix, of the total, which all sets share."""
+    """Rows of a set's three groups, and of the total (only with the set without a suffix, since all sets share it)."""
     labels = groups.labels if groups.suffix else (*groups.labels, "total")
     return [
         _row(metric, label, split, value, n, groups, **fields)

@@ -1,9 +1,13 @@
 """Evaluation of a run of a language model: both checkpoints, snapshots and observations.
 
-Cost in tokens through the model's blocks, for N test and M validation tokens: 2 N + M plain, block / (block - window) x
-N windowed (best checkpoint only), plus the continuations (generation.py). Through the output layer: 3 N + M, and one
-per continued token. Both are N less if the last checkpoint is the best. The rest is d x d algebra of the output matrix,
-and products of rare types with all types.
+Cost for N test and M validation tokens, in tokens through the model's blocks and through its output layer:
+
+    blocks          2 N + M for plain scores, N block / (block - window) for windowed ones (best checkpoint only), and
+                    the continuations (generation.py)
+    output layer    3 N + M, and one per continued token
+
+Both are N less if the last checkpoint is the best. The rest is d x d algebra of the output matrix, and products of rare
+types with all types.
 """
 
 from collections.abc import Mapping

@@ -1,11 +1,11 @@
 """Data for later metrics of a trained model, without its weights: `measurable.npz`.
 
-It holds three things. Matrices: the output embedding and, if there are any, a separate input embedding and the output
-bias. Tokens: negative log-likelihood and rank of every target of a text. Predictions: the types that are the arg max at
-some position.
+It holds three things. Matrices: the output embedding and, if the model has them, an untied input embedding and the
+output bias. Tokens: negative log-likelihood and rank of every target of a text. Predictions: the types that are the arg
+max at some position.
 
 Tokens are sorted by target id, with the count of each type. Any grouping of types can be measured, but the text cannot
-be reconstructed. Tokens of one type keep the order of the text, so with the text they can be put back.
+be reconstructed. Tokens of one type keep the order of the text, so whoever has the text can put them back in place.
 
 Compression loses precision. Matrices that fit into `MATRIX_BYTES` as float16 have a relative error of 2.4e-4 per value.
 Larger ones are rounded to multiples of a fraction of each row's root mean square, chosen so that about `MATRIX_BYTES`
@@ -28,7 +28,7 @@ MATRIX_BYTES = 2_000_000
 LEAST_BITS, MOST_BITS = 3.75, 7.0
 # Entropy in bits of a normal variable rounded to multiples of its standard deviation.
 GAUSSIAN_BITS = 0.5 * math.log2(2 * math.pi * math.e)
-# Number of codes of one byte; the last one of a likelihood stands for values that are not finite.
+# Number of codes of one byte; the last code of a likelihood means "not finite".
 LEVELS = 256
 EXACT_RANKS = 128
 

@@ -25,7 +25,7 @@ class Found:
 def row(metric: str, group: str, split: str, value: float, n: int, sign: str = "", /, **fields: object) -> dict:
     """One entry of `metrics.json`; a value that JSON cannot hold is the string `inf`, `-inf` or `nan`.
 
-    sign: an external signature; by default that of the metric and `fields`.
+    sign: a signature made elsewhere, as by sacrebleu; by default that of the metric and `fields`.
     """
     value = float(value)
     return {

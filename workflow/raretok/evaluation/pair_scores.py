@@ -16,11 +16,11 @@ from raretok.evaluation.text_scores import TOKENS, limits_of, score_positions
 
 @dataclass(frozen=True)
 class PairScores:
-    """Statistics of n target tokens, in the order of the split.
+    """Scores of n target tokens, in the order of the split.
 
     targets: ids, (n,) int64. nll, nll_without_bias: negative log-likelihoods in nats, (n,) float64; the second is None
     for a model without an output bias. skipped: number of pairs with a side longer than the model's context. ranks: of
-    the targets from 1, (n,) int64, ties share the better rank; None unless requested.
+    the targets, from 1, ties share the better rank, (n,) int64; None unless requested.
     """
 
     targets: np.ndarray

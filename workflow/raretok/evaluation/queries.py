@@ -15,9 +15,9 @@ def query_ids(
 ) -> np.ndarray:
     """Ids of the query types.
 
-    queries: words, looked up in the form that they have inside a line first (`BEFORE_WORDS`); or {rare: n} for up to n
-    evenly spaced rare types that are known and consist of letters, or of all known types if there is none. symbols:
-    texts of the V types. known: which types occur in training and are not special (`neighbours.occurring`); only these
+    queries: words, looked up first in the form that they have inside a line (`BEFORE_WORDS`); or {rare: n} for up to n
+    evenly spaced known rare types that consist of letters, or any known rare types if none does. symbols: texts of the
+    V types. known: types that occur in training and are not special (`neighbours.occurring`), V booleans; only these
     can be queries. Raises UserError for a word that is not a known type.
     """
     if isinstance(queries, Mapping):

@@ -1,12 +1,12 @@
 """The command `remeasure`: recompute metrics of recorded runs with the current code, without weights.
 
 Every metric that follows from the kept matrices, tokens and translations is recomputed by the functions that evaluation
-uses (`character_run`, `language_run`, `translation_run`). A recorded value stays if the new one agrees within the
-compression error (`TOLERANCE`), because it was measured from the weights. Metrics that need more data also stay.
-Changed values are replaced, and their rows name the code that measured them.
+uses (`character_run`, `language_run`, `translation_run`). A recorded value was measured from the weights, so it stays
+if the new one agrees within the compression error (`TOLERANCE`); else it is replaced, and its row names the code that
+measured it. Metrics that need more data also stay.
 
-BLEU, chrF, F1 of words, word similarity and AlignSim need the prepared corpus, too: its references, words, tokeniser
-and word links are other people's text, of which nothing is recorded.
+BLEU, chrF, F1 of words, word similarity and AlignSim also need the prepared corpus, because references, words,
+tokenizer and word links are third-party text, which is not recorded.
 """
 
 import argparse
@@ -39,19 +39,19 @@ from raretok.evaluation.measurable import unpack_matrix
 from raretok.evaluation.metric_rows import Found
 from raretok.models import CHECKPOINTS
 
-# Relative error of a metric due to compression; or absolute, a tenth of it.
+# Tolerated relative error of a metric due to compression; the absolute tolerance is a tenth of it.
 TOLERANCE = {"exact": 1e-6, "float16": 1e-3, "coded": 2e-2, "tokens": 1e-3}
-# For few tokens errors do not average out: 0.04 nats each, three standard errors.
+# With few tokens errors do not average out: three standard errors of 0.04 nats per token.
 OF_FEW = 0.12
-# Shares of neighbours: rounding the matrix a little changes which of two is the nearer.
+# Shares of neighbours get a larger tolerance: rounding the matrix swaps neighbours that are nearly equally far.
 OF_NEIGHBOURS = ("rare_neighbours", "neighbours_other_language")
-# Metrics of the matrix that need other people's words.
+# Metrics of the matrix that need words of the corpus.
 BEYOND = ("word_similarity", "align_similarity")
 # Prefix of metrics of an untied input matrix.
 INPUT = "input_"
 # Settings of the first records of character models, which do not name theirs.
 UNRECORDED = {"batch_size": 12, "drop_incomplete": True, "examples": 64, "neighbours": 3}
-# Takes eigenvectors with the sign that a routine happens to return, which rounding or another machine changes.
+# Depends on the arbitrary signs of eigenvectors, which differ between machines, so recorded values always stay.
 OF_CHANCE = ("isotropy_linalg_eig",)
 
 
@@ -111,7 +111,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--data", type=Path, help="prepared corpora, such as results/small/data, for translations (default: none)"
     )
     parser.add_argument(
-        "--word-similarity", nargs="*", default=[], metavar="NAME=PATH", help="word pairs, as of `evaluate`"
+        "--word-similarity", nargs="*", default=[], metavar="NAME=PATH", help="word pairs, as for `evaluate`"
     )
 
 
@@ -145,7 +145,7 @@ def remeasure(
     kept = read_arrays(path) if path.exists() else {}
     again = _of_characters(record, arrays, kept)
     if again is None and not kept:
-        return [], ["all metrics: nothing but figures' arrays was kept (no measurable.npz)"]
+        return [], ["all metrics, which need measurable.npz"]
     if again is None:
         hypotheses = folder / "hypotheses.json"
         texts = read_json(hypotheses) if hypotheses.exists() else {}
@@ -215,7 +215,7 @@ def report(changes: list[Change], missing: Mapping[str, list[str]], runs: int) -
     lines = [
         f"{metric}: {kind}, {len(of)} value(s) of {len(set(of))} run(s)" for (metric, kind), of in sorted(kinds.items())
     ]
-    lines += [f"as recorded in {len(names)} run(s), {reason}: {', '.join(names)}" for reason, names in missing.items()]
+    lines += [f"not remeasured in {len(names)} run(s): {what}: {', '.join(names)}" for what, names in missing.items()]
     return "\n".join([*lines, f"{len({change.run for change in changes})} of {runs} recorded runs changed"])
 
 
@@ -296,7 +296,7 @@ def _prepared(data: Path | None, name: str, sha256: str, again: Remeasured):
     path = data / name / "manifest.json" if data else None
     corpus = load_manifest(path) if path and path.exists() else None
     if corpus is None or corpus.sha256 != sha256:
-        again.missing.append("translations and words, whose prepared corpus is not there")
+        again.missing.append("translations and words, whose prepared corpus is missing")
         return None
     return corpus
 

@@ -13,7 +13,7 @@ from scipy.optimize import minimize_scalar
 from raretok.evaluation.metric_rows import row
 from raretok.machine.clock import log
 
-# Search interval, and precision of the logarithm of the temperature, which changes the loss by a millionth.
+# Search interval, and precision of the log temperature: such an error changes the loss by a millionth.
 LOWEST, HIGHEST, EXACT = 0.02, 20.0, 1e-3
 FITTED = "fitted_perplexity"
 
@@ -54,7 +54,7 @@ def fit(mean_nll: Callable[[float], float]) -> float:
 def temperature_rows(temperature: float, n: int, lowest: float = LOWEST, highest: float = HIGHEST) -> list[dict]:
     """Rows with the fitted temperature, and whether it is at an end of the searched interval (1) or not (0).
 
-    At an end there may be a better temperature, or none; the log then has a warning. n: validation tokens.
+    At an end, a better temperature may lie outside, so the log has a warning. n: number of validation tokens.
     """
     ends = [end for end in (lowest, highest) if math.isclose(temperature, end, rel_tol=3 * EXACT)]
     if ends:

@@ -1,7 +1,7 @@
 """Metrics and arrays of a translation model (natural_bias section 4; agg 5.3; agps 2, 4.1 and appendix C).
 
-Each function returns metric rows as listed in docs/results.md, some of them arrays too. Metrics of weights and groups
-come from `language`, which is the same for every output matrix.
+Each function returns metric rows as listed in docs/results.md; some also return arrays. Metrics of weights and groups
+come from `language`, since they are the same for every output matrix.
 """
 
 from collections import Counter
@@ -57,7 +57,7 @@ def unpack_scores(kept: Mapping[str, np.ndarray], split: str) -> PairScores:
 
 
 def fitted_rows(model, pairs: Mapping, groups: Sequence[Groups], context: int, device: str) -> list[dict]:
-    """Perplexities of validation and test text at the temperature that fits the former; pairs: by split."""
+    """Perplexities of validation and test text at the temperature fitted to the former; pairs: by split."""
 
     def scored(split, temperature):
         return score_pairs(Tempered(model, temperature), pairs[split], context, device)
@@ -72,7 +72,7 @@ def fitted_rows(model, pairs: Mapping, groups: Sequence[Groups], context: int, d
 
 
 def used_rows(translated: Sequence[Sequence[int]], groups: Groups, split: str) -> list[dict]:
-    """Uniq of translations: number of distinct types (ids of each sentence), by group and in total."""
+    """Uniq of translations (ids of each sentence): number of distinct types, by group and in total."""
     ids = np.concatenate([np.asarray(sentence, dtype=np.int64) for sentence in translated])
     fields = {"groups": groups.rule, "of": "translations", "checkpoint": split.partition("@")[2]}
     found = zip((*groups.labels, "total"), distinct(ids, groups), strict=True)
@@ -152,7 +152,7 @@ def curve_rows(history: Path, ends: Sequence[int]) -> tuple[list[dict], dict[str
         steps, values = learning_curve.read_curve(history, split)
         if not len(steps):
             continue
-        # Scales change the ends, so names number them.
+        # Groups are numbered, because the ends depend on the scale.
         intervals = {f"early{number}" if number > 1 else "early": end for number, end in enumerate(ends, 1)}
         for group, end in (intervals | {"full": None}).items():
             value, last = learning_curve.area(steps, values, end)

@@ -18,7 +18,8 @@ from raretok.reporting.definition import definition_of
 from raretok.reporting.results import Results
 from raretok.rule_inputs import report
 
-# Weight of a claim that runs bring nearer, relative to one that they decide; our choice, used only to order the queue.
+# Weight of a claim that runs bring nearer to a verdict, relative to one that they decide: our choice, which only orders
+# the queue.
 BEGUN = 0.1
 HEADS = ["step", "runs", "cost", "hours so far", "decided", "begun", "per hour", "claims"]
 NUMBERS = ("step", "hours so far", "decided", "begun", "per hour")
@@ -26,9 +27,9 @@ NUMBERS = ("step", "hours so far", "decided", "begun", "per hour")
 
 @dataclass(frozen=True)
 class Step:
-    """Runs that belong together: the claims that they decide, and those that they bring nearer.
+    """Runs that belong together, the claims that they decide, and the claims that they bring nearer to a verdict.
 
-    price: of these runs, without those of earlier steps; None if unknown.
+    price: of these runs, which no earlier step has; None if unknown.
     """
 
     runs: tuple[RunName, ...]
@@ -53,7 +54,7 @@ def results_folder(table: RunTable, named: Path | None) -> Path:
 
 
 def prices_of(table: RunTable, results: Results, machine: Machine) -> Prices:
-    """Prices of runs: as recorded, else as `plan` estimates for `machine`, one core."""
+    """Prices of runs: as recorded, else as `plan` estimates them for `machine`, on one core."""
     measured = measured_prices(results.folder)
     estimated = {(cost.run.experiment, cost.run.method): Price(cost.seconds(machine) / 60) for cost in costs_of(table)}
 
@@ -79,11 +80,11 @@ def needed_by_claims(table: RunTable, results: Results, prices: Prices) -> dict[
 
 
 def queue(needed: dict[str, Decision], prices: Prices) -> list[Step]:
-    """All runs that claims need, each once, ordered by claims per hour.
+    """All runs that claims need, each once, in the order of decided claims per hour.
 
-    Each step takes the missing runs of the claim that gives the most decided claims per hour, counting all claims that
-    then need no further runs. The order is greedy, because finding the best one is at least as hard as a knapsack
-    problem.
+    Each step takes the missing runs of one claim: the one that decides the most claims per hour, counting all claims
+    that then need no further runs. The order is greedy, because the best one is at least as hard to find as the
+    solution of a knapsack problem.
     """
     steps, made, waiting = [], set(), {name: set(decision.runs) for name, decision in needed.items()}
     while waiting:
@@ -107,7 +108,7 @@ def _step(runs: set[RunName], needed: dict[str, Decision], waiting: dict[str, se
 def lines_of(steps: list[Step], table: RunTable) -> list[str]:
     """Lines for the terminal: the queue, and the command for its first step."""
     if not steps:
-        return ["No run would decide a claim: all are decided, or need what this scale leaves out."]
+        return ["No run would decide a claim: all are decided, or need runs that this scale leaves out."]
     rows, spent = [], 0.0
     for number, step in enumerate(steps, 1):
         spent += step.price.minutes if step.price else 0.0
@@ -127,7 +128,7 @@ def lines_of(steps: list[Step], table: RunTable) -> list[str]:
         *text_table(HEADS, rows, right=NUMBERS),
         "",
         "decided: claims that these runs decide with power 0.8, if effects and spreads are those observed so far.",
-        "begun: claims without a first run, and claims whose second seed must first show how far seeds differ.",
+        "begun: claims that need a first run, or a second seed that shows how far seeds differ.",
         f"per hour: claims decided, and {BEGUN:g} for each begun.",
         "",
         f"Start with: {shlex.join(command(steps[0].runs, table))}",
@@ -157,7 +158,7 @@ def as_json(steps: list[Step], table: RunTable) -> str:
 def command(
     runs: Iterable[RunName], table: RunTable, config: Iterable[str] = (), cores: int | str = "all"
 ) -> list[str]:
-    """The command that makes some runs, as words; names seeds beyond the scale's. config: further KEY=VALUE."""
+    """The command that makes some runs, as words; it lists their seeds, which the scale may lack. config: KEY=VALUE."""
     runs = list(runs)
     seeds = ",".join(map(str, sorted({seed for *_, seed in runs})))
     chosen = [*config, f"scale={table.scale}", f"seeds=[{seeds}]"]
@@ -171,7 +172,7 @@ def _target(run: RunName, table: RunTable) -> str:
 
 
 def _in_short(runs: tuple[RunName, ...]) -> str:
-    """Runs by method with their seeds: baseline 2-4."""
+    """The first runs as text, by method with their seeds: shakespeare/baseline 2,3,4."""
     seeds: dict[tuple[str, str], list[int]] = {}
     for experiment, method, seed in runs:
         seeds.setdefault((experiment, method), []).append(seed)

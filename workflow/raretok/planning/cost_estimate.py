@@ -8,19 +8,19 @@ from raretok.experiments.run_table import Run, RunTable
 from raretok.experiments.trained_runs import same_training
 from raretok.planning.throughput import Machine
 
-# Bytes per parameter: of the two checkpoints that are kept of a run, and of the state of a run in training with its
-# previous copy and the best weights.
+# Bytes per parameter: of a run's two kept checkpoints, and of its state during training with the previous copy and the
+# best weights.
 KEPT, STATE = 8, 36
 SNAPSHOT_BYTES = 2  # per entry of the output matrix
 # Metrics, arrays, histories and translations of a run.
 SMALL_FILES = 10**6
-# Text is about four times as large as its archive, and is kept unpacked, as lines, as pieces and as ids.
+# Text is about four times as large as its archive, and is stored in four forms: unpacked, as lines, as pieces, as ids.
 UNPACKED, FORMS = 4, 4
 
 
 @dataclass(frozen=True)
 class RunCost:
-    """A run: maximum parameters and targets, `bytes` kept on disk, and `state` bytes during training."""
+    """Cost of a run: parameters, targets (`tokens`), bytes kept on disk, and bytes of its state during training."""
 
     run: Run
     parameters: int
@@ -29,13 +29,13 @@ class RunCost:
     state: int
 
     def seconds(self, machine: Machine) -> float:
-        """Seconds of its training without validation."""
+        """Training time in seconds, without validation."""
         training = training_of(self.run.settings)
         passes = training.steps * training.passes
         return passes * machine.seconds(size_of(self.run.settings), training.tokens)
 
     def gib(self, machine: Machine) -> float:
-        """Peak memory of its training."""
+        """Peak memory of its training in GiB."""
         return machine.gib(size_of(self.run.settings), training_of(self.run.settings).tokens)
 
 

@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     config_options.add_arguments(parser)
     parser.add_argument("--mirror", type=Path, default=Path("mirror"), help="folder to fill (default: %(default)s)")
-    parser.add_argument("--dry-run", action="store_true", help="list what exists and what is missing; fetch nothing")
+    parser.add_argument("--dry-run", action="store_true", help="list existing and missing files without fetching")
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -91,7 +91,7 @@ def _look(group: list[Wanted], mirror: Path) -> Row:
         return Row(group, DONE, sum(path.stat().st_size for path in held))
     foreign = [path for path, wrong in held.items() if wrong and path not in (None, own)]
     if foreign:
-        # A download would be stored elsewhere, and this file found first.
+        # A download would be stored elsewhere, but this file would still be found first.
         names = ", ".join(map(str, foreign))
         return Row(group, BY_HAND, first.file.size, f"{names}: not the published file ({held[foreign[0]]}); delete it")
     if not first.file.urls:
@@ -113,7 +113,7 @@ def fill(rows: list[Row], mirror: Path) -> None:
 
 
 def survey_text(rows: list[Row], datasets: dict) -> list[str]:
-    """Lines for the terminal: data sets with their terms, files with size and state, totals, remaining work."""
+    """Lines for the terminal: data sets with their licences, files with size and state, totals, remaining work."""
     width = max(len(row.name) for row in rows) + 2
     lines = []
     for dataset, own in groupby(rows, key=lambda row: row.dataset):
@@ -124,7 +124,7 @@ def survey_text(rows: list[Row], datasets: dict) -> list[str]:
         own = [row for row in rows if row.state == state]
         unknown = sum(row.size is None for row in own)
         sizes = [in_words(sum(row.size or 0 for row in own))] if unknown < len(own) else []
-        sizes += [f"{unknown} of a size that is not published"] if unknown else []
+        sizes += [f"{unknown} of unpublished size"] if unknown else []
         if own:
             lines.append(f"{state}: {len(own)} of {len(rows)} files, {' and '.join(sizes)}")
     remedies = [f"- {row.dataset}/{row.name}: {row.remedy}" for row in rows if row.remedy]

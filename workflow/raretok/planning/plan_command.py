@@ -25,14 +25,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     config_options.add_arguments(parser)
     parser.add_argument("--device", nargs="+", help="machines of config/throughput.yaml (default: every GPU in it)")
-    parser.add_argument("--runs", action="store_true", help="a line for each run, too")
+    parser.add_argument("--runs", action="store_true", help="also one line per run")
     parser.add_argument("--markdown", action="store_true", help="the cost table of docs/cluster.md")
     parser.add_argument(
         "--measured", type=Path, metavar="FOLDER", help="rows for config/throughput.yaml from finished runs"
     )
-    parser.add_argument("--claims", action="store_true", help="runs in the order of the claims that they decide")
-    parser.add_argument("--json", action="store_true", help="with --claims: as `raretok work --order` takes it")
-    parser.add_argument("--results", type=Path, metavar="FOLDER", help="with --claims: results to plan from")
+    parser.add_argument("--claims", action="store_true", help="runs that would decide claims, the most useful first")
+    parser.add_argument("--json", action="store_true", help="with --claims: JSON for `raretok work --order`")
+    parser.add_argument("--results", type=Path, metavar="FOLDER", help="with --claims: the results to plan from")
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -56,7 +56,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def print_queue(table, machine, folder: Path | None, as_json: bool) -> None:
-    """Print the runs that decide claims, best first."""
+    """Print the runs that would decide claims, the most useful first."""
     # Reporting imports pandas, which other plans do not need.
     from raretok.planning import claim_queue
     from raretok.reporting.results import read_results

@@ -81,12 +81,12 @@ def markdown(heads: list[str], rows: list[list[str]]) -> list[str]:
 
 
 def hours_notes(machines: list[Machine]) -> list[str]:
-    """What the hours include and leave out, and what they are estimated from."""
+    """Notes on the hours: what they include, and how they are estimated."""
     lines = [
-        "Hours are of one device and of training alone: not of validation, of which nothing was timed on a GPU "
-        "(beam search along a translation's training is the largest), nor of evaluation.",
-        "They follow from the number of operations and the measured model that is most similar in it. A small model "
-        "alone on a GPU takes longer, since it waits for kernels to be launched.",
+        "Hours are for one device and for training only, without validation (not timed on GPUs; largest where "
+        "validation decodes translations by beam search) and without evaluation.",
+        "They are scaled by the number of operations from the measured model that is nearest in it. A small model "
+        "alone on a GPU takes longer, because it waits for kernels to be launched.",
     ]
     for machine in machines:
         if machine.than:
@@ -116,7 +116,7 @@ def summary(table: RunTable, costs: list[RunCost], files: list[Wanted], machines
 
 
 def plan_details(costs: list[RunCost], machines: list[Machine]) -> list[str]:
-    """Cost of each run, and what the figures are estimated from."""
+    """Cost of each run, after the notes on the hours."""
     heads = ["run", *(f"hours, {machine.name}" for machine in machines), "GiB", "storage, MB"]
     rows = [
         [

@@ -29,10 +29,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     config_options.add_arguments(parser)
     parser.add_argument(
-        "--only", nargs="*", help="runs to train, as EXPERIMENT/METHOD/seedN (default: unfinished ones)"
+        "--only", nargs="*", help="runs to train, as EXPERIMENT/METHOD/seedN (default: all unfinished ones)"
     )
-    parser.add_argument("--files", nargs="*", help="files to get, as DATASET/FILE (default: what those runs lack)")
-    parser.add_argument("--elsewhere", action="store_true", help="jobs run on other machines: leave out the device")
+    parser.add_argument("--files", nargs="*", help="files to get, as DATASET/FILE (default: those that the runs lack)")
+    parser.add_argument("--elsewhere", action="store_true", help="jobs run on other machines: do not check the device")
     parser.add_argument("--output", type=Path, help="where to write the plan (default: results/<scale>/plan.txt)")
 
 
@@ -42,7 +42,7 @@ def main(arguments: argparse.Namespace) -> None:
     costs = [cost for cost in costs_of(table) if _is_due(cost, table, arguments)]
     files = _files(table, costs, arguments)
     known = speeds.load(table.project)
-    said, machine, memory = "not asked: jobs run elsewhere", None, None
+    said, machine, memory = "not checked: jobs run elsewhere", None, None
     if not arguments.elsewhere:
         said, machine, memory = find_device(table.config["device"], known)
     machines = [known[machine]] if machine else default_machines(known)
@@ -54,7 +54,7 @@ def main(arguments: argparse.Namespace) -> None:
     lines += [check_disk(table, costs, files), check_data(table, files)]
     output = arguments.output or table.root / table.results / "plan.txt"
     write_text(output, "\n".join([*lines, "", *plan_details(costs, machines)]) + "\n")
-    print("\n".join([*lines, f"Run by run, and where the figures are from: {output}"]))
+    print("\n".join([*lines, f"Cost of each run, and how it is estimated: {output}"]))
 
 
 def _is_due(cost: RunCost, table: RunTable, arguments: argparse.Namespace) -> bool:
@@ -64,7 +64,7 @@ def _is_due(cost: RunCost, table: RunTable, arguments: argparse.Namespace) -> bo
 
 
 def _files(table: RunTable, costs: list[RunCost], arguments: argparse.Namespace) -> list[Wanted]:
-    """Files that are still to be downloaded."""
+    """The files to download."""
     if arguments.files is not None:
         split = (name.partition("/") for name in arguments.files)
         return [find_file(table.datasets, dataset, file) for dataset, _, file in split]
@@ -77,7 +77,7 @@ def find_device(choice: str, machines: dict[str, Machine]) -> tuple[str, str | N
     Raises UserError for a requested GPU that is missing.
     """
     if choice == "cpu":
-        return "the CPU, as device says", CPU, None
+        return "the CPU (device: cpu)", CPU, None
     import torch
 
     from raretok.machine.device import is_gpu
@@ -87,7 +87,7 @@ def find_device(choice: str, machines: dict[str, Machine]) -> tuple[str, str | N
         return f"the CPU: torch {torch.__version__} sees no GPU{hidden}", CPU, None
     name, number = torch.cuda.get_device_name(), torch.cuda.device_count()
     known = next((machine for machine in machines if machine in name), None)
-    unknown = "" if known else ", of which config/throughput.yaml knows nothing"
+    unknown = "" if known else ", which is not in config/throughput.yaml"
     return f"{number} x {name}{unknown}", known, torch.cuda.get_device_properties(0).total_memory / 2**30
 
 
@@ -135,9 +135,9 @@ def check_data(table: RunTable, files: list[Wanted]) -> str:
         missing = [wanted for wanted in files if in_mirror(wanted, Path(mirror))[0] is None]
         if missing:
             raise UserError(
-                f"the data mirror {mirror} lacks {len(missing)} of {len(files)} files, {missing[0].name} of "
-                f"{missing[0].dataset} to begin with; fill it by `make fetch SCALE={table.scale} MIRROR={mirror}` "
-                "where there is a network, or leave out what needs them"
+                f"the data mirror {mirror} lacks {len(missing)} of {len(files)} files, such as {missing[0].name} of "
+                f"{missing[0].dataset}; fill it with `make fetch SCALE={table.scale} MIRROR={mirror}` where there is a "
+                "network, or leave out what needs them"
             )
         return f"Data: {len(files)} files to take from {mirror}, all there" if files else "Data: all there"
     for wanted in files:

@@ -1,7 +1,8 @@
-"""Seconds and memory of training on machines: measured rows of config/throughput.yaml and the rule of three.
+"""Training time and memory by machine, extrapolated from the measured rows of config/throughput.yaml.
 
-A model is compared with the measured one of the same machine whose operations per target F are nearest, by their ratio.
-For passes (forward, backward, step) over T targets, with N parameters, L layers and width d; ' marks the measured row:
+A model is compared with the measured one of the same machine whose number of operations per target, F, is nearest (by
+ratio). For passes (forward, backward, step) over T targets, with N parameters, L layers and width d; ' marks the
+measured row:
 
     seconds = seconds' (F T) / (F' T')
     GiB     = 16 N / 2^30 + (GiB' - 16 N' / 2^30) (T L d) / (T' L' d')
@@ -31,7 +32,7 @@ class MachineFacts(TypedDict, total=False):
 
     # How many times as long it takes.
     slower: AboveZero
-    # The machine that was measured in its place.
+    # The machine that was measured instead.
     than: str
     source: Required[str]
 
@@ -41,14 +42,14 @@ class Shape(TypedDict):
 
     layers: AboveZero
     width: Positive
-    # Of the vocabulary.
+    # Vocabulary size.
     types: Positive
     parameters: Positive
     flops: AboveZero
 
 
 class MeasuredRow(TypedDict):
-    """A training step, or a whole training, that somebody timed."""
+    """A timed pass of a training: of one step, or the mean over a whole training."""
 
     machine: str
     what: str
@@ -111,7 +112,7 @@ def load(root: Path) -> dict[str, Machine]:
     rows: dict[str, list[Row]] = {}
     for row in content["measured"]:
         if row["machine"] not in known:
-            raise UserError(f"{path}: measured names the machine {row['machine']!r}, which machines lacks")
+            raise UserError(f"{path}: measured names the machine {row['machine']!r}, which is not under machines")
         rows.setdefault(row["machine"], []).append(
             Row(Size(**row["shape"]), row["tokens"], row["seconds"], row.get("gib"))
         )
@@ -119,7 +120,7 @@ def load(root: Path) -> dict[str, Machine]:
     for name, facts in known.items():
         measured = facts.get("than", name)
         if measured not in rows:
-            raise UserError(f"{path}: machines.{name} has no measured rows; name a machine that has in `than`")
+            raise UserError(f"{path}: machines.{name} has no measured rows; let `than` name a machine that has some")
         of = tuple(rows[measured])
         machines[name] = Machine(name, facts["source"], facts.get("than"), facts.get("slower", 1.0), of)
     return machines
@@ -129,7 +130,7 @@ def find(machines: dict[str, Machine], name: str) -> Machine:
     """A machine by name; raises UserError with the known names if there is none."""
     if name not in machines:
         known = ", ".join(machines)
-        raise UserError(f"config/throughput.yaml knows no machine {name!r}; it can be {known}, or add a row")
+        raise UserError(f"config/throughput.yaml has no machine {name!r}; choose one of {known}, or add a row")
     return machines[name]
 
 

@@ -1,4 +1,4 @@
-"""The command `verify`: retrains what one claim needs with a new seed, and compares the result with the recorded one.
+"""The command `verify`: trains the runs of one claim with a new seed, and compares the result with the recorded one.
 
 Snakemake makes these runs like all others: they lie in results/<scale>/runs, interrupted ones continue, and finished
 ones are not repeated.
@@ -45,8 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, help="the seed to train with (default: the first that was not recorded)")
     parser.add_argument("--scale", help="a scale with recorded results (default: the only one)")
     parser.add_argument("--cores", default="all", help="cores for Snakemake (default: all)")
-    parser.add_argument("--config", nargs="*", default=[], metavar="KEY=VALUE", help="as Snakemake takes them")
-    parser.add_argument("--dry-run", action="store_true", help="say which runs it takes and what they cost, no more")
+    parser.add_argument("--config", nargs="*", default=[], metavar="KEY=VALUE", help="config values for Snakemake")
+    parser.add_argument("--dry-run", action="store_true", help="only print the runs and their cost")
     parser.add_argument("--root", type=Path, default=Path(), help="the project's folder (default: here)")
 
 
@@ -63,7 +63,7 @@ def main(arguments: argparse.Namespace) -> None:
     table = table_of(arguments, paper, seeds=[seed], finished=False)
     runs = [(*training, seed) for training in recorded.trainings]
     for run in runs:
-        table.run(*run)  # one sentence if the config no longer has the method
+        table.run(*run)  # raises UserError if the config no longer has the method
     print("\n".join(announcement(recorded, runs, table)), flush=True)
     if arguments.dry_run:
         return
@@ -92,7 +92,7 @@ def table_of(arguments: argparse.Namespace, paper: str, **choice) -> RunTable:
 
 
 def read_recorded(table: RunTable, paper: str, name: str) -> Recorded:
-    """The record of a claim, without trainings if it is not an experiment.
+    """The record of a claim; `trainings` is empty if the claim is not about an experiment.
 
     Raises UserError for an unknown claim, or one that no run of this scale decides.
     """
@@ -115,15 +115,15 @@ def read_recorded(table: RunTable, paper: str, name: str) -> Recorded:
 
 
 def new_seed(recorded: Recorded) -> int:
-    """The first seed that none of a claim's recorded trainings has."""
+    """The smallest seed that none of a claim's recorded trainings has."""
     finished = finished_seeds(recorded.results)
     used = set().union(*(finished.get(training, set()) for training in recorded.trainings))
     return next(seed for seed in range(1, len(used) + 2) if seed not in used)
 
 
 def make_runs(words: list[str], root: Path) -> None:
-    """Make the runs by Snakemake; raises UserError if it fails; finished runs are kept."""
-    # With another Snakemake's environment, jobs would import a package other than this checkout's.
+    """Make the runs with Snakemake; raises UserError if it fails; finished runs are kept."""
+    # The Snakemake of another environment would make jobs import another raretok than this checkout's.
     process = subprocess.Popen([sys.executable, "-m", *words], cwd=root)
     status = None
     while status is None:
@@ -133,7 +133,7 @@ def make_runs(words: list[str], root: Path) -> None:
             # Snakemake has received the signal too: it stops its jobs, which save their state, and unlocks the folder.
             print("waiting for the runs to save their state", file=sys.stderr)
     if status:
-        raise UserError("the runs were not finished (see above); what is done is kept, the same command continues")
+        raise UserError("the runs did not finish (see above); finished work is kept, and the same command continues")
 
 
 def measure_claim(claim, runs: list[RunName], table: RunTable) -> tuple[Part, ...]:
@@ -161,7 +161,7 @@ def settled_claim(recorded: Recorded) -> list[str]:
 
 
 def announcement(recorded: Recorded, runs: list[RunName], table: RunTable) -> list[str]:
-    """Lines on the claim and the runs that it takes."""
+    """Lines on the claim and the runs that it needs."""
     price = price_of(runs, prices_of(table, recorded.results, throughput.load(table.project)[throughput.CPU]))
     cost = price.in_words() if price else "cost unknown"
     names = [f"  {experiment}/{method}/seed{seed}" for experiment, method, seed in runs]
@@ -193,7 +193,7 @@ def compared(recorded: Recorded, parts: tuple[Part, ...], seed: int) -> list[str
             )
             low, high = old.estimate.prediction()
             if low is None:
-                said.append("no prediction interval: nothing tells how far seeds differ")
+                said.append("no prediction interval: the spread over seeds is unknown")
             else:
                 places.append(INSIDE if low <= part.estimate.mean <= high else OUTSIDE)
                 ends = (number(in_unit(end, old.log), "") for end in (low, high))
@@ -202,5 +202,5 @@ def compared(recorded: Recorded, parts: tuple[Part, ...], seed: int) -> list[str
         lines += [f"{label}:", *(f"  {line}" for line in said)]
     if places:
         inside = places.count(INSIDE)
-        lines.append(f"{inside} of {len(places)} inside; of a true 95% interval one in twenty lies outside.")
+        lines.append(f"{inside} of {len(places)} inside; one in twenty lies outside a correct 95% interval.")
     return lines

@@ -69,7 +69,7 @@ def read_deviations(path: Path, papers: list[str], folder: Path) -> list[Deviati
             words = dict(zip(columns, row, strict=True))
             named = words.pop(COLUMN).content
             if not named:
-                raise UserError(f"{path}: '{row[0].content}' names nothing under `{COLUMN}`; `{WHOLE}` is a paper.")
+                raise UserError(f"{path}: '{row[0].content}' names nothing under `{COLUMN}`; `{WHOLE}` means a paper.")
             name, *_ = words
             shown = {column: _html(parser, cell, path.parent, folder) for column, cell in words.items()}
             found.append(

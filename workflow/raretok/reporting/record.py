@@ -2,9 +2,8 @@
 
 It keeps numbers, arrays, histories, translations of test splits, provenance, and data for later metrics
 (`evaluation.measurable`, used by `make remeasure`), but no weights and no training states. The arrays of a language
-model
-grow with its vocabulary: points of planes are kept in float16, and those of the last step, which nothing shows, are
-dropped. 8,000 types with four snapshots take less than 600 KB per run.
+model grow with its vocabulary, so points of planes are kept in float16, and those of the last step, which no figure
+shows, are dropped: 8,000 types with four snapshots take less than 600 KB per run.
 """
 
 import argparse

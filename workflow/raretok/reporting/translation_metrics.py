@@ -13,8 +13,7 @@ BLEU, CHRF = "bleu", "chrf"
 # Area under the validation curve: metric name by score; over the first steps, and over all.
 ALC = {BLEU: "alc_bleu", CHRF: "alc_chrf"}
 FIRST, WHOLE = "early", "full"
-# Slope of log p(y) against unigram log-frequency: through all tokens, and through the equally weighted bins of figure
-# 4.
+# Slope of log p(y) against unigram log-frequency: through all tokens, and through figure 4's equally weighted bins.
 # Group names: with the bias, and without it.
 TOKEN_SLOPE, BIN_SLOPE = "calibration_token_slope", "calibration_slope"
 WITH_BIAS, WITHOUT_BIAS = "full", "without_bias"

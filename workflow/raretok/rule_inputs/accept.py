@@ -1,8 +1,8 @@
-"""The command `accept`: finished results of another machine, or in a fresh clone, count as up to date.
+"""The command `accept`: marks finished results from another machine, or in a fresh clone, as up to date.
 
 Snakemake remakes a file if one of its inputs is newer. After a copy or a clone all files have the time of that day, and
-Snakemake's record of parameters, such as code digests, is missing. Each result records what it was made with, so the
-valid ones can be recognised: they get the current time, the others that of 1970.
+Snakemake's record of parameters, such as code digests, is missing. Each result records what it was made from, so valid
+ones can be recognised: they get the current time, the others a time in 1970.
 """
 
 import argparse
@@ -26,13 +26,13 @@ from raretok.training.finished_files import FILES, RECORD, WEIGHTS
 
 EVALUATED = ("arrays.npz", "hypotheses.json", "measurable.npz", "metrics.json")
 LINKS = (".links", ".json")
-# Older than any input, for files to be remade; Snakemake would take 0 for no time.
+# Time of files to be remade, older than any input; Snakemake would take 0 for no time.
 LONG_AGO = (1, 1)
 
 
 @dataclass
 class Accepted:
-    """Runs whose training or evaluation was accepted, missing runs, and the reasons why others were not accepted."""
+    """Runs whose training or evaluation was accepted, missing runs, and the reason for each refusal, by name."""
 
     trained: list[Run] = field(default_factory=list)
     evaluated: list[Run] = field(default_factory=list)
@@ -53,7 +53,7 @@ def main(arguments: argparse.Namespace) -> None:
         print(f"not accepted: {name}: {reason}")
     print(
         f"accepted {len(accepted.trained)} training(s) and {len(accepted.evaluated)} evaluation(s) of "
-        f"{len(table.runs)} runs in {table.results}; {len(accepted.missing)} are not there"
+        f"{len(table.runs)} runs in {table.results}; {len(accepted.missing)} are missing"
     )
 
 
@@ -65,8 +65,7 @@ def accept(table: RunTable) -> Accepted:
     """
     if table.render_only:
         raise UserError(
-            f"{table.results} is rendered as it is; accept is for a scale whose runs are made: leave out recorded=true "
-            "and finished=true"
+            f"{table.results} is only rendered, with nothing to accept; leave out recorded=true and finished=true"
         )
     accepted, fresh = Accepted(), set()
     for run in table.runs.values():
@@ -96,19 +95,19 @@ def accept(table: RunTable) -> Accepted:
             accepted.evaluated.append(run)
     for path in map(table.root.joinpath, gpt2_measured(table)):
         if path.exists() and read_json(path).get("sources") != command_code("measure-gpt2"):
-            # It has no input without a checkpoint, so that no time would mark it as outdated.
+            # Without a checkpoint it has no input, so no time could mark it as outdated.
             path.unlink()
             accepted.refused[f"gpt2/{path.name}, removed"] = "the code that measures has changed since"
     return accepted
 
 
 def other_training(table: RunTable, run: Run, record: dict, folder: Path) -> str:
-    """Why a finished training differs from what `table` would make; empty if it does not."""
+    """How a finished training differs from the one that `table` would make; empty if it does not."""
     measured = not table.config["keep_weights"] and (folder / "metrics.json").exists()
     if any(not (folder / name).exists() for name in FILES if not (measured and name in WEIGHTS)):
         return "some of its files are missing"
     if record["hash"] != run.hash:
-        return f"its settings are others ({record['hash']}, not {run.hash})"
+        return f"its settings differ ({record['hash']}, not {run.hash})"
     if record["sources"] != code_that_trains(run):
         return "the code that trains has changed since"
     manifest = train.manifest(table, run)
@@ -126,7 +125,7 @@ def other_training(table: RunTable, run: Run, record: dict, folder: Path) -> str
 
 
 def other_evaluation(table: RunTable, run: Run, record: dict, folder: Path) -> str:
-    """Why a measured run differs from what `table` would measure; empty if it does not, or if nothing was measured."""
+    """How an evaluation differs from the one that `table` would make; empty if it does not, or if there is none."""
     if not (folder / "metrics.json").exists():
         return ""
     if any(not (folder / name).exists() for name in EVALUATED):
@@ -134,9 +133,9 @@ def other_evaluation(table: RunTable, run: Run, record: dict, folder: Path) -> s
     metrics = read_json(folder / "metrics.json")
     made = metrics.get("evaluation", {})
     if metrics["training"] != record:
-        return "it is of another training"
+        return "it belongs to another training"
     if canonical_json(made.get("settings", {})) != table.evaluation(run.experiment):
-        return "its settings are others"
+        return "its settings differ"
     if made["sources"] != code_that_measures(run):
         return "the code that measures has changed since"
     for links in evaluate.links(table, run):
@@ -153,7 +152,7 @@ def read_files(table: RunTable, run: Run) -> list[Path]:
     data = (table.root / train.manifest(table, run)).parent
     links = [(table.root / path).with_suffix(suffix) for path in evaluate.links(table, run) for suffix in LINKS]
     counts = [table.root / path for path in train.outside_counts(table, run)]
-    # Counts of the shards first, which are added up to the counts of a text.
+    # Counts of shards come first, because those of the text are made from them.
     shards = [path for whole in counts for path in sorted(whole.with_suffix("").glob("*.npy"))]
     return [*sorted(data.iterdir()), *shards, *counts, *(path for path in links if path.exists())]
 

@@ -10,7 +10,7 @@ def file_entry(table: RunTable, wildcards) -> str:
 
 
 def file_sources(table: RunTable, wildcards, output) -> str:
-    """Sources of that file. It derives from an output, so Snakemake does not compare it with earlier values."""
+    """URLs of that file. Snakemake does not compare them with earlier values, because they derive from an output."""
     return catalogue.file_sources(table.datasets, wildcards.dataset, wildcards.file)
 
 

@@ -10,7 +10,7 @@ from raretok.rule_inputs.report import definition
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the command."""
+    """Declare the command's options."""
     config_options.add_arguments(parser)
     parser.add_argument("--paper", required=True, help="the paper")
     parser.add_argument("--output", required=True, type=Path, help="the JSON to write")

@@ -73,7 +73,7 @@ def reference_texts(table: RunTable, wildcards) -> str:
 
 
 def gpt2(table: RunTable, wildcards) -> dict:
-    """Name, width, vocabulary and percentile of a GPT-2 model; raises UserError if no paper measures it."""
+    """Name, width, vocabulary size and percentile index of a GPT-2 model; raises UserError if no paper measures it."""
     for paper in table.papers.values():
         entry = paper.get("gpt2", {"models": {}})
         for name, model in entry["models"].items():

@@ -1,7 +1,7 @@
-"""The jobs that a target requests, as far as the start of the workflow needs to know them.
+"""Requested jobs of a target, for the checks at the start of the workflow.
 
-Snakemake does not tell hooks which jobs it will run. But it calls the input functions of all jobs of the target before
-it starts the first one. The input functions that mark a job here each belong to one rule.
+Snakemake does not tell hooks which jobs it will run, but it calls the input functions of all jobs of the target before
+it starts the first one. Input functions that mark a job here each belong to one rule.
 """
 
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ def requested(table: RunTable) -> Requested:
 
 
 def runs_to_train(table: RunTable) -> list[Run]:
-    """The requested runs that are not trained with this config and code, sorted by name."""
+    """The requested runs that are not yet trained with this config and code, sorted by name."""
     return [run for _, run in sorted(requested(table).trained.items()) if not is_trained(table, run)]
 
 

@@ -23,8 +23,8 @@ def needed_files(table: RunTable) -> list[Wanted]:
 def files_of(table: RunTable, runs: Iterable[Run], checkpoints: Iterable[str] = ()) -> list[Wanted]:
     """The files that `runs` request from rule `download`, each once, in order, and `checkpoints` of the hub.
 
-    For runs these are the texts of their corpora and other domains, published tokenizers, texts whose unigrams are
-    counted, and word similarity sets.
+    Runs request the texts of their corpora and other domains, published tokenizers, texts whose unigrams are counted,
+    and word similarity sets.
     """
     paths = dict.fromkeys([*(path for run in runs for path in _of_run(table, run)), *checkpoints])
     found = []

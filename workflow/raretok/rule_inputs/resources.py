@@ -14,8 +14,8 @@ from raretok.rule_inputs.train import joint_mark, run_of, same_record
 
 # Exists if an NVIDIA driver is loaded; asking torch would import it on every dry run.
 GPU_DRIVER = Path("/dev/nvidiactl")
-# Memory of any job, and per parameter: weights, gradients, two moments, the best weights, and a copy of all these while
-# they are saved.
+# Memory of any job; and memory per parameter: weights, gradients, two moments, best weights, and a copy of these while
+# the state is saved.
 BASE_MEGABYTES = 1500
 BYTES_PER_PARAMETER = 36
 # Seconds before the time limit at which SLURM sends SIGTERM, so that a training saves its state.
@@ -41,7 +41,7 @@ def slurm_extra(table: RunTable, wildcards, attempt: int) -> str:
 
 @lru_cache(maxsize=1)
 def _excluded(table: RunTable, minute: int) -> list[str]:
-    """These nodes, looked up once per minute, because the jobs of a group must request the same."""
+    """Nodes on which several runs failed, looked up once per minute: the jobs of a group must request the same."""
     return failing_nodes(table.run_logs())
 
 
@@ -96,7 +96,7 @@ def training_minutes(table: RunTable) -> int:
 
 
 def joint_megabytes(table: RunTable, stack: JointRuns, wildcards, attempt: int) -> int:
-    """Estimated memory of runs that are trained together."""
+    """Memory of runs that are trained together, estimated from model size and, on a CPU, activations."""
     settings = stack.runs[0].settings
     model, tokens = settings["model"], settings["training"]["batch_size"] * settings["model"]["context"]
     size = size_of(settings).parameters * BYTES_PER_PARAMETER
@@ -126,10 +126,10 @@ def megabytes(first: int) -> Callable:
 
 
 def evaluation_minutes(table: RunTable, wildcards, attempt: int) -> int:
-    """Time limit of a measurement in minutes; every attempt starts anew."""
+    """Time limit of an evaluation in minutes; it grows, because every attempt starts from the beginning."""
     return table.scale_settings["minutes"]["evaluate"] * attempt
 
 
 def data_minutes(table: RunTable, wildcards, attempt: int) -> int:
-    """Time limit of a data preparation job in minutes; every attempt starts anew."""
+    """Time limit of a data preparation job in minutes; it grows, as in `evaluation_minutes`."""
     return table.scale_settings["minutes"]["data"] * attempt

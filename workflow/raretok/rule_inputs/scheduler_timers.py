@@ -1,4 +1,4 @@
-"""At most one pending timer in Snakemake's scheduler; the only place that touches a private part of Snakemake.
+"""Limit of one pending timer in Snakemake's scheduler; the only module that touches private parts of Snakemake.
 
 In Snakemake 9.27.1 every pass of the scheduling loop starts a timer that starts another pass a second later
 (`JobScheduler._schedule_reevalutation`, for --max-jobs-per-timespan, by default 100 per second). Passes started by
@@ -13,8 +13,8 @@ import threading
 def keep_one_timer(scheduler) -> None:
     """Limit `scheduler` (snakemake.scheduling.job_scheduler.JobScheduler) to one pending timer.
 
-    A timer is started only while the rate limit holds jobs back, so that the limit stays in force. Anything else that a
-    job waits for ends with another job, which starts a pass by itself. No-op if Snakemake lacks these attributes.
+    A timer is started only while the rate limit holds jobs back, so that the limit stays in force. All other waiting
+    ends when another job ends, which itself starts a pass. No-op if Snakemake lacks these attributes.
     """
     limiter = getattr(scheduler, "job_rate_limiter", None)
     if limiter is None or not hasattr(scheduler, "_schedule_reevalutation"):

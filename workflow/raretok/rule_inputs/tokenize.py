@@ -1,4 +1,4 @@
-"""Inputs and params of the tokenization rules, by kind of corpus, and of counts of other texts."""
+"""Inputs and params of the tokenization rules, by kind of corpus, and of the rules that count unigrams."""
 
 import json
 import re

@@ -68,7 +68,7 @@ def same_files(table: RunTable, wildcards) -> list[str]:
 
 
 def kept_files(table: RunTable, wildcards, output) -> str:
-    """The second copy of a job's trained files, if it is deleted with the weights; else nothing."""
+    """The second copy of a job's trained files, if it is to be deleted with the weights; else nothing."""
     return "" if table.config["keep_weights"] else f"{state(table, wildcards)}/{KEPT}"
 
 
@@ -85,12 +85,12 @@ def joint_runs(table: RunTable) -> dict[str, JointRuns]:
 
 
 def joint_runs_json(table: RunTable, stack: JointRuns, wildcards, output) -> str:
-    """The runs of a group's job. It derives from an output, so another choice of runs retrains nothing."""
+    """JSON of the runs of a group's job; another choice retrains nothing, because this param derives from an output."""
     return stack.json()
 
 
 def marks_of(table: RunTable, stack: JointRuns) -> list[str]:
-    """The marks of a group's runs, except runs that were trained alone, which wait for no mark."""
+    """The marks that a group's job must make: those of untrained runs that have none yet."""
     waiting = (run for run in stack.runs if not is_trained(table, run))
     return [path for run in waiting if not (table.root / (path := _mark(table, run))).exists()]
 

@@ -23,7 +23,7 @@ from raretok.training.refusal import WORKFLOW
 
 
 def before_start(table: RunTable, elsewhere: bool) -> None:
-    """Start the fork servers, and check whether the runs to train can be trained, if there are any.
+    """Start the fork servers and, if runs are to be trained, check whether they can be.
 
     elsewhere: whether jobs run on other machines. Raises UserError with the reason if something would fail.
     """
@@ -48,13 +48,13 @@ def before_start(table: RunTable, elsewhere: bool) -> None:
     if finished.returncode == EXIT_USER_ERROR:
         raise UserError(finished.stderr.strip().rpartition("error: ")[2])
     if finished.returncode:
-        # Jobs may have their own environments with packages that are missing here.
+        # Only a note: jobs may have environments of their own, with packages that are missing here.
         reason = (finished.stderr.strip().splitlines() or ["no reason given"])[-1]
         print(f"raretok: not checked before the start ({reason})", file=sys.stderr)
 
 
 def left_out(folders: list[str]) -> str:
-    """A note that the report leaves out the outdated runs in these folders."""
+    """A message that the report leaves out the outdated runs in these folders."""
     more = f", and {len(folders) - 1} more" if len(folders) > 1 else ""
     return (
         f"left out, made with other settings than the config has now: {folders[0]}{more}; "
@@ -95,5 +95,5 @@ def wildcard_patterns(table: RunTable) -> dict[str, str]:
 
 
 def config_words(config: dict) -> list[str]:
-    """The values of config.yaml in the form of --config."""
+    """The values of a config as KEY=VALUE, for --config."""
     return [f"{key}={json.dumps(value)}" for key, value in config.items()]

@@ -59,7 +59,7 @@ def joined(device: str) -> Iterator[None]:
 
 
 def share(items):
-    """This process's rows of an array, a tensor or a list, or of each of several in a tuple; may be empty."""
+    """This process's rows of an array, tensor or list, or of each one in a tuple; may be empty."""
     if isinstance(items, tuple):
         return tuple(share(part) for part in items)
     rank, size = processes.rank(), processes.size()
@@ -135,7 +135,7 @@ def parallel(model):
 
 @contextlib.contextmanager
 def _loss_in_words() -> Iterator[None]:
-    """Turns torch's errors about a lost process into a UserError."""
+    """Turn torch's errors about a lost process into a UserError."""
     from torch import distributed
 
     try:

@@ -59,7 +59,7 @@ def write_final_files(run, corpus, trainer: Trainer, final: dict, progress: Prog
 
 
 def hardware_record(device: str) -> dict:
-    """The hardware of all processes of a run: their number, maximum memory and device."""
+    """Entries of a run's record on its hardware: number of processes, maximum memory, device."""
     peaks, names = zip(*distributed.gather((peak_memory_gib(device), describe_device(device))), strict=True)
     return {
         "processes": len(peaks),

@@ -26,9 +26,9 @@ from raretok.training.training_run import Training
 
 
 class JointFolders:
-    """Folders of a stack's runs, below a folder of results.
+    """Folders of a stack's runs in a results folder.
 
-    states, outputs: by run. together: the stack's own state.
+    states, outputs: one per run. together: the stack's own state.
     """
 
     def __init__(self, results: Path, stack):
@@ -42,8 +42,8 @@ def train_together(stack, corpus, folders: JointFolders, options: Options) -> No
     """Train the runs of a stack to the end, continuing an interrupted attempt.
 
     stack: a `joint_runs.JointRuns`. Runs that are finished or were started alone are left out. A run whose loss is not
-    finite leaves the stack and is trained by its own `train`, which reports the error; the others continue. Raises
-    Interrupted if a signal stopped the training after saving, UserError if the state belongs to another stack.
+    finite leaves the stack, and its own `train` then reports the error; the others continue. Raises Interrupted if a
+    signal stopped the training (after saving), UserError if the state belongs to another stack.
     """
     stop = StopFlag()
     if options.device == "cpu":
@@ -90,7 +90,8 @@ class Job:
     """The runs of a stack in training, their progress, and their common state.
 
     members: trainings that are still in the stack, all at the same step. failed: error messages of the others.
-    progress: of the job; its tokens are those of all runs, its seconds are shared by the `number` of runs at the start.
+    progress: of the job, with the tokens of all runs; its seconds are divided by `number`, the number of runs at the
+    start.
     """
 
     def __init__(self, stack, corpus, folders: JointFolders, device: str):
@@ -174,7 +175,7 @@ class Job:
         return StepResult(*numbers)
 
     def attempt(self, member: Training, action: Callable[[], None]) -> None:
-        """Run `action` for a member, which leaves the stack if that raises UserError."""
+        """Call `action` for a member; the member leaves the stack if that raises UserError."""
         try:
             action()
         except UserError as error:
@@ -208,7 +209,7 @@ class Job:
 
 
 def is_trained_here(training: Training, output: Path, begun: Collection[str] | None) -> bool:
-    """Whether a run is trained in its stack; the log gives the reason if it is not.
+    """Whether a run is trained in its stack; if not, the log says why.
 
     output: folder of its final files. begun: hashes of the runs in the stack's saved state, if there is one.
     """

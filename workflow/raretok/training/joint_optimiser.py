@@ -1,4 +1,4 @@
-"""AdamW for several models at once: one call per group of parameters with equal treatment, on stacked slices."""
+"""AdamW for several models at once, on stacked parameters: one call per group with the same weight decay."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -11,12 +11,12 @@ from raretok.training.optimiser import Optimiser, RowAdamW, fused_adamw
 class StackedOptimiser:
     """The optimiser of M trainings of one shape.
 
-    The moments of each training's `Optimiser` become slices of stacked tensors, so that its state is saved and loaded
-    as usual. Trainings that treat a parameter alike must be adjacent.
+    The moments of each training's `Optimiser` become slices of stacked tensors, so its state is saved and loaded as
+    usual. Trainings with the same `update_and_decay` of a parameter must be adjacent.
     """
 
     def __init__(self, parameters: dict[str, torch.Tensor], optimisers: Sequence[Optimiser]):
-        """parameters: by name, M x ..., stacked. optimisers: of each training; betas and eps are those of the first."""
+        """parameters: stacked, M x ..., by name. optimisers: one per training; betas and eps are those of the first."""
         self.parameters = parameters
         self.betas, self.eps = optimisers[0].betas, optimisers[0].eps
         # By weight decay: name, slice of trainings, and moments.
@@ -54,7 +54,7 @@ class StackedOptimiser:
 
 
 def update_and_decay(optimiser: Optimiser, name: str) -> tuple[str, float]:
-    """An optimiser's treatment of a parameter: its row-wise update ("" for none) and its weight decay."""
+    """An optimiser's treatment of a parameter: the `embedding_update` of its rows ("" for none), and weight decay."""
     if name in optimiser.rows:
         return repr(optimiser.update), optimiser.rows[name].weight_decay
     return "", next(decay for decay, names in optimiser.groups.items() if name in names)

@@ -3,7 +3,7 @@
 Every member is an ordinary `Training` with its own data, gate, observations, progress and files. Its parameters and
 moments are slices of stacked tensors, so that everything except a step and a validation works as for a single run.
 
-Shapes: M members, B sequences, T positions, N = B T, width d, V types.
+Shapes: M members, B sequences, T positions, N = B T, width d, vocabulary size V.
 """
 
 from collections.abc import Callable, Sequence
@@ -133,13 +133,13 @@ class JointTrainer:
         return (total / positions).tolist()
 
     def spread(self, blocks: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Inputs and targets of every member, M x B x T each, from those of every seed."""
+        """Inputs and targets of every member, M x B x T each. blocks: those of every seed."""
         together = self.tasks[0].put(np.stack([np.stack(block) for block in blocks]))
         return together[self.seed_of].unbind(dim=1)
 
 
 def embedding_treatment(optimiser: Optimiser) -> list[tuple[bool, float]]:
-    """An optimiser's treatment of the matrices with one row per type, by which members of a stack are sorted."""
+    """`update_and_decay` of the matrices with one row per type: the sort key of a stack's members."""
     return [
         update_and_decay(optimiser, name)
         for name, parameter in optimiser.parameters.items()

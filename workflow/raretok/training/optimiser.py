@@ -1,4 +1,4 @@
-"""AdamW for a whole model, with an optional special update of the embeddings.
+"""AdamW for a whole model, with an optional rule for the rows of the embeddings (`embedding_update`).
 
 Matrices and embeddings (including positions) have weight decay, norms and biases do not, as in nanoGPT.
 """
@@ -46,7 +46,7 @@ class RowAdamW:
                 self.exp_avg_sq,
             )
         )
-        # Rows never updated have row_steps 0; any count avoids 0/0 there, and their update is masked.
+        # Rows without any step so far have row_steps 0; 1 avoids 0/0, and their change is masked.
         steps = self.row_steps.clamp_min(1).double()
         size = (learning_rate / (1 - beta1**steps)).to(gradient.dtype)
         scale = (1 - beta2**steps).sqrt().to(gradient.dtype)

@@ -1,11 +1,11 @@
-"""Interface of probes: observations of a training that do not change it by a bit.
+"""Interface of probes: observations of a training that leave every bit of its result unchanged.
+
+The whole state of an observation is its `tensors`, of fixed sizes. The trainer calls it at three points of a step,
+`begin` when the targets are counted, `look` after each micro-batch's backward pass and `end` before clipping, and calls
+`measure` between steps.
 
 With several processes, each sees its own rows of a micro-batch. Sums over positions must be summed over processes
 (`distributed.total`) before norms or means are taken. All processes have the same `tensors` at the end of a step.
-
-The whole state of an observation is its `tensors`, of fixed sizes. The trainer calls it at three points of a step:
-`begin` when the targets are counted, `look` after each micro-batch's backward pass, `end` before clipping; and
-`measure` between steps.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ import torch
 
 @dataclass
 class MicroBatch:
-    """The observable values of a micro-batch after its backward pass; N positions, width d, V types.
+    """The observable values of a micro-batch after its backward pass; N positions, width d, vocabulary size V.
 
     inputs, targets: N. hidden: N x d. weight: V x d, the output matrix. logits_gradient: dL/dz (N x V) and
     input_gradient: dL/d(embedding) (N x d), for observations that `needs_gradients`.
@@ -30,9 +30,9 @@ class MicroBatch:
 
 
 class Observation:
-    """Base class of observations, which does nothing at any point."""
+    """Base class of observations; its methods do nothing."""
 
-    # Whether gradients of logits and embeddings must be kept, for a whole step in one micro-batch.
+    # Whether it needs the gradients of logits and embeddings, of a whole step in one micro-batch.
     needs_gradients = False
     # Whether it needs the set of rare types, which only a gate has.
     needs_gate = False
@@ -48,4 +48,4 @@ class Observation:
         """Called after the last backward pass of the step."""
 
     def measure(self, step: int, model: torch.nn.Module, task) -> None:
-        """Called after `step` steps, 0 before the first, also after an interruption; task: the training task."""
+        """Called after `step` steps, 0 before the first, and again after a restart; task: the training task."""

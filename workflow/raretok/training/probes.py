@@ -15,10 +15,16 @@ class GradientNorms(Observation):
     """Norms of the three parts of each token's embedding gradient (stop_jostling, section 4.2).
 
     For each step and token i, g1 is the gradient through the input embedding (context alignment), g2 the output
-    gradient from positions with target i, and g3 the output gradient from all other positions; before clipping and
-    before a gate (which the paper never combines). Running sums over steps, one value per token (V): sum_aligned |g1| +
-    |g2|; sum_marginal |g3|; sum_ratio (|g1| + |g2|) / |g3| over steps with |g3| > 0; sum_aligned_zero |g1| + |g2| over
-    steps with |g3| = 0; zero_steps their number; steps (a scalar).
+    gradient from positions with target i, and g3 the output gradient from all other positions; all are taken before
+    clipping and before a gate (which the paper never combines). Tensors, summed over steps, (V,) each:
+
+        sum_aligned       |g1| + |g2|
+        sum_marginal      |g3|
+        sum_ratio         (|g1| + |g2|) / |g3|, over steps with |g3| > 0
+        sum_aligned_zero  |g1| + |g2|, over steps with |g3| = 0
+        zero_steps        number of steps with |g3| = 0
+
+    and `steps`, the number of steps, a scalar.
     """
 
     SUMS = ("sum_aligned", "sum_marginal", "sum_ratio", "sum_aligned_zero", "zero_steps")
@@ -44,7 +50,7 @@ class GradientNorms(Observation):
             zeros.index_add(0, batch.targets, own * batch.hidden),
             marginal.T @ batch.hidden,
         )
-        # The norm of a sum: the matrices are summed over processes first.
+        # The matrices are summed over processes before the norm is taken.
         g1, g2, g3 = (distributed.total(part).norm(dim=1).double() for part in parts)
         aligned, zero = g1 + g2, g3 == 0
         self.tensors["sum_aligned"] += aligned
@@ -119,7 +125,7 @@ class RareAlignment(Observation):
 
 
 class Snapshots(Observation):
-    """The output matrix after chosen steps, `steps` or every `every` of them; written to files, not to tensors."""
+    """The output matrix after chosen steps (a list `steps`, or every `every` steps); kept in files, not in tensors."""
 
     def __init__(
         self,

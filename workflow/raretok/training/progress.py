@@ -4,7 +4,7 @@ import dataclasses
 import math
 from dataclasses import dataclass
 
-# Approximate number of rows of training loss in the history, for trainings of any length.
+# Approximate number of rows of training loss in the history, whatever the number of steps.
 HISTORY_ROWS = 100
 HISTORY_COLUMNS = ("step", "split", "loss", "learning_rate", "gradient_norm", "tokens")
 
@@ -14,8 +14,8 @@ class Progress:
     """The numbers in a training's state: saved as JSON and restored exactly.
 
     best_loss, best_bleu: validation scores of the best checkpoint, at `best_step`. kept: steps of the last validated
-    checkpoints, which the final model averages with `training.average`. seconds: wall time; cpu_seconds: of all threads
-    of the first process.
+    checkpoints, whose average is the final model if `training.average` is set. seconds: wall time. cpu_seconds: CPU
+    time of all threads of the first process.
     """
 
     step: int = 0
@@ -33,7 +33,7 @@ class Progress:
     def note(self, scores: dict[str, float], select: str, average: int) -> bool:
         """Record the scores of a validation; returns whether this checkpoint is the best so far.
 
-        scores: by split of the history. select: `loss` or `bleu`. average: number of checkpoints to keep.
+        scores: by split, as named in the history. select: `loss` or `bleu`. average: number of checkpoints to keep.
         """
         self.validated_step = self.step
         self.history += [[self.step, split, score, "", "", self.tokens] for split, score in scores.items()]

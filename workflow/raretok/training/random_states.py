@@ -1,6 +1,6 @@
 """Random states of a training (for dropout): one stream per process, saved in checkpoints.
 
-The first process's stream is that of a single process.
+The first process has the stream that a single process would have.
 """
 
 import numpy as np

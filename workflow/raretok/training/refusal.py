@@ -1,7 +1,7 @@
-"""No second attempt at a training whose loss was not finite: it would end as the first one.
+"""Refusal of a second attempt at a training whose loss was not finite, since it would fail again.
 
-Snakemake tries every failed training again (`retries`), whatever its exit status. A training whose loss is not finite
-leaves a note beside its state; within the same workflow, further attempts end with the same sentence at once. When the
+Snakemake retries every failed training (`retries`), whatever its exit status. A training whose loss is not finite
+leaves a note beside its state; within the same workflow, further attempts fail at once with the same message. When the
 workflow is started again, such a run is trained again.
 """
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from raretok.core.errors import NotFinite
 from raretok.core.files import read_json, write_json
 
-# Environment variable of all jobs of a workflow, on any machine: what to tell it from others by.
+# Environment variable that identifies the workflow in all its jobs, on any machine.
 WORKFLOW = "RARETOK_WORKFLOW"
 _NOTE = "not_finite.json"
 
@@ -28,6 +28,6 @@ def refuse_again(state: Path) -> None:
 
 
 def note_error(state: Path, error: NotFinite) -> None:
-    """Leave `error` in the state folder for further attempts in this workflow, if a workflow started this process."""
+    """Note `error` in the state folder for further attempts in this workflow, if a workflow started this process."""
     if WORKFLOW in os.environ:
         write_json(state / _NOTE, {"workflow": os.environ[WORKFLOW], "error": str(error)})

@@ -48,7 +48,7 @@ class Task:
         self.rare = training.get("rare")
         self.seed = settings["seed"]
         self.device = device
-        # Runs trained together ask for the same step.
+        # Cached, because runs trained together ask for the same step.
         self.earlier_targets = functools.lru_cache(maxsize=4)(lambda step: distributed.share(self.targets(step)))
 
     def micro_batches(self, step: int) -> list[Batch]:
@@ -90,7 +90,7 @@ class Task:
         )
 
     def derived(self) -> dict:
-        """Derived numbers that are not in the settings."""
+        """Numbers for the run's record that follow from data and settings."""
         return {}
 
     def validate(self, model: torch.nn.Module, step: int, must_stop: Callable[[], object]) -> dict[str, float] | None:
@@ -136,7 +136,7 @@ class Task:
             return tuple(self.put(part) for part in block)
         tensor = torch.from_numpy(block)
         if self.device != "cpu":
-            # A copy from pinned memory does not wait for pending work of the GPU.
+            # A copy from pinned memory does not wait for the GPU's pending work.
             return tensor.pin_memory().to(self.device, non_blocking=True)
         return tensor
 
@@ -166,7 +166,7 @@ def negative_log_likelihood(
 
 
 class BlockTask(Task):
-    """Blocks of one text: a step has `accumulation` micro-batches of `size` sequences with `context` tokens."""
+    """Blocks of one text: a step has `accumulation` micro-batches of `size` sequences of `context` tokens."""
 
     def __init__(self, settings: dict, device: str):
         """settings: a run's settings."""
@@ -192,7 +192,7 @@ class BlockTask(Task):
 class CharacterTask(BlockTask):
     """Next-character prediction in two languages, high-resource and low-resource, over one text.
 
-    The low-resource language is the same text with `types` added to every id, so there are 2 x types tokens.
+    The low-resource language is the same text with `types` added to every id, so the vocabulary size is 2 x types.
     """
 
     def __init__(self, corpus, settings: dict, device: str):
@@ -253,7 +253,7 @@ class LanguageTask(BlockTask):
     def validation_batches(self, step: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """The validation text from its start in consecutive blocks, the same at every step.
 
-        As many whole blocks as fit into validation.tokens, at least one; without it all.
+        As many whole blocks as fit into `validation.tokens`, at least one; all if it is not set.
         """
         length = len(self.validation_tokens) - 1
         if self.validation.get("tokens"):

@@ -19,12 +19,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--run", required=True, help="the run as JSON, a line of `raretok runs --json`; @FILE reads it")
     parser.add_argument("--manifest", type=Path, required=True, help="manifest.json of the prepared corpus")
     parser.add_argument("--output", type=Path, required=True, help="folder for the final files")
-    parser.add_argument("--state", type=Path, required=True, help="folder for the state of unfinished training")
+    parser.add_argument("--state", type=Path, required=True, help="folder for the state of an unfinished training")
     parser.add_argument(
         "--counts",
         nargs="?",
         type=Path,
-        help="counts of the corpus's types in another text (.npy), for an output bias that starts there; may be empty",
+        help="type counts of another text (.npy), if the output bias starts from them; may be empty",
     )
     parser.add_argument(
         "--same-as",
@@ -32,15 +32,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=Path,
         metavar="FILE",
-        help="training.json of a finished run with the same weights: copy its files instead of training; further files "
-        "are those that it must find beside it",
+        help="training.json of a finished run with the same weights, whose files are copied instead of training; "
+        "further FILEs (its weights) are ignored",
     )
     add_option_arguments(parser)
     parser.add_argument(
         "--processes",
         type=int,
         default=1,
-        help="train in so many processes of this machine, on GPUs one each (default: %(default)s)",
+        help="number of processes on this machine, with one GPU each if it has GPUs (default: %(default)s)",
     )
     parser.add_argument("--no-compile", action="store_true", help="train on a GPU without torch.compile")
 
@@ -52,9 +52,9 @@ def add_option_arguments(parser: argparse.ArgumentParser) -> None:
         "--checkpoint-seconds",
         type=float,
         default=60.0,
-        help="save the state this often (default: %(default)s)",
+        help="seconds between two saves of the state (default: %(default)s)",
     )
-    parser.add_argument("--checkpoint-steps", type=int, help="save the state also every so many steps")
+    parser.add_argument("--checkpoint-steps", type=int, help="also save the state every this many steps")
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -119,7 +119,7 @@ def read_run(text: str) -> dict:
 
 
 def read_counts(path: Path):
-    """The type counts in the file `path`, (V,) integers; raises UserError for an invalid file."""
+    """The type counts in the file `path`, (V,) integers; raises UserError if it is invalid."""
     import numpy as np
 
     try:

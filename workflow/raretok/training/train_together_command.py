@@ -11,7 +11,7 @@ from raretok.training.train_command import add_option_arguments
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.add_argument(
-        "--runs", required=True, help="@FILE: lines of `raretok runs --json` that differ in seed and method"
+        "--runs", required=True, help="@FILE with lines of `raretok runs --json` that differ only in seed and method"
     )
     parser.add_argument("--manifest", type=Path, required=True, help="manifest.json of the prepared corpus")
     parser.add_argument("--results", type=Path, required=True, help="folder of the results, with runs/ and state/")

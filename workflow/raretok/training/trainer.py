@@ -24,7 +24,7 @@ from raretok.training.tasks import Batch, Inputs, hidden_of
 
 @dataclass
 class StepResult:
-    """Results of a step's backward passes: scalars on the device, because reading them would wait.
+    """Results of a step's backward passes: scalars, left on the device because reading them would wait for it.
 
     loss: the method's training loss. nll: mean plain -log p, which is logged and comparable between methods. norm: of
     all gradients together, before clipping.
@@ -38,8 +38,8 @@ class StepResult:
 class Trainer:
     """Model, loss and optimiser of one run.
 
-    A step is `backward` (count, a pass for each micro-batch, clip) and `step`. Several processes share the rows of each
-    micro-batch: the loss sums its counts over processes, and the last pass averages their gradients.
+    A step is `backward` (count targets, one pass per micro-batch, clip) and then `step`. Several processes share the
+    rows of each micro-batch: the loss sums its counts over processes, and the last pass averages their gradients.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Trainer:
         self.parameters = list(self.model.parameters())
         self.clip_norm = training["clip_norm"]
         self.precision = usable_precision(training.get("precision", "float32"), self.device)
-        # Sum and number of losses since the last row of the history; on the device, because reading would wait.
+        # Sum and number of losses since the last row of the history, left on the device as in `StepResult`.
         self.running = torch.zeros(2, dtype=torch.float64, device=self.device)
         observe = settings["method"].get("observe", [])
         self.observations = build_observations(observe, self.model, training, self.criterion.gate)
@@ -82,7 +82,7 @@ class Trainer:
         if self.keeps_gradients:
             self.model.token_embedding.register_forward_hook(self._keep_input_vectors)
         self.forward, self.is_warm = self.model, True
-        # Batches of pairs have many shapes, and each would need new kernels.
+        # Not for batches of pairs: they have many shapes, and each would need new kernels.
         if compile_model and self.device == "cuda" and not self.keeps_gradients and "batch_size" in training:
             rows = len(distributed.share(range(training["batch_size"])))
             self.forward = self._compiled(rows, settings["model"]["context"]) if rows else self.model
@@ -90,7 +90,7 @@ class Trainer:
             self.forward, self.is_warm = distributed.parallel(self.forward), False
 
     def backward(self, batches: list[Batch]) -> StepResult:
-        """Clipped gradients of the next step, left in the parameters. batches: its whole micro-batches."""
+        """Compute the clipped gradients of the next step in the parameters; batches: its whole micro-batches."""
         own = [(distributed.share(inputs), distributed.share(targets)) for inputs, targets in batches]
         if not self.is_warm:
             self._warm_up(*own[0])
@@ -138,9 +138,9 @@ class Trainer:
         return hidden, weight, loss
 
     def _warm_up(self, inputs: Inputs, targets: torch.Tensor) -> None:
-        """Run a pass without effect: DistributedDataParallel changes its order of summation after its first pass.
+        """Run a pass without effect, because DistributedDataParallel changes its order of summation after the first.
 
-        Without it, a resumed training would sum in another order than the unbroken one.
+        Otherwise a resumed training would sum in another order than an unbroken one.
         """
         states = random_states.random_states(self.device)
         # Evaluation mode: plain cross-entropy, which counts nothing.
@@ -153,7 +153,7 @@ class Trainer:
         self.is_warm = True
 
     def measure(self, step: int, task) -> None:
-        """Pass the model after `step` steps to the observations, with the task for its text."""
+        """Pass the model after `step` steps to the observations, and the task for its validation text."""
         for observation in self.observations.values():
             observation.measure(step, self.model, task)
 

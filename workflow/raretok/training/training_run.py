@@ -50,7 +50,7 @@ class Training:
         sources = training_code(self.settings, corpus.kind)
         counts = None if outside_counts is None else hashlib.sha256(outside_counts.tobytes()).hexdigest()
         self.identity = {"run": run["hash"], "data": corpus.sha256, "sources": sources, "counts": counts}
-        # For the record: number of runs in the job, and with several the job's wall time.
+        # For the record: number of runs in the job and, if there are several, the job's wall time.
         self.sharing = {"together": 1}
 
     def restore_finished(self) -> bool:
@@ -201,7 +201,7 @@ class Training:
         return self.schedule(self.progress.step)
 
     def backward(self) -> StepResult:
-        """Clipped gradients of the next step, left in the parameters."""
+        """Compute the clipped gradients of the next step in the parameters."""
         return self.trainer.backward(self.task.micro_batches(self.progress.step))
 
     @property

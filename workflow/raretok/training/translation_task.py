@@ -20,7 +20,7 @@ SENTENCES_AT_ONCE = 200
 
 
 class TranslationTask(Task):
-    """Pairs of sentences: from a source (B x S) and the target so far (B x T), each next token of the target.
+    """Next-token prediction of target sentences (B x T), given the source (B x S) and the target so far.
 
     Every pair is used once per epoch, in batches of similar length whose order is drawn for each epoch. Pairs with a
     side of more than model.context tokens, including </s>, are left out.
@@ -70,7 +70,7 @@ class TranslationTask(Task):
         return self.corpus.source_counts
 
     def derived(self) -> dict:
-        """Number of pairs left out, sizes of steps and epochs, and how the validation BLEU is computed."""
+        """Number of pairs left out, sizes of steps and epochs, and signatures of the validation scores."""
         # sacrebleu has no signature before it has seen references.
         seen = scored(["a"], ["a"]) if "bleu" in self.validation else {}
         return {
@@ -107,9 +107,9 @@ class TranslationTask(Task):
         return result | {split: score for split, (score, _) in found.items()}
 
     def _translated(self, model, chosen: np.ndarray, decoding: dict, must_stop) -> list[str] | None:
-        """The model's translations of the sources of validation pairs, as plain text; None if it must stop.
+        """Translations of the validation sources `chosen`, as plain text; None if it must stop.
 
-        Processes share the sentences, and all get all texts.
+        Processes share the sentences; each gets all translations.
         """
         offsets = self.valid.source_offsets
         sources = [self.valid.source[offsets[i] : offsets[i + 1]] for i in chosen]

@@ -1,7 +1,7 @@
-"""The data that runs read; missing files are made by the commands of the rules.
+"""Data of runs: existing files are used as they are, missing ones are made by the commands of the rules.
 
-Existing files are used as they are, so a machine without tokenizers can use prepared data that was copied to it. Paths
-are relative to the project's folder, which is the current one.
+So a machine without tokenizers can use prepared data that was copied to it. Paths are relative to the project's folder,
+which is the current one.
 """
 
 import sys

@@ -14,8 +14,8 @@ from raretok.work import job_data
 from raretok.work.run_status import log_of
 
 TRAIN, EVALUATE = "train", "evaluate"
-# Forks of a server that has imported torch start at once. The server computes nothing and requests no GPU, so that no
-# thread and no CUDA context is lost in a fork.
+# Forks of a server that has imported torch start at once. The server computes nothing and requests no GPU, because
+# threads and a CUDA context would not survive a fork.
 FORKS = multiprocessing.get_context("forkserver")
 PRELOADED = [
     "raretok.__main__",
@@ -34,7 +34,7 @@ class Jobs:
 
     def __init__(self, table: RunTable, workers: int, evaluates: bool):
         self.table, self.workers, self.evaluates = table, workers, evaluates
-        # Jobs share the cores, also those of torch's compiler. The threads of a CPU run are part of its settings.
+        # Jobs share the cores, so torch's compiler also gets one thread. A CPU run's threads are part of its settings.
         for variable in ("OMP_NUM_THREADS", "TORCHINDUCTOR_COMPILE_THREADS"):
             os.environ.setdefault(variable, "1")
         FORKS.set_forkserver_preload(PRELOADED)
@@ -95,6 +95,6 @@ def _do(table: RunTable, run: Run, stage: str, arguments: list[str], log: Path) 
 
 
 def _stop_with_parent() -> None:
-    """Stop when the parent is killed, as if it had asked for it, so that a training saves its state."""
+    """Stop when the parent is killed, as if it had sent SIGTERM, so that a training saves its state."""
     multiprocessing.parent_process().join()
     os.kill(os.getpid(), signal.SIGTERM)

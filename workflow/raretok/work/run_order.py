@@ -12,7 +12,7 @@ def read_order(path: Path) -> list[str]:
 
     The file has one run per line, as a name or a line of `raretok runs --json`; or it is the JSON list of `raretok plan
     --claims --json`. Text after a name, and further keys of an object, are ignored. Raises UserError if it names no
-    runs or anything else.
+    run, or something that is not a run.
     """
     try:
         text = path.read_text(encoding="utf-8")

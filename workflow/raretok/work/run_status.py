@@ -1,4 +1,4 @@
-"""What has been done for a run: trained, evaluated, recorded."""
+"""Status of a run: trained, evaluated, recorded."""
 
 import json
 import shutil
@@ -15,7 +15,7 @@ CHECKPOINT = "checkpoint.safetensors"
 
 
 def done_already(table: RunTable, run: Run, recorded: bool) -> bool:
-    """Whether a run needs nothing more. recorded: a recorded run counts too, if it has the same settings."""
+    """Whether a run is trained and evaluated. recorded: a recorded run with the same settings counts too."""
     if recorded:
         path = table.root / "results" / "recorded" / table.scale / "runs" / run.name / "metrics.json"
         if path.exists() and read_json(path)["training"]["hash"] == run.hash:
@@ -24,7 +24,7 @@ def done_already(table: RunTable, run: Run, recorded: bool) -> bool:
 
 
 def log_of(table: RunTable, run: Run, stage: str) -> Path:
-    """The log of a run's job, that of the rule with the stage's name."""
+    """The log of a run's job, the same as that of the rule with the stage's name."""
     return table.root / table.logs / stage / f"{run.name}.txt"
 
 

@@ -1,4 +1,4 @@
-"""The command `status`: which runs are in progress, where, since when and how far; failures with reasons; what is left.
+"""The command `status`: runs in progress (where, since when, how far), failed runs with the reason, and what is left.
 
 It reads the files that trainings write (locks, states, logs), so it covers Snakemake, `raretok work` and clusters, from
 any machine that shares the folder.
@@ -21,7 +21,8 @@ from raretok.training.holder import HOLDER
 from raretok.work.jobs import EVALUATE, TRAIN
 from raretok.work.run_status import is_evaluated, last_line, log_of, saved_progress
 
-# A training on another machine counts as dead after so many silent seconds; it reports every ten.
+# A training on another machine counts as dead after this many seconds without a line in its log; it writes one every
+# ten.
 SILENT_SECONDS = 600
 PROGRESS = re.compile(r"step (\d+/\d+) .* ([\d.]+ min left)")
 # In the order of the report.
@@ -53,7 +54,7 @@ def main(arguments: argparse.Namespace) -> None:
             print("\n".join([f"{state}:", *lines]))
     nodes = failing_nodes(table.run_logs())
     if nodes:
-        print(f"several runs failed on: {', '.join(nodes)}; no second attempt of a run goes there")
+        print(f"several runs failed on: {', '.join(nodes)}; no run is retried there")
 
 
 def status_of(table: RunTable, run: Run) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""The command `work`: trains and evaluates runs on a machine with only Python and torch, until time or runs are out."""
+"""The command `work`: trains and evaluates runs on a machine with only Python and torch, within a time limit."""
 
 import argparse
 import importlib.util
@@ -17,30 +17,31 @@ from raretok.work.run_speed import Speed
 from raretok.work.run_status import done_already
 from raretok.work.worker_pool import WorkerPool
 
-# Imported by `evaluate` but not by `train`; torch does not install them.
+# Packages that `evaluate` needs, `train` does not, and torch does not install.
 EVALUATION_PACKAGES = ("sacrebleu", "scipy")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     config_options.add_arguments(parser)
-    parser.add_argument("--workers", type=int, default=1, help="how many runs at once (default: %(default)s)")
-    parser.add_argument("--minutes", type=float, help="stop after so many minutes (default: when all runs are done)")
+    parser.add_argument("--workers", type=int, default=1, help="number of runs at a time (default: %(default)s)")
+    parser.add_argument("--minutes", type=float, help="stop after this many minutes (default: when all runs are done)")
     parser.add_argument(
         "--order",
         type=Path,
-        help="train the runs of this file alone, in its order: EXPERIMENT/METHOD/seedN a line, or JSON of the same "
-        "(default: baselines and headline methods, then one seed of everything, then further seeds)",
+        help="train only the runs in this file, in its order: one EXPERIMENT/METHOD/seedN per line, or the JSON of "
+        "`raretok plan` or `runs` (default: baselines and headline methods, then the first seed of all others, then "
+        "further seeds)",
     )
     parser.add_argument(
-        "--again", action="store_true", help="train also runs that results/recorded holds (default: leave them out)"
+        "--again", action="store_true", help="also train runs that are in results/recorded (default: leave them out)"
     )
     parser.add_argument(
-        "--data-only", action="store_true", help="make the data that the runs read and stop, to copy them elsewhere"
+        "--data-only", action="store_true", help="only make the data that the runs read, to copy them elsewhere"
     )
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Work; raises Interrupted if a signal stopped it after all states were saved, UserError if a run failed."""
+    """Train and evaluate; raises Interrupted if a signal stopped it (states are saved), UserError if a run failed."""
     if arguments.workers < 1:
         raise UserError(f"--workers is {arguments.workers}; it must be at least 1")
     names = read_order(arguments.order) if arguments.order else None
@@ -59,7 +60,7 @@ def main(arguments: argparse.Namespace) -> None:
         return
     missing = [name for name in EVALUATION_PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
-        log(f"runs are trained and not evaluated: {', '.join(missing)} not installed")
+        log(f"runs are trained but not evaluated: {', '.join(missing)} not installed")
     limit = "no time limit" if arguments.minutes is None else f"{arguments.minutes:g} minutes"
     log(f"{len(waiting)} of {len(runs)} runs to do, {arguments.workers} at a time, {limit}")
     jobs = Jobs(table, arguments.workers, evaluates=not missing)

@@ -1,4 +1,4 @@
-"""Pool of jobs that train and evaluate runs until runs or time are used up."""
+"""Pool of jobs that train and evaluate runs within a time limit."""
 
 import signal
 import time
@@ -40,7 +40,7 @@ class ActiveRun:
 class WorkerPool:
     """Trains and evaluates runs, as many at a time as `jobs` allows, for at most `seconds` (None: no limit).
 
-    number: of all runs. done, failed: finished ones. signal: name of the signal that stopped the work, if any.
+    number: of all runs. done, failed: runs that ended. signal: name of the signal that stopped the work, if any.
     """
 
     def __init__(self, jobs: Jobs, speed: Speed, seconds: float | None):
@@ -66,14 +66,14 @@ class WorkerPool:
         self.signal = flag.signal
         self.stop()
         if waiting and not self.signal:
-            log(f"{len(waiting)} run(s) do not fit into the time that is left, or are at work elsewhere")
+            log(f"{len(waiting)} run(s) do not fit into the remaining time, or are at work elsewhere")
 
     def time_left(self) -> float:
         """Remaining seconds."""
         return float("inf") if self.deadline is None else self.deadline - time.monotonic()
 
     def start_next(self, waiting: deque[Run]) -> bool:
-        """Start the first run of `waiting` that fits and that nobody else works on; returns whether there was one."""
+        """Start the first run of `waiting` that fits into the time and is not locked; returns whether there was one."""
         under_way = [*waiting, *(work.run for work in self.active)]
         for run in list(waiting):
             same = same_training(self.table, run)
@@ -86,7 +86,7 @@ class WorkerPool:
             if lock is None:
                 continue
             waiting.remove(run)
-            # Another command may have finished it meanwhile, and without its packages nothing can be evaluated.
+            # Another command may have finished it meanwhile; or it is trained, and evaluation lacks its packages.
             if done_already(self.table, run, recorded=False) or (not share and not self.jobs.evaluates):
                 lock.release()
                 continue
@@ -95,7 +95,7 @@ class WorkerPool:
         return False
 
     def lock(self, run: Run) -> FileLock | None:
-        """The lock of a run, acquired, so that several commands can share a table; None if another one holds it."""
+        """The acquired lock of a run, so that several commands can share a table; None if another one holds it."""
         path = self.table.root / self.table.results / "state" / "work" / f"{run.name}.lock"
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -156,7 +156,7 @@ class WorkerPool:
             log(f"failed: {work.stage} {run.name}: {how} ({path})")
 
     def stop(self) -> None:
-        """Ask active jobs to stop, and wait until they have saved their state. An evaluation starts anew next time."""
+        """Ask active jobs to stop, and wait until trainings have saved their state; evaluations have none to save."""
         for work in self.active:
             work.process.terminate()
         end = time.monotonic() + SAVE_SECONDS

@@ -74,7 +74,7 @@ def f2_sim_rises(evidence: Evidence) -> Found:
 
 
 def _along_freezes(evidence: Evidence, key: str, judge) -> dict[int, Truth]:
-    """`judge(steps, values, freeze, scale)` for the three methods of figure 2, by seed; scale: of their steps."""
+    """`judge(steps, values, freeze, scale)` for the three methods of figure 2, by seed; scale: our steps / printed."""
     evidence = evidence.of("figure2")
     freezes = {method: until(evidence, method) for method in FREEZE_UNTIL}
     names = ("snapshots.steps", key)
@@ -103,7 +103,7 @@ def f3_disjoint(evidence: Evidence) -> Found:
     def judge(baseline, ours):
         return all_of([at_least(baseline, NEAR_PERFECT), at_least(baseline - ours, CLEARLY)])
 
-    note = f"balanced accuracy: near perfect from {NEAR_PERFECT}, clearly worse from {CLEARLY} less (ours)"
+    note = f"balanced accuracy: near perfect is at least {NEAR_PERFECT}, clearly less is at least {CLEARLY} less (ours)"
     return evidence.of_means(judge, mle, agg), None, note
 
 
@@ -143,7 +143,7 @@ def f5_rare_joint(evidence: Evidence) -> Found:
     curves = [evidence.metric(method, name, "rare") for name in ("uniq", "isotropy_sign_free") for method in ALPHAS]
     seeds = common_seeds(curves)
     means = np.array([[mean_of(curve, seeds) for curve in curves[k : k + len(ALPHAS)]] for k in (0, len(ALPHAS))])
-    # Each curve in units of its own mean. An alpha at an end of the grid has no rise or no fall.
+    # Curves are divided by their means before they are added. An alpha at an end of the grid lacks a rise or a fall.
     inner = (means / means.mean(1, keepdims=True)).sum(0)[1:-1]
     peak = 1 + int(inner.argmax())
 
@@ -163,15 +163,15 @@ def f5_nonrare_tradeoff(evidence: Evidence) -> Found:
     evidence = evidence.of("figure5")
     truths = _tradeoff(evidence, "total")
     note = (
-        "alpha* is that of the highest rare Uniq; Spearman of alpha with total Uniq, I(W) (reversed) and PPL from "
-        "there on, the least of them; 0 where alpha* is the largest alpha"
+        "alpha* has the highest rare Uniq; smallest Spearman correlation of alpha, from alpha* on, with total Uniq, "
+        "I(W) (reversed) and PPL; 0 if alpha* is the largest alpha"
     )
     try:
         others = _tradeoff(evidence, "nonrare")
     except Missing:
         return truths, None, note
     held = sum(truth.holds for truth in others.values())
-    return truths, None, f"{note}; of the non-rare tokens it holds for {held} of {len(others)} seeds"
+    return truths, None, f"{note}; for non-rare tokens it holds in {held} of {len(others)} seeds"
 
 
 def _tradeoff(evidence: Evidence, group: str) -> dict[int, Truth]:
@@ -204,7 +204,7 @@ def f5_alpha_choice(evidence: Evidence) -> Found:
     def judge(selected, *rest):
         return at_least(min(rest), selected)
 
-    note = "by total perplexity of the validation text (ours: the paper does not say by what it was selected)"
+    note = "by total perplexity of the validation text (ours: the paper does not name its criterion)"
     return evidence.of_means(judge, *curves), None, note
 
 
@@ -231,7 +231,7 @@ def t14_cross_lingual(evidence: Evidence) -> Found:
     def judge(baseline, ours):
         return all_of([at_least(float(ours.min()), 1), at_least(0, float(baseline.max()))])
 
-    note = "a type is of the language whose side of the training text has the larger share of it"
+    note = "a type belongs to the language whose side of the training text has the larger share of it"
     return evidence.per_seed(judge, mle, agg), None, note
 
 
@@ -243,7 +243,7 @@ def abs_all_tasks(evidence: Evidence) -> Found:
 
 # Claims that are conjunctions of other claims.
 TOGETHER = {"agg.abs.all_tasks": ("agg.t3.uniq_total", "agg.t3.I_W", "agg.t6.all", "agg.t7.best")}
-# Functions of notes next to verdicts on claims about tables.
+# Functions that return a note on the verdict of a claim about tables.
 BESIDE = {"agg.t15.uniq": mean_of_prefixes} | {
     f"agg.t7.gain_{size}": partial(beside_cited, "table7", size, "agg_translation", "transformer")
     for size in ("base", "big")

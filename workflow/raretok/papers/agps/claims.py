@@ -28,7 +28,7 @@ COUNTERPART = "on the language model; the paper shows a translation model"
 
 
 def either(judge: Callable[..., Found]) -> Callable[[Evidence], Found]:
-    """`judge(evidence, names)` on translation or, if that was not run, on the language model, which the note says.
+    """`judge(evidence, names)` on translation or, if that was not run, on the language model; the note then says so.
 
     names: the method that is judged for each translation method.
     """
@@ -54,8 +54,8 @@ def f1_low_first(evidence: Evidence, names: dict[str, str]) -> Found:
     planes, bounds = evidence.array(name, "snapshots.pca"), evidence.array(name, "bounds")
     truths = evidence.per_seed(partial(rare_first, balanced=True), planes, bounds)
     note = (
-        f"left the bulk: centroid {LEFT:g} x the spread from the centre, every group counting alike, since most types "
-        "are rare"
+        f"left the bulk: centroid {LEFT:g} x the spread from the centre, with equal weight for each group, since most "
+        "types are rare"
     )
     return truths, None, note
 
@@ -115,7 +115,7 @@ def eq7_pairs(evidence: Evidence, names: dict[str, str]) -> Found:
         return rises(steps[start:], rare[start:])
 
     steps, products = (evidence.array(name, f"snapshots.{key}") for key in ("steps", "inner_product"))
-    note = "-1 where the inner product falls to the end"
+    note = "-1 if the inner product falls until the end"
     return evidence.per_seed(judge, steps, products), None, note
 
 
@@ -128,7 +128,7 @@ def f4_frequency_agnostic(evidence: Evidence, names: dict[str, str]) -> Found:
     def judge(*accuracies):
         return all_of([*(at_least(a, SEPARABLE) for a in accuracies[:2]), at_least(MIXED, accuracies[2])])
 
-    note = f"balanced accuracy, separable from {SEPARABLE}, not up to {MIXED} (ours)"
+    note = f"balanced accuracy: separable if at least {SEPARABLE}, not separable if at most {MIXED} (ours)"
     return evidence.of_means(judge, baseline, cosreg, agps), None, note
 
 
@@ -162,9 +162,9 @@ def t10_12_related(evidence: Evidence) -> Found:
         )
 
     note = (
-        "other language: the side of the training text with the larger share; related: the same first four letters "
-        "(both ours); with AGPS every query has one of the other language, and all together more than CosReg and the "
-        "baseline; CosReg has more related ones than the baseline"
+        "a type's language: the side of the training text with the larger share of it; related: the same first four "
+        "letters (both ours). Compared: with AGPS every query has a neighbour in the other language, and there are "
+        "more of these than with CosReg and the baseline; CosReg has more related neighbours than the baseline"
     )
     return evidence.per_seed(judge, *counted, *alike), None, note
 
@@ -178,7 +178,7 @@ def f5_7_bias(evidence: Evidence) -> Found:
         falling, level = means[: len(biased)], means[len(biased) :]
         return all_of([*(greater(rho, 0) for rho in falling), *(at_least(CLOSE, abs(rho)) for rho in level)])
 
-    note = f"Spearman over the types that occur, of every query; close to 0: at most {CLOSE} away (ours)"
+    note = f"Spearman correlation for each query, over the types that occur; close to 0: at most {CLOSE} away (ours)"
     return evidence.of_means(judge, *values), None, note
 
 
@@ -190,5 +190,5 @@ def rank_correlations(evidence: Evidence, method: str) -> list[dict[int, float]]
     return list(queries.values())
 
 
-# Functions of notes next to verdicts on claims about tables.
+# Functions that return a note on the verdict of a claim about tables.
 BESIDE = {f"agps.t2.gain_{size}": partial(beside_cited, "table2", size, AGPS, BASELINE) for size in ("base", "big")}

@@ -137,7 +137,7 @@ def _draw_cosines(axes, arrays: dict[str, np.ndarray], query: int) -> None:
     if len(places) >= width:
         means = np.convolve(cosines[places], np.full(width, 1 / width), mode="valid")
         first = width // 2
-        every = max(1, width // 8)  # the line is as smooth, and its path a fraction of the svg
+        every = max(1, width // 8)  # as smooth to the eye, with a fraction of the points in the svg
         axes.plot(
             places[first : first + len(means) : every],
             means[::every],

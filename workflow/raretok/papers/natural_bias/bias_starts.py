@@ -4,8 +4,8 @@ The paper counts data sets. A scale may have fewer than its six; then the same s
 slack of `at least k of n` is that of the data set with the k-th largest of the n means over seeds. If some data sets of
 the scale were not run, the effect is that of the others, the note names the missing ones, and nothing is decided.
 
-The best of several starts is the one with the best mean over seeds, as in claims about tables. The best of each seed
-would be luck: of equal starts, none would be as good as the better of two others.
+The best of several starts is the one with the best mean over seeds, as in claims about tables. With the best of each
+seed, luck would count: of equal starts, each would lose against the better of two others.
 """
 
 import math
@@ -39,7 +39,7 @@ def data_sets(evidence: Evidence) -> list[str]:
 
 
 def each(evidence: Evidence, experiments: list[str], judge: Callable[[Evidence], Judged]) -> tuple[list[Judged], str]:
-    """`judge` on the evidence of each experiment that was run, and a note that names the others, or "".
+    """`judge` on the evidence of each experiment that was run, and a note that names the others (or "").
 
     If none was run, raises the first experiment's Missing.
     """
@@ -51,7 +51,7 @@ def each(evidence: Evidence, experiments: list[str], judge: Callable[[Evidence],
             missing[corpus_title(evidence.definition.corpus(experiment))] = reason
     if not found:
         raise next(iter(missing.values()), Missing("no data set of the paper is run at this scale"))
-    return found, f"; undecided without {', '.join(missing)}, not run" if missing else ""
+    return found, f"; undecided without runs on {', '.join(missing)}" if missing else ""
 
 
 def measured(values: Callable[..., dict[int, float]], what: str, **choice) -> Values:
@@ -115,8 +115,8 @@ def most(evidence: Evidence, values: Values) -> Found:
     truths = Partial(truths) if without else truths
     above = sum(mean(one) > 0 for one in margins)
     note = (
-        f"of {len(margins)} data set{'s' * (len(margins) > 1)} of this scale {needed} must hold; the log-unigram start "
-        f"is above both others in {above} of them, on means over seeds{without}"
+        f"it must hold on {needed} of the {len(margins)} data set{'s' * (len(margins) > 1)} run here; by means "
+        f"over seeds, the log-unigram start is above both others on {above}{without}"
     )
     return truths, None, note
 

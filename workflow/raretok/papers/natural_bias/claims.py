@@ -97,13 +97,13 @@ def f4a_slopes(evidence: Evidence) -> Found:
 
 
 def f4b_zero_slope(evidence: Evidence) -> Found:
-    """Without its bias, the model that started at zero still does."""
+    """Without its bias, the model that started at zero still gives frequent tokens more probability."""
     slopes, by_bin = _slopes(evidence, (ZERO,), translation_metrics.WITHOUT_BIAS)
     return evidence.per_seed(lambda value: greater(value, 0), *slopes), None, by_bin
 
 
 def f4b_unigram_slope(evidence: Evidence) -> Found:
-    """Without its bias, the model that started at the unigram distribution does the opposite."""
+    """Without its bias, the model that started at the unigram distribution gives frequent tokens less probability."""
     slopes, by_bin = _slopes(evidence, (UNIGRAM,), translation_metrics.WITHOUT_BIAS)
     return evidence.per_seed(lambda value: greater(0, value), *slopes), None, by_bin
 
@@ -193,7 +193,7 @@ def f12_ood(evidence: Evidence) -> Found:
         return truths
 
     parts, without = each(evidence, list(evidence.definition.settings), judge)
-    note = f"no bias, zero, log-unigram: {'; '.join(said)}{without}; nothing is claimed of their order"
+    note = f"no bias, zero, log-unigram: {'; '.join(said)}{without}; the paper claims no order"
     return conjunction([truth for part in parts for truth in part], without), None, note
 
 
@@ -211,7 +211,7 @@ def f13_divergence(evidence: Evidence) -> Found:
         moved = max(float(np.nanmax(np.abs(values - values[0]))) for values in (zero, unigram))
         return greater(STAYS, moved / float(zero[0]))
 
-    note = f"largest change below {STAYS:.0%} (ours) of KL(unigram || uniform), of both starts"
+    note = f"largest change of both starts below {STAYS:.0%} (ours) of KL(unigram || uniform)"
     return _of_biases(evidence, "divergence", judge, note)
 
 

@@ -15,7 +15,7 @@ from raretok.reporting.statistics.moderated_t import Estimate
 
 
 class Bound(NamedTuple):
-    """A bound: the quantity must be above `value` if `sign` is 1 and below it if -1; or equal if not `strict`."""
+    """A bound: the quantity must be above `value` if `sign` is 1, below it if -1; it may be equal unless `strict`."""
 
     sign: int
     value: float
@@ -106,7 +106,7 @@ def seen(claim, truths: dict[int, Truth]) -> list[tuple[str, dict[int, float]]]:
     """
     parts = {seed: truth.parts or (truth,) for seed, truth in truths.items()}
     number = min(map(len, parts.values()))
-    if number != max(map(len, parts.values())):  # some seed has no curve, and so no parts
+    if number != max(map(len, parts.values())):  # a seed without a curve has no parts
         parts, number = {seed: (truth,) for seed, truth in truths.items()}, 1
     names = claim.quantity.split("; ")
     null, sign = float(claim.null), -1 if claim.direction == "<" else 1

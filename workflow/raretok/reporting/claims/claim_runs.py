@@ -27,7 +27,7 @@ class Price:
     unit: str = "core"
 
     def in_words(self) -> str:
-        """The cost for people: minutes, or hours from two of them on."""
+        """The cost as text: minutes, or hours from two hours on."""
         if self.minutes >= 120:
             form = ",.0f" if self.minutes >= 600 else ".1f"
             return f"{self.minutes / 60:{form}} {self.unit}-hours"
@@ -55,15 +55,15 @@ class Watched(Results):
     found: dict[Trained, None] = field(default_factory=dict)
 
     def per_seed(self, method: Method, *args, **kwargs) -> dict[int, float]:
-        """As of Results."""
+        """As in Results, with the lookup recorded."""
         return self._noted(method, super().per_seed(method, *args, **kwargs))
 
     def seeds_with_arrays(self, method: Method) -> list:
-        """As of Results."""
+        """As in Results, with the lookup recorded."""
         return self._noted(method, super().seeds_with_arrays(method))
 
     def training(self, method: Method) -> dict | None:
-        """As of Results; a training's record does not count as a measurement."""
+        """As in Results, with the lookup recorded; a training's record does not count as a measurement."""
         self.asked[method.experiment, method.name] = None
         return super().training(method)
 
@@ -83,8 +83,8 @@ def record_lookups(results: Results) -> Watched:
 def rests_on(claim, claims: dict, asked: Iterable[Trained], definition: Definition) -> tuple[Trained, ...]:
     """(experiment, method) that a claim needs; empty if this scale leaves some out.
 
-    claims: the paper's, by id; a conjunction of claims needs what these need. asked: the trainings looked up until one
-    was missing, for a claim without table or figure.
+    claims: the paper's, by id; a conjunction of claims needs the trainings of all of them. asked: the trainings looked
+    up until one was missing, for a claim without table or figure.
     """
     try:
         of_items = (_of_table if claim.measured_by == "table" else _of_figures)(claim, definition)

@@ -34,9 +34,9 @@ COLUMNS = ["more_seeds", "decides", "runs", "minutes"]
 class Decision:
     """The runs that would decide one claim.
 
-    more_seeds: for each training that the claim compares; None if no number of seeds is known to decide it. runs: the
-    missing ones, with their price. sure: whether these runs decide the claim with power 0.8 if the observed effect is
-    the true one.
+    says: the decision as text. more_seeds: number of further seeds for each training that the claim compares; None if
+    no number is known to decide it. runs: the missing ones, with their price. sure: whether these runs decide the claim
+    with power 0.8 if the observed effect is the true one.
     """
 
     says: str
@@ -56,7 +56,7 @@ class Decision:
 
 
 NOTHING = Decision("")
-NO_RUN = Decision("no run of this scale: see the note")
+NO_RUN = Decision("runs that this scale leaves out: see the note")
 MEASURE_AGAIN = Decision("no new run: finished runs lack a number; evaluate them again")
 
 

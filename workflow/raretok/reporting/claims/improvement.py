@@ -63,9 +63,9 @@ def _compares(entry: dict) -> bool:
 
 
 def _contest(about: dict, pairs: dict[str, Pair], data_sets: bool, alike: bool = True) -> Iterator[dict]:
-    """A row for each group of a method against the first one in a column, and for data sets also one for all of them.
+    """Rows of a method against the first one in a column: one per group, and for data sets also one for all of them.
 
-    alike: whether their numbers have one unit and size, so that differences can be averaged.
+    alike: whether the data sets have numbers of one unit and size, so that differences can be averaged.
     """
     shown = about | {"better": "" if about["better"] == "none" else about["better"]}
     for group, pair in pairs.items():

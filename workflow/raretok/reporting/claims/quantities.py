@@ -1,11 +1,10 @@
 """Quantities of claims about tables: parser and evaluation of expressions over printed cells.
 
 `table1 | A; B | PPL; MRR | HR against Baseline` in config/papers/<paper>/claims.csv is a conjunction of four
-comparisons:
-every row and column with the same cell of Baseline. `against` is followed by rows, or by whole cells (`table3 | AGG`)
-whose missing parts are those before it; without it a cell stands alone. `and` adds a comparison, `freq + rare` sums
-groups, and `margin / d_model` is a ratio of columns. The claim's unit says whether two cells are divided (`x`) or
-subtracted.
+comparisons: each row and column with the same cell of Baseline. `against` is followed by rows, or by whole cells
+(`table3 | AGG`) whose missing parts are taken from the left side; without it, a cell stands alone. `and` adds a
+comparison, `freq + rare` sums groups, and `margin / d_model` is a ratio of columns. The claim's unit says whether two
+cells are divided (`x`) or subtracted.
 """
 
 import math

@@ -63,7 +63,7 @@ def _pool(
     """The quantity with each method of the experiment as the `subject` row, for methods with several seeds.
 
     If the row that it is compared with has one seed, the method with most seeds takes its place: differences to that
-    method have a similar spread, which tells how far a second seed might be.
+    method have a similar spread, which shows how much a second seed may differ.
     """
     own = {key: place for key, place in places.items() if key[:2] == subject}
     other = {key: place for key, place in places.items() if key[:2] != subject and place}

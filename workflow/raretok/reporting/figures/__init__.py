@@ -1,1 +1,1 @@
-"""What figures of several papers share, and the command that draws one."""
+"""Parts that figures of several papers share, and the command that draws a figure."""

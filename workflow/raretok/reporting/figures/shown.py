@@ -16,7 +16,7 @@ BAND = "the band is one sample standard deviation"
 
 
 class NotRun(Exception):
-    """Nothing that a figure shows was run; the message gives the reason, if it is another."""
+    """A figure has nothing to show; the message gives the reason if it is not that nothing was run."""
 
 
 def seeds_note(results: Results, methods: list[Method]) -> str:
@@ -33,7 +33,7 @@ def means_note(counts: Iterable[int], spread: str = "") -> str:
 
 
 def over_seeds(counts: Iterable[int]) -> str:
-    """`3 seeds`, or other words if methods differ; empty if no method has two seeds.
+    """`3 seeds`, or `each method's seeds, at most 3` if methods differ; empty if no method has two seeds.
 
     counts: number of seeds of each method, 0 if it was not run.
     """

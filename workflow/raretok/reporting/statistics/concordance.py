@@ -11,10 +11,10 @@ LEAST = 3
 
 
 class Concordance(NamedTuple):
-    """Agreement of `rows` numbers: pairs that differ in print, the share of them with the same sign in ours, rank
-    correlations.
+    """Agreement of two lists of `rows` numbers.
 
-    None if one of the lists is constant; rank correlations also for fewer than three rows.
+    pairs: number of pairs that differ in print. signs: the share of them with the same sign in ours. kendall, spearman:
+    rank correlations. None if one of the lists is constant; rank correlations also for fewer than three rows.
     """
 
     rows: int
@@ -27,7 +27,7 @@ class Concordance(NamedTuple):
 def concordance(printed: Sequence[float], ours: Sequence[float]) -> Concordance:
     """The concordance of numbers of the same rows, none of them NaN.
 
-    A pair that is tied in ours agrees with no printed difference. Kendall's tau is tau-b, which allows ties.
+    A pair that is tied in ours counts as a disagreement. Kendall's tau is tau-b, which allows ties.
     """
     signs = [
         order(printed[i], printed[j]) == order(ours[i], ours[j])

@@ -9,8 +9,7 @@ def cv_star(measurements: Sequence[float]) -> float | None:
     """CV*, the coefficient of variation for small samples, in percent; for example of a paper's value and ours.
 
     (1 + 1/(4n)) s*/mean, where s* is the sample standard deviation divided by its bias c4(n) for normal samples. None
-    for
-    fewer than two measurements, and if one is not positive or not finite: it needs a ratio scale.
+    for fewer than two measurements, and if one is not positive or not finite: it needs a ratio scale.
     Source: Belz, Popovic and Mille 2022, Quantified Reproducibility Assessment of NLP Results, section 3.
     """
     n = len(measurements)

@@ -33,7 +33,7 @@ def hyperparameter_cells(definition: Definition, item: str, results: Results, pu
 def _facts(definition: Definition, results: Results, experiment: str | None, methods: list[str]) -> dict:
     """The names that expressions can use: the experiment's settings, `runs.<method>`, and `run`, the first of these.
 
-    A run is its record plus `types`, the size of its vocabulary.
+    A run is its record plus `types`, its vocabulary size.
     """
     if experiment not in definition.settings:  # printed values only, or the scale leaves the experiment out
         return {"runs": {}, "run": {}}

@@ -146,8 +146,8 @@ def percent_change(ours: dict[int, float], first: dict[int, float]) -> Change | 
 def seconds_against(ours: dict[int, dict], first: dict[int, dict]) -> tuple[dict[int, float], str]:
     """Training times relative to the first method's, by seed, and the reason if there are none.
 
-    CPU time on CPUs, which other processes of a busy machine change little; wall time on GPUs. Only for trainings with
-    jobs of their own on the same kind of machine: runs of one job have equal shares of its time.
+    CPU time on CPUs, which other processes hardly change; wall time on GPUs. Only for trainings on the same kind of
+    machine, each in a job of its own, because runs of one job have equal shares of its time.
     """
     ratios, why = {}, ""
     for seed in sorted(ours.keys() & first.keys()):

@@ -109,7 +109,7 @@ def token_name(identity: int, symbols: list[str]) -> str:
 
 
 def queries_of(arrays: dict[str, np.ndarray]) -> dict[str, int]:
-    """Displayed query: its row in the run's neighbours; of tokens that differ in a leading blank, the first."""
+    """Row of each query in the run's neighbours, by its displayed text; the first of those that differ in a blank."""
     if "best.neighbour_queries" not in arrays:
         return {}
     found: dict[str, int] = {}

@@ -171,7 +171,7 @@ def _difference_cell(
     others: dict[int, float],
     numbers: list[Printed | None],
 ) -> ReadingCell:
-    """numbers: the printed numbers of both, this reading's first; fewer if the paper has one number for both."""
+    """The paired difference of two readings; numbers: those printed, this reading's first, or one number for both."""
     gaps = [values[seed] - others[seed] for seed in sorted(values.keys() & others.keys())]
     gaps = [gap for gap in gaps if math.isfinite(gap)]
     signed = f"+z{place['format']}"  # z: no minus sign before a number that rounds to 0
