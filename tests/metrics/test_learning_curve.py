@@ -45,7 +45,7 @@ def test_curves_are_read_from_the_history(tmp_path):
     assert values.tolist() == [2.5, 12.5]
     assert [len(column) for column in read_curve(path, "valid_ter")] == [0, 0]
     path.write_text("step,loss\n1,2\n")
-    with pytest.raises(UserError, match="is not the history of a training"):
+    with pytest.raises(UserError, match="is not a history of validations"):
         read_curve(path, "valid_bleu")
-    with pytest.raises(UserError, match="is not the history of a training"):
+    with pytest.raises(UserError, match="is not a history of validations"):
         read_curve(tmp_path / "absent.csv", "valid_bleu")

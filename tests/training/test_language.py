@@ -226,7 +226,7 @@ def test_recomputed_activations_change_no_bit(tmp_path, language, make_language_
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"training": {"batch_size": 400}}, "one update takes 800"),
+        ({"training": {"batch_size": 400}}, "one step takes 800"),
         ({"model": {"context": 3000}}, "3,001 are needed"),
         ({"training": {"schedule": {"name": "inverse_sqrt", "peak": 1, "warmup": 120}}}, "warmup is 120, but training"),
         ({"method": {"gate": {"name": "agg", "alpha": 1e9}}}, "alpha"),

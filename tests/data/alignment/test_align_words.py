@@ -173,5 +173,5 @@ def test_links_come_back_as_they_were(tmp_path, monkeypatch, lines):
 @pytest.mark.parametrize("text", ["0-0 1\n", "a-b\n", "0-0-1\n"])
 def test_what_is_no_links_is_refused(tmp_path, text):
     (tmp_path / "links").write_text(text)
-    with pytest.raises(UserError, match="holds what is no links"):
+    with pytest.raises(UserError, match="holds something other than links"):
         list(read_links(tmp_path / "links"))

@@ -88,7 +88,7 @@ def test_impossible_sizes_are_refused(lengths):
         PairBatches(*lengths, batch_tokens=200, longest=1, seed=1)
     with pytest.raises(UserError, match=r"training\.batch_tokens is 20, but a sentence has 3\d tokens"):
         PairBatches(*lengths, batch_tokens=20, longest=100, seed=1)
-    with pytest.raises(UserError, match=r"makes \d+ batches of 200 tokens, but one update takes 1,000"):
+    with pytest.raises(UserError, match=r"makes \d+ batches of 200 tokens, but one step takes 1,000"):
         PairBatches(*lengths, batch_tokens=200, longest=100, seed=1, accumulation=1000)
 
 

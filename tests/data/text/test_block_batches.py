@@ -102,6 +102,6 @@ def test_a_block_is_a_function_of_seed_and_step(tmp_path):
 def test_a_text_that_is_too_short_is_refused():
     with pytest.raises(UserError, match=r"has 7 tokens, fewer than one block of model.context 7 and its last target"):
         Blocks(TEXT[:7], context=7, sequences=1, seed=1)
-    with pytest.raises(UserError, match=r"has 14 blocks of 7 tokens, but one update takes 15"):
+    with pytest.raises(UserError, match=r"has 14 blocks of 7 tokens, but one step takes 15"):
         Blocks(TEXT, context=7, sequences=15, seed=1)
     assert Blocks(TEXT[:8], context=7, sequences=1, seed=1).draw(0)[1].tolist() == [list(range(1, 8))]

@@ -59,8 +59,8 @@ def temperature_rows(temperature: float, n: int, lowest: float = LOWEST, highest
     ends = [end for end in (lowest, highest) if math.isclose(temperature, end, rel_tol=3 * EXACT)]
     if ends:
         log(
-            f"warning: the temperature that fits the validation text is {temperature:.4g}, at the end of where it was "
-            f"looked for ({lowest:g} to {highest:g}); the perplexities at it may not be the model's best"
+            f"warning: the temperature that fits the validation text is {temperature:.4g}, at an end of the searched "
+            f"interval ({lowest:g} to {highest:g}); the perplexities at it may not be the model's best"
         )
     return [
         row(name, "", "valid@best", value, n, text="valid", checkpoint="best")

@@ -21,7 +21,7 @@ def read_curve(history: Path, split: str) -> tuple[np.ndarray, np.ndarray]:
         with open(history, encoding="utf-8", newline="") as file:
             rows = [(int(row["step"]), float(row["loss"])) for row in csv.DictReader(file) if row["split"] == split]
     except (OSError, KeyError, ValueError) as error:
-        raise UserError(f"{history} is not the history of a training ({error}); train the run again") from None
+        raise UserError(f"{history} is not a history of validations ({error}); train the run again") from None
     rows.sort()
     steps, values = (np.array(column) for column in zip(*rows, strict=True)) if rows else (np.empty(0), np.empty(0))
     return steps.astype(np.int64), values.astype(np.float64)

@@ -34,7 +34,7 @@ class GradientNorms(Observation):
         if not model.config.tied:
             raise UserError("observe: gradient_norms needs tied embeddings (model.tied: true)")
         if training.get("accumulation", 1) != 1:
-            raise UserError("observe: gradient_norms needs the whole update in one batch (training.accumulation: 1)")
+            raise UserError("observe: gradient_norms needs the whole step in one batch (training.accumulation: 1)")
         shape, device = len(model.output_weight), model.output_weight.device
         self.tensors = {name: torch.zeros(shape, dtype=torch.float64, device=device) for name in self.SUMS}
         self.tensors["steps"] = torch.zeros((), dtype=torch.float64, device=device)

@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--symmetrisation",
         choices=tuple(SYMMETRISATIONS),
         default=SYMMETRISATION,
-        help="how the two directions are put together (default: %(default)s)",
+        help="how to combine the two directions (default: %(default)s)",
     )
     parser.add_argument("--output", type=Path, required=True, help="links to write, in Pharaoh's format")
     parser.add_argument(

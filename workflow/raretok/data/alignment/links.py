@@ -56,6 +56,6 @@ def _chunks(path: Path) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
                 first += len(lines)
     except ValueError as error:
         raise UserError(
-            f"{path}, lines {first + 1:,} to {first + LINES:,}, holds what is no links ({error}); delete it and align "
-            "the corpus again"
+            f"{path}, lines {first + 1:,} to {first + LINES:,}, holds something other than links ({error}); "
+            "delete it and align the corpus again"
         ) from None

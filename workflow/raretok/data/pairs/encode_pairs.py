@@ -36,7 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--texts", required=True, type=json.loads, help="JSON: each split to its [source, target, columns or null]"
     )
-    parser.add_argument("--published", nargs="*", type=Path, default=[], help="published tokenizer, where it has one")
+    parser.add_argument(
+        "--published", nargs="*", type=Path, default=[], help="files of a published tokenizer, if the corpus has one"
+    )
     parser.add_argument("--output", required=True, type=Path, help="folder for ids, texts, counts and manifest")
 
 

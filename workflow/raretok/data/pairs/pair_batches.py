@@ -50,7 +50,7 @@ class PairBatches:
         self.steps_per_epoch = self.batches // accumulation
         if self.steps_per_epoch < 1:
             raise UserError(
-                f"the training split makes {self.batches:,} batches of {batch_tokens:,} tokens, but one update takes "
+                f"the training split makes {self.batches:,} batches of {batch_tokens:,} tokens, but one step takes "
                 f"{accumulation:,}; take a smaller training.batch_tokens or training.accumulation"
             )
         self.tokens_per_step = int(target_lengths[self.kept].sum()) * accumulation / self.batches

@@ -59,7 +59,7 @@ class Blocks:
             )
         if self.steps_per_epoch < 1:
             raise UserError(
-                f"the training split has {self.blocks:,} blocks of {context:,} tokens, but one update takes "
+                f"the training split has {self.blocks:,} blocks of {context:,} tokens, but one step takes "
                 f"{sequences:,}; take a smaller training.batch_size, accumulation or model.context, or a longer text"
             )
         # AGG's memory asks for targets one epoch back, so two permutations are in use.

@@ -38,7 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_entry_arguments(parser)
     for split in SPLITS:
         parser.add_argument(f"--{split}", required=True, type=Path, help=f"the {split} split, one text a line (UTF-8)")
-    parser.add_argument("--published", nargs="*", type=Path, default=[], help="published tokenizer, where it has one")
+    parser.add_argument(
+        "--published", nargs="*", type=Path, default=[], help="files of a published tokenizer, if the corpus has one"
+    )
     parser.add_argument("--output", required=True, type=Path, help="folder for ids, counts, vocabulary and manifest")
 
 
