@@ -85,7 +85,7 @@ def read_deviations(path: Path, papers: list[str], folder: Path) -> list[Deviati
 
 def deviations_of_item(deviations: list[Deviation], definition: Definition, item: str) -> list[Deviation]:
     """Deviations that affect a table or figure, including those that a table of readings examines."""
-    entry = definition.tables.get(item) or definition.figures[item]
+    entry = definition.entry(item)
     about = set(entry.get("about", []))
     own = [one for one in deviations if one.section == definition.paper and not about.isdisjoint(one.name.split(", "))]
     return own + [one for one in deviations if one.concerns(f"{definition.paper}/{item}") and one not in own]

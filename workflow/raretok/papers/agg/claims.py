@@ -218,8 +218,9 @@ def t13_frequency_bias(evidence: Evidence) -> Found:
 def mean_of_prefixes(evidence: Evidence) -> str:
     """Note on t15.uniq: distinct tokens of a continuation, mean over all test prefixes."""
     evidence = evidence.of("table15")
-    means = {name: evidence.metric(name, "generated_uniq", "mean") for name in ("agg", "mle")}
-    texts = [f"{evidence.definition.method(name).label} {np.mean(list(of.values())):.1f}" for name, of in means.items()]
+    methods = evidence.definition.methods
+    means = {methods[name].label: evidence.metric(name, "generated_uniq", "mean") for name in ("agg", "mle")}
+    texts = [f"{label} {np.mean(list(values.values())):.1f}" for label, values in means.items()]
     return f"mean over all test prefixes: {', '.join(texts)}"
 
 

@@ -21,7 +21,7 @@ from raretok.reporting.figures.language_panels import (
     stacked,
 )
 from raretok.reporting.figures.panels import mean_and_band
-from raretok.reporting.figures.shown import Drawn, NotRun, first_run, means_note, seeds_note, shown_methods, with_arrays
+from raretok.reporting.figures.shown import Drawn, NotRun, first_run, means_note, seeds_note, with_arrays
 from raretok.reporting.figures.style import BASE, BLACK, GREY, METHODS, look_of, not_run, sheet
 from raretok.reporting.results import Results
 from raretok.reporting.tables.cells import derived_remark
@@ -36,7 +36,7 @@ PROJECTION = (
 
 def figure1(definition: Definition, item: str, results: Results) -> Drawn:
     """Embeddings of MLE in the SVD plane at four steps of training."""
-    method = shown_methods(definition, item)[0]
+    method = definition.methods_of(item)[0]
     figure = planes_along_training(results, method, "snapshots.svd", "SVD component", GROUPS)
     same = "" if definition.comparable else " Steps are scaled in proportion to the length of training."
     return figure, f"{method.label}, first seed. {PROJECTION}{same}"
@@ -45,7 +45,7 @@ def figure1(definition: Definition, item: str, results: Results) -> Drawn:
 def figure2(definition: Definition, item: str, results: Results) -> Drawn:
     """I(W) of rare and frequent tokens and their mean cosine when rare tokens are frozen until a step."""
     figure = sheet(3.6)
-    methods = with_arrays(results, shown_methods(definition, item), "snapshots.isotropy_sign_free")
+    methods = with_arrays(results, definition.methods_of(item), "snapshots.isotropy_sign_free")
     panels, strip = panels_over_legend(figure, 1, len(methods), sharey=True)
     panels = panels[0]
     drawn = []
@@ -84,7 +84,7 @@ def figure2(definition: Definition, item: str, results: Results) -> Drawn:
 def figure3(definition: Definition, item: str, results: Results) -> Drawn:
     """Embeddings of MLE and AGG in the SVD plane, and their singular values."""
     figure = sheet(3.6)
-    methods = with_arrays(results, shown_methods(definition, item), "best.svd")
+    methods = with_arrays(results, definition.methods_of(item), "best.svd")
     panels, strip = panels_over_legend(figure, 1, len(methods) + 1)
     panels = panels[0]
     for letter, axes, method in zip("ab", panels, methods, strict=False):
@@ -116,7 +116,7 @@ def figure4(definition: Definition, item: str, results: Results) -> Drawn:
     """The size of the rare group at each of the first steps."""
     figure = sheet(3.4)
     axes = figure.subplots()
-    methods = with_arrays(results, shown_methods(definition, item), "rare_types.sizes")
+    methods = with_arrays(results, definition.methods_of(item), "rare_types.sizes")
     method = methods[0]
     runs = results.seeds_with_arrays(method)
     sizes = stacked(runs, "rare_types.sizes")
@@ -144,7 +144,7 @@ def figure5(definition: Definition, item: str, results: Results) -> Drawn:
     """Perplexity, Uniq and I(W) of rare, of non-rare and of all tokens against alpha (deviations, A23)."""
     figure = sheet(7.4)
     panels, strip = panels_over_legend(figure, 3, 3, sharex=True)
-    methods = shown_methods(definition, item)
+    methods = definition.methods_of(item)
     swept = [method for method in methods if method.name in ALPHAS]
     if sum(bool(results.per_seed(method, "perplexity", "total")) for method in swept) < 2:
         raise NotRun("a curve needs two values of alpha")

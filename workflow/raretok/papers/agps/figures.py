@@ -25,7 +25,7 @@ from raretok.reporting.figures.language_panels import (
     stacked,
 )
 from raretok.reporting.figures.panels import mean_and_band
-from raretok.reporting.figures.shown import Drawn, NotRun, first_run, seeds_note, shown_methods, with_arrays
+from raretok.reporting.figures.shown import Drawn, NotRun, first_run, seeds_note, with_arrays
 from raretok.reporting.figures.style import sheet
 from raretok.reporting.results import Results
 from raretok.reporting.tables.neighbour_table import visible_text
@@ -45,7 +45,7 @@ DRAWN_SAID = f"Of more than {DRAWN:,} types a random {DRAWN:,} are drawn."
 
 def figure1(definition: Definition, item: str, results: Results) -> Drawn:
     """Embeddings of the baseline in the PCA plane at four steps of training."""
-    method = shown_methods(definition, item)[0]
+    method = definition.methods_of(item)[0]
     figure = planes_along_training(results, method, "snapshots.pca", "PCA component", GROUPS)
     return figure, f"{_corpus(definition, method)}, {method.label}, first seed. {PLANE}"
 
@@ -62,7 +62,7 @@ def _corpus(definition: Definition, method: Method) -> str:
 
 def _planes(definition: Definition, item: str, results: Results) -> Drawn:
     """One panel per method with its S(w), all with the same axes so that widths are comparable."""
-    methods = with_arrays(results, shown_methods(definition, item), "best.pca")
+    methods = with_arrays(results, definition.methods_of(item), "best.pca")
     figure = sheet(3.8)
     panels, strip = panels_over_legend(figure, 1, len(methods))
     low, high = np.full(2, np.inf), np.full(2, -np.inf)
@@ -87,7 +87,7 @@ def _planes(definition: Definition, item: str, results: Results) -> Drawn:
 
 def _cosines(definition: Definition, item: str, results: Results, query: int) -> Drawn:
     """One panel per method: cosine of every type with one query, by frequency rank."""
-    methods = with_arrays(results, shown_methods(definition, item), "best.query_cosines")
+    methods = with_arrays(results, definition.methods_of(item), "best.query_cosines")
     figure = sheet(3.5)
     panels, strip = panels_over_legend(figure, 1, len(methods), sharex=True, sharey=True)
     word = ""
@@ -154,7 +154,7 @@ def figure2(definition: Definition, item: str, results: Results) -> Drawn:
     figure = sheet(3.6)
     panels, strip = panels_over_legend(figure, 1, 1)
     axes = panels[0, 0]
-    methods = with_arrays(results, shown_methods(definition, item), "snapshots.inner_product")
+    methods = with_arrays(results, definition.methods_of(item), "snapshots.inner_product")
     method = methods[0]
     runs = results.seeds_with_arrays(method)
     products = stacked(runs, "snapshots.inner_product")

@@ -61,7 +61,7 @@ def measured(values: Callable[..., dict[int, float]], what: str, **choice) -> Va
     """
 
     def known(here: Evidence, name: str) -> dict[int, float]:
-        method = here.definition.method(name)
+        method = here.definition.methods[name]
         found = values(here.results, method, **choice)
         if not found:
             raise Missing(f"{name} was not run in {method.experiment} ({what})")

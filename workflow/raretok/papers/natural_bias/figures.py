@@ -26,7 +26,7 @@ from raretok.papers.natural_bias.data_set_panels import (
 from raretok.reporting import translation_metrics
 from raretok.reporting.corpus_names import corpus_title, unigram_text
 from raretok.reporting.definition import Definition, Method
-from raretok.reporting.figures.shown import Drawn, NotRun, means_note, shown_methods
+from raretok.reporting.figures.shown import Drawn, NotRun, means_note
 from raretok.reporting.figures.style import PINK, SKY, YELLOW, sheet
 from raretok.reporting.results import Results
 
@@ -44,7 +44,7 @@ SLOPES = ((translation_metrics.TOKEN_SLOPE, "bold", "by token"), (translation_me
 
 def figure1(definition: Definition, item: str, results: Results) -> Drawn:
     """Divergence of the model from three references along training."""
-    return divergences(definition, shown_methods(definition, item)[0], results)
+    return divergences(definition, definition.methods_of(item)[0], results)
 
 
 def _area_note(metric: str, *, whole: bool = False) -> str:
@@ -63,7 +63,7 @@ def _bars(
     pairs: bool = False,
 ) -> Drawn:
     """One panel of points per experiment. pairs: add the sizes of the training texts to the caption."""
-    methods, asked = shown_methods(definition, item), experiments(definition)
+    methods, asked = definition.methods_of(item), experiments(definition)
     places = [(experiment, "", partial(values, results)) for experiment in asked]
     figure, note, _ = _points(definition, methods, places, unit)
     sizes = training_pairs(definition, methods, results, asked) if pairs else ""
@@ -105,7 +105,7 @@ figure3 = _area_bars
 
 def figure4(definition: Definition, item: str, results: Results) -> Drawn:
     """Log-probability of gold tokens by their unigram log-frequency, with the bias (a) and with it dropped (b)."""
-    methods = shown_methods(definition, item)
+    methods = definition.methods_of(item)
     figure = sheet(7.4)
     panels = figure.subplots(2, 2, sharex=True, sharey=True)
     drawn = False
@@ -164,7 +164,7 @@ def _calibration(axes, results: Results, method: Method, part: str) -> bool:
 
 def figure5(definition: Definition, item: str, results: Results) -> Drawn:
     """Validation BLEU along training."""
-    return validation_curves(definition, shown_methods(definition, item), results)
+    return validation_curves(definition, definition.methods_of(item), results)
 
 
 figure6 = partial(_area_bars, values=partial(translation_metrics.area, whole=True), text=_area_note("BLEU", whole=True))
@@ -188,7 +188,7 @@ def figure11(definition: Definition, item: str, results: Results) -> Drawn:
     """BLEU of models that are first regularised away from the unigram distribution, by the step at which this ends."""
     figure = sheet(4.2, 7.5)
     axes = figure.subplots()
-    methods = shown_methods(definition, item)
+    methods = definition.methods_of(item)
     base = next(method for method in methods if method.name == ZERO)
     swept: dict[str, dict[float, list[float]]] = {}
     missing = []
@@ -239,13 +239,13 @@ def figure12(definition: Definition, item: str, results: Results) -> Drawn:
 def figure13(definition: Definition, item: str, results: Results) -> Drawn:
     """Divergence of softmax(b) from the unigram distribution along training."""
     text = "KL(unigram || softmax(b)) of the output bias b, in nats."
-    return bias_curves(definition, shown_methods(definition, item), results, "divergence", "KL divergence (nats)", text)
+    return bias_curves(definition, definition.methods_of(item), results, "divergence", "KL divergence (nats)", text)
 
 
 def figure14(definition: Definition, item: str, results: Results) -> Drawn:
     """Norm of the bias along training."""
     text = "Euclidean norm of the output bias b (the paper does not say which norm)."
-    return bias_curves(definition, shown_methods(definition, item), results, "norm", "norm of the bias", text)
+    return bias_curves(definition, definition.methods_of(item), results, "norm", "norm of the bias", text)
 
 
 def figure15(definition: Definition, item: str, results: Results) -> Drawn:
@@ -287,7 +287,7 @@ def _other_domains(
         for experiment in experiments
         for domain in domains(results, experiment)
     ]
-    figure, note, shown = _points(definition, shown_methods(definition, item), places, "BLEU")
+    figure, note, shown = _points(definition, definition.methods_of(item), places, "BLEU")
     absent = [corpus_title(definition.corpus(experiment)) for experiment in experiments if experiment not in shown]
     return figure, (
         "Models trained on the first corpus translate text of another domain with their own vocabulary. "

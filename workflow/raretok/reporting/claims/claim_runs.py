@@ -97,7 +97,7 @@ def rests_on(claim, claims: dict, asked: Iterable[Trained], definition: Definiti
             return ()
         found |= dict.fromkeys(needed)
     possible = all(
-        experiment in definition.settings and definition.method(name).is_trained_in(experiment)
+        experiment in definition.settings and definition.methods[name].is_trained_in(experiment)
         for experiment, name in found
     )
     return tuple(found) if possible else ()
@@ -125,7 +125,7 @@ def _of_figures(claim, definition: Definition) -> list[Trained]:
             continue
         view = definition.of(item)
         for name in view.figures[item].get("methods", []):
-            method = view.method(name)
+            method = view.methods[name]
             several = [other for other in view.compared(item) if method.is_trained_in(other)]
             found += [(experiment, name) for experiment in several or [method.experiment]]
     return found

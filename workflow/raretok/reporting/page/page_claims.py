@@ -48,7 +48,7 @@ def claims_of(definition: Definition, claims: list[dict], sources: Sources) -> l
 def _runs(claim, published: dict, definition: Definition, sources: Sources) -> list:
     """The finished runs that a claim depends on, by method."""
     trained = rests_on(claim, published, (), definition)
-    runs = [sources.records.of(definition.method(name).within(experiment)) for experiment, name in trained]
+    runs = [sources.records.of(definition.methods[name].within(experiment)) for experiment, name in trained]
     return [one for one in runs if one.trained]
 
 

@@ -72,7 +72,7 @@ def with_suffix(group: str, suffix: str) -> str:
 
 def metric_cells(definition: Definition, item: str, results: Results, published: Path) -> list[Cell]:
     """Cells of a `kind: metrics` table (rows x columns x groups), then of its further grids with measured numbers."""
-    entry = definition.entry("tables", item)
+    entry = definition.entry(item)
     printed = printed_numbers(published, definition.paper)
     cells = []
     for k, words in enumerate([{}, *entry.get("further", FURTHER)]):
@@ -84,11 +84,10 @@ def metric_cells(definition: Definition, item: str, results: Results, published:
 
 
 def _grid_cells(definition: Definition, item: str, results: Results, printed: dict, grid: Grid) -> list[Cell]:
-    entry = definition.entry("tables", item)
+    entry = definition.entry(item)
     places = places_of(entry, grid.columns)
     cells = []
-    for name in entry["methods"]:
-        method = definition.method(name)
+    for method in definition.methods_of(item):
         for group, column, how in places:
             number = printed.get((item, method.printed_label, column, group))
             cells.append(_metric_cell(definition, results, entry, method, grid, group, column, how, number))
@@ -225,7 +224,7 @@ def _data_cell(
         difference=difference(definition, value, printed),
         note="; ".join(filter(None, [printed.note if printed else NOT_PRINTED, NOT_RUN if value is None else ""])),
         remarks=(printed.note,) if printed and not grid.title else (),
-        format=definition.entry("tables", item)["data"][row][column].get("format", ".4g"),
+        format=definition.entry(item)["data"][row][column].get("format", ".4g"),
         block=grid.title,
         reading=grid.reading,
     )
@@ -236,10 +235,9 @@ def data_value(definition: Definition, item: str, results: Results, row: str, co
 
     `group` is its name in the metrics. None if no run of the table's methods has it.
     """
-    entry = definition.entry("tables", item)
-    how = entry["data"][row][column]
-    for name in entry["methods"]:
-        values = results.per_seed(definition.method(name), how["metric"], group, split=how.get("split"))
+    how = definition.entry(item)["data"][row][column]
+    for method in definition.methods_of(item):
+        values = results.per_seed(method, how["metric"], group, split=how.get("split"))
         if values:
             return next(iter(values.values()))
     return None

@@ -23,11 +23,11 @@ BLANKS = str.maketrans({" ": "␣", "▁": "␣", "\n": "\\n", "\t": "\\t"})
 
 def neighbour_cells(definition: Definition, item: str, results: Results, published: Path) -> list[Cell]:
     """Neighbours and cosines of the first seed, and shares of related or rare neighbours over all seeds."""
-    entry = definition.entry("tables", item)
+    entry = definition.entry(item)
     table = read_published(published, "neighbours", definition.paper)
     printed = {(row.method, row.query, int(row.rank)): row for row in table[table["item"] == item].itertuples()}
     numbers = printed_numbers(published, definition.paper)
-    methods = [definition.method(name) for name in entry["methods"]]
+    methods = definition.methods_of(item)
     runs = {method.name: results.seeds_with_arrays(method) for method in methods}
     if "ranks" in entry:
         own = [query for found in runs.values() for _, arrays in found for query in queries_of(arrays)]

@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> None:
     """Run the command `table`."""
     definition, item = read_definition(arguments.definition), arguments.item
-    definition.entry("tables", item)
+    definition.entry(item)
     cells = cells_of(definition, item, read_item(arguments.results, definition, item), arguments.published)
     stem = str(arguments.output_stem)
     write_table(f"{stem}.csv", tidy(cells))
@@ -59,7 +59,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 def cells_of(definition: Definition, item: str, results: Results, published: Path) -> list[Cell]:
     """The cells of a table, by its kind; raises UserError for an unknown kind."""
-    kind = definition.entry("tables", item)["kind"]
+    kind = definition.entry(item)["kind"]
     if kind not in KINDS:
         where = f"config/papers/{definition.paper}/paper.yaml"
         raise UserError(f"Table {item} of {where} has kind '{kind}'; it can be {', '.join(KINDS)}.")
@@ -68,7 +68,7 @@ def cells_of(definition: Definition, item: str, results: Results, published: Pat
 
 def sentences_of(definition: Definition, item: str, cells: list[Cell]) -> list[str]:
     """The sentences above a table's numbers; empty for most kinds."""
-    kind = definition.entry("tables", item)["kind"]
+    kind = definition.entry(item)["kind"]
     return SENTENCES[kind](definition.of(item), item, cells) if kind in SENTENCES else []
 
 
