@@ -35,16 +35,16 @@ def test_seeds_are_in_numerical_order():
         def shown(self):
             return [method]
 
-    class Records:
-        def of(self, method):
+    class Results:
+        def trainings(self, method):
             made = {"device": "cpu", "versions": {}, "commit": "c", "data": "d", "seconds": 1}
-            return Runs(method, {seed: made | {"seed": seed} for seed in method.seeds})
+            return {seed: made | {"seed": seed} for seed in method.seeds}
 
     method = Method("mle", "MLE", "a", tuple(range(1, 12)))
-    found = provenance(Shown(), Records())
+    found = provenance(Shown(), Results())
     assert found["facts"]["Seeds"] == "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11"
-    Records.of = lambda self, method: Runs(method, {})
-    found = provenance(Shown(), Records())
+    Results.trainings = lambda self, method: {}
+    found = provenance(Shown(), Results())
     assert found["facts"] == {"Runs": "0 of 11"}
 
 

@@ -140,11 +140,9 @@ def measure_claim(claim, runs: list[RunName], table: RunTable) -> tuple[Part, ..
     """The comparisons of a claim on these runs alone; raises UserError if they do not measure it."""
     definition = definition_of(report.definition(table, claim.paper))
     folder = table.root / table.results
-    paths = [
-        folder / "runs" / experiment / method / f"seed{seed}" / "metrics.json" for experiment, method, seed in runs
-    ]
-    metrics = collect(paths).astype({"seed": int, "value": float})
-    evidence = evidence_of(definition, index_results(folder, metrics), table.project / "config" / "papers")
+    paths = [table.root / table.folder(table.run(*run)) / "metrics.json" for run in runs]
+    results = index_results(folder, collect(paths))
+    evidence = evidence_of(definition, results, table.project / "config" / "papers")
     finding = finding_of(claim, evidence)
     if not finding.parts:
         raise UserError(f"the new runs do not measure {claim.id}: {finding.note}")

@@ -128,7 +128,8 @@ class Definition:
         """Every method in every experiment in which it is trained and shown, without duplicates."""
         own = [method for method in self.methods.values() if method.is_trained_in(method.experiment)]
         behind = [method for item in (*self.tables, *self.figures) for method in self.behind(item)]
-        return list({(method.experiment, method.name): method for method in (*own, *behind)}.values())
+        shown = dict.fromkeys((method.experiment, method.name) for method in (*own, *behind))
+        return [self.methods[name].within(experiment) for experiment, name in shown]
 
     def behind(self, item: str) -> list[Method]:
         """The methods of a table or figure in every experiment in which it shows them and they are trained."""

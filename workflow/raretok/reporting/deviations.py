@@ -54,10 +54,8 @@ def slug(text: str) -> str:
 def read_deviations(path: Path, papers: list[str], folder: Path) -> list[Deviation]:
     """The rows of `path` with a column `affects`; relative links are rewritten for a page in `folder`.
 
-    Raises UserError if the file does not exist or a row affects nothing.
+    Raises UserError if a row affects nothing.
     """
-    if not path.exists():
-        raise UserError(f"{path} does not exist; `--deviations` names the list of deviations.")
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     found = []
     for section, table in _tables(parser.parse(path.read_text(encoding="utf-8"))):

@@ -21,6 +21,7 @@ from raretok.reporting.definition import Definition
 from raretok.reporting.deviations import items_of, of_claim
 from raretok.reporting.page.page_forest import drawn_row
 from raretok.reporting.page.page_items import Sources
+from raretok.reporting.page.provenance import runs_of
 from raretok.reporting.results import read_published
 
 # Verdicts on experiments, which the summary counts; then those of mathematics, printed arithmetic and synthetic text.
@@ -48,8 +49,8 @@ def claims_of(definition: Definition, claims: list[dict], sources: Sources) -> l
 def _runs(claim, published: dict, definition: Definition, sources: Sources) -> list:
     """The finished runs that a claim depends on, by method."""
     trained = rests_on(claim, published, (), definition)
-    runs = [sources.records.of(definition.methods[name].within(experiment)) for experiment, name in trained]
-    return [one for one in runs if one.trained]
+    methods = [definition.methods[name].within(experiment) for experiment, name in trained]
+    return [one for one in runs_of(methods, sources.results) if one.trained]
 
 
 def own_claims(definition: Definition, claims: list[dict]) -> list[dict]:

@@ -12,7 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from raretok.core.files import write_text
-from raretok.reporting.cost import by_device, hours, read_costs
+from raretok.reporting.cost import by_device, hours
 from raretok.reporting.csv_rows import read_rows
 from raretok.reporting.definition import Definition, read_definition
 from raretok.reporting.deviations import of_paper, read_deviations, slug
@@ -31,7 +31,7 @@ from raretok.reporting.page.page_words import (
     title_of,
 )
 from raretok.reporting.page.pictures import as_data
-from raretok.reporting.page.provenance import Records, provenance
+from raretok.reporting.page.provenance import provenance
 from raretok.reporting.report_options import add_report_arguments
 from raretok.reporting.results import read_results
 
@@ -56,11 +56,10 @@ def main(arguments: argparse.Namespace) -> None:
         folder=folder,
         command=arguments.command,
         deviations=read_deviations(arguments.deviations, [one.paper for one in definitions], folder),
-        records=Records(results),
     )
     rows = {name: read_rows(arguments.results / f"{name}.csv") for name in ("claims", "agreement", "improvement")}
     papers = [_paper(definition, rows, sources) for definition in definitions]
-    costs = read_costs(arguments.results / "cost.csv")
+    costs = pd.read_csv(arguments.results / "cost.csv")
     shared = {
         "papers": papers,
         "pages": pages_of(papers),
@@ -75,7 +74,7 @@ def main(arguments: argparse.Namespace) -> None:
         "costs": _costs(definitions, costs),
         "total": f"{len(costs)} run{'s' if len(costs) != 1 else ''}, {hours(costs)}",
         "heading": f"{title_of(papers)}: what holds up",
-        "link_of": lambda run, seed: sources.link(sources.records.path(run.method, seed)),
+        "link_of": lambda run, seed: sources.link(results.record_of(run.method, seed)),
         "command": arguments.command,
     }
     environment = templates()
@@ -118,7 +117,7 @@ def _paper(definition: Definition, rows: dict[str, list[dict]], sources: Sources
         "source": definition.source,
         "summary": definition.summary,
         "comparable": definition.comparable or not definition.printed,
-        "data_sets": data_sets(definition, sources.records),
+        "data_sets": data_sets(definition, sources.results),
         "tables": tables(definition, sources, readings=False),
         "readings": tables(definition, sources, readings=True),
         "figures": [figure(definition, item, sources) for item in definition.figures],
@@ -129,7 +128,7 @@ def _paper(definition: Definition, rows: dict[str, list[dict]], sources: Sources
         "counts": verdicts(claims),
         "kinds": Counter(claim["kind"] for claim in claims),
         "deviations": of_paper(sources.deviations, definition.paper),
-        "made": provenance(definition, sources.records),
+        "made": provenance(definition, sources.results),
         "card": card(definition, sources.results, sources.published),
     }
     short = abbreviations(claims, shown["tables"] + shown["readings"])

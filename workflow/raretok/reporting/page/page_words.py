@@ -8,7 +8,8 @@ from raretok.reporting.claims.verdicts import AGAINST, NOT_RUN, REFUTED, REPRODU
 from raretok.reporting.corpus_names import corpus_title
 from raretok.reporting.definition import Definition
 from raretok.reporting.page.page_claims import KINDS, OTHER_VERDICTS
-from raretok.reporting.page.provenance import Records, runs_of
+from raretok.reporting.page.provenance import runs_of
+from raretok.reporting.results import Results
 
 SAID = (REPRODUCED, REFUTED, UNDECIDED)
 # Number of claims that a sentence names.
@@ -131,7 +132,8 @@ def in_words(number: int) -> str:
     return {1: "One", 2: "Two", 3: "Three", 4: "Four", 5: "Five", 6: "Six"}.get(number, str(number))
 
 
-def data_sets(definition: Definition, records: Records) -> list[str]:
+def data_sets(definition: Definition, results: Results) -> list[str]:
     """Display names of the corpora on which a paper's finished runs were trained."""
-    names = [definition.corpus(one.method.experiment) for one in runs_of(definition, records) if one.trained]
+    runs = runs_of(definition.shown(), results)
+    names = [definition.corpus(one.method.experiment) for one in runs if one.trained]
     return list(dict.fromkeys(corpus_title(name) for name in names))
