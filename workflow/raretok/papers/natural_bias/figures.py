@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from raretok.papers.natural_bias.along_training import bias_curves, divergences, validation_curves
-from raretok.papers.natural_bias.bias_starts import IWSLT14, WMT14, ZERO, standard_error
+from raretok.papers.natural_bias.bias_starts import IWSLT14, WMT14, ZERO
 from raretok.papers.natural_bias.claims import PRINTED_STEPS, REGULARISED
 from raretok.papers.natural_bias.data_set_panels import (
     LOOKS,
@@ -29,6 +29,7 @@ from raretok.reporting.definition import Definition, Method
 from raretok.reporting.figures.shown import Drawn, NotRun, means_note
 from raretok.reporting.figures.style import PINK, SKY, YELLOW, sheet
 from raretok.reporting.results import Results
+from raretok.reporting.statistics.intervals import standard_error
 
 TEXT = "of the test text by sacrebleu, cased and detokenised"
 # Figure 11: strengths, in colours that no start has; neighbours are drawn at steps that differ by this factor.
@@ -210,7 +211,7 @@ def figure11(definition: Definition, item: str, results: Results) -> Drawn:
     for place, (look, (strength, points)) in enumerate(zip(cycle(STRENGTHS), sorted(swept.items()), strict=False)):
         steps = sorted(points)
         means = [np.mean(points[step]) / 100 for step in steps]
-        errors = [(standard_error(points[step]) or 0) / 100 for step in steps]
+        errors = [standard_error(points[step]) / 100 for step in steps]
         places = np.array(steps) * APART ** (place - (len(swept) - 1) / 2)
         axes.errorbar(places, means, errors, capsize=3, linewidth=1.8, label=f"strength {strength}", **look)
     if not swept:

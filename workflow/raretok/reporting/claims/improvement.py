@@ -149,15 +149,8 @@ def compare(pairs: list[Pair], better: str) -> dict:
     if better != "none" and len(seeds) > 1:
         samples = [[[of_one[seed] for seed in seeds] for of_one in column] for column in zip(*pairs, strict=True)]
         chance = probability_of_improvement(*(samples if better == "up" else reversed(samples)))
-    numbers = {
-        "difference": mean.mean,
-        "lower": mean.lower,
-        "upper": mean.upper,
-        "bootstrap_lower": again.lower,
-        "bootstrap_upper": again.upper,
-    }
-    numbers |= dict(zip(COLUMNS[-3:], chance or Interval(None, None, None), strict=True))
-    return {"seeds": len(seeds)} | {name: csv_number(value) for name, value in numbers.items()}
+    numbers = (*mean, again.lower, again.upper, *(chance or Interval(None, None, None)))
+    return {"seeds": len(seeds)} | dict(zip(COLUMNS[8:], map(csv_number, numbers), strict=True))
 
 
 def _paired(group: str, first: dict[int, float], other: dict[int, float]) -> dict[str, Pair]:
