@@ -26,7 +26,6 @@ from raretok.reporting.page.page_words import (
     abbreviations,
     data_sets,
     findings,
-    first_screen,
     pages_of,
     title_of,
 )
@@ -59,6 +58,7 @@ def main(arguments: argparse.Namespace) -> None:
     )
     rows = {name: read_rows(arguments.results / f"{name}.csv") for name in ("claims", "agreement", "improvement")}
     papers = [_paper(definition, rows, sources) for definition in definitions]
+    claims = [claim for paper in papers for claim in paper["claims"]]
     costs = pd.read_csv(arguments.results / "cost.csv")
     shared = {
         "papers": papers,
@@ -69,8 +69,9 @@ def main(arguments: argparse.Namespace) -> None:
         "links": {name: sources.link(arguments.results / name) for name in FILES},
         "deviations": sources.link(arguments.deviations),
         "statistics_page": sources.link(arguments.deviations.with_name("statistics.md")),
-        "said": first_screen(papers),
-        "abbreviations": abbreviations([claim for paper in papers for claim in paper["claims"]]),
+        "counts": verdicts(claims),
+        "said": findings(claims),
+        "abbreviations": abbreviations(claims),
         "costs": _costs(definitions, costs),
         "total": f"{len(costs)} run{'s' if len(costs) != 1 else ''}, {hours(costs)}",
         "heading": f"{title_of(papers)}: what holds up",
@@ -132,7 +133,7 @@ def _paper(definition: Definition, rows: dict[str, list[dict]], sources: Sources
         "card": card(definition, sources.results, sources.published),
     }
     short = abbreviations(claims, shown["tables"] + shown["readings"])
-    return shown | {"findings": findings(shown), "abbreviations": short}
+    return shown | {"findings": findings(claims), "abbreviations": short}
 
 
 def _costs(definitions: list[Definition], table: pd.DataFrame) -> list[dict]:

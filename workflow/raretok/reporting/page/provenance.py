@@ -49,25 +49,13 @@ def count(runs: list[Runs]) -> tuple[int, int]:
 
 
 def missing(runs: list[Runs]) -> str:
-    """The missing runs in words, grouped by methods with the same missing seeds; empty if there are none."""
+    """The missing runs in words, by experiment and, for methods with finished runs, by seeds; empty if none are."""
     groups: dict[str, list[str]] = {}
     for one in runs:
         if one.missing:
-            seeds = "" if len(one.missing) == len(one.method.seeds) else _seeds(one.missing)
-            name = one.method.label
-            if sum(other.method.label == name for other in runs) > 1:
-                name = f"{name} in {one.method.experiment}"
-            groups.setdefault(seeds, []).append(name)
-    parts = []
-    for seeds, names in groups.items():
-        alike = len(names) == len(runs)
-        who = ("every run" if not seeds else "every method") if alike else ", ".join(names)
-        parts.append(f"{who} ({seeds})" if seeds else who)
-    return "; ".join(parts)
-
-
-def _seeds(seeds: list[int]) -> str:
-    return f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
+            seeds = f", seeds {', '.join(map(str, one.missing))}" if one.trained else ""
+            groups.setdefault(one.method.experiment + seeds, []).append(one.method.label)
+    return "; ".join(f"{place}: {', '.join(labels)}" for place, labels in groups.items())
 
 
 def provenance(definition: Definition, results: Results) -> dict:
