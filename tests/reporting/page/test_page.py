@@ -116,7 +116,7 @@ def test_abbreviations_are_explained_at_the_top(page):
     for name in ("index", "stop_jostling"):
         text = page.pages[name]
         assert text.index("<b>LR</b> low-resource language") < text.index(
-            'class="counts"' if name == "index" else "<section"
+            'class="cards"' if name == "index" else "<section"
         )
     assert "<b>LR</b>" not in page.pages["agg"]
 

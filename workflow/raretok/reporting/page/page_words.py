@@ -63,8 +63,9 @@ def abbreviations(claims: list[dict], tables: list[dict] = ()) -> dict[str, str]
 def title_of(papers: list[dict]) -> str:
     """The title of the report."""
     number = sum(1 for paper in papers if paper["claims"])
-    words = {2: "Two", 3: "Three", 4: "Four", 5: "Five", 6: "Six"}
-    return f"{words.get(number, number)} papers on rare tokens" if number > 1 else f"{papers[0]['title']}, on rare tokens"
+    if number < 2:
+        return f"{papers[0]['title']}, on rare tokens"
+    return f"{ {2: 'Two', 3: 'Three', 4: 'Four', 5: 'Five'}.get(number, number) } papers on rare tokens"
 
 
 def findings(claims: list[dict]) -> str:
