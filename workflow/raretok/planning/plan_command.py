@@ -9,9 +9,9 @@ from raretok.experiments.run_table import load_to_train
 from raretok.planning import throughput as speeds
 from raretok.planning.cost_estimate import costs_of
 from raretok.planning.plan_text import (
-    by_experiment,
     by_paper,
     default_machines,
+    grouped,
     hours_notes,
     markdown,
     plan_details,
@@ -72,7 +72,7 @@ def cost_tables(costs, machines) -> list[str]:
     return [
         *markdown(*plan_rows(by_paper(costs), machines)),
         "",
-        *markdown(*plan_rows(by_experiment(costs), machines)),
+        *markdown(*plan_rows(grouped(costs, "{paper}: {experiment}"), machines)),
         "",
         *(f"- {note}" for note in hours_notes(machines)),
     ]

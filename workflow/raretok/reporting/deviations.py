@@ -13,6 +13,7 @@ from pathlib import Path
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+from markdown_it.tree import SyntaxTreeNode
 from markupsafe import Markup
 
 from raretok.core.errors import UserError
@@ -120,18 +121,13 @@ def _full(name: str, section: str, papers: list[str]) -> str:
 
 def _tables(tokens: list[Token]) -> Iterator[tuple[str, list[list[Token]]]]:
     """(section title, rows of inline tokens, head first) of every table."""
-    section, rows = "", None
-    for token, following in zip(tokens, [*tokens[1:], None], strict=True):
-        if token.type == "heading_open" and token.tag == "h2":
-            section = following.content
-        elif token.type == "table_open":
-            rows = []
-        elif token.type == "tr_open":
-            rows.append([])
-        elif token.type in ("th_open", "td_open"):
-            rows[-1].append(following)
-        elif token.type == "table_close":
-            yield section, rows
+    section = ""
+    for node in SyntaxTreeNode(tokens).children:
+        if node.type == "heading" and node.tag == "h2":
+            section = node.children[0].content
+        elif node.type == "table":
+            rows = (row for part in node.children for row in part.children)
+            yield section, [[cell.children[0].token for cell in row.children] for row in rows]
 
 
 def _html(parser: MarkdownIt, cell: Token, source: Path, folder: Path) -> Markup:

@@ -147,8 +147,10 @@ def index_results(folder: Path, metrics: pd.DataFrame) -> Results:
     return Results(folder, metrics, dict(values))
 
 
-def summarise(values: dict[int, float]) -> Spread | None:
-    """Mean and sample standard deviation over seeds; None without values."""
+def summarise(values: dict[int, float] | float | None) -> Spread | None:
+    """Mean and sample standard deviation over seeds; a number without seeds has 0 of them. None without values."""
+    if isinstance(values, float):
+        return Spread(values, None, 0)
     if not values:
         return None
     numbers = pd.Series(values.values(), dtype=float)

@@ -9,7 +9,6 @@ from functools import partial
 import numpy as np
 
 from raretok.reporting import translation_metrics
-from raretok.reporting.claims.figure_claims import group_slices
 from raretok.reporting.corpus_names import corpus_title
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.figures.language_panels import (
@@ -18,6 +17,7 @@ from raretok.reporting.figures.language_panels import (
     draw_legend,
     end_of_freeze,
     freeze_line,
+    group_colours,
     group_handles,
     panels_over_legend,
     planes_along_training,
@@ -126,9 +126,7 @@ def _draw_cosines(axes, arrays: dict[str, np.ndarray], query: int) -> None:
     cosines = arrays["best.query_cosines"][query].astype(float)
     occurs = arrays["counts"] + arrays["source_counts"] > 0
     occurs[[*range(SPECIAL), int(arrays["best.neighbour_queries"][query])]] = False
-    colours = np.empty(len(cosines), dtype="U7")
-    for part, look in zip(group_slices(arrays["bounds"]), LOOKS, strict=True):
-        colours[part] = look["color"]
+    colours = group_colours(arrays["bounds"], len(cosines))
     places = np.flatnonzero(occurs)
     drawn = np.random.default_rng(0).permutation(places)[:DRAWN]
     size = float(np.clip(12_000 / len(drawn), 1.2, 14))
