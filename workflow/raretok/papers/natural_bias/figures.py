@@ -10,19 +10,10 @@ from itertools import cycle
 import numpy as np
 from matplotlib.figure import Figure
 
+from raretok.papers.natural_bias import data_set_panels
 from raretok.papers.natural_bias.along_training import bias_curves, divergences, validation_curves
 from raretok.papers.natural_bias.bias_starts import IWSLT14, WMT14, ZERO
 from raretok.papers.natural_bias.claims import PRINTED_STEPS, REGULARISED
-from raretok.papers.natural_bias.data_set_panels import (
-    LOOKS,
-    draw_points,
-    in_place_of_c4,
-    panels_of,
-    paper_experiments,
-    points_note,
-    title_of,
-    training_pairs,
-)
 from raretok.reporting import translation_metrics
 from raretok.reporting.corpus_names import corpus_title, unigram_text
 from raretok.reporting.definition import Definition, Method
@@ -60,14 +51,14 @@ def _bars(
     values: Callable[[Results, Method], dict[int, float]],
     unit: str,
     text: str,
-    experiments: Callable[[Definition], list[str]] = paper_experiments,
+    experiments: Callable[[Definition], list[str]] = data_set_panels.paper_experiments,
     pairs: bool = False,
 ) -> Drawn:
     """One panel of points per experiment. pairs: add the sizes of the training texts to the caption."""
     methods, asked = definition.methods_of(item), experiments(definition)
     places = [(experiment, "", partial(values, results)) for experiment in asked]
     figure, note, _ = _points(definition, methods, places, unit)
-    sizes = training_pairs(definition, methods, results, asked) if pairs else ""
+    sizes = data_set_panels.training_pairs(definition, methods, results, asked) if pairs else ""
     return figure, f"{text} {note}{sizes}"
 
 
@@ -85,12 +76,12 @@ def _points(
             drawn.append((experiment, more, values, here))
     if not drawn:
         raise NotRun
-    figure, panels, _ = panels_of(len(drawn))
+    figure, panels, _ = data_set_panels.panels_of(len(drawn))
     seeds = []
     for axes, (experiment, more, values, here) in zip(panels, drawn, strict=True):
-        axes.set_title(title_of(definition, experiment, more), loc="left")
-        seeds += draw_points(axes, here, values, unit, unigram_text(definition.corpus(experiment)))
-    return figure, points_note(seeds), [experiment for experiment, *_ in drawn]
+        axes.set_title(data_set_panels.title_of(definition, experiment, more), loc="left")
+        seeds += data_set_panels.draw_points(axes, here, values, unit, unigram_text(definition.corpus(experiment)))
+    return figure, data_set_panels.points_note(seeds), [experiment for experiment, *_ in drawn]
 
 
 def _wmt14(definition: Definition) -> list[str]:
@@ -142,7 +133,7 @@ def _calibration(axes, results: Results, method: Method, part: str) -> bool:
     places, heights, numbers = (arrays[name] for name in names)
     some = numbers > 0
     places, heights, numbers = places[some], heights[some], numbers[some]
-    look = LOOKS[method.name]
+    look = data_set_panels.LOOKS[method.name]
     sizes = 14 + 120 * np.sqrt(numbers / numbers.max())
     axes.scatter(places, heights, s=sizes, color=look["color"], marker=look["marker"], alpha=0.75, linewidth=0)
     ends = np.array([places.min(), places.max()])
@@ -204,7 +195,7 @@ def figure11(definition: Definition, item: str, results: Results) -> Drawn:
     plain = [value / 100 for value in translation_metrics.in_domain(results, base).values()]
     if plain:
         mean, error = float(np.mean(plain)), standard_error(plain)
-        look = {"color": LOOKS[ZERO]["color"], "linestyle": LOOKS[ZERO]["linestyle"]}
+        look = {"color": data_set_panels.LOOKS[ZERO]["color"], "linestyle": data_set_panels.LOOKS[ZERO]["linestyle"]}
         axes.axhline(mean, linewidth=1.5, label="not regularised (zero bias)", **look)
         if error:
             axes.axhspan(mean - error, mean + error, color=look["color"], alpha=0.12, linewidth=0)
@@ -252,7 +243,7 @@ def figure14(definition: Definition, item: str, results: Results) -> Drawn:
 def figure15(definition: Definition, item: str, results: Results) -> Drawn:
     """Validation BLEU of the best checkpoint, with a start from C4's unigrams too."""
     text = "BLEU of the validation text at its best checkpoint, as measured during training."
-    text += in_place_of_c4(definition, _with_c4(definition))
+    text += data_set_panels.in_place_of_c4(definition, _with_c4(definition))
     values = translation_metrics.best_validation
     return _bars(definition, item, results, values, "validation BLEU", text, _with_c4)
 
@@ -267,7 +258,7 @@ def figure16(definition: Definition, item: str, results: Results) -> Drawn:
     drawn, text = _other_domains(definition, item, results, experiments, translation_metrics.validation_domains)
     validation = f"{translation_metrics.VALIDATION_TEXT} is one; all other texts here are test texts"
     paper = f"The paper uses the other corpus's validation text; {validation}."
-    return drawn, f"{text}{in_place_of_c4(definition, experiments)} {paper}"
+    return drawn, f"{text}{data_set_panels.in_place_of_c4(definition, experiments)} {paper}"
 
 
 def _absent(names: list[str]) -> str:
