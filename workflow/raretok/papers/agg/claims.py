@@ -31,11 +31,7 @@ def f1_rare_first(evidence: Evidence) -> Found:
     """The rare group is the first of the three to leave the bulk in the SVD projection."""
     evidence = evidence.of("figure1")
     truths = evidence.per_seed(rare_first, evidence.array("mle", "snapshots.svd"), evidence.array("mle", "bounds"))
-    return (
-        truths,
-        None,
-        f"left the bulk: centroid {LEFT:g} x the global spread from the centre",
-    )
+    return truths, None, f"left the bulk: centroid {LEFT:g} x the global spread from the centre"
 
 
 def f2_rare_I_drop(evidence: Evidence) -> Found:
@@ -45,11 +41,7 @@ def f2_rare_I_drop(evidence: Evidence) -> Found:
         later = at(steps, isotropy[:, RARE], freeze + WINDOW * scale, after=True)
         return greater(DROP * at(steps, isotropy[:, RARE], freeze), later)
 
-    return (
-        _along_freezes(evidence, "snapshots.isotropy_sign_free", judge),
-        None,
-        f"{WINDOW:,} steps, scaled",
-    )
+    return _along_freezes(evidence, "snapshots.isotropy_sign_free", judge), None, f"{WINDOW:,} steps, scaled"
 
 
 def f2_freq_I_follows(evidence: Evidence) -> Found:

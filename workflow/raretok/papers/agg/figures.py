@@ -115,11 +115,7 @@ def figure4(definition: Definition, item: str, results: Results) -> Drawn:
     types = len(next(arrays["counts"] for _, arrays in runs if "counts" in arrays))
     axes.set(xlabel="training step", ylabel="tokens in the rare group", ylim=(0, None), xlim=(0, sizes.shape[1]))
     axes.annotate(
-        f"{mean[-1]:,.0f} of {types:,}",
-        (sizes.shape[1], mean[-1]),
-        (-6, 22),
-        textcoords="offset points",
-        ha="right",
+        f"{mean[-1]:,.0f} of {types:,}", (sizes.shape[1], mean[-1]), (-6, 22), textcoords="offset points", ha="right"
     )
     share = axes.secondary_yaxis("right", functions=(lambda y: 100 * y / types, lambda y: y * types / 100))
     share.set_ylabel("% of the vocabulary")

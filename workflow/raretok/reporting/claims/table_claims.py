@@ -5,14 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from raretok.reporting.claims.jackknife import mean_of
-from raretok.reporting.claims.quantities import (
-    Comparison,
-    Key,
-    comparisons,
-    in_scale,
-    left_out_groups,
-    of_this_scale,
-)
+from raretok.reporting.claims.quantities import Comparison, Key, comparisons, in_scale, left_out_groups, of_this_scale
 from raretok.reporting.claims.truths import Missing
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.results import Printed, Results, gpt2_values, is_initialised

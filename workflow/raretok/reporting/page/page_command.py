@@ -21,14 +21,7 @@ from raretok.reporting.page.page_claims import KINDS, OTHER_VERDICTS, VERDICTS, 
 from raretok.reporting.page.page_forest import TICKS
 from raretok.reporting.page.page_items import Sources, figure, tables
 from raretok.reporting.page.page_statistics import agreement_rows, improvement_rows, paired_test_rows
-from raretok.reporting.page.page_words import (
-    PICTURE,
-    abbreviations,
-    data_sets,
-    findings,
-    pages_of,
-    title_of,
-)
+from raretok.reporting.page.page_words import PICTURE, abbreviations, data_sets, findings, pages_of, title_of
 from raretok.reporting.page.pictures import as_data
 from raretok.reporting.page.provenance import provenance
 from raretok.reporting.report_options import add_report_arguments

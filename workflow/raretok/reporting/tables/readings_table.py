@@ -156,12 +156,7 @@ def _value_cell(
             f"{sum(value >= reach for value in values.values())} of {found.seeds} seeds reach {reach:g}",
             *remarks,
         )
-    return ReadingCell(
-        **place,
-        **numbers_of(found, number),
-        note="; ".join([*notes, *remarks]),
-        remarks=remarks,
-    )
+    return ReadingCell(**place, **numbers_of(found, number), note="; ".join([*notes, *remarks]), remarks=remarks)
 
 
 def _difference_cell(
