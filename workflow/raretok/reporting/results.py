@@ -88,17 +88,10 @@ class Results:
                 return found
         return {}
 
-    def arrays(self, method: Method, seed: int) -> dict[str, np.ndarray] | None:
-        """The arrays of one run, or None if it was not evaluated."""
-        path = method.run_folder(self.folder, seed) / "arrays.npz"
-        if not path.exists():
-            return None
-        return read_arrays(path)
-
     def seeds_with_arrays(self, method: Method) -> list[tuple[int, dict[str, np.ndarray]]]:
         """(seed, arrays) of every evaluated seed, sorted by seed."""
-        pairs = [(seed, self.arrays(method, seed)) for seed in method.seeds]
-        return [(seed, arrays) for seed, arrays in pairs if arrays is not None]
+        paths = ((seed, method.run_folder(self.folder, seed) / "arrays.npz") for seed in method.seeds)
+        return [(seed, read_arrays(path)) for seed, path in paths if path.exists()]
 
     def record_of(self, method: Method, seed: int) -> Path:
         """Path of the file with a run's numbers and training record."""

@@ -158,10 +158,11 @@ def figure5(definition: Definition, item: str, results: Results) -> Drawn:
         if (training := results.training(method)) and (training.get("derived") or {}).get("alpha")
     ]
     scaled = "" if definition.comparable or not derived else f" Alphas of this scale: {', '.join(derived)}."
+    counts = [len(results.per_seed(method, "perplexity", "total")) for method in methods]
     return figure, (
         "Rare, non-rare (frequent and medium) and all tokens, each on its own scale; (a) and (b): test text. "
         "The paper's panels show rare and all tokens, its text discusses non-rare ones. Bars: one sample standard "
-        f"deviation over seeds. {_seeds(results, methods)}{scaled}"
+        f"deviation over seeds. {means_note(counts)}{scaled}"
     )
 
 
@@ -196,11 +197,6 @@ def _against_alpha(
         **look,
     )
     axes.margins(x=0.08, y=0.15)
-
-
-def _seeds(results: Results, methods: list[Method]) -> str:
-    counts = [len(results.per_seed(method, "perplexity", "total")) for method in methods]
-    return means_note(counts)
 
 
 def _derived(definition: Definition, results: Results, methods: list[Method]) -> str:

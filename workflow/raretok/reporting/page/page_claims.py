@@ -5,18 +5,7 @@ from collections import Counter
 from raretok.reporting.claims.claim_runs import rests_on
 from raretok.reporting.claims.claim_text import number
 from raretok.reporting.claims.claims_command import ARITHMETIC, EXPERIMENT, MATHEMATICS
-from raretok.reporting.claims.verdicts import (
-    AGAINST,
-    CORRECTED,
-    FAILS,
-    HOLDS,
-    NOT_JUDGED,
-    NOT_RUN,
-    REFUTED,
-    REPRODUCED,
-    TOWARDS,
-    UNDECIDED,
-)
+from raretok.reporting.claims.verdicts import AGAINST, TOWARDS
 from raretok.reporting.definition import Definition
 from raretok.reporting.deviations import items_of, of_claim
 from raretok.reporting.page.page_forest import drawn_row
@@ -24,9 +13,6 @@ from raretok.reporting.page.page_items import Sources
 from raretok.reporting.page.provenance import runs_of
 from raretok.reporting.results import read_published
 
-# Verdicts on experiments, which the summary counts; then those of mathematics, printed arithmetic and synthetic text.
-VERDICTS = (REPRODUCED, REFUTED, UNDECIDED, NOT_RUN)
-OTHER_VERDICTS = (HOLDS, CORRECTED, FAILS, NOT_JUDGED)
 KINDS = {kind: kind.replace("_", " ") for kind in (EXPERIMENT, MATHEMATICS, ARITHMETIC)}
 
 

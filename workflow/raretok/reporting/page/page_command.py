@@ -12,12 +12,13 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from raretok.core.files import write_text
+from raretok.reporting.claims.verdicts import OTHER_VERDICTS, VERDICTS
 from raretok.reporting.cost import by_device, hours
 from raretok.reporting.csv_rows import read_rows
 from raretok.reporting.definition import Definition, read_definition
 from raretok.reporting.deviations import of_paper, read_deviations, slug
 from raretok.reporting.page.page_card import card
-from raretok.reporting.page.page_claims import KINDS, OTHER_VERDICTS, VERDICTS, claims_of, short, verdicts
+from raretok.reporting.page.page_claims import KINDS, claims_of, short, verdicts
 from raretok.reporting.page.page_forest import TICKS
 from raretok.reporting.page.page_items import Sources, figure, tables
 from raretok.reporting.page.page_statistics import agreement_rows, improvement_rows, paired_test_rows

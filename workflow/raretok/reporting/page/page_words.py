@@ -4,10 +4,10 @@ import re
 from collections import Counter
 
 from raretok.reporting.claims.claims_command import ARITHMETIC, EXPERIMENT, MATHEMATICS
-from raretok.reporting.claims.verdicts import REFUTED, REPRODUCED
+from raretok.reporting.claims.verdicts import OTHER_VERDICTS, REFUTED, REPRODUCED
 from raretok.reporting.corpus_names import corpus_title
 from raretok.reporting.definition import Definition
-from raretok.reporting.page.page_claims import KINDS, OTHER_VERDICTS, leanings
+from raretok.reporting.page.page_claims import KINDS, leanings
 from raretok.reporting.page.provenance import runs_of
 from raretok.reporting.results import Results
 

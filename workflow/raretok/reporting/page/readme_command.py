@@ -7,9 +7,10 @@ from pathlib import Path
 
 from raretok.core.errors import UserError
 from raretok.core.files import relative_link, write_text
+from raretok.reporting.claims.verdicts import VERDICTS
 from raretok.reporting.csv_rows import read_rows
 from raretok.reporting.definition import Definition, read_definition
-from raretok.reporting.page.page_claims import VERDICTS, leanings, own_claims, verdicts
+from raretok.reporting.page.page_claims import leanings, own_claims, verdicts
 from raretok.reporting.page.page_words import PICTURE, SHARED_PAGES, unjudged_counts
 from raretok.reporting.page.provenance import count, runs_of
 from raretok.reporting.report_options import add_report_arguments
