@@ -146,7 +146,7 @@ def test_a_claim_that_was_not_run_has_no_interval(root, capsys):
 def test_missing_recorded_results_are_one_sentence(root, capsys):
     (root / "results" / "recorded").unlink()
     assert main(["verify", SEVERAL, "--root", str(root)]) == 2
-    assert "recorded results" in capsys.readouterr().err
+    assert "results/recorded/small has no finished runs" in capsys.readouterr().err
 
 
 def test_a_failure_of_snakemake_is_one_sentence(root):

@@ -81,7 +81,7 @@ def _labelled(definition: Definition, item: str) -> dict[str, Method]:
     if item not in definition.tables:
         return {}
     shown = definition.of(item)
-    methods = (shown.method(name) for name in definition.tables[item].get("methods", []))
+    methods = (shown.methods[name] for name in definition.tables[item].get("methods", []))
     return {method.printed_label: method for method in methods}
 
 

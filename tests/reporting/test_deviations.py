@@ -83,8 +83,6 @@ def test_a_row_that_names_nothing_is_refused(tmp_path):
     path.write_text(MADE_UP.replace("| all | all |", "| all | |"))
     with pytest.raises(UserError, match="'X3' names nothing under `affects`"):
         read_deviations(path, ["one"], tmp_path)
-    with pytest.raises(UserError, match="does not exist"):
-        read_deviations(tmp_path / "other.md", ["one"], tmp_path)
 
 
 def test_a_table_of_readings_has_its_deviation(made_up):

@@ -20,30 +20,30 @@ def row(ours, printed="", lower="", upper=""):
     ("direction", "ours", "right"), [(">", "1.2", True), (">", "0.8", False), ("<", "0.8", True), ("<", "1.2", False)]
 )
 def test_the_papers_direction_is_to_the_right(direction, ours, right):
-    assert (drawn_row(row(ours), claim(direction=direction)).ours > MIDDLE) == right
+    assert (drawn_row(row(ours), claim(direction=direction))["ours"] > MIDDLE) == right
 
 
 def test_ratios_share_a_scale_and_are_cut_at_its_end():
-    assert drawn_row(row("10"), claim()).ours == pytest.approx(MIDDLE + HALF)
+    assert drawn_row(row("10"), claim())["ours"] == pytest.approx(MIDDLE + HALF)
     beyond = drawn_row(row("500", lower="0.001", upper=str(10 * FAR)), claim())
-    assert (beyond.ours, beyond.lower, beyond.upper) == (MIDDLE + HALF, MIDDLE - HALF, MIDDLE + HALF)
+    assert (beyond["ours"], beyond["lower"], beyond["upper"]) == (MIDDLE + HALF, MIDDLE - HALF, MIDDLE + HALF)
     two, half = drawn_row(row("2"), claim()), drawn_row(row("0.5"), claim())
-    assert two.ours - MIDDLE == pytest.approx(MIDDLE - half.ours)
+    assert two["ours"] - MIDDLE == pytest.approx(MIDDLE - half["ours"])
 
 
 def test_the_line_is_the_bound_of_the_claim():
-    assert drawn_row(row("2"), claim(null="2")).ours == MIDDLE
-    assert drawn_row(row(str(1 / 1.05)), claim(margin="0.05")).ours == pytest.approx(MIDDLE)
+    assert drawn_row(row("2"), claim(null="2"))["ours"] == MIDDLE
+    assert drawn_row(row(str(1 / 1.05)), claim(margin="0.05"))["ours"] == pytest.approx(MIDDLE)
 
 
 def test_other_quantities_fill_their_own_row():
     at = drawn_row(row("-6", printed="28"), claim(unit="tokens", null="0"))
-    assert (at.printed, at.ours) == (pytest.approx(MIDDLE + HALF), pytest.approx(MIDDLE - HALF * 6 / 28))
+    assert (at["printed"], at["ours"]) == (pytest.approx(MIDDLE + HALF), pytest.approx(MIDDLE - HALF * 6 / 28))
 
 
 def test_the_margin_of_equality_is_a_band():
     at = drawn_row(row("1.04"), claim(direction="=", margin="0.01"))
-    assert 0 < at.band < at.ours - MIDDLE
+    assert 0 < at["band"] < at["ours"] - MIDDLE
 
 
 def test_claims_that_were_not_run_are_not_drawn():
@@ -53,4 +53,4 @@ def test_claims_that_were_not_run_are_not_drawn():
 
 def test_an_infinite_effect_has_a_finite_position():
     at = drawn_row(row("inf", printed="2"), claim(unit="", null="0"))
-    assert math.isfinite(at.ours)
+    assert math.isfinite(at["ours"])

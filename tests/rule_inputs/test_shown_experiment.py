@@ -60,8 +60,8 @@ def test_by_default_it_is_the_first(load):
 
 def test_page_and_claims_use_the_same_experiment(load):
     definition = definition_of(report.definition(load("table8"), PAPER))
-    assert definition.method("dut_m1").experiment == "shakespeare"
-    assert definition.of("table8").method("dut_m1").experiment == "second"
+    assert definition.methods["dut_m1"].experiment == "shakespeare"
+    assert definition.of("table8").methods["dut_m1"].experiment == "second"
     assert definition.of("table1") == definition
 
 

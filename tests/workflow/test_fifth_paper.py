@@ -42,14 +42,14 @@ fifth.t1.lower,experiment,Dropping helps,table1 | Dropped | PPL | LR against Pla
 """
 FIGURES = '''"""Figures of the fifth paper."""
 
-from raretok.reporting.figures.shown import first_run, shown_methods
+from raretok.reporting.figures.shown import first_run
 from raretok.reporting.figures.style import sheet
 
 
 def figure1(definition, item, results):
     """Counts of characters."""
     figure = sheet(2)
-    figure.subplots().plot(first_run(results, shown_methods(definition, item)[0])["counts"])
+    figure.subplots().plot(first_run(results, definition.methods_of(item)[0])["counts"])
     return figure, "Counts."
 '''
 

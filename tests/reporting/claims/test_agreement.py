@@ -7,7 +7,6 @@ from fake_results import PUBLISHED, read_csv
 from fake_table import definition_of, results_of, write_published
 
 from raretok.__main__ import main
-from raretok.core.errors import UserError
 from raretok.reporting.claims.agreement import COLUMNS, SCALED, agreements
 from raretok.reporting.csv_rows import read_rows
 from raretok.reporting.statistics.variation import cv_star
@@ -106,8 +105,3 @@ def test_the_command_on_numbers_around_the_printed_ones(scale, tmp_path):
     assert (perplexities["spearman"].astype(float) > 0.95).all()
     assert (perplexities["cv_star"].astype(float) < 1).all()
     assert perplexities["rows"].tolist() == ["9", "10"]  # Monolingual says nothing of the high-resource language
-
-
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(UserError, match=r"agreement\.csv does not exist; make it with `snakemake"):
-        read_rows(tmp_path / "agreement.csv")

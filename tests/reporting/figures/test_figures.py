@@ -15,7 +15,7 @@ from raretok.papers.stop_jostling.figures import _example, figure2, figureS1
 from raretok.reporting.definition import parse_definition
 from raretok.reporting.figures import style
 from raretok.reporting.figures.language_panels import draw_legend, panels_over_legend
-from raretok.reporting.figures.shown import means_note
+from raretok.reporting.figures.shown import first_run, means_note
 from raretok.reporting.results import read_results
 
 # All formats; other tests draw svg only (conftest.py).
@@ -49,7 +49,7 @@ def test_figure2_shows_the_expected_counts(scale):
     text = json.dumps(scale.definition)
     results = read_results(scale.folder)
     figure, _ = figure2(parse_definition(text), "figure2", results)
-    counts = results.arrays(parse_definition(text).method("baseline"), 1)["counts"]
+    counts = first_run(results, parse_definition(text).methods["baseline"])["counts"]
     expected = np.outer([1 - 0.02, 0.02], sorted(counts, reverse=True))
     heights = [bar.get_height() for bar in figure.axes[0].patches]
     assert np.array_equal(heights, expected.ravel())
@@ -58,7 +58,7 @@ def test_figure2_shows_the_expected_counts(scale):
 def test_figure_s1_shows_every_seed_of_every_reading(scale):
     definition, results = parse_definition(json.dumps(scale.definition)), read_results(scale.folder)
     figure, _ = figureS1(definition, "figureS1", results)
-    methods = [definition.method(name) for name in definition.figures["figureS1"]["methods"]]
+    methods = [definition.methods[name] for name in definition.figures["figureS1"]["methods"]]
     drawn = {line.get_label(): list(line.get_ydata()) for axes in figure.axes for line in axes.lines}
     for method in methods:
         assert drawn[method.label] == list(results.per_seed(method, "accuracy", "LR").values())

@@ -97,7 +97,7 @@ def test_the_validation_text_chooses(finished):
     # By the test text, another candidate would be chosen.
     rare = {
         name: results.per_seed(
-            definition.method(name).within("cross_bpe"), "fitted_perplexity", "rare", split="test@best"
+            definition.methods[name].within("cross_bpe"), "fitted_perplexity", "rare", split="test@best"
         )
         for name in FAMILIES["agg"]["methods"]
     }

@@ -6,18 +6,9 @@ from pathlib import Path
 
 from raretok.experiments import config_options
 from raretok.experiments.run_table import load_to_train
+from raretok.planning import plan_text
 from raretok.planning import throughput as speeds
 from raretok.planning.cost_estimate import costs_of
-from raretok.planning.plan_text import (
-    by_experiment,
-    by_paper,
-    default_machines,
-    hours_notes,
-    markdown,
-    plan_details,
-    plan_rows,
-    summary,
-)
 from raretok.rule_inputs.required_files import needed_files
 
 
@@ -45,13 +36,13 @@ def main(arguments: argparse.Namespace) -> None:
     if arguments.claims:
         print_queue(table, known[speeds.CPU], arguments.results, arguments.json)
         return
-    machines = [speeds.find(known, name) for name in arguments.device or ()] or default_machines(known)
+    machines = [speeds.find(known, name) for name in arguments.device or ()] or plan_text.default_machines(known)
     costs = costs_of(table)
     if arguments.markdown:
         print("\n".join(cost_tables(costs, machines)))
         return
-    lines = summary(table, costs, needed_files(table), machines)
-    lines += plan_details(costs, machines) if arguments.runs else hours_notes(machines)
+    lines = plan_text.summary(table, costs, needed_files(table), machines)
+    lines += plan_text.plan_details(costs, machines) if arguments.runs else plan_text.hours_notes(machines)
     print("\n".join(lines))
 
 
@@ -70,9 +61,9 @@ def print_queue(table, machine, folder: Path | None, as_json: bool) -> None:
 def cost_tables(costs, machines) -> list[str]:
     """Markdown: a table by paper, one by experiment, and notes."""
     return [
-        *markdown(*plan_rows(by_paper(costs), machines)),
+        *plan_text.markdown(*plan_text.plan_rows(plan_text.by_paper(costs), machines)),
         "",
-        *markdown(*plan_rows(by_experiment(costs), machines)),
+        *plan_text.markdown(*plan_text.plan_rows(plan_text.grouped(costs, "{paper}: {experiment}"), machines)),
         "",
-        *(f"- {note}" for note in hours_notes(machines)),
+        *(f"- {note}" for note in plan_text.hours_notes(machines)),
     ]

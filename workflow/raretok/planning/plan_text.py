@@ -1,9 +1,10 @@
 """Text of the plan for a terminal, and the cost table of docs/cluster.md."""
 
 from collections.abc import Container
+from itertools import groupby
 
 from raretok.data.catalogue import Wanted
-from raretok.experiments.run_table import RunTable
+from raretok.experiments.run_table import RUN_NAME, RunTable
 from raretok.experiments.trained_runs import same_training
 from raretok.planning.cost_estimate import RunCost, data_bytes
 from raretok.planning.fetch import in_words
@@ -12,20 +13,15 @@ from raretok.planning.throughput import CPU, Machine
 TOTAL = "all"
 
 
+def grouped(costs: list[RunCost], title: str) -> dict[str, list[RunCost]]:
+    """Costs by a `title` with fields of their runs, such as {paper}; costs of one title are neighbours."""
+    return {name: list(own) for name, own in groupby(costs, key=lambda cost: title.format(**vars(cost.run)))}
+
+
 def by_paper(costs: list[RunCost]) -> dict[str, list[RunCost]]:
     """Costs by paper, with the total last if there are several papers."""
-    papers: dict[str, list[RunCost]] = {}
-    for cost in costs:
-        papers.setdefault(cost.run.paper, []).append(cost)
+    papers = grouped(costs, "{paper}")
     return papers | ({TOTAL: costs} if len(papers) > 1 else {})
-
-
-def by_experiment(costs: list[RunCost]) -> dict[str, list[RunCost]]:
-    """Costs by paper and experiment."""
-    found: dict[str, list[RunCost]] = {}
-    for cost in costs:
-        found.setdefault(f"{cost.run.paper}: {cost.run.experiment}", []).append(cost)
-    return found
 
 
 def plan_rows(groups: dict[str, list[RunCost]], machines: list[Machine]) -> tuple[list[str], list[list[str]]]:
@@ -117,17 +113,8 @@ def summary(table: RunTable, costs: list[RunCost], files: list[Wanted], machines
 
 def plan_details(costs: list[RunCost], machines: list[Machine]) -> list[str]:
     """Cost of each run, after the notes on the hours."""
-    heads = ["run", *(f"hours, {machine.name}" for machine in machines), "GiB", "storage, MB"]
-    rows = [
-        [
-            cost.run.name,
-            *(short(cost.seconds(machine) / 3600) for machine in machines),
-            short(cost.gib(machines[0])),
-            short(cost.bytes / 1e6),
-        ]
-        for cost in costs
-    ]
-    return [*hours_notes(machines), "", *(text_table(heads, rows) if rows else [])]
+    table = text_table(*plan_rows(grouped(costs, RUN_NAME), machines)) if costs else []
+    return [*hours_notes(machines), "", *table]
 
 
 def default_machines(machines: dict[str, Machine]) -> list[Machine]:

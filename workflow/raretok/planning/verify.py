@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     parser.add_argument("claim", metavar="CLAIM", help="a claim's id, such as stop_jostling.t1.se_acc")
     parser.add_argument("--seed", type=int, help="the seed to train with (default: the first that was not recorded)")
-    parser.add_argument("--scale", help="a scale with recorded results (default: the only one)")
+    parser.add_argument("--scale", default="small", help="a scale with recorded results (default: %(default)s)")
     parser.add_argument("--cores", default="all", help="cores for Snakemake (default: all)")
     parser.add_argument("--config", nargs="*", default=[], metavar="KEY=VALUE", help="config values for Snakemake")
     parser.add_argument("--dry-run", action="store_true", help="only print the runs and their cost")
@@ -52,7 +52,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     """Retrain and compare."""
-    arguments.scale = arguments.scale or only_recorded_scale(arguments.root)
     arguments.papers = arguments.seeds = None
     paper = arguments.claim.partition(".")[0]
     recorded = read_recorded(table_of(arguments, paper, recorded=True), paper, arguments.claim)
@@ -69,15 +68,6 @@ def main(arguments: argparse.Namespace) -> None:
         return
     make_runs(command(runs, table, arguments.config, arguments.cores), arguments.root)
     print("\n".join(compared(recorded, measure_claim(recorded.claim, runs, table), seed)))
-
-
-def only_recorded_scale(root: Path) -> str:
-    """The only scale with recorded results; raises UserError if there is none or several."""
-    scales = sorted(path.parent.name for path in root.glob("results/recorded/*/metrics.csv"))
-    if len(scales) != 1:
-        known = ", ".join(scales) or "none"
-        raise UserError(f"--scale names a scale with recorded results in {root / 'results/recorded'} (there: {known})")
-    return scales[0]
 
 
 def table_of(arguments: argparse.Namespace, paper: str, **choice) -> RunTable:
@@ -140,11 +130,9 @@ def measure_claim(claim, runs: list[RunName], table: RunTable) -> tuple[Part, ..
     """The comparisons of a claim on these runs alone; raises UserError if they do not measure it."""
     definition = definition_of(report.definition(table, claim.paper))
     folder = table.root / table.results
-    paths = [
-        folder / "runs" / experiment / method / f"seed{seed}" / "metrics.json" for experiment, method, seed in runs
-    ]
-    metrics = collect(paths).astype({"seed": int, "value": float})
-    evidence = evidence_of(definition, index_results(folder, metrics), table.project / "config" / "papers")
+    paths = [table.root / table.folder(table.run(*run)) / "metrics.json" for run in runs]
+    results = index_results(folder, collect(paths))
+    evidence = evidence_of(definition, results, table.project / "config" / "papers")
     finding = finding_of(claim, evidence)
     if not finding.parts:
         raise UserError(f"the new runs do not measure {claim.id}: {finding.note}")

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from raretok.reporting.collect import from_record
-from raretok.reporting.csv_rows import existing, write_table
+from raretok.core.files import read_json
+from raretok.reporting.csv_rows import write_table
 
 COLUMNS = [
     *("paper", "experiment", "method", "seed", "device", "processes", "together", "threads"),
@@ -32,15 +32,10 @@ def costs(paths: list[Path]) -> pd.DataFrame:
     """One row per run, sorted: seconds of training with validation, including time before interruptions.
 
     For runs trained together, seconds are each run's share. threads: per process. Peak memory is that of the GPU, or of
-    the process on a CPU, and the maximum over processes. Raises UserError for an invalid metrics.json.
+    the process on a CPU, and the maximum over processes.
     """
-    table = pd.DataFrame([from_record(path, _row) for path in paths], columns=COLUMNS)
+    table = pd.DataFrame([_row(read_json(path)) for path in paths], columns=COLUMNS)
     return table.sort_values(["paper", "experiment", "method", "seed"], kind="stable")
-
-
-def read_costs(path: Path) -> pd.DataFrame:
-    """The table written by `cost`; raises UserError if it does not exist."""
-    return pd.read_csv(existing(path))
 
 
 def by_device(table: pd.DataFrame) -> list[dict]:

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from raretok.core.errors import UserError
 from raretok.core.files import atomic_path
 
 
@@ -15,20 +14,13 @@ def write_table(path: Path | str, table: pd.DataFrame) -> None:
 
 
 def read_table(path: Path) -> pd.DataFrame:
-    """A csv of the report, all values as text (`NA` is a name); raises UserError if it does not exist."""
-    return pd.read_csv(existing(path), dtype=str, keep_default_na=False, encoding="utf-8")
+    """A csv of the report, all values as text (`NA` is a name)."""
+    return pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8")
 
 
 def read_rows(path: Path) -> list[dict[str, str]]:
     """The rows of `read_table`."""
     return read_table(path).to_dict("records")
-
-
-def existing(path: Path) -> Path:
-    """`path`, a file of the report; raises UserError if it does not exist."""
-    if not path.exists():
-        raise UserError(f"{path} does not exist; make it with `snakemake {path}`.")
-    return path
 
 
 def csv_number(value: float | None) -> str:

@@ -82,7 +82,7 @@ class Definition:
 
     def caption(self, item: str) -> str:
         """The title of a table or figure."""
-        entry = self.tables.get(item) or self.figures[item]
+        entry = self.entry(item)
         kind, number = ("Table", "table") if item in self.tables else ("Figure", "figure")
         if entry.get("kind") == "readings":
             kind, number = "Readings", "readings-"
@@ -94,24 +94,21 @@ class Definition:
             return self.scale_title
         return f"{self.scale_title}; not comparable with the paper"
 
-    def method(self, name: str) -> Method:
-        """The method `name`; raises UserError if the paper has no such method."""
-        if name not in self.methods:
-            raise UserError(
-                f"config/papers/{self.paper}/paper.yaml reports method '{name}', which is not one of its methods."
-            )
-        return self.methods[name]
-
     def of(self, item: str) -> "Definition":
         """The definition for one table or figure: its methods, in its experiment and with its labels."""
-        entry = self.tables.get(item) or self.figures[item]
+        entry = self.entry(item)
         labels = entry.get("labels", {})
         shown = {}
         for name in entry.get("methods", []):
-            method = self.method(name)
+            method = self.methods[name]
             experiment = entry.get("experiment", method.experiment)
             shown[name] = replace(method, experiment=experiment, label=labels.get(name, method.label))
         return replace(self, methods=self.methods | shown)
+
+    def methods_of(self, item: str) -> list[Method]:
+        """The methods of a table or figure, in its experiment and with its labels."""
+        view = self.of(item)
+        return [view.methods[name] for name in self.entry(item).get("methods", [])]
 
     def within(self, experiment: str) -> "Definition":
         """The definition with every method in one experiment."""
@@ -122,25 +119,21 @@ class Definition:
 
         `experiments: all` means those of the scale, in the order of the config.
         """
-        named = (self.tables.get(item) or self.figures[item]).get("experiments")
+        named = self.entry(item).get("experiments")
         if named == "all":
             return list(self.settings)
         return [experiment for experiment in (named or {}).values() if experiment is not None]
 
     def shown(self) -> list[Method]:
         """Every method in every experiment in which it is trained and shown, without duplicates."""
-        items = [*self.tables, *self.figures]
-        found = [method for view in (self, *map(self.of, items)) for method in view.methods.values()]
-        for item in items:
-            names = (self.tables.get(item) or self.figures[item]).get("methods", [])
-            found += [self.method(name).within(experiment) for experiment in self.compared(item) for name in names]
-        known = {(method.experiment, method.name): method for method in found}
-        return [method for method in known.values() if method.is_trained_in(method.experiment)]
+        own = [method for method in self.methods.values() if method.is_trained_in(method.experiment)]
+        behind = [method for item in (*self.tables, *self.figures) for method in self.behind(item)]
+        shown = dict.fromkeys((method.experiment, method.name) for method in (*own, *behind))
+        return [self.methods[name].within(experiment) for experiment, name in shown]
 
     def behind(self, item: str) -> list[Method]:
         """The methods of a table or figure in every experiment in which it shows them and they are trained."""
-        names = (self.tables.get(item) or self.figures[item]).get("methods", [])
-        methods = [self.of(item).method(name) for name in names]
+        methods = self.methods_of(item)
         if compared := self.compared(item):
             methods = [method.within(experiment) for experiment in compared for method in methods]
         return [method for method in methods if method.is_trained_in(method.experiment)]
@@ -149,34 +142,22 @@ class Definition:
         """Name of an experiment's corpus at this scale; the experiment's own name if unknown."""
         return self.settings.get(experiment, {}).get("corpus", {}).get("name", experiment)
 
-    def entry(self, kind: str, item: str) -> dict:
-        """The config entry of an item (`kind`: tables, figures); raises UserError for an unknown one."""
-        entries = getattr(self, kind)
+    def entry(self, item: str) -> dict:
+        """The config entry of a table or figure; raises UserError for an unknown one."""
+        entries = self.tables | self.figures
         if item not in entries:
-            raise UserError(
-                f"'{item}' is not among the {kind} of config/papers/{self.paper}/paper.yaml: {', '.join(entries)}."
-            )
+            raise UserError(f"config/papers/{self.paper}/paper.yaml has no {item!r}; it has {', '.join(entries)}.")
         return entries[item]
 
 
 def read_definition(source: str) -> Definition:
-    """The definition in a file of the command `definition`, or in its text; raises UserError for an invalid one."""
-    if not source.startswith("{"):
-        try:
-            source = Path(source).read_text(encoding="utf-8")
-        except OSError as error:
-            raise UserError(f"{source} cannot be read ({error}); `raretok definition` writes it") from None
-    return parse_definition(source)
+    """The definition in a file of the command `definition`, or in its text."""
+    return parse_definition(source if source.startswith("{") else Path(source).read_text(encoding="utf-8"))
 
 
 def parse_definition(text: str) -> Definition:
-    """`definition_of` a JSON text; raises UserError for an invalid definition."""
-    try:
-        return definition_of(json.loads(text))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UserError(
-            f"The definition given to a report is not one that `raretok definition` writes: {error!r}."
-        ) from None
+    """`definition_of` a JSON text."""
+    return definition_of(json.loads(text))
 
 
 def definition_of(raw: dict) -> Definition:

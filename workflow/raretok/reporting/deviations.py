@@ -13,6 +13,7 @@ from pathlib import Path
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+from markdown_it.tree import SyntaxTreeNode
 from markupsafe import Markup
 
 from raretok.core.errors import UserError
@@ -54,10 +55,8 @@ def slug(text: str) -> str:
 def read_deviations(path: Path, papers: list[str], folder: Path) -> list[Deviation]:
     """The rows of `path` with a column `affects`; relative links are rewritten for a page in `folder`.
 
-    Raises UserError if the file does not exist or a row affects nothing.
+    Raises UserError if a row affects nothing.
     """
-    if not path.exists():
-        raise UserError(f"{path} does not exist; `--deviations` names the list of deviations.")
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     found = []
     for section, table in _tables(parser.parse(path.read_text(encoding="utf-8"))):
@@ -85,7 +84,7 @@ def read_deviations(path: Path, papers: list[str], folder: Path) -> list[Deviati
 
 def deviations_of_item(deviations: list[Deviation], definition: Definition, item: str) -> list[Deviation]:
     """Deviations that affect a table or figure, including those that a table of readings examines."""
-    entry = definition.tables.get(item) or definition.figures[item]
+    entry = definition.entry(item)
     about = set(entry.get("about", []))
     own = [one for one in deviations if one.section == definition.paper and not about.isdisjoint(one.name.split(", "))]
     return own + [one for one in deviations if one.concerns(f"{definition.paper}/{item}") and one not in own]
@@ -122,18 +121,13 @@ def _full(name: str, section: str, papers: list[str]) -> str:
 
 def _tables(tokens: list[Token]) -> Iterator[tuple[str, list[list[Token]]]]:
     """(section title, rows of inline tokens, head first) of every table."""
-    section, rows = "", None
-    for token, following in zip(tokens, [*tokens[1:], None], strict=True):
-        if token.type == "heading_open" and token.tag == "h2":
-            section = following.content
-        elif token.type == "table_open":
-            rows = []
-        elif token.type == "tr_open":
-            rows.append([])
-        elif token.type in ("th_open", "td_open"):
-            rows[-1].append(following)
-        elif token.type == "table_close":
-            yield section, rows
+    section = ""
+    for node in SyntaxTreeNode(tokens).children:
+        if node.type == "heading" and node.tag == "h2":
+            section = node.children[0].content
+        elif node.type == "table":
+            rows = (row for part in node.children for row in part.children)
+            yield section, [[cell.children[0].token for cell in row.children] for row in rows]
 
 
 def _html(parser: MarkdownIt, cell: Token, source: Path, folder: Path) -> Markup:

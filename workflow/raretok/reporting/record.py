@@ -46,17 +46,17 @@ def record(results: Path, output: Path) -> list[Path]:
     finished = sorted(path.parent for path in results.glob("runs/*/*/*/metrics.json"))
     if not finished:
         raise UserError(f"{results} holds no evaluated run; run the workflow at that scale first")
-    for folder in finished:
+    kept = [output / folder.relative_to(results) for folder in finished]
+    for folder, target in zip(finished, kept, strict=True):
         for name in RUN_FILES:
-            copy_file(folder / name, output / folder.relative_to(results) / name)
+            copy_file(folder / name, target / name)
         if (folder / MEASURABLE).exists():  # older runs have none
-            copy_file(folder / MEASURABLE, output / folder.relative_to(results) / MEASURABLE)
-        _keep_arrays(folder / ARRAYS, output / folder.relative_to(results) / ARRAYS)
-        _keep_hypotheses(folder / HYPOTHESES, output / folder.relative_to(results) / HYPOTHESES)
+            copy_file(folder / MEASURABLE, target / MEASURABLE)
+        _keep_arrays(folder / ARRAYS, target / ARRAYS)
+        _keep_hypotheses(folder / HYPOTHESES, target / HYPOTHESES)
     for pattern in SCALE_FILES:
         for path in results.glob(pattern):
             copy_file(path, output / path.relative_to(results))
-    kept = [output / folder.relative_to(results) for folder in finished]
     write_text(output / "README.md", provenance(sorted(path.parent for path in output.glob("runs/*/*/*/metrics.json"))))
     return kept
 

@@ -3,30 +3,18 @@
 import math
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from raretok.core.errors import UserError
 from raretok.core.files import read_arrays, read_json
 from raretok.reporting.csv_rows import read_table
 from raretok.reporting.definition import Method
 
-COLUMNS = [
-    "paper",
-    "experiment",
-    "method",
-    "seed",
-    "metric",
-    "group",
-    "split",
-    "value",
-    "n",
-    "signature",
-    "run",
-]
+COLUMNS = ["paper", "experiment", "method", "seed", "metric", "group", "split", "value", "n", "signature", "run"]
 KEY = ["experiment", "method", "metric", "group", "split"]
 # A best temperature is meaningless if the perplexity there is infinite.
 NEEDS_FINITE = {"best_temperature": "best_perplexity"}
@@ -100,17 +88,10 @@ class Results:
                 return found
         return {}
 
-    def arrays(self, method: Method, seed: int) -> dict[str, np.ndarray] | None:
-        """The arrays of one run, or None if it was not evaluated."""
-        path = method.run_folder(self.folder, seed) / "arrays.npz"
-        if not path.exists():
-            return None
-        return read_arrays(path)
-
     def seeds_with_arrays(self, method: Method) -> list[tuple[int, dict[str, np.ndarray]]]:
         """(seed, arrays) of every evaluated seed, sorted by seed."""
-        pairs = [(seed, self.arrays(method, seed)) for seed in method.seeds]
-        return [(seed, arrays) for seed, arrays in pairs if arrays is not None]
+        paths = ((seed, method.run_folder(self.folder, seed) / "arrays.npz") for seed in method.seeds)
+        return [(seed, read_arrays(path)) for seed, path in paths if path.exists()]
 
     def record_of(self, method: Method, seed: int) -> Path:
         """Path of the file with a run's numbers and training record."""
@@ -119,7 +100,7 @@ class Results:
     def trainings(self, method: Method) -> dict[int, dict]:
         """Training records of a method (settings, `derived`, parameters, seconds), by seed."""
         paths = {seed: self.record_of(method, seed) for seed in method.seeds}
-        return {seed: read_json(path)["training"] for seed, path in paths.items() if path.exists()}
+        return {seed: _training_in(path) for seed, path in paths.items() if path.exists()}
 
     def training(self, method: Method) -> dict | None:
         """The training record of the method's first finished seed."""
@@ -131,16 +112,23 @@ class Results:
         return read_json(path) if path.exists() else None
 
 
+@cache
+def _training_in(path: Path) -> dict:
+    """The training record in a metrics.json; many items of a page show the same runs."""
+    return read_json(path)["training"]
+
+
 def read_results(folder: Path | str) -> Results:
-    """Read `metrics.csv` of a scale's results folder; raises UserError if it does not exist."""
-    return index_results(Path(folder), read_metrics(Path(folder) / "metrics.csv"))
+    """Read `metrics.csv` of a scale's results folder."""
+    return index_results(Path(folder), read_table(Path(folder) / "metrics.csv"))
 
 
 def index_results(folder: Path, metrics: pd.DataFrame) -> Results:
-    """The Results of `folder` with the numbers `metrics` (COLUMNS; `seed` int, `value` float).
+    """The Results of `folder` with the numbers `metrics` (COLUMNS).
 
     A NaN counts as not measured, except for metrics in `WORST`.
     """
+    metrics = metrics.astype({"seed": int, "value": float})
     values = defaultdict(dict)
     keys = zip(*(metrics[name] for name in KEY), strict=True)
     for key, seed, value, n in zip(keys, *(metrics[name] for name in ("seed", "value", "n")), strict=True):
@@ -152,18 +140,10 @@ def index_results(folder: Path, metrics: pd.DataFrame) -> Results:
     return Results(folder, metrics, dict(values))
 
 
-def read_metrics(path: Path) -> pd.DataFrame:
-    """Read a collected `metrics.csv`."""
-    metrics = read_table(path)
-    if list(metrics.columns) != COLUMNS:
-        raise UserError(f"{path} has other columns than {','.join(COLUMNS)}; delete it and collect again.")
-    metrics["seed"] = metrics["seed"].astype(int)
-    metrics["value"] = metrics["value"].astype(float)
-    return metrics
-
-
-def summarise(values: dict[int, float]) -> Spread | None:
-    """Mean and sample standard deviation over seeds; None without values."""
+def summarise(values: dict[int, float] | float | None) -> Spread | None:
+    """Mean and sample standard deviation over seeds; a number without seeds has 0 of them. None without values."""
+    if isinstance(values, float):
+        return Spread(values, None, 0)
     if not values:
         return None
     numbers = pd.Series(values.values(), dtype=float)
@@ -192,10 +172,7 @@ def gpt2_values(measured: dict | None, column: str) -> dict[int, float] | float 
 
 def read_published(folder: Path | str, name: str, paper: str) -> pd.DataFrame:
     """The rows of `<folder>/<paper>/<name>.csv`, all as text, with a first column `paper`."""
-    path = Path(folder) / paper / f"{name}.csv"
-    if not path.exists():
-        raise UserError(f"{path} does not exist; `--published` names the folder of the papers.")
-    table = read_table(path)
+    table = read_table(Path(folder) / paper / f"{name}.csv")
     table.insert(0, "paper", paper)
     return table
 

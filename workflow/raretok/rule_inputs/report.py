@@ -14,6 +14,7 @@ from raretok.core.errors import UserError
 from raretok.core.files import read_json
 from raretok.experiments.grids import has_candidates
 from raretok.experiments.run_table import Run, RunTable, paper_ids
+from raretok.reporting.definition import definition_of
 from raretok.rule_inputs.evaluate import translating
 from raretok.rule_inputs.requested_jobs import requested
 
@@ -100,33 +101,16 @@ def measurements(table: RunTable, wildcards) -> list[str]:
     paper, shown = wildcards.paper, entry(table, wildcards)
     if shown.get("kind") == "gpt2":
         return _gpt2_measured(table, paper)
-    experiments = {name: experiments_shown(table, paper, name, shown) for name in shown.get("methods", [])}
-    own = (run for run in table.runs.values() if run.paper == paper)
-    runs = [run for run in own if run.experiment in experiments.get(run.method, ())]
-    return available(table, [f"{table.folder(run)}/{name}" for run in runs for name in ("metrics.json", "arrays.npz")])
-
-
-def experiments_shown(table: RunTable, paper: str, method: str, item: dict) -> list[str]:
-    """The experiments in which a table or figure (`item`, its entry) shows a method.
-
-    These are the experiments that it names, or the method's first one, which has no runs if the scale leaves it out.
-    """
-    compared = item.get("experiments")
-    if compared == "all":
-        return table.experiments_of(paper, method)
-    if compared:
-        return [experiment for experiment in compared.values() if experiment in _trained(table, paper, method)]
-    return [item.get("experiment", _first_experiment(table, paper, method))]
-
-
-def _trained(table: RunTable, paper: str, method: str) -> list[str]:
-    """The experiments in which a method is trained if no scale leaves any out."""
-    published = table.published[paper]
-    return published["methods"][method].get("experiments", list(published["experiments"]))
+    methods = definition_of(definition(table, paper)).behind(wildcards.item)
+    folders = (method.run_folder(Path(table.results), seed) for method in methods for seed in method.seeds)
+    return available(table, [f"{folder}/{name}" for folder in folders for name in ("metrics.json", "arrays.npz")])
 
 
 def _first_experiment(table: RunTable, paper: str, method: str) -> str:
-    return (table.experiments_of(paper, method) or _trained(table, paper, method))[0]
+    """A method's first experiment at this scale, or, if it leaves the method out, of all."""
+    published = table.published[paper]
+    trained = table.experiments_of(paper, method)
+    return (trained or published["methods"][method].get("experiments") or list(published["experiments"]))[0]
 
 
 def comparisons(table: RunTable) -> list[str]:

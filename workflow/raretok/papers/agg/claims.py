@@ -31,11 +31,7 @@ def f1_rare_first(evidence: Evidence) -> Found:
     """The rare group is the first of the three to leave the bulk in the SVD projection."""
     evidence = evidence.of("figure1")
     truths = evidence.per_seed(rare_first, evidence.array("mle", "snapshots.svd"), evidence.array("mle", "bounds"))
-    return (
-        truths,
-        None,
-        f"left the bulk: centroid {LEFT:g} x the global spread from the centre",
-    )
+    return truths, None, f"left the bulk: centroid {LEFT:g} x the global spread from the centre"
 
 
 def f2_rare_I_drop(evidence: Evidence) -> Found:
@@ -45,11 +41,7 @@ def f2_rare_I_drop(evidence: Evidence) -> Found:
         later = at(steps, isotropy[:, RARE], freeze + WINDOW * scale, after=True)
         return greater(DROP * at(steps, isotropy[:, RARE], freeze), later)
 
-    return (
-        _along_freezes(evidence, "snapshots.isotropy_sign_free", judge),
-        None,
-        f"{WINDOW:,} steps, scaled",
-    )
+    return _along_freezes(evidence, "snapshots.isotropy_sign_free", judge), None, f"{WINDOW:,} steps, scaled"
 
 
 def f2_freq_I_follows(evidence: Evidence) -> Found:
@@ -218,8 +210,9 @@ def t13_frequency_bias(evidence: Evidence) -> Found:
 def mean_of_prefixes(evidence: Evidence) -> str:
     """Note on t15.uniq: distinct tokens of a continuation, mean over all test prefixes."""
     evidence = evidence.of("table15")
-    means = {name: evidence.metric(name, "generated_uniq", "mean") for name in ("agg", "mle")}
-    texts = [f"{evidence.definition.method(name).label} {np.mean(list(of.values())):.1f}" for name, of in means.items()]
+    methods = evidence.definition.methods
+    means = {methods[name].label: evidence.metric(name, "generated_uniq", "mean") for name in ("agg", "mle")}
+    texts = [f"{label} {np.mean(list(values.values())):.1f}" for label, values in means.items()]
     return f"mean over all test prefixes: {', '.join(texts)}"
 
 

@@ -8,20 +8,9 @@ from matplotlib.axes import Axes
 
 from raretok.papers.agg.claims import ALPHAS
 from raretok.reporting.definition import Definition, Method
-from raretok.reporting.figures.language_panels import (
-    LOOKS,
-    POINTS_SAID,
-    draw_legend,
-    end_of_freeze,
-    freeze_line,
-    group_handles,
-    panels_over_legend,
-    planes_along_training,
-    scatter_groups,
-    stacked,
-)
+from raretok.reporting.figures import language_panels
 from raretok.reporting.figures.panels import mean_and_band
-from raretok.reporting.figures.shown import Drawn, NotRun, first_run, means_note, seeds_note, shown_methods, with_arrays
+from raretok.reporting.figures.shown import Drawn, NotRun, first_run, means_note, seeds_note, with_arrays
 from raretok.reporting.figures.style import BASE, BLACK, GREY, METHODS, look_of, not_run, sheet
 from raretok.reporting.results import Results
 from raretok.reporting.tables.cells import derived_remark
@@ -30,14 +19,14 @@ GROUPS = ("frequent", "medium", "rare")
 COSINE = "cosine of rare and frequent (right)"
 PROJECTION = (
     "Rows of the embedding matrix, not centred, on its first two right singular vectors; each point is a token. "
-    f"{POINTS_SAID} The outermost 0.1% on each side are not shown."
+    f"{language_panels.POINTS_SAID} The outermost 0.1% on each side are not shown."
 )
 
 
 def figure1(definition: Definition, item: str, results: Results) -> Drawn:
     """Embeddings of MLE in the SVD plane at four steps of training."""
-    method = shown_methods(definition, item)[0]
-    figure = planes_along_training(results, method, "snapshots.svd", "SVD component", GROUPS)
+    method = definition.methods_of(item)[0]
+    figure = language_panels.planes_along_training(results, method, "snapshots.svd", "SVD component", GROUPS)
     same = "" if definition.comparable else " Steps are scaled in proportion to the length of training."
     return figure, f"{method.label}, first seed. {PROJECTION}{same}"
 
@@ -45,25 +34,26 @@ def figure1(definition: Definition, item: str, results: Results) -> Drawn:
 def figure2(definition: Definition, item: str, results: Results) -> Drawn:
     """I(W) of rare and frequent tokens and their mean cosine when rare tokens are frozen until a step."""
     figure = sheet(3.6)
-    methods = with_arrays(results, shown_methods(definition, item), "snapshots.isotropy_sign_free")
-    panels, strip = panels_over_legend(figure, 1, len(methods), sharey=True)
+    methods = with_arrays(results, definition.methods_of(item), "snapshots.isotropy_sign_free")
+    panels, strip = language_panels.panels_over_legend(figure, 1, len(methods), sharey=True)
     panels = panels[0]
     drawn = []
     for letter, axes, method in zip("abc", panels, methods, strict=False):
         runs = results.seeds_with_arrays(method)
-        isotropy = stacked(runs, "snapshots.isotropy_sign_free")
-        cosine = stacked(runs, "snapshots.cosine_rare_frequent")
+        isotropy = language_panels.stacked(runs, "snapshots.isotropy_sign_free")
+        cosine = language_panels.stacked(runs, "snapshots.cosine_rare_frequent")
         steps = next(arrays["snapshots.steps"] for _, arrays in runs if "snapshots.steps" in arrays)
         steps = steps[: isotropy.shape[1]]
         for group in (2, 0):
-            mean_and_band(axes, steps, isotropy[:, :, group], f"I(W), {GROUPS[group]}", LOOKS[group] | {"marker": None})
-        step = end_of_freeze(results, method)
+            look = language_panels.LOOKS[group] | {"marker": None}
+            mean_and_band(axes, steps, isotropy[:, :, group], f"I(W), {GROUPS[group]}", look)
+        step = language_panels.end_of_freeze(results, method)
         axes.set_title(f"({letter}) frozen until step {step:,}", loc="left")
         axes.set(xlabel="training step", ylim=(0, 1.02), xlim=(0, None))
         right = axes.twinx()
         mean_and_band(right, steps, cosine[:, : len(steps)], COSINE, {"color": BLACK, "linestyle": ":"})
         right.grid(False)
-        freeze_line(axes, step)
+        language_panels.freeze_line(axes, step)
         drawn.append((axes, right))
     panels[0].set_ylabel("I(W)")
     limits = np.array([right.get_ylim() for _, right in drawn])
@@ -74,7 +64,7 @@ def figure2(definition: Definition, item: str, results: Results) -> Drawn:
     last.tick_params(right=True, labelright=True)
     last.spines["right"].set_visible(True)
     last.set_ylabel("mean cosine")
-    draw_legend(strip, [handle for axes in drawn[0] for handle in axes.get_legend_handles_labels()[0]])
+    language_panels.draw_legend(strip, [handle for axes in drawn[0] for handle in axes.get_legend_handles_labels()[0]])
     return figure, (
         "Left axis: I(W) (1 is isotropic). Right axis: mean cosine of all pairs of a rare and a frequent embedding. "
         f"{seeds_note(results, methods)}"
@@ -84,26 +74,26 @@ def figure2(definition: Definition, item: str, results: Results) -> Drawn:
 def figure3(definition: Definition, item: str, results: Results) -> Drawn:
     """Embeddings of MLE and AGG in the SVD plane, and their singular values."""
     figure = sheet(3.6)
-    methods = with_arrays(results, shown_methods(definition, item), "best.svd")
-    panels, strip = panels_over_legend(figure, 1, len(methods) + 1)
+    methods = with_arrays(results, definition.methods_of(item), "best.svd")
+    panels, strip = language_panels.panels_over_legend(figure, 1, len(methods) + 1)
     panels = panels[0]
     for letter, axes, method in zip("ab", panels, methods, strict=False):
         arrays = first_run(results, method)
-        scatter_groups(axes, arrays["best.svd"], arrays["bounds"])
+        language_panels.scatter_groups(axes, arrays["best.svd"], arrays["bounds"])
         accuracy = results.per_seed(method, "separability", "svd")
         said = f", separable {np.mean(list(accuracy.values())):.2f}" if accuracy else ""
         axes.set_title(f"({letter}) {method.label}{said}", loc="left")
         axes.set(xlabel="SVD component 1", ylabel="SVD component 2" if letter == "a" else None)
     curves = panels[-1]
     for method in methods:
-        values = stacked(results.seeds_with_arrays(method), "best.singular_values")
+        values = language_panels.stacked(results.seeds_with_arrays(method), "best.singular_values")
         values = values / values[:, :1]
         look = look_of(method) | {"marker": None}
         mean_and_band(curves, np.arange(1, values.shape[1] + 1), values, method.label, look)
     curves.set_title("(c) singular values", loc="left")
     curves.set(xlabel="index", ylabel="singular value / largest", ylim=(0, 1.02))
     curves.legend(frameon=False, loc="upper right")
-    draw_legend(strip, group_handles(GROUPS))
+    language_panels.draw_legend(strip, language_panels.group_handles(GROUPS))
     return figure, (
         f"{PROJECTION} Separable: balanced accuracy of the best linear classifier of rare against frequent tokens in "
         "the plane, mean over seeds; 0.5 is chance. Points are from the first seed. (c): "
@@ -116,20 +106,16 @@ def figure4(definition: Definition, item: str, results: Results) -> Drawn:
     """The size of the rare group at each of the first steps."""
     figure = sheet(3.4)
     axes = figure.subplots()
-    methods = with_arrays(results, shown_methods(definition, item), "rare_types.sizes")
+    methods = with_arrays(results, definition.methods_of(item), "rare_types.sizes")
     method = methods[0]
     runs = results.seeds_with_arrays(method)
-    sizes = stacked(runs, "rare_types.sizes")
+    sizes = language_panels.stacked(runs, "rare_types.sizes")
     look = {"color": METHODS["agg"]["color"], "linestyle": "-"}
     mean = mean_and_band(axes, np.arange(1, sizes.shape[1] + 1), sizes, None, look)
     types = len(next(arrays["counts"] for _, arrays in runs if "counts" in arrays))
     axes.set(xlabel="training step", ylabel="tokens in the rare group", ylim=(0, None), xlim=(0, sizes.shape[1]))
     axes.annotate(
-        f"{mean[-1]:,.0f} of {types:,}",
-        (sizes.shape[1], mean[-1]),
-        (-6, 22),
-        textcoords="offset points",
-        ha="right",
+        f"{mean[-1]:,.0f} of {types:,}", (sizes.shape[1], mean[-1]), (-6, 22), textcoords="offset points", ha="right"
     )
     share = axes.secondary_yaxis("right", functions=(lambda y: 100 * y / types, lambda y: y * types / 100))
     share.set_ylabel("% of the vocabulary")
@@ -143,15 +129,15 @@ def figure4(definition: Definition, item: str, results: Results) -> Drawn:
 def figure5(definition: Definition, item: str, results: Results) -> Drawn:
     """Perplexity, Uniq and I(W) of rare, of non-rare and of all tokens against alpha (deviations, A23)."""
     figure = sheet(7.4)
-    panels, strip = panels_over_legend(figure, 3, 3, sharex=True)
-    methods = shown_methods(definition, item)
+    panels, strip = language_panels.panels_over_legend(figure, 3, 3, sharex=True)
+    methods = definition.methods_of(item)
     swept = [method for method in methods if method.name in ALPHAS]
     if sum(bool(results.per_seed(method, "perplexity", "total")) for method in swept) < 2:
         raise NotRun("a curve needs two values of alpha")
     reference = next((method for method in methods if method.name not in ALPHAS), None)
     columns = (("perplexity", "perplexity"), ("uniq", "Uniq"), ("isotropy_sign_free", "I(W)"))
     rows = (
-        ("rare", "rare tokens", LOOKS[2] | {"linestyle": "-"}),
+        ("rare", "rare tokens", language_panels.LOOKS[2] | {"linestyle": "-"}),
         ("nonrare", "non-rare tokens", {"color": GREY, "linestyle": "--", "marker": "s"}),
         ("total", "all tokens", BASE),
     )
@@ -164,17 +150,19 @@ def figure5(definition: Definition, item: str, results: Results) -> Drawn:
     for axes in panels[-1]:
         axes.set_xlabel("alpha, as printed")
         axes.set_xticks(list(ALPHAS.values()))
-    draw_legend(strip, [axes for row in panels[:, :1] for axes in row[0].get_legend_handles_labels()[0]])
+    handles = [handle for axes in panels[:, 0] for handle in axes.get_legend_handles_labels()[0]]
+    language_panels.draw_legend(strip, handles)
     derived = [
         f"{training['derived']['alpha']:.3g} for {ALPHAS[method.name]:g}"
         for method in swept
         if (training := results.training(method)) and (training.get("derived") or {}).get("alpha")
     ]
     scaled = "" if definition.comparable or not derived else f" Alphas of this scale: {', '.join(derived)}."
+    counts = [len(results.per_seed(method, "perplexity", "total")) for method in methods]
     return figure, (
         "Rare, non-rare (frequent and medium) and all tokens, each on its own scale; (a) and (b): test text. "
         "The paper's panels show rare and all tokens, its text discusses non-rare ones. Bars: one sample standard "
-        f"deviation over seeds. {_seeds(results, methods)}{scaled}"
+        f"deviation over seeds. {means_note(counts)}{scaled}"
     )
 
 
@@ -209,11 +197,6 @@ def _against_alpha(
         **look,
     )
     axes.margins(x=0.08, y=0.15)
-
-
-def _seeds(results: Results, methods: list[Method]) -> str:
-    counts = [len(results.per_seed(method, "perplexity", "total")) for method in methods]
-    return means_note(counts)
 
 
 def _derived(definition: Definition, results: Results, methods: list[Method]) -> str:

@@ -184,7 +184,7 @@ def f5_7_bias(evidence: Evidence) -> Found:
 
 def rank_correlations(evidence: Evidence, method: str) -> list[dict[int, float]]:
     """Spearman's correlation of index and cosine by seed, for each query; raises Missing."""
-    queries = translation_metrics.rank_correlations(evidence.results, evidence.definition.method(method))
+    queries = translation_metrics.rank_correlations(evidence.results, evidence.definition.methods[method])
     if not queries:
         raise Missing(f"{method} was not run (cosines of queries)")
     return list(queries.values())

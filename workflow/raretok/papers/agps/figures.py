@@ -9,23 +9,11 @@ from functools import partial
 import numpy as np
 
 from raretok.reporting import translation_metrics
-from raretok.reporting.claims.figure_claims import group_slices
 from raretok.reporting.corpus_names import corpus_title
 from raretok.reporting.definition import Definition, Method
-from raretok.reporting.figures.language_panels import (
-    LOOKS,
-    POINTS_SAID,
-    draw_legend,
-    end_of_freeze,
-    freeze_line,
-    group_handles,
-    panels_over_legend,
-    planes_along_training,
-    scatter_groups,
-    stacked,
-)
+from raretok.reporting.figures import language_panels
 from raretok.reporting.figures.panels import mean_and_band
-from raretok.reporting.figures.shown import Drawn, NotRun, first_run, seeds_note, shown_methods, with_arrays
+from raretok.reporting.figures.shown import Drawn, NotRun, first_run, seeds_note, with_arrays
 from raretok.reporting.figures.style import sheet
 from raretok.reporting.results import Results
 from raretok.reporting.tables.neighbour_table import visible_text
@@ -34,7 +22,7 @@ GROUPS = ("high-frequent", "mid-frequent", "low-frequent")
 COUNTERPART = "The paper's figure shows a translation model; this is its counterpart for the language model."
 PLANE = (
     "Rows of the embedding matrix, centred, projected on their first two principal components; each point is a type. "
-    f"{POINTS_SAID} The outermost 0.1% on each side are not shown."
+    f"{language_panels.POINTS_SAID} The outermost 0.1% on each side are not shown."
 )
 # Figures 5 to 7: share of the types in a window of the running mean; number of special types, which are not words.
 WINDOW, SPECIAL = 0.05, 4
@@ -45,8 +33,8 @@ DRAWN_SAID = f"Of more than {DRAWN:,} types a random {DRAWN:,} are drawn."
 
 def figure1(definition: Definition, item: str, results: Results) -> Drawn:
     """Embeddings of the baseline in the PCA plane at four steps of training."""
-    method = shown_methods(definition, item)[0]
-    figure = planes_along_training(results, method, "snapshots.pca", "PCA component", GROUPS)
+    method = definition.methods_of(item)[0]
+    figure = language_panels.planes_along_training(results, method, "snapshots.pca", "PCA component", GROUPS)
     return figure, f"{_corpus(definition, method)}, {method.label}, first seed. {PLANE}"
 
 
@@ -62,13 +50,13 @@ def _corpus(definition: Definition, method: Method) -> str:
 
 def _planes(definition: Definition, item: str, results: Results) -> Drawn:
     """One panel per method with its S(w), all with the same axes so that widths are comparable."""
-    methods = with_arrays(results, shown_methods(definition, item), "best.pca")
+    methods = with_arrays(results, definition.methods_of(item), "best.pca")
     figure = sheet(3.8)
-    panels, strip = panels_over_legend(figure, 1, len(methods))
+    panels, strip = language_panels.panels_over_legend(figure, 1, len(methods))
     low, high = np.full(2, np.inf), np.full(2, -np.inf)
     for letter, axes, method in zip("abc", panels[0], methods, strict=False):
         arrays = first_run(results, method)
-        scatter_groups(axes, arrays["best.pca"], arrays["bounds"])
+        language_panels.scatter_groups(axes, arrays["best.pca"], arrays["bounds"])
         cosine = list(results.per_seed(method, "mean_cosine", "total").values())
         said = f", S(w) {np.mean(cosine):.3f}" if cosine else ""
         axes.set_title(f"({letter}) {method.label}{said}", loc="left")
@@ -78,7 +66,7 @@ def _planes(definition: Definition, item: str, results: Results) -> Drawn:
     for axes in panels[0]:
         axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
     panels[0, 0].set_ylabel("PCA component 2")
-    draw_legend(strip, group_handles(GROUPS))
+    language_panels.draw_legend(strip, language_panels.group_handles(GROUPS))
     return figure, (
         f"{_corpus(definition, methods[0])}. {PLANE} All panels have the same limits. Points are from the first seed; "
         "S(w), the mean cosine of all pairs, is a mean over seeds."
@@ -87,9 +75,9 @@ def _planes(definition: Definition, item: str, results: Results) -> Drawn:
 
 def _cosines(definition: Definition, item: str, results: Results, query: int) -> Drawn:
     """One panel per method: cosine of every type with one query, by frequency rank."""
-    methods = with_arrays(results, shown_methods(definition, item), "best.query_cosines")
+    methods = with_arrays(results, definition.methods_of(item), "best.query_cosines")
     figure = sheet(3.5)
-    panels, strip = panels_over_legend(figure, 1, len(methods), sharex=True, sharey=True)
+    panels, strip = language_panels.panels_over_legend(figure, 1, len(methods), sharex=True, sharey=True)
     word = ""
     for letter, axes, method in zip("abc", panels[0], methods, strict=False):
         arrays = first_run(results, method)
@@ -106,8 +94,8 @@ def _cosines(definition: Definition, item: str, results: Results, query: int) ->
     word = word.removeprefix("␣")
     panels[0, 0].set_ylabel(f"cosine with “{word}”")
     means = [axes.get_legend_handles_labels()[0] for axes in panels[0]]
-    handles = [*group_handles(GROUPS), *max(means, key=len)[:1]]
-    draw_legend(strip, handles)
+    handles = [*language_panels.group_handles(GROUPS), *max(means, key=len)[:1]]
+    language_panels.draw_legend(strip, handles)
     return figure, (
         f"{_corpus(definition, methods[0])}, query “{word}”; types that occur in training, the first seed's. "
         f"{DRAWN_SAID} Line: running mean over {WINDOW:.0%} of the types. Spearman's correlation of index and cosine, "
@@ -126,9 +114,7 @@ def _draw_cosines(axes, arrays: dict[str, np.ndarray], query: int) -> None:
     cosines = arrays["best.query_cosines"][query].astype(float)
     occurs = arrays["counts"] + arrays["source_counts"] > 0
     occurs[[*range(SPECIAL), int(arrays["best.neighbour_queries"][query])]] = False
-    colours = np.empty(len(cosines), dtype="U7")
-    for part, look in zip(group_slices(arrays["bounds"]), LOOKS, strict=True):
-        colours[part] = look["color"]
+    colours = language_panels.group_colours(arrays["bounds"], len(cosines))
     places = np.flatnonzero(occurs)
     drawn = np.random.default_rng(0).permutation(places)[:DRAWN]
     size = float(np.clip(12_000 / len(drawn), 1.2, 14))
@@ -152,19 +138,20 @@ def _draw_cosines(axes, arrays: dict[str, np.ndarray], query: int) -> None:
 def figure2(definition: Definition, item: str, results: Results) -> Drawn:
     """Mean inner products within groups along training, with rare rows frozen until a step."""
     figure = sheet(3.6)
-    panels, strip = panels_over_legend(figure, 1, 1)
+    panels, strip = language_panels.panels_over_legend(figure, 1, 1)
     axes = panels[0, 0]
-    methods = with_arrays(results, shown_methods(definition, item), "snapshots.inner_product")
+    methods = with_arrays(results, definition.methods_of(item), "snapshots.inner_product")
     method = methods[0]
     runs = results.seeds_with_arrays(method)
-    products = stacked(runs, "snapshots.inner_product")
+    products = language_panels.stacked(runs, "snapshots.inner_product")
     steps = next(arrays["snapshots.steps"] for _, arrays in runs if "snapshots.steps" in arrays)[: products.shape[1]]
     for group in (2, 1, 0):
-        mean_and_band(axes, steps, products[:, :, group], GROUPS[group], LOOKS[group] | {"marker": None})
-    step = end_of_freeze(results, method)
-    freeze_line(axes, step)
+        look = language_panels.LOOKS[group] | {"marker": None}
+        mean_and_band(axes, steps, products[:, :, group], GROUPS[group], look)
+    step = language_panels.end_of_freeze(results, method)
+    language_panels.freeze_line(axes, step)
     axes.set(xlabel="training step", ylabel="mean inner product within the group", xlim=(0, None))
-    draw_legend(strip, axes.get_legend_handles_labels()[0])
+    language_panels.draw_legend(strip, axes.get_legend_handles_labels()[0])
     note = seeds_note(results, methods)
     return figure, f"{_corpus(definition, method)}. Embeddings of rare words are frozen until step {step:,}. {note}"
 

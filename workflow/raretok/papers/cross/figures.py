@@ -21,7 +21,7 @@ MOST_NAMES = 16  # that fit below each other without moving closer
 
 def figure1(definition: Definition, item: str, results: Results) -> Drawn:
     """Gain on rare tokens against loss on frequent tokens, one panel per task."""
-    entry = definition.entry("figures", item)
+    entry = definition.entry(item)
     tasks = {task: name for task, name in entry["experiments"].items() if name in definition.settings}
     first = families(definition, entry)[0]["label"]
     known = {task: figure_points(definition, results, entry, experiment) for task, experiment in tasks.items()}

@@ -19,7 +19,6 @@ from raretok.reporting.claims.jackknife import mean_of
 from raretok.reporting.claims.table_claims import common_seeds
 from raretok.reporting.claims.truths import Missing, Truth, all_of, difference, greater
 from raretok.reporting.corpus_names import corpus_title
-from raretok.reporting.statistics import intervals
 
 NONE, ZERO, UNIGRAM, C4 = "none", "zero", "unigram", "c4"
 # The experiment of figures 4 and 11 and the first with a C4 start; and the one with its own figures.
@@ -61,7 +60,7 @@ def measured(values: Callable[..., dict[int, float]], what: str, **choice) -> Va
     """
 
     def known(here: Evidence, name: str) -> dict[int, float]:
-        method = here.definition.method(name)
+        method = here.definition.methods[name]
         found = values(here.results, method, **choice)
         if not found:
             raise Missing(f"{name} was not run in {method.experiment} ({what})")
@@ -98,11 +97,6 @@ def above_best(ours: dict[int, float], others: list[dict[int, float]]) -> dict[i
 def mean(values: dict[int, float]) -> float:
     """Mean over seeds."""
     return statistics.fmean(values.values())
-
-
-def standard_error(values: list[float]) -> float | None:
-    """Standard error of the mean of `values`; None for fewer than two."""
-    return intervals.standard_error(values) if len(values) > 1 else None
 
 
 def most(evidence: Evidence, values: Values) -> Found:

@@ -48,7 +48,7 @@ def f1_unigram_early(evidence: Evidence) -> Found:
 
     def judge(here: Evidence) -> dict[int, Truth]:
         latest = translation_metrics.scaled(
-            here.definition, here.definition.method(ZERO).experiment, MATCHED_BY, PRINTED_STEPS
+            here.definition, here.definition.methods[ZERO].experiment, MATCHED_BY, PRINTED_STEPS
         )
         names = ("steps", "unigram", "uniform", "empirical")
         series = [here.array(ZERO, f"divergence.{name}") for name in names]
@@ -128,7 +128,7 @@ def f5_curves(evidence: Evidence) -> Found:
     """Early in training, the log-unigram start's validation BLEU is above the others', on most data sets."""
 
     def early(here: Evidence, name: str) -> dict[int, float]:
-        method = here.definition.method(name)
+        method = here.definition.methods[name]
         until = translation_metrics.scaled(here.definition, method.experiment, EARLY, PRINTED_STEPS)
         found = {}
         for seed, arrays in here.results.seeds_with_arrays(method):
@@ -167,7 +167,7 @@ def f11_regularise(evidence: Evidence) -> Found:
     here = evidence.of("figure11")
     names = [name for name in here.definition.figures["figure11"]["methods"] if name.startswith(REGULARISED)]
     plain = here.metric(ZERO, translation_metrics.BLEU)
-    grids = {name: translation_metrics.in_domain(here.results, here.definition.method(name)) for name in names}
+    grids = {name: translation_metrics.in_domain(here.results, here.definition.methods[name]) for name in names}
     run = [values for values in grids.values() if values]
     if not run:
         raise Missing("no regularised model was run")
@@ -180,7 +180,7 @@ def f12_ood(evidence: Evidence) -> Found:
     said = []
 
     def judge(here: Evidence) -> list[dict[int, Truth]]:
-        experiment, truths = here.definition.method(NONE).experiment, []
+        experiment, truths = here.definition.methods[NONE].experiment, []
         corpus = corpus_title(here.definition.corpus(experiment))
         domains = translation_metrics.test_domains(here.results, experiment)
         if not domains:

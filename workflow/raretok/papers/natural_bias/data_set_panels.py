@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from raretok.papers.natural_bias.bias_starts import C4, NONE, UNIGRAM, WMT14, ZERO, standard_error
+from raretok.papers.natural_bias.bias_starts import C4, NONE, UNIGRAM, WMT14, ZERO
 from raretok.reporting import translation_metrics
 from raretok.reporting.corpus_names import PUBLISHED_TEXT, corpus_title, data_set, unigram_text
 from raretok.reporting.definition import Definition, Method
@@ -16,6 +16,7 @@ from raretok.reporting.figures.language_panels import panels_over_legend
 from raretok.reporting.figures.shown import first_run, over_seeds
 from raretok.reporting.figures.style import METHODS, sheet
 from raretok.reporting.results import Results
+from raretok.reporting.statistics.intervals import standard_error
 
 COLUMNS = 3
 WIDTHS = {1: 5.5, 2: 7.5, 3: 9.0}  # inches, by the number of columns
@@ -62,7 +63,7 @@ def draw_points(
     """
     found = [(method, list(of.values())) for method in methods if (of := values(method))]
     means = [float(np.mean(of)) for _, of in found]
-    errors = [standard_error(of) or 0.0 for _, of in found]
+    errors = [standard_error(of) for _, of in found]
     names = SHORT | {C4: f"{SHORT[UNIGRAM]},\n{text}"}
     for place, ((method, _), mean, error) in enumerate(zip(found, means, errors, strict=True)):
         look = LOOKS[method.name] | {"linestyle": "none"}

@@ -10,25 +10,17 @@ from itertools import cycle
 import numpy as np
 from matplotlib.figure import Figure
 
+from raretok.papers.natural_bias import data_set_panels
 from raretok.papers.natural_bias.along_training import bias_curves, divergences, validation_curves
-from raretok.papers.natural_bias.bias_starts import IWSLT14, WMT14, ZERO, standard_error
+from raretok.papers.natural_bias.bias_starts import IWSLT14, WMT14, ZERO
 from raretok.papers.natural_bias.claims import PRINTED_STEPS, REGULARISED
-from raretok.papers.natural_bias.data_set_panels import (
-    LOOKS,
-    draw_points,
-    in_place_of_c4,
-    panels_of,
-    paper_experiments,
-    points_note,
-    title_of,
-    training_pairs,
-)
 from raretok.reporting import translation_metrics
 from raretok.reporting.corpus_names import corpus_title, unigram_text
 from raretok.reporting.definition import Definition, Method
-from raretok.reporting.figures.shown import Drawn, NotRun, means_note, shown_methods
+from raretok.reporting.figures.shown import Drawn, NotRun, means_note
 from raretok.reporting.figures.style import PINK, SKY, YELLOW, sheet
 from raretok.reporting.results import Results
+from raretok.reporting.statistics.intervals import standard_error
 
 TEXT = "of the test text by sacrebleu, cased and detokenised"
 # Figure 11: strengths, in colours that no start has; neighbours are drawn at steps that differ by this factor.
@@ -44,7 +36,7 @@ SLOPES = ((translation_metrics.TOKEN_SLOPE, "bold", "by token"), (translation_me
 
 def figure1(definition: Definition, item: str, results: Results) -> Drawn:
     """Divergence of the model from three references along training."""
-    return divergences(definition, shown_methods(definition, item)[0], results)
+    return divergences(definition, definition.methods_of(item)[0], results)
 
 
 def _area_note(metric: str, *, whole: bool = False) -> str:
@@ -59,14 +51,14 @@ def _bars(
     values: Callable[[Results, Method], dict[int, float]],
     unit: str,
     text: str,
-    experiments: Callable[[Definition], list[str]] = paper_experiments,
+    experiments: Callable[[Definition], list[str]] = data_set_panels.paper_experiments,
     pairs: bool = False,
 ) -> Drawn:
     """One panel of points per experiment. pairs: add the sizes of the training texts to the caption."""
-    methods, asked = shown_methods(definition, item), experiments(definition)
+    methods, asked = definition.methods_of(item), experiments(definition)
     places = [(experiment, "", partial(values, results)) for experiment in asked]
     figure, note, _ = _points(definition, methods, places, unit)
-    sizes = training_pairs(definition, methods, results, asked) if pairs else ""
+    sizes = data_set_panels.training_pairs(definition, methods, results, asked) if pairs else ""
     return figure, f"{text} {note}{sizes}"
 
 
@@ -84,12 +76,12 @@ def _points(
             drawn.append((experiment, more, values, here))
     if not drawn:
         raise NotRun
-    figure, panels, _ = panels_of(len(drawn))
+    figure, panels, _ = data_set_panels.panels_of(len(drawn))
     seeds = []
     for axes, (experiment, more, values, here) in zip(panels, drawn, strict=True):
-        axes.set_title(title_of(definition, experiment, more), loc="left")
-        seeds += draw_points(axes, here, values, unit, unigram_text(definition.corpus(experiment)))
-    return figure, points_note(seeds), [experiment for experiment, *_ in drawn]
+        axes.set_title(data_set_panels.title_of(definition, experiment, more), loc="left")
+        seeds += data_set_panels.draw_points(axes, here, values, unit, unigram_text(definition.corpus(experiment)))
+    return figure, data_set_panels.points_note(seeds), [experiment for experiment, *_ in drawn]
 
 
 def _wmt14(definition: Definition) -> list[str]:
@@ -105,7 +97,7 @@ figure3 = _area_bars
 
 def figure4(definition: Definition, item: str, results: Results) -> Drawn:
     """Log-probability of gold tokens by their unigram log-frequency, with the bias (a) and with it dropped (b)."""
-    methods = shown_methods(definition, item)
+    methods = definition.methods_of(item)
     figure = sheet(7.4)
     panels = figure.subplots(2, 2, sharex=True, sharey=True)
     drawn = False
@@ -141,7 +133,7 @@ def _calibration(axes, results: Results, method: Method, part: str) -> bool:
     places, heights, numbers = (arrays[name] for name in names)
     some = numbers > 0
     places, heights, numbers = places[some], heights[some], numbers[some]
-    look = LOOKS[method.name]
+    look = data_set_panels.LOOKS[method.name]
     sizes = 14 + 120 * np.sqrt(numbers / numbers.max())
     axes.scatter(places, heights, s=sizes, color=look["color"], marker=look["marker"], alpha=0.75, linewidth=0)
     ends = np.array([places.min(), places.max()])
@@ -164,7 +156,7 @@ def _calibration(axes, results: Results, method: Method, part: str) -> bool:
 
 def figure5(definition: Definition, item: str, results: Results) -> Drawn:
     """Validation BLEU along training."""
-    return validation_curves(definition, shown_methods(definition, item), results)
+    return validation_curves(definition, definition.methods_of(item), results)
 
 
 figure6 = partial(_area_bars, values=partial(translation_metrics.area, whole=True), text=_area_note("BLEU", whole=True))
@@ -188,7 +180,7 @@ def figure11(definition: Definition, item: str, results: Results) -> Drawn:
     """BLEU of models that are first regularised away from the unigram distribution, by the step at which this ends."""
     figure = sheet(4.2, 7.5)
     axes = figure.subplots()
-    methods = shown_methods(definition, item)
+    methods = definition.methods_of(item)
     base = next(method for method in methods if method.name == ZERO)
     swept: dict[str, dict[float, list[float]]] = {}
     missing = []
@@ -203,14 +195,14 @@ def figure11(definition: Definition, item: str, results: Results) -> Drawn:
     plain = [value / 100 for value in translation_metrics.in_domain(results, base).values()]
     if plain:
         mean, error = float(np.mean(plain)), standard_error(plain)
-        look = {"color": LOOKS[ZERO]["color"], "linestyle": LOOKS[ZERO]["linestyle"]}
+        look = {"color": data_set_panels.LOOKS[ZERO]["color"], "linestyle": data_set_panels.LOOKS[ZERO]["linestyle"]}
         axes.axhline(mean, linewidth=1.5, label="not regularised (zero bias)", **look)
         if error:
             axes.axhspan(mean - error, mean + error, color=look["color"], alpha=0.12, linewidth=0)
     for place, (look, (strength, points)) in enumerate(zip(cycle(STRENGTHS), sorted(swept.items()), strict=False)):
         steps = sorted(points)
         means = [np.mean(points[step]) / 100 for step in steps]
-        errors = [(standard_error(points[step]) or 0) / 100 for step in steps]
+        errors = [standard_error(points[step]) / 100 for step in steps]
         places = np.array(steps) * APART ** (place - (len(swept) - 1) / 2)
         axes.errorbar(places, means, errors, capsize=3, linewidth=1.8, label=f"strength {strength}", **look)
     if not swept:
@@ -239,19 +231,19 @@ def figure12(definition: Definition, item: str, results: Results) -> Drawn:
 def figure13(definition: Definition, item: str, results: Results) -> Drawn:
     """Divergence of softmax(b) from the unigram distribution along training."""
     text = "KL(unigram || softmax(b)) of the output bias b, in nats."
-    return bias_curves(definition, shown_methods(definition, item), results, "divergence", "KL divergence (nats)", text)
+    return bias_curves(definition, definition.methods_of(item), results, "divergence", "KL divergence (nats)", text)
 
 
 def figure14(definition: Definition, item: str, results: Results) -> Drawn:
     """Norm of the bias along training."""
     text = "Euclidean norm of the output bias b (the paper does not say which norm)."
-    return bias_curves(definition, shown_methods(definition, item), results, "norm", "norm of the bias", text)
+    return bias_curves(definition, definition.methods_of(item), results, "norm", "norm of the bias", text)
 
 
 def figure15(definition: Definition, item: str, results: Results) -> Drawn:
     """Validation BLEU of the best checkpoint, with a start from C4's unigrams too."""
     text = "BLEU of the validation text at its best checkpoint, as measured during training."
-    text += in_place_of_c4(definition, _with_c4(definition))
+    text += data_set_panels.in_place_of_c4(definition, _with_c4(definition))
     values = translation_metrics.best_validation
     return _bars(definition, item, results, values, "validation BLEU", text, _with_c4)
 
@@ -266,7 +258,7 @@ def figure16(definition: Definition, item: str, results: Results) -> Drawn:
     drawn, text = _other_domains(definition, item, results, experiments, translation_metrics.validation_domains)
     validation = f"{translation_metrics.VALIDATION_TEXT} is one; all other texts here are test texts"
     paper = f"The paper uses the other corpus's validation text; {validation}."
-    return drawn, f"{text}{in_place_of_c4(definition, experiments)} {paper}"
+    return drawn, f"{text}{data_set_panels.in_place_of_c4(definition, experiments)} {paper}"
 
 
 def _absent(names: list[str]) -> str:
@@ -287,7 +279,7 @@ def _other_domains(
         for experiment in experiments
         for domain in domains(results, experiment)
     ]
-    figure, note, shown = _points(definition, shown_methods(definition, item), places, "BLEU")
+    figure, note, shown = _points(definition, definition.methods_of(item), places, "BLEU")
     absent = [corpus_title(definition.corpus(experiment)) for experiment in experiments if experiment not in shown]
     return figure, (
         "Models trained on the first corpus translate text of another domain with their own vocabulary. "

@@ -236,11 +236,7 @@ def no_violation(count: int) -> Truth:
 
 def _property(judge) -> Found:
     truths = {seed: judge(seed) for seed in PROPERTY_SEEDS}
-    return (
-        truths,
-        None,
-        f"{PROPERTY_CASES} random cases for each of {len(truths)} seeds; no model is involved",
-    )
+    return truths, None, f"{PROPERTY_CASES} random cases for each of {len(truths)} seeds; no model is involved"
 
 
 def low_resource(values: np.ndarray, counts: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ from raretok.papers.stop_jostling import schematic
 from raretok.reporting.definition import Definition
 from raretok.reporting.figures.language_panels import draw_legend, panels_over_legend
 from raretok.reporting.figures.panels import draw_mask, draw_plane, language_ticks, mean_and_band
-from raretok.reporting.figures.shown import Drawn, NotRun, first_run, seeds_note, shown_methods
+from raretok.reporting.figures.shown import Drawn, NotRun, first_run, seeds_note
 from raretok.reporting.figures.style import HIGH, LOW, look_of, not_run, sheet, symbol_ticks
 from raretok.reporting.results import Results
 
@@ -35,7 +35,7 @@ def figure2(definition: Definition, item: str, results: Results) -> Drawn:
     """Expected frequencies of the characters of both languages."""
     figure = sheet(3.8)
     axes = figure.subplots()
-    method = shown_methods(definition, item)[0]
+    method = definition.methods_of(item)[0]
     run = first_run(results, method)
     if run is None:
         raise NotRun
@@ -66,7 +66,7 @@ def figure3(definition: Definition, item: str, results: Results) -> Drawn:
     """Ratio of Average and Average of Ratio of every low-resource character."""
     figure = sheet(5.6)
     panels = figure.subplots(2, 1, sharex=True)
-    methods = shown_methods(definition, item)
+    methods = definition.methods_of(item)
     ticks = None
     for axes, key, title in zip(
         panels,
@@ -104,7 +104,7 @@ def figure4(definition: Definition, item: str, results: Results) -> Drawn:
     """The next-token distribution at one position, baseline and proposed."""
     figure = sheet(3.8)
     axes = figure.subplots()
-    methods = shown_methods(definition, item)
+    methods = definition.methods_of(item)
     runs = [first_run(results, method) for method in methods]
     if None in runs:
         raise NotRun
@@ -152,7 +152,7 @@ def figure5(definition: Definition, item: str, results: Results) -> Drawn:
     """Expected clusters, and cosine similarities of the embeddings of two models."""
     figure = sheet(4.2)
     panels = figure.subplots(1, 3)
-    methods = shown_methods(definition, item)
+    methods = definition.methods_of(item)
     runs = [first_run(results, method) for method in methods]
     known = next((run for run in runs if run is not None), None)
     if known is None:
@@ -182,7 +182,7 @@ def figure6(definition: Definition, item: str, results: Results) -> Drawn:
     """Embeddings in the plane of their first two principal components."""
     figure = sheet(7.2)
     panels = figure.subplots(2, 1, sharex=True, sharey=True)
-    methods = shown_methods(definition, item)
+    methods = definition.methods_of(item)
     low, high, drawn = np.full(2, np.inf), np.full(2, -np.inf), None
     for axes, method in zip(panels, methods, strict=True):
         axes.set_title(method.label, loc="left")
@@ -210,7 +210,7 @@ def figureS1(definition: Definition, item: str, results: Results) -> Drawn:
     """Accuracy of low-resource tokens in every seed, with separated embeddings and without."""
     figure = sheet(3.8)
     ((axes,),), strip = panels_over_legend(figure, 1, 1)
-    methods = shown_methods(definition, item)
+    methods = definition.methods_of(item)
     handles, seeds = [], set()
     for method, shift in zip(methods, np.linspace(-0.2, 0.2, len(methods)), strict=True):
         found = results.per_seed(method, "accuracy", "LR")
@@ -236,7 +236,7 @@ def figureS1(definition: Definition, item: str, results: Results) -> Drawn:
 def _temperature(definition: Definition, item: str, results: Results, group: str) -> Drawn:
     figure = sheet(4.2)
     axes = figure.subplots()
-    methods = shown_methods(definition, item)
+    methods = definition.methods_of(item)
     minima = []
     for method in methods:
         look = look_of(method)

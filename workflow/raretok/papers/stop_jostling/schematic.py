@@ -6,6 +6,9 @@ from matplotlib.patches import FancyArrowPatch, Wedge
 from raretok.reporting.figures.style import BLACK, BLUE, GREEN, ORANGE
 
 CONTEXT = "#777777"
+# Looks of the embeddings and of the gradient steps.
+VECTOR = {"arrowstyle": "-|>", "mutation_scale": 13, "linewidth": 1.6, "shrinkA": 0}
+STEP = {"arrowstyle": "->", "mutation_scale": 14, "linewidth": 2.4, "shrinkA": 2}
 # End points of the vectors; the hidden state points up.
 HIDDEN, TARGET, RIVAL = (0.0, 2.0), (0.95, 1.65), (-1.0, 1.5)
 FAR = ((-1.75, 0.25), (1.75, 0.35), (1.2, -0.55))
@@ -14,15 +17,9 @@ FAR = ((-1.75, 0.25), (1.75, 0.35), (1.2, -0.55))
 def draw(panels: list[Axes]) -> None:
     """Draw context alignment, target alignment and non-target marginalisation on three axes."""
     texts = (
-        (
-            "1  Context alignment",
-            "embeddings of the input move, so that\nthe hidden state turns to the target",
-        ),
+        ("1  Context alignment", "embeddings of the input move, so that\nthe hidden state turns to the target"),
         ("2  Target alignment", "the target's embedding moves\ntowards the hidden state"),
-        (
-            "3  Non-target marginalisation",
-            "every other embedding moves away from\nthe hidden state, relevant or not",
-        ),
+        ("3  Non-target marginalisation", "every other embedding moves away from\nthe hidden state, relevant or not"),
     )
     for axes, (title, text) in zip(panels, texts, strict=True):
         axes.set(xlim=(-3.2, 3.2), ylim=(-1.9, 3.9), aspect="equal", xticks=[], yticks=[])
@@ -68,34 +65,11 @@ def _others(axes: Axes) -> None:
 
 
 def _vector(axes: Axes, end: tuple, colour: str, name: str, offset: tuple, side: str) -> None:
-    axes.add_patch(
-        FancyArrowPatch(
-            (0, 0),
-            end,
-            arrowstyle="-|>",
-            mutation_scale=13,
-            color=colour,
-            linewidth=1.6,
-            shrinkA=0,
-            shrinkB=0,
-        )
-    )
+    axes.add_patch(FancyArrowPatch((0, 0), end, color=colour, shrinkB=0, **VECTOR))
     axes.text(
         end[0] + offset[0], end[1] + offset[1], name, color=colour, ha=side, va="center", fontsize=9
     ).set_in_layout(False)
 
 
 def _step(axes: Axes, start: tuple, end: tuple, colour: str) -> None:
-    axes.add_patch(
-        FancyArrowPatch(
-            start,
-            end,
-            arrowstyle="->",
-            mutation_scale=14,
-            color=colour,
-            linewidth=2.4,
-            linestyle="-",
-            shrinkA=2,
-            shrinkB=0,
-        )
-    )
+    axes.add_patch(FancyArrowPatch(start, end, color=colour, shrinkB=0, **STEP))

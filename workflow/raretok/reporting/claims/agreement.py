@@ -55,11 +55,11 @@ def agreements(definition: Definition, results: Results, published: Path) -> lis
 
 
 def _of_table(definition: Definition, item: str, results: Results, printed: dict[tuple, Printed]) -> list[dict]:
-    entry = definition.entry("tables", item)
+    entry = definition.entry(item)
     rows = []
     for group, column, how in places_of(entry, entry["columns"]):
         theirs, ours, seeds = [], [], []
-        for method in map(definition.method, entry["methods"]):
+        for method in definition.methods_of(item):
             number = printed.get((item, method.printed_label, column, group))
             # An alternative reading would count its printed row twice.
             if number is None or method.reading or not method.is_measured_on(group):

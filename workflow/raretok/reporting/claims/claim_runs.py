@@ -97,7 +97,7 @@ def rests_on(claim, claims: dict, asked: Iterable[Trained], definition: Definiti
             return ()
         found |= dict.fromkeys(needed)
     possible = all(
-        experiment in definition.settings and definition.method(name).is_trained_in(experiment)
+        experiment in definition.settings and definition.methods[name].is_trained_in(experiment)
         for experiment, name in found
     )
     return tuple(found) if possible else ()
@@ -120,14 +120,10 @@ def _of_figures(claim, definition: Definition) -> list[Trained]:
     if claim.id in needs:
         return list(needs[claim.id])
     found = []
-    for item in items_of(claim._asdict()):
-        if item not in definition.figures:
-            continue
-        view = definition.of(item)
-        for name in view.figures[item].get("methods", []):
-            method = view.method(name)
-            several = [other for other in view.compared(item) if method.is_trained_in(other)]
-            found += [(experiment, name) for experiment in several or [method.experiment]]
+    for item in (item for item in items_of(claim._asdict()) if item in definition.figures):
+        for method in definition.methods_of(item):
+            several = [other for other in definition.compared(item) if method.is_trained_in(other)]
+            found += [(experiment, method.name) for experiment in several or [method.experiment]]
     return found
 
 

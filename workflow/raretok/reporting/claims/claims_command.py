@@ -46,6 +46,9 @@ COLUMNS = [
     *("predict_lower", "predict_upper", "seeds", "direction", "size", "lean", "p", "p_holm", "p_size", "verdict"),
     *("alone", *DECIDING, "note", "measured_by", "where", "predicate"),
 ]
+# Columns that are copied: from config/papers/<paper>/claims.csv, and from the Finding.
+OF_CLAIM = ("paper", "id", "kind", "sentence", "quantity", "unit", "measured_by", "where", "predicate")
+OF_FINDING = ("seeds", "direction", "size", "lean", "verdict", "alone")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -230,27 +233,12 @@ def _row(claim, finding: Finding, scale: str) -> dict:
     fails = "fails on the printed numbers" if claim.holds_on_printed_numbers == "no" else ""
     if claim.kind != EXPERIMENT:
         fails = scale = ""
+    numbers = shown | {name: getattr(finding, name) for name in ("p", "p_holm", "p_size")}
     return {
-        "paper": claim.paper,
-        "id": claim.id,
-        "kind": claim.kind,
-        "sentence": claim.sentence,
+        **{name: getattr(claim, name) for name in OF_CLAIM},
+        **{name: getattr(finding, name) for name in OF_FINDING},
+        **{name: csv_number(value) for name, value in numbers.items()},
         "says": claim_sentence(claim, finding, shown),
-        "quantity": claim.quantity,
         "part": finding.binding.label if finding.binding else "",
-        "unit": claim.unit,
-        **{name: csv_number(value) for name, value in shown.items()},
-        "seeds": finding.seeds,
-        "direction": finding.direction,
-        "size": finding.size,
-        "lean": finding.lean,
-        "p": csv_number(finding.p),
-        "p_holm": csv_number(finding.p_holm),
-        "p_size": csv_number(finding.p_size),
-        "verdict": finding.verdict,
-        "alone": finding.alone,
         "note": "; ".join(filter(None, [fails, claim.note, finding.note, ours, scale])),
-        "measured_by": claim.measured_by,
-        "where": claim.where,
-        "predicate": claim.predicate,
     }

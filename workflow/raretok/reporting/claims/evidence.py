@@ -55,14 +55,14 @@ class Evidence:
 
     def metric(self, method: str, metric: str, group: str = "", split: str | None = None) -> dict[int, float]:
         """Values by seed of the evaluated checkpoint; raises Missing."""
-        values = self.results.per_seed(self.definition.method(method), metric, group, split=split)
+        values = self.results.per_seed(self.definition.methods[method], metric, group, split=split)
         if not values:
             raise Missing(f"{method} was not run ({metric} {group})".replace(" )", ")"))
         return values
 
     def array(self, method: str, key: str) -> dict[int, np.ndarray]:
         """One array by seed; raises Missing."""
-        pairs = self.results.seeds_with_arrays(self.definition.method(method))
+        pairs = self.results.seeds_with_arrays(self.definition.methods[method])
         values = {seed: arrays[key] for seed, arrays in pairs if key in arrays}
         if not values:
             raise Missing(f"{method} was not run (array {key})")
@@ -70,7 +70,7 @@ class Evidence:
 
     def training(self, method: str) -> dict:
         """The training record of a method, which holds its settings; raises Missing."""
-        record = self.results.training(self.definition.method(method))
+        record = self.results.training(self.definition.methods[method])
         if record is None:
             raise Missing(f"{method} was not run")
         return record

@@ -76,7 +76,7 @@ def beside_cited(table: str, group: str, method: str, baseline: str, evidence: E
     """
     shown = evidence.of(table).definition
     entry = shown.tables[table]
-    pair = [shown.method(name) for name in (method, baseline)]
+    pair = [shown.methods[name] for name in (method, baseline)]
     values = [measured_at(evidence.results, entry, one, entry["columns"]["BLEU"], group) for one in pair]
     if not all(values):
         raise Missing(f"{table} was not run ({group})")

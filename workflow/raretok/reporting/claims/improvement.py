@@ -77,11 +77,11 @@ def _contest(about: dict, pairs: dict[str, Pair], data_sets: bool, alike: bool =
 
 def _of_table(definition: Definition, item: str, results: Results, printed: dict[tuple, Printed]) -> Iterator[dict]:
     """The rows of a table of metrics."""
-    entry = definition.entry("tables", item)
+    entry = definition.entry(item)
     # A column takes the direction of its printed rows; rows of the data have none.
     directed = {key: number.direction for key, number in printed.items() if number.direction != "none"}
     directions = {column: direction for (where, _, column, _), direction in directed.items() if where == item}
-    first, *others = map(definition.method, entry["methods"])
+    first, *others = definition.methods_of(item)
     for method in others:
         for column, how in entry["columns"].items():
             pairs = {}
@@ -102,7 +102,7 @@ def _over_experiments(definition: Definition, item: str, entry: dict, results: R
     if named == "all":
         named = {data_set(definition.corpus(name), name): name for name in definition.settings}
     named = {title: experiment for title, experiment in named.items() if experiment in definition.settings}
-    sides = _sides(definition, results, entry, named)
+    sides = _sides(definition, item, results, named)
     (against, theirs), *others = sides.items()
     for label, ours in others:
         for column, how in entry["columns"].items():
@@ -118,11 +118,12 @@ def _over_experiments(definition: Definition, item: str, entry: dict, results: R
 
 
 def _sides(
-    definition: Definition, results: Results, entry: dict, named: dict[str, str]
+    definition: Definition, item: str, results: Results, named: dict[str, str]
 ) -> dict[str, dict[str, Method | None]]:
     """By label, the method in each experiment; None if it has none, or if the choice is provisional."""
+    entry = definition.entry(item)
     if "candidates" not in entry:
-        methods = map(definition.method, entry["methods"])
+        methods = definition.methods_of(item)
         return {one.label: {title: one.within(name) for title, name in named.items()} for one in methods}
     sides = {}
     for family in entry["candidates"].values():
@@ -148,15 +149,8 @@ def compare(pairs: list[Pair], better: str) -> dict:
     if better != "none" and len(seeds) > 1:
         samples = [[[of_one[seed] for seed in seeds] for of_one in column] for column in zip(*pairs, strict=True)]
         chance = probability_of_improvement(*(samples if better == "up" else reversed(samples)))
-    numbers = {
-        "difference": mean.mean,
-        "lower": mean.lower,
-        "upper": mean.upper,
-        "bootstrap_lower": again.lower,
-        "bootstrap_upper": again.upper,
-    }
-    numbers |= dict(zip(COLUMNS[-3:], chance or Interval(None, None, None), strict=True))
-    return {"seeds": len(seeds)} | {name: csv_number(value) for name, value in numbers.items()}
+    numbers = (*mean, again.lower, again.upper, *(chance or Interval(None, None, None)))
+    return {"seeds": len(seeds)} | dict(zip(COLUMNS[8:], map(csv_number, numbers), strict=True))
 
 
 def _paired(group: str, first: dict[int, float], other: dict[int, float]) -> dict[str, Pair]:

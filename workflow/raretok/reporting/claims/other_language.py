@@ -34,7 +34,7 @@ def _related(arrays: dict[str, np.ndarray]) -> int:
 
 
 def _runs(evidence: Evidence, method: str) -> dict[int, dict[str, np.ndarray]]:
-    pairs = evidence.results.seeds_with_arrays(evidence.definition.method(method))
+    pairs = evidence.results.seeds_with_arrays(evidence.definition.methods[method])
     found = {
         seed: arrays
         for seed, arrays in pairs

@@ -5,14 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from raretok.reporting.claims.jackknife import mean_of
-from raretok.reporting.claims.quantities import (
-    Comparison,
-    Key,
-    comparisons,
-    in_scale,
-    left_out_groups,
-    of_this_scale,
-)
+from raretok.reporting.claims.quantities import Comparison, Key, comparisons, in_scale, left_out_groups, of_this_scale
 from raretok.reporting.claims.truths import Missing
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.results import Printed, Results, gpt2_values, is_initialised
@@ -142,11 +135,8 @@ def _has_seeds(definition: Definition, key: Key) -> bool:
 
 def expected_seeds(quantity: str, definition: Definition) -> int:
     """The number of common seeds that the scale has for all methods of a quantity; 0 if it compares none."""
-    sets = []
-    for key in (key for one in of_this_scale(comparisons(quantity), definition) for key in one.keys):
-        entry = definition.tables.get(key.table, {})
-        method = _labelled(definition.of(key.table), entry, key.row) if "methods" in entry else None
-        sets += [set(method.seeds)] if method and key.row not in entry.get("data", {}) else []
+    keys = (key for one in of_this_scale(comparisons(quantity), definition) for key in one.keys)
+    sets = [set(place[1].seeds) for key in keys if (place := place_of(definition, key))]
     return len(set.intersection(*sets)) if sets else 0
 
 
@@ -198,7 +188,7 @@ def place_of(definition: Definition, key: Key) -> tuple | None:
     for where, name, experiment in left_out_groups(definition):
         if (where, name) == (table, group):
             raise Missing(f"{experiment} is left out at this scale")
-    method = _labelled(definition.of(table), entry, row)
+    method = next((method for method in definition.methods_of(table) if method.label == row), None)
     if entry["kind"] == "generated":
         columns, group = {UNIQ: {"metric": "generated_uniq"}}, metric_group(entry, group)
     else:
@@ -217,8 +207,3 @@ def _gpt2_number(definition: Definition, results: Results, row: str, column: str
     if values is None:
         raise Missing(f"{row}, pre-trained: {measured.get('reason') or 'was not measured'}")
     return values
-
-
-def _labelled(definition: Definition, entry: dict, label: str) -> Method | None:
-    methods = (definition.method(name) for name in entry.get("methods", []))
-    return next((method for method in methods if method.label == label), None)

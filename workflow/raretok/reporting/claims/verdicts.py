@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 from raretok.reporting.claims.claim_parts import Part
 from raretok.reporting.statistics.significance import LEVEL, holm
 
-# Verdicts on experiments; on mathematics and printed arithmetic; and for claims that are not judged.
-REPRODUCED, REFUTED, UNDECIDED, NOT_RUN = "reproduced", "not reproduced", "inconclusive", "not run"
-HOLDS, CORRECTED, FAILS = "holds", "holds corrected", "fails"
-NOT_JUDGED = "not judged"
+# Verdicts on experiments, which the report counts; then those of mathematics, printed arithmetic and synthetic text.
+VERDICTS = REPRODUCED, REFUTED, UNDECIDED, NOT_RUN = "reproduced", "not reproduced", "inconclusive", "not run"
+OTHER_VERDICTS = HOLDS, CORRECTED, FAILS, NOT_JUDGED = "holds", "holds corrected", "fails", "not judged"
 TOWARDS, AGAINST, OPEN = "the paper's way", "against it", "undecided"
 YES, NO, UNKNOWN = "yes", "no", "unknown"
 

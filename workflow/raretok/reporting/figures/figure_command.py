@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> None:
     """Run the command `figure`."""
     definition, item = read_definition(arguments.definition), arguments.item
-    definition.entry("figures", item)
+    definition.entry(item)
     with house_style():
         figure, text = draw(definition, item, read_item(arguments.results, definition, item))
         title = f"{definition.title}: {definition.heading(item)}"

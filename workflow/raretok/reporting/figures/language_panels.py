@@ -24,12 +24,17 @@ POINTS_SAID = f"Of more than {POINTS:,} types, {POINTS:,} random ones are drawn.
 OUTSIDE = 0.001
 
 
-def scatter_groups(axes: Axes, plane: np.ndarray, bounds: np.ndarray) -> None:
-    """Draw tokens in a plane (V x 2), coloured by group. The points are a bitmap inside svg and pdf."""
-    plane = plane.astype(float)
-    colours = np.empty(len(plane), dtype="U7")
+def group_colours(bounds: np.ndarray, types: int) -> np.ndarray:
+    """The colour of every type, that of its group."""
+    colours = np.empty(types, dtype="U7")
     for part, look in zip(group_slices(bounds), LOOKS, strict=True):
         colours[part] = look["color"]
+    return colours
+
+
+def scatter_groups(axes: Axes, plane: np.ndarray, bounds: np.ndarray) -> None:
+    """Draw tokens in a plane (V x 2), coloured by group. The points are a bitmap inside svg and pdf."""
+    plane, colours = plane.astype(float), group_colours(bounds, len(plane))
     # A fixed random order: drawn group by group, the last group would cover the others.
     order = np.random.default_rng(0).permutation(len(plane))[:POINTS]
     size = float(np.clip(12_000 / len(order), 0.8, 10))

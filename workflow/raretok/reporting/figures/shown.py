@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 from matplotlib.figure import Figure
 
-from raretok.reporting.definition import Definition, Method
+from raretok.reporting.definition import Method
 from raretok.reporting.results import Results
 
 Drawn = tuple[Figure, str]
@@ -42,12 +42,6 @@ def over_seeds(counts: Iterable[int]) -> str:
     if most < 2:
         return ""
     return f"{most} seeds" if len(known) == 1 else f"each method's seeds, at most {most}"
-
-
-def shown_methods(definition: Definition, item: str) -> list[Method]:
-    """The methods of a figure, in its experiment."""
-    definition = definition.of(item)
-    return [definition.method(name) for name in definition.entry("figures", item)["methods"]]
 
 
 def with_arrays(results: Results, methods: list[Method], key: str) -> list[Method]:

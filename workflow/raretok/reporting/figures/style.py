@@ -13,15 +13,8 @@ from raretok.core.files import atomic_path
 from raretok.reporting.figures.smaller_svg import smaller_svg
 
 # Okabe and Ito's palette, which also differs in lightness; each colour has its own line style and marker.
-BLUE, ORANGE, GREEN, PINK, SKY, YELLOW, BLACK = (
-    "#0072B2",
-    "#D55E00",
-    "#009E73",
-    "#CC79A7",
-    "#56B4E9",
-    "#B8A000",
-    "#000000",
-)
+BLUE, ORANGE, GREEN, PINK = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
+SKY, YELLOW, BLACK = "#56B4E9", "#B8A000", "#000000"
 # Colours of the token groups and the two languages in all figures; the papers use blue, green and red.
 HIGH, LOW = BLUE, ORANGE
 FREQUENT, MEDIUM, RARE = BLUE, GREEN, ORANGE

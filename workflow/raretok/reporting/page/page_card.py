@@ -20,7 +20,7 @@ def card(definition: Definition, results: Results, published: Path) -> dict | No
     if not shown:
         return None
     item = shown["table"]
-    labels = [definition.of(item).method(name).label for name in shown["methods"]]
+    labels = [definition.of(item).methods[name].label for name in shown["methods"]]
     place = (shown["column"], shown["group"], "")
     cells = cells_of(definition, item, results, published)
     cells = {cell.row: cell for cell in cells if (cell.column, cell.group, cell.block) == place}

@@ -5,27 +5,14 @@ from collections import Counter
 from raretok.reporting.claims.claim_runs import rests_on
 from raretok.reporting.claims.claim_text import number
 from raretok.reporting.claims.claims_command import ARITHMETIC, EXPERIMENT, MATHEMATICS
-from raretok.reporting.claims.verdicts import (
-    AGAINST,
-    CORRECTED,
-    FAILS,
-    HOLDS,
-    NOT_JUDGED,
-    NOT_RUN,
-    REFUTED,
-    REPRODUCED,
-    TOWARDS,
-    UNDECIDED,
-)
+from raretok.reporting.claims.verdicts import AGAINST, TOWARDS
 from raretok.reporting.definition import Definition
 from raretok.reporting.deviations import items_of, of_claim
 from raretok.reporting.page.page_forest import drawn_row
 from raretok.reporting.page.page_items import Sources
+from raretok.reporting.page.provenance import runs_of
 from raretok.reporting.results import read_published
 
-# Verdicts on experiments, which the summary counts; then those of mathematics, printed arithmetic and synthetic text.
-VERDICTS = (REPRODUCED, REFUTED, UNDECIDED, NOT_RUN)
-OTHER_VERDICTS = (HOLDS, CORRECTED, FAILS, NOT_JUDGED)
 KINDS = {kind: kind.replace("_", " ") for kind in (EXPERIMENT, MATHEMATICS, ARITHMETIC)}
 
 
@@ -48,8 +35,8 @@ def claims_of(definition: Definition, claims: list[dict], sources: Sources) -> l
 def _runs(claim, published: dict, definition: Definition, sources: Sources) -> list:
     """The finished runs that a claim depends on, by method."""
     trained = rests_on(claim, published, (), definition)
-    runs = [sources.records.of(definition.method(name).within(experiment)) for experiment, name in trained]
-    return [one for one in runs if one.trained]
+    methods = [definition.methods[name].within(experiment) for experiment, name in trained]
+    return [one for one in runs_of(methods, sources.results) if one.trained]
 
 
 def own_claims(definition: Definition, claims: list[dict]) -> list[dict]:

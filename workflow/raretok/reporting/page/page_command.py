@@ -12,26 +12,19 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from raretok.core.files import write_text
-from raretok.reporting.cost import by_device, hours, read_costs
+from raretok.reporting.claims.verdicts import OTHER_VERDICTS, VERDICTS
+from raretok.reporting.cost import by_device, hours
 from raretok.reporting.csv_rows import read_rows
 from raretok.reporting.definition import Definition, read_definition
 from raretok.reporting.deviations import of_paper, read_deviations, slug
 from raretok.reporting.page.page_card import card
-from raretok.reporting.page.page_claims import KINDS, OTHER_VERDICTS, VERDICTS, claims_of, short, verdicts
+from raretok.reporting.page.page_claims import KINDS, claims_of, short, verdicts
 from raretok.reporting.page.page_forest import TICKS
 from raretok.reporting.page.page_items import Sources, figure, tables
 from raretok.reporting.page.page_statistics import agreement_rows, improvement_rows, paired_test_rows
-from raretok.reporting.page.page_words import (
-    PICTURE,
-    abbreviations,
-    data_sets,
-    findings,
-    first_screen,
-    pages_of,
-    title_of,
-)
+from raretok.reporting.page.page_words import PICTURE, abbreviations, data_sets, findings, pages_of, title_of
 from raretok.reporting.page.pictures import as_data
-from raretok.reporting.page.provenance import Records, provenance
+from raretok.reporting.page.provenance import provenance
 from raretok.reporting.report_options import add_report_arguments
 from raretok.reporting.results import read_results
 
@@ -56,11 +49,11 @@ def main(arguments: argparse.Namespace) -> None:
         folder=folder,
         command=arguments.command,
         deviations=read_deviations(arguments.deviations, [one.paper for one in definitions], folder),
-        records=Records(results),
     )
     rows = {name: read_rows(arguments.results / f"{name}.csv") for name in ("claims", "agreement", "improvement")}
     papers = [_paper(definition, rows, sources) for definition in definitions]
-    costs = read_costs(arguments.results / "cost.csv")
+    claims = [claim for paper in papers for claim in paper["claims"]]
+    costs = pd.read_csv(arguments.results / "cost.csv")
     shared = {
         "papers": papers,
         "pages": pages_of(papers),
@@ -70,12 +63,13 @@ def main(arguments: argparse.Namespace) -> None:
         "links": {name: sources.link(arguments.results / name) for name in FILES},
         "deviations": sources.link(arguments.deviations),
         "statistics_page": sources.link(arguments.deviations.with_name("statistics.md")),
-        "said": first_screen(papers),
-        "abbreviations": abbreviations([claim for paper in papers for claim in paper["claims"]]),
+        "counts": verdicts(claims),
+        "said": findings(claims),
+        "abbreviations": abbreviations(claims),
         "costs": _costs(definitions, costs),
         "total": f"{len(costs)} run{'s' if len(costs) != 1 else ''}, {hours(costs)}",
         "heading": f"{title_of(papers)}: what holds up",
-        "link_of": lambda run, seed: sources.link(sources.records.path(run.method, seed)),
+        "link_of": lambda run, seed: sources.link(results.record_of(run.method, seed)),
         "command": arguments.command,
     }
     environment = templates()
@@ -118,7 +112,7 @@ def _paper(definition: Definition, rows: dict[str, list[dict]], sources: Sources
         "source": definition.source,
         "summary": definition.summary,
         "comparable": definition.comparable or not definition.printed,
-        "data_sets": data_sets(definition, sources.records),
+        "data_sets": data_sets(definition, sources.results),
         "tables": tables(definition, sources, readings=False),
         "readings": tables(definition, sources, readings=True),
         "figures": [figure(definition, item, sources) for item in definition.figures],
@@ -129,11 +123,11 @@ def _paper(definition: Definition, rows: dict[str, list[dict]], sources: Sources
         "counts": verdicts(claims),
         "kinds": Counter(claim["kind"] for claim in claims),
         "deviations": of_paper(sources.deviations, definition.paper),
-        "made": provenance(definition, sources.records),
+        "made": provenance(definition, sources.results),
         "card": card(definition, sources.results, sources.published),
     }
     short = abbreviations(claims, shown["tables"] + shown["readings"])
-    return shown | {"findings": findings(shown), "abbreviations": short}
+    return shown | {"findings": findings(claims), "abbreviations": short}
 
 
 def _costs(definitions: list[Definition], table: pd.DataFrame) -> list[dict]:

@@ -6,7 +6,6 @@ other quantity has its own scale.
 """
 
 import math
-from dataclasses import dataclass
 
 from raretok.reporting.claims.claim_parts import bounds_of, is_ratio
 from raretok.reporting.claims.quantities import in_scale
@@ -18,22 +17,11 @@ MIDDLE, HALF = 50.0, 46.0
 TICK_FACTORS = (1.1, 2.0, 10.0)
 
 
-@dataclass(frozen=True)
-class Drawn:
-    """Positions of both effects and our interval in percent of the width; None if missing.
+def drawn_row(row: dict, claim) -> dict[str, float | None] | None:
+    """Positions in percent of the width for a row of claims.csv and its published claim; None if nothing was measured.
 
-    band: half the width of the equivalence margin.
+    ours, printed: both effects. lower, upper: our interval. band: half the width of the equivalence margin.
     """
-
-    ours: float
-    printed: float | None
-    lower: float | None
-    upper: float | None
-    band: float
-
-
-def drawn_row(row: dict, claim) -> Drawn | None:
-    """The drawn positions of a row of claims.csv and its published claim; None if nothing was measured."""
     bounds = bounds_of(claim, 0)
     if not row["ours"] or not bounds:
         return None
@@ -53,14 +41,10 @@ def drawn_row(row: dict, claim) -> Drawn | None:
         share = of_ratio(value) if ratio else value / most
         return MIDDLE + HALF * min(1.0, max(-1.0, share))
 
-    ends = [known[name] for name in ("lower", "upper") if name in known]
-    return Drawn(
-        ours=place(known["ours"]),
-        printed=place(known["printed"]) if "printed" in known else None,
-        lower=place(min(ends)) if ends else None,
-        upper=place(max(ends)) if ends else None,
-        band=place(margin) - MIDDLE if len(bounds) > 1 else 0.0,
-    )
+    places = {name: place(value) for name, value in known.items()}
+    lower, upper = sorted(places[name] for name in ("lower", "upper") if name in places) or (None, None)
+    band = place(margin) - MIDDLE if len(bounds) > 1 else 0.0
+    return {"ours": places["ours"], "printed": places.get("printed"), "lower": lower, "upper": upper, "band": band}
 
 
 def of_ratio(logarithm: float) -> float:

@@ -5,12 +5,11 @@ from pathlib import Path
 
 from raretok.core.files import relative_link
 from raretok.reporting.corpus_names import corpus_title
-from raretok.reporting.csv_rows import existing
 from raretok.reporting.definition import Definition
 from raretok.reporting.deviations import Deviation, deviations_of_item
 from raretok.reporting.figures.shown import NOT_RUN
 from raretok.reporting.page.pictures import description, size, smallest
-from raretok.reporting.page.provenance import Records, count, missing
+from raretok.reporting.page.provenance import count, missing, runs_of
 from raretok.reporting.results import Results
 from raretok.reporting.table_layout import layout
 from raretok.reporting.tables.cells import blocks
@@ -36,7 +35,6 @@ class Sources:
     folder: Path
     command: str
     deviations: list[Deviation]
-    records: Records
 
     def link(self, path: Path) -> str:
         """A link from a page to a file."""
@@ -92,7 +90,7 @@ def signatures(definition: Definition, item: str, sources: Sources, runs: list) 
 def figure(definition: Definition, item: str, sources: Sources) -> dict:
     """The data of a figure's section: drawing, caption, files and runs."""
     about = _about(definition, item, sources, "figures", ("svg", "png", "pdf"))
-    path = existing(sources.results.folder / "figures" / definition.paper / f"{item}.svg")
+    path = sources.results.folder / "figures" / definition.paper / f"{item}.svg"
     width, height = size(path)
     caption = description(path)
     return about | {
@@ -108,7 +106,7 @@ def figure(definition: Definition, item: str, sources: Sources) -> dict:
 def _about(definition: Definition, item: str, sources: Sources, folder: str, forms: tuple[str, ...]) -> dict:
     """Data that all items share: title, files, command, runs and deviations."""
     stem = sources.results.folder / folder / definition.paper / item
-    runs = sources.records.behind(definition, item)
+    runs = runs_of(definition.behind(item), sources.results)
     done, expected = count(runs)
     experiments = {f"{definition.paper}/{run.method.experiment}" for run in runs}
     trained = [one.method.experiment for one in runs if one.trained]

@@ -4,13 +4,13 @@ import re
 from collections import Counter
 
 from raretok.reporting.claims.claims_command import ARITHMETIC, EXPERIMENT, MATHEMATICS
-from raretok.reporting.claims.verdicts import AGAINST, NOT_RUN, REFUTED, REPRODUCED, TOWARDS, UNDECIDED
+from raretok.reporting.claims.verdicts import OTHER_VERDICTS, REFUTED, REPRODUCED
 from raretok.reporting.corpus_names import corpus_title
 from raretok.reporting.definition import Definition
-from raretok.reporting.page.page_claims import KINDS, OTHER_VERDICTS
-from raretok.reporting.page.provenance import Records, runs_of
+from raretok.reporting.page.page_claims import KINDS, leanings
+from raretok.reporting.page.provenance import runs_of
+from raretok.reporting.results import Results
 
-SAID = (REPRODUCED, REFUTED, UNDECIDED)
 # Number of claims that a sentence names.
 NAMED = 2
 # Kinds of claims that are counted separately, with their names in sentences.
@@ -63,32 +63,14 @@ def abbreviations(claims: list[dict], tables: list[dict] = ()) -> dict[str, str]
 def title_of(papers: list[dict]) -> str:
     """The title of the report."""
     number = sum(1 for paper in papers if paper["claims"])
-    return f"{in_words(number)} papers on rare tokens" if number > 1 else f"{papers[0]['title']}, on rare tokens"
+    if number < 2:
+        return f"{papers[0]['title']}, on rare tokens"
+    return f"{ {2: 'Two', 3: 'Three', 4: 'Four', 5: 'Five'}.get(number, number) } papers on rare tokens"
 
 
-def first_screen(papers: list[dict]) -> list[str]:
-    """Summary over all papers: claims tested, verdicts, and the first decided claims."""
-    claims = [claim for paper in papers for claim in paper["claims"] if claim["kind"] == EXPERIMENT]
-    if not claims:
-        return []
-    run, of = sum(claim["verdict"] != NOT_RUN for claim in claims), sum(1 for paper in papers if paper["claims"])
-    who = f"{in_words(of)} papers make" if of > 1 else "The paper makes"
-    return [
-        f"{who} {len(claims)} claims that experiments can test; {run} of them are tested here.",
-        f"So far {_counted(claims)}.",
-        _standing_out(claims),
-    ]
-
-
-def findings(paper: dict) -> str:
-    """Summary of one paper in one or two sentences."""
-    claims = [claim for claim in paper["claims"] if claim["kind"] == EXPERIMENT]
-    if not claims:
-        return ""
-    said = [f"Of {len(claims)} claims about experiments {_counted(claims, NOT_RUN)}."]
-    if any(claim["verdict"] != NOT_RUN for claim in claims):
-        said += [_standing_out(claims), unjudged_counts(paper["claims"])]
-    return " ".join(filter(None, said))
+def findings(claims: list[dict]) -> str:
+    """What the counts by verdict do not say: leans, the first decided claims, and claims that are not counted."""
+    return " ".join(filter(None, [leanings(claims), standing_out(claims), unjudged_counts(claims)]))
 
 
 def unjudged_counts(claims: list[dict]) -> str:
@@ -101,37 +83,19 @@ def unjudged_counts(claims: list[dict]) -> str:
     return f"Not counted above: {'; '.join(parts)}." if parts else ""
 
 
-def _counted(claims: list[dict], *more: str) -> str:
-    """Counts of claims by verdict, and of undecided ones by lean, in words."""
-    counts = Counter(claim["verdict"] for claim in claims)
-    said = [f"{counts[verdict]} {'is' if counts[verdict] == 1 else 'are'} {verdict}" for verdict in (*SAID, *more)]
-    open_claims = [claim for claim in claims if claim["verdict"] == UNDECIDED]
-    leans = Counter(claim["lean"] for claim in open_claims)
-    single = sum(claim["seeds"] == "1" for claim in open_claims)
-    text = ", ".join(said[:-1]) + f" and {said[-1]}"
-    if leans[TOWARDS] + leans[AGAINST]:
-        text += f"; of the inconclusive ones {leans[TOWARDS]} point the paper's way, {leans[AGAINST]} against it"
-        text += f", and {single} have one seed, which never decides a claim" if single else ""
-    return text
-
-
-def _standing_out(claims: list[dict]) -> str:
-    """The first claims that are reproduced and that are not, by sentence."""
+def standing_out(claims: list[dict]) -> str:
+    """The first claims that are reproduced and that are not, by sentence; empty if none is decided."""
     parts = []
     for verdict in (REPRODUCED, REFUTED):
         found = [f"{one['sentence']} (ours {one['our_value']})" for one in claims if one["verdict"] == verdict]
         if found:
             more = f"; and {len(found) - NAMED} more" if len(found) > NAMED else ""
             parts.append(f"{verdict.capitalize()}: {'; '.join(found[:NAMED])}{more}.")
-    return " ".join(parts) or "No claim is decided yet: more seeds are needed."
+    return " ".join(parts)
 
 
-def in_words(number: int) -> str:
-    """A small number as a capitalised word."""
-    return {1: "One", 2: "Two", 3: "Three", 4: "Four", 5: "Five", 6: "Six"}.get(number, str(number))
-
-
-def data_sets(definition: Definition, records: Records) -> list[str]:
+def data_sets(definition: Definition, results: Results) -> list[str]:
     """Display names of the corpora on which a paper's finished runs were trained."""
-    names = [definition.corpus(one.method.experiment) for one in runs_of(definition, records) if one.trained]
+    runs = runs_of(definition.shown(), results)
+    names = [definition.corpus(one.method.experiment) for one in runs if one.trained]
     return list(dict.fromkeys(corpus_title(name) for name in names))

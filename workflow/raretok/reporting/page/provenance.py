@@ -1,7 +1,6 @@
 """Provenance of the report: finished runs with hashes and settings, missing runs, versions and devices."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import yaml
 
@@ -39,32 +38,9 @@ class Runs:
         return yaml.safe_dump(shown, default_flow_style=None, allow_unicode=True, width=80)
 
 
-class Records:
-    """Records of all runs of a results folder, cached by method."""
-
-    def __init__(self, results: Results):
-        self.results = results
-        self._read: dict[tuple, dict[int, dict]] = {}
-
-    def of(self, method: Method) -> Runs:
-        """The runs of a method in its experiment."""
-        key = (method.experiment, method.name, method.seeds)  # without the label, which differs between items
-        if key not in self._read:
-            self._read[key] = self.results.trainings(method)
-        return Runs(method, self._read[key])
-
-    def path(self, method: Method, seed: int) -> Path:
-        """Path of the file with a run's numbers and record."""
-        return self.results.record_of(method, seed)
-
-    def behind(self, definition: Definition, item: str) -> list[Runs]:
-        """The runs that a table or figure shows, by method."""
-        return [self.of(method) for method in definition.behind(item)]
-
-
-def runs_of(definition: Definition, records: Records) -> list[Runs]:
-    """The runs of every method in every experiment in which the paper shows it."""
-    return [records.of(method) for method in definition.shown()]
+def runs_of(methods: list[Method], results: Results) -> list[Runs]:
+    """The runs of methods, each in its experiment."""
+    return [Runs(method, results.trainings(method)) for method in methods]
 
 
 def count(runs: list[Runs]) -> tuple[int, int]:
@@ -73,30 +49,18 @@ def count(runs: list[Runs]) -> tuple[int, int]:
 
 
 def missing(runs: list[Runs]) -> str:
-    """The missing runs in words, grouped by methods with the same missing seeds; empty if there are none."""
+    """The missing runs in words, by experiment and, for methods with finished runs, by seeds; empty if none are."""
     groups: dict[str, list[str]] = {}
     for one in runs:
         if one.missing:
-            seeds = "" if len(one.missing) == len(one.method.seeds) else _seeds(one.missing)
-            name = one.method.label
-            if sum(other.method.label == name for other in runs) > 1:
-                name = f"{name} in {one.method.experiment}"
-            groups.setdefault(seeds, []).append(name)
-    parts = []
-    for seeds, names in groups.items():
-        alike = len(names) == len(runs)
-        who = ("every run" if not seeds else "every method") if alike else ", ".join(names)
-        parts.append(f"{who} ({seeds})" if seeds else who)
-    return "; ".join(parts)
+            seeds = f", seeds {', '.join(map(str, one.missing))}" if one.trained else ""
+            groups.setdefault(one.method.experiment + seeds, []).append(one.method.label)
+    return "; ".join(f"{place}: {', '.join(labels)}" for place, labels in groups.items())
 
 
-def _seeds(seeds: list[int]) -> str:
-    return f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
-
-
-def provenance(definition: Definition, records: Records) -> dict:
+def provenance(definition: Definition, results: Results) -> dict:
     """Versions, devices and other facts of a paper's runs, with the runs by method."""
-    runs = runs_of(definition, records)
+    runs = runs_of(definition.shown(), results)
     trainings = [training for one in runs for training in one.trained.values()]
     seen = {
         "Seeds": {training["seed"] for training in trainings},

@@ -7,11 +7,12 @@ from pathlib import Path
 
 from raretok.core.errors import UserError
 from raretok.core.files import relative_link, write_text
+from raretok.reporting.claims.verdicts import VERDICTS
 from raretok.reporting.csv_rows import read_rows
 from raretok.reporting.definition import Definition, read_definition
-from raretok.reporting.page.page_claims import VERDICTS, leanings, own_claims, verdicts
+from raretok.reporting.page.page_claims import leanings, own_claims, verdicts
 from raretok.reporting.page.page_words import PICTURE, SHARED_PAGES, unjudged_counts
-from raretok.reporting.page.provenance import Records, count, runs_of
+from raretok.reporting.page.provenance import count, runs_of
 from raretok.reporting.report_options import add_report_arguments
 from raretok.reporting.results import Results, read_results
 
@@ -100,9 +101,8 @@ def _overview(definitions: list[Definition], results: Results, claims: list[dict
         f"| {definitions[0].scale_title} | runs | {' | '.join(VERDICTS)} |",
         "|---|---:" + "|---:" * len(VERDICTS) + "|",
     ]
-    records = Records(results)
     for definition in definitions:
-        done, expected = count(runs_of(definition, records))
+        done, expected = count(runs_of(definition.shown(), results))
         counts = verdicts(own_claims(definition, claims))
         shown_counts = " | ".join(str(counts[verdict]) if counts else "" for verdict in VERDICTS)
         lines.append(f"| {definition.title} | {done} of {expected} | {shown_counts} |")

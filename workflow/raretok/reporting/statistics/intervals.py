@@ -55,5 +55,5 @@ def has_spread(values: Sequence[float]) -> bool:
 
 
 def standard_error(values: list[float]) -> float:
-    """Standard error of the mean of two or more values: sample standard deviation over the root of their number."""
-    return statistics.stdev(values) / math.sqrt(len(values))
+    """Standard error of the mean: sample standard deviation over the root of the number of values; 0 for one value."""
+    return statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else 0.0

@@ -72,7 +72,7 @@ def with_suffix(group: str, suffix: str) -> str:
 
 def metric_cells(definition: Definition, item: str, results: Results, published: Path) -> list[Cell]:
     """Cells of a `kind: metrics` table (rows x columns x groups), then of its further grids with measured numbers."""
-    entry = definition.entry("tables", item)
+    entry = definition.entry(item)
     printed = printed_numbers(published, definition.paper)
     cells = []
     for k, words in enumerate([{}, *entry.get("further", FURTHER)]):
@@ -84,21 +84,18 @@ def metric_cells(definition: Definition, item: str, results: Results, published:
 
 
 def _grid_cells(definition: Definition, item: str, results: Results, printed: dict, grid: Grid) -> list[Cell]:
-    entry = definition.entry("tables", item)
+    entry = definition.entry(item)
     places = places_of(entry, grid.columns)
     cells = []
-    for name in entry["methods"]:
-        method = definition.method(name)
-        for group, column, how in places:
-            number = printed.get((item, method.printed_label, column, group))
-            cells.append(_metric_cell(definition, results, entry, method, grid, group, column, how, number))
+    for method in definition.methods_of(item):
+        cells += [_metric_cell(definition, item, results, printed, grid, method, place) for place in places]
     cells = mark_best(cells)
     if grid.checkpoint == "best":
         for row, columns in entry.get("data", {}).items():
             for group, column, _ in places:
                 if column in columns:
-                    number = printed.get((item, row, column, group))
-                    cells.append(_data_cell(definition, item, results, grid, row, group, column, number))
+                    key = (item, row, column, group)
+                    cells.append(_data_cell(definition, results, grid, key, printed.get(key)))
     return cells
 
 
@@ -133,16 +130,10 @@ def measured_at(
 
 
 def _metric_cell(
-    definition: Definition,
-    results: Results,
-    entry: dict,
-    method: Method,
-    grid: Grid,
-    group: str,
-    column: str,
-    how: dict,
-    printed: Printed | None,
+    definition: Definition, item: str, results: Results, numbers: dict, grid: Grid, method: Method, place: tuple
 ) -> Cell:
+    (group, column, how), entry = place, definition.entry(item)
+    printed = numbers.get((item, method.printed_label, column, group))
     view = method.within(entry.get("experiments", {}).get(group, method.experiment))
     derived = derived_remark(definition, results.training(view))
     measured = method.is_measured_on(group)
@@ -164,8 +155,8 @@ def _metric_cell(
         missing,
         derived,
     ]
-    numbers = numbers_of(summary, printed, definition)
-    if numbers["difference"] is not None and printed.reference is not None:
+    fields = numbers_of(summary, printed, definition)
+    if fields["difference"] is not None and printed.reference is not None:
         notes.append(f"the difference is to {printed.reference:g}, the notebook's value")
     # Remarks repeat only unusual notes: other rows of the table show whether a row was run or stands in another table.
     remarks = [
@@ -179,7 +170,7 @@ def _metric_cell(
         row=f"{method.printed_label} [{reading}]" if reading else method.label,
         column=column,
         group=group,
-        **numbers,
+        **fields,
         note="; ".join(filter(None, notes)),
         remarks=tuple(filter(None, remarks)),
         format=how.get("format", ".4g"),
@@ -206,26 +197,18 @@ def corpus_remark(definition: Definition, experiment: str) -> str:
 
 
 def _data_cell(
-    definition: Definition,
-    item: str,
-    results: Results,
-    grid: Grid,
-    row: str,
-    group: str,
-    column: str,
-    printed: Printed | None,
+    definition: Definition, results: Results, grid: Grid, key: tuple[str, str, str, str], printed: Printed | None
 ) -> Cell:
-    value = data_value(definition, item, results, row, column, with_suffix(group, grid.suffix))
+    item, row, column, group = key
+    summary = summarise(data_value(definition, item, results, row, column, with_suffix(group, grid.suffix)))
     return Cell(
         row=f"{row} [{grid.reading}]" if grid.reading else row,
         column=column,
         group=group,
-        published=printed.text if printed else "",
-        value=value,
-        difference=difference(definition, value, printed),
-        note="; ".join(filter(None, [printed.note if printed else NOT_PRINTED, NOT_RUN if value is None else ""])),
+        **numbers_of(summary, printed, definition),
+        note="; ".join(filter(None, [printed.note if printed else NOT_PRINTED, "" if summary else NOT_RUN])),
         remarks=(printed.note,) if printed and not grid.title else (),
-        format=definition.entry("tables", item)["data"][row][column].get("format", ".4g"),
+        format=definition.entry(item)["data"][row][column].get("format", ".4g"),
         block=grid.title,
         reading=grid.reading,
     )
@@ -236,10 +219,9 @@ def data_value(definition: Definition, item: str, results: Results, row: str, co
 
     `group` is its name in the metrics. None if no run of the table's methods has it.
     """
-    entry = definition.entry("tables", item)
-    how = entry["data"][row][column]
-    for name in entry["methods"]:
-        values = results.per_seed(definition.method(name), how["metric"], group, split=how.get("split"))
+    how = definition.entry(item)["data"][row][column]
+    for method in definition.methods_of(item):
+        values = results.per_seed(method, how["metric"], group, split=how.get("split"))
         if values:
             return next(iter(values.values()))
     return None

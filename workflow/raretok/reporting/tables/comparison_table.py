@@ -29,7 +29,7 @@ AT_BOUND = {"metric": "temperature_at_bound", "split": "valid@best"}
 
 def comparison_cells(definition: Definition, item: str, results: Results, published: Path) -> list[Cell]:
     """The cells of a table of kind `comparison`; `published` is unused, since nothing of it is printed."""
-    entry = definition.entry("tables", item)
+    entry = definition.entry(item)
     cells = []
     for task, experiment in entry["experiments"].items():
         if experiment not in definition.settings:

@@ -14,9 +14,9 @@ OTHER_PREFIX = "the paper's number is for a different prefix"
 
 def generated_cells(definition: Definition, item: str, results: Results, published: Path) -> list[Cell]:
     """Prefixes and continuations of the first seed; distinct tokens over all seeds, also as mean over all prefixes."""
-    entry = definition.entry("tables", item)
+    entry = definition.entry(item)
     printed = printed_numbers(published, definition.paper)
-    methods = [definition.method(name) for name in entry["methods"]]
+    methods = definition.methods_of(item)
     texts = {method.name: _texts(results, method) for method in methods}
     prefixes = next((found["prefixes"] for found in texts.values() if found), [])
     cells = []
@@ -51,7 +51,7 @@ def _text_cell(row: str, group: str, texts: list[str], ours: int, note: str) -> 
 
 
 def _uniq_cell(definition: Definition, item: str, results: Results, method: Method, group: str, printed: dict) -> Cell:
-    entry = definition.entry("tables", item)
+    entry = definition.entry(item)
     summary = summarise(results.per_seed(method, "generated_uniq", metric_group(entry, group)))
     number = printed.get((item, method.printed_label, UNIQ, group))
     return Cell(

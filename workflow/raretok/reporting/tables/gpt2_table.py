@@ -4,7 +4,7 @@ from pathlib import Path
 
 from raretok.reporting.definition import Definition
 from raretok.reporting.results import GPT2_COLUMNS, Results, gpt2_values, printed_numbers, summarise
-from raretok.reporting.tables.cells import NOT_PRINTED, NOT_RUN, Cell, difference
+from raretok.reporting.tables.cells import NOT_PRINTED, NOT_RUN, Cell, numbers_of
 
 
 def gpt2_cells(definition: Definition, item: str, results: Results, published: Path) -> list[Cell]:
@@ -15,23 +15,16 @@ def gpt2_cells(definition: Definition, item: str, results: Results, published: P
     for row, model in definition.gpt2["models"].items():
         measured = results.gpt2(model["repository"])
         for column, (_, key) in GPT2_COLUMNS.items():
-            found = gpt2_values(measured, column)
-            # Pre-trained weights and the width have no seed, hence no spread.
-            summary = summarise(found) if isinstance(found, dict) else None
-            value = summary.mean if summary else found
+            summary = summarise(gpt2_values(measured, column))
             number = printed.get((item, row, column, ""))
             # A measurement gives the reason for a missing part: no weights were provided.
-            missing = ((measured or {}).get("reason") or NOT_RUN) if value is None else ""
+            missing = ((measured or {}).get("reason") or NOT_RUN) if summary is None else ""
             notes = [number.note if number else NOT_PRINTED, missing]
             cells.append(
                 Cell(
                     row=row,
                     column=column,
-                    published=number.text if number else "",
-                    value=value,
-                    spread=summary.spread if summary else None,
-                    seeds=summary.seeds if summary else 0,
-                    difference=difference(definition, value, number),
+                    **numbers_of(summary, number, definition),
                     note="; ".join(filter(None, notes)),
                     remarks=(missing,) if missing and missing != NOT_RUN else (),
                     format=formats.get(key, ".2g"),

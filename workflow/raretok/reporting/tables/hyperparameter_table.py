@@ -13,7 +13,7 @@ THOUSAND = {"k": 1e3, "M": 1e6}
 
 def hyperparameter_cells(definition: Definition, item: str, results: Results, published: Path) -> list[Cell]:
     """One row per setting and one column per experiment; a column without an experiment shows printed values only."""
-    entry = definition.entry("tables", item)
+    entry = definition.entry(item)
     table = read_published(published, "hyperparameters", definition.paper)
     table = table[table["item"] == item]
     # With one experiment the column needs no name; several are named as in the paper.
@@ -38,7 +38,7 @@ def _facts(definition: Definition, results: Results, experiment: str | None, met
     if experiment not in definition.settings:  # printed values only, or the scale leaves the experiment out
         return {"runs": {}, "run": {}}
     runs = {}
-    for method in (definition.method(name).within(experiment) for name in methods):
+    for method in (definition.methods[name].within(experiment) for name in methods):
         record = results.training(method)
         if record is not None:
             arrays = next((arrays for _, arrays in results.seeds_with_arrays(method)), {})

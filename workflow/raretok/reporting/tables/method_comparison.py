@@ -85,7 +85,7 @@ def chosen_candidate(definition: Definition, results: Results, family: dict, exp
     seeds is chosen. While runs are missing the choice is provisional and uses the seeds that all measured candidates
     share.
     """
-    methods = {name: definition.method(name).within(experiment) for name in family["methods"]}
+    methods = {name: definition.methods[name].within(experiment) for name in family["methods"]}
     trained = {name: method for name, method in methods.items() if method.is_trained_in(experiment)}
     if not trained:
         return None
@@ -116,7 +116,7 @@ def families(definition: Definition, entry: dict) -> list[dict]:
     A method without a grid is its only candidate.
     """
     named = entry.get("candidates") or {
-        name: {"label": definition.method(name).label, "methods": {name: "as it is"}} for name in entry["methods"]
+        name: {"label": definition.methods[name].label, "methods": {name: "as it is"}} for name in entry["methods"]
     }
     return list(named.values())
 

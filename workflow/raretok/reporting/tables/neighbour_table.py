@@ -23,32 +23,29 @@ BLANKS = str.maketrans({" ": "␣", "▁": "␣", "\n": "\\n", "\t": "\\t"})
 
 def neighbour_cells(definition: Definition, item: str, results: Results, published: Path) -> list[Cell]:
     """Neighbours and cosines of the first seed, and shares of related or rare neighbours over all seeds."""
-    entry = definition.entry("tables", item)
+    entry = definition.entry(item)
     table = read_published(published, "neighbours", definition.paper)
     printed = {(row.method, row.query, int(row.rank)): row for row in table[table["item"] == item].itertuples()}
     numbers = printed_numbers(published, definition.paper)
-    methods = [definition.method(name) for name in entry["methods"]]
+    methods = definition.methods_of(item)
     runs = {method.name: results.seeds_with_arrays(method) for method in methods}
-    if "ranks" in entry:
+    of_characters = "ranks" not in entry
+    if of_characters:
+        queries, ranks, neighbour = entry["queries"], range(1, 4), _neighbour
+        absent = "the text does not have this character"
+    else:
         own = [query for found in runs.values() for _, arrays in found for query in queries_of(arrays)]
-        queries = list(dict.fromkeys([*entry["queries"], *own]))
+        queries = dict.fromkeys([*entry["queries"], *own])
+        ranks, neighbour = range(1, entry["ranks"] + 1), language_neighbour
         absent = "not in this run's vocabulary" + ", or not rare there" * ("rare_group" in entry)
-        ranks = range(1, entry["ranks"] + 1)
-        cells = [
-            cell
-            for method in methods
-            for cell in _cells(method, runs[method.name], queries, ranks, printed, language_neighbour, absent)
-        ]
+    cells = []
+    for method in methods:
+        cells += _cells(method, runs[method.name], queries, ranks, printed, neighbour, absent)
+    if not of_characters:
         rare = entry.get("rare_group")
         what = ("rare_neighbours", rare, "down", RARE_SHARE)
         what = what if rare else ("neighbours_other_language", "", "up", OTHER_SHARE)
         return mark_best([*cells, *(_share(method, results, *what) for method in methods)])
-    absent = "the text does not have this character"
-    cells = [
-        cell
-        for method in methods
-        for cell in _cells(method, runs[method.name], entry["queries"], range(1, 4), printed, _neighbour, absent)
-    ]
     for method in methods:
         for column, (group, shown) in RELATED_COLUMNS.items():
             summary = summarise(results.per_seed(method, "related_neighbours", group))

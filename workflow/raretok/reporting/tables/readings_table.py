@@ -64,7 +64,7 @@ class ReadingCell(Cell):
 
 def reading_cells(definition: Definition, item: str, results: Results, published: Path) -> list[Cell]:
     """For each subject: all readings, then the differences from the first; columns x groups of each."""
-    entry = definition.entry("tables", item)
+    entry = definition.entry(item)
     printed = printed_in(entry, printed_numbers(published, definition.paper))
     compared = list(comparisons(definition, item))
     cells = []
@@ -83,7 +83,7 @@ def reading_outcomes(definition: Definition, item: str, cells: list[ReadingCell]
     The answer depends on one column and group, which the config names before anything is run, because some of many
     numbers differ by chance.
     """
-    entry = definition.entry("tables", item)
+    entry = definition.entry(item)
     deciding = [cell for cell in cells if cell.against and is_deciding(entry, cell.column, cell.group)]
     where = " of ".join(filter(None, (entry["decides"]["column"], entry["decides"].get("group", ""))))
     said: dict[str, dict[str, list[str]]] = {}
@@ -100,8 +100,8 @@ def reading_outcomes(definition: Definition, item: str, cells: list[ReadingCell]
 
 def comparisons(definition: Definition, item: str) -> Iterator[tuple[str, list[Reading]]]:
     """(subject, its readings) of a table."""
-    entry = definition.entry("tables", item)
-    methods = [definition.method(name) for name in entry["methods"]]
+    entry = definition.entry(item)
+    methods = definition.methods_of(item)
     ways = entry["readings"]
     if isinstance(ways, dict):
         for method in methods:
@@ -156,12 +156,7 @@ def _value_cell(
             f"{sum(value >= reach for value in values.values())} of {found.seeds} seeds reach {reach:g}",
             *remarks,
         )
-    return ReadingCell(
-        **place,
-        **numbers_of(found, number),
-        note="; ".join([*notes, *remarks]),
-        remarks=remarks,
-    )
+    return ReadingCell(**place, **numbers_of(found, number), note="; ".join([*notes, *remarks]), remarks=remarks)
 
 
 def _difference_cell(

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from raretok.core.errors import UserError
 from raretok.core.files import write_text
 from raretok.reporting.collect import read_item
-from raretok.reporting.csv_rows import write_table
+from raretok.reporting.csv_rows import csv_number, write_table
 from raretok.reporting.definition import Definition, read_definition
 from raretok.reporting.results import Results
 from raretok.reporting.tables.cells import Cell, metric_cells
@@ -48,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> None:
     """Run the command `table`."""
     definition, item = read_definition(arguments.definition), arguments.item
-    definition.entry("tables", item)
+    definition.entry(item)
     cells = cells_of(definition, item, read_item(arguments.results, definition, item), arguments.published)
     stem = str(arguments.output_stem)
     write_table(f"{stem}.csv", tidy(cells))
@@ -58,17 +57,13 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def cells_of(definition: Definition, item: str, results: Results, published: Path) -> list[Cell]:
-    """The cells of a table, by its kind; raises UserError for an unknown kind."""
-    kind = definition.entry("tables", item)["kind"]
-    if kind not in KINDS:
-        where = f"config/papers/{definition.paper}/paper.yaml"
-        raise UserError(f"Table {item} of {where} has kind '{kind}'; it can be {', '.join(KINDS)}.")
-    return KINDS[kind](definition.of(item), item, results, published)
+    """The cells of a table, by its kind."""
+    return KINDS[definition.entry(item)["kind"]](definition.of(item), item, results, published)
 
 
 def sentences_of(definition: Definition, item: str, cells: list[Cell]) -> list[str]:
     """The sentences above a table's numbers; empty for most kinds."""
-    kind = definition.entry("tables", item)["kind"]
+    kind = definition.entry(item)["kind"]
     return SENTENCES[kind](definition.of(item), item, cells) if kind in SENTENCES else []
 
 
@@ -77,26 +72,14 @@ def tidy(cells: list[Cell]) -> pd.DataFrame:
 
     If any cell has an interval, columns for the bounds are added.
     """
-    rows = [
-        {
-            "row": cell.row,
-            "column": cell.column,
-            "group": cell.group,
-            "published": cell.published,
-            "value": _text(cell.value),
-            "spread": _text(cell.spread),
-            "seeds": str(cell.seeds) if cell.seeds else "",
-            "difference": _text(cell.difference),
-            "note": cell.note,
-            **dict(zip(BOUNDS, map(_text, cell.interval or (None, None)), strict=True)),
-        }
-        for cell in cells
-    ]
+    rows = []
+    for cell in cells:
+        lower, upper = cell.interval or (None, None)
+        fields = vars(cell) | {"seeds": cell.seeds or None, "lower": lower, "upper": upper}
+        rows.append({name: _text(fields[name]) for name in (*COLUMNS, *BOUNDS)})
     bounds = BOUNDS if any(cell.interval for cell in cells) else []
     return pd.DataFrame(rows, columns=[*COLUMNS, *bounds])
 
 
 def _text(value: float | str | None) -> str:
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else f"{value:.6g}"
+    return value if isinstance(value, str) else csv_number(value)

@@ -1,6 +1,7 @@
 """Rendering of tables as GitHub Markdown and as LaTeX (booktabs)."""
 
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -148,9 +149,7 @@ def _markdown_cell(cell: Cell | None) -> str:
 
 
 def _markdown(text: str) -> str:
-    for mark in "\\|*<`[":
-        text = text.replace(mark, f"\\{mark}")
-    return text
+    return re.sub(r"[\\|*<`[]", r"\\\g<0>", text)
 
 
 def latex(definition: Definition, item: str, cells: list[Cell], sentences: Sequence[str] = ()) -> str:
