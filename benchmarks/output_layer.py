@@ -27,6 +27,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from gpu_stages.timing import seconds
 from torch.nn import functional as F
 
 from raretok.methods import TrainingFacts, build_method
@@ -226,16 +227,7 @@ def rows_on(device: str) -> list[str]:
 
 def milliseconds(row: Row) -> float:
     """One step."""
-    if row.device == "cpu":
-        started = time.process_time()
-        row.step()
-        return 1e3 * (time.process_time() - started)
-    events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
-    events[0].record()
-    row.step()
-    events[1].record()
-    torch.cuda.synchronize()
-    return events[0].elapsed_time(events[1])
+    return 1e3 * seconds(row.step, row.device, time.process_time)
 
 
 def times(names: list[str], preset: Preset, device: str, whole: bool, repetitions: int) -> dict[str, list[float]]:

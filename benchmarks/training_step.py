@@ -101,9 +101,10 @@ METHODS = {
 
 
 def made_corpus(kind: str, preset: Preset, context: int) -> SimpleNamespace:
-    """A corpus of random types: uniform characters, otherwise Zipf's law; sentences vary in length as real ones do."""
+    """A corpus of random types: frequencies are like those of a text, and sentences vary in length as real ones do."""
     generator, special = np.random.default_rng(1), 0 if kind == "characters" else len(SPECIAL)
-    weights = 1 / np.arange(1, preset.vocabulary - special + 1) ** (kind != "characters")
+    ranks = np.arange(preset.vocabulary - special)
+    weights = np.exp(-ranks / 8) if kind == "characters" else 1 / (ranks + 1)
 
     def draw(number: int) -> np.ndarray:
         ids = generator.choice(len(weights), number, p=weights / weights.sum()) + special
