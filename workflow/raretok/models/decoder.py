@@ -9,10 +9,26 @@ import torch
 from torch import nn
 
 from raretok.core.errors import UserError
+from raretok.models.attention import CausalSelfAttention
 from raretok.models.decoder_config import DecoderConfig
 from raretok.models.initialisation import xavier_bound
 from raretok.models.language_model import LanguageModel
-from raretok.models.layers import Block, dropout, sinusoidal_table
+from raretok.models.layers import FeedForward, dropout, sinusoidal_table
+
+
+class Block(nn.Module):
+    """Attention and feed-forward, each with a norm before and a residual addition after."""
+
+    def __init__(self, width: int, heads: int, bias: bool, dropout: float, attention_dropout: float):
+        super().__init__()
+        self.attention_norm = nn.LayerNorm(width, bias=bias)
+        self.attention = CausalSelfAttention(width, heads, bias, dropout, attention_dropout)
+        self.feed_forward_norm = nn.LayerNorm(width, bias=bias)
+        self.feed_forward = FeedForward(width, bias, dropout)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x + self.attention(self.attention_norm(x))
+        return x + self.feed_forward(self.feed_forward_norm(x))
 
 
 class Decoder(LanguageModel):
