@@ -146,12 +146,7 @@ class Row:
         self.inputs, self.targets = ids[..., :-1].contiguous(), ids[..., 1:].contiguous()
         self.number = 0
         if whole:
-            settings = {
-                "layers": preset.layers,
-                "heads": preset.heads,
-                "width": preset.width,
-                "context": preset.context,
-            }
+            settings = {name: getattr(preset, name) for name in ("layers", "heads", "width", "context")}
             settings |= {"name": "decoder", "dropout": 0.0, "bias": True, "tied": True, "init_std": 0.02}
             self.model = build_model(settings, preset.vocabulary, seed=1).to(device)
             self.optimiser = torch.optim.AdamW(self.model.parameters(), lr=1e-4, fused=True)

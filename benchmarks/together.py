@@ -20,6 +20,7 @@ from pathlib import Path
 import torch
 from gpu_stages.tables import table
 from gpu_stages.timing import seconds
+from gpu_stages.waits import step
 from training_step import PRESETS, made_corpus
 
 from raretok.experiments.joint_runs import group_runs
@@ -54,9 +55,7 @@ def together(stack: JointTrainer, steps: int) -> None:
 def alone(trainings: list[Training], steps: int) -> None:
     for training in trainings:
         for _ in range(steps):
-            training.backward()
-            training.trainer.step(training.learning_rate)
-            training.progress.step += 1
+            step(training)
 
 
 def main() -> None:
