@@ -45,9 +45,8 @@ def built(runs, device: str, compiles: bool) -> list[Training]:
 
 def together(stack: JointTrainer, steps: int) -> None:
     for _ in range(steps):
-        first = stack.members[0]
         stack.backward()
-        stack.step(first.learning_rate)
+        stack.step(stack.members[0].learning_rate)
         for member in stack.members:
             member.progress.step += 1
 
