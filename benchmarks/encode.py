@@ -10,7 +10,6 @@ than WikiText-103's 268,000, and encodes it. Peak memory is the largest resident
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -18,11 +17,10 @@ import time
 from pathlib import Path
 
 import numpy as np
+from dry_run import ROOT, peak_gib
 
-from raretok.data.catalogue import corpus_params, load_corpora
+from raretok.data.catalogue import SPLITS, corpus_params, load_corpora
 
-ROOT = Path(__file__).parents[1]
-SPLITS = ("train", "valid", "test")
 THREADS = 2
 # Words of the generated text: number of distinct ones; ranks are drawn with probability proportional to 1 / (rank +
 # RANK).
@@ -73,11 +71,6 @@ def run(corpus: str, texts: dict[str, Path], folder: Path, merges: list[Path]) -
         raise SystemExit(f"encoding {corpus} failed")
     tokens = json.loads((output / "manifest.json").read_text())["splits"]["train"]["tokens"]
     return seconds, peak_gib(usage), tokens
-
-
-def peak_gib(usage: resource.struct_rusage) -> float:
-    """Peak resident memory; the kernel counts KiB on Linux, bytes on macOS."""
-    return usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 2**30
 
 
 def describe(corpus: str, text: Path, measured: tuple[float, float, int], repetitions: int) -> str:

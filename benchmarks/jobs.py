@@ -38,11 +38,16 @@ class Cost:
     threads: int
 
 
-def copy_with_stubs(folder: Path, plain: bool) -> None:
-    """Copy the project to `folder`, with jobs that touch their outputs and without the preflight check."""
+def copy_project(folder: Path) -> None:
+    """Copy what a run of the workflow needs to an existing folder."""
     for part in PARTS:
         copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copy
         copy(ROOT / part, folder / part)
+
+
+def copy_with_stubs(folder: Path, plain: bool) -> None:
+    """Copy the project to `folder`, with jobs that touch their outputs and without the preflight check."""
+    copy_project(folder)
     for path in folder.glob("workflow/rules/*.smk"):
         text = re.sub(
             r'( +)shell:\n +""".*?"""', r'\1shell:\n\1    "touch {output}"', path.read_text(), flags=re.DOTALL

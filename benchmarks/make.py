@@ -11,7 +11,6 @@ core-minutes, Snakemake's own process 20 s of CPU, a `make` with nothing to do 4
 import argparse
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,9 +18,8 @@ import time
 from collections import defaultdict
 from pathlib import Path
 
-from jobs import PARTS
+from jobs import ROOT, copy_project
 
-ROOT = Path(__file__).parents[1]
 # Imported by every Python process of the workflow at its start.
 NOTE = """
 import atexit, os, resource, sys, time
@@ -85,20 +83,9 @@ def main() -> None:
             print(f"from a clone to the report: {time.perf_counter() - began:.0f} s")
             return
         folder.mkdir()
-        for part in PARTS:
-            copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copy
-            copy(ROOT / part, folder / part)
-        command = [
-            sys.executable,
-            "-m",
-            "snakemake",
-            "--cores",
-            arguments.cores,
-            "--quiet",
-            "all",
-            "--",
-            *arguments.targets,
-        ]
+        copy_project(folder)
+        command = [sys.executable, "-m", "snakemake", "--cores", arguments.cores, "--quiet", "all", "--"]
+        command += arguments.targets
         wall, found = cost(command, folder)
         show("from nothing", wall, found)
         if arguments.json:

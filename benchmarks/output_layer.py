@@ -27,6 +27,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from gpu_stages.timing import seconds
 from torch.nn import functional as F
 
 from raretok.methods import TrainingFacts, build_method
@@ -145,12 +146,7 @@ class Row:
         self.inputs, self.targets = ids[..., :-1].contiguous(), ids[..., 1:].contiguous()
         self.number = 0
         if whole:
-            settings = {
-                "layers": preset.layers,
-                "heads": preset.heads,
-                "width": preset.width,
-                "context": preset.context,
-            }
+            settings = {name: getattr(preset, name) for name in ("layers", "heads", "width", "context")}
             settings |= {"name": "decoder", "dropout": 0.0, "bias": True, "tied": True, "init_std": 0.02}
             self.model = build_model(settings, preset.vocabulary, seed=1).to(device)
             self.optimiser = torch.optim.AdamW(self.model.parameters(), lr=1e-4, fused=True)
@@ -226,16 +222,7 @@ def rows_on(device: str) -> list[str]:
 
 def milliseconds(row: Row) -> float:
     """One step."""
-    if row.device == "cpu":
-        started = time.process_time()
-        row.step()
-        return 1e3 * (time.process_time() - started)
-    events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
-    events[0].record()
-    row.step()
-    events[1].record()
-    torch.cuda.synchronize()
-    return events[0].elapsed_time(events[1])
+    return 1e3 * seconds(row.step, row.device, time.process_time)
 
 
 def times(names: list[str], preset: Preset, device: str, whole: bool, repetitions: int) -> dict[str, list[float]]:

@@ -14,44 +14,30 @@ The bar is 37 models x 5 seeds x 8,000 steps on one H200 in 15 minutes, 1,644 mo
 import argparse
 import statistics
 import tempfile
-import time
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 
-import numpy as np
 import torch
+from gpu_stages.tables import table
+from gpu_stages.timing import seconds
+from gpu_stages.waits import step
+from training_step import PRESETS, made_corpus
 
-from raretok.core.config_files import read_yaml
 from raretok.experiments.joint_runs import group_runs
-from raretok.experiments.run_table import load
 from raretok.training.joint_trainer import JointTrainer
 from raretok.training.training_run import Training
-
-ROOT = Path(__file__).parents[1]
-SYMBOLS = 65
-
-
-def text() -> SimpleNamespace:
-    """A character corpus with frequencies like those of a text."""
-    shares = np.exp(-np.arange(SYMBOLS) / 8)
-    tokens = np.random.default_rng(0).choice(SYMBOLS, 200_000, p=shares / shares.sum()).astype(np.uint8)
-    counts = np.bincount(tokens, minlength=SYMBOLS)
-    return SimpleNamespace(
-        kind="characters", types=SYMBOLS, counts=counts, sha256="", tokens=lambda split, at_least=0: tokens
-    )
 
 
 def runs_of(scale: str, number: int) -> list:
     """`number` runs of one shape, as in the workflow's stacks; raises UserError if the scale has fewer."""
-    config = read_yaml(ROOT / "config" / "config.yaml")
-    table = load(config | {"papers": ["stop_jostling"], "scale": scale, "seeds": -(-number // 38)}, ROOT)
-    return group_runs(table.runs.values(), max(2, number))[0].runs[:number]
+    runs = table(scale, papers=["stop_jostling"], seeds=-(-number // 38)).runs
+    return group_runs(runs.values(), max(2, number))[0].runs[:number]
 
 
 def built(runs, device: str, compiles: bool) -> list[Training]:
     folder = Path(tempfile.gettempdir()) / "no-state"
-    trainings = [Training(vars(run), text(), folder, folder) for run in runs]
+    corpus = made_corpus("characters", PRESETS["characters"], runs[0].settings["model"]["context"])
+    trainings = [Training(vars(run), corpus, folder, folder) for run in runs]
     for training in trainings:
         training.build(device, compiles)
     return trainings
@@ -59,9 +45,8 @@ def built(runs, device: str, compiles: bool) -> list[Training]:
 
 def together(stack: JointTrainer, steps: int) -> None:
     for _ in range(steps):
-        first = stack.members[0]
         stack.backward()
-        stack.step(first.learning_rate)
+        stack.step(stack.members[0].learning_rate)
         for member in stack.members:
             member.progress.step += 1
 
@@ -69,19 +54,7 @@ def together(stack: JointTrainer, steps: int) -> None:
 def alone(trainings: list[Training], steps: int) -> None:
     for training in trainings:
         for _ in range(steps):
-            training.backward()
-            training.trainer.step(training.learning_rate)
-            training.progress.step += 1
-
-
-def seconds(device: str, action) -> float:
-    if device == "cuda":
-        torch.cuda.synchronize()
-    start = time.perf_counter()
-    action()
-    if device == "cuda":
-        torch.cuda.synchronize()
-    return time.perf_counter() - start
+            step(training)
 
 
 def main() -> None:
@@ -107,11 +80,11 @@ def main() -> None:
         together(stack, 2)
         times: dict[str, list[float]] = {"alone": [], "together": []}
         for _ in range(arguments.repetitions):
-            times["alone"].append(seconds(device, partial(alone, singles, steps)))
-            times["together"].append(seconds(device, partial(together, stack, steps)))
+            times["alone"].append(seconds(partial(alone, singles, steps), device))
+            times["together"].append(seconds(partial(together, stack, steps), device))
         middle = {name: statistics.median(found) for name, found in times.items()}
         rates = len(singles) * steps / middle["alone"], number * steps / middle["together"]
-        validation = seconds(device, partial(stack.validation_losses, 0, bool))
+        validation = seconds(partial(stack.validation_losses, 0, bool), device)
         memory = f"{torch.cuda.max_memory_allocated() / 2**30:6.1f}" if device == "cuda" else ""
         print(
             f"{number:6} {rates[0]:9.1f} {rates[1]:11.1f} {rates[1] / rates[0]:6.2f} "

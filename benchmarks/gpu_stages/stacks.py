@@ -6,10 +6,11 @@ stacks go.
 """
 
 import json
-import sys
 import tempfile
 import time
 from pathlib import Path
+
+from together import runs_of
 
 from gpu_stages.layer import printed, row
 from gpu_stages.tables import ROOT, table
@@ -20,9 +21,6 @@ from raretok.work.run_status import saved_progress
 
 
 def main(bench) -> None:
-    sys.path.insert(0, str(ROOT / "benchmarks"))
-    from together import runs_of
-
     scale, number = ("smoke", 8) if bench.tiny else ("small", 185)
     sizes = (2,) if bench.tiny else (38, 185)
     for line in printed("together.py", "--device", bench.device, "--scale", scale, "--together", *sizes):

@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 
 from gpu_stages.tables import ROOT, table
+from gpu_stages.waits import step
 from raretok.data.prepared_corpus import load_manifest
 from raretok.rule_inputs import train
 from raretok.training.training_run import Training
@@ -41,9 +42,7 @@ def ways(run: dict, corpus, device: str) -> tuple[torch.Tensor, torch.Tensor]:
     training.build(device, compile_model=False)
     before = flat(training.trainer.model)
     for _ in range(STEPS):
-        result = training.backward()
-        training.trainer.step(training.learning_rate)
-        training.advance(result)
+        step(training)
     return before, flat(training.trainer.model)
 
 

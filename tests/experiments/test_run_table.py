@@ -200,7 +200,7 @@ MISTAKES = [
     ),
     (
         lambda p: p["methods"]["threshold_m1"]["loss"].update(margin="1"),
-        "margin is '1'; it must be of type float",
+        "margin is '1'; it must be a number or null",
     ),
     (lambda p: p["methods"]["threshold_m1"]["loss"].update(margin=-1), "below 0 would drop the target"),
     (lambda p: p["methods"]["threshold_m1"]["loss"].update(alpha=1), "give either margin or alpha"),

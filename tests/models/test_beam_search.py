@@ -121,7 +121,7 @@ def test_search_equals_the_reference(beam, exponent):
 
 
 def test_all_hypotheses_that_end_at_one_step_count():
-    state = Beam.begin(torch.tensor([9, 9]), START)
+    state = Beam.begin(torch.tensor([9, 9]))
     values = torch.tensor([[-2.0, -1.0, -math.inf], [-math.inf] * 3])
     assert state.close(values, torch.zeros(2, 3, dtype=torch.int64), 1.0) == [(0, [], -1.0)]
     assert state.closed.tolist() == [2, 0]

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from raretok.core.errors import UserError
-from raretok.data.text.frequency_groups import bounds, group_of, masses
+from raretok.data.text.frequency_groups import bounds, masses
+from raretok.metrics.group_statistics import Groups
 
 PAPERS = Path(__file__).parents[3] / "config" / "papers"
 # 40 types: falling counts, 1,000 tokens.
@@ -60,17 +61,13 @@ def test_an_empty_group_is_one_sentence(rule):
         bounds(rule, COUNTS)
 
 
-def test_an_unknown_rule_is_one_sentence():
-    with pytest.raises(UserError, match=r"groups need `shares`.*but have percent"):
-        bounds({"percent": 3}, COUNTS)
-
-
 def test_masses_add_up():
     limits = (8, 18)
     shares = masses(limits, COUNTS)
     assert shares.sum() == pytest.approx(1, abs=1e-15)
     assert shares == pytest.approx([0.78, 0.18, 0.04], abs=1e-15)
-    assert group_of(limits, np.array([[0, 7], [8, 17], [18, 39]])).tolist() == [[0, 0], [1, 1], [2, 2]]
+    groups = Groups(("high", "mid", "low"), limits, len(COUNTS))
+    assert groups.of(np.array([[0, 7], [8, 17], [18, 39]])).tolist() == [[0, 0], [1, 1], [2, 2]]
 
 
 def published(paper, table):

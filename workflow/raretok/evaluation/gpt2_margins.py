@@ -6,7 +6,6 @@ LayerNorm and gamma are the model's final layer norm and its weight; alpha_i is 
 """
 
 import argparse
-from dataclasses import asdict, dataclass
 
 import torch
 
@@ -22,29 +21,19 @@ from raretok.models.gpt2 import FinalLayers, initialise, load_final_layers
 BLOCK = 256
 
 
-@dataclass(frozen=True)
-class EffectiveMargin:
-    """Mean and standard deviation over tokens i; the margin is in logits, alpha is dimensionless."""
-
-    margin: float
-    margin_sigma: float
-    alpha: float
-    alpha_sigma: float
-
-
-def effective_margin(layers: FinalLayers, percentile_index: int) -> EffectiveMargin:
-    """Mean and spread of margin_i and alpha_i over the N rows of the embedding matrix.
+def effective_margin(layers: FinalLayers, percentile_index: int) -> dict[str, float]:
+    """Mean and spread over the N rows of the embedding matrix of margin_i, in logits, and alpha_i, dimensionless.
 
     percentile_index: the percentile is the k-th smallest of the N values over t, including t = i, 1 <= k <= N (the
     author's 2,500 of 50,257).
     """
     margins, alphas = per_token_margins(layers, percentile_index)
-    return EffectiveMargin(
-        margins.mean().item(),
-        margins.std(correction=0).item(),
-        alphas.mean().item(),
-        alphas.std(correction=0).item(),
-    )
+    return {
+        "margin": margins.mean().item(),
+        "margin_sigma": margins.std(correction=0).item(),
+        "alpha": alphas.mean().item(),
+        "alpha_sigma": alphas.std(correction=0).item(),
+    }
 
 
 def per_token_margins(
@@ -103,7 +92,7 @@ def main(arguments: argparse.Namespace) -> None:
             sigma="population",
         ),
         "random_init": [
-            {"seed": seed, **asdict(effective_margin(initialise(*sizes, seed).to(device), percentile_index))}
+            {"seed": seed, **effective_margin(initialise(*sizes, seed).to(device), percentile_index)}
             for seed in arguments.seeds
         ],
         "pretrained": None,
@@ -112,5 +101,5 @@ def main(arguments: argparse.Namespace) -> None:
     if layers is None:
         result["reason"] = "no checkpoint: gpt2_weights is skip"
     else:
-        result["pretrained"] = asdict(effective_margin(layers.to(device), percentile_index))
+        result["pretrained"] = effective_margin(layers.to(device), percentile_index)
     write_json(arguments.output, result)

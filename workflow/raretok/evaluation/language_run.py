@@ -61,13 +61,7 @@ def evaluate_run(
         )
     codec = codec_of(corpus)
     queried(settings, corpus, groups[0])  # raises UserError for a wrong query
-    found = Found(language.data_rows(corpus, groups))
-    found.measurable["special"] = np.array(corpus.special, dtype=np.int64)
-    found.arrays |= {
-        "vocabulary": np.array(corpus.symbols),
-        "counts": np.asarray(corpus.counts, dtype=np.int64),
-        "bounds": np.array(groups[0].bounds, dtype=np.int64),
-    }
+    found = of_corpus(corpus, groups)
     plain, previous = None, None
     for checkpoint, file in CHECKPOINTS.items():
         model = load_model(folder / file, dict(model_settings), vocabulary=corpus.types, device=device)
@@ -85,6 +79,18 @@ def evaluate_run(
                 found.rows += language.fitted_rows(model, corpus, groups, settings, device)
     found.arrays |= measure_snapshots(folder / "snapshots.safetensors", groups[0])
     found.arrays |= observation_rows(folder / "observations.npz")
+    return found
+
+
+def of_corpus(corpus, groups: list[Groups]) -> Found:
+    """What is known without a model: metrics of the data, and the arrays that figures and later metrics need."""
+    found = Found(language.data_rows(corpus, groups))
+    found.measurable["special"] = np.array(corpus.special, dtype=np.int64)
+    found.arrays |= {
+        "vocabulary": np.array(corpus.symbols),
+        "counts": np.asarray(corpus.counts, dtype=np.int64),
+        "bounds": np.array(groups[0].bounds, dtype=np.int64),
+    }
     return found
 
 

@@ -17,7 +17,7 @@ from raretok.data.pairs.prepared_pairs import load_pairs
 from raretok.evaluation import language, translation
 from raretok.evaluation.comet import comet_rows
 from raretok.evaluation.decoding import Decoding, decode
-from raretok.evaluation.language_run import group_sets, kept_matrices, observation_rows, same_weights
+from raretok.evaluation.language_run import group_sets, kept_matrices, observation_rows, of_corpus, same_weights
 from raretok.evaluation.metric_rows import Found
 from raretok.evaluation.pair_scores import score_pairs
 from raretok.evaluation.queries import query_ids
@@ -53,14 +53,9 @@ def evaluate_run(
     queried(settings, corpus, groups[0].bounds[1], tying)  # raises UserError for a wrong query
     context = model_settings["context"]
     seen = observation_rows(folder / "observations.npz")
-    found = Found(language.data_rows(corpus, groups) + translation.observed_rows(seen, corpus.counts))
-    found.measurable["special"] = np.array(corpus.special, dtype=np.int64)
-    found.arrays |= {
-        "vocabulary": np.array(corpus.symbols),
-        "counts": np.asarray(corpus.counts, dtype=np.int64),
-        "source_counts": np.asarray(corpus.source_counts, dtype=np.int64),
-        "bounds": np.array(groups[0].bounds, dtype=np.int64),
-    }
+    found = of_corpus(corpus, groups)
+    found.rows += translation.observed_rows(seen, corpus.counts)
+    found.arrays["source_counts"] = np.asarray(corpus.source_counts, dtype=np.int64)
     found.add(translation.curve_rows(folder / "history.csv", settings.get("alc", ())))
     codec, scores, previous = codec_of(corpus), None, None
     for checkpoint, file in CHECKPOINTS.items():

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from raretok.experiments.run_size import training_of
 from raretok.methods import DEFAULTS, KINDS, build_part
 
 
@@ -10,15 +11,10 @@ def scale_factors(experiment: dict, published: dict) -> dict[str, float]:
 
     If `training.rare` derives rarity from the corpus's own counts, the ratio of tokens per step is 1.
     """
-
-    def tokens_per_step(settings: dict) -> int:
-        training = settings["training"]
-        batch = training.get("batch_tokens") or training["batch_size"] * settings["model"]["context"]
-        return batch * training.get("accumulation", 1)
-
     derived = "rare" in experiment["training"]
+    own, printed = training_of(experiment), training_of(published)
     return {
-        "tokens_per_step": 1.0 if derived else tokens_per_step(experiment) / tokens_per_step(published),
+        "tokens_per_step": 1.0 if derived else own.passes * own.tokens / (printed.passes * printed.tokens),
         "steps": experiment["training"]["steps"] / published["training"]["steps"],
     }
 

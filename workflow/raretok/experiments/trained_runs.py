@@ -1,5 +1,6 @@
 """Runs of a table that are trained, and runs that copy the files of another run with the same weights."""
 
+from collections import defaultdict
 from functools import lru_cache
 
 from raretok.core.files import read_json
@@ -44,9 +45,7 @@ def same_training(table: RunTable, run: Run) -> Run | None:
 @lru_cache(maxsize=4)
 def runs_alike(table: RunTable) -> dict[str, list[Run]]:
     """For each run by name, all runs with the same weights, including itself."""
-    found: dict[str, list[Run]] = {}
-    alike: dict[str, list[Run]] = {}
+    found = defaultdict(list)
     for run in table.runs.values():
-        alike[run.name] = found.setdefault(training_key(run.settings), [])
-        alike[run.name].append(run)
-    return alike
+        found[training_key(run.settings)].append(run)
+    return {run.name: alike for alike in found.values() for run in alike}

@@ -13,10 +13,11 @@ import torch
 from raretok.library.frequency import to_numpy
 from raretok.metrics import align_similarity as _alignment
 from raretok.metrics import isotropy as _isotropy
-from raretok.metrics import mean_similarity, ranking, sampler_margins
+from raretok.metrics import mean_similarity, ranking
 from raretok.metrics import perplexity as _perplexity
 from raretok.metrics import tail_mass as tail
 from raretok.metrics.co_occurrences import CoOccurrences
+from raretok.metrics.sampler_margins import min_p_margin, nucleus_margin
 
 __all__ = [
     "accuracy",
@@ -183,33 +184,6 @@ def align_similarity(embeddings, first, second, counts, tau: float = _alignment.
     # Links count in both directions, also those of a type to itself.
     gold = CoOccurrences(len(matrix), low, high, sums * np.where(low == high, 2, 1))
     return _alignment.align_similarity(matrix, gold, tau, device)
-
-
-def nucleus_margin(vocabulary: int, top_p: float, temperature: float = 1.0) -> float:
-    """The smallest logit margin without effect on nucleus sampling (stop_jostling, Lemma 3): T ln((N - 1) p / (1 - p)).
-
-    A type that thresholding with this margin drops could not have been sampled.
-
-    Args:
-        vocabulary: N, at least 2.
-        top_p: p, from 1 / N to below 1.
-        temperature: sampling temperature T, above 0.
-
-    Raises ValueError for values outside these ranges.
-    """
-    return sampler_margins.nucleus_margin(vocabulary, top_p, temperature)
-
-
-def min_p_margin(p_base: float, temperature: float = 1.0) -> float:
-    """The smallest logit margin without effect on min-p sampling (stop_jostling, 3.2): -T ln(p_base).
-
-    Args:
-        p_base: smallest kept probability as a share of the largest one, above 0 and at most 1.
-        temperature: sampling temperature T, above 0.
-
-    Raises ValueError for values outside these ranges.
-    """
-    return sampler_margins.min_p_margin(p_base, temperature)
 
 
 def _positions(logits, targets) -> tuple[torch.Tensor, torch.Tensor]:

@@ -9,12 +9,12 @@ May import core.
 
 import dataclasses
 import importlib
-import types
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from raretok.core.errors import UserError
+from raretok.core.type_check import check_of
 
 KINDS = ("loss", "gate", "penalty", "perturbation", "embedding_update")
 DEFAULTS = {
@@ -109,7 +109,12 @@ def build_part(kind: str, spec: dict, where: str) -> object:
     for name, value in parameters.items():
         if name not in fields:
             raise UserError(f"{where}.{name} is not a parameter of {spec['name']}; known: {', '.join(fields)}")
-        parameters[name] = _checked(value, fields[name].type, f"{where}.{name}")
+        kind = fields[name].type
+        mistake = check_of(kind)(value, f"{where}.{name}")
+        if mistake:
+            raise UserError(mistake)
+        if type(value) is int and int not in (kind, *typing.get_args(kind)):
+            parameters[name] = float(value)  # so that 1 and 1.0 have the same run hash
     try:
         return part_class(**parameters)
     except (TypeError, ValueError) as error:
@@ -131,19 +136,3 @@ def find_part(kind: str, name: str | None, where: str) -> type:
     if found is None:
         raise UserError(f"{where}.name is {name!r}, which is no {kind}")
     return found
-
-
-def _checked(value, annotation, where: str):
-    """`value` as the annotated type; only integers are converted, where floats are expected."""
-    if isinstance(annotation, types.UnionType):
-        allowed = typing.get_args(annotation)
-    else:
-        allowed = (annotation,)
-    if value is None and type(None) in allowed:
-        return None
-    if isinstance(value, int) and not isinstance(value, bool) and float in allowed and int not in allowed:
-        return float(value)
-    if any(type(value) is kind for kind in allowed):
-        return value
-    expected = " or ".join(kind.__name__ for kind in allowed if kind is not type(None))
-    raise UserError(f"{where} is {value!r}; it must be of type {expected}")

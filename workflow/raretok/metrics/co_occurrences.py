@@ -42,7 +42,7 @@ def count(links: Iterable[tuple[np.ndarray, np.ndarray]], pairs, types: int) -> 
     lines end in a token that is never linked. types: N. Raises UserError if a link points outside its line: the links
     then belong to another text.
     """
-    merged = _Merged()
+    known, waiting = (np.empty(0, np.int64), np.empty(0, np.int64)), []
     for lines, places in links:
         if len(lines) and lines.max() >= len(pairs):
             raise UserError(f"the links are of more lines than the corpus has, {len(pairs):,}; align the corpus again")
@@ -58,34 +58,18 @@ def count(links: Iterable[tuple[np.ndarray, np.ndarray]], pairs, types: int) -> 
                 )
             sides.append(np.asarray(side[here], dtype=np.int64))
         # A link of a type with itself also counts in both directions.
-        merged.add(np.minimum(*sides) * types + np.maximum(*sides))
-    keys, counts = merged.result()
+        waiting.append(np.unique(np.minimum(*sides) * types + np.maximum(*sides), return_counts=True))
+        # Memory grows with the number of distinct pairs.
+        if sum(len(keys) for keys, _ in waiting) > max(PENDING, len(known[0])):
+            known, waiting = _merged([known, *waiting]), []
+    keys, counts = _merged([known, *waiting])
     first, second = keys // types, keys % types
     return CoOccurrences(types, first, second, counts * np.where(first == second, 2, 1))
 
 
-class _Merged:
-    """Distinct keys and their counts; memory grows with the number of distinct keys."""
-
-    def __init__(self):
-        self._keys, self._counts = np.empty(0, np.int64), np.empty(0, np.int64)
-        self._waiting: list[tuple[np.ndarray, np.ndarray]] = []
-        self._pending = 0
-
-    def add(self, keys: np.ndarray) -> None:
-        self._waiting.append(np.unique(keys, return_counts=True))
-        self._pending += len(self._waiting[-1][0])
-        if self._pending > max(PENDING, len(self._keys)):
-            self._merge()
-
-    def result(self) -> tuple[np.ndarray, np.ndarray]:
-        self._merge()
-        return self._keys, self._counts
-
-    def _merge(self) -> None:
-        keys = np.concatenate([self._keys, *(keys for keys, _ in self._waiting)])
-        counts = np.concatenate([self._counts, *(counts for _, counts in self._waiting)])
-        self._keys, places = np.unique(keys, return_inverse=True)
-        # Counts below 2^53 are exact in float64.
-        self._counts = np.bincount(places, weights=counts, minlength=len(self._keys)).astype(np.int64)
-        self._waiting, self._pending = [], 0
+def _merged(parts: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+    """Distinct keys and their counts, of several parts that are each so."""
+    keys, places = np.unique(np.concatenate([keys for keys, _ in parts]), return_inverse=True)
+    # Counts below 2^53 are exact in float64.
+    counts = np.bincount(places, weights=np.concatenate([counts for _, counts in parts]), minlength=len(keys))
+    return keys, counts.astype(np.int64)

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raretok.data.text.frequency_groups import group_of
-
 
 @dataclass(frozen=True)
 class Groups:
@@ -36,12 +34,8 @@ class Groups:
         return slice(0, first), slice(first, second), slice(second, self.types)
 
     def of(self, ids: np.ndarray) -> np.ndarray:
-        """Group (0, 1 or 2) of each id."""
-        return group_of(self.bounds, ids)
-
-    def occurrences(self, ids: np.ndarray) -> np.ndarray:
-        """Number of `ids` in each group, (3,) int64."""
-        return np.bincount(self.of(ids), minlength=3)
+        """Group of each id, 0, 1 or 2, in the shape of ids."""
+        return np.searchsorted(self.bounds, ids, side="right")
 
 
 def group_perplexities(nll: np.ndarray, targets: np.ndarray, groups: Groups) -> tuple[np.ndarray, np.ndarray]:
@@ -73,5 +67,5 @@ def distinct(ids: np.ndarray, groups: Groups) -> np.ndarray:
     For the arg max predictions at all positions this is a model's Uniq, for the targets the Human row. The groups add
     up to the total.
     """
-    found = groups.occurrences(np.unique(ids))
+    found = np.bincount(groups.of(np.unique(ids)), minlength=3)
     return np.append(found, found.sum())

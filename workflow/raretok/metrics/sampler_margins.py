@@ -14,10 +14,18 @@ BEYOND = 1e-6
 
 
 def nucleus_margin(vocabulary: int, top_p: float, temperature: float = 1.0) -> float:
-    """T ln((N - 1) p / (1 - p)), the margin of Lemma 3 in logits; 14.50 for N = 100,000, p = 0.99, T = 0.9.
+    """The smallest logit margin without effect on nucleus sampling (stop_jostling, Lemma 3): T ln((N - 1) p / (1 - p)).
 
-    Raises ValueError unless N >= 2, 1 / N <= p < 1 and T > 0: for p < 1 / N the margin is negative, the target itself
-    is thresholded, and the lemma does not hold.
+    A type that thresholding with this margin drops could not have been sampled. It is 14.50 for N = 100,000, p = 0.99
+    and T = 0.9. For p < 1 / N the margin would be negative: the target itself would be thresholded, and the lemma would
+    not hold.
+
+    Args:
+        vocabulary: N, at least 2.
+        top_p: p, from 1 / N to below 1.
+        temperature: sampling temperature T, above 0.
+
+    Raises ValueError for values outside these ranges.
     """
     if vocabulary < 2 or not 1 / vocabulary <= top_p < 1 or temperature <= 0:
         raise ValueError(f"no margin for N = {vocabulary}, top_p = {top_p}, T = {temperature}")
@@ -25,9 +33,15 @@ def nucleus_margin(vocabulary: int, top_p: float, temperature: float = 1.0) -> f
 
 
 def min_p_margin(p_base: float, temperature: float = 1.0) -> float:
-    """-T ln(p_base) in logits, positive; the paper prints T ln(p_base), which is negative (deviations, S2).
+    """The smallest logit margin without effect on min-p sampling (stop_jostling, 3.2): -T ln(p_base).
 
-    Raises ValueError unless 0 < p_base <= 1 and T > 0.
+    It is positive; the paper prints T ln(p_base), which is negative (deviations, S2).
+
+    Args:
+        p_base: smallest kept probability as a share of the largest one, above 0 and at most 1.
+        temperature: sampling temperature T, above 0.
+
+    Raises ValueError for values outside these ranges.
     """
     if not 0 < p_base <= 1 or temperature <= 0:
         raise ValueError(f"no margin for p_base = {p_base}, T = {temperature}")

@@ -1,4 +1,4 @@
-"""Attention of an encoder-decoder: self-attention of source and target, and cross-attention.
+"""Attention layers: of a decoder; of an encoder-decoder, self-attention of source and target, and cross-attention.
 
 Shapes: B sentences, T target positions, S source positions, k hypotheses per sentence, d width, H heads. A mask is
 B x 1 x 1 x S and true for visible positions; None: all are visible.
@@ -12,14 +12,17 @@ from raretok.models.layers import attention, dropout
 
 
 class Attention(nn.Module):
-    """Base class. attention_dropout: on the weights; dropout: on the output that is added to the residual stream."""
+    """Base class of layers with a `projection`.
 
-    def __init__(self, width: int, heads: int, bias: bool, dropout: float, attention_dropout: float):
+    attention_dropout: on the weights; dropout: on the output that is added to the residual stream. The layers make
+    their matrices themselves, because models are initialised in the order of their matrices.
+    """
+
+    def __init__(self, heads: int, dropout: float, attention_dropout: float):
         super().__init__()
         self.heads = heads
         self.dropout = dropout
         self.attention_dropout = attention_dropout
-        self.projection = nn.Linear(width, width, bias=bias)
 
     def split(self, x: torch.Tensor, parts: int) -> tuple[torch.Tensor, ...]:
         """B x T x (parts d) -> `parts` views of B x H x T x d/H."""
@@ -50,6 +53,18 @@ class Attention(nn.Module):
         return self.projection(torch.matmul(scores.softmax(3), value).transpose(1, 2).flatten(2))
 
 
+class CausalSelfAttention(Attention):
+    """Self-attention of a decoder: a position sees only itself and earlier ones."""
+
+    def __init__(self, width: int, heads: int, bias: bool, dropout: float, attention_dropout: float):
+        super().__init__(heads, dropout, attention_dropout)
+        self.qkv = nn.Linear(width, 3 * width, bias=bias)
+        self.projection = nn.Linear(width, width, bias=bias)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.attend(*self.split(self.qkv(x), 3), causal=True)
+
+
 class SelfAttention(Attention):
     """Queries, keys and values from the same positions.
 
@@ -57,8 +72,9 @@ class SelfAttention(Attention):
     """
 
     def __init__(self, width: int, heads: int, bias: bool, dropout: float, attention_dropout: float, causal: bool):
-        super().__init__(width, heads, bias, dropout, attention_dropout)
+        super().__init__(heads, dropout, attention_dropout)
         self.causal = causal
+        self.projection = nn.Linear(width, width, bias=bias)
         self.qkv = nn.Linear(width, 3 * width, bias=bias)
 
     def forward(self, x: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
@@ -75,7 +91,8 @@ class CrossAttention(Attention):
     """Queries from the target, keys and values from the encoder's output (memory)."""
 
     def __init__(self, width: int, heads: int, bias: bool, dropout: float, attention_dropout: float):
-        super().__init__(width, heads, bias, dropout, attention_dropout)
+        super().__init__(heads, dropout, attention_dropout)
+        self.projection = nn.Linear(width, width, bias=bias)
         self.query = nn.Linear(width, width, bias=bias)
         self.key_value = nn.Linear(width, 2 * width, bias=bias)
 

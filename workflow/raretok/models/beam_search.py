@@ -47,13 +47,13 @@ class Beam:
     closed: torch.Tensor
 
     @classmethod
-    def begin(cls, limits: torch.Tensor, start: int) -> "Beam":
+    def begin(cls, limits: torch.Tensor) -> "Beam":
         """One empty hypothesis per sentence."""
         batch, device = len(limits), limits.device
         return cls(
             sentences=torch.arange(batch, device=device),
             scores=torch.zeros(batch, 1, device=device),
-            written=torch.full((batch, 1, 1), start, device=device),
+            written=torch.full((batch, 1, 1), START, device=device),
             limits=limits,
             best=torch.full((batch,), -math.inf, device=device),
             closed=torch.zeros_like(limits),
@@ -95,14 +95,7 @@ class Beam:
 
 @torch.inference_mode()
 def beam_search(
-    model: EncoderDecoder,
-    source: torch.Tensor,
-    beam: int,
-    length_exponent: float = 1.0,
-    max_length: int | None = None,
-    start: int = START,
-    pad: int = PADDING,
-    end: int = END,
+    model: EncoderDecoder, source: torch.Tensor, beam: int, length_exponent: float = 1.0, max_length: int | None = None
 ) -> list[tuple[list[int], float]]:
     """The best translation of each sentence of `source` (B x S, padding at the end), and its score.
 
@@ -110,25 +103,25 @@ def beam_search(
     continuations other than </s> go on. A </s> among the `beam` most probable of all closes a hypothesis, and a
     sentence is finished when `beam` hypotheses are closed (as in fairseq and CTranslate2). `beam` 1 is greedy search.
     max_length: maximum number of ids of a translation, including its </s>, which is forced at that length; None:
-    `length_limit` of each source; never more than the model's context. `start` and `pad` are never generated. The
-    returned ids exclude `start` and `end`.
+    `length_limit` of each source; never more than the model's context. <s> and <pad> are never generated. The
+    returned ids exclude <s> and </s>.
 
     The model must be in evaluation mode. A sentence's result does not depend on the other sentences of its batch.
     """
-    lengths = (source != pad).sum(1)
+    lengths = (source != PADDING).sum(1)
     limits = length_limit(lengths) if max_length is None else torch.full_like(lengths, max_length)
-    state = Beam.begin(limits.clamp_(max=model.config.context), start)
+    state = Beam.begin(limits.clamp_(max=model.config.context))
     results: list[tuple[list[int], float]] = [([], -math.inf)] * len(source)
     cache = model.cache(*model.encode(source), slots=1 + beam * int(limits.max()))
     soonest = int(limits.min())
     while True:
         log_probabilities = model.logits(model.step(state.written[:, :, -1], cache)).float().log_softmax(2)
-        log_probabilities[:, :, [start, pad]] = -math.inf
+        log_probabilities[:, :, [START, PADDING]] = -math.inf
         if state.length >= soonest:
-            forbid_all_but(end, log_probabilities, state.limits <= state.length)
+            forbid_all_but(END, log_probabilities, state.limits <= state.length)
         hypotheses = state.scores.shape[1]
         values, parents, types = best_continuations(log_probabilities, state.scores, 2 * beam)
-        is_end = types == end
+        is_end = types == END
         closing = is_end & state.is_open(beam)[:, None]
         closing[:, beam:] = False
         for sentence, ids, score in state.close(values.masked_fill(~closing, -math.inf), parents, length_exponent):

@@ -35,12 +35,7 @@ def plain_weights(model: torch.nn.Module) -> dict[str, torch.Tensor]:
 
 
 def average_weights(checkpoints: Sequence[Mapping[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
-    """The mean of several checkpoints' weights, summed in float64 and cast back to each tensor's type.
-
-    Raises ValueError if there are none or their names differ.
-    """
-    if not checkpoints or any(weights.keys() != checkpoints[0].keys() for weights in checkpoints):
-        raise ValueError("checkpoints to average must be at least one, all of the same model")
+    """The mean of one model's weights at several steps, summed in float64 and cast back to each tensor's type."""
     average = {}
     for name, first in checkpoints[0].items():
         total = first.double()

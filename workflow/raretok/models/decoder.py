@@ -7,22 +7,32 @@ import math
 
 import torch
 from torch import nn
-from torch.nn import functional as F
-from torch.utils.checkpoint import checkpoint
 
 from raretok.core.errors import UserError
+from raretok.models.attention import CausalSelfAttention
 from raretok.models.decoder_config import DecoderConfig
-from raretok.models.layers import Block, dropout, sinusoidal_table
+from raretok.models.initialisation import xavier_bound
+from raretok.models.language_model import LanguageModel
+from raretok.models.layers import FeedForward, dropout, sinusoidal_table
 
 
-class Decoder(nn.Module):
-    """Token ids (B x T) to hidden vectors (B x T x d); `logits` maps those to B x T x V.
+class Block(nn.Module):
+    """Attention and feed-forward, each with a norm before and a residual addition after."""
 
-    checkpoint_activations: keep only the input of each block, and recompute the rest in the backward pass, which gives
-    the same numbers with less memory. output_bias: V, trained, 0 until `set_output_bias`; None for a model without.
-    """
+    def __init__(self, width: int, heads: int, bias: bool, dropout: float, attention_dropout: float):
+        super().__init__()
+        self.attention_norm = nn.LayerNorm(width, bias=bias)
+        self.attention = CausalSelfAttention(width, heads, bias, dropout, attention_dropout)
+        self.feed_forward_norm = nn.LayerNorm(width, bias=bias)
+        self.feed_forward = FeedForward(width, bias, dropout)
 
-    checkpoint_activations = False
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x + self.attention(self.attention_norm(x))
+        return x + self.feed_forward(self.feed_forward_norm(x))
+
+
+class Decoder(LanguageModel):
+    """Token ids (B x T) to hidden vectors (B x T x d); `logits` maps those to B x T x V."""
 
     def __init__(self, config: DecoderConfig, seed: int | None = None):
         """Initialise from `seed` (None: leave it to the caller, who loads weights).
@@ -30,9 +40,7 @@ class Decoder(nn.Module):
         Random numbers are drawn parameter by parameter from a separate generator, the output matrix of an untied model
         last, so that tied and untied models with one seed otherwise start from the same weights.
         """
-        super().__init__()
-        self.config = config
-        self.token_embedding = nn.Embedding(config.vocabulary, config.width)
+        super().__init__(config)
         if config.positions == "learned":
             self.position_embedding = nn.Embedding(config.context, config.width)
         else:
@@ -43,22 +51,9 @@ class Decoder(nn.Module):
             for _ in range(config.layers)
         )
         self.final_norm = nn.LayerNorm(config.width, bias=config.bias)
-        if not config.tied:
-            self.output_embedding = nn.Parameter(torch.empty(config.vocabulary, config.width))
-        bias = None if config.output_bias is None else nn.Parameter(torch.zeros(config.vocabulary))
-        self.register_parameter("output_bias", bias)
+        self.add_output()
         if seed is not None:
             self.initialise(seed)
-
-    @property
-    def input_weight(self) -> torch.Tensor:
-        """Input embedding matrix, V x d."""
-        return self.token_embedding.weight
-
-    @property
-    def output_weight(self) -> torch.Tensor:
-        """Output embedding matrix, V x d; the input matrix if tied."""
-        return self.token_embedding.weight if self.config.tied else self.output_embedding
 
     @property
     def positions(self) -> torch.Tensor:
@@ -78,20 +73,13 @@ class Decoder(nn.Module):
             if "embedding" in name or self.config.linear_init == "normal":
                 values.normal_(0.0, self._std(name), generator=generator)
             else:
-                bound = self._bound(name, parameter)
+                bound = xavier_bound(name, parameter.shape)
                 values.uniform_(-bound, bound, generator=generator)
             parameter.data.copy_(values)
 
     def _std(self, name: str) -> float:
         is_residual = name.endswith("projection.weight")
         return self.config.init_std / math.sqrt(2 * self.config.layers) if is_residual else self.config.init_std
-
-    def _bound(self, name: str, parameter: torch.Tensor) -> float:
-        outputs, inputs = parameter.shape
-        if name.endswith("qkv.weight"):
-            # Three square matrices in one, each with fairseq's gain of 1 / sqrt(2).
-            return math.sqrt(6 / (2 * inputs)) / math.sqrt(2)
-        return math.sqrt(6 / (inputs + outputs))
 
     @torch.no_grad()
     def set_output_bias(self, log_unigram: torch.Tensor, outside: torch.Tensor | None = None) -> None:
@@ -118,16 +106,9 @@ class Decoder(nn.Module):
         x = self.located(x)
         x = dropout(x, self.config.dropout, self.training)
         for block in self.blocks:
-            x = checkpoint(block, x, use_reentrant=False) if self._recomputes() else block(x)
+            x = self.through(block, x)
         return self.final_norm(x)
 
     def located(self, x: torch.Tensor) -> torch.Tensor:
         """Token embeddings B x T x d plus position vectors."""
         return x + self.positions[: x.shape[1]]
-
-    def logits(self, hidden: torch.Tensor) -> torch.Tensor:
-        """Plain logits of hidden vectors (... x d -> ... x V), the same for every method."""
-        return F.linear(hidden, self.output_weight, self.output_bias)
-
-    def _recomputes(self) -> bool:
-        return self.checkpoint_activations and torch.is_grad_enabled()

@@ -8,26 +8,23 @@ import math
 import torch
 from torch import nn
 from torch.nn import functional as F
-from torch.utils.checkpoint import checkpoint
 
 from raretok.core.errors import UserError
 from raretok.models.blocks import DecoderBlock, EncoderBlock
 from raretok.models.decoding_cache import Cache, LayerCache
 from raretok.models.encoder_decoder_config import EncoderDecoderConfig
 from raretok.models.initialisation import draw_matrix
+from raretok.models.language_model import LanguageModel
 from raretok.models.layers import dropout, sinusoidal_table
 
 PADDING = 1
 
 
-class EncoderDecoder(nn.Module):
+class EncoderDecoder(LanguageModel):
     """Source ids (B x S) and target ids (B x T) to hidden vectors (B x T x d); `logits` maps those to B x T x V.
 
-    Results at other positions do not depend on padding. checkpoint_activations: as in `Decoder`. output_bias: V,
-    trained, 0 until `set_output_bias`; None for a model without.
+    Results at other positions do not depend on padding.
     """
-
-    checkpoint_activations = False
 
     def __init__(self, config: EncoderDecoderConfig, seed: int | None = None):
         """Initialise from `seed` (None: leave it to the caller, who loads weights).
@@ -36,9 +33,7 @@ class EncoderDecoder(nn.Module):
         has; biases use none. So models with one seed that differ only in the output bias otherwise start from the same
         weights, and so do those that differ in tying, unless a tied matrix is truncated.
         """
-        super().__init__()
-        self.config = config
-        self.token_embedding = nn.Embedding(config.vocabulary, config.width)
+        super().__init__(config)
         if config.positions == "learned":
             self.source_position_embedding = nn.Embedding(config.context, config.width)
             self.position_embedding = nn.Embedding(config.context, config.width)
@@ -52,27 +47,14 @@ class EncoderDecoder(nn.Module):
         self.decoder_norm = last_norm(config.width, bias=config.bias)
         if not config.shares_inputs:
             self.source_embedding = nn.Embedding(config.vocabulary, config.width)
-        if not config.tied:
-            self.output_embedding = nn.Parameter(torch.empty(config.vocabulary, config.width))
-        bias = None if config.output_bias is None else nn.Parameter(torch.zeros(config.vocabulary))
-        self.register_parameter("output_bias", bias)
+        self.add_output()
         if seed is not None:
             self.initialise(seed)
-
-    @property
-    def input_weight(self) -> torch.Tensor:
-        """Embedding matrix of the decoder's input, V x d."""
-        return self.token_embedding.weight
 
     @property
     def source_weight(self) -> torch.Tensor:
         """Embedding matrix of the encoder's input, V x d; the decoder's if they are shared."""
         return self.token_embedding.weight if self.config.shares_inputs else self.source_embedding.weight
-
-    @property
-    def output_weight(self) -> torch.Tensor:
-        """Output embedding matrix, V x d; the decoder's input matrix if they are tied."""
-        return self.token_embedding.weight if self.config.tied else self.output_embedding
 
     def initialise(self, seed: int) -> None:
         """Reinitialise all matrices and embeddings (see the config); norms are 1, biases 0."""
@@ -123,7 +105,7 @@ class EncoderDecoder(nn.Module):
         positions = self._positions("source_position_embedding", 0, source.shape[1])
         x = self._embedded(F.embedding(source, self.source_weight), positions)
         for block in self.encoder:
-            x = checkpoint(block, x, mask, use_reentrant=False) if self._recomputes() else block(x, mask)
+            x = self.through(block, x, mask)
         return self.encoder_norm(x), mask
 
     def decode(self, inputs: torch.Tensor, memory: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
@@ -131,8 +113,7 @@ class EncoderDecoder(nn.Module):
         positions = self._positions("position_embedding", 0, inputs.shape[1])
         x = self._embedded(self.token_embedding(inputs), positions)
         for block in self.decoder:
-            recomputes = self._recomputes()
-            x = checkpoint(block, x, memory, mask, use_reentrant=False) if recomputes else block(x, memory, mask)
+            x = self.through(block, x, memory, mask)
         return self.decoder_norm(x)
 
     def cache(self, memory: torch.Tensor, mask: torch.Tensor | None, slots: int) -> Cache:
@@ -152,10 +133,6 @@ class EncoderDecoder(nn.Module):
             x = block.step(x, layer)
         return self.decoder_norm(x)
 
-    def logits(self, hidden: torch.Tensor) -> torch.Tensor:
-        """Plain logits of hidden vectors (... x d -> ... x V), the same for every method."""
-        return F.linear(hidden, self.output_weight, self.output_bias)
-
     def _embedded(self, vectors: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
         if self.config.scale_embedding:
             vectors = vectors * math.sqrt(self.config.width)
@@ -166,6 +143,3 @@ class EncoderDecoder(nn.Module):
             raise UserError(f"{stop} positions do not fit model.context, which is {self.config.context}")
         learned = self.config.positions == "learned"
         return (getattr(self, name).weight if learned else self.position_table)[start:stop]
-
-    def _recomputes(self) -> bool:
-        return self.checkpoint_activations and torch.is_grad_enabled()

@@ -46,6 +46,7 @@ def load_final_layers(path: Path | str, vocabulary: int, width: int) -> FinalLay
     path: a `model.safetensors`, or its folder. Raises UserError if the file is missing or broken, lacks a tensor, or
     has sizes other than N x d.
     """
+    shapes = {"wte.weight": (vocabulary, width), "ln_f.weight": (width,), "ln_f.bias": (width,)}
     path = Path(path)
     if path.is_dir():
         path = path / "model.safetensors"
@@ -54,18 +55,10 @@ def load_final_layers(path: Path | str, vocabulary: int, width: int) -> FinalLay
     try:
         with safe_open(path, framework="pt") as checkpoint:
             names = set(checkpoint.keys())
-            tensors = [
-                checkpoint.get_tensor(_find(short, names, path)).float()
-                for short in ("wte.weight", "ln_f.weight", "ln_f.bias")
-            ]
+            tensors = [checkpoint.get_tensor(_find(short, names, path)).float() for short in shapes]
     except (SafetensorError, OSError) as error:
         raise UserError(f"{path} is not a readable safetensors file: {error}") from None
-    for short, tensor, expected in zip(
-        ("wte.weight", "ln_f.weight", "ln_f.bias"),
-        tensors,
-        ((vocabulary, width), (width,), (width,)),
-        strict=True,
-    ):
+    for (short, expected), tensor in zip(shapes.items(), tensors, strict=True):
         if tuple(tensor.shape) != expected:
             raise UserError(f"{short} of {path} has shape {tuple(tensor.shape)}, but {expected} was configured")
     return FinalLayers(*tensors)

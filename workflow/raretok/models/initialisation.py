@@ -1,4 +1,4 @@
-"""Initialisation of an encoder-decoder's matrices."""
+"""Initial values of matrices: those of an encoder-decoder, and the bound of Xavier initialisation for all models."""
 
 import math
 

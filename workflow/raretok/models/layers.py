@@ -1,4 +1,4 @@
-"""Layers shared by the models: attention, dropout, feed-forward, the pre-norm block of a decoder, fixed positions.
+"""Layers shared by the models: attention weights, dropout, feed-forward, fixed positions.
 
 Shapes: B sequences, T positions, d width, H heads.
 """
@@ -57,30 +57,6 @@ def in_bfloat16_on_cpu(x: torch.Tensor) -> bool:
     return x.device.type == "cpu" and torch.is_autocast_enabled("cpu")
 
 
-class CausalSelfAttention(nn.Module):
-    """Multi-head attention in which a position sees only itself and earlier ones.
-
-    attention_dropout: on the attention weights. dropout: on the output that is added to the residual stream.
-    """
-
-    def __init__(self, width: int, heads: int, bias: bool, dropout: float, attention_dropout: float):
-        super().__init__()
-        self.heads = heads
-        self.dropout = dropout
-        self.attention_dropout = attention_dropout
-        self.qkv = nn.Linear(width, 3 * width, bias=bias)
-        self.projection = nn.Linear(width, width, bias=bias)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        batch, length, width = x.shape
-        # B x T x 3d -> three of B x H x T x d/H
-        split = self.qkv(x).view(batch, length, 3, self.heads, width // self.heads)
-        query, key, value = split.permute(2, 0, 3, 1, 4).unbind()
-        y = attention(query, key, value, causal=True, dropout_p=self.attention_dropout if self.training else 0.0)
-        y = self.projection(y.transpose(1, 2).reshape(batch, length, width))
-        return dropout(y, self.dropout, self.training)
-
-
 class FeedForward(nn.Module):
     """Two linear layers with an activation between them.
 
@@ -98,21 +74,6 @@ class FeedForward(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         y = self.projection(self.activation(self.expansion(x)))
         return dropout(y, self.dropout, self.training)
-
-
-class Block(nn.Module):
-    """Attention and feed-forward, each with a norm before and a residual addition after."""
-
-    def __init__(self, width: int, heads: int, bias: bool, dropout: float, attention_dropout: float):
-        super().__init__()
-        self.attention_norm = nn.LayerNorm(width, bias=bias)
-        self.attention = CausalSelfAttention(width, heads, bias, dropout, attention_dropout)
-        self.feed_forward_norm = nn.LayerNorm(width, bias=bias)
-        self.feed_forward = FeedForward(width, bias, dropout)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        x = x + self.attention(self.attention_norm(x))
-        return x + self.feed_forward(self.feed_forward_norm(x))
 
 
 def sinusoidal_table(length: int, width: int) -> torch.Tensor:

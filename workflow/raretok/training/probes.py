@@ -128,19 +128,13 @@ class Snapshots(Observation):
     """The output matrix after chosen steps (a list `steps`, or every `every` steps); kept in files, not in tensors."""
 
     def __init__(
-        self,
-        model: torch.nn.Module,
-        training: dict,
-        steps: list[int] | int | None = None,
-        every: int | None = None,
+        self, model: torch.nn.Module, training: dict, steps: list[int] | None = None, every: int | None = None
     ):
         if (steps is None) == (every is None):
             raise UserError("observe: snapshots needs either steps (a list) or every (a number)")
         end = training["steps"]
         self.tensors = {}
-        self.steps = (
-            list(range(every, end + 1, every)) if every else sorted({steps} if isinstance(steps, int) else steps)
-        )
+        self.steps = list(range(every, end + 1, every)) if every else sorted(steps)
         if not self.steps or self.steps[-1] > end:
             asked = self.steps[-1] if self.steps else every
             raise UserError(f"observe: snapshots asks for step {asked}, but training has only {end} steps")

@@ -59,14 +59,13 @@ def add_option_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     """Train; see `raretok.training.loop.train` for the errors."""
+    from raretok.data.prepared_corpus import load_manifest
     from raretok.machine import processes
     from raretok.machine.process_launcher import launch
     from raretok.training import distributed
 
     run = read_run(arguments.run)
     if arguments.same_as:
-        from raretok.data.prepared_corpus import load_manifest
-
         record, *_ = arguments.same_as
         adopt(record, run, arguments.output, load_manifest(arguments.manifest))
         log(f"copied the files of {record.parent}, a training with the same settings")
@@ -78,7 +77,6 @@ def main(arguments: argparse.Namespace) -> None:
         # Each process gets here with the same arguments and continues below.
         raise SystemExit(launch(arguments.processes, sys.argv[1:]))
 
-    from raretok.data.prepared_corpus import load_manifest
     from raretok.machine.device import choose_device
     from raretok.training.loop import Options, train
 

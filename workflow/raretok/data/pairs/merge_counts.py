@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 
-from raretok.core.errors import UserError
 from raretok.core.files import atomic_path
 
 
@@ -15,14 +14,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> None:
-    total = np.zeros_like(np.load(arguments.counts[0]))
-    for path in arguments.counts:
-        counts = np.load(path)
-        if counts.shape != total.shape:
-            raise UserError(
-                f"{path} has {len(counts):,} types, but {arguments.counts[0]} has {len(total):,}; count all with one "
-                "tokenizer"
-            )
-        total += counts
+    total = sum(np.load(path) for path in arguments.counts)
     with atomic_path(arguments.output) as temporary:
         np.save(temporary, total, allow_pickle=False)

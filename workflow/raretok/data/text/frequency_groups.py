@@ -24,7 +24,7 @@ def bounds(rule: Mapping, counts: np.ndarray) -> tuple[int, int]:
         masses: the groups' shares of training tokens; the smallest bounds at which the first group, and the first two
           groups together, reach theirs.
 
-    Raises UserError if a group would be empty or begin beyond the vocabulary, or the rule is none of these.
+    Raises UserError if a group would be empty or begin beyond the vocabulary.
     """
     counts = np.asarray(counts)
     types, total = len(counts), int(counts.sum())
@@ -33,18 +33,14 @@ def bounds(rule: Mapping, counts: np.ndarray) -> tuple[int, int]:
         second_begins, third_begins = round(first * types), round((first + second) * types)
     elif "bounds" in rule:
         second_begins, third_begins = rule["bounds"]
-    elif "frequency" in rule and "index" in rule:
+    elif "frequency" in rule:
         often = np.flatnonzero(counts >= rule["frequency"] * total)
         second_begins, third_begins = int(often[-1]) + 1 if len(often) else 0, rule["index"]
-    elif "masses" in rule:
+    else:
         reached = np.cumsum(counts, dtype=np.int64)
         # The factor allows for rounding in sums of shares such as 0.858 + 0.094.
         wanted = np.cumsum(rule["masses"])[:2] * total * (1 - 1e-9)
         second_begins, third_begins = (int(place) + 1 for place in np.searchsorted(reached, wanted))
-    else:
-        raise UserError(
-            f"groups need `shares`, `bounds`, `frequency` and `index`, or `masses`, but have {', '.join(rule)}"
-        )
     if not 0 < second_begins < third_begins < types:
         shown = ", ".join(f"{key} {value}" for key, value in rule.items() if key in KEYS)
         raise UserError(
@@ -52,11 +48,6 @@ def bounds(rule: Mapping, counts: np.ndarray) -> tuple[int, int]:
             "so that one of them is empty; choose other bounds in the evaluation's `groups` or a larger vocabulary"
         )
     return second_begins, third_begins
-
-
-def group_of(limits: tuple[int, int], ids: np.ndarray) -> np.ndarray:
-    """Group of each id, 0, 1 or 2, in the shape of ids."""
-    return np.searchsorted(limits, ids, side="right")
 
 
 def masses(limits: tuple[int, int], counts: np.ndarray) -> np.ndarray:
