@@ -9,8 +9,8 @@ handful of sentences, most samples are equal, and its p is far too small.
 import hashlib
 import os
 from collections.abc import Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from unittest import mock
 
 from sacrebleu.metrics import BLEU, CHRF
 from sacrebleu.significance import PairedTest
@@ -58,7 +58,7 @@ def compare(
     for test in tests:
         kind, usual = TESTS[test]
         metrics = {name: metric(references=[list(references)]) for name, metric in METRICS.items()}
-        with mock.patch.dict(os.environ, {SEED_VARIABLE: str(seed)}):
+        with _seed(seed):
             paired = PairedTest(systems, metrics, references=None, test_type=kind, n_samples=samples or usual)
             signatures, scores = paired()
         # sacrebleu names metrics by variant (chrF2), in the given order.
@@ -110,3 +110,16 @@ def digest(lines: Sequence[str]) -> str:
 def _interval(result) -> tuple[float, float]:
     """A system's 95 % interval, from sacrebleu's mean and half width."""
     return float(result.mean) - float(result.ci), float(result.mean) + float(result.ci)
+
+
+@contextmanager
+def _seed(seed: int):
+    before = os.environ.get(SEED_VARIABLE)
+    os.environ[SEED_VARIABLE] = str(seed)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[SEED_VARIABLE]
+        else:
+            os.environ[SEED_VARIABLE] = before
