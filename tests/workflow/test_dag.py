@@ -149,7 +149,7 @@ def test_preflight_errors_come_before_any_job(project):
     (project / "empty").mkdir()
     choices = ("--config", "scale=small", "data_mirror=empty")
     result = snakemake(project, "--cores", "2", "results/small/tables/stop_jostling/table8.csv", *choices)
-    assert "the data mirror empty lacks 1 of 1 files, input.txt of tiny_shakespeare" in result.stdout
+    assert "the data mirror empty lacks 1 of 1 files, such as input.txt of tiny_shakespeare" in result.stdout
     result = snakemake(project, "--cores", "2", "preflight", "--config", "device=cpu")
     assert result.returncode == 0, result.stdout
     assert f"{ALL} of {ALL} models to train" in result.stdout
