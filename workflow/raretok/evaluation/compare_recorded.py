@@ -40,9 +40,9 @@ def compare_recorded(table: RunTable, data: Path) -> list[Path]:
     systems = defaultdict(dict)
     for run in table.runs.values():
         folder = table.root / table.folder(run)
-        if has_candidates(table.papers[run.paper]) or not (folder / "hypotheses.json").exists():
+        if has_candidates(table.papers[run.paper]) or not run.is_measured_in(folder):
             continue
-        if read_json(folder / "metrics.json")["training"]["hash"] == run.hash:
+        if (folder / "hypotheses.json").exists():
             key = (run.experiment, run.seed, run.settings["corpus"]["name"])
             systems[key][run.method] = read_json(folder / "hypotheses.json")[SPLIT]
     written = []

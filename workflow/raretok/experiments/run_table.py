@@ -15,6 +15,7 @@ import yaml
 
 from raretok.core.config_files import canonical_json, merge, read_config
 from raretok.core.errors import UserError
+from raretok.core.files import read_json
 from raretok.core.type_check import validate
 from raretok.data.catalogue import corpus_definition, find_corpus, load_corpora, load_datasets
 from raretok.experiments import config_options
@@ -58,6 +59,11 @@ class Run:
     def name(self) -> str:
         """The run's name in paths."""
         return RUN_NAME.format(experiment=self.experiment, method=self.method, seed=self.seed)
+
+    def is_measured_in(self, folder: Path) -> bool:
+        """Whether a run's folder has metrics of these settings."""
+        path = folder / "metrics.json"
+        return path.exists() and read_json(path)["training"]["hash"] == self.hash
 
     @property
     def kind(self) -> str:

@@ -11,7 +11,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from raretok.core.errors import UserError
-from raretok.core.files import read_json
 from raretok.experiments.grids import has_candidates
 from raretok.experiments.run_table import Run, RunTable, paper_ids
 from raretok.reporting.definition import definition_of
@@ -86,8 +85,7 @@ def outdated(table: RunTable) -> list[str]:
 
 
 def _is_outdated(table: RunTable, run: Run, folder: str) -> bool:
-    path = table.root / folder / "metrics.json"
-    return path.exists() and read_json(path)["training"]["hash"] != run.hash
+    return (table.root / folder / "metrics.json").exists() and not run.is_measured_in(table.root / folder)
 
 
 def measurements_to_show(table: RunTable, wildcards) -> list[str]:

@@ -16,10 +16,8 @@ CHECKPOINT = "checkpoint.safetensors"
 
 def done_already(table: RunTable, run: Run, recorded: bool) -> bool:
     """Whether a run is trained and evaluated. recorded: a recorded run with the same settings counts too."""
-    if recorded:
-        path = table.root / "results" / "recorded" / table.scale / "runs" / run.name / "metrics.json"
-        if path.exists() and read_json(path)["training"]["hash"] == run.hash:
-            return True
+    if recorded and run.is_measured_in(table.root / "results" / "recorded" / table.scale / "runs" / run.name):
+        return True
     return is_trained(table, run) and is_evaluated(table, run)
 
 
