@@ -362,7 +362,7 @@ def test_the_figure_has_a_line_of_the_first_method_with_a_constant(tmp_path):
         figure, text = figure1(definition, "figure1", results)
     lines = [[line for line in axes.lines if line.get_label() == "MLE + constant"] for axes in figure.axes]
     assert [len(one) for one in lines] == [0, 1, 0]
-    assert lines[1][0].get_xydata()[[0, 4]] == pytest.approx(np.array([[0, 0], [5, 100 * (1 - 330 / 900)]]))
+    assert lines[1][0].get_xydata()[[0, 4]] == pytest.approx(np.array([[0, 1], [5, 900 / 330]]))
     assert "MLE with one constant added" in text
 
 

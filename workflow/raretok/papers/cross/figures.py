@@ -3,6 +3,7 @@
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, NullLocator
 
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.figures.shown import Drawn, NotRun
@@ -10,7 +11,7 @@ from raretok.reporting.figures.style import BLACK, GREY, PURPLE, sheet
 from raretok.reporting.results import Results
 from raretok.reporting.tables.method_comparison import Point, chosen_candidate, families, figure_points
 
-# Changes up to this size, in per cent, have a linear scale, larger ones a logarithmic scale.
+# Losses up to this size, in per cent, have a linear scale, larger ones a logarithmic scale.
 LINEAR = 2.0
 SINGLE = {"color": BLACK, "marker": "o"}
 COMBINED = {"color": PURPLE, "marker": "D"}
@@ -41,7 +42,7 @@ def figure1(definition: Definition, item: str, results: Results) -> Drawn:
         if changes is not None:
             draw_offsets(axes, baseline["label"], changes)
             has_line = True
-        draw_points(axes, shown)
+        draw_points(axes, shown, baseline["label"])
         write_missing(axes, found)
     seeds = max(numbers, default=0)
     over = {1: "one seed, so no intervals: inconclusive"}
@@ -53,9 +54,9 @@ def figure1(definition: Definition, item: str, results: Results) -> Drawn:
     )
     text = (
         f"Change of test perplexity relative to {baseline['label']}, paired by seed, both tuned on the validation "
-        f"text; {over}. {line if has_line else ''}Up: better for rare tokens. Right: worse for frequent tokens. "
-        f"Shaded: a gain without a loss. Beyond {LINEAR:g}% the scales are logarithmic. Circles: single methods; "
-        "diamonds: combinations."
+        f"text; {over}. {line if has_line else ''}Up: better for rare tokens. Right: worse for frequent tokens, "
+        f"logarithmic beyond {LINEAR:g}%. Shaded: a gain without a loss. Circles: single methods; diamonds: "
+        "combinations."
     )
     return figure, text
 
@@ -70,19 +71,25 @@ def offset_changes(results: Results, method: Method | None) -> np.ndarray | None
 def draw_offsets(axes: Axes, label: str, changes: np.ndarray) -> None:
     """Draw the first method with each constant for rare types; constants are multiples of a quarter of a nat."""
     ticks = [*range(4, len(changes), 4)]
-    axes.plot(changes[:, 0], -changes[:, 1], markevery=ticks, label=f"{label} + constant", zorder=1, **OFFSET)
+    axes.plot(changes[:, 0], gain_of(changes[:, 1]), markevery=ticks, label=f"{label} + constant", zorder=1, **OFFSET)
 
 
-def draw_points(axes: Axes, shown: list[Point]) -> None:
+def gain_of(change):
+    """The first method's perplexity as a multiple of a method's, from the method's change in per cent."""
+    return 1 / (1 + change / 100)
+
+
+def draw_points(axes: Axes, shown: list[Point], first: str) -> None:
     """Draw numbered points with their intervals, and a column with the names of the numbers on the right."""
     for point in shown:
-        loss, gain = point.frequent, point.rare
+        loss, rare = point.frequent, point.rare
+        gain = gain_of(rare.mean)
         look = COMBINED if "+" in point.label else SINGLE
         axes.errorbar(
             loss.mean,
-            -gain.mean,
+            gain,
             xerr=None if loss.interval is None else np.abs(np.subtract(loss.interval, loss.mean))[:, None],
-            yerr=None if gain.interval is None else np.abs(np.subtract(gain.interval, gain.mean))[::-1, None],
+            yerr=None if rare.interval is None else np.abs(gain_of(np.array(rare.interval)) - gain)[::-1, None],
             linestyle="none",
             markersize=6,
             elinewidth=1,
@@ -90,19 +97,21 @@ def draw_points(axes: Axes, shown: list[Point]) -> None:
             markerfacecolor="white" if point.is_provisional else look["color"],
             **look,
         )
-    for scale in (axes.set_xscale, axes.set_yscale):
-        scale("symlog", linthresh=LINEAR, linscale=1.0)
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(lambda value, _: f"{value:+g}%" if value else "0")
-    axes.set(xlabel="loss on frequent tokens", ylabel="gain on rare tokens")
+    axes.set_xscale("symlog", linthresh=LINEAR, linscale=1.0)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:+g}%" if value else "0")
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(lambda value, _: f"x{value:g}")
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.set(xlabel="loss on frequent tokens", ylabel=f"gain on rare tokens: {first}'s perplexity / the method's")
     widen(axes)
     left, top = axes.get_xlim()[0], axes.get_ylim()[1]
-    axes.fill_between([left, 0], 0, top, color="#009E73", alpha=0.08, linewidth=0)
-    axes.axhline(0, color="#555555", linewidth=1)
+    axes.fill_between([left, 0], 1, top, color="#009E73", alpha=0.08, linewidth=0)
+    axes.axhline(1, color="#555555", linewidth=1)
     axes.axvline(0, color="#555555", linewidth=1)
     write_names(axes, sorted(shown, key=lambda point: point.rare.mean))
-    handles = [Line2D([], [], linestyle="none", **look) for look in (SINGLE, COMBINED)]
-    names = ["one change", "combination"]
+    names = ["one change"] + ["combination"] * any("+" in point.label for point in shown)
+    handles = [Line2D([], [], linestyle="none", **look) for look, _ in zip((SINGLE, COMBINED), names, strict=False)]
     if any(point.is_provisional for point in shown):
         handles.append(Line2D([], [], linestyle="none", markerfacecolor="white", **(SINGLE | {"color": "#555555"})))
         names.append("provisional: runs are missing")
@@ -120,9 +129,10 @@ def write_missing(axes: Axes, found: list[Point]) -> None:
 
 
 def widen(axes: Axes) -> None:
-    """Widen the limits around the points so that both signs of both changes are visible."""
-    for limits, set_limits in ((axes.get_xlim(), axes.set_xlim), (axes.get_ylim(), axes.set_ylim)):
-        set_limits(min(1.15 * limits[0], -0.5 * LINEAR), max(1.15 * limits[1], 0.5 * LINEAR))
+    """Widen the limits around the points so that gains and losses of both groups are visible."""
+    (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
+    axes.set_xlim(min(1.15 * left, -0.5 * LINEAR), max(1.15 * right, 0.5 * LINEAR))
+    axes.set_ylim(min(low, 0.9), max(high, 1.1))
 
 
 def write_names(axes: Axes, ordered: list[Point]) -> None:
@@ -130,7 +140,7 @@ def write_names(axes: Axes, ordered: list[Point]) -> None:
     places = np.linspace(0.98, 0.02, max(len(ordered), MOST_NAMES))
     for number, (place, point) in enumerate(zip(places, ordered, strict=False), 1):
         look = {"color": (COMBINED if "+" in point.label else SINGLE)["color"], "fontsize": 9}
-        at = (point.frequent.mean, -point.rare.mean)
-        axes.annotate(str(number), at, (5, 3), textcoords="offset points", **look)
-        text = f"{number}  {point.label}  {-point.rare.mean:+.1f}%"
+        gain = gain_of(point.rare.mean)
+        axes.annotate(str(number), (point.frequent.mean, gain), (5, 3), textcoords="offset points", **look)
+        text = f"{number}  {point.label}  x{gain:.3g}"
         axes.text(NAMES, place, text, transform=axes.transAxes, va="center", **look)
