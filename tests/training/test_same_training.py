@@ -31,6 +31,7 @@ def test_the_comparison_shares_the_papers_runs(cross):
     }
     assert shared["cross_character/mle_rate1"] == "shakespeare/baseline"
     assert shared["cross_character/threshold_margin1"] == "shakespeare/threshold_m1"
+    assert shared["cross_bpe/mle_rate1"].endswith("/mle")
     assert shared["cross_translation/label_smoothing_label_smoothing0.1"] == "translation_base/transformer"
     assert "cross_character/freeze_rate1" not in shared
     # A copy is never copied, and a run with fewer observations does not replace one with more.
