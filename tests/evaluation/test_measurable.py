@@ -67,8 +67,7 @@ def test_metrics_of_a_matrix_are_within_the_tolerance(words, monkeypatch, kind, 
     matrix = words[0][::5]
     groups = Groups(GROUPS.names, (906, 2727), len(matrix))
     counts = 1_000_000 // np.arange(1, len(matrix) + 1)
-    if kind == "coded":
-        monkeypatch.setattr(measurable, "MATRIX_BYTES", 1)
+    monkeypatch.setattr(measurable, "MATRIX_BYTES", 1 if kind == "coded" else 2 * matrix.size)
     kept = measurable.pack_matrices({"best.output": matrix})
     again = measurable.unpack_matrix(kept, "best.output")
     assert (np.linalg.norm(again - matrix, axis=1) / np.linalg.norm(matrix, axis=1)).mean() < error * 1.02

@@ -23,8 +23,8 @@ from pathlib import Path
 
 import numpy as np
 
-# Compressed size of a run's matrices: with the 463,000 tokens of WikiText-2 a run stays below 3 MB.
-MATRIX_BYTES = 2_000_000
+# Compressed size of a run's matrices: with the 610,000 pieces of WikiText-2's two texts a run takes about 2 MB.
+MATRIX_BYTES = 1_000_000
 LEAST_BITS, MOST_BITS = 3.75, 7.0
 # Entropy in bits of a normal variable rounded to multiples of its standard deviation.
 GAUSSIAN_BITS = 0.5 * math.log2(2 * math.pi * math.e)
