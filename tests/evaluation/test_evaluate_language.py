@@ -71,6 +71,7 @@ def test_rows_are_those_of_the_documentation(language_run, prepared):
         "inner_product": ["weights@best", "weights@last"],
     }
     expected |= {(m, g, s) for m, splits in without_total.items() for s in splits for g in GROUPS + index}
+    expected |= {(m, g, "test@best") for m in ("group_mass", "perplexity_within") for g in GROUPS}
     for split in ("weights@best", "weights@last"):
         expected |= {("cosine_rare_frequent", "", split), ("mean_cosine", "total", split)}
         expected |= {(metric, "total", split) for metric in ("zipfian_centrality", "zipfian_isotropy")}
@@ -233,9 +234,9 @@ def test_kept_tokens_and_words_are_remeasured(language_run, prepared, monkeypatc
     assert not missing
     again = {(change.row["metric"], change.row["split"]) for change in changes}
     everything = {key[::2] for key in measured(language_run) if key[2].endswith("@best")}
-    # A plain pass over the test text is kept as its predictions alone, continuations need the model, and rounding turns
-    # signs of chance.
-    needed = {("perplexity_plain", "test@best"), ("generated_uniq", "test@best")}
+    # A plain pass over the test text is kept as its predictions alone, continuations and probabilities of groups need
+    # the model, and rounding turns signs of chance.
+    needed = {(name, "test@best") for name in ("perplexity_plain", "generated_uniq", "group_mass", "perplexity_within")}
     assert everything - again == needed | {(metric, "weights@best") for metric in OF_CHANCE}
     rows = measured(language_run)
     for change in changes:

@@ -44,6 +44,20 @@ def test_windowed_scores_equal_literal_ones_for_any_chunks(monkeypatch, length, 
     assert score(model, tokens, block, window, END, predict=False).predicted is None
 
 
+@pytest.mark.parametrize("held", [10**6, 1])
+def test_probabilities_of_groups_are_the_sums_of_those_of_their_types(monkeypatch, held):
+    monkeypatch.setitem(module.LOGITS, "cpu", held)
+    model, tokens = Cumulative(), text(23)
+    shares = np.exp(score(model, tokens, 7, 5, END, bounds=(3, 8)).groups)
+    # The likelihood of each type at each position, from texts that differ only in the last token
+    position = 22
+    types = np.array([score(model, np.append(tokens[:position], k), 7, 5, END).nll[-1] for k in range(12)])
+    whole = np.exp(-types)
+    np.testing.assert_allclose(shares[position], [whole[:3].sum(), whole[3:8].sum(), whole[8:].sum()], atol=1e-5)
+    np.testing.assert_allclose(shares.sum(1), 1, atol=1e-6)
+    assert score(model, tokens, 7, 5, END).groups is None
+
+
 def test_no_more_than_a_block_is_read_and_every_token_is_scored_once(monkeypatch):
     shapes, scored = [], 0
     monkeypatch.setitem(module.TOKENS, "cpu", 24)

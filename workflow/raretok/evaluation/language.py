@@ -83,8 +83,11 @@ def text_rows(
             scores = known
         else:
             block, window = fields["block"], fields["window"]
-            scores = score(model, targets, block, window, END, device, predict=first, rank=not first)
+            bounds = groups[0].bounds if metric == "perplexity" else ()
+            scores = score(model, targets, block, window, END, device, predict=first, rank=not first, bounds=bounds)
         rows += score_rows(metric, scores, targets, groups, f"{split}@{checkpoint}", fields)
+        if scores.groups is not None:
+            rows += within_rows(scores, targets, groups[0], f"{split}@{checkpoint}", fields)
         if not first:
             kept |= measurable.pack_tokens(f"best.{split}", targets, scores.nll, corpus.types, scores.ranks)
         elif checkpoint == "best":
@@ -131,6 +134,22 @@ def score_rows(
             rows.append(_row(metric, NONRARE, split, value, number, one, **fields))
     if scores.predicted is not None:
         rows += uniq_rows(scores.predicted, len(targets), groups, split, fields)
+    return rows
+
+
+def within_rows(scores: Scores, targets: np.ndarray, groups: Groups, split: str, fields: Mapping) -> list[dict]:
+    """The two factors of a group's perplexity: how often the model expects the group, and which type within it.
+
+    P(y) = P(group of y) P(y | group of y), as in class-based models (Goodman 2001). `group_mass` is the mean P(group)
+    over all positions, `perplexity_within` the perplexity of the group's targets under P(y | group).
+    """
+    masses = np.exp(scores.groups).mean(0)
+    own = np.take_along_axis(scores.groups, groups.of(targets)[:, None], axis=1)[:, 0]
+    within, numbers = group_perplexities(scores.nll + own, targets, groups)
+    rows = []
+    for label, mass, value, number in zip(groups.labels, masses, within[:3], numbers[:3], strict=True):
+        rows.append(_row("group_mass", label, split, mass, len(targets), groups, **fields))
+        rows.append(_row("perplexity_within", label, split, value, number, groups, **fields))
     return rows
 
 

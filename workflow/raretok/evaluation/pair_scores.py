@@ -55,7 +55,7 @@ def score_pairs(model: torch.nn.Module, pairs, context: int, device: str = "cpu"
             here = (starts[chosen][:, None] + np.arange(wanted.shape[1]))[inside]
             targets[here] = wanted[inside]
             goal = torch.from_numpy(wanted[inside]).to(device)
-            nll[:, here], _, ranked = score_positions(model, hidden, goal, kind, rank=rank, bias=bias)
+            nll[:, here], _, ranked, _ = score_positions(model, hidden, goal, kind, rank=rank, bias=bias)
             if rank:
                 ranks[here] = ranked
     without_bias = None if bias is None else nll[1]

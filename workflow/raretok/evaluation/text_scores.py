@@ -26,14 +26,16 @@ LOGITS = {"cpu": 2**20, "cuda": 2**28}
 
 @dataclass(frozen=True)
 class Scores:
-    """Statistics of N targets: negative log-likelihood in nats (float64) and, if requested, arg max and rank.
+    """Statistics of N targets: negative log-likelihood in nats (float64) and, if requested, arg max, rank and groups.
 
-    predicted, ranks: int64; ranks from 1, ties share the better rank.
+    predicted, ranks: int64; ranks from 1, ties share the better rank. groups: log-probability of each of G groups of
+    types at every position, N x G.
     """
 
     nll: np.ndarray
     predicted: np.ndarray | None
     ranks: np.ndarray | None = None
+    groups: np.ndarray | None = None
 
 
 def score(
@@ -45,27 +47,31 @@ def score(
     device: str = "cpu",
     predict: bool = True,
     rank: bool = False,
+    bounds: tuple[int, ...] = (),
 ) -> Scores:
     """Score all N `tokens` (ids, integers) in spans of block - window.
 
     model: ids (B x T) to hidden vectors, with a method `logits`. end: id of the end of a sentence. predict: also find
     the arg max predictions, a fifth of the output layer's time. rank: also find the targets' ranks, a twentieth.
+    bounds: first ids of all groups of types but the first; with them, also find the groups' log-probabilities.
     Forward pass in float32 on a CPU; the caller sums. 0 <= window < block.
     """
     size = max(1, TOKENS[limits_of(device)] // block)
     nll = np.empty(len(tokens))
     predicted = np.empty(len(tokens), dtype=np.int64) if predict else None
     ranks = np.empty(len(tokens), dtype=np.int64) if rank else None
+    groups = np.empty((len(tokens), len(bounds) + 1)) if bounds else None
     with torch.inference_mode():
         for starts, context, length in _batches(len(tokens), block, window, size):
             inputs, targets = _read(tokens, starts, context, length, end, device)
             hidden = model(inputs)[:, context:].flatten(0, 1)
             here = (starts[:, None] + np.arange(length)).ravel()
-            losses, *others = score_positions(model, hidden, targets.flatten(), limits_of(device), predict, rank)
-            for all_of_them, part in zip((nll, predicted, ranks), (losses[0], *others), strict=True):
+            kind = limits_of(device)
+            losses, *others = score_positions(model, hidden, targets.flatten(), kind, predict, rank, bounds=bounds)
+            for all_of_them, part in zip((nll, predicted, ranks, groups), (losses[0], *others), strict=True):
                 if all_of_them is not None:
                     all_of_them[here] = part
-    return Scores(nll, predicted, ranks)
+    return Scores(nll, predicted, ranks, groups)
 
 
 def _batches(length: int, block: int, window: int, size: int):
@@ -104,13 +110,14 @@ def score_positions(
     predict: bool = False,
     rank: bool = False,
     bias: torch.Tensor | None = None,
-) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
-    """Negative log-likelihoods, arg maxima and ranks for N x d hidden vectors, without N x V logits in memory.
+    bounds: tuple[int, ...] = (),
+) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None, np.ndarray | None]:
+    """Statistics of N x d hidden vectors without N x V logits in memory: likelihoods, arg maxima, ranks, groups.
 
-    Likelihoods are (1, N) float64 or, with an output bias, (2, N): the second row without it.
+    Negative log-likelihoods are (1, N) float64 or, with an output bias, (2, N): the second row without it.
     """
     rows = max(1, LOGITS[kind] // len(model.output_weight))
-    losses, predicted, ranks = [], [], []
+    losses, predicted, ranks, groups = [], [], [], []
     for part, goal in zip(hidden.split(rows), targets.split(rows), strict=True):
         logits = model.logits(part).float()
         each = [logits] if bias is None else [logits, logits - bias.float()]
@@ -119,8 +126,11 @@ def score_positions(
             predicted.append(logits.argmax(1))
         if rank:
             ranks.append(quick_ranks(logits, goal, losses[-1][0]))
-    likeliest, ranked = (torch.cat(one).cpu().numpy() if one else None for one in (predicted, ranks))
-    return torch.cat(losses, dim=1).double().cpu().numpy(), likeliest, ranked
+        if bounds:
+            sums = [part.logsumexp(dim=1) for part in logits.tensor_split(bounds, dim=1)]
+            groups.append(torch.stack(sums, dim=1).log_softmax(dim=1))
+    others = (torch.cat(one).cpu().numpy() if one else None for one in (predicted, ranks, groups))
+    return torch.cat(losses, dim=1).double().cpu().numpy(), *others
 
 
 def limits_of(device: str) -> str:

@@ -100,6 +100,11 @@ def save(figure: Figure, stem: Path | str, title: str, text: str) -> None:
     # The layout takes most of the time and is the same for all formats.
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
+    # The layout's last bits depend on addresses in memory, and ids of clip paths depend on them.
+    for part in figure.subfigs:
+        part.bbox_relative.set_points(part.bbox_relative.get_points().round(6))
+    for axes in figure.axes:
+        axes.set_position(Bbox(axes.get_position(original=True).get_points().round(6)))
     for suffix, metadata in METADATA.items():
         more, within, dpi = {}, None, DPI
         if suffix == ".svg":
