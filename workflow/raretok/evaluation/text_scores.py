@@ -124,11 +124,12 @@ def score_positions(
         losses.append(torch.stack([F.cross_entropy(one, goal, reduction="none") for one in each]))
         if predict:
             predicted.append(logits.argmax(1))
-        if rank:
-            ranks.append(quick_ranks(logits, goal, losses[-1][0]))
         if bounds:
             sums = [part.logsumexp(dim=1) for part in logits.tensor_split(bounds, dim=1)]
             groups.append(torch.stack(sums, dim=1).log_softmax(dim=1))
+        if rank:
+            # Overwrites the logits.
+            ranks.append(quick_ranks(logits, goal, losses[-1][0]))
     others = (torch.cat(one).cpu().numpy() if one else None for one in (predicted, ranks, groups))
     return torch.cat(losses, dim=1).double().cpu().numpy(), *others
 

@@ -20,7 +20,14 @@ from raretok.reporting.tables.method_comparison import (
 )
 
 # Which values are better.
-BETTER = {"fitted_perplexity": "down", "bleu": "up", "uniq": "up", "isotropy_sign_free": "up", "zipfian_isotropy": "up"}
+BETTER = {
+    "fitted_perplexity": "down",
+    "perplexity_within": "down",
+    "bleu": "up",
+    "uniq": "up",
+    "isotropy_sign_free": "up",
+    "zipfian_isotropy": "up",
+}
 CHOSEN, MEMORY = "chosen", "GiB"
 UNCORRECTED = "By 95% intervals over seeds, not corrected for the number of methods."
 # Whether a fitted temperature lies at an end of the searched interval; old recorded runs lack this metric.
