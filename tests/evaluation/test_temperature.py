@@ -13,7 +13,8 @@ from raretok.evaluation import character_run, language
 from raretok.evaluation.character_run import fitted_rows, mixed
 from raretok.evaluation.characters import score, score_languages
 from raretok.evaluation.temperature import HIGHEST, LOWEST, Tempered, fit, temperature_rows
-from raretok.metrics.group_statistics import Groups
+from raretok.evaluation.text_scores import score as score_text
+from raretok.metrics.group_statistics import Groups, group_perplexities
 from raretok.metrics.perplexity import TEMPERATURES
 from raretok.models.building import build_model
 
@@ -156,11 +157,20 @@ def test_a_language_is_fitted_on_the_validation_text_and_measured_on_the_test_te
         model.output_weight.zero_()
         model.output_bias.copy_(3 * torch.from_numpy(shares).log())
     groups = [Groups(("freq", "med", "rare"), (4, 8), 12)]
-    values = {
-        (row["metric"], row["group"], row["split"]): row["value"]
-        for row in language.fitted_rows(model, corpus, groups, {"block": 8}, "cpu")
-    }
+    rows, arrays = language.fitted_rows(model, corpus, groups, {"block": 8}, "cpu")
+    values = {(row["metric"], row["group"], row["split"]): row["value"] for row in rows}
     assert values["fitted_temperature", "", "valid@best"] == pytest.approx(3, rel=5e-3)
+    # A constant for the rare types changes the probabilities as a bias would.
+    offset = arrays["best.offsets"][4]
+    assert offset == 1
+    plain = [values["fitted_perplexity", group, "test@best"] for group in ("freq", "med", "rare", "total")]
+    assert arrays["best.offset_perplexities"][0] == pytest.approx(plain)
+    with torch.no_grad():
+        fitted = values["fitted_temperature", "", "valid@best"]
+        model.output_bias[8:] += fitted * offset
+    scores = score_text(Tempered(model, fitted), texts["test"], 8, 0, 2, predict=False)
+    expected, _ = group_perplexities(scores.nll, texts["test"], groups[0])
+    assert arrays["best.offset_perplexities"][4] == pytest.approx(expected, rel=1e-5)
     for split, part in texts.items():
         for group, first, last in (("total", 0, 12), ("freq", 0, 4), ("rare", 8, 12)):
             nll = -np.log(shares[part[(part >= first) & (part < last)]])

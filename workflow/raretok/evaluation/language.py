@@ -32,6 +32,8 @@ NONRARE = "nonrare"
 KEPT_PASSES = (("perplexity", "test"), ("perplexity_plain", "valid"))
 # Number of validation tokens used to fit a temperature.
 FIT_TOKENS = 32768
+# Constants, in nats, that are added to the logits of the third group of types after training.
+OFFSETS = np.arange(0, 3.01, 0.25)
 
 
 def data_rows(corpus, groups: list[Groups]) -> list[dict]:
@@ -102,23 +104,40 @@ def pass_fields(metric: str, settings: Mapping, checkpoint: str) -> dict:
     return {"block": settings["block"], "window": window, "checkpoint": checkpoint}
 
 
-def fitted_rows(model: torch.nn.Module, corpus, groups: list[Groups], settings, device: str) -> list[dict]:
+def fitted_rows(
+    model: torch.nn.Module, corpus, groups: list[Groups], settings, device: str
+) -> tuple[list[dict], dict[str, np.ndarray]]:
     """Perplexities of validation and test text, in plain blocks, at the temperature fitted to the validation text.
 
-    It is fitted on the first FIT_TOKENS tokens, because fitting scores them about fifteen times.
+    It is fitted on the first FIT_TOKENS tokens, because fitting scores them about fifteen times. The arrays are the
+    perplexities of the test text with each of OFFSETS.
     """
     texts = {split: np.asarray(corpus.tokens(split), dtype=np.int64) for split in ("valid", "test")}
 
-    def scored(tokens, temperature):
-        return score(Tempered(model, temperature), tokens, settings["block"], 0, END, device, predict=False)
+    def scored(tokens, temperature, bounds=()):
+        tempered = Tempered(model, temperature)
+        return score(tempered, tokens, settings["block"], 0, END, device, predict=False, bounds=bounds)
 
     part = texts["valid"][:FIT_TOKENS]
     temperature = fit(lambda value: float(scored(part, value).nll.mean()))
     rows = temperature_rows(temperature, len(part))
     for split, tokens in texts.items():
         fields = {"block": settings["block"], "temperature": "fitted", "checkpoint": "best"}
-        rows += score_rows(FITTED, scored(tokens, temperature), tokens, groups, f"{split}@best", fields)
-    return rows
+        scores = scored(tokens, temperature, groups[0].bounds)
+        rows += score_rows(FITTED, scores, tokens, groups, f"{split}@best", fields)
+    perplexities = offset_perplexities(scores, texts["test"], groups[0])
+    return rows, {"best.offsets": OFFSETS, "best.offset_perplexities": perplexities}
+
+
+def offset_perplexities(scores: Scores, targets: np.ndarray, groups: Groups) -> np.ndarray:
+    """Perplexities by group and in total with each of OFFSETS added to the logits of the third group, K x 4.
+
+    An offset c changes the negative log-likelihood by log(1 + (e^c - 1) P(third group)), less c for its own types.
+    """
+    third = np.exp(scores.groups[:, 2])
+    own = groups.of(targets) == 2
+    changed = [scores.nll + np.log1p(np.expm1(offset) * third) - offset * own for offset in OFFSETS]
+    return np.stack([group_perplexities(nll, targets, groups)[0] for nll in changed])
 
 
 def score_rows(

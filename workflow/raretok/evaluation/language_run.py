@@ -76,7 +76,7 @@ def evaluate_run(
             found.rows += language.similarity_rows(weights, corpus, codec, pairs)
             found.add(language.generated_rows(model, corpus, codec, model_settings["context"], settings, device))
             if settings.get("fit_temperature"):
-                found.rows += language.fitted_rows(model, corpus, groups, settings, device)
+                found.add(language.fitted_rows(model, corpus, groups, settings, device))
     found.arrays |= measure_snapshots(folder / "snapshots.safetensors", groups[0])
     found.arrays |= observation_rows(folder / "observations.npz")
     return found
