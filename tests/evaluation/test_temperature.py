@@ -160,6 +160,8 @@ def test_a_language_is_fitted_on_the_validation_text_and_measured_on_the_test_te
     rows, arrays = language.fitted_rows(model, corpus, groups, {"block": 8}, "cpu")
     values = {(row["metric"], row["group"], row["split"]): row["value"] for row in rows}
     assert values["fitted_temperature", "", "valid@best"] == pytest.approx(3, rel=5e-3)
+    masses = [values["fitted_group_mass", group, "test@best"] for group in ("freq", "med", "rare")]
+    assert masses == pytest.approx([shares[:4].sum(), shares[4:8].sum(), shares[8:].sum()], rel=5e-3)
     # A constant for the rare types changes the probabilities as a bias would.
     offset = arrays["best.offsets"][4]
     assert offset == 1

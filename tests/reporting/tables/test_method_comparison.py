@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 
 import fake_comparison as fake
+import numpy as np
 import pytest
 from fake_results import read_csv
 
@@ -346,6 +347,23 @@ def test_the_figure_notes_different_seeds(tmp_path):
     with house_style():
         _, text = figure1(fake.definition(TABLE), "figure1", results)
     assert "95% t interval over at most 2 seeds" in text
+
+
+def test_the_figure_has_a_line_of_the_first_method_with_a_constant(tmp_path):
+    """The mean over seeds of the changes, for the chosen candidate and only where it was measured."""
+    definition, results = made(tmp_path)
+    first = next(iter(FAMILIES["mle"]["methods"]))
+    perplexities = np.ones((5, 4)) * (20, 200, 900, 40)
+    for seed, (frequent, rare) in enumerate([(22, 300), (21, 330), (20, 360)], 1):
+        perplexities[4] = frequent, 200, rare, 41
+        folder = replace(definition.methods[first], experiment="cross_bpe").run_folder(results.folder, seed)
+        np.savez(folder / "arrays.npz", **{"best.offset_perplexities": perplexities})
+    with house_style():
+        figure, text = figure1(definition, "figure1", results)
+    lines = [[line for line in axes.lines if line.get_label() == "MLE + constant"] for axes in figure.axes]
+    assert [len(one) for one in lines] == [0, 1, 0]
+    assert lines[1][0].get_xydata()[[0, 4]] == pytest.approx(np.array([[0, 0], [5, 100 * (1 - 330 / 900)]]))
+    assert "MLE with one constant added" in text
 
 
 def test_the_figure_shows_every_method_with_its_interval(finished, tmp_path):

@@ -125,7 +125,9 @@ def fitted_rows(
         fields = {"block": settings["block"], "temperature": "fitted", "checkpoint": "best"}
         scores = scored(tokens, temperature, groups[0].bounds)
         rows += score_rows(FITTED, scores, tokens, groups, f"{split}@best", fields)
-    perplexities = offset_perplexities(scores, texts["test"], groups[0])
+    # The last text is the test text.
+    rows += within_rows(scores, tokens, groups[0], "test@best", fields, "fitted_")
+    perplexities = offset_perplexities(scores, tokens, groups[0])
     return rows, {"best.offsets": OFFSETS, "best.offset_perplexities": perplexities}
 
 
@@ -156,7 +158,9 @@ def score_rows(
     return rows
 
 
-def within_rows(scores: Scores, targets: np.ndarray, groups: Groups, split: str, fields: Mapping) -> list[dict]:
+def within_rows(
+    scores: Scores, targets: np.ndarray, groups: Groups, split: str, fields: Mapping, prefix: str = ""
+) -> list[dict]:
     """The two factors of a group's perplexity: how often the model expects the group, and which type within it.
 
     P(y) = P(group of y) P(y | group of y), as in class-based models (Goodman 2001). `group_mass` is the mean P(group)
@@ -167,8 +171,8 @@ def within_rows(scores: Scores, targets: np.ndarray, groups: Groups, split: str,
     within, numbers = group_perplexities(scores.nll + own, targets, groups)
     rows = []
     for label, mass, value, number in zip(groups.labels, masses, within[:3], numbers[:3], strict=True):
-        rows.append(_row("group_mass", label, split, mass, len(targets), groups, **fields))
-        rows.append(_row("perplexity_within", label, split, value, number, groups, **fields))
+        rows.append(_row(f"{prefix}group_mass", label, split, mass, len(targets), groups, **fields))
+        rows.append(_row(f"{prefix}perplexity_within", label, split, value, number, groups, **fields))
     return rows
 
 

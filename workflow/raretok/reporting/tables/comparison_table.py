@@ -22,7 +22,7 @@ from raretok.reporting.tables.method_comparison import (
 # Which values are better.
 BETTER = {
     "fitted_perplexity": "down",
-    "perplexity_within": "down",
+    "fitted_perplexity_within": "down",
     "bleu": "up",
     "uniq": "up",
     "isotropy_sign_free": "up",
