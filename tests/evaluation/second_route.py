@@ -25,7 +25,7 @@ import regex
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 from safetensors.numpy import load_file
 from scipy import sparse, stats
-from scipy.special import logsumexp
+from scipy.special import logsumexp, softmax
 from tests.evaluation.second_models import END, START, Weights, beam_search, decode, decoder, encode, greedy
 
 UNKNOWN = 3
@@ -316,25 +316,38 @@ def of_text(w, data, sets, settings, checkpoint, found):
         passes += [("perplexity", "test", settings["window"]), ("perplexity_plain", "valid", 0)]
     for metric, split, window in passes:
         ids = data.ids(split)
-        nll, predicted = scores(w, ids, settings["block"], window)
+        nll, predicted, masses, within = scores(w, ids, settings["block"], window, sets[0][1])
         put(found, {(metric, g): v for g, v in perplexities(nll, ids, sets).items()}, f"{split}@{checkpoint}")
+        if metric == "perplexity":
+            factors = {("group_mass", label): mass for label, mass in zip(sets[0][0], masses, strict=True)}
+            values = perplexities(within, ids, sets[:1])
+            factors |= {("perplexity_within", label): values[label] for label in sets[0][0]}
+            put(found, factors, f"{split}@{checkpoint}")
         if (metric, split) == ("perplexity_plain", "test"):
             different = set(predicted.tolist())
             uniq = over_groups(sets, lambda part, different=different: len(different & set(part)))
             put(found, {("uniq", group): value for group, value in uniq.items()}, f"{split}@{checkpoint}")
 
 
-def scores(w, ids, block, window):
-    """Negative log-likelihood and likeliest type of every id, the first after </s>."""
+def scores(w, ids, block, window, parts):
+    """Of every id, the first after </s>: negative log-likelihood, likeliest type, and likelihood among its group alone.
+
+    Also the mean probability of each group of `parts`, ranges of ids.
+    """
     text = np.append(END, ids)
-    nll, predicted = np.empty(len(ids)), np.empty(len(ids), dtype=np.int64)
+    nll, predicted, within = np.empty(len(ids)), np.empty(len(ids), dtype=np.int64), np.empty(len(ids))
+    masses = np.zeros(len(parts))
     step = block - window
     for start in range(0, len(ids), step):
         stop, begin = min(start + step, len(ids)), max(0, start - window)
         z = w.logits(decoder(w, text[begin:stop])[start - begin :])
         nll[start:stop] = logsumexp(z, axis=1) - z[np.arange(stop - start), ids[start:stop]]
         predicted[start:stop] = z.argmax(1)
-    return nll, predicted
+        masses += [softmax(z, axis=1)[:, part.start : part.stop].sum() / len(ids) for part in parts]
+        for row, place in zip(z, range(start, stop), strict=True):
+            (part,) = [part for part in parts if ids[place] in part]
+            within[place] = logsumexp(row[part.start : part.stop]) - row[ids[place]]
+    return nll, predicted, masses, within
 
 
 def perplexities(nll, ids, sets):
