@@ -115,7 +115,7 @@ def test_letters_of_figures_are_readable_on_a_phone(browser, page):
         for picture in tab.locator("figure img").all():
             shown = picture.evaluate("image => image.getBoundingClientRect().width")
             drawing = unquote(picture.get_attribute("src"))
-            width = float(re.search(r'viewBox="0 0 ([\d.]+)', drawing)[1])
+            width = float(re.search(r"viewBox='0 0 ([\d.]+)", drawing)[1])
             smallest = min(map(float, re.findall(r"font-size: ([\d.]+)px", drawing)))
             assert smallest * shown / width > 10.9
 

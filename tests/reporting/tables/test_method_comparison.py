@@ -357,7 +357,7 @@ def test_the_figure_has_a_line_of_the_first_method_with_a_constant(tmp_path):
     for seed, (frequent, rare) in enumerate([(22, 300), (21, 330), (20, 360)], 1):
         perplexities[4] = frequent, 200, rare, 41
         folder = replace(definition.methods[first], experiment="cross_bpe").run_folder(results.folder, seed)
-        np.savez(folder / "arrays.npz", **{"best.offset_perplexities": perplexities})
+        np.savez(folder / "arrays.npz", **{"best.offsets": np.arange(5) / 4, "best.offset_perplexities": perplexities})
     with house_style():
         figure, text = figure1(definition, "figure1", results)
     lines = [[line for line in axes.lines if line.get_label() == "MLE + constant"] for axes in figure.axes]

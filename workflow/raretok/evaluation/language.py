@@ -88,8 +88,6 @@ def text_rows(
             bounds = groups[0].bounds if metric == "perplexity" else ()
             scores = score(model, targets, block, window, END, device, predict=first, rank=not first, bounds=bounds)
         rows += score_rows(metric, scores, targets, groups, f"{split}@{checkpoint}", fields)
-        if scores.groups is not None:
-            rows += within_rows(scores, targets, groups[0], f"{split}@{checkpoint}", fields)
         if not first:
             kept |= measurable.pack_tokens(f"best.{split}", targets, scores.nll, corpus.types, scores.ranks)
         elif checkpoint == "best":
@@ -120,15 +118,15 @@ def fitted_rows(
 
     part = texts["valid"][:FIT_TOKENS]
     temperature = fit(lambda value: float(scored(part, value).nll.mean()))
-    rows = temperature_rows(temperature, len(part))
+    rows, arrays = temperature_rows(temperature, len(part)), {}
     for split, tokens in texts.items():
         fields = {"block": settings["block"], "temperature": "fitted", "checkpoint": "best"}
-        scores = scored(tokens, temperature, groups[0].bounds)
+        scores = scored(tokens, temperature, groups[0].bounds if split == "test" else ())
         rows += score_rows(FITTED, scores, tokens, groups, f"{split}@best", fields)
-    # The last text is the test text.
-    rows += within_rows(scores, tokens, groups[0], "test@best", fields, "fitted_")
-    perplexities = offset_perplexities(scores, tokens, groups[0])
-    return rows, {"best.offsets": OFFSETS, "best.offset_perplexities": perplexities}
+        if scores.groups is not None:
+            perplexities = offset_perplexities(scores, tokens, groups[0])
+            arrays = {"best.offsets": OFFSETS, "best.offset_perplexities": perplexities}
+    return rows, arrays
 
 
 def offset_perplexities(scores: Scores, targets: np.ndarray, groups: Groups) -> np.ndarray:
@@ -145,7 +143,10 @@ def offset_perplexities(scores: Scores, targets: np.ndarray, groups: Groups) -> 
 def score_rows(
     metric: str, scores: Scores, targets: np.ndarray, groups: list[Groups], split: str, fields: Mapping
 ) -> list[dict]:
-    """Perplexity by group as `metric`, and Uniq if there are predictions; for the first set also of non-rare types."""
+    """Perplexity by group as `metric`, and Uniq if there are predictions; for the first set also of non-rare types.
+
+    If the scores have probabilities of groups, also the two factors of each group's perplexity.
+    """
     rows = []
     for one in groups:
         values, numbers = group_perplexities(scores.nll, targets, one)
@@ -153,26 +154,31 @@ def score_rows(
         if not one.suffix:
             value, number = nonrare_perplexity(scores.nll, targets, one)
             rows.append(_row(metric, NONRARE, split, value, number, one, **fields))
+    if scores.groups is not None:
+        rows += factor_rows(metric, scores, targets, groups[0], split, fields)
     if scores.predicted is not None:
         rows += uniq_rows(scores.predicted, len(targets), groups, split, fields)
     return rows
 
 
-def within_rows(
-    scores: Scores, targets: np.ndarray, groups: Groups, split: str, fields: Mapping, prefix: str = ""
+def factor_rows(
+    metric: str, scores: Scores, targets: np.ndarray, groups: Groups, split: str, fields: Mapping
 ) -> list[dict]:
     """The two factors of a group's perplexity: how often the model expects the group, and which type within it.
 
     P(y) = P(group of y) P(y | group of y), as in class-based models (Goodman 2001). `group_mass` is the mean P(group)
-    over all positions, `perplexity_within` the perplexity of the group's targets under P(y | group).
+    over all positions, `perplexity_within` the perplexity of the group's targets under P(y | group). At the fitted
+    temperature both names begin with `fitted_`, as that of the perplexity (`metric`) does.
     """
     masses = np.exp(scores.groups).mean(0)
     own = np.take_along_axis(scores.groups, groups.of(targets)[:, None], axis=1)[:, 0]
     within, numbers = group_perplexities(scores.nll + own, targets, groups)
     rows = []
     for label, mass, value, number in zip(groups.labels, masses, within[:3], numbers[:3], strict=True):
-        rows.append(_row(f"{prefix}group_mass", label, split, mass, len(targets), groups, **fields))
-        rows.append(_row(f"{prefix}perplexity_within", label, split, value, number, groups, **fields))
+        rows.append(
+            _row(metric.replace("perplexity", "group_mass"), label, split, mass, len(targets), groups, **fields)
+        )
+        rows.append(_row(f"{metric}_within", label, split, value, number, groups, **fields))
     return rows
 
 

@@ -33,44 +33,49 @@ def figure1(definition: Definition, item: str, results: Results) -> Drawn:
         raise NotRun
     figure = sheet(0.4 + 4.6 * len(known))
     panels = np.atleast_1d(figure.subplots(len(known), 1))
-    numbers, has_line = set(), False
+    lines = {
+        task: offset_line(results, chosen_candidate(definition, results, baseline, tasks[task]).method)
+        for task in known
+    }
+    numbers = set()
     for axes, (task, found) in zip(panels, known.items(), strict=True):
         shown = [point for point in found if point.is_drawn]
         numbers |= {change.seeds for point in shown for change in (point.frequent, point.rare)}
         axes.set_title(f"{task[0].upper()}{task[1:]}", loc="left", fontweight="bold")
-        changes = offset_changes(results, chosen_candidate(definition, results, baseline, tasks[task]).method)
-        if changes is not None:
-            draw_offsets(axes, baseline["label"], changes)
-            has_line = True
+        if lines[task] is not None:
+            draw_offsets(axes, baseline["label"], *lines[task])
         draw_points(axes, shown, baseline["label"])
         write_missing(axes, found)
     seeds = max(numbers, default=0)
     over = {1: "one seed, so no intervals: inconclusive"}
     most = "" if len(numbers) == 1 else "at most "
     over = over.get(seeds, f"95% t interval over {most}{seeds} seeds")
-    line = (
+    about_line = (
         f"Line: {baseline['label']} with one constant added to the logits of all rare types after training; ticks: 1, "
         "2 and 3 nats. Right of it, a method costs more than this constant for the same gain. "
     )
     text = (
         f"Change of test perplexity relative to {baseline['label']}, paired by seed, both tuned on the validation "
-        f"text; {over}. {line if has_line else ''}Up: better for rare tokens. Right: worse for frequent tokens, "
-        f"logarithmic beyond {LINEAR:g}%. Shaded: a gain without a loss. Circles: single methods; diamonds: "
-        "combinations."
+        f"text; {over}. {about_line if any(lines.values()) else ''}Up: better for rare tokens. Right: worse for "
+        f"frequent tokens, logarithmic beyond {LINEAR:g}%. Shaded: a gain without a loss. Circles: single methods; "
+        "diamonds: combinations."
     )
     return figure, text
 
 
-def offset_changes(results: Results, method: Method | None) -> np.ndarray | None:
-    """Mean change of the frequent and the rare tokens' perplexity in per cent with each constant, K x 2."""
+def offset_line(results: Results, method: Method | None) -> tuple[np.ndarray, np.ndarray] | None:
+    """K constants, and the mean change of the frequent and the rare tokens' perplexity in per cent with each, K x 2."""
     arrays = [] if method is None else [arrays for _, arrays in results.seeds_with_arrays(method)]
-    curves = [one["best.offset_perplexities"][:, [0, 2]] for one in arrays if "best.offset_perplexities" in one]
-    return 100 * (np.mean([curve / curve[0] for curve in curves], axis=0) - 1) if curves else None
+    arrays = [one for one in arrays if "best.offsets" in one]
+    if not arrays:
+        return None
+    curves = [one["best.offset_perplexities"][:, [0, 2]] for one in arrays]
+    return arrays[0]["best.offsets"], 100 * (np.mean([curve / curve[0] for curve in curves], axis=0) - 1)
 
 
-def draw_offsets(axes: Axes, label: str, changes: np.ndarray) -> None:
-    """Draw the first method with each constant for rare types; constants are multiples of a quarter of a nat."""
-    ticks = [*range(4, len(changes), 4)]
+def draw_offsets(axes: Axes, label: str, offsets: np.ndarray, changes: np.ndarray) -> None:
+    """Draw the first method with each constant for rare types; ticks mark whole nats."""
+    ticks = np.flatnonzero((offsets % 1 == 0) & (offsets > 0)).tolist()
     axes.plot(changes[:, 0], gain_of(changes[:, 1]), markevery=ticks, label=f"{label} + constant", zorder=1, **OFFSET)
 
 
@@ -110,8 +115,11 @@ def draw_points(axes: Axes, shown: list[Point], first: str) -> None:
     axes.axhline(1, color="#555555", linewidth=1)
     axes.axvline(0, color="#555555", linewidth=1)
     write_names(axes, sorted(shown, key=lambda point: point.rare.mean))
-    names = ["one change"] + ["combination"] * any("+" in point.label for point in shown)
-    handles = [Line2D([], [], linestyle="none", **look) for look, _ in zip((SINGLE, COMBINED), names, strict=False)]
+    looks = {"one change": SINGLE}
+    if any("+" in point.label for point in shown):
+        looks["combination"] = COMBINED
+    names = [*looks]
+    handles = [Line2D([], [], linestyle="none", **look) for look in looks.values()]
     if any(point.is_provisional for point in shown):
         handles.append(Line2D([], [], linestyle="none", markerfacecolor="white", **(SINGLE | {"color": "#555555"})))
         names.append("provisional: runs are missing")

@@ -71,7 +71,7 @@ METADATA = {
     ".png": {"Software": None},
 }
 DPI = 150
-# Resolution of point clouds in an svg, so that the pages of all papers stay below 4 MB.
+# Resolution of point clouds in an svg, so that the pages of all papers stay below 3 MB.
 SVG_DPI = 110
 LINE = 0.2  # inches, height of a title line
 WIDTH = 9.0  # inches, full width of a page
