@@ -1,7 +1,7 @@
 """Provenance: finished runs, and names of missing ones."""
 
 from raretok.reporting.definition import Method
-from raretok.reporting.page.provenance import Runs, count, missing, provenance
+from raretok.reporting.page.provenance import Runs, count, in_yaml, missing, provenance, shared, without
 
 
 def runs_of(label, experiment, seeds, there):
@@ -26,7 +26,7 @@ def test_seeds_are_in_numerical_order():
 
     class Results:
         def trainings(self, method):
-            made = {"device": "cpu", "versions": {}, "commit": "c", "data": "d", "seconds": 1}
+            made = {"settings": {"steps": 3}, "device": "cpu", "versions": {}, "commit": "c", "data": "d", "seconds": 1}
             return {seed: made | {"seed": seed} for seed in method.seeds}
 
     method = Method("mle", "MLE", "a", tuple(range(1, 12)))
@@ -38,4 +38,15 @@ def test_seeds_are_in_numerical_order():
 
 
 def test_settings_are_shown_without_the_seed():
-    assert runs_of("MLE", "a", (1, 2), (2,)).settings == "{steps: 3}\n"
+    assert runs_of("MLE", "a", (1, 2), (2,)).settings == {"steps": 3}
+
+
+def test_settings_of_all_methods_are_said_once():
+    mle = {"method": {}, "training": {"steps": 3, "optimiser": {"name": "adamw", "eps": 0.0}}, "precision": None}
+    agg = {"method": {"gate": "agg"}, "training": {"steps": 4, "optimiser": {"name": "adamw", "eps": 0.0}}}
+    common = {"training": {"optimiser": {"name": "adamw", "eps": 0.0}}}
+    assert shared([mle, agg]) == shared([agg, mle]) == common
+    assert without(mle, common) == {"method": {}, "training": {"steps": 3}, "precision": None}
+    assert without(agg, common) == {"method": {"gate": "agg"}, "training": {"steps": 4}}
+    assert without(mle, shared([mle])) == {"method": {}}
+    assert (in_yaml(common), in_yaml({})) == ("training:\n  optimiser: {eps: 0.0, name: adamw}\n", "")

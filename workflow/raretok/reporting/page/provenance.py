@@ -29,13 +29,40 @@ class Runs:
         return [seed for seed in self.method.seeds if seed not in self.trained]
 
     @property
-    def settings(self) -> str:
-        """The settings of the first run without its seed, with derived parameters, as YAML."""
+    def settings(self) -> dict:
+        """The settings of the first run without its seed, with derived parameters."""
         first = next(iter(self.trained.values()))
         shown = {key: value for key, value in first["settings"].items() if key != "seed"}
-        if first.get("derived"):
-            shown["derived"] = first["derived"]
-        return yaml.safe_dump(shown, default_flow_style=None, allow_unicode=True, width=80)
+        return shown | ({"derived": first["derived"]} if first.get("derived") else {})
+
+
+def shared(settings: list[dict]) -> dict:
+    """The keys and values, at any depth, which all of some nested settings have."""
+    first, *others = settings
+    made = {}
+    for key, value in first.items():
+        if all(isinstance(one.get(key), dict) for one in settings):
+            if inner := shared([one[key] for one in settings]):
+                made[key] = inner
+        elif all(key in one and one[key] == value for one in others):
+            made[key] = value
+    return made
+
+
+def without(settings: dict, common: dict) -> dict:
+    """Nested settings without what `shared` found."""
+    made = {}
+    for key, value in settings.items():
+        if key not in common:
+            made[key] = value
+        elif value != common[key]:
+            made[key] = without(value, common[key])
+    return made
+
+
+def in_yaml(settings: dict) -> str:
+    """Settings as they are shown; the empty string for none."""
+    return yaml.safe_dump(settings, default_flow_style=None, allow_unicode=True, width=80) if settings else ""
 
 
 def runs_of(methods: list[Method], results: Results) -> list[Runs]:
@@ -59,8 +86,16 @@ def missing(runs: list[Runs]) -> str:
 
 
 def provenance(definition: Definition, results: Results) -> dict:
-    """Versions, devices and other facts of a paper's runs, with the runs by method."""
+    """Versions, devices and other facts of a paper's runs, with the runs and settings by method.
+
+    Settings which all methods of an experiment have are given once (`shared`), `own` has the others by `Runs.anchor`.
+    """
     runs = runs_of(definition.shown(), results)
+    finished = [one for one in runs if one.trained]
+    methods: dict[str, list[Runs]] = {}
+    for one in finished:
+        methods.setdefault(one.method.experiment, []).append(one)
+    common = {experiment: shared([one.settings for one in those]) for experiment, those in methods.items()}
     trainings = [training for one in runs for training in one.trained.values()]
     seen = {
         "Seeds": {training["seed"] for training in trainings},
@@ -79,7 +114,9 @@ def provenance(definition: Definition, results: Results) -> dict:
         "id": definition.paper,
         "title": definition.title,
         "facts": facts,
-        "runs": [one for one in runs if one.trained],
+        "runs": finished,
+        "shared": {experiment: in_yaml(settings) for experiment, settings in common.items()},
+        "own": {one.anchor: in_yaml(without(one.settings, common[one.method.experiment])) for one in finished},
         "done": done,
         "expected": expected,
         "missing": missing(runs),
