@@ -13,6 +13,7 @@ from fake_results import ROOT, make_report, read_csv
 from fake_translation import collected, verdicts_of
 
 from raretok.__main__ import main
+from raretok.papers.natural_bias.bias_starts import IWSLT14
 from raretok.papers.natural_bias.data_set_panels import LOOKS
 from raretok.reporting import translation_metrics
 from raretok.reporting.collect import read_item
@@ -169,6 +170,25 @@ def test_missing_points_of_a_grid_are_named(bias, tmp_path):
     _, text = _all_axes(bias.definition, "figure11", tmp_path)
     absent = [f"0.1 until {step}" for step in (20, 40, 80)] + [f"0.5 until {step}" for step in (10, 20, 40)]
     assert f"Not run: {', '.join(absent)}." in text
+
+
+def test_points_of_a_grid_are_means_over_the_same_seeds(bias):
+    """One regularised model has seed 1 alone: the zero start's line is its first seed."""
+    values = copy.deepcopy(bias.results.values)
+    for (experiment, method, *_), of_seed in values.items():
+        if (experiment, method) == (IWSLT14, "regularised_0.1_500"):
+            for seed in set(of_seed) - {1}:
+                of_seed.pop(seed)
+    shown = parse_definition(json.dumps(bias.definition))
+    zero = translation_metrics.in_domain(bias.results, shown.methods["zero"])
+    assert len(zero) > 1
+    figure, text = draw_figure(shown, "figure11", replace(bias.results, values=values))
+    (line,) = [line for line in figure.axes[0].get_lines() if line.get_label() == "not regularised (zero bias)"]
+    assert line.get_ydata()[0] == pytest.approx(zero[1] / 100)
+    assert "One seed." in text
+    values[IWSLT14, "zero", "bleu", "", "test@best"].pop(1)
+    text = draw_figure(shown, "figure11", replace(bias.results, values=values))[1]
+    assert text == "Not run: a seed that all these methods have."
 
 
 def test_the_legend_covers_all_panels(bias, tmp_path):
