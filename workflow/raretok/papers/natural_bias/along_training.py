@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import LogFormatter
+from matplotlib.ticker import LogLocator
 
 from raretok.papers.natural_bias.bias_starts import NONE, UNIGRAM, ZERO
 from raretok.papers.natural_bias.data_set_panels import LOOKS, panels_of, paper_experiments, title_of
@@ -65,8 +65,9 @@ def validation_curves(definition: Definition, methods: list[Method], results: Re
 
     def finish(axes):
         axes.set_yscale("log")
+        axes.yaxis.set_minor_locator(LogLocator(subs=(2, 5)))
         axes.yaxis.set_major_formatter("{x:g}")
-        axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.5)))
+        axes.yaxis.set_minor_formatter("{x:g}")
         axes.tick_params(axis="y", which="minor", labelsize=9)
         axes.set(xlabel="training step", ylabel="validation BLEU (log scale)", xlim=(0, None))
 
