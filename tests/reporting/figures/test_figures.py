@@ -59,10 +59,16 @@ def test_figure_s1_shows_every_seed_of_every_reading(scale):
     definition, results = parse_definition(json.dumps(scale.definition)), read_results(scale.folder)
     figure, _ = figureS1(definition, "figureS1", results)
     methods = [definition.methods[name] for name in definition.figures["figureS1"]["methods"]]
-    drawn = {line.get_label(): list(line.get_ydata()) for axes in figure.axes for line in axes.lines}
-    for method in methods:
-        assert drawn[method.label] == list(results.per_seed(method, "accuracy", "LR").values())
-        assert len(drawn[method.label]) == len(method.seeds)
+    by_seed, by_cosine, _ = figure.axes
+    for method, points, same in zip(methods, by_seed.lines, by_cosine.lines, strict=False):
+        accuracies = list(results.per_seed(method, "accuracy", "LR").values())
+        assert len(accuracies) == len(method.seeds)
+        assert (points.get_label(), list(points.get_ydata()), list(same.get_ydata())) == (
+            method.label,
+            accuracies,
+            accuracies,
+        )
+        assert list(same.get_xdata()) == list(results.per_seed(method, "mask_cosine", "T").values())
 
 
 def test_reporting_needs_no_torch():

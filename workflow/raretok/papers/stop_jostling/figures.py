@@ -207,29 +207,35 @@ def figure6(definition: Definition, item: str, results: Results) -> Drawn:
 
 
 def figureS1(definition: Definition, item: str, results: Results) -> Drawn:
-    """Accuracy of low-resource tokens in every seed, with separated embeddings and without."""
+    """Accuracy of low-resource tokens in every seed, and against how near the two versions of a character are."""
     figure = sheet(3.8)
-    ((axes,),), strip = panels_over_legend(figure, 1, 1)
+    (panels,), strip = panels_over_legend(figure, 1, 2, sharey=True, width_ratios=(3, 2))
+    by_seed, by_cosine = panels
     methods = definition.methods_of(item)
     handles, seeds = [], set()
     for method, shift in zip(methods, np.linspace(-0.2, 0.2, len(methods)), strict=True):
         found = results.per_seed(method, "accuracy", "LR")
+        cosines = results.per_seed(method, "mask_cosine", "T")
         seeds |= found.keys()
         # Another reading of a row has the row's look, but is hollow.
         look = look_of(method) | {"linestyle": ""} | ({"markerfacecolor": "white"} if method.reading else {})
-        handles += axes.plot([seed + shift for seed in found], list(found.values()), label=method.label, **look)
+        handles += by_seed.plot([seed + shift for seed in found], list(found.values()), label=method.label, **look)
+        by_cosine.plot([cosines[seed] for seed in found], list(found.values()), **look)
     if not seeds:
         raise NotRun
     half = definition.tables["readings-S1"]["decides"]["reach"]
-    axes.axhline(half, color="#555555", linewidth=0.8, linestyle="--")
-    note = {"transform": axes.get_yaxis_transform(), "ha": "right", "va": "top"}
-    axes.text(0.995, half, "halfway between the printed numbers", **note)
-    axes.set(xlabel="seed", ylabel="accuracy of low-resource tokens", xticks=sorted(seeds))
-    axes.grid(visible=False, axis="x")
+    for axes in panels:
+        axes.axhline(half, color="#555555", linewidth=0.8, linestyle="--")
+    note = {"transform": by_seed.get_yaxis_transform(), "ha": "right", "va": "top"}
+    by_seed.text(0.995, half, "halfway between the printed numbers", **note)
+    by_seed.set(xlabel="seed", ylabel="accuracy of low-resource tokens", xticks=sorted(seeds))
+    by_seed.grid(visible=False, axis="x")
+    by_cosine.set(xlabel="mean cosine of a character's two versions")
     draw_legend(strip, handles)
     return figure, (
         "One point per run, at margin 1. The paper prints one seed, lower without separated embeddings than with them. "
-        "If the method made the difference, its points would lie above the line in most seeds and the others' below it."
+        "If the method made the difference, its points would lie above the line in most seeds and the others' below it. "
+        "Right: the same runs, by the cosine of a character's embeddings in the two languages."
     )
 
 
