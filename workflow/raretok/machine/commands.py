@@ -80,7 +80,8 @@ COMMANDS = {
 def main(argv: list[str] | None = None) -> int:
     """Run one command; return its exit status."""
     argv = sys.argv[1:] if argv is None else argv
-    overview = "\n".join(f"  {name:16}{summary}" for name, (_, summary) in COMMANDS.items())
+    width = max(map(len, COMMANDS)) + 2
+    overview = "\n".join(f"  {name:{width}}{summary}" for name, (_, summary) in COMMANDS.items())
     parser = argparse.ArgumentParser(
         prog="raretok",
         description=__doc__.splitlines()[0],
