@@ -225,7 +225,8 @@ def figure11(definition: Definition, item: str, results: Results) -> Drawn:
     corpus = corpus_title(definition.corpus(base.experiment))
     return figure, (
         f"{corpus}. Data set, strengths and numbers of steps are our choice: the paper prints none. "
-        f"{means_note([len(common)], 'bars and band: standard error')} The vertical axis does not start at 0.{_absent(missing)}"
+        f"{means_note([len(common)], 'bars and band: standard error')} The vertical axis does not start at 0."
+        f"{_absent(missing)}"
     )
 
 
