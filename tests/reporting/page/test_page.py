@@ -141,7 +141,7 @@ def test_every_item_names_its_command_and_runs(page):
     assert re.search(
         r'MLE</a> \(language_model\): seed 1 <a href="[^"]*/metrics.json"><code>\w{16}</code></a></li>', table
     )
-    assert "Not run: language_model, seeds 2: " in table
+    assert "Not run: language_model, seed 2: " in table
     assert "Not run" not in between(page.pages["stop_jostling"], '<h3 id="stop_jostling-table1">')
     # the settings of a method, once
     runs = between(page.pages["provenance"], '<tr id="runs-language_model-agg">', "</tr>")

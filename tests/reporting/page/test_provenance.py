@@ -15,6 +15,7 @@ def test_missing_runs_are_named_with_their_seeds():
     assert missing(runs) == "a, seeds 2, 3: AGG"
     assert missing([*runs, runs_of("UL", "b", (1, 2, 3), ())]) == "a, seeds 2, 3: AGG; b: UL"
     assert count(runs) == (4, 6)
+    assert missing([runs_of("MLE", "a", (1, 2), (1,))]) == "a, seed 2: MLE"
 
 
 def test_seeds_are_in_numerical_order():

@@ -80,8 +80,8 @@ def missing(runs: list[Runs]) -> str:
     groups: dict[str, list[str]] = {}
     for one in runs:
         if one.missing:
-            seeds = f", seeds {', '.join(map(str, one.missing))}" if one.trained else ""
-            groups.setdefault(one.method.experiment + seeds, []).append(one.method.label)
+            which = f", seed{'s' * (len(one.missing) > 1)} {', '.join(map(str, one.missing))}" if one.trained else ""
+            groups.setdefault(one.method.experiment + which, []).append(one.method.label)
     return "; ".join(f"{place}: {', '.join(labels)}" for place, labels in groups.items())
 
 
