@@ -80,8 +80,8 @@ def missing(runs: list[Runs]) -> str:
     groups: dict[str, list[str]] = {}
     for one in runs:
         if one.missing:
-            which = f", seed{'s' * (len(one.missing) > 1)} {', '.join(map(str, one.missing))}" if one.trained else ""
-            groups.setdefault(one.method.experiment + which, []).append(one.method.label)
+            seeds = f", seed{'s' if len(one.missing) > 1 else ''} {', '.join(map(str, one.missing))}"
+            groups.setdefault(one.method.experiment + (seeds if one.trained else ""), []).append(one.method.label)
     return "; ".join(f"{place}: {', '.join(labels)}" for place, labels in groups.items())
 
 
