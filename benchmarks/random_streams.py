@@ -20,6 +20,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from raretok.library.losses import output_loss
+from raretok.methods.threshold import Threshold
 from raretok.models.building import build_model
 from raretok.training.schedule import Cosine
 
@@ -76,12 +78,9 @@ def read_text(path: Path) -> dict[str, torch.Tensor]:
     return {"train": ids[: int(0.9 * len(ids))], "val": ids[int(0.9 * len(ids)) :]}
 
 
-def losses(model: nn.Module, inputs: torch.Tensor, targets: torch.Tensor, margin: float = math.inf) -> torch.Tensor:
-    """Cross-entropy of every position without the logits that are more than `margin` below the target's."""
-    logits = model.logits(model(inputs))
-    threshold = logits.gather(2, targets[..., None]) - margin
-    kept = logits.masked_fill(logits < threshold, -math.inf)
-    return F.cross_entropy(kept.flatten(0, 1), targets.flatten(), reduction="none")
+def loss_of(model: nn.Module, inputs: torch.Tensor, targets: torch.Tensor, loss: object = None) -> torch.Tensor:
+    """The mean loss of a batch; without `loss`, its cross-entropy."""
+    return output_loss(model(inputs), model.output_weight, targets, loss)
 
 
 def nearness(model: nn.Module) -> float:
@@ -115,10 +114,10 @@ def trained(model: nn.Module, batches: Batches, steps: int) -> nn.Module:
     for step in range(steps):
         if step % EVERY == 0:
             with torch.no_grad():
-                seen = {s: sum(losses(model, *batches(s)).mean().item() for _ in range(20)) / 20 for s in batches.ids}
+                seen = {s: sum(loss_of(model, *batches(s)).item() for _ in range(20)) / 20 for s in batches.ids}
             said = ", ".join(f"{split} {loss:.4f}" for split, loss in seen.items())
             print(f"step {step}: {said}, cosine {nearness(model):.3f}", flush=True)
-        loss = losses(model, *batch, margin=1.0).mean()
+        loss = loss_of(model, *batch, Threshold(margin=1.0))
         batch = batches("train")
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)

@@ -19,6 +19,7 @@ from raretok.planning import verify
 ROOT = Path(__file__).parents[2]
 RECORDED = Path("results/recorded/small/runs")
 # A claim about two methods with several recorded seeds, and one with one seed.
+KEY = ("accuracy", "LR", "valid@best")
 SEVERAL, SINGLE = "stop_jostling.t1.se_acc", "stop_jostling.f4.tail"
 
 
@@ -72,12 +73,21 @@ def test_a_new_seed_like_the_others_is_inside_the_interval(root, trained, capsys
     assert "1 of 1 inside" in printed
 
 
+def accuracy(root, run):
+    """LR accuracy of the best checkpoint of a run."""
+    metrics = json.loads((root / "results/small/runs" / run / "metrics.json").read_text())["metrics"]
+    (found,) = [one["value"] for one in metrics if (one["metric"], one["group"], one["split"]) == KEY]
+    return found
+
+
 def test_a_different_new_seed_is_outside_the_interval(root, trained, capsys):
     trained.factor = 1.5
     assert main(["verify", SEVERAL, "--root", str(root), "--seed", "40"]) == 0
     printed = capsys.readouterr().out
     assert all("/seed40/" in target for target in trained.targets)
-    assert 1.4 < float(re.search(r"seed 40: x([\d.]+)", printed)[1]) < 1.6
+    matrix, separated = (accuracy(root, f"shakespeare/{name}/seed40") for name in ("threshold_m1", "threshold_m1_se"))
+    assert f"seed 40: x{separated / matrix:.3g}" in printed
+    assert separated / matrix > 1.4
     assert "outside the 95% prediction interval" in printed
     assert "0 of 1 inside" in printed
 
