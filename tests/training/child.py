@@ -106,7 +106,8 @@ class Training:
         def enough():
             path = self.state / FILE_NAME
             if path.exists():
-                seen.add(path.stat().st_ino)
+                file = path.stat()
+                seen.add((file.st_ino, file.st_mtime_ns))  # a new file may get the inode of one that was replaced
             return len(seen) >= number
 
         self.wait_for(enough)
