@@ -7,12 +7,15 @@ from collections import Counter
 
 from PIL import Image
 
-# Coordinates are rounded to a tenth of a point.
-COORDINATES = re.compile(r'(?<= )((?:d|points|x|y|x1|x2|y1|y2|width|height)=")([^"]*)(")')
+# Coordinates are cut to a tenth of a point, but not those of a transform that scales.
+COORDINATES = re.compile(r'(?<= )((?:d|points|x|y|x1|x2|y1|y2|width|height|transform)=")((?:(?!scale)[^"])*)(")')
 LONG_NUMBER = re.compile(r"(\d+\.\d)\d+")
 BITMAP = re.compile(r"data:image/png;base64,([A-Za-z0-9+/=\s]+)")
 COLOURS = 32
 STYLE = re.compile(r'style="([^"]*)"')
+# A line from a point, not from the end of a curve: points that follow M without a letter are lines to them.
+LINES = re.compile(r"(M [-\d.]+ [-\d.]+)((?:\s+L [-\d.]+ [-\d.]+)+)")
+NO_ROTATION = re.compile(r' transform="rotate\(-?0 [^"]*"')
 # Ids of groups, which nothing refers to; those of markers and clip paths stay.
 GROUP_ID = re.compile(r'(?<=<g) id="[^"]*"')
 
@@ -21,6 +24,7 @@ def smaller_svg(text: str) -> str:
     """The same drawing with far fewer bytes."""
     text = BITMAP.sub(lambda match: f"data:image/png;base64,{_in_few_colours(match[1])}", text)
     text = COORDINATES.sub(lambda match: match[1] + LONG_NUMBER.sub(r"\1", match[2]) + match[3], text)
+    text = LINES.sub(lambda match: match[1] + re.sub(r"\s+L", "", match[2]), NO_ROTATION.sub("", text))
     return _with_classes(GROUP_ID.sub("", re.sub(r"\s*\n\s*", "\n", text)))
 
 

@@ -1,0 +1,25 @@
+"""Smaller svg files draw the same lines, curves, texts and scales."""
+
+from raretok.reporting.figures.smaller_svg import smaller_svg
+
+
+def test_lines_need_no_letter_after_the_first_point():
+    text = '<path d="M 1.23 -4.56 \nL 7.89 0.12 \nL 3 4 \nz\nM 1 2 \nL 3 4 \nC 5 6 7 8 9 10 \nL 11 12 \n"/>'
+    # A point after a curve would go on with the curve, so that line keeps its letter.
+    expected = '<path d="M 1.2 -4.5 7.8 0.1 3 4\nz\nM 1 2 3 4\nC 5 6 7 8 9 10\nL 11 12\n"/>'
+    assert smaller_svg(text) == expected
+
+
+def test_rotations_by_nothing_go_and_others_stay():
+    text = '<text x="1.23" transform="rotate(-0 1.23 4.56)"/><text transform="rotate(-90 1.23 4.56)"/>'
+    assert smaller_svg(text) == '<text x="1.2"/><text transform="rotate(-90 1.2 4.5)"/>'
+
+
+def test_scales_keep_their_digits():
+    text = '<g transform="translate(1.23 4.56) scale(0.125 -0.125)"/><g transform="translate(1.23 4.56)"/>'
+    assert smaller_svg(text) == '<g transform="translate(1.23 4.56) scale(0.125 -0.125)"/><g transform="translate(1.2 4.5)"/>'
+
+
+def test_styles_that_occur_twice_become_classes():
+    text = '<style></style><g style="a: b"/><g style="a: b"/><g style="c: d"/>'
+    assert smaller_svg(text) == '<style>\n.c0{a: b}</style><g class="c0"/><g class="c0"/><g style="c: d"/>'
