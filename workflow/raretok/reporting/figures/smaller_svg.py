@@ -8,7 +8,7 @@ from collections import Counter
 from PIL import Image
 
 # Coordinates are cut to a tenth of a point, but not those of a transform that scales.
-COORDINATES = re.compile(r'(?<= )((?:d|points|x|y|x1|x2|y1|y2|width|height|transform)=")((?:(?!scale)[^"])*)(")')
+COORDINATES = re.compile(r'(?<= )((?:d|points|x|y|x1|x2|y1|y2|width|height|transform(?!="[^"]*scale))=")([^"]*)(")')
 LONG_NUMBER = re.compile(r"(\d+\.\d)\d+")
 BITMAP = re.compile(r"data:image/png;base64,([A-Za-z0-9+/=\s]+)")
 COLOURS = 32
