@@ -11,10 +11,10 @@ import pytest
 from fake_results import read_csv
 
 from raretok.__main__ import main
-from raretok.papers.cross.figures import figure1
+from raretok.papers.cross.figures import figure1, free_offsets
 from raretok.reporting.claims.improvement import improvements
 from raretok.reporting.figures.shown import NotRun
-from raretok.reporting.figures.style import house_style
+from raretok.reporting.figures.style import house_style, sheet
 from raretok.reporting.results import COLUMNS, read_results
 from raretok.reporting.tables.comparison_table import better_methods, comparison_cells
 from raretok.reporting.tables.method_comparison import (
@@ -383,6 +383,18 @@ def test_the_figure_shows_every_method_with_its_interval(finished, tmp_path):
     arguments = [f"--definition={whole}", f"--results={results.folder}"]
     assert main(["figure", "--item=figure1", *arguments, f"--output-stem={stem}"]) == 0
     assert stem.with_suffix(".svg").exists()
+
+
+def test_numbers_of_near_points_do_not_overlap():
+    points = [(0.5, 0.5), (0.51, 0.5), (0.5, 0.51), (0.51, 0.51)]
+    with house_style():
+        axes = sheet(4).subplots()
+        numbers = [
+            axes.annotate(str(number), point, offset, textcoords="offset points", fontsize=9)
+            for number, (point, offset) in enumerate(zip(points, free_offsets(axes, points), strict=True), 8)
+        ]
+        boxes = [number.get_window_extent() for number in numbers]
+    assert not any(box.count_overlaps(boxes[:index]) for index, box in enumerate(boxes))
 
 
 def test_everything_renders_without_runs(tmp_path):

@@ -4,6 +4,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullLocator
+from matplotlib.transforms import Bbox
 
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.figures.shown import Drawn, NotRun
@@ -145,10 +146,26 @@ def widen(axes: Axes) -> None:
 
 def write_names(axes: Axes, ordered: list[Point]) -> None:
     """Write a number beside each point, and a list of the numbered names on the right."""
+    gains = [gain_of(point.rare.mean) for point in ordered]
     places = np.linspace(0.98, 0.02, max(len(ordered), MOST_NAMES))
-    for number, (place, point) in enumerate(zip(places, ordered, strict=False), 1):
+    offsets = free_offsets(axes, [(point.frequent.mean, gain) for point, gain in zip(ordered, gains, strict=True)])
+    for number, (place, point, gain, offset) in enumerate(zip(places, ordered, gains, offsets, strict=False), 1):
         look = {"color": (COMBINED if "+" in point.label else SINGLE)["color"], "fontsize": 9}
-        gain = gain_of(point.rare.mean)
-        axes.annotate(str(number), (point.frequent.mean, gain), (5, 3), textcoords="offset points", **look)
+        axes.annotate(str(number), (point.frequent.mean, gain), offset, textcoords="offset points", **look)
         text = f"{number}  {point.label}  x{gain:.3g}"
         axes.text(NAMES, place, text, transform=axes.transAxes, va="center", **look)
+
+
+def free_offsets(axes: Axes, points: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Offset of each point's number, in typographic points: off all markers and earlier numbers if there is room."""
+    axes.figure.draw_without_rendering()  # places the panel
+    places = axes.transData.transform(points) * 72 / axes.figure.dpi
+    taken = [Bbox.from_bounds(x - 4, y - 4, 8, 8) for x, y in places]
+    found = []
+    for number, (x, y) in enumerate(places, 1):
+        width = 6 * len(str(number))
+        around = [(5, 3), (5, -10), (-5 - width, 3), (-5 - width, -10), (-width / 2, 6), (-width / 2, -13)]
+        boxes = {offset: Bbox.from_bounds(x + offset[0], y + offset[1], width, 7) for offset in around}
+        found.append(min(around, key=lambda offset: boxes[offset].count_overlaps(taken)))
+        taken.append(boxes[found[-1]])
+    return found
