@@ -29,7 +29,7 @@ class RunCost:
     state: int
 
     def seconds(self, machine: Machine) -> float:
-        """Training time in seconds, without validation."""
+        """Training time in seconds; on GPUs without validation."""
         training = training_of(self.run.settings)
         passes = training.steps * training.passes
         return passes * machine.seconds(size_of(self.run.settings), training.tokens)

@@ -79,8 +79,8 @@ def markdown(heads: list[str], rows: list[list[str]]) -> list[str]:
 def hours_notes(machines: list[Machine]) -> list[str]:
     """Notes on the hours: what they include, and how they are estimated."""
     lines = [
-        "Hours are for one device and for training only, without validation (not timed on GPUs; largest where "
-        "validation decodes translations by beam search) and without evaluation.",
+        "Hours are for training on one device, without evaluation. On CPUs they are CPU time and include validation; "
+        "on GPUs validation was not timed, which takes longest where it decodes translations by beam search.",
         "They are scaled by the number of operations from the measured model that is nearest in it. A small model "
         "alone on a GPU takes longer, because it waits for kernels to be launched.",
     ]

@@ -137,7 +137,8 @@ def find(machines: dict[str, Machine], name: str) -> Machine:
 def rows_of(results: Path) -> list[dict]:
     """One row per finished run in `results` (a scale's folder, or results/recorded/<scale>); UserError if none exist.
 
-    Seconds are those of the whole training, including validation, divided by its passes.
+    Seconds are those of the whole training, including validation, divided by its passes. On a CPU they are CPU time per
+    thread if that is known, which other work on the machine hardly changes.
     """
     paths = sorted(results.glob("runs/*/*/*/metrics.json"))
     if not paths:
@@ -147,12 +148,16 @@ def rows_of(results: Path) -> list[dict]:
 
 def _row(path: Path, run: dict) -> dict:
     training = training_of(run["settings"])
+    on_cpu = run["device"].startswith("CPU")
+    seconds = run["seconds"]
+    if on_cpu and run.get("cpu_seconds"):
+        seconds = run["cpu_seconds"] / run["settings"]["training"]["threads"]
     return {
-        "machine": CPU if run["device"].startswith("CPU") else run["device"],
+        "machine": CPU if on_cpu else run["device"],
         "what": f"{run['experiment']}/{run['method']}/seed{run['seed']}",
         "shape": vars(size_of(run["settings"])),
         "tokens": training.tokens,
-        "seconds": round(run["seconds"] / (training.steps * training.passes), 5),
+        "seconds": round(seconds / (training.steps * training.passes), 5),
         "gib": round(run["peak_memory_gib"], 3),
         "where": path.parents[4].as_posix(),
     }

@@ -10,10 +10,10 @@ from raretok.reporting.csv_rows import write_table
 
 COLUMNS = [
     *("paper", "experiment", "method", "seed", "device", "processes", "together", "threads"),
-    *("seconds", "tokens", "tokens_per_second", "peak_memory_gib", "resumes"),
+    *("seconds", "cpu_seconds", "tokens", "tokens_per_second", "peak_memory_gib", "resumes"),
 ]
 # Defaults for older records without these keys.
-ALONE = {"processes": 1, "together": 1}
+DEFAULTS = {"processes": 1, "together": 1, "cpu_seconds": 0.0}
 CPU = "CPU"
 
 
@@ -31,8 +31,8 @@ def main(arguments: argparse.Namespace) -> None:
 def costs(paths: list[Path]) -> pd.DataFrame:
     """One row per run, sorted: seconds of training with validation, including time before interruptions.
 
-    For runs trained together, seconds are each run's share. threads: per process. Peak memory is that of the GPU, or of
-    the process on a CPU, and the maximum over processes.
+    For runs trained together, seconds are each run's share. cpu_seconds: CPU time of one process, 0 if unknown. threads:
+    per process. Peak memory is that of the GPU, or of the process on a CPU, and the maximum over processes.
     """
     table = pd.DataFrame([_row(read_json(path)) for path in paths], columns=COLUMNS)
     return table.sort_values(["paper", "experiment", "method", "seed"], kind="stable")
@@ -58,9 +58,13 @@ def by_device(table: pd.DataFrame) -> list[dict]:
 
 
 def unit_seconds(runs: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
-    """Whether each training ran on a CPU, and its seconds on one core or one GPU."""
+    """Whether each training ran on a CPU, and its seconds on one core or one GPU.
+
+    On a CPU that is CPU time, which other work on the machine hardly changes, or wall time if CPU time is unknown.
+    """
     on_cpu = runs["device"].str.startswith(CPU)
-    return on_cpu, runs["seconds"] * runs["processes"] * runs["threads"].where(on_cpu, 1)
+    wall = runs["seconds"] * runs["threads"].where(on_cpu, 1)
+    return on_cpu, runs["processes"] * runs["cpu_seconds"].where(on_cpu & (runs["cpu_seconds"] > 0), wall)
 
 
 def hours(runs: pd.DataFrame) -> str:
@@ -73,7 +77,7 @@ def hours(runs: pd.DataFrame) -> str:
 
 def _row(record: dict) -> list:
     run = record["training"]
-    known = ALONE | {name: run[name] for name in COLUMNS if name in run}
+    known = DEFAULTS | {name: run[name] for name in COLUMNS if name in run}
     threads = run["settings"]["training"]["threads"]
     speed = round(run["tokens"] / run["seconds"]) if run["seconds"] else 0
     return [(known | {"threads": threads, "tokens_per_second": speed})[name] for name in COLUMNS]
