@@ -31,8 +31,8 @@ def main(arguments: argparse.Namespace) -> None:
 def costs(paths: list[Path]) -> pd.DataFrame:
     """One row per run, sorted: seconds of training with validation, including time before interruptions.
 
-    For runs trained together, seconds are each run's share. cpu_seconds: CPU time of one process, 0 if unknown. threads:
-    per process. Peak memory is that of the GPU, or of the process on a CPU, and the maximum over processes.
+    For runs trained together, seconds are each run's share. cpu_seconds: CPU time of one process, 0 if unknown.
+    threads: per process. Peak memory is that of the GPU, or of the process on a CPU, and the maximum over processes.
     """
     table = pd.DataFrame([_row(read_json(path)) for path in paths], columns=COLUMNS)
     return table.sort_values(["paper", "experiment", "method", "seed"], kind="stable")
