@@ -49,7 +49,7 @@ def either(judge: Callable[..., Found]) -> Callable[[Evidence], Found]:
 
 @either
 def f1_low_first(evidence: Evidence, names: dict[str, str]) -> Found:
-    """The low-frequent group is the first to leave the bulk in the PCA projection."""
+    """The low-frequency group is the first to leave the bulk in the PCA projection."""
     name = names[BASELINE]
     planes, bounds = evidence.array(name, "snapshots.pca"), evidence.array(name, "bounds")
     truths = evidence.per_seed(partial(rare_first, balanced=True), planes, bounds)

@@ -18,7 +18,7 @@ from raretok.reporting.figures.style import sheet
 from raretok.reporting.results import Results
 from raretok.reporting.tables.neighbour_table import visible_text
 
-GROUPS = ("high-frequent", "mid-frequent", "low-frequent")
+GROUPS = ("high-frequency", "mid-frequency", "low-frequency")
 COUNTERPART = "The paper's figure shows a translation model; this is its counterpart for the language model."
 PLANE = (
     "Rows of the embedding matrix, centred, projected on their first two principal components; each point is a type. "
@@ -88,7 +88,7 @@ def _cosines(definition: Definition, item: str, results: Results, query: int) ->
         said = f", Spearman {np.mean(rho):+.2f}" if rho else ""
         axes.set_title(f"({letter}) {method.label}{said}", loc="left")
         _draw_cosines(axes, arrays, query)
-        axes.set_xlabel("index by decreasing target-side frequency")
+        axes.set_xlabel("index by decreasing frequency")
     if not word:
         raise NotRun
     word = word.removeprefix("␣")
@@ -97,8 +97,9 @@ def _cosines(definition: Definition, item: str, results: Results, query: int) ->
     handles = [*language_panels.group_handles(GROUPS), *max(means, key=len)[:1]]
     language_panels.draw_legend(strip, handles)
     return figure, (
-        f"{_corpus(definition, methods[0])}, query “{word}”; types that occur in training, the first seed's. "
-        f"{DRAWN_SAID} Line: running mean over {WINDOW:.0%} of the types. Spearman's correlation of index and cosine, "
+        f"{_corpus(definition, methods[0])}, query “{word}”; types that occur in training, sorted by their frequency "
+        f"on the target side; the first seed's. {DRAWN_SAID} Line: running mean over {WINDOW:.0%} of the types. "
+        "Spearman's correlation of index and cosine, "
         "mean over seeds: above 0, rare words are nearer."
     )
 
