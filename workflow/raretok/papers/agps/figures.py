@@ -99,8 +99,7 @@ def _cosines(definition: Definition, item: str, results: Results, query: int) ->
     return figure, (
         f"{_corpus(definition, methods[0])}, query “{word}”; types that occur in training, sorted by their frequency "
         f"on the target side; the first seed's. {DRAWN_SAID} Line: running mean over {WINDOW:.0%} of the types. "
-        "Spearman's correlation of index and cosine, "
-        "mean over seeds: above 0, rare words are nearer."
+        "Spearman's correlation of index and cosine, mean over seeds: above 0, rare words are nearer."
     )
 
 
