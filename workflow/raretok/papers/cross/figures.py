@@ -47,6 +47,9 @@ def figure1(definition: Definition, item: str, results: Results) -> Drawn:
             draw_offsets(axes, baseline["label"], *lines[task])
         draw_points(axes, shown, baseline["label"])
         write_missing(axes, found)
+    figure.draw_without_rendering()  # places the panels, whose points are numbered where there is room
+    for axes, found in zip(panels, known.values(), strict=True):
+        write_numbers(axes, in_order(found))
     seeds = max(numbers, default=0)
     over = {1: "one seed, so no intervals: inconclusive"}
     most = "" if len(numbers) == 1 else "at most "
@@ -115,7 +118,7 @@ def draw_points(axes: Axes, shown: list[Point], first: str) -> None:
     axes.fill_between([left, 0], 1, top, color="#009E73", alpha=0.08, linewidth=0)
     axes.axhline(1, color="#555555", linewidth=1)
     axes.axvline(0, color="#555555", linewidth=1)
-    write_names(axes, sorted(shown, key=lambda point: point.rare.mean))
+    write_names(axes, in_order(shown))
     looks = {"one change": SINGLE}
     if any("+" in point.label for point in shown):
         looks["combination"] = COMBINED
@@ -144,21 +147,34 @@ def widen(axes: Axes) -> None:
     axes.set_ylim(min(low, 0.9), max(high, 1.1))
 
 
+def in_order(found: list[Point]) -> list[Point]:
+    """The points that are drawn, by decreasing gain: the order of their numbers."""
+    return sorted((point for point in found if point.is_drawn), key=lambda point: point.rare.mean)
+
+
+def look_of_text(point: Point) -> dict:
+    """The look of a point's number and name."""
+    return {"color": (COMBINED if "+" in point.label else SINGLE)["color"], "fontsize": 9}
+
+
 def write_names(axes: Axes, ordered: list[Point]) -> None:
-    """Write a number beside each point, and a list of the numbered names on the right."""
-    gains = [gain_of(point.rare.mean) for point in ordered]
+    """Write a list of the numbered names on the right."""
     places = np.linspace(0.98, 0.02, max(len(ordered), MOST_NAMES))
-    offsets = free_offsets(axes, [(point.frequent.mean, gain) for point, gain in zip(ordered, gains, strict=True)])
-    for number, (place, point, gain, offset) in enumerate(zip(places, ordered, gains, offsets, strict=False), 1):
-        look = {"color": (COMBINED if "+" in point.label else SINGLE)["color"], "fontsize": 9}
-        axes.annotate(str(number), (point.frequent.mean, gain), offset, textcoords="offset points", **look)
-        text = f"{number}  {point.label}  x{gain:.3g}"
-        axes.text(NAMES, place, text, transform=axes.transAxes, va="center", **look)
+    for number, (place, point) in enumerate(zip(places, ordered, strict=False), 1):
+        text = f"{number}  {point.label}  x{gain_of(point.rare.mean):.3g}"
+        axes.text(NAMES, place, text, transform=axes.transAxes, va="center", **look_of_text(point))
+
+
+def write_numbers(axes: Axes, ordered: list[Point]) -> None:
+    """Write a number beside each point; the panel has its final place."""
+    points = [(point.frequent.mean, gain_of(point.rare.mean)) for point in ordered]
+    offsets = free_offsets(axes, points)
+    for number, (point, place, offset) in enumerate(zip(ordered, points, offsets, strict=True), 1):
+        axes.annotate(str(number), place, offset, textcoords="offset points", **look_of_text(point))
 
 
 def free_offsets(axes: Axes, points: list[tuple[float, float]]) -> list[tuple[float, float]]:
     """Offset of each point's number, in typographic points: off all markers and earlier numbers if there is room."""
-    axes.figure.draw_without_rendering()  # places the panel
     places = axes.transData.transform(points) * 72 / axes.figure.dpi
     taken = [Bbox.from_bounds(x - 4, y - 4, 8, 8) for x, y in places]
     found = []
