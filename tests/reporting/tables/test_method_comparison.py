@@ -339,6 +339,17 @@ def test_unfinished_seeds_do_not_change_the_choice(tmp_path):
     assert (found.method.name, found.method.seeds, found.caveats) == (first, (1, 2, 3), [])
 
 
+def test_a_single_candidate_in_a_single_task_is_no_choice(tmp_path):
+    definition, results = made(tmp_path, left_out=lambda run: run.seed == 3)
+    entry = definition.entry("table1")
+    single = {name: one | {"methods": dict([*one["methods"].items()][:1])} for name, one in FAMILIES.items()}
+    settings = {"cross_bpe": definition.settings["cross_bpe"]}
+    definition = replace(definition, settings=settings, tables={"table1": entry | {"candidates": single}})
+    cells = {(cell.row, cell.column): cell for cell in comparison_cells(definition, "table1", results, None)}
+    assert cells["CosReg", "chosen"].remarks == ()
+    assert cells["CosReg", "rare"].remarks == ("2 of 3 seeds",)
+
+
 def test_the_figure_notes_different_seeds(tmp_path):
     def left_out(run):
         return run.seed == 3 or (run.seed == 2 and run.method.startswith("freeze"))

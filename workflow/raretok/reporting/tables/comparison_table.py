@@ -37,16 +37,16 @@ AT_BOUND = {"metric": "temperature_at_bound", "split": "valid@best"}
 def comparison_cells(definition: Definition, item: str, results: Results, published: Path) -> list[Cell]:
     """The cells of a table of kind `comparison`; `published` is unused, since nothing of it is printed."""
     entry = definition.entry(item)
+    tasks = {task: one for task, one in entry["experiments"].items() if one in definition.settings}
     cells = []
-    for task, experiment in entry["experiments"].items():
-        if experiment not in definition.settings:
-            continue
+    for task, experiment in tasks.items():
         found = [chosen_candidate(definition, results, family, experiment) for family in families(definition, entry)]
         found = [one for one in found if one is not None]
         made = [cell for one in found for cell in _row(definition, results, entry, experiment, one, found[0])]
         heading = f"{task[0].upper()}{task[1:]}"
-        made = [replace(cell, row=f"{cell.row} [{task}]", block=heading, reading=task) for cell in made]
-        unfinished = {f"{one.label} [{task}]" for one in found if one.is_provisional}
+        suffix = f" [{task}]" if len(tasks) > 1 else ""
+        made = [replace(cell, row=f"{cell.row}{suffix}", block=heading, reading=task) for cell in made]
+        unfinished = {f"{one.label}{suffix}" for one in found if one.is_provisional}
         # A mean over other seeds, or of a provisional candidate, cannot be marked as best.
         best = iter(mark_best([cell for cell in made if cell.row not in unfinished]))
         cells += [cell if cell.row in unfinished else next(best) for cell in made]

@@ -54,8 +54,8 @@ class Chosen:
 
     @property
     def is_provisional(self) -> bool:
-        """Whether missing runs could still change the choice."""
-        return self.missing > 0
+        """Whether missing runs could still change the choice; never with a single candidate."""
+        return self.missing > 0 and self.tried > 1
 
     @property
     def caveats(self) -> list[str]:
