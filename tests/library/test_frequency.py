@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from raretok import AGG, FrequencyGroups, OutputLoss, agg_alpha, count_targets, log_unigram, start_bias
+from raretok import AGG, Freeze, FrequencyGroups, OutputLoss, agg_alpha, count_targets, log_unigram, start_bias
 
 # Ids are not in order of frequency: ranks are 3, 0, 9, 1, 8, 2, 7, 4, 6, 5.
 COUNTS = [30, 90, 0, 60, 1, 50, 2, 20, 5, 10]
@@ -116,3 +116,17 @@ def test_a_bias_starts_at_the_unigram_distribution(bias):
     np.testing.assert_allclose(log_unigram(COUNTS).exp(), expected, rtol=1e-12)
     with pytest.raises(ValueError, match="counts has 9 types, but the layer has 10 outputs"):
         start_bias(head, COUNTS[1:])
+
+
+@pytest.mark.parametrize("use", [FrequencyGroups, lambda counts: agg_alpha(counts, 20), log_unigram])
+@pytest.mark.parametrize("counts", [[-1, 1, 2, 3], [0.5, 0.3, 0.2], [0, 0, 0], [[1, 2], [3, 4]]])
+def test_counts_that_are_none_are_refused(use, counts):
+    with pytest.raises(ValueError, match="counts must be V whole numbers"):
+        use(counts)
+
+
+def test_an_id_named_twice_is_special_once():
+    """Padding and the end of a text are often the same id."""
+    counts = [0, 0, 100, 50, 20, 10, 5, 4, 3, 2, 1, 1]
+    rare = [OutputLoss(gate=Freeze("bc", share=0.3), counts=counts, special=ids).rare() for ids in ([0], [0, 0])]
+    assert rare[0].tolist() == rare[1].tolist()

@@ -3,6 +3,7 @@
 Each is compared with plain autograd over all logits, in float64.
 """
 
+import pickle
 import subprocess
 import sys
 
@@ -14,6 +15,7 @@ from torch.nn import functional as F
 import raretok
 from raretok import (
     AGG,
+    AdaptiveTraining,
     Adversarial,
     Contrastive,
     CosReg,
@@ -241,6 +243,13 @@ def test_second_derivatives_are_refused(reduction):
     (gradient,) = torch.autograd.grad(loss, weight, create_graph=True)
     with pytest.raises(RuntimeError, match="once_differentiable"):
         gradient.sum().backward()
+    # Also of what comes before the hidden vectors, where the gradient would count as a constant.
+    x, layer = torch.randn(6, 4, requires_grad=True), torch.randn(4, 16, requires_grad=True)
+    hidden, targets = torch.tanh(x @ layer), targets.flatten()[:6]
+    loss = OutputLoss(reduction=reduction)(hidden, torch.randn(13, 16, requires_grad=True), targets).sum()
+    (gradient,) = torch.autograd.grad(loss, x, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        gradient.square().sum().backward()
 
 
 FORMS = [{}, {"loss": Threshold(margin=1.0)}, {"loss": Contrastive()}, {"penalty": CosReg()}, {"penalty": ZLoss(0.2)}]
@@ -322,3 +331,34 @@ def test_torch_compile_does_not_compile_the_loss():
     """
     done = subprocess.run([sys.executable, "-c", COMPILED], capture_output=True, text=True)
     assert done.stdout == "refused\n", done.stderr
+
+
+@pytest.mark.parametrize("gate", GATES)
+def test_preparing_targets_changes_nothing(gate):
+    found = []
+    for prepares in (False, True):
+        criterion = OutputLoss(gate=GATES[gate], counts=COUNTS)
+        for seed in range(3):
+            hidden, weight, _, targets = batch(seed)
+            if prepares:
+                criterion.prepare(targets)
+            criterion(hidden, weight, targets).backward()
+            found.append(weight.grad)
+    assert_same(found[:3], found[3:])
+
+
+@pytest.mark.parametrize("loss", [LogitAdjustment(), PowerLawDecay(), AdaptiveTraining()])
+def test_a_started_loss_can_be_pickled(loss):
+    hidden, weight, _, targets = batch(1)
+    criterion = OutputLoss(loss, counts=COUNTS)
+    copied = pickle.loads(pickle.dumps(criterion))
+    assert copied(hidden, weight, targets) == criterion(hidden, weight, targets)
+
+
+@pytest.mark.parametrize("penalty", [CosReg(1e3), MuLoss(1e3)])
+def test_penalties_on_parameters_are_finite_in_half_precision(penalty):
+    """300 rows of one direction: the sum of directions has a squared norm above float16's largest number."""
+    weight = (torch.randn(300, 16, generator=torch.Generator().manual_seed(1)) * 0.1 + 1).half()
+    hidden, targets = torch.zeros(4, 16).half(), torch.arange(4)
+    loss = OutputLoss(penalty=penalty)(hidden, weight, targets)
+    torch.testing.assert_close(loss, OutputLoss(penalty=penalty)(hidden.float(), weight.float(), targets))

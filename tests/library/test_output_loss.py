@@ -355,7 +355,8 @@ def test_announced_targets_that_were_never_passed_give_a_warning():
     hidden, weight, _, targets = batch(8)
     criterion = OutputLoss()
     criterion.begin_step([targets, targets])
-    criterion.begin_step([targets, targets])  # nothing of the one before was passed: nothing was divided
+    with pytest.warns(UserWarning, match="called twice without a call between them; is the loss used"):
+        criterion.begin_step([targets, targets])
     criterion(hidden, weight, targets)
     with pytest.warns(UserWarning, match=f"announced {targets.numel()} more targets for step 1 than were passed"):
         criterion.begin_step(targets)

@@ -132,6 +132,33 @@ def test_loss_arguments_of_trainers_have_the_same_meaning():
         same_training(model, own, **named)
 
 
+def test_labels_can_be_positional_and_decide_alone():
+    model, own = tiny("llama"), tiny("llama")
+    ids, labels = labelled()
+    patched = raretok.patch(model, Threshold(margin=0.05))
+    place = list(inspect.signature(own.forward).parameters).index("labels")
+    loss = model(ids, *[None] * (place - 1), labels).loss
+    assert loss == model(ids, labels=labels).loss != own(ids, labels=labels).loss
+    # Without labels a model of transformers returns no loss.
+    found = model(ids, shift_labels=labels)
+    assert found.loss is None
+    torch.testing.assert_close(found.logits, own(ids).logits)
+    assert patched.criterion.steps == 2
+
+
+def test_masked_ids_are_no_earlier_tokens():
+    """Padding on the left changes nothing; positions are given, because the model counts padding, too."""
+    model = tiny("gpt2")
+    raretok.patch(model, penalty=Unlikelihood(5.0))
+    ids, labels = labelled()
+    padded = [F.pad(tensor, (6, 0), value=value) for tensor, value in ((ids, 7), (labels, -100))]
+    padded[1][:, 6] = -100  # without padding, nothing predicts the first label
+    mask = F.pad(torch.ones_like(ids), (6, 0))
+    places = (mask.cumsum(1) - 1).clamp_min(0)
+    loss = model(padded[0], labels=padded[1], attention_mask=mask, position_ids=places).loss
+    torch.testing.assert_close(loss, model(ids, labels=labels).loss)
+
+
 def test_only_training_changes():
     model, own = tiny("qwen2"), tiny("qwen2")
     ids, labels = labelled()
@@ -203,7 +230,7 @@ def test_a_lora_model():
         assert patched.criterion.steps == 1
     model = peft.get_peft_model(tiny("llama"), peft.LoraConfig(r=2, target_modules=["q_proj", "lm_head"]))
     with pytest.raises(
-        ValueError, match=r"embedding of LlamaForCausalLM is a peft\.\S+\.Linear and no torch.nn.Linear"
+        ValueError, match=r"embedding of LlamaForCausalLM is a peft\.\S+\.Linear, not a torch.nn.Linear"
     ):
         raretok.patch(model)
     wrapped_later, own = (tiny("llama", tie_word_embeddings=False) for _ in range(2))
@@ -288,6 +315,9 @@ SENTENCES = [
     (twice, "LlamaForCausalLM is already patched; undo that first"),
     (lambda: raretok.patch(tiny("llama"), OutputLoss(), penalty=CosReg()), "penalty= is an option of OutputLoss"),
     (lambda: raretok.patch(tiny("llama"), reduction="none"), "the loss of a model is one number"),
+    (lambda: raretok.patch(tiny("llama"), ignore_index=0), "ignore_index is 0; models of transformers ignore"),
+    (lambda: raretok.patch(tiny("cohere"), logit_scale=0.1), "^logit_scale=0.1 and soft_cap=None, but .* has 0.3"),
+    (lambda: raretok.patch(tiny("llama"), soft_cap=1.0), "soft_cap=1.0, but LlamaForCausalLM has 1.0 and None"),
     (lambda: raretok.patch(tiny("gemma2"), perturbation=Adversarial(alpha=0.1)), "Gemma2.* has a soft cap"),
     (
         lambda: raretok.patch(with_loss(lambda logits, labels, **_: logits.square().mean())),

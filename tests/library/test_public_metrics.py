@@ -28,6 +28,12 @@ def test_token_nll(monkeypatch, text, at_once):
     assert raretok.perplexity(nll) == pytest.approx(expected.mean().exp().item())
 
 
+def test_shifted_targets_need_shifted_vectors(text):
+    hidden, weight, _, targets = text
+    with pytest.raises(ValueError, match=r"hidden has shape \(3, 5, 4\) and targets \(3, 4\)"):
+        raretok.token_nll(hidden, weight, targets[:, 1:])
+
+
 def test_ranks(text):
     hidden, weight, _, targets = text
     logits, goals = (hidden @ weight.T).flatten(0, 1), targets.flatten()
@@ -101,6 +107,14 @@ def test_align_similarity_is_the_dense_formula():
     found = raretok.align_similarity(matrix, first, second, counts)
     np.testing.assert_allclose(found, expected, rtol=1e-5)
     assert np.isnan(found[3])
+    for wrong, words in (
+        (([0, 7], [1, 1], [1, 1]), "an id is 7, but embeddings has 7 rows"),
+        (([0], [1], [0.5]), "counts must be"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            raretok.align_similarity(matrix, *wrong)
+    with pytest.raises(ValueError, match="have 2, 1 and 1 numbers"):
+        raretok.align_similarity(matrix, [0, 1], [1], [1])
 
 
 def test_margins_of_samplers():

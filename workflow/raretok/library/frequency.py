@@ -7,7 +7,7 @@ import torch
 
 from raretok.core.errors import UserError
 from raretok.data.text.frequency_groups import bounds
-from raretok.methods.counting import SHARE_OF, bound_of_share, checked_special
+from raretok.methods.counting import SHARE_OF, bound_of_share, checked_counts, checked_special
 from raretok.methods.unigram import log_unigram as _log_unigram
 from raretok.metrics.group_statistics import Groups, distinct, group_perplexities
 
@@ -64,12 +64,14 @@ def agg_alpha(
         share_of: `occurring` (default): share of the types that occur in training, as in the paper; `all`: share of all
             V types, of which those that never occur are the rarest.
 
-    Raises ValueError for an invalid share or special id, and if all types that occur have the same count.
+    Raises ValueError for an invalid argument, and if all types that occur have the same count.
     """
     if not 0 < share < 1:
         raise ValueError(f"share is {share}; it must be above 0 and below 1")
+    if not targets_per_step > 0:
+        raise ValueError(f"targets_per_step is {targets_per_step}; it must be above 0")
     _check_share_of(share_of)
-    counts = to_numpy(counts).astype(np.int64)
+    counts = checked_counts(counts)
     plain = np.delete(counts, list(checked_special(special, len(counts))))
     occurring = plain[plain > 0]
     if len(np.unique(occurring)) < 2:
@@ -110,7 +112,7 @@ class FrequencyGroups:
         if shares is not None and masses is not None:
             raise ValueError("give shares or masses, not both")
         _check_share_of(share_of)
-        counts = to_numpy(counts).astype(np.int64)
+        counts = checked_counts(counts)
         self.order = np.argsort(-counts, kind="stable")
         types = len(counts) if share_of == "all" else int((counts > 0).sum())
         kind, parts = ("masses", masses) if masses is not None else ("shares", SHARES if shares is None else shares)
@@ -187,9 +189,11 @@ def log_unigram(counts: Sequence[int] | np.ndarray) -> torch.Tensor:
     One is added to every count, because types that never occur would have no finite logarithm.
 
     Args:
-        counts: how often each type is a target in the training text, V.
+        counts: how often each type is a target in the training text, V whole numbers.
+
+    Raises ValueError for other counts.
     """
-    return _log_unigram(to_numpy(counts))
+    return _log_unigram(checked_counts(counts))
 
 
 def start_bias(head: torch.nn.Linear, counts: Sequence[int] | np.ndarray) -> None:

@@ -18,7 +18,7 @@ import torch
 from torch import distributed
 
 from raretok.methods import Method, TrainingFacts
-from raretok.methods.counting import NOT_COUNTED, checked_special, summed
+from raretok.methods.counting import NOT_COUNTED, checked_counts, checked_special, summed
 from raretok.methods.cross_entropy import CrossEntropy
 from raretok.methods.separated import Separated
 from raretok.models import output_layer
@@ -149,7 +149,7 @@ class OutputLoss(torch.nn.Module):
             raise ValueError("a perturbation is of logits without a soft cap; leave one of them out")
         facts = None
         if counts is not None:
-            counts = _checked_counts(counts)
+            counts = checked_counts(counts)
             facts = TrainingFacts(counts, checked_special(special, len(counts)), targets_per_step)
         method = dataclasses.replace(PLAIN, **parts, training_temperature=training_temperature)
         self.reduction, self.logit_scale, self.soft_cap, self.observe = reduction, logit_scale, soft_cap, observe
@@ -210,14 +210,20 @@ class OutputLoss(torch.nn.Module):
         Call it before the first micro-batch of every step, or never; without it, every call in training is a step. The
         losses of the micro-batches are divided by the number of targets of the whole step, so that their sum is the
         mean over the step; do not divide by the number of micro-batches again. Warns if the previous step announced
-        more targets than were passed, because its losses were divided by all of them.
+        more targets than were passed, because its losses were divided by all of them, or if it had no call.
 
         Args:
             targets: the `targets` of the following calls of this process, in order: one tensor or several, of any shape
                 and on any device, with `ignore_index` for positions without a target.
         """
         left = sum(batch.numel() for batch in self._told or ())
-        if left and self._has_begun and len(self._told) < self._calls:
+        if left and not self._has_begun:
+            warnings.warn(
+                "begin_step was called twice without a call between them; is the loss used? (transformers' Trainer "
+                "computes its own with label_smoothing_factor or compute_loss_func)",
+                stacklevel=2,
+            )
+        elif left and len(self._told) < self._calls:
             warnings.warn(
                 f"begin_step announced {left} more targets for step {self.steps} than were passed, and its loss was "
                 "divided by all of them; announce exactly the targets that you pass",
@@ -231,10 +237,13 @@ class OutputLoss(torch.nn.Module):
     def prepare(self, targets: torch.Tensor) -> None:
         """Process the targets of the next call before the model runs, which spares waiting for a GPU later.
 
+        Without effect for a gate that counts targets only in the call.
+
         Args:
             targets: those of the next call, on the device of the weights.
         """
-        self._prepared = targets, Places(self.gate, targets, self._ignore_index)
+        if self._begins_at_once or self._parts.gate is None:
+            self._prepared = targets, Places(self.gate, targets, self._ignore_index)
 
     def forward(
         self,
@@ -460,14 +469,6 @@ def _described(method: Method) -> dict:
     return {kind: {"name": type(part).__name__, **vars(part)} for kind, part in parts.items()} | {
         "training_temperature": method.training_temperature
     }
-
-
-def _checked_counts(counts) -> np.ndarray:
-    """Counts as V 64-bit integers."""
-    array = np.asarray(counts.cpu() if isinstance(counts, torch.Tensor) else counts)
-    if array.ndim != 1 or array.dtype.kind not in "iu" or (array < 0).any() or not array.any():
-        raise ValueError("counts must be V whole numbers, one per type, at least 0 and not all 0")
-    return array.astype(np.int64)
 
 
 def _shape(tensor: torch.Tensor) -> str:

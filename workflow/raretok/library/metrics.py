@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from raretok.library.frequency import to_numpy
+from raretok.methods.counting import checked_counts
 from raretok.metrics import align_similarity as _alignment
 from raretok.metrics import isotropy as _isotropy
 from raretok.metrics import mean_similarity, ranking
@@ -51,8 +52,12 @@ def token_nll(
         targets: ids, B x T or N; leave out positions without a target.
         bias: of the output layer, V, or None.
 
-    Returns float64, shaped like targets.
+    Returns float64, shaped like targets. Raises ValueError for wrong shapes.
     """
+    if hidden.shape[:-1] != targets.shape:
+        raise ValueError(
+            f"hidden has shape {tuple(hidden.shape)} and targets {tuple(targets.shape)}; each vector needs one target"
+        )
     flat, goals = hidden.flatten(0, -2), targets.flatten()
     rows = max(1, CELLS // len(weight))
     parts = []
@@ -174,12 +179,19 @@ def align_similarity(embeddings, first, second, counts, tau: float = _alignment.
         tau: temperature of the softmax over cosines.
         device: device of the matrix products.
 
-    Returns N numbers, float64, in [0, 1]; NaN for types without a link.
+    Returns N numbers, float64, in [0, 1]; NaN for types without a link. Raises ValueError for ids that are no row of W,
+    counts that are not whole numbers, and different lengths.
     """
-    matrix = to_numpy(embeddings)
-    low, high = np.minimum(to_numpy(first), to_numpy(second)), np.maximum(to_numpy(first), to_numpy(second))
-    keys, places = np.unique(low.astype(np.int64) * len(matrix) + high, return_inverse=True)
-    sums = np.bincount(places, weights=to_numpy(counts), minlength=len(keys)).astype(np.int64)
+    matrix, first, second, counts = to_numpy(embeddings), to_numpy(first), to_numpy(second), checked_counts(counts)
+    if not len(first) == len(second) == len(counts):
+        raise ValueError(f"first, second and counts have {len(first)}, {len(second)} and {len(counts)} numbers")
+    low, high = np.minimum(first, second).astype(np.int64), np.maximum(first, second).astype(np.int64)
+    if low.min() < 0 or high.max() >= len(matrix):
+        raise ValueError(
+            f"an id is {low.min() if low.min() < 0 else high.max()}, but embeddings has {len(matrix)} rows"
+        )
+    keys, places = np.unique(low * len(matrix) + high, return_inverse=True)
+    sums = np.bincount(places, weights=counts, minlength=len(keys)).astype(np.int64)
     low, high = keys // len(matrix), keys % len(matrix)
     # Links count in both directions, also those of a type to itself.
     gold = CoOccurrences(len(matrix), low, high, sums * np.where(low == high, 2, 1))

@@ -49,6 +49,10 @@ def patch(model: torch.nn.Module, loss: object | None = None, **options) -> "Pat
         criterion = OutputLoss(loss, **options)
     if criterion.reduction != "mean":
         raise ValueError(f"the loss of a model is one number; give an OutputLoss with reduction='mean', not {loss}")
+    if criterion._ignore_index != IGNORED:
+        raise ValueError(
+            f"ignore_index is {criterion._ignore_index}; models of transformers ignore labels of {IGNORED}"
+        )
     if hasattr(model, "get_base_model"):
         model = model.get_base_model()
     if not hasattr(model, "get_output_embeddings") or not hasattr(model, "config"):
@@ -85,6 +89,7 @@ class Patched:
         self._before = [(module, name, vars(module).get(name)) for module, name in names]
         self._own_forward, self._own_loss = model.forward, model.loss_function
         self._own_head = self._head.forward
+        self._names = tuple(inspect.signature(self._own_forward).parameters)
         model.forward = _Forward(self)
         model.loss_function = self._loss_function
         self._head.forward = self._head_forward
@@ -114,14 +119,12 @@ class Patched:
 
     def _forward(self, *arguments, **named):
         """The model's forward pass; when it trains on labels, the head computes the loss instead of logits."""
-        labels = named.get("labels")
-        if not (self.model.training and torch.is_grad_enabled()) or (
-            labels is None and named.get("shift_labels") is None
-        ):
+        call = dict(zip(self._names, arguments, strict=False)) | named
+        if not (self.model.training and torch.is_grad_enabled()) or call.get("labels") is None:
             return self._own_forward(*arguments, **named)
         if _linear(self.model) is not self._head:
             raise ValueError("the output embedding was replaced after the model was patched; patch the model again")
-        self._call, self._loss = named | {"inputs": named.get("input_ids", arguments[0] if arguments else None)}, None
+        self._call, self._loss = call, None
         try:
             return self._own_forward(*arguments, **named)
         finally:
@@ -138,18 +141,17 @@ class Patched:
 
     def _loss_of(self, hidden, weight, bias) -> torch.Tensor:
         call, criterion = self._call, self.criterion
-        labels, targets = call.get("labels"), call.get("shift_labels")
+        labels, targets = call["labels"], call.get("shift_labels")
         targets = _shifted(labels) if targets is None else targets
         if hidden.shape[:-1] != targets.shape:
             raise ValueError(
                 f"the head reads {tuple(hidden.shape[:-1])} positions, but labels are {tuple(targets.shape)}; a "
                 "patched model trains on all positions"
             )
-        number, inputs = call.get("num_items_in_batch"), call["inputs"]
+        number, inputs = call.get("num_items_in_batch"), _read(call)
         if number is not None and criterion._parts.gate is not None and criterion._told is None:
             # Some models of transformers count the labels before the shift.
-            told = targets if labels is None else labels
-            own = torch.stack([(targets != IGNORED).sum(), (told != IGNORED).sum()])
+            own = torch.stack([(targets != IGNORED).sum(), (labels != IGNORED).sum()])
             if number not in (*own, *summed(own.clone())):
                 raise ValueError(
                     f"this micro-batch has {int(own[0])} of the step's {int(number)} targets, and the gate counts "
@@ -182,7 +184,7 @@ class Patched:
                     )
                 scale, soft_cap = _change_of_logits(model, raw[-1], own.logits)
                 self.criterion = OutputLoss(logit_scale=scale, soft_cap=soft_cap)
-                self._call = {"labels": ids, "inputs": ids}
+                self._call = {"labels": ids, "input_ids": ids}
                 loss = self._own_forward(input_ids=ids, labels=ids).loss
         finally:
             hook.remove()
@@ -197,6 +199,11 @@ class Patched:
         if soft_cap is not None and criterion._parts.perturbation is not None:
             raise ValueError(
                 f"{name} has a soft cap, which does not combine with a perturbation; leave out the perturbation"
+            )
+        if criterion.logit_scale not in (1.0, scale) or criterion.soft_cap not in (None, soft_cap):
+            raise ValueError(
+                f"logit_scale={criterion.logit_scale} and soft_cap={criterion.soft_cap}, but {name} has {scale} and "
+                f"{soft_cap}; leave both out, since patch finds them"
             )
         criterion.logit_scale, criterion.soft_cap = scale, soft_cap
 
@@ -249,6 +256,18 @@ def _change_of_logits(model, raw: torch.Tensor, logits: torch.Tensor) -> tuple[f
 def _tolerance(dtype: torch.dtype) -> float:
     """Relative tolerance for logits and losses in a model's precision."""
     return {torch.float32: 1e-4, torch.float64: 1e-9}.get(dtype, 3e-2)
+
+
+def _read(call: dict) -> torch.Tensor | None:
+    """The ids that the model reads, B x T, or None; masked ones are replaced by the first that is not masked.
+
+    So padding on the left is none of the earlier tokens of `Unlikelihood`.
+    """
+    ids, mask = call.get("input_ids"), call.get("attention_mask")
+    if ids is None or mask is None or mask.shape != ids.shape:
+        return ids
+    first = mask.long().argmax(dim=1, keepdim=True)
+    return ids.where(mask.bool(), ids.gather(1, first))
 
 
 def _shifted(labels: torch.Tensor) -> torch.Tensor:

@@ -2,6 +2,9 @@
 
 import math
 from dataclasses import dataclass
+from functools import partial
+
+from raretok.methods.cross_entropy import weighted_by_type
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,7 @@ class AdaptiveTraining:
         c = counts / counts[plain].sort(descending=True).values[plain.sum() // 2]
         raw = (-self.t * c).exp() * (c**2 if self.chi_square else 1)
         weights = (1 + (math.e - 1) / raw[plain].max() * raw).where(plain, 1.0).to(facts.device)
-        return lambda outputs: weights.to(outputs.logits.dtype)[outputs.targets] * outputs.cross_entropy()
+        return partial(weighted_by_type, weights)
 
 
 def reference(z, y, counts, t=1.0, chi_square=False):

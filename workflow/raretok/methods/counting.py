@@ -46,13 +46,24 @@ def first_rare_rank(rare_from: int, facts) -> int:
     return rare_from
 
 
+def checked_counts(counts):
+    """Counts (tensor, array or list) as V 64-bit integers; raises ValueError if they are none."""
+    import numpy as np
+
+    array = np.asarray(counts.cpu() if hasattr(counts, "cpu") else counts)
+    if array.ndim != 1 or array.dtype.kind not in "iu" or (array < 0).any() or not array.any():
+        raise ValueError("counts must be V whole numbers, one per type, at least 0 and not all 0")
+    return array.astype(np.int64)
+
+
 def checked_special(special: Iterable[int], types: int) -> tuple[int, ...]:
     """Special ids as integers; raises ValueError for one outside the vocabulary, such as None for missing padding."""
     ids = tuple(special)
     for token in ids:
         if not hasattr(token, "__index__") or not 0 <= int(token) < types:
             raise ValueError(f"special has {token}, which is no id; they are from 0 to below {types}")
-    return tuple(int(token) for token in ids)
+    # Padding and the end of a text are often the same id.
+    return tuple(dict.fromkeys(int(token) for token in ids))
 
 
 def bound_of_share(counts, wanted: float) -> float:

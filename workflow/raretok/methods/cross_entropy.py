@@ -26,6 +26,11 @@ class CrossEntropy:
         return outputs.cross_entropy(label_smoothing=self.label_smoothing)
 
 
+def weighted_by_type(weights, outputs):
+    """Cross-entropy of each position times the weight of its target, N; weights: V."""
+    return weights.to(outputs.logits.dtype)[outputs.targets] * outputs.cross_entropy()
+
+
 def reference(z, y, label_smoothing=0.0):
     """The formula, position by position: z N x V, y N -> N."""
     import torch

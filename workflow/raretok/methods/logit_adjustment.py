@@ -1,6 +1,7 @@
 """Logit adjustment (Menon et al. 2021, arXiv 2007.07314): training adds log frequencies to the logits."""
 
 from dataclasses import dataclass
+from functools import partial
 
 from raretok.methods.unigram import log_unigram
 
@@ -27,7 +28,11 @@ class LogitAdjustment:
     def start(self, facts):
         """The loss, with the unigram distribution of the training targets."""
         shift = self.tau * log_unigram(facts.counts).to(facts.device)
-        return lambda outputs: outputs.cross_entropy(outputs.logits + shift.to(outputs.logits.dtype))
+        return partial(_with_shift, shift)
+
+
+def _with_shift(shift, outputs):
+    return outputs.cross_entropy(outputs.logits + shift.to(outputs.logits.dtype))
 
 
 def reference(z, y, counts, tau=1.0):

@@ -1,6 +1,9 @@
 """Power-law decay loss (Shao et al. 2025, arXiv 2505.16900): a target's weight is a power of its frequency."""
 
 from dataclasses import dataclass
+from functools import partial
+
+from raretok.methods.cross_entropy import weighted_by_type
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ class PowerLawDecay:
         powers = counts.clamp_min(1) ** -self.alpha
         z = (counts * powers)[plain].sum() / counts[plain].sum()
         weights = (powers / z).where(plain, 1.0).to(facts.device)
-        return lambda outputs: weights.to(outputs.logits.dtype)[outputs.targets] * outputs.cross_entropy()
+        return partial(weighted_by_type, weights)
 
 
 def reference(z, y, counts, alpha=1.0):

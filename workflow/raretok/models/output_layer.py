@@ -17,6 +17,7 @@ The N x V matrix is never allocated. As in Liger Kernel's fused linear cross-ent
 are computed, overwritten by D, and used for all three gradients before the next chunk.
 """
 
+import functools
 from dataclasses import dataclass, replace
 
 import torch
@@ -112,9 +113,9 @@ def output_loss(
     loss, nll = _ChunkedLoss.apply(hidden, weight, bias, logits, scale, chunks)
     if penalty is not None and not is_on_tokens(penalty):
         with torch.autocast(hidden.device.type, enabled=False):
-            loss = loss + share * penalty(
-                Outputs(None, hidden, weight, places.all_targets, None, inputs, None, padding)
-            )
+            # In float16 a sum over all rows can be infinite.
+            outputs = Outputs(None, hidden, weight.to(chunks.high), places.all_targets, None, inputs, None, padding)
+            loss = loss + share * penalty(outputs)
     return Result(loss, nll, logits, chunks.observed)
 
 
@@ -194,6 +195,18 @@ def _run(chunks: ChunkLoss, hidden, weight, bias, logits, needed: list[bool], pe
     return _Pass(total, losses, [hidden_gradient, weight_gradient, bias_gradient, logits_gradient])
 
 
+def _without_second_derivatives(backward):
+    """As `once_differentiable`, which raises only if the incoming gradient requires grad, but for all of them."""
+    checked = once_differentiable(backward)
+
+    @functools.wraps(backward)
+    def of(ctx, gradient, nll):
+        # With create_graph, a result without a graph would count as a constant.
+        return checked(ctx, gradient.detach().requires_grad_() if torch.is_grad_enabled() else gradient, nll)
+
+    return of
+
+
 class _ChunkedLoss(torch.autograd.Function):
     """The summed loss times `scale`, and the summed plain NLL, with gradients of hidden, weight, bias and logits."""
 
@@ -208,7 +221,7 @@ class _ChunkedLoss(torch.autograd.Function):
         return loss, nll
 
     @staticmethod
-    @once_differentiable
+    @_without_second_derivatives
     def backward(ctx, loss_gradient, _):
         if ctx.gradients is None:
             raise RuntimeError("the backward pass of the output layer can run only once")
@@ -240,7 +253,7 @@ class _PositionLosses(torch.autograd.Function):
         return losses, nll
 
     @staticmethod
-    @once_differentiable
+    @_without_second_derivatives
     def backward(ctx, losses_gradient, _):
         hidden, weight, bias = ctx.saved_tensors
         chunks = ctx.chunks
