@@ -45,6 +45,7 @@ from raretok.rule_inputs.scheduler_timers import keep_one_timer
 from raretok.rule_inputs.workflow_start import (
     before_start,
     config_words,
+    item_pattern,
     use_this_checkout,
     wildcard_patterns,
     with_table,
@@ -55,6 +56,7 @@ use_this_checkout()
 try:
     TABLE = load(config, project=PROJECT)
     TABLE.runs  # checks every method now, so that a mistake is reported in one sentence
+    reports.check_measured(TABLE)
 except UserError as error:
     raise WorkflowError(str(error)) from None
 

@@ -3,14 +3,17 @@
 # Results of other scales stay: they may be weeks of training.
 set -u
 
-scale=$1
-if [ -z "$scale" ]; then
-    scale=$(sed -n 's/^scale: *\([a-z_]*\).*/\1/p' config/config.yaml)
-fi
+config=${1:+scale=$1}
+. envs/read_config.sh
 case $scale in
-    smoke | small | small_gpu | paper) ;;
-    *) echo "raretok: SCALE is '$scale'; it can be smoke, small, small_gpu or paper" >&2 && exit 1 ;;
+    "" | */*) known= ;;
+    *) known=config/scales/$scale.yaml ;;
 esac
+if [ ! -f "$known" ]; then
+    names=$(cd config/scales && echo *.yaml | sed 's/\.yaml//g')
+    echo "raretok: SCALE is '$scale'; it can be one of: $names" >&2
+    exit 1
+fi
 for path in "results/$scale" "logs/$scale" build .pytest_cache .ruff_cache .hypothesis; do
     if [ -e "$path" ]; then
         echo "removing $path"

@@ -8,12 +8,7 @@ set -u
 config=$1
 shift
 python=.venv/bin/python
-scale=$(sed -n 's/^scale: *\([a-z_]*\).*/\1/p' config/config.yaml)
-for word in $config; do
-    case $word in
-        scale=*) scale=${word#scale=} ;;
-    esac
-done
+. envs/read_config.sh
 unset PYTHONPATH PYTHONHOME
 
 "$python" -c 'import snakemake_report_plugin_rocrate' 2>/dev/null || {
@@ -21,8 +16,9 @@ unset PYTHONPATH PYTHONHOME
     exit 1
 }
 if [ -n "$(echo $config)" ]; then
-    # shellcheck disable=SC2086  # one argument per word is intended
-    set -- "$@" --config $config
+    set -f
+    eval "set -- \"\$@\" --config $config"
+    set +f
 fi
 
 commit=$(git rev-parse HEAD 2>/dev/null)

@@ -5,21 +5,12 @@ set -u
 
 config=$1
 shift
-scale=$(sed -n 's/^scale: *\([a-z_]*\).*/\1/p' config/config.yaml)
-folder=results
+. envs/read_config.sh
 venv=.venv
-finished=
-for word in $config; do
-    case $word in
-        scale=*) scale=${word#scale=} ;;
-        recorded=true) folder=results/recorded ;;
-        finished=true) finished=yes ;;
-    esac
-done
 # Reports of finished runs need no torch (envs/setup.sh report).
 [ -f .venv/complete-run ] || venv=.venv-report
 case " $* " in
-    *" --config"*)
+    *" --config "* | *" --config="* | *" -C "*)
         echo "raretok: give config to make as CONFIG='KEY=VALUE ...', not as --config in ARGS" >&2
         exit 2
         ;;
@@ -33,8 +24,9 @@ if [ ! -w . ]; then
     exit 2
 fi
 if [ -n "$(echo $config)" ]; then
-    # shellcheck disable=SC2086  # one argument per word is intended
-    set -- "$@" --config $config
+    set -f
+    eval "set -- \"\$@\" --config $config"
+    set +f
 fi
 
 # Rules call `python`, which must be the one with the pinned packages.
@@ -59,7 +51,7 @@ fi
 case " $* " in
     *" -n "* | *" --dry-run "*) exit 0 ;;
 esac
-report=$folder/$scale/report/index.html
+report=results/${recorded:+recorded/}$scale/report/index.html
 if [ -f "$report" ]; then
     echo "raretok: the report is $report"
 fi

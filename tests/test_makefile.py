@@ -1,6 +1,9 @@
 """The Makefile: `make help`, `make clean`, and the number of cores."""
 
+import re
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,11 +19,74 @@ def test_help_names_every_scale():
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_clean_removes_only_the_results_of_its_scale(tmp_path, scale):
+def test_clean_removes_only_the_results_of_its_scale(project, scale):
+    subprocess.run(["make", "clean", f"SCALE={scale}"], cwd=project, capture_output=True, check=True)
+    assert left(project) == [name for name in SCALES if name != scale]
+
+
+def test_clean_removes_the_scale_of_the_config_and_no_other(project):
+    """Also if its name is a longer one, or quoted."""
+    scales, choices = project / "config" / "scales", project / "config" / "config.yaml"
+    for name, value in (("small2", "small2"), ("small-v2", '"small-v2" # mine'), ("smoke", "'smoke'")):
+        shutil.copy(scales / "small.yaml", scales / f"{name}.yaml")
+        (project / "results" / name).mkdir(exist_ok=True)
+        choices.write_text(re.sub("^scale: .*$", f"scale: {value}", choices.read_text(), flags=re.M))
+        subprocess.run(["make", "clean"], cwd=project, capture_output=True, check=True)
+        assert name not in left(project)
+    assert left(project) == [name for name in SCALES if name != "smoke"]
+
+
+@pytest.mark.parametrize("scale", ["other", "../smoke", "."])
+def test_clean_refuses_what_is_no_scale(project, scale):
+    done = subprocess.run(["make", "clean", f"SCALE={scale}"], cwd=project, capture_output=True, text=True)
+    assert done.returncode
+    assert f"SCALE is '{scale}'; it can be one of: {' '.join(SCALES)}" in done.stderr
+    assert left(project) == SCALES
+
+
+# CONFIG of make, and the arguments that Snakemake gets.
+CONFIGS = [
+    ("seeds=[1,4] papers=[agg]", ["seeds=[1,4]", "papers=[agg]"]),
+    ("'seeds=[1, 4]' data_mirror=\"/my mirror\"", ["seeds=[1, 4]", "data_mirror=/my mirror"]),
+]
+
+
+@pytest.mark.parametrize(("config", "words"), CONFIGS)
+def test_config_is_split_like_a_shell_does(project, config, words):
+    done = subprocess.run(["sh", "envs/run.sh", config, "--cores", "1"], cwd=project, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == repr(["-m", "snakemake", "--cores", "1", "--config", *words])
+
+
+def test_a_blank_without_quotes_is_refused(project):
+    done = subprocess.run(["sh", "envs/run.sh", "seeds=[1, 4]"], cwd=project, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "CONFIG has '4]', which is no KEY=VALUE; quote a value with blanks" in done.stderr
+
+
+def test_config_belongs_into_config(project):
+    for option, status in (("--config seeds=1", 2), ("-C seeds=1", 2), ("--configfile my.yaml", 0)):
+        done = subprocess.run(["sh", "envs/run.sh", "", *option.split()], cwd=project, capture_output=True)
+        assert done.returncode == status, option
+
+
+def left(project):
+    return sorted(path.name for path in (project / "results").iterdir())
+
+
+@pytest.fixture
+def project(tmp_path):
+    """The scripts with a Python that prints its arguments, and empty results of all scales."""
+    for part in ("envs", "config"):
+        shutil.copytree(ROOT / part, tmp_path / part)
+    shutil.copy(ROOT / "Makefile", tmp_path)
     for name in SCALES:
         (tmp_path / "results" / name).mkdir(parents=True)
-    subprocess.run(["sh", ROOT / "envs" / "clean.sh", scale], cwd=tmp_path, capture_output=True, check=True)
-    assert sorted(path.name for path in (tmp_path / "results").iterdir()) == [name for name in SCALES if name != scale]
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    (tmp_path / ".venv" / "complete-run").touch()
+    python.write_text(f"#!{sys.executable}\nimport sys; print(sys.argv[1:])\n")
+    python.chmod(0o755)
+    return tmp_path
 
 
 def test_zero_cores_start_no_job():

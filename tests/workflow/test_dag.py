@@ -57,6 +57,40 @@ def test_a_target_trains_only_the_runs_that_it_needs(project, target, models):
     assert planned(result.stdout).get("train", 0) == models
 
 
+@pytest.mark.parametrize("target", ["tables/agg/figure1.csv", "figures/agg/table1.svg"])
+def test_an_item_of_the_other_kind_has_no_rule(project, target):
+    result = snakemake(project, "-n", f"results/smoke/{target}")
+    assert result.returncode
+    assert f"No rule to produce results/smoke/{target}" in result.stdout
+
+
+def test_another_workflow_can_use_this_one_as_a_module(project):
+    """As in docs/running.md."""
+    page = (ROOT / "docs" / "running.md").read_text()
+    (code,) = re.findall(r"<!-- module:begin -->\n```python\n(.*?)```\n<!-- module:end -->", page, flags=re.DOTALL)
+    other = project / "other"
+    other.mkdir()
+    (other / "Snakefile").write_text(code.replace("/path/to/raretok", str(project)))
+    result = snakemake(other, "-n", "raretok_all")
+    assert result.returncode == 0, result.stdout
+    assert planned(result.stdout)["raretok_train"] == ALL
+
+
+def test_all_gpu_jobs_of_a_cluster_get_the_partition_of_one_line(project):
+    """As docs/cluster.md has it."""
+    profile = project / "workflow" / "profiles" / "slurm" / "config.yaml"
+    text = profile.read_text()
+    assert text.count("&gpu {gpu_percent: 0}") == 1
+    profile.write_text(text.replace("&gpu {gpu_percent: 0}", "&gpu {gpu_percent: 0, slurm_partition: gpu}"))
+    choices = ("--config", "device=cuda", "together=50")
+    result = snakemake(project, "-n", "--profile", profile.parent, *choices, "--", "stop_jostling", "preflight")
+    assert result.returncode == 0, result.stdout
+    jobs = re.findall(r"^ *(?:local)?rule (\w+):.*?^ *resources: (.*?)$", result.stdout, flags=re.DOTALL | re.MULTILINE)
+    with_gpu = {rule: "slurm_partition=gpu" in asked for rule, asked in jobs if "gpu=1" in asked}
+    assert {"preflight", "train_together_1", "evaluate"} <= with_gpu.keys()
+    assert all(with_gpu.values()), with_gpu
+
+
 def test_the_workflow_catalogue_finds_the_same_workflow():
     """It looks for workflow/Snakefile, which is a link."""
     result = snakemake(ROOT, "-s", "workflow/Snakefile", "-n", "-F", TABLE8)  # -F: also if it is finished

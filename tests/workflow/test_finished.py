@@ -15,6 +15,8 @@ from raretok.core.errors import UserError
 from raretok.core.files import read_json, write_json
 from raretok.experiments import run_table
 from raretok.metrics.translation_tests import digest
+from raretok.reporting.collect import read_item
+from raretok.reporting.definition import definition_of
 from raretok.rule_inputs import report
 from raretok.rule_inputs.workflow_start import left_out
 
@@ -54,6 +56,10 @@ def test_a_run_of_other_settings_counts_as_missing(half):
         f"left out, made with other settings than the config has now: results/small/runs/{FINISHED[1]}; "
         "without finished=true or recorded=true they are trained again"
     )
+    definition = definition_of(report.definition(finished, "stop_jostling"))
+    results = read_item(half / "results/small", definition, "table1")
+    assert set(results.metrics["method"]) == {"baseline"}
+    assert results.trainings(definition.methods["threshold_m1"]) == {}
     # Without `finished`, it is trained again, and nothing is left out.
     assert report.outdated(table(half, finished=False)) == []
 
@@ -95,6 +101,10 @@ def test_the_command_for_a_file_works(half):
 def test_without_finished_runs_there_is_an_error(project):
     with pytest.raises(UserError, match=r"results/small has no finished runs; leave out finished=true"):
         table(project)
+    shutil.copytree(RECORDED / FINISHED[0], project / "results/small/runs" / FINISHED[0])
+    report.check_measured(table(project))
+    with pytest.raises(UserError, match="no finished runs of the chosen papers"):
+        report.check_measured(table(project, papers=["agg"]))
 
 
 def test_recorded_runs_have_the_settings_of_the_config():

@@ -130,6 +130,8 @@ rule table:
         texts=multiext("<results>/tables/{paper}/{item}", ".md", ".tex"),
     log:
         "<logs>/table/{paper}/{item}.txt",
+    wildcard_constraints:
+        item=item_pattern(TABLE, "tables"),
     conda:
         "../../envs/report.yaml"
     params:
@@ -167,6 +169,8 @@ rule figure:
         pictures=multiext("<results>/figures/{paper}/{item}", ".png", ".pdf"),
     log:
         "<logs>/figure/{paper}/{item}.txt",
+    wildcard_constraints:
+        item=item_pattern(TABLE, "figures"),
     conda:
         "../../envs/report.yaml"
     params:

@@ -25,6 +25,9 @@ def check_choices(config: dict) -> None:
     mirror = config["data_mirror"]
     if mirror and not Path(mirror).is_dir():
         raise UserError(f"config: data_mirror is {mirror}, which is not a folder; name one, or null for downloads")
+    weights = config["gpt2_weights"]
+    if weights not in ("skip", "hub") and not Path(weights).is_dir():
+        raise UserError(f"config: gpt2_weights is {weights}, which is not a folder; name one, or skip or hub")
 
 
 def check_finished(config: dict, root: Path, results: str) -> None:

@@ -128,9 +128,6 @@ def _existing(path: Path) -> Path:
 def check_data(table: RunTable, files: list[Wanted]) -> str:
     """Whether every file can be obtained, without downloading; raises UserError if one cannot."""
     mirror = table.config["data_mirror"]
-    weights = table.config["gpt2_weights"]
-    if weights not in ("skip", "hub") and not Path(weights).is_dir():
-        raise UserError(f"config: gpt2_weights is {weights}, which is not a folder; name one, or skip or hub")
     if mirror:
         missing = [wanted for wanted in files if in_mirror(wanted, Path(mirror))[0] is None]
         if missing:

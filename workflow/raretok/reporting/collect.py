@@ -38,10 +38,9 @@ def read_item(folder: Path, definition: Definition, item: str) -> Results:
     """
     if not folder.is_dir():
         raise UserError(f"{folder} does not exist; --results names the results of a scale, such as results/smoke.")
-    runs = [
-        method.run_folder(folder, seed) / "metrics.json" for method in definition.behind(item) for seed in method.seeds
-    ]
-    return index_results(folder, collect([path for path in runs if path.exists()]))
+    runs = {method.run_folder(folder, seed) for method in definition.behind(item) for seed in method.seeds}
+    runs -= {folder / "runs" / name for name in definition.outdated}
+    return index_results(folder, collect([path for run in sorted(runs) if (path := run / "metrics.json").exists()]))
 
 
 def _rows(record: dict) -> list[dict]:

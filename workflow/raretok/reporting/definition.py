@@ -58,6 +58,7 @@ class Definition:
     """A paper at one scale.
 
     comparable: whether numbers can be compared with the printed ones. printed: whether the paper has printed numbers.
+    outdated: names of finished runs that were made with other settings; they count as missing.
     """
 
     paper: str
@@ -74,6 +75,7 @@ class Definition:
     headline: dict = field(default_factory=dict)  # the paper's picture: table, methods, column, group, says
     printed: bool = True
     source: dict = field(default_factory=dict)  # the paper's title, authors, venue, url
+    outdated: list[str] = field(default_factory=list)
     summary: dict = field(default_factory=dict)  # what was easy and difficult, and what the authors' code showed
 
     def heading(self, item: str) -> str:

@@ -3,7 +3,7 @@
 import math
 from collections import defaultdict
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -88,9 +88,18 @@ class Results:
                 return found
         return {}
 
+    @cached_property
+    def runs(self) -> set[tuple[str, str, int]]:
+        """(experiment, method, seed) of every run with metrics; a folder can also hold runs of earlier settings."""
+        return set(zip(*(self.metrics[name] for name in ("experiment", "method", "seed")), strict=True))
+
+    def seeds_of(self, method: Method) -> list[int]:
+        """The seeds of a method that have metrics."""
+        return [seed for seed in method.seeds if (method.experiment, method.name, seed) in self.runs]
+
     def seeds_with_arrays(self, method: Method) -> list[tuple[int, dict[str, np.ndarray]]]:
         """(seed, arrays) of every evaluated seed, sorted by seed."""
-        paths = ((seed, method.run_folder(self.folder, seed) / "arrays.npz") for seed in method.seeds)
+        paths = ((seed, method.run_folder(self.folder, seed) / "arrays.npz") for seed in self.seeds_of(method))
         return [(seed, read_arrays(path)) for seed, path in paths if path.exists()]
 
     def record_of(self, method: Method, seed: int) -> Path:
@@ -99,7 +108,7 @@ class Results:
 
     def trainings(self, method: Method) -> dict[int, dict]:
         """Training records of a method (settings, `derived`, parameters, seconds), by seed."""
-        paths = {seed: self.record_of(method, seed) for seed in method.seeds}
+        paths = {seed: self.record_of(method, seed) for seed in self.seeds_of(method)}
         return {seed: _training_in(path) for seed, path in paths.items() if path.exists()}
 
     def training(self, method: Method) -> dict | None:

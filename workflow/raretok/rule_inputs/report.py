@@ -68,6 +68,15 @@ def metrics(table: RunTable) -> list[str]:
     return available(table, [f"{table.folder(run)}/metrics.json" for run in table.runs.values()])
 
 
+def check_measured(table: RunTable) -> None:
+    """Raises UserError if finished runs are to be shown but none is of the chosen papers, seeds and settings."""
+    if table.render_only and not metrics(table):
+        raise UserError(
+            f"{table.results} has no finished runs of the chosen papers and seeds with the config's settings; choose "
+            "others, or leave out finished=true or recorded=true to train"
+        )
+
+
 def available(table: RunTable, paths: list[str]) -> list[str]:
     """`paths`, or only the existing and current ones if finished runs are shown without running anything."""
     if not table.render_only:
@@ -186,6 +195,9 @@ def definition(table: RunTable, paper: str) -> dict:
         "figures": settings["figures"],
         "gpt2": settings.get("gpt2", {}),
         "settings": settings["experiments"],
+        "outdated": [
+            run.name for run in table.runs.values() if run.paper == paper and table.folder(run) in outdated(table)
+        ],
         **{key: settings.get(key, {}) for key in ("headline", "source", "summary")},
     }
 

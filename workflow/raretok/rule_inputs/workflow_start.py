@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from functools import partial
 from inspect import signature
 from pathlib import Path
@@ -89,9 +90,18 @@ def wildcard_patterns(table: RunTable) -> dict[str, str]:
         "method": [name for paper in papers for name in paper["methods"]],
         "seed": map(str, table.seeds),
         "paper": table.papers,
-        "item": [item for paper in papers for item in (*paper["tables"], *paper["figures"])],
     }
-    return {wildcard: "|".join(map(re.escape, dict.fromkeys(known))) for wildcard, known in names.items()}
+    return {wildcard: any_of(known) for wildcard, known in names.items()}
+
+
+def item_pattern(table: RunTable, section: str) -> str:
+    """Constraint of the wildcard `item`: the papers' `tables`, or their `figures`."""
+    return any_of(item for paper in table.papers.values() for item in paper[section])
+
+
+def any_of(names: Iterable[str]) -> str:
+    """A regular expression that matches these names."""
+    return "|".join(map(re.escape, dict.fromkeys(names)))
 
 
 def config_words(config: dict) -> list[str]:
