@@ -21,6 +21,9 @@ OFFSET = {"color": GREY, "linestyle": "-", "linewidth": 1.2, "marker": "|", "mar
 # Left edge of the column of names, as a share of the panel's width.
 NAMES = 1.03
 MOST_NAMES = 16  # that fit below each other without moving closer
+# Height of a number beside a point, and distances from it at which a line connects the two, in typographic points.
+HEIGHT, RINGS = 7.0, (16, 22, 28, 34)
+DIRECTIONS = [(np.cos(angle), np.sin(angle)) for angle in np.linspace(0, 2 * np.pi, 16, endpoint=False)]
 
 
 def figure1(definition: Definition, item: str, results: Results) -> Drawn:
@@ -170,18 +173,30 @@ def write_numbers(axes: Axes, ordered: list[Point]) -> None:
     points = [(point.frequent.mean, gain_of(point.rare.mean)) for point in ordered]
     offsets = free_offsets(axes, points)
     for number, (point, place, offset) in enumerate(zip(ordered, points, offsets, strict=True), 1):
-        axes.annotate(str(number), place, offset, textcoords="offset points", **look_of_text(point))
+        look = look_of_text(point)
+        line = {"arrowstyle": "-", "linewidth": 0.5, "color": look["color"], "shrinkA": 0, "shrinkB": 3}
+        is_near = np.hypot(offset[0] + width_of(number) / 2, offset[1] + HEIGHT / 2) < RINGS[0] - 1
+        arrow = None if is_near else line
+        axes.annotate(str(number), place, offset, textcoords="offset points", arrowprops=arrow, **look)
+
+
+def width_of(number: int) -> float:
+    """Width of a number beside a point, in typographic points."""
+    return 6.0 * len(str(number))
 
 
 def free_offsets(axes: Axes, points: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Offset of each point's number, in typographic points: off all markers and earlier numbers if there is room."""
+    """Offset of each point's number, in typographic points: off all markers and earlier numbers, as near as can be."""
     places = axes.transData.transform(points) * 72 / axes.figure.dpi
     taken = [Bbox.from_bounds(x - 4, y - 4, 8, 8) for x, y in places]
     found = []
     for number, (x, y) in enumerate(places, 1):
-        width = 6 * len(str(number))
+        width = width_of(number)
         around = [(5, 3), (5, -10), (-5 - width, 3), (-5 - width, -10), (-width / 2, 6), (-width / 2, -13)]
-        boxes = {offset: Bbox.from_bounds(x + offset[0], y + offset[1], width, 7) for offset in around}
+        around += [
+            (radius * right - width / 2, radius * up - HEIGHT / 2) for radius in RINGS for right, up in DIRECTIONS
+        ]
+        boxes = {offset: Bbox.from_bounds(x + offset[0], y + offset[1], width, HEIGHT) for offset in around}
         found.append(min(around, key=lambda offset: boxes[offset].count_overlaps(taken)))
         taken.append(boxes[found[-1]])
     return found
