@@ -19,7 +19,7 @@ exit {status}
 
 def crate(folder, config="", arguments=(), missing=0, status=0):
     """Run `envs/crate.sh` in a folder."""
-    for name in ("envs/crate.sh", "config/config.yaml", "workflow/raretok/__main__.py"):
+    for name in ("envs/crate.sh", "envs/read_config.sh", "config/config.yaml", "workflow/raretok/__main__.py"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, folder / name)
     python = folder / ".venv/bin/python"
