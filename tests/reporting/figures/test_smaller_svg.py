@@ -10,6 +10,12 @@ def test_lines_need_no_letter_after_the_first_point():
     assert smaller_svg(text) == expected
 
 
+def test_long_lines_lose_points_on_them_and_keep_corners():
+    there = "".join(f" \nL {x} 0" for x in range(1, 20))
+    back = "".join(f" \nL {x} 5" for x in range(19, 0, -1))
+    assert smaller_svg(f'<path d="M 0 0{there}{back} \nz\n"/>') == '<path d="M 0 0 19 0 19 5 1 5 1 5\nz\n"/>'
+
+
 def test_rotations_by_nothing_go_and_others_stay():
     text = '<text x="1.23" transform="rotate(-0 1.23 4.56)"/><text transform="rotate(-90 1.23 4.56)"/>'
     assert smaller_svg(text) == '<text x="1.2"/><text transform="rotate(-90 1.2 4.5)"/>'

@@ -1,10 +1,12 @@
-"""Compression of matplotlib's svg files: fewer digits, styles as classes, bitmaps with a palette."""
+"""Compression of matplotlib's svg files: fewer digits and points, styles as classes, bitmaps with a palette."""
 
 import base64
 import io
 import re
 from collections import Counter
 
+import numpy as np
+from matplotlib.path import Path
 from PIL import Image
 
 # Coordinates are cut to a tenth of a point, but not those of a transform that scales.
@@ -15,6 +17,8 @@ COLOURS = 32
 STYLE = re.compile(r'style="([^"]*)"')
 # A line from a point, not from the end of a curve: points that follow M without a letter are lines to them.
 LINES = re.compile(r"(M [-\d.]+ [-\d.]+)((?:\s+L [-\d.]+ [-\d.]+)+)")
+# Below, a line may be a marker, whose size is near the tolerance.
+LONG = 10
 NO_ROTATION = re.compile(r' transform="rotate\(-?0 [^"]*"')
 # Ids of groups, which nothing refers to; those of markers and clip paths stay.
 GROUP_ID = re.compile(r'(?<=<g) id="[^"]*"')
@@ -24,8 +28,18 @@ def smaller_svg(text: str) -> str:
     """The same drawing with far fewer bytes."""
     text = BITMAP.sub(lambda match: f"data:image/png;base64,{_in_few_colours(match[1])}", text)
     text = COORDINATES.sub(lambda match: match[1] + LONG_NUMBER.sub(r"\1", match[2]) + match[3], text)
-    text = LINES.sub(lambda match: match[1] + re.sub(r"\s+L", "", match[2]), NO_ROTATION.sub("", text))
+    text = LINES.sub(_line, NO_ROTATION.sub("", text))
     return _with_classes(GROUP_ID.sub("", re.sub(r"\s*\n\s*", "\n", text)))
+
+
+def _line(match: re.Match) -> str:
+    """A line without the letters L, and a long one without points that lie on it, as matplotlib itself does for lines
+    but not for the edges of bands."""
+    numbers = [*match[1].split()[1:], *match[2].replace("L", " ").split()]
+    if len(numbers) >= 2 * LONG:
+        points = Path(np.array(numbers, dtype=float).reshape(-1, 2)).cleaned(simplify=True).vertices[:-1]
+        numbers = [f"{number:.1f}".removesuffix(".0") for number in points.ravel()]
+    return f"M {' '.join(numbers)}"
 
 
 def _with_classes(text: str) -> str:
