@@ -10,7 +10,7 @@ import pytest
 from raretok.__main__ import main
 from raretok.core.files import read_arrays
 from raretok.evaluation.metric_rows import Found
-from raretok.evaluation.remeasure import Remeasured, merge
+from raretok.evaluation.remeasure import Remeasured, changed_arrays, merge
 from raretok.metrics import projection
 
 RECORDED = Path(__file__).parents[2] / "results" / "recorded" / "small"
@@ -24,6 +24,24 @@ def recorded(tmp_path):
     # Like a run that was recorded before data for later metrics were kept.
     (tmp_path / "runs/iwslt14_de-en/zero/seed1/measurable.npz").unlink()
     return tmp_path
+
+
+def test_queries_neighbours_and_cosines_change_together():
+    old = {
+        "best.neighbour_queries": np.array([5, 6]),
+        "best.neighbours": np.array([[1, 2], [3, 4]]),
+        "best.neighbour_cosines": np.array([[0.9, 0.8], [0.9, 0.8]]),
+    }
+    # Other ids with equal cosines are equally near.
+    assert not changed_arrays(old, old | {"best.neighbours": np.array([[2, 1], [3, 4]])})
+    for name, values in (
+        ("neighbour_queries", np.array([5, 7])),
+        ("neighbour_cosines", np.array([[0.9, 0.8]] * 2) / 2),
+    ):
+        again = old | {f"best.{name}": values, "best.neighbours": np.array([[9, 2], [3, 1]])}
+        found = changed_arrays(old, again)
+        assert found.keys() == old.keys()
+        assert found["best.neighbours"][0, 0] == 9
 
 
 def row(metric, value, split="weights@best", signature="m|k:1|raretok:0.1.0"):

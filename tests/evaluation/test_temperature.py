@@ -116,6 +116,8 @@ def test_characters_are_fitted_on_one_half_and_measured_on_the_other(halves):
         assert values["fitted_perplexity", group, "test@best"] == pytest.approx(expected)
     expected = math.exp(sum(share[group] * losses["test", group][best] for group in share))
     assert values["fitted_perplexity", "total", "test@best"] == pytest.approx(expected)
+    numbers = {(row["group"], row["split"]): row["n"] for row in rows if row["metric"] == "fitted_perplexity"}
+    assert numbers["total", "valid@best"] == len(curves["valid", "HR"].nll) < 100
     predicted = set(curves["test", "LR"].predicted.tolist())
     assert values["uniq", "LR", "test@best"] == len([i for i in predicted if i >= 6])
 

@@ -51,6 +51,9 @@ def test_a_model_of_the_unigram_distribution_has_slope_one():
 
 def test_one_frequency_alone_has_no_slope():
     assert math.isnan(slope(np.ones(4), np.arange(4.0)))
+    # Whose mean is not exactly 0.1.
+    assert math.isnan(slope(np.full(7, 0.1), np.arange(7.0)))
+    assert math.isnan(slope(np.array([]), np.array([])))
     found = calibrate(np.full(4, -2.0), np.arange(4.0), 3)
     assert found.numbers.sum() == 4
     assert math.isnan(found.slope)

@@ -43,6 +43,13 @@ def test_inner_product_is_the_mean_over_pairs_of_two(seed, n):
     assert mean_inner_product(w) == pytest.approx(expected, abs=1e-12)
 
 
+def test_a_row_that_is_not_finite_has_no_mean():
+    w = np.eye(3)
+    w[1, 0] = np.nan
+    assert math.isnan(mean_cosine(w))
+    assert math.isnan(mean_cosine_between(np.eye(3), w))
+
+
 def test_one_row_has_no_pairs():
     assert math.isnan(mean_inner_product(np.ones((1, 3))))
     assert mean_cosine(np.ones((1, 3))) == 0

@@ -46,3 +46,13 @@ def test_extremes_are_0_and_1():
 )
 def test_undefined_symmetry_is_nan(w, counts):
     assert all(np.isnan(value) for value in zipfian_symmetry(w, counts).values())
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_equal_rows_have_no_isotropy(seed):
+    random = np.random.default_rng(seed)
+    w, counts = np.tile(random.normal(size=7), (50, 1)), random.integers(1, 9, 50)
+    assert np.isnan(zipfian_symmetry(w, counts)[ISOTROPY])
+    # A difference above rounding is measured.
+    w[0] += 1e-6
+    assert 0 <= zipfian_symmetry(w, counts)[ISOTROPY] < 1e-6

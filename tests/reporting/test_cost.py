@@ -31,6 +31,11 @@ def test_there_is_one_row_per_run(tmp_path):
     pd.testing.assert_frame_equal(pd.read_csv(output), table.reset_index(drop=True))
 
 
+def test_a_copied_training_is_counted_once(tmp_path):
+    paths = [write(tmp_path, "a"), write(tmp_path, "copy", same_as={"method": "a"})]
+    assert list(costs(paths)["method"]) == ["a"]
+
+
 def test_hours_are_of_a_gpu_or_a_core(tmp_path):
     paths = [
         write(tmp_path, "a"),
@@ -48,6 +53,7 @@ def test_hours_are_of_a_gpu_or_a_core(tmp_path):
 
 def test_recorded_runs_have_costs():
     table = costs(RECORDED)
-    assert len(table) == len(RECORDED) > 20
+    copies = sum("same_as" in json.loads(path.read_text())["training"] for path in RECORDED)
+    assert len(table) == len(RECORDED) - copies > 20
     assert table.notna().all().all()
     assert (table["tokens_per_second"] > 100).all()

@@ -175,6 +175,7 @@ def test_a_run_trained_together_is_accepted_by_its_own_train(tmp_path, corpus, c
     assert {record["together"] for record in records} == {10}
     whole = records[0]["together_seconds"]
     assert sum(record["seconds"] for record in records) == pytest.approx(whole, abs=0.01)
+    assert sum(record["cpu_seconds"] for record in records) > 0
     for run, state, output in zip(
         stack.runs, *map(vars(JointFolders(tmp_path, stack)).get, ("states", "outputs")), strict=True
     ):

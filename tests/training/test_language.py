@@ -186,6 +186,11 @@ def test_validation_is_plain_cross_entropy_of_consecutive_blocks(language, make_
     assert task.validation_loss(model, 0, lambda: True) is None
 
 
+def test_validation_has_at_least_one_block(language, make_language_run):
+    few = make_language_run(training={"validation": {"every": 20, "tokens": 3}})["settings"]
+    assert [inputs.shape for inputs, _ in LanguageTask(language, few, "cpu").validation_batches(0)] == [(1, 8)]
+
+
 def test_files_of_a_language_run(tmp_path, language, make_language_run, no_signals):
     run = make_language_run()
     output = trained(tmp_path, language, run)
@@ -216,6 +221,18 @@ def test_no_snapshots_are_an_empty_file(tmp_path, language, make_language_run, n
     assert read_json(output / "training.json")["derived"] == {}
 
 
+def test_snapshots_are_of_steps_that_exist(language, make_language_run):
+    def steps_of(steps):
+        entry = {"name": "snapshots", "steps": steps}
+        run = make_language_run(training={"steps": 20}, method={"observe": [entry]})
+        return trainer_of(language, run)[1].observations["snapshots"].steps
+
+    assert steps_of([20, 10, 10, 0]) == [0, 10, 20]
+    for steps, wrong in (([-5, 10], "-5"), ([10, 21], "21")):
+        with pytest.raises(UserError, match=f"asks for step {wrong}, but training has steps 0 to 20"):
+            steps_of(steps)
+
+
 def test_recomputed_activations_change_no_bit(tmp_path, language, make_language_run, no_signals):
     plain = make_language_run(training={"steps": 40})
     recomputed = make_language_run(training={"steps": 40, "activation_checkpointing": True})
@@ -233,7 +250,7 @@ def test_recomputed_activations_change_no_bit(tmp_path, language, make_language_
         ({"method": {"gate": {"name": "agps", "rare_from": 5000, "mu_1": 1.0, "mu_2": 1.0}}}, "rare_from"),
         ({"method": {"observe": ["norms"]}}, "observe names 'norms'; it can be gradient_norms"),
         ({"method": {"observe": [{"name": "rare_types", "steps": 9}]}}, "rare_types needs a method with a gate"),
-        ({"method": {"observe": [{"name": "snapshots", "steps": [200]}]}}, "step 200, but training has only 120 steps"),
+        ({"method": {"observe": [{"name": "snapshots", "steps": [200]}]}}, "step 200, but training has steps 0 to 120"),
         ({"method": {"observe": [{"name": "snapshots"}]}}, "either steps"),
         ({"method": {"observe": [{"name": "snapshots", "nth": 3}]}}, "snapshots is configured wrongly"),
         ({"method": {"observe": [{"name": "snapshots", "every": 9}] * 2}}, "snapshots twice"),

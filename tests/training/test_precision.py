@@ -33,7 +33,10 @@ def test_a_cpu_without_bfloat16_trains_in_float32_and_says_so(flags, expected, t
     assert usable_precision("bfloat16", "cpu") == expected
     assert capsys.readouterr().err.count("neither AVX512-BF16 nor AMX") == (expected == "float32")
     assert usable_precision("float32", "cpu") == "float32"
-    assert usable_precision("bfloat16", "cuda") == "bfloat16"
+    for has, precision in ((True, "bfloat16"), (False, "float32")):
+        monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation, has=has: has)
+        assert usable_precision("bfloat16", "cuda") == precision
+    assert "this GPU has no bfloat16" in capsys.readouterr().err
     assert not capsys.readouterr().err
 
 

@@ -68,3 +68,6 @@ def test_copied_files_name_the_other_run(tmp_path, corpus, make_run, no_signals)
     longer["training"]["steps"] = 61
     with pytest.raises(UserError, match="other settings or data"):
         adopt(longer)
+    (tmp_path / "first" / "model.safetensors").unlink()
+    with pytest.raises(UserError, match="a file beside it does not exist"):
+        adopt(other["settings"])

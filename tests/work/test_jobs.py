@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from raretok.training.finished_files import FILES
 from raretok.work.jobs import PRELOADED, Jobs
 
 ROOT = Path(__file__).parents[2]
@@ -37,6 +38,20 @@ def test_a_job_has_the_command_of_its_rule(table_with, rule):
     given = set(re.findall(r"--[\w-]+", shell)) | options - {"--processes"}
     assert {word for word in words if word.startswith("--")} == given
     assert words[words.index("--runs-per-gpu") + 1] == "3"
+
+
+def test_a_training_is_copied_only_if_its_weights_are_there(table_with, monkeypatch):
+    """They are deleted after measuring with `keep_weights: false`."""
+    table = table_with()
+    run, record = table.run("shakespeare", "baseline", 1), table.root / "other/training.json"
+    monkeypatch.setattr("raretok.work.jobs.train.same_record", lambda *_: ["other/training.json"])
+    record.parent.mkdir()
+    for name in FILES:
+        (record.parent / name).touch()
+    jobs = Jobs(table, 1, evaluates=True)
+    assert "other/training.json" in jobs.training(run)
+    (record.parent / "model.safetensors").unlink()
+    assert "other/training.json" not in jobs.training(run)
 
 
 @pytest.mark.slow

@@ -10,9 +10,11 @@ from tests.work.conftest import METHODS
 
 from raretok.__main__ import main
 from raretok.core.files import write_json
+from raretok.experiments.trained_runs import code_that_trains
 from raretok.rule_inputs import train
 from raretok.training.checkpoint import save_checkpoint
 from raretok.training.holder import HOLDER, only_one
+from raretok.work.run_status import trained_share
 
 LOG = "12:00:01 step 30/1200  loss 2.5  900 tokens/s  7.5 min left\n"
 
@@ -45,10 +47,26 @@ def test_nothing_started(project, capsys, tmp_path_factory):
     assert capsys.readouterr().out.startswith(begins)
 
 
-def test_running_failed_and_interrupted_trainings_are_listed(project, states, capsys):
+def save_at(state, step, sources):
+    """Save a checkpoint of a step, by code with the digest `sources`."""
+    facts = {"run": "r", "progress": {"step": step}, "sources": sources}
+    save_checkpoint(state, {"model": {"weight": torch.ones(2)}}, facts)
+
+
+def test_a_state_of_other_code_is_no_progress(states, table_with):
+    """Training would begin anew."""
+    table, (state, _) = table_with(), states["cosreg"]
+    run = table.run("shakespeare", "cosreg", 1)
+    save_at(state, 300, code_that_trains(run))
+    assert trained_share(table, run) == 0.25
+    save_at(state, 300, "other")
+    assert trained_share(table, run) == 0
+
+
+def test_running_failed_and_interrupted_trainings_are_listed(project, states, capsys, table_with):
     (running, _), (_, log), (interrupted, _) = (states[name] for name in METHODS)
     log.write_text(LOG + "raretok train: error: the disk is full (/x); make room and start again\n")
-    save_checkpoint(interrupted, {"model": {"weight": torch.ones(2)}}, {"run": "r", "progress": {"step": 400}})
+    save_at(interrupted, 400, code_that_trains(table_with().run("shakespeare", "cosreg", 1)))
     with only_one(running):
         lines = said(project, capsys)
     assert (

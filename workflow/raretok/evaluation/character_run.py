@@ -121,7 +121,7 @@ def fitted_rows(
         scored = score_languages(model, valid, types, context, settings, device)
     curves = {group: scores.sweep / len(scores.nll) for group, scores in scored.items()}
     total, temperature = best_temperature(from_mean(mixed(curves, shares)))
-    n = len(valid)
+    n = len(scored["HR"].nll)
     rows = temperature_rows(temperature, n, TEMPERATURES[0], TEMPERATURES[-1])
     rows.append(_fitted("total", "valid@best", total, n))
     found, number = {}, 0

@@ -49,6 +49,8 @@ OF_NEIGHBOURS = ("rare_neighbours", "neighbours_other_language")
 BEYOND = ("word_similarity", "align_similarity")
 # Prefix of metrics of an untied input matrix.
 INPUT = "input_"
+# Arrays of a checkpoint that say which tokens are near which.
+NEAREST = ("neighbour_queries", "neighbours", "neighbour_cosines")
 # Settings of the first records of character models, which do not name theirs.
 UNRECORDED = {"batch_size": 12, "drop_incomplete": True, "examples": 64, "neighbours": 3}
 # Depends on the arbitrary signs of eigenvectors, which differ between machines, so recorded values always stay.
@@ -192,17 +194,25 @@ def merge(rows: list[dict], again: Remeasured, run: str) -> list[Change]:
 def changed_arrays(arrays: Mapping[str, np.ndarray], again: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The arrays of `again` that are missing in `arrays` or differ by more than the compression error.
 
-    Arrays that `make record` leaves out, and ids of equally near neighbours, do not count as differences.
+    Arrays that `make record` leaves out, and ids of equally near neighbours, do not count as differences. Queries,
+    neighbours and their cosines belong together: if one of them differs, all are returned.
     """
     found = {}
     for name, values in again.items():
         old = arrays.get(name)
         if old is None or old.shape != values.shape:
             found[name] = values
-        elif not np.issubdtype(values.dtype, np.integer):
+        elif np.issubdtype(values.dtype, np.integer):
+            if name.endswith(".neighbour_queries") and not np.array_equal(values, old):
+                found[name] = values
+        else:
             scale = np.nanmax(np.abs(old), initial=0) or 1
             if not np.allclose(values, old, rtol=0, atol=TOLERANCE["coded"] * scale, equal_nan=True):
                 found[name] = values
+    for name in list(found):
+        checkpoint, _, part = name.rpartition(".")
+        if part in NEAREST:
+            found |= {other: again[other] for other in (f"{checkpoint}.{one}" for one in NEAREST) if other in again}
     return found
 
 

@@ -70,7 +70,9 @@ def is_gpu(name: str) -> bool:
 
 def has_bfloat16(device: str) -> bool:
     """Whether `cpu` or `cuda` multiplies faster in bfloat16 than in float32."""
-    return device == "cuda" or not BFLOAT16_FLAGS.isdisjoint(_cpuinfo("flags").split())
+    if device == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    return not BFLOAT16_FLAGS.isdisjoint(_cpuinfo("flags").split())
 
 
 def keep_freed_memory() -> None:

@@ -51,6 +51,7 @@ def calibrate(log_unigram: np.ndarray, log_p: np.ndarray, bins: int) -> Calibrat
 
 def slope(x: np.ndarray, y: np.ndarray) -> float:
     """Slope of the least-squares line of y on x, (n,) both; NaN if x is constant."""
+    if not len(x) or np.ptp(x) == 0:
+        return float("nan")
     x = x - x.mean()
-    spread = x @ x
-    return float(x @ (y - y.mean()) / spread) if spread else float("nan")
+    return float(x @ (y - y.mean()) / (x @ x))

@@ -7,10 +7,10 @@ import numpy as np
 
 
 def unit_rows(embeddings: np.ndarray) -> np.ndarray:
-    """The rows of W (N x d) normalised to length 1, float64; a row of length 0 stays 0."""
+    """The rows of W (N x d) normalised to length 1, float64; a row of length 0 stays 0, NaN stays NaN."""
     w = np.asarray(embeddings, dtype=np.float64)
     norms = np.linalg.norm(w, axis=1, keepdims=True)
-    return np.divide(w, norms, out=np.zeros_like(w), where=norms > 0)
+    return np.divide(w, norms, out=np.zeros_like(w), where=norms != 0)
 
 
 def mean_cosine(embeddings: np.ndarray) -> float:

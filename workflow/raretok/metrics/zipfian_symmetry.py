@@ -25,7 +25,9 @@ def zipfian_symmetry(embeddings: np.ndarray, counts: np.ndarray) -> dict[str, fl
     mean, length = p @ w, p @ np.linalg.norm(w, axis=1)
     variances = np.linalg.svd(np.sqrt(p)[:, None] * (w - mean), compute_uv=False) ** 2
     whole, d = variances.sum(), w.shape[1]
-    shares = variances[variances > 0] / whole if whole else np.array([np.nan])
+    # What rounding leaves of equal rows.
+    varies = whole > np.finfo(float).eps ** 2 * (p @ np.sum(w * w, axis=1)) * len(w)
+    shares = variances[variances > 0] / whole if varies else np.array([np.nan])
     return {
         CENTRALITY: float(1 - np.linalg.norm(mean) / length) if length else float("nan"),
         ISOTROPY: float(-(shares * np.log(shares)).sum() / np.log(d)) if d > 1 else float("nan"),

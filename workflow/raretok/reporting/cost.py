@@ -29,12 +29,14 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def costs(paths: list[Path]) -> pd.DataFrame:
-    """One row per run, sorted: seconds of training with validation, including time before interruptions.
+    """One row per training, sorted: seconds with validation, including time before interruptions.
 
-    For runs trained together, seconds are each run's share. cpu_seconds: CPU time of one process, 0 if unknown.
-    threads: per process. Peak memory is that of the GPU, or of the process on a CPU, and the maximum over processes.
+    A run that is a copy of another has no row. For runs trained together, seconds are each run's share. cpu_seconds:
+    CPU time of one process, 0 if unknown. threads: per process. Peak memory is that of the GPU, or of the process on
+    a CPU, and the maximum over processes.
     """
-    table = pd.DataFrame([_row(read_json(path)) for path in paths], columns=COLUMNS)
+    records = [read_json(path) for path in paths]
+    table = pd.DataFrame([_row(one) for one in records if "same_as" not in one["training"]], columns=COLUMNS)
     return table.sort_values(["paper", "experiment", "method", "seed"], kind="stable")
 
 

@@ -53,8 +53,8 @@ def adopt(record: Path, run: dict, output: Path, corpus) -> None:
     record: its training.json. corpus: the training data of `run`. Raises UserError if that training does not exist, or
     has other settings or data.
     """
-    if not record.exists():
-        raise UserError(f"{record} does not exist; train that run first, or leave --same-as out")
+    if not has_files(record):
+        raise UserError(f"{record} or a file beside it does not exist; train that run first, or leave --same-as out")
     trained = read_json(record)
     if training_key(trained["settings"]) != training_key(run["settings"]) or trained["data"] != corpus.sha256:
         raise UserError(f"{record} is of a training with other settings or data; leave --same-as out")
@@ -63,6 +63,11 @@ def adopt(record: Path, run: dict, output: Path, corpus) -> None:
     same_as = {key: trained[key] for key in ("paper", "experiment", "method", "seed", "hash")}
     sources = training_code(run["settings"], corpus.kind)
     write_json(output / RECORD, trained | run | {"sources": sources, "same_as": same_as})
+
+
+def has_files(record: Path) -> bool:
+    """Whether a training's record and its other final files exist; its weights may have been deleted."""
+    return all((record.parent / name).exists() for name in FILES)
 
 
 def holds(folder: Path, identity: dict[str, str]) -> bool:

@@ -201,6 +201,7 @@ class Job:
         shared = {"together": self.number, "together_seconds": round(seconds, 3), "together_sources": self.sources}
         for member in self.members:
             member.progress.seconds = seconds / self.number
+            member.progress.cpu_seconds = self.progress.cpu_seconds / self.number
             member.sharing = shared
             member.finish()
         checkpoint.drop_state(self.folder)

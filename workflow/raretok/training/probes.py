@@ -134,10 +134,10 @@ class Snapshots(Observation):
             raise UserError("observe: snapshots needs either steps (a list) or every (a number)")
         end = training["steps"]
         self.tensors = {}
-        self.steps = list(range(every, end + 1, every)) if every else sorted(steps)
-        if not self.steps or self.steps[-1] > end:
-            asked = self.steps[-1] if self.steps else every
-            raise UserError(f"observe: snapshots asks for step {asked}, but training has only {end} steps")
+        self.steps = list(range(every, end + 1, every)) if every else sorted(set(steps))
+        if not self.steps or self.steps[-1] > end or self.steps[0] < 0:
+            asked = every if not self.steps else self.steps[0] if self.steps[0] < 0 else self.steps[-1]
+            raise UserError(f"observe: snapshots asks for step {asked}, but training has steps 0 to {end}")
 
 
 OBSERVATIONS = {

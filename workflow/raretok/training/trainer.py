@@ -255,7 +255,8 @@ class Trainer:
 def usable_precision(wanted: str, device: str) -> str:
     """`training.precision` if the device supports it, else float32 with a line in the log."""
     if wanted == "bfloat16" and not has_bfloat16(device):
-        log("this CPU has neither AVX512-BF16 nor AMX; training.precision is bfloat16, but training is in float32")
+        lack = "this GPU has no bfloat16" if device == "cuda" else "this CPU has neither AVX512-BF16 nor AMX"
+        log(f"{lack}; training.precision is bfloat16, but training is in float32")
         return "float32"
     return wanted
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from raretok.experiments.run_table import Run, RunTable
 from raretok.rule_inputs import evaluate, train
+from raretok.training.finished_files import has_files
 from raretok.work import job_data
 from raretok.work.run_status import log_of
 
@@ -49,7 +50,7 @@ class Jobs:
     def training(self, run: Run) -> list[str]:
         """Arguments of `raretok` that train a run, as in rule `train`."""
         table = self.table
-        same = [path for path in train.same_record(table, run) if (table.root / path).exists()]
+        same = [path for path in train.same_record(table, run) if has_files(table.root / path)]
         return [
             *("train", "--run", run.json(), "--manifest", train.manifest(table, run)),
             *("--counts", *train.outside_counts(table, run), "--same-as", *same),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from raretok.core.files import METADATA, read_json, read_tensor_header
 from raretok.experiments.run_table import Run, RunTable
-from raretok.experiments.trained_runs import is_trained
+from raretok.experiments.trained_runs import code_that_trains, is_trained
 from raretok.rule_inputs import train
 from raretok.rule_inputs.accept import other_evaluation
 from raretok.training.finished_files import KEPT, RECORD, WEIGHTS
@@ -48,7 +48,7 @@ def trained_share(table: RunTable, run: Run) -> float:
     folder = table.root / table.folder(run)
     if is_trained(table, run) and (all((folder / name).exists() for name in WEIGHTS) or is_evaluated(table, run)):
         return 1.0
-    progress = saved_progress(table.root / train.state(table, run))
+    progress = saved_progress(table, run)
     return progress["step"] / run.settings["training"]["steps"] if progress else 0.0
 
 
@@ -59,10 +59,11 @@ def drop_weights(table: RunTable, run: Run) -> None:
     shutil.rmtree(table.root / train.state(table, run) / KEPT, ignore_errors=True)
 
 
-def saved_progress(state: Path) -> dict | None:
-    """The progress (`training.progress.Progress`) of the training whose state lies in a folder, or None."""
+def saved_progress(table: RunTable, run: Run) -> dict | None:
+    """The progress (`training.progress.Progress`) of a run's saved state, or None; a state of other code has none."""
     try:
-        _, header = read_tensor_header(state / CHECKPOINT)
-        return json.loads(header["__metadata__"][METADATA])["facts"]["progress"]
+        _, header = read_tensor_header(table.root / train.state(table, run) / CHECKPOINT)
+        facts = json.loads(header["__metadata__"][METADATA])["facts"]
+        return facts["progress"] if facts["sources"] == code_that_trains(run) else None
     except (OSError, ValueError, KeyError):
         return None

@@ -73,7 +73,7 @@ def status_of(table: RunTable, run: Run) -> tuple[str, str]:
     error = failure_reason(log)
     if error:
         return FAILED, error
-    saved = saved_progress(state)
+    saved = saved_progress(table, run)
     if saved:
         return INTERRUPTED, f"at step {saved['step']} of {run.settings['training']['steps']}"
     return WAITING, ""
