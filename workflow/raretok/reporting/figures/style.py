@@ -71,8 +71,8 @@ METADATA = {
     ".png": {"Software": None},
 }
 DPI = 150
-# Resolution of point clouds in an svg, so that the pages of all papers stay below 3 MB.
-SVG_DPI = 110
+# Resolution of point clouds in an svg: one pixel per pixel of CSS. The pages of all papers must stay below 3 MB.
+SVG_DPI = 96
 LINE = 0.2  # inches, height of a title line
 WIDTH = 9.0  # inches, full width of a page
 
