@@ -10,7 +10,7 @@ import pytest
 from raretok.__main__ import main
 from raretok.core.files import read_arrays
 from raretok.evaluation.metric_rows import Found
-from raretok.evaluation.remeasure import Remeasured, changed_arrays, merge
+from raretok.evaluation.remeasure import Remeasured, _same, changed_arrays, merge
 from raretok.metrics import projection
 
 RECORDED = Path(__file__).parents[2] / "results" / "recorded" / "small"
@@ -42,6 +42,19 @@ def test_queries_neighbours_and_cosines_change_together():
         found = changed_arrays(old, again)
         assert found.keys() == old.keys()
         assert found["best.neighbours"][0, 0] == 9
+
+
+def test_an_infinite_value_hides_no_change():
+    old = {"best.perplexity.HR": np.array([np.inf, 50.0, 20.0])}
+    assert not changed_arrays(old, old)
+    assert changed_arrays(old, {"best.perplexity.HR": np.array([np.inf, 5.0, 2.0])})
+
+
+@pytest.mark.parametrize(
+    ("signature", "same"), [("m|k:1|raretok:9", True), ("m|k:2|raretok:9", False), ("m|k:1", True), ("m", False)]
+)
+def test_all_of_a_signature_but_the_version_counts(signature, same):
+    assert _same(row("m", 1.0), row("m", 1.0, signature=signature), 1e-6) == same
 
 
 def row(metric, value, split="weights@best", signature="m|k:1|raretok:0.1.0"):

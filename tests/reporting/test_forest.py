@@ -8,8 +8,8 @@ import pytest
 from raretok.reporting.page.page_forest import FAR, HALF, MIDDLE, drawn_row
 
 
-def claim(unit="x", null="1", direction=">", margin=""):
-    return SimpleNamespace(id="made.up", unit=unit, null=null, direction=direction, margin=margin)
+def claim(unit="x", null="1", direction=">", margin="", quantity="a"):
+    return SimpleNamespace(id="made.up", unit=unit, null=null, direction=direction, margin=margin, quantity=quantity)
 
 
 def row(ours, printed="", lower="", upper=""):
@@ -34,6 +34,12 @@ def test_ratios_share_a_scale_and_are_cut_at_its_end():
 def test_the_line_is_the_bound_of_the_claim():
     assert drawn_row(row("2"), claim(null="2"))["ours"] == MIDDLE
     assert drawn_row(row(str(1 / 1.05)), claim(margin="0.05"))["ours"] == pytest.approx(MIDDLE)
+
+
+@pytest.mark.parametrize(("part", "right"), [("BLEU", True), ("area", False), ("area (3 of 6)", False)])
+def test_each_comparison_of_a_claim_has_its_own_margin(part, right):
+    of_two = claim(unit="BLEU", null="0", margin="0.5; 0", quantity="BLEU; area")
+    assert (drawn_row(row("-0.3") | {"part": part}, of_two)["ours"] > MIDDLE) == right
 
 
 def test_other_quantities_fill_their_own_row():

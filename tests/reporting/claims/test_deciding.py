@@ -1,6 +1,7 @@
 """Runs that would decide a claim: number of seeds by power, cheapest runs, words and costs."""
 
 import json
+import math
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,9 +13,10 @@ from fake_results import definition_of
 from raretok.reporting.claims import deciding
 from raretok.reporting.claims.claim_parts import Bound, Part
 from raretok.reporting.claims.claim_runs import Price, measured_prices
+from raretok.reporting.claims.claim_text import shown_numbers
 from raretok.reporting.claims.deciding import cheapest_runs, more_seeds, power_of, seeds_to_decide
 from raretok.reporting.claims.table_claims import compared
-from raretok.reporting.claims.verdicts import NOT_RUN, Finding
+from raretok.reporting.claims.verdicts import NOT_RUN, UNDECIDED, Finding
 from raretok.reporting.definition import parse_definition
 from raretok.reporting.results import COLUMNS, Results
 from raretok.reporting.statistics.moderated_t import Estimate, Prior, estimate
@@ -90,6 +92,25 @@ def test_a_claim_that_no_run_decides_says_so(monkeypatch):
     experiment, mathematics = deciding.decisions(found, 1, None, results, lambda *_: None)
     assert experiment.columns()["decides"] == "runs that this scale leaves out: see the note"
     assert not mathematics.columns()["decides"]
+
+
+@pytest.mark.parametrize(
+    ("mean", "sd", "words"),
+    [(math.inf, None, "infinite in some"), (0.0, None, "at its bound"), (1e-9, 1.0, "more than")],
+)
+def test_what_no_number_of_seeds_decides(mean, sd, words):
+    one, training = part(mean, sd, seeds=2), ("e", "m")
+    finding = Finding(UNDECIDED, parts=(one,), binding=one, seeds=2)
+    decision = deciding._decision(finding, (training,), 0.05, {training: [1, 2]}, {})
+    assert words in decision.columns()["decides"]
+
+
+def test_a_sentence_shows_no_interval_beside_one_seed():
+    """The comparison with fewest seeds counts."""
+    few, several = part(1.0, None, seeds=1), part(0.1, 0.5, seeds=2)
+    for seeds, parts in ((1, (few, several)), (2, (several,))):
+        shown = shown_numbers(Finding(UNDECIDED, parts=parts, binding=several, seeds=seeds))
+        assert (shown["lower"] is None) == (seeds == 1)
 
 
 def test_costs_in_words():

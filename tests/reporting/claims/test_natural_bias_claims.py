@@ -183,8 +183,10 @@ def test_each_claim_on_arrays_flips_alone(bias, tmp_path, method, key, change, c
 def test_latest_step_of_figure1_is_scaled():
     """2,000 of 50,000 steps are 40 of 1,000; a minimum at 40 is early enough, at 41 it is late."""
     arrays = [np.array(values) for values in ([0, 40, 80], [3.0, 1.0, 2.0], [2.0, 3.0, 3.0], [9.0, 8.0, 7.0])]
-    assert natural_bias._matched(40.0, *arrays) == Truth(True, 0.0)
-    assert not natural_bias._matched(39.0, *arrays).holds
+    # The slack of an early step is above 0, even at the limit: a slack of 0 is never decided.
+    for limit in (40.0, 40.9):
+        assert natural_bias._matched(limit, *arrays) == Truth(True, pytest.approx(1 / limit))
+    assert not natural_bias._matched(39.9, *arrays).holds
     definition = parse_definition(json.dumps(fake_translation.definition_of()))
     assert translation_metrics.scaled(definition, "iwslt14_de-en", 2000, 50_000) == 40
 

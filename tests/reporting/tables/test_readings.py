@@ -199,7 +199,8 @@ def test_intervals_are_in_the_table_and_in_the_csv(tmp_path):
 def test_the_legend_tells_one_seed_from_several(tmp_path):
     values = {"plain": [0.30, 0.60, 0.90], "skip": [0.31, 0.62, 0.93], "listing": [0.3]}
     cells, _ = said(tmp_path, BY_METHOD, values)
-    mixed = "Mean ± sample standard deviation over the row's seeds, at most 3; a number without ± has one seed."
+    mixed = "Mean ± sample standard deviation over the row's seeds, at most 3; "
+    mixed += "a number without ± has one seed, or is the same in all."
     assert mixed in legend(definition_of(BY_METHOD), cells)
     alike = [cell for cell in cells if cell.seeds == 3]
     assert "Mean ± sample standard deviation over 3 seeds." in legend(definition_of(BY_METHOD), alike)

@@ -162,6 +162,9 @@ def of_seeds(row, value, spread, seeds, direction="down"):
         ([of_seeds("a", 1.0, None, 1), of_seeds("b", 2.0, None, 1)], []),
         ([of_seeds("a", 1.0, 0.1, 3), of_seeds("b", 2.0, 0.1, 4)], []),
         ([of_seeds("a", 1.0, 0.1, 3, "none"), of_seeds("b", 2.0, 0.1, 3, "none")], []),
+        # equal values in all seeds, which have no interval
+        ([of_seeds("a", 1.0, 0.0, 3), of_seeds("b", 2.0, 0.1, 3)], []),
+        ([of_seeds("a", 1.0, 0.1, 3), of_seeds("b", 2.0, 0.0, 3)], []),
         # a better row with one seed takes no part
         ([of_seeds("a", 1.0, 0.1, 3), of_seeds("b", 2.0, 0.1, 3), of_seeds("c", 0.5, None, 1)], ["a"]),
     ],

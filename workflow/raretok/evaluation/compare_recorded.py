@@ -50,9 +50,10 @@ def compare_recorded(table: RunTable, data: Path) -> list[Path]:
         references = data / corpus / f"{SPLIT}.target.txt"
         path = table.root / table.results / "comparisons" / experiment / f"seed{seed}.json"
         digests = {method: digest(lines) for method, lines in translations.items()}
-        if len(translations) < 2 or not references.exists():
+        if len(translations) < 2 or (path.exists() and read_json(path).get("hypotheses") == digests):
             continue
-        if path.exists() and read_json(path).get("hypotheses") == digests:
+        if not references.exists():
+            print(f"not compared: the translations of {experiment}, seed{seed}: {references} does not exist")
             continue
         found = compare_systems(translations, [line for _, line in numbered_lines(references)])
         write_json(path, {"split": SPLIT} | found)

@@ -11,6 +11,7 @@ tokenizer and word links are third-party text, which is not recorded.
 
 import argparse
 import math
+import re
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -206,7 +207,7 @@ def changed_arrays(arrays: Mapping[str, np.ndarray], again: Mapping[str, np.ndar
             if name.endswith(".neighbour_queries") and not np.array_equal(values, old):
                 found[name] = values
         else:
-            scale = np.nanmax(np.abs(old), initial=0) or 1
+            scale = np.max(np.abs(old), initial=0, where=np.isfinite(old)) or 1
             if not np.allclose(values, old, rtol=0, atol=TOLERANCE["coded"] * scale, equal_nan=True):
                 found[name] = values
     for name in list(found):
@@ -320,5 +321,5 @@ def _same(recorded: Mapping, row: Mapping, tolerance: float) -> bool:
     before, after = float(recorded["value"]), float(row["value"])
     close = math.isclose(before, after, rel_tol=tolerance, abs_tol=tolerance / 10) or before == after
     close |= math.isnan(before) and math.isnan(after)
-    unversioned = [one["signature"].rpartition("|raretok:")[0] for one in (recorded, row)]
+    unversioned = [re.sub(r"\|raretok:[^|]*", "", one["signature"]) for one in (recorded, row)]
     return close and recorded["n"] == row["n"] and unversioned[0] == unversioned[1]

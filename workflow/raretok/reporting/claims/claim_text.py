@@ -13,8 +13,8 @@ def shown_numbers(finding: Finding) -> dict[str, float | None]:
     (lower, upper), (first, last) = part.estimate.interval(), part.estimate.prediction()
     if not finding.seeds:  # fixed weights or formulas, which no seed changes
         lower = upper = first = last = None
-    if finding.seeds == 1:
-        first = last = None
+    if finding.seeds == 1:  # of one of the comparisons, even if this one has more
+        lower = upper = first = last = None
     values = {"printed": part.printed, "ours": part.estimate.mean, "lower": lower, "upper": upper}
     values |= dict(zip(PREDICTED, (first, last), strict=True))
     return {name: in_unit(value, part.log) for name, value in values.items()}

@@ -100,6 +100,11 @@ def _decision(finding: Finding, trainings: tuple[Trained, ...], level: float, se
         return MEASURE_AGAIN if finding.verdict == NOT_RUN else NOTHING
     more = seeds_to_decide(finding.parts, level)
     if more is None:
+        stuck = [part for part in finding.parts if part.estimate.sd is None and part.estimate.seeds > 1]
+        if any(not math.isfinite(part.estimate.mean) for part in stuck):
+            return Decision("no number of seeds: infinite in some of them")
+        if any(part.slack == 0 for part in stuck):
+            return Decision("no number of seeds: the effect is exactly at its bound in all of them")
         if all(part.estimate.sd is not None or part.estimate.seeds > 1 for part in finding.parts):
             return Decision(f"more than {MOST_SEEDS} seeds: the effect is small compared with their spread")
         runs = cheapest_runs(trainings, 1, seeds, prices)

@@ -6,6 +6,7 @@ other quantity has its own scale.
 """
 
 import math
+import re
 
 from raretok.reporting.claims.claim_parts import bounds_of, is_ratio
 from raretok.reporting.claims.quantities import in_scale
@@ -22,7 +23,8 @@ def drawn_row(row: dict, claim) -> dict[str, float | None] | None:
 
     ours, printed: both effects. lower, upper: our interval. band: half the width of the equivalence margin.
     """
-    bounds = bounds_of(claim, 0)
+    quantities, part = claim.quantity.split("; "), re.sub(r" \(\d+ of \d+\)$", "", row.get("part", ""))
+    bounds = bounds_of(claim, quantities.index(part) if part in quantities else 0)
     if not row["ours"] or not bounds:
         return None
     ratio = is_ratio(claim)

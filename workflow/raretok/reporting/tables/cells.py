@@ -240,6 +240,7 @@ def mark_best(cells: list[Cell]) -> list[Cell]:
     """Mark the best of our means in each block, column and group, if seeds support it.
 
     It is compared with the rows that have as many seeds, at least two; its 95% t interval must not overlap theirs.
+    Equal values in all seeds have no interval.
     """
     # Rows without a printed number take the direction of their column's other rows.
     directions = {cell.column: cell.direction for cell in cells if cell.direction != "none"}
@@ -258,7 +259,7 @@ def mark_best(cells: list[Cell]) -> list[Cell]:
 
 def _clear_best(cells: list[Cell], direction: str) -> Cell | None:
     """The best of several means; None if another's interval overlaps its own."""
-    if len(cells) < 2:
+    if len(cells) < 2 or not all(cell.spread for cell in cells):
         return None
     sign = 1 if direction == "up" else -1
     first, *others = sorted(cells, key=lambda cell: -sign * cell.value)

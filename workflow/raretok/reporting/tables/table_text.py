@@ -54,7 +54,8 @@ def legend(definition: Definition, cells: list[Cell]) -> list[str]:
     sentences = []
     if any(cell.spread for cell in cells):
         alike = all(cell.seeds in (0, seeds) for cell in cells)
-        over = f"{seeds} seeds" if alike else f"the row's seeds, at most {seeds}; a number without ± has one seed"
+        without = "a number without ± has one seed, or is the same in all"
+        over = f"{seeds} seeds" if alike else f"the row's seeds, at most {seeds}; {without}"
         sentences.append(f"Mean ± sample standard deviation over {over}.")
     elif any(cell.spread == 0 for cell in cells):
         sentences.append(f"The same in all {seeds} seeds.")
