@@ -35,7 +35,7 @@ def compare_recorded(table: RunTable, data: Path) -> list[Path]:
     """Compare the recorded translations of every experiment and seed that changed; returns the files written.
 
     Left out, as in the report: papers whose methods have candidates, and runs of other settings than the config has
-    now. Left as they are: comparisons whose reference texts are not in `data`.
+    now. Left as they are, with a line that says so: comparisons whose reference texts are not in `data`.
     """
     systems = defaultdict(dict)
     for run in table.runs.values():

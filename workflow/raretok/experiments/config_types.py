@@ -234,7 +234,8 @@ class LanguageEvaluation(TypedDict):
     queries: Queries
     # Word similarity sets by name: their files in resources/.
     word_similarity: dict[str, str]
-    # Fit a temperature on the first 32,768 tokens of the validation text and use it to measure both texts.
+    # Fit a temperature on the beginning of the validation text ([comparison](comparison.md)) and use it to measure both
+    # texts.
     fit_temperature: NotRequired[bool]
 
 

@@ -50,8 +50,8 @@ def restore(folder: Path, output: Path, identity: dict[str, str]) -> bool:
 def adopt(record: Path, run: dict, output: Path, corpus) -> None:
     """Copy the final files of a training with equal settings to `output`, as those of `run`.
 
-    record: its training.json. corpus: the training data of `run`. Raises UserError if that training does not exist, or
-    has other settings or data.
+    record: its training.json. corpus: the training data of `run`. Raises UserError if that training or its weights do
+    not exist, or if it has other settings or data.
     """
     if not has_files(record):
         raise UserError(f"{record} or a file beside it does not exist; train that run first, or leave --same-as out")

@@ -135,9 +135,10 @@ class Snapshots(Observation):
         end = training["steps"]
         self.tensors = {}
         self.steps = list(range(every, end + 1, every)) if every else sorted(set(steps))
-        if not self.steps or self.steps[-1] > end or self.steps[0] < 0:
-            asked = every if not self.steps else self.steps[0] if self.steps[0] < 0 else self.steps[-1]
-            raise UserError(f"observe: snapshots asks for step {asked}, but training has steps 0 to {end}")
+        # Without any step, `every` is beyond the end, or the list is empty.
+        outside = [step for step in self.steps if not 0 <= step <= end] if self.steps else [every]
+        if outside:
+            raise UserError(f"observe: snapshots asks for step {outside[0]}, but training has steps 0 to {end}")
 
 
 OBSERVATIONS = {

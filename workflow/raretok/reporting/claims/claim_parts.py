@@ -5,6 +5,7 @@ because the seed spread of a perplexity grows with its level, and that of its lo
 """
 
 import math
+import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -120,3 +121,9 @@ def seen(claim, truths: dict[int, Truth]) -> list[tuple[str, dict[int, float]]]:
         values = {seed: null + sign * of_seed[place].slack for seed, of_seed in parts.items()}
         found.append((label, {seed: in_scale(value, claim.unit) for seed, value in values.items()}))
     return found
+
+
+def place_of(claim, label: str) -> int:
+    """The place of a comparison among its claim's quantities, from its label (`seen`); 0 without a quantity's name."""
+    names, name = claim.quantity.split("; "), re.sub(r" \(\d+ of \d+\)$", "", label)
+    return names.index(name) if name in names else 0

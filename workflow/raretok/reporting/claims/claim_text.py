@@ -11,9 +11,8 @@ def shown_numbers(finding: Finding) -> dict[str, float | None]:
     if part is None:
         return {"printed": finding.printed} | dict.fromkeys(("ours", "lower", "upper", *PREDICTED))
     (lower, upper), (first, last) = part.estimate.interval(), part.estimate.prediction()
-    if not finding.seeds:  # fixed weights or formulas, which no seed changes
-        lower = upper = first = last = None
-    if finding.seeds == 1:  # of one of the comparisons, even if this one has more
+    # No seed changes fixed weights or formulas; and some other comparison may have one seed where this one has more.
+    if finding.seeds < 2:
         lower = upper = first = last = None
     values = {"printed": part.printed, "ours": part.estimate.mean, "lower": lower, "upper": upper}
     values |= dict(zip(PREDICTED, (first, last), strict=True))

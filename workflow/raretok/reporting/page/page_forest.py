@@ -6,9 +6,8 @@ other quantity has its own scale.
 """
 
 import math
-import re
 
-from raretok.reporting.claims.claim_parts import bounds_of, is_ratio
+from raretok.reporting.claims.claim_parts import bounds_of, is_ratio, place_of
 from raretok.reporting.claims.quantities import in_scale
 
 # For ratios: the scale is linear below the first factor and ends at the second.
@@ -23,8 +22,7 @@ def drawn_row(row: dict, claim) -> dict[str, float | None] | None:
 
     ours, printed: both effects. lower, upper: our interval. band: half the width of the equivalence margin.
     """
-    quantities, part = claim.quantity.split("; "), re.sub(r" \(\d+ of \d+\)$", "", row.get("part", ""))
-    bounds = bounds_of(claim, quantities.index(part) if part in quantities else 0)
+    bounds = bounds_of(claim, place_of(claim, row.get("part", "")))
     if not row["ours"] or not bounds:
         return None
     ratio = is_ratio(claim)
