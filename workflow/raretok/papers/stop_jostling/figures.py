@@ -251,6 +251,8 @@ def _temperature(definition: Definition, item: str, results: Results, group: str
         if not len(runs) or not np.isfinite(curves).any():
             continue
         line = look | {"marker": ""}
+        # Near T = 0 seeds differ by orders of magnitude, and the band would cross the figure.
+        curves[:, curves.mean(0) > 100 * np.nanmin(curves.mean(0))] = np.nan
         mean = mean_and_band(axes, runs[0]["temperatures"], curves, None, line)
         lowest = int(np.nanargmin(mean))
         minima.append(mean[lowest])
@@ -271,7 +273,9 @@ def _temperature(definition: Definition, item: str, results: Results, group: str
     limit = max(PPL_LIMIT, 1.25 * max(minima))
     axes.set(xlim=(0, 2), ylim=(0.85 * min(minima), limit))
     axes.set(xlabel="temperature T", ylabel="perplexity of softmax(z / T)")
-    figure.legend(title="lowest perplexity and its T", alignment="left", frameon=False, loc="outside right upper")
+    # Beside the axes: at the top of the figure it would lie on the title.
+    beside = {"loc": "upper left", "bbox_to_anchor": (1, 1), "borderaxespad": 0, "borderpad": 0.9}
+    axes.legend(title="lowest perplexity and its T", alignment="left", frameon=False, **beside)
     return (
         figure,
         f"Markers: the minimum of each curve. Perplexities above {limit:.0f} are cut off. "
