@@ -2,6 +2,7 @@
 
     python benchmarks/gpu.py --output gpu.jsonl                          all stages
     python benchmarks/gpu.py --output gpu.jsonl --stages layer           some
+    python benchmarks/gpu.py --output gpu.jsonl --seconds 400            what fits into 400 seconds
     python benchmarks/gpu.py --output gpu.jsonl --device cpu --tiny      tests the stages themselves
 
 Each stage is a separate process with its own time limit, so that a hanging or dying stage does not affect the others. A
@@ -11,9 +12,12 @@ without network. The exit status is 1 if a check failed or a stage did not finis
 """
 
 import argparse
+import contextlib
 import importlib
 import json
+import math
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -33,6 +37,8 @@ STAGES = {
     "stacks": 500,
     "runs": 580,
 }
+# Seconds below which a stage is not started: importing torch and starting CUDA take about as long.
+LEAST = 10
 
 
 @dataclass
@@ -71,8 +77,8 @@ def lines(output: Path) -> list[dict]:
     return found
 
 
-def run_stage(arguments: argparse.Namespace, stage: str) -> None:
-    """Run one stage in a separate process; writes its end to the output."""
+def run_stage(arguments: argparse.Namespace, stage: str, left: float) -> None:
+    """Run one stage in a separate process, for at most `left` seconds; writes its end to the output."""
     words = ["--output", arguments.output, "--device", arguments.device, "--minutes", arguments.minutes]
     words += ["--workers", arguments.workers, "--scale", arguments.scale]
     words += ["--order", arguments.order] if arguments.order else []
@@ -82,12 +88,17 @@ def run_stage(arguments: argparse.Namespace, stage: str) -> None:
     path = os.pathsep.join(filter(None, [str(ROOT / "workflow"), os.environ.get("PYTHONPATH")]))
     environment = os.environ | {"PYTHONPATH": path}
     started = time.monotonic()
-    limit = max(STAGES[stage], 60 * arguments.minutes + 60 if stage == "runs" else 0)
-    try:
-        status = subprocess.run(command, timeout=limit, check=False, env=environment).returncode
-        how = "finished" if status == 0 else f"ended with status {status}"
-    except subprocess.TimeoutExpired:
-        how = f"did not finish in {limit:.0f} s"
+    limit = min(left, max(STAGES[stage], 60 * arguments.minutes + 60 if stage == "runs" else 0))
+    # A session of its own, so that whatever the stage started ends with it and leaves the GPU to the next stage.
+    with subprocess.Popen(command, env=environment, start_new_session=True) as process:
+        try:
+            status = process.wait(limit)
+            how = "finished" if status == 0 else f"ended with status {status}"
+        except subprocess.TimeoutExpired:
+            how = f"did not finish in {limit:.0f} s"
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
     emit(arguments.output, {"stage": stage, "end": how, "seconds": round(time.monotonic() - started, 1)})
 
 
@@ -119,6 +130,7 @@ def main() -> int:
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda", help="(default: %(default)s)")
     parser.add_argument("--tiny", action="store_true", help="sizes at which a CPU tests the stages themselves")
     parser.add_argument("--again", action="store_true", help="measure finished stages again")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="of all stages together (default: no limit)")
     parser.add_argument("--minutes", type=float, default=8, help="of the stage runs (default: %(default)s)")
     parser.add_argument("--workers", type=int, default=12, help="of the stage runs (default: %(default)s)")
     parser.add_argument("--scale", default="small", help="of the stage runs (default: %(default)s)")
@@ -131,10 +143,14 @@ def main() -> int:
         importlib.import_module(f"gpu_stages.{arguments.run}").main(bench)
         return 0
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
+    end = time.monotonic() + arguments.seconds
     for stage in arguments.stages:
         if stage in finished(lines(arguments.output)) and not arguments.again:
             continue
-        run_stage(arguments, stage)
+        if (left := end - time.monotonic()) < LEAST:
+            print(f"no time left for the stage {stage}", flush=True)
+            continue
+        run_stage(arguments, stage, left)
     failed = failures(lines(arguments.output))
     print("\n".join(["", *(f"FAILED {line}" for line in failed)] if failed else ["", "every check held"]))
     return int(bool(failed))

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -21,12 +22,13 @@ def project(tmp_path):
     return tmp_path
 
 
-def measure(project, *stages):
+def measure(project, *stages, seconds=1000):
     """Exit status of the stages on a CPU, and their measurements."""
     output = project / "out" / "gpu.jsonl"
     command = [sys.executable, "benchmarks/gpu.py", "--output", str(output), "--device", "cpu", "--tiny"]
     environment = os.environ | {"PYTHONPATH": "", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([*command, "--stages", *stages], cwd=project, env=environment, check=False)
+    command += ["--seconds", str(seconds), "--stages", *stages]
+    done = subprocess.run(command, cwd=project, env=environment, check=False)
     return done.returncode, gpu.lines(output)
 
 
@@ -57,6 +59,31 @@ def test_a_failed_check_and_a_hanging_stage_are_failures(project, tmp_path):
     # Repeated, only the last attempt counts.
     again = [*lines, {"stage": "machine", "ok": True}, {"stage": "machine", "end": "finished"}]
     assert gpu.failures(again) == []
+
+
+def test_children_of_a_stopped_stage_stop_too(project, tmp_path):
+    late = tmp_path / "late"
+    child = f"import pathlib, time; time.sleep(2); pathlib.Path({str(late)!r}).touch()"
+    stage = project / "benchmarks" / "gpu_stages" / "machine.py"
+    stage.write_text(
+        "import subprocess, sys, time\n\n\ndef main(bench):\n"
+        f"    subprocess.Popen([sys.executable, '-c', {child!r}])\n    time.sleep(60)\n"
+    )
+    driver = project / "benchmarks" / "gpu.py"
+    driver.write_text(driver.read_text().replace('"machine": 60', '"machine": 1'))
+    assert measure(project, "machine")[0] == 1
+    time.sleep(3)
+    assert not late.exists()
+
+
+def test_time_of_all_stages_is_limited(project):
+    stage = project / "benchmarks" / "gpu_stages" / "machine.py"
+    stage.write_text("import time\n\n\ndef main(bench):\n    time.sleep(60)\n")
+    driver = project / "benchmarks" / "gpu.py"
+    driver.write_text(driver.read_text().replace("LEAST = 10", "LEAST = 1"))
+    status, lines = measure(project, "machine", "waits", seconds=2)
+    assert status == 1
+    assert [(line["stage"], line["end"]) for line in lines] == [("machine", "did not finish in 2 s")]
 
 
 def test_a_truncated_line_is_skipped(tmp_path):

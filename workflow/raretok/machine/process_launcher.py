@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 
-from raretok.core.errors import EXIT_INTERRUPTED, EXIT_USER_ERROR
+from raretok.core.errors import EXIT_INTERRUPTED, EXIT_USER_ERROR, UserError
 from raretok.machine.signals import SIGNALS
 
 # Time that processes have to save their state after they were asked to stop; then they are killed.
@@ -16,7 +16,14 @@ def launch(processes: int, arguments: list[str]) -> int:
     """Run `python -m raretok` with these arguments in `processes` processes; the exit status of the whole command.
 
     Signals are passed on to all processes; this returns when all have ended. If one fails, the others are stopped.
+
+    Raises:
+        UserError: torch is older than 2.13, whose launcher kills processes that take long to save their state.
     """
+    import torch
+
+    if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 13):
+        raise UserError(f"several processes need torch 2.13 or later, and this is {torch.__version__}; set processes to 1")
     from torch.distributed.elastic.multiprocessing import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch

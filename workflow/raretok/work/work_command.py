@@ -17,8 +17,8 @@ from raretok.work.run_speed import Speed
 from raretok.work.run_status import done_already
 from raretok.work.worker_pool import WorkerPool
 
-# Packages that `evaluate` needs, `train` does not, and torch does not install.
-EVALUATION_PACKAGES = ("sacrebleu", "scipy")
+# Packages that evaluation and the translations of validation texts need, and torch does not install.
+EVALUATION_PACKAGES = ("sacrebleu", "sacremoses", "scipy", "sentencepiece", "subword_nmt", "tokenizers")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
