@@ -67,7 +67,7 @@ lint: environment-test ## check the style of Python and Snakemake files
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m snakemake --lint
 
 record-page: recorded ## render the report of results/recorded/SCALE (default small) and stage it for git
-	@git add README.md results/recorded/$(RECORDED_SCALE) && du -ch results/recorded/$(RECORDED_SCALE)/report/*
+	@git add README.md docs/findings.md results/recorded/$(RECORDED_SCALE) && du -ch results/recorded/$(RECORDED_SCALE)/report/*
 
 site: environment-test ## build site/ for any static host: recorded report, documentation, API reference
 	@.venv/bin/python -m raretok site --output site

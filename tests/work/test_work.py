@@ -150,6 +150,6 @@ def test_a_machine_with_torch_and_little_else_trains(project, tmp_path_factory):
     work = start(project, "--order", str(project / "order.txt"), flags=["-S"], site=str(site))
     said = work.communicate(timeout=240)[1]
     assert work.returncode == 0, said
-    assert "not evaluated: sacrebleu, scipy not installed" in said
+    assert "not evaluated: sacrebleu, sacremoses, scipy, " in said
     assert (project / "results/tiny/runs/shakespeare/cosreg/seed1/training.json").exists()
     assert "accepted 1 training(s) and 0 evaluation(s) of 3 runs" in accepted(project)
