@@ -18,9 +18,10 @@ from tests.training.group import Group, command, is_alive, launched, step_all, s
 from tests.training.test_survival import assert_same_results
 
 from raretok.core.config_files import canonical_json
+from raretok.core.errors import UserError
 from raretok.core.files import read_json
 from raretok.machine import processes
-from raretok.machine.process_launcher import first_failure
+from raretok.machine.process_launcher import first_failure, launch
 from raretok.training import distributed
 from raretok.training.checkpoint import FILE_NAME
 from raretok.training.random_states import own_seed
@@ -261,6 +262,12 @@ def test_a_process_that_dies_ends_the_others(manifest, tmp_path):
     wait_for(lambda: "continuing" in fewer.text())
     assert "3 process(es) trained this run before, now 2 do" in fewer.text()
     assert fewer.end(signal.SIGTERM) == [75, 75]
+
+
+def test_an_old_torch_is_refused(monkeypatch):
+    monkeypatch.setattr(torch, "__version__", "2.11.0+cu130")
+    with pytest.raises(UserError, match=r"need torch 2.13 or later, not 2\.11\.0"):
+        launch(2, ["train"])
 
 
 def test_a_users_mistake_is_reported_once(manifest, tmp_path):

@@ -23,7 +23,7 @@ def launch(processes: int, arguments: list[str]) -> int:
     import torch
 
     if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 13):
-        raise UserError(f"several processes need torch 2.13 or later, and this is {torch.__version__}; set processes to 1")
+        raise UserError(f"several processes need torch 2.13 or later, not {torch.__version__}; set processes to 1")
     from torch.distributed.elastic.multiprocessing import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
