@@ -22,6 +22,11 @@ def project(tmp_path):
     return tmp_path
 
 
+def change_driver(project, old, new):
+    driver = project / "benchmarks" / "gpu.py"
+    driver.write_text(driver.read_text().replace(old, new))
+
+
 def measure(project, *stages, seconds=1000):
     """Exit status of the stages on a CPU, and their measurements."""
     output = project / "out" / "gpu.jsonl"
@@ -49,8 +54,7 @@ def test_finished_stages_are_skipped_and_others_repeated(project, monkeypatch):
 def test_a_failed_check_and_a_hanging_stage_are_failures(project, tmp_path):
     stage = project / "benchmarks" / "gpu_stages" / "machine.py"
     stage.write_text("import time\n\n\ndef main(bench):\n    bench.emit(ok=False)\n    time.sleep(60)\n")
-    driver = project / "benchmarks" / "gpu.py"
-    driver.write_text(driver.read_text().replace('"machine": 60', '"machine": 1'))
+    change_driver(project, '"machine": 60', '"machine": 1')
     status, lines = measure(project, "machine")
     assert status == 1
     held, end = map(json.loads, gpu.failures(lines))
@@ -69,8 +73,7 @@ def test_children_of_a_stopped_stage_stop_too(project, tmp_path):
         "import subprocess, sys, time\n\n\ndef main(bench):\n"
         f"    subprocess.Popen([sys.executable, '-c', {child!r}])\n    time.sleep(60)\n"
     )
-    driver = project / "benchmarks" / "gpu.py"
-    driver.write_text(driver.read_text().replace('"machine": 60', '"machine": 1'))
+    change_driver(project, '"machine": 60', '"machine": 1')
     assert measure(project, "machine")[0] == 1
     time.sleep(3)
     assert not late.exists()
@@ -79,8 +82,7 @@ def test_children_of_a_stopped_stage_stop_too(project, tmp_path):
 def test_time_of_all_stages_is_limited(project):
     stage = project / "benchmarks" / "gpu_stages" / "machine.py"
     stage.write_text("import time\n\n\ndef main(bench):\n    time.sleep(60)\n")
-    driver = project / "benchmarks" / "gpu.py"
-    driver.write_text(driver.read_text().replace("LEAST = 10", "LEAST = 1"))
+    change_driver(project, "LEAST = 10", "LEAST = 1")
     status, lines = measure(project, "machine", "waits", seconds=2)
     assert status == 1
     assert [(line["stage"], line["end"]) for line in lines] == [("machine", "did not finish in 2 s")]
