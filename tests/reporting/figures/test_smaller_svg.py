@@ -31,3 +31,8 @@ def test_scales_keep_their_digits():
 def test_styles_that_occur_twice_become_classes():
     text = '<style></style><g style="a: b"/><g style="a: b"/><g style="c: d"/>'
     assert smaller_svg(text) == '<style>\n.c0{a: b}</style><g class="c0"/><g class="c0"/><g style="c: d"/>'
+
+
+def test_groups_without_attributes_go_and_what_they_hold_stays():
+    text = '<g id="a">\n<g>\n<g clip-path="b">\n<g fill="d"/>\n<g>\n<use/>\n</g>\n</g>\n</g>\n<text>c</text>\n</g>'
+    assert smaller_svg(text) == '\n<g clip-path="b">\n<g fill="d"/>\n<use/>\n</g>\n<text>c</text>'

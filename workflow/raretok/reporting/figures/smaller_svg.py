@@ -22,6 +22,7 @@ LONG = 10
 NO_ROTATION = re.compile(r' transform="rotate\(-?0 [^"]*"')
 # Ids of groups, which nothing refers to; those of markers and clip paths stay.
 GROUP_ID = re.compile(r'(?<=<g) id="[^"]*"')
+GROUP = re.compile(r"\n?(?:<g( [^>]*)?(?<!/)>|</g>)")
 
 
 def smaller_svg(text: str) -> str:
@@ -29,7 +30,7 @@ def smaller_svg(text: str) -> str:
     text = BITMAP.sub(lambda match: f"data:image/png;base64,{_in_few_colours(match[1])}", text)
     text = COORDINATES.sub(lambda match: match[1] + LONG_NUMBER.sub(r"\1", match[2]) + match[3], text)
     text = LINES.sub(_line, NO_ROTATION.sub("", text))
-    return _with_classes(GROUP_ID.sub("", re.sub(r"\s*\n\s*", "\n", text)))
+    return _with_classes(_without_bare_groups(GROUP_ID.sub("", re.sub(r"\s*\n\s*", "\n", text))))
 
 
 def _line(match: re.Match) -> str:
@@ -40,6 +41,19 @@ def _line(match: re.Match) -> str:
         points = Path(np.array(numbers, dtype=float).reshape(-1, 2)).cleaned(simplify=True).vertices[:-1]
         numbers = [f"{number:.1f}".removesuffix(".0") for number in points.ravel()]
     return f"M {' '.join(numbers)}"
+
+
+def _without_bare_groups(text: str) -> str:
+    """The same without groups that have no attributes: matplotlib puts three around every tick."""
+    kept = []  # for every open group whether it stays
+
+    def shown(match: re.Match) -> str:
+        if "</" in match[0]:
+            return match[0] if kept.pop() else ""
+        kept.append(bool(match[1]))
+        return match[0] if kept[-1] else ""
+
+    return GROUP.sub(shown, text)
 
 
 def _with_classes(text: str) -> str:
