@@ -97,6 +97,8 @@ def test_differences_are_paired_by_seed(tmp_path):
     assert cell_of(cells, "matrix").spread == pytest.approx(0.3)
     # Only common seeds: unpaired, the mean of listing would be 0.15 above that of matrix.
     assert cell_of(cells, "listing - matrix").value == 0
+    assert cell_of(cells, "listing - matrix").remarks == ("over the 2 seeds that both have",)
+    assert found.remarks == ()
     assert cell_of(cells, "listing").remarks == ("2 of 3 seeds",)
     assert [cell.row for cell in cells[::2]] == ["matrix", "skip", "listing", "skip - matrix", "listing - matrix"]
 

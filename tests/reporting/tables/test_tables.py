@@ -157,19 +157,25 @@ def of_seeds(row, value, spread, seeds, direction="down"):
     [
         ([of_seeds("a", 1.0, 0.1, 3), of_seeds("b", 2.0, 0.1, 3)], ["a"]),
         ([of_seeds("a", 1.0, 0.1, 3, "up"), of_seeds("b", 2.0, 0.1, 3, "up")], ["b"]),
-        # intervals that touch, one seed, another number of seeds, no direction
+        # other numbers of seeds
+        ([of_seeds("a", 1.0, 0.1, 3), of_seeds("b", 2.0, 0.1, 4)], ["a"]),
+        # intervals that touch, one seed, one row, no direction
         ([of_seeds("a", 1.0, 0.5, 3), of_seeds("b", 2.0, 0.5, 3)], []),
         ([of_seeds("a", 1.0, None, 1), of_seeds("b", 2.0, None, 1)], []),
-        ([of_seeds("a", 1.0, 0.1, 3), of_seeds("b", 2.0, 0.1, 4)], []),
+        ([of_seeds("a", 1.0, 0.1, 3)], []),
         ([of_seeds("a", 1.0, 0.1, 3, "none"), of_seeds("b", 2.0, 0.1, 3, "none")], []),
         # equal values in all seeds, which have no interval
         ([of_seeds("a", 1.0, 0.0, 3), of_seeds("b", 2.0, 0.1, 3)], []),
-        ([of_seeds("a", 1.0, 0.1, 3), of_seeds("b", 2.0, 0.0, 3)], []),
-        # a better row with one seed takes no part
-        ([of_seeds("a", 1.0, 0.1, 3), of_seeds("b", 2.0, 0.1, 3), of_seeds("c", 0.5, None, 1)], ["a"]),
+        ([of_seeds("a", 1.0, 0.1, 3), of_seeds("b", 2.0, 0.0, 3)], ["a"]),
+        # a row with one seed that is better, in the interval of the best, worse
+        ([of_seeds("a", 1.0, 0.1, 3), of_seeds("b", 2.0, 0.1, 3), of_seeds("c", 0.5, None, 1)], []),
+        ([of_seeds("a", 1.0, 0.1, 3), of_seeds("c", 1.1, None, 1)], []),
+        ([of_seeds("a", 1.0, 0.1, 3), of_seeds("c", 1.5, None, 1)], ["a"]),
+        # a perplexity that is infinite in one seed
+        ([of_seeds("a", 1.0, 0.1, 3), of_seeds("b", float("inf"), None, 3)], ["a"]),
     ],
 )
-def test_bold_is_the_best_row_with_equally_many_seeds_and_a_separate_interval(cells, best):
+def test_bold_is_the_best_row_if_no_other_reaches_its_interval(cells, best):
     assert [cell.row for cell in mark_best(cells) if cell.best] == best
 
 

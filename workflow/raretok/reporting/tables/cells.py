@@ -11,6 +11,7 @@ from raretok.reporting.results import NEEDS_FINITE, Printed, Results, Spread, pr
 from raretok.reporting.statistics.intervals import half_width
 
 NOT_RUN = "not run"
+NOT_MEASURED = "not measured at this scale"
 NOT_PRINTED = "not printed"
 # Default further grid of tables of metrics. The authors select checkpoints by plain cross-entropy, which is biased
 # against methods that train another loss (deviations, S6).
@@ -78,7 +79,9 @@ def metric_cells(definition: Definition, item: str, results: Results, published:
     for k, words in enumerate([{}, *entry.get("further", FURTHER)]):
         grid = Grid(**({"columns": entry["columns"]} | words))
         found = _grid_cells(definition, item, results, printed, grid)
-        if k == 0 or any(cell.value is not None for cell in found):
+        # Further groups count as measured only by a group of their own, not by the total that all of them share.
+        own = [cell for cell in found if not grid.suffix or with_suffix(cell.group, grid.suffix) != cell.group]
+        if k == 0 or any(cell.value is not None for cell in own):
             cells += found
     return cells
 
@@ -145,7 +148,7 @@ def _metric_cell(
     elif summary is None:
         needs = NEEDS_FINITE.get(how["metric"])
         infinite = needs and measured_at(results, entry, method, how | {"metric": needs}, *where)
-        missing = "no temperature: the perplexity is infinite" if infinite else NOT_RUN
+        missing = "no temperature: the perplexity is infinite" if infinite else missing_note(results, view)
     elif summary.seeds < len(method.seeds):
         missing = f"{summary.seeds} of {len(method.seeds)} seeds"
     notes = [
@@ -161,7 +164,7 @@ def _metric_cell(
     # Remarks repeat only unusual notes: other rows of the table show whether a row was run or stands in another table.
     remarks = [
         printed.note if printed and not grid.title and not printed.note.startswith("repeats") else "",
-        missing if missing != NOT_RUN else "",
+        missing if missing not in (NOT_RUN, NOT_MEASURED) else "",
         derived if not grid.title else "",
         corpus_remark(definition, view.experiment) if not grid.title else "",
     ]
@@ -178,6 +181,11 @@ def _metric_cell(
         block=grid.title,
         reading=grid.reading,
     )
+
+
+def missing_note(results: Results, method: Method) -> str:
+    """Why a method has no number: it was not run, or its runs do not measure this."""
+    return NOT_RUN if results.training(method) is None else NOT_MEASURED
 
 
 def numbers_of(summary: Spread | None, printed: Printed | None = None, definition: Definition | None = None) -> dict:
@@ -239,33 +247,27 @@ def derived_remark(definition: Definition, training: dict | None) -> str:
 def mark_best(cells: list[Cell]) -> list[Cell]:
     """Mark the best of our means in each block, column and group, if seeds support it.
 
-    It is compared with the rows that have as many seeds, at least two; its 95% t interval must not overlap theirs.
-    Equal values in all seeds have no interval.
+    Its 95% t interval must not overlap another row's. Rows without an interval (one seed, or equal values in all)
+    cannot be marked, but one that is better, or lies in that interval, prevents a mark.
     """
     # Rows without a printed number take the direction of their column's other rows.
     directions = {cell.column: cell.direction for cell in cells if cell.direction != "none"}
     rivals: dict[tuple, list[Cell]] = {}
     for cell in cells:
-        if cell.seeds > 1 and cell.spread is not None and cell.column in directions:
-            rivals.setdefault((cell.block, cell.column, cell.group, cell.seeds), []).append(cell)
-    # If rows have different numbers of seeds, the largest set of rows with equal numbers is compared.
-    largest: dict[tuple, list[Cell]] = {}
-    for key, found in rivals.items():
-        if len(found) > len(largest.get(key[:3], ())):
-            largest[key[:3]] = found
-    best = {id(one) for found in largest.values() if (one := _clear_best(found, directions[found[0].column]))}
+        if cell.seeds and cell.column in directions:
+            rivals.setdefault((cell.block, cell.column, cell.group), []).append(cell)
+    best = {id(_clear_best(found, directions[column])) for (_, column, _), found in rivals.items()}
     return [replace(cell, best=id(cell) in best) for cell in cells]
 
 
 def _clear_best(cells: list[Cell], direction: str) -> Cell | None:
-    """The best of several means; None if another's interval overlaps its own."""
-    if len(cells) < 2 or not all(cell.spread for cell in cells):
-        return None
+    """The best of several means; None if it has no interval, or another row reaches into it."""
     sign = 1 if direction == "up" else -1
     first, *others = sorted(cells, key=lambda cell: -sign * cell.value)
-    least = sign * first.value - half_width(first.spread, first.seeds)
-    reach = max(sign * cell.value + half_width(cell.spread, cell.seeds) for cell in others)
-    return first if least > reach else None
+    if not others or not first.spread:
+        return None
+    reach = max(sign * cell.value + (half_width(cell.spread, cell.seeds) if cell.spread else 0) for cell in others)
+    return first if sign * first.value - half_width(first.spread, first.seeds) > reach else None
 
 
 def difference(definition: Definition, value: float | None, printed: Printed | None) -> float | None:
@@ -276,6 +278,15 @@ def difference(definition: Definition, value: float | None, printed: Printed | N
 
 
 def blocks(cells: list[Cell]) -> Iterator[tuple[str, list[Cell]]]:
-    """(heading, cells) of the main table and of each further grid, in order."""
+    """(heading, cells) of the main table and of each further grid, in order.
+
+    A further grid with the same numbers as another further one is only named in that one's heading.
+    """
+    grids: dict[tuple, tuple[list[str], list[Cell]]] = {}
     for heading in dict.fromkeys(cell.block for cell in cells):
-        yield heading, [cell for cell in cells if cell.block == heading]
+        grid = [cell for cell in cells if cell.block == heading]
+        numbers = tuple((cell.column, cell.group, cell.value, cell.spread) for cell in grid)
+        grids.setdefault((heading == "", numbers), ([], grid))[0].append(heading)
+    for (first, *others), grid in grids.values():
+        alike = (f"; the same numbers: {other[0].lower()}{other[1:]}" for other in others)
+        yield first + "".join(alike), grid

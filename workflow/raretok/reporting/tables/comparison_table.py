@@ -48,8 +48,7 @@ def comparison_cells(definition: Definition, item: str, results: Results, publis
         made = [replace(cell, row=f"{cell.row}{suffix}", block=heading, reading=task) for cell in made]
         unfinished = {f"{one.label}{suffix}" for one in found if one.is_provisional}
         # A mean over other seeds, or of a provisional candidate, cannot be marked as best.
-        best = iter(mark_best([cell for cell in made if cell.row not in unfinished]))
-        cells += [cell if cell.row in unfinished else next(best) for cell in made]
+        cells += [replace(cell, best=cell.best and cell.row not in unfinished) for cell in mark_best(made)]
     return cells
 
 

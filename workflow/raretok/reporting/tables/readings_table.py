@@ -13,11 +13,11 @@ from raretok.reporting.definition import Definition, Method
 from raretok.reporting.results import Printed, Results, printed_numbers, summarise
 from raretok.reporting.statistics.intervals import t_interval
 from raretok.reporting.tables.cells import (
-    NOT_RUN,
     Cell,
     corpus_remark,
     derived_remark,
     measured_at,
+    missing_note,
     numbers_of,
     places_of,
 )
@@ -131,12 +131,13 @@ def _cells(
         place = about | {"row": row, "column": column, "group": group, "format": how["format"]}
         if first is None:
             remarks = _remarks(definition, results, reading.method, values)
-            yield _value_cell(entry, place, values, numbers[0], remarks)
+            yield _value_cell(entry, place, values, numbers[0], missing_note(results, reading.method), remarks)
             continue
         others = first.per_seed(results, entry, how, group)
         if first.method.printed_label != reading.method.printed_label:
             numbers.append(printed.get((first.method.printed_label, column, group)))
-        yield _difference_cell(definition, place, values, others, numbers)
+        missing = missing_note(results, (reading if others else first).method)
+        yield _difference_cell(definition, place, values, others, numbers, missing)
 
 
 def _remarks(definition: Definition, results: Results, method: Method, values: dict[int, float]) -> tuple[str, ...]:
@@ -146,11 +147,16 @@ def _remarks(definition: Definition, results: Results, method: Method, values: d
 
 
 def _value_cell(
-    entry: dict, place: dict, values: dict[int, float], number: Printed | None, remarks: tuple[str, ...]
+    entry: dict,
+    place: dict,
+    values: dict[int, float],
+    number: Printed | None,
+    missing: str,
+    remarks: tuple[str, ...],
 ) -> ReadingCell:
     found = summarise(values)
     reach = entry["decides"].get("reach")
-    notes = [] if found else [NOT_RUN]
+    notes = [] if found else [missing]
     if found and reach is not None and is_deciding(entry, place["column"], place["group"]):
         remarks = (
             f"{sum(value >= reach for value in values.values())} of {found.seeds} seeds reach {reach:g}",
@@ -165,8 +171,12 @@ def _difference_cell(
     values: dict[int, float],
     others: dict[int, float],
     numbers: list[Printed | None],
+    missing: str,
 ) -> ReadingCell:
-    """The paired difference of two readings; numbers: those printed, this reading's first, or one number for both."""
+    """The paired difference of two readings; numbers: those printed, this reading's first, or one number for both.
+
+    missing: the note of a cell without values.
+    """
     gaps = [values[seed] - others[seed] for seed in sorted(values.keys() & others.keys())]
     gaps = [gap for gap in gaps if math.isfinite(gap)]
     signed = f"+z{place['format']}"  # z: no minus sign before a number that rounds to 0
@@ -174,8 +184,9 @@ def _difference_cell(
     shown = {"published": "" if theirs is None else format(theirs, signed)}
     if not gaps:
         both = bool(values and others)
-        return ReadingCell(**place | {"format": signed}, **shown, note=NOT_PAIRED if both else NOT_RUN)
+        return ReadingCell(**place | {"format": signed}, **shown, note=NOT_PAIRED if both else missing)
     mean, *_ = found = t_interval(gaps)
+    common = f"over the {len(gaps)} seeds that both have" if len(gaps) > 1 else "over the only seed that both have"
     return ReadingCell(
         **place | {"format": signed},
         **shown,
@@ -184,6 +195,7 @@ def _difference_cell(
         seeds=len(gaps),
         difference=mean - theirs if definition.comparable and theirs is not None else None,
         note=PAIRED if found.bounds else "one seed" if len(gaps) == 1 else NO_SPREAD,
+        remarks=(common,) if len(gaps) < max(len(values), len(others)) else (),
     )
 
 

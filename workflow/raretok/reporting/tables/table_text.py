@@ -8,13 +8,16 @@ from dataclasses import replace
 
 from raretok.reporting.definition import Definition
 from raretok.reporting.table_layout import layout
-from raretok.reporting.tables.cells import Cell, blocks
+from raretok.reporting.tables.cells import NOT_MEASURED, NOT_RUN, Cell, blocks
 from raretok.reporting.tables.neighbour_table import OTHER, RARE
+from raretok.reporting.tables.readings_table import ReadingCell
 
 # Maximum length of displayed text; the csv has the full text.
 MARKDOWN_CHARACTERS, LATEX_CHARACTERS = 400, 250
 # Columns with texts longer than this are set as paragraphs.
 PROSE_CHARACTERS = 60
+# Numbers from this on are shown without decimals.
+NO_DECIMALS = 1000
 READINGS = "[bracket]: another reading of the printed row."
 
 
@@ -24,16 +27,24 @@ def number(cell: Cell) -> str:
         return "–"
     if isinstance(cell.value, str):
         return cell.value
-    own = format(cell.value, cell.format) if math.isfinite(cell.value) else "inf"
+    own = format(cell.value, _digits(cell)) if math.isfinite(cell.value) else "inf"
     if cell.interval is None:
         return own
-    lower, upper = (format(bound, cell.format) for bound in cell.interval)
+    lower, upper = (format(bound, _digits(cell)) for bound in cell.interval)
     return f"{own} [{lower}, {upper}]"
 
 
 def spread(cell: Cell) -> str:
     """The standard deviation of a cell over seeds as shown; empty for one seed, and where all seeds agree."""
-    return format(cell.spread, cell.format) if cell.spread else ""
+    if not cell.spread:
+        return ""
+    shown = format(cell.spread, _digits(cell))
+    return shown if float(shown) else f"<{shown[:-1]}1"
+
+
+def _digits(cell: Cell) -> str:
+    """The format of a cell's numbers: without decimals from 1,000 on, which other seeds change."""
+    return re.sub(r"\.\df$", ".0f", cell.format) if abs(cell.value) >= NO_DECIMALS else cell.format
 
 
 def shortened(text: str, characters: int) -> str:
@@ -61,28 +72,35 @@ def legend(definition: Definition, cells: list[Cell]) -> list[str]:
         sentences.append(f"The same in all {seeds} seeds.")
     elif any(cell.seeds for cell in cells):
         sentences.append("One seed." if seeds == 1 else f"First of {seeds} seeds.")
-    if any(cell.interval for cell in cells):
-        sentences.append("a - b: mean difference, paired by seed, with its 95% t interval in brackets.")
+    bounds = ", with its 95% t interval in brackets" if any(cell.interval for cell in cells) else ""
+    if bounds or any(isinstance(cell, ReadingCell) and cell.against and cell.seeds for cell in cells):
+        sentences.append(f"a - b: mean difference, paired by seed{bounds}.")
     printed = any(cell.published for cell in cells)
     if printed:
         sentences.append("In parentheses: the paper's value.")
     if any(cell.best for cell in cells):
-        sentences.append("Bold: the best row, where its 95% interval is clear of all others with as many seeds.")
+        sentences.append("Bold: the best row, where its 95% interval is clear of all others.")
     if printed and any("[" in cell.row for cell in cells):
         sentences.append(READINGS)
     if any(isinstance(cell.value, str) and RARE in cell.value for cell in cells):
         sentences.append(f"{RARE}: a token of the rare group. ␣: a blank.")
     if any(isinstance(cell.value, str) and OTHER in cell.value for cell in cells):
         sentences.append(f"{OTHER}: a token of the other language, the one in which it is more frequent.")
-    if any(cell.value is None for cell in cells):
-        sentences.append("–: not run or not defined.")
+    missing = [cell.note for cell in cells if cell.value is None]
+    if missing:
+        reasons = [reason for reason in (NOT_RUN, NOT_MEASURED) if any(reason in note for note in missing)]
+        sentences.append(f"–: {' or '.join(reasons) or 'not defined'}.")
     if not definition.comparable and definition.printed:
         sentences.append("This scale's numbers are not comparable with the paper's.")
     return sentences
 
 
 def remarks(cells: list[Cell]) -> list[str]:
-    """Remarks on cells, grouped by text, as sentences."""
+    """Remarks on cells, grouped by text, as sentences.
+
+    Rows of a further grid are named without the bracket of that grid if the remark is true of their row in all grids.
+    """
+    names = {cell.row: plain.row for cell, plain in zip(cells, under_heading(cells), strict=True)}
     gathered: dict[str, dict[str, list[str]]] = {}
     for cell in cells:
         place = " ".join(filter(None, [cell.column, cell.group]))
@@ -95,8 +113,16 @@ def remarks(cells: list[Cell]) -> list[str]:
         for row, places in rows.items():
             where = "" if len(places) == cells_in[row] else f" ({', '.join(places)})"
             alike.setdefault(where, []).append(row)
-        lines.append(f"{'; '.join(', '.join(rows) + where for where, rows in alike.items())}: {remark}.")
+        lines.append(
+            f"{'; '.join(', '.join(_merged(rows, names)) + where for where, rows in alike.items())}: {remark}."
+        )
     return lines
+
+
+def _merged(rows: list[str], names: dict[str, str]) -> list[str]:
+    """The rows, by their names without the bracket of their grid where `rows` has them of all grids."""
+    whole = {name for name in names.values() if all(row in rows for row, other in names.items() if other == name)}
+    return list(dict.fromkeys(names[row] if names[row] in whole else row for row in rows))
 
 
 def markdown(definition: Definition, item: str, cells: list[Cell], sentences: Sequence[str] = ()) -> str:
@@ -196,7 +222,7 @@ def _latex_cell(cell: Cell | None) -> str:
         return ""
     own = "$\\infty$" if number(cell) == "inf" else _latex(shortened(number(cell), LATEX_CHARACTERS))
     own = f"\\textbf{{{own}}}" if cell.best else own
-    over_seeds = f" $\\pm$ {spread(cell)}" if spread(cell) else ""
+    over_seeds = f" $\\pm$ {_latex(spread(cell))}" if spread(cell) else ""
     printed = "$\\infty$" if cell.published == "inf" else _latex(cell.published)
     return own + over_seeds + (f" ({printed})" if cell.published else "")
 
