@@ -19,6 +19,8 @@ from raretok.reporting.claims.figure_claims import rare_first, rises, separation
 from raretok.reporting.claims.table_claims import has_seeds
 from raretok.reporting.claims.truths import Truth
 from raretok.reporting.definition import parse_definition
+from raretok.reporting.figures.figure_command import draw as draw_figure
+from raretok.reporting.figures.style import house_style
 from raretok.reporting.record import kept_arrays, record
 from raretok.reporting.results import read_results
 from raretok.reporting.tables.hyperparameter_table import equals_printed, number_of, value_of
@@ -63,6 +65,13 @@ def verdicts(language):
         for row in judge_paper(parse_definition(json.dumps(DEFINITIONS[paper])), language.results, PUBLISHED)
     ]
     return {row["id"]: row for row in rows}
+
+
+def figure_of(language, item):
+    """A figure of agg, and its caption."""
+    definition = parse_definition(json.dumps(DEFINITIONS["agg"]))
+    with house_style():
+        return draw_figure(definition, item, language.results)
 
 
 def measured(language, experiment, method, metric, group, split):
@@ -254,6 +263,21 @@ def test_figures_name_the_scale_and_stay_small(language, paper, item):
     assert "small scale, real data; not comparable with the paper" in title
     assert "Not run" not in svg
     assert len(svg) < 1_500_000
+
+
+def test_no_line_crosses_the_end_of_a_freeze(language):
+    """Rare tokens' I(W) must not seem to fall before they are trained."""
+    figure, _ = figure_of(language, "figure2")
+    panels = [axes for axes in figure.axes if axes.get_title(loc="left")]
+    assert [axes.get_title(loc="left") for axes in panels] == [
+        "(a) until step 350 (paper: 7,000)",
+        "(b) until step 900 (paper: 18,000)",
+        "(c) until step 1,450 (paper: 29,000)",
+    ]
+    for axes, step in zip(panels, (350, 900, 1450), strict=True):
+        curves = [line.get_xdata() for line in axes.lines[:-1]]
+        assert len(curves) == 4
+        assert all(max(x) <= step or min(x) > step for x in curves)
 
 
 # Of its nine correlations one is too noisy over two made-up seeds.

@@ -19,7 +19,7 @@ from raretok.reporting.collect import read_item
 from raretok.reporting.definition import parse_definition
 from raretok.reporting.figures.figure_command import draw as draw_figure
 from raretok.reporting.figures.style import house_style
-from raretok.reporting.results import read_results
+from raretok.reporting.results import Results, read_results
 from raretok.reporting.tables.hyperparameter_table import equals_printed, value_of
 
 BIG = {"agg": "translation_big", "agps": "agps_translation_big"}
@@ -142,7 +142,9 @@ def test_figures_of_agps(translation, item):
     if item == "figure1":
         assert titles == [f"({letter}) step {step}" for letter, step in zip("abcd", (5, 25, 100, 500), strict=True)]
     if item == "figure2":
-        assert "frozen until step 400." in text
+        assert "frozen until step 400 (in the paper until step 8,000). Dots" in text
+        curves = [line.get_xdata() for axes in figure.axes for line in axes.lines[:-1]]
+        assert [(max(x) <= 400, min(x) > 400) for x in curves] == 3 * [(True, False), (False, True)]
     if item == "figure3":
         assert [title[:-4] for title in titles] == ["(a) Baseline, S(w) 0", "(b) Freezing rare words, S(w) 0"]
         assert len({axes.get_xlim() for axes in figure.axes if axes.get_title(loc="left")}) == 1
@@ -152,6 +154,12 @@ def test_figures_of_agps(translation, item):
         assert [re.sub(r"\d\.\d\d", "", title) for title in titles] == [
             *("(a) Baseline, Spearman +", "(b) CosReg, Spearman +", "(c) AGPS, Spearman +")
         ]
+
+
+def test_rare_words_that_the_freeze_leaves_out_are_counted(translation, monkeypatch):
+    record = {"settings": {"method": {"gate": {"until": 400}}}, "derived": {"rare_types": 5094, "frozen_types": 1918}}
+    monkeypatch.setattr(Results, "training", lambda *_: record)
+    assert "of 5,094 rare words, 3,176 are frequent source words" in translation.figure("agps", "figure2")[1]
 
 
 def test_the_running_mean_is_in_the_legend_without_the_last_panel(translation, tmp_path):

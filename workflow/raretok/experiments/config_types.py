@@ -446,6 +446,8 @@ class Figure(TypedDict, total=False):
     # Columns that improvement.csv compares, each with `of`.
     columns: Columns
     labels: Labels
+    # The paper's steps of the panels, or the one until which it freezes rare rows.
+    printed_steps: list[Positive]
 
 
 class Gpt2Model(TypedDict):

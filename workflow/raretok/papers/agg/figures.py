@@ -38,20 +38,23 @@ def figure2(definition: Definition, item: str, results: Results) -> Drawn:
     panels, strip = language_panels.panels_over_legend(figure, 1, len(methods), sharey=True)
     panels = panels[0]
     drawn = []
+    entry = definition.entry(item)
+    printed = dict(zip(entry["methods"], entry["printed_steps"], strict=True))
     for letter, axes, method in zip("abc", panels, methods, strict=False):
         runs = results.seeds_with_arrays(method)
         isotropy = language_panels.stacked(runs, "snapshots.isotropy_sign_free")
         cosine = language_panels.stacked(runs, "snapshots.cosine_rare_frequent")
         steps = next(arrays["snapshots.steps"] for _, arrays in runs if "snapshots.steps" in arrays)
         steps = steps[: isotropy.shape[1]]
-        for group in (2, 0):
-            look = language_panels.LOOKS[group] | {"marker": None}
-            mean_and_band(axes, steps, isotropy[:, :, group], f"I(W), {GROUPS[group]}", look)
         step = language_panels.end_of_freeze(results, method)
-        axes.set_title(f"({letter}) frozen until step {step:,}", loc="left")
+        for group in (2, 0):
+            name, look = f"I(W), {GROUPS[group]}", language_panels.LOOKS[group]
+            language_panels.mean_around_freeze(axes, steps, isotropy[:, :, group], step, name, look)
+        axes.set_title(language_panels.step_title(letter, "until step", step, printed[method.name]), loc="left")
         axes.set(xlabel="training step", ylim=(0, 1.02), xlim=(0, None))
         right = axes.twinx()
-        mean_and_band(right, steps, cosine[:, : len(steps)], COSINE, {"color": BLACK, "linestyle": ":"})
+        look = {"color": BLACK, "linestyle": ":"}
+        language_panels.mean_around_freeze(right, steps, cosine[:, : len(steps)], step, COSINE, look)
         right.grid(False)
         language_panels.freeze_line(axes, step)
         drawn.append((axes, right))
@@ -67,6 +70,7 @@ def figure2(definition: Definition, item: str, results: Results) -> Drawn:
     language_panels.draw_legend(strip, [handle for axes in drawn[0] for handle in axes.get_legend_handles_labels()[0]])
     return figure, (
         "Left axis: I(W) (1 is isotropic). Right axis: mean cosine of all pairs of a rare and a frequent embedding. "
+        f"{language_panels.GAP_SAID} "
         f"{seeds_note(results, methods)}"
     )
 

@@ -12,7 +12,6 @@ from raretok.reporting import translation_metrics
 from raretok.reporting.corpus_names import corpus_title
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.figures import language_panels
-from raretok.reporting.figures.panels import mean_and_band
 from raretok.reporting.figures.shown import Drawn, NotRun, first_run, seeds_note, with_arrays
 from raretok.reporting.figures.style import sheet
 from raretok.reporting.results import Results
@@ -145,15 +144,31 @@ def figure2(definition: Definition, item: str, results: Results) -> Drawn:
     runs = results.seeds_with_arrays(method)
     products = language_panels.stacked(runs, "snapshots.inner_product")
     steps = next(arrays["snapshots.steps"] for _, arrays in runs if "snapshots.steps" in arrays)[: products.shape[1]]
-    for group in (2, 1, 0):
-        look = language_panels.LOOKS[group] | {"marker": None}
-        mean_and_band(axes, steps, products[:, :, group], GROUPS[group], look)
     step = language_panels.end_of_freeze(results, method)
+    for group in (2, 1, 0):
+        look = language_panels.LOOKS[group]
+        language_panels.mean_around_freeze(axes, steps, products[:, :, group], step, GROUPS[group], look)
     language_panels.freeze_line(axes, step)
     axes.set(xlabel="training step", ylabel="mean inner product within the group", xlim=(0, None))
     language_panels.draw_legend(strip, axes.get_legend_handles_labels()[0])
-    note = seeds_note(results, methods)
-    return figure, f"{_corpus(definition, method)}. Embeddings of rare words are frozen until step {step:,}. {note}"
+    (printed,) = definition.entry(item)["printed_steps"]
+    paper = "" if printed == step else f" (in the paper until step {printed:,})"
+    return figure, (
+        f"{_corpus(definition, method)}. Embeddings of rare words are frozen until step {step:,}{paper}. "
+        f"{_trained_anyway(results, method)}{language_panels.GAP_SAID} {seeds_note(results, methods)}"
+    )
+
+
+def _trained_anyway(results: Results, method: Method) -> str:
+    """Caption sentence on the rare words that the freeze leaves out, which the record of a run counts."""
+    derived = results.training(method)["derived"]
+    rare, frozen = derived.get("rare_types", 0), derived.get("frozen_types", 0)
+    if rare == frozen:
+        return ""
+    return (
+        f"Source and target share the embeddings: of {rare:,} rare words, {rare - frozen:,} are frequent source words "
+        "and train from the start, so the low-frequency curve rises before the line. "
+    )
 
 
 figure1_lm, figure2_lm = partial(_counterpart, figure1), partial(_counterpart, figure2)

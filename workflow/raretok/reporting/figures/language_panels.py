@@ -7,6 +7,7 @@ from matplotlib.lines import Line2D
 
 from raretok.reporting.claims.figure_claims import group_slices
 from raretok.reporting.definition import Method
+from raretok.reporting.figures.panels import mean_and_band
 from raretok.reporting.figures.shown import NotRun, first_run
 from raretok.reporting.figures.style import FREQUENT, MEDIUM, RARE, sheet
 from raretok.reporting.results import Results
@@ -20,6 +21,8 @@ LOOKS = (
 POINTS = 4_000
 # Sentence on this in captions.
 POINTS_SAID = f"Of more than {POINTS:,} types, {POINTS:,} random ones are drawn."
+# Sentence on `mean_around_freeze` in captions.
+GAP_SAID = "Dots: the last snapshot of the freeze and the first after it; no line joins them."
 # Share of the points beyond each limit of a plane's axes, so that a few outliers do not set the scale.
 OUTSIDE = 0.001
 
@@ -95,9 +98,27 @@ def planes_along_training(results: Results, method: Method, key: str, axis: str,
     return figure
 
 
+def step_title(letter: str, words: str, step: int, printed: int | None) -> str:
+    """A panel's title: its letter, words and step, and the paper's step if that is known and another one."""
+    paper = "" if printed in (None, step) else f" (paper: {printed:,})"
+    return f"({letter}) {words} {step:,}{paper}"
+
+
 def freeze_line(axes: Axes, step: int) -> None:
     """Draw a line at the step where the freeze of rare rows ends."""
     axes.axvline(step, color="#888888", linewidth=1.3, label="end of freezing")
+
+
+def mean_around_freeze(axes: Axes, steps: np.ndarray, values: np.ndarray, step: int, label: str, look: dict) -> None:
+    """`mean_and_band` with a gap between the snapshots before and after the freeze ends at `step`.
+
+    A line across the gap would show an effect before its cause. steps: n; values: seeds x n.
+    """
+    for part, beside in ((steps <= step, -1), (steps > step, 0)):
+        if part.any():
+            dot = {"marker": "o", "markersize": 4.5, "markeredgewidth": 0, "markevery": [beside]}
+            mean_and_band(axes, steps[part], values[:, part], label, look | dot)
+            label = None
 
 
 def stacked(runs: list[tuple[int, dict[str, np.ndarray]]], key: str) -> np.ndarray | None:
