@@ -22,7 +22,7 @@ from raretok.reporting.definition import parse_definition
 from raretok.reporting.figures.figure_command import draw as draw_figure
 from raretok.reporting.figures.style import house_style
 from raretok.reporting.record import kept_arrays, record
-from raretok.reporting.results import read_results
+from raretok.reporting.results import index_results, read_results
 from raretok.reporting.tables.hyperparameter_table import equals_printed, number_of, value_of
 from raretok.reporting.tables.table_text import shortened
 
@@ -67,11 +67,11 @@ def verdicts(language):
     return {row["id"]: row for row in rows}
 
 
-def figure_of(language, item):
+def figure_of(language, item, results=None):
     """A figure of agg, and its caption."""
     definition = parse_definition(json.dumps(DEFINITIONS["agg"]))
     with house_style():
-        return draw_figure(definition, item, language.results)
+        return draw_figure(definition, item, results or language.results)
 
 
 def measured(language, experiment, method, metric, group, split):
@@ -278,6 +278,28 @@ def test_no_line_crosses_the_end_of_a_freeze(language):
         curves = [line.get_xdata() for line in axes.lines[:-1]]
         assert len(curves) == 4
         assert all(max(x) <= step or min(x) > step for x in curves)
+
+
+def test_one_seed_has_no_bar_and_every_alpha_its_number_of_seeds(language):
+    rows = language.results.metrics
+    rows = rows[~((rows["method"] == "agg_a0.05") & (rows["seed"] == 2))]
+    figure, text = figure_of(language, "figure5", index_results(language.folder, rows))
+    panels = [axes for axes in figure.axes if axes.containers]
+    assert len(panels) == 9
+    for axes in panels:
+        bars = axes.containers[0].lines[2][0].get_segments()
+        assert [len(bar) > 0 and bool(np.isfinite(bar).all()) for bar in bars] == [True, True, True, True, False]
+    assert [label.get_text()[-3:] for label in panels[-1].get_xticklabels()] == ["n=2", "n=2", "n=2", "n=2", "n=1"]
+    assert "none for one seed. MLE: n=2." in text
+    legends = [legend for axes in figure.axes if (legend := axes.get_legend())]
+    assert [label.get_text() for label in legends[0].get_texts()][-1] == "MLE"
+
+
+def test_the_last_size_of_the_rare_group_stands_below_its_point(language):
+    figure, _ = figure_of(language, "figure4")
+    figure.draw_without_rendering()
+    ((axes, text),) = [(axes, axes.texts[0]) for axes in figure.axes if axes.texts]
+    assert 0 < axes.transData.transform(text.xy)[1] - text.get_window_extent().y1 < 20
 
 
 # Of its nine correlations one is too noisy over two made-up seeds.

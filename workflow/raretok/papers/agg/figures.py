@@ -5,12 +5,13 @@ They read only metrics.json and arrays.npz. Figures of a single model show the f
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 
 from raretok.papers.agg.claims import ALPHAS
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.figures import language_panels
 from raretok.reporting.figures.panels import mean_and_band
-from raretok.reporting.figures.shown import Drawn, NotRun, first_run, means_note, seeds_note, with_arrays
+from raretok.reporting.figures.shown import Drawn, NotRun, first_run, seeds_note, with_arrays
 from raretok.reporting.figures.style import BASE, BLACK, GREY, METHODS, look_of, not_run, sheet
 from raretok.reporting.results import Results
 from raretok.reporting.tables.cells import derived_remark
@@ -118,9 +119,10 @@ def figure4(definition: Definition, item: str, results: Results) -> Drawn:
     mean = mean_and_band(axes, np.arange(1, sizes.shape[1] + 1), sizes, None, look)
     types = len(next(arrays["counts"] for _, arrays in runs if "counts" in arrays))
     axes.set(xlabel="training step", ylabel="tokens in the rare group", ylim=(0, None), xlim=(0, sizes.shape[1]))
-    axes.annotate(
-        f"{mean[-1]:,.0f} of {types:,}", (sizes.shape[1], mean[-1]), (-6, 22), textcoords="offset points", ha="right"
-    )
+    end = (sizes.shape[1], mean[-1])
+    axes.plot(*end, marker="o", clip_on=False, **look)
+    # Below the curve, which falls towards its end.
+    axes.annotate(f"{mean[-1]:,.0f} of {types:,}", end, (-8, -14), textcoords="offset points", ha="right")
     share = axes.secondary_yaxis("right", functions=(lambda y: 100 * y / types, lambda y: y * types / 100))
     share.set_ylabel("% of the vocabulary")
     return figure, (
@@ -150,23 +152,26 @@ def figure5(definition: Definition, item: str, results: Results) -> Drawn:
             _against_alpha(axes, results, swept, reference, metric, group, name, look)
             if group == "rare":
                 axes.set_title(f"({letter}) {title}", loc="left")
-            axes.set_ylabel(f"{title}, {name}")
+        row[0].set_ylabel(name)
+    seeds = {method: len(results.per_seed(method, "perplexity", "total")) for method in methods}
     for axes in panels[-1]:
-        axes.set_xlabel("alpha, as printed")
-        axes.set_xticks(list(ALPHAS.values()))
+        axes.set_xlabel("alpha, as printed; n seeds")
+        alphas = {ALPHAS[method.name]: seeds[method] for method in swept}
+        axes.set_xticks([*alphas], [f"{alpha:g}\nn={number}" for alpha, number in alphas.items()])
     handles = [handle for axes in panels[:, 0] for handle in axes.get_legend_handles_labels()[0]]
-    language_panels.draw_legend(strip, handles)
+    # The bars of AGG come before the line of MLE.
+    language_panels.draw_legend(strip, sorted(handles, key=lambda handle: isinstance(handle, Line2D)))
     derived = [
         f"{training['derived']['alpha']:.3g} for {ALPHAS[method.name]:g}"
         for method in swept
         if (training := results.training(method)) and (training.get("derived") or {}).get("alpha")
     ]
     scaled = "" if definition.comparable or not derived else f" Alphas of this scale: {', '.join(derived)}."
-    counts = [len(results.per_seed(method, "perplexity", "total")) for method in methods]
+    line = f" {reference.label}: n={seeds[reference]}." if reference and seeds[reference] else ""
     return figure, (
         "Rare, non-rare (frequent and medium) and all tokens, each on its own scale; (a) and (b): test text. "
-        "The paper's panels show rare and all tokens, its text discusses non-rare ones. Bars: one sample standard "
-        f"deviation over seeds. {means_note(counts)}{scaled}"
+        "The paper's panels show rare and all tokens, its text discusses non-rare ones. Means over n seeds; bars: one "
+        f"sample standard deviation, none for one seed.{line}{scaled}"
     )
 
 
@@ -194,7 +199,8 @@ def _against_alpha(
     axes.errorbar(
         alphas,
         [np.mean(points[alpha]) for alpha in alphas],
-        [np.std(points[alpha], ddof=1) if len(points[alpha]) > 1 else 0 for alpha in alphas],
+        # Nothing is drawn for NaN: one seed has no deviation.
+        [np.std(points[alpha], ddof=1) if len(points[alpha]) > 1 else np.nan for alpha in alphas],
         capsize=3,
         linewidth=1.8,
         label=f"AGG, {tokens}",
