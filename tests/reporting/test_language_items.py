@@ -280,6 +280,18 @@ def test_no_line_crosses_the_end_of_a_freeze(language):
         assert all(max(x) <= step or min(x) > step for x in curves)
 
 
+def test_planes_along_training_have_the_papers_steps_and_equal_limits(language):
+    figure, _ = figure_of(language, "figure1")
+    panels = [axes for axes in figure.axes if axes.get_title(loc="left")]
+    assert [axes.get_title(loc="left") for axes in panels] == [
+        "(a) step 5 (paper: 100)",
+        "(b) step 25 (paper: 500)",
+        "(c) step 75 (paper: 1,500)",
+        "(d) step 175 (paper: 3,500)",
+    ]
+    assert len({(axes.get_xlim(), axes.get_ylim()) for axes in panels}) == 1
+
+
 def test_one_seed_has_no_bar_and_every_alpha_its_number_of_seeds(language):
     rows = language.results.metrics
     rows = rows[~((rows["method"] == "agg_a0.05") & (rows["seed"] == 2))]

@@ -14,7 +14,7 @@ from raretok.__main__ import main
 from raretok.papers.stop_jostling.figures import _example, figure2, figureS1
 from raretok.reporting.definition import parse_definition
 from raretok.reporting.figures import style
-from raretok.reporting.figures.language_panels import draw_legend, panels_over_legend
+from raretok.reporting.figures.language_panels import draw_legend, panels_over_legend, scatter_groups
 from raretok.reporting.figures.shown import first_run, means_note
 from raretok.reporting.results import read_results
 
@@ -131,6 +131,17 @@ def test_a_figure_without_a_function_is_refused(scale, tmp_path, capsys):
 )
 def test_captions_have_the_number_of_seeds(counts, note):
     assert means_note(counts, "the bar") == note
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_sign_of_a_component_does_not_change_a_plane(sign):
+    plane = np.random.default_rng(0).normal(size=(100, 2)) + [0, 1]
+    plane[80:] += [3, 2]
+    axes = style.sheet(3).subplots()
+    scatter_groups(axes, sign * plane, np.array([30, 80]))
+    rare = axes.collections[-1].get_offsets()
+    assert np.allclose(rare, plane[80:].mean(0))
+    assert axes.get_xlim()[1] > 4
 
 
 @pytest.mark.parametrize(("label", "rows"), [("short", 1), ("a label that is too long for four in a row", 2)])

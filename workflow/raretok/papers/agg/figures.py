@@ -20,16 +20,17 @@ GROUPS = ("frequent", "medium", "rare")
 COSINE = "cosine of rare and frequent (right)"
 PROJECTION = (
     "Rows of the embedding matrix, not centred, on its first two right singular vectors; each point is a token. "
-    f"{language_panels.POINTS_SAID} The outermost 0.1% on each side are not shown."
+    f"{language_panels.PLANE_SAID}"
 )
 
 
 def figure1(definition: Definition, item: str, results: Results) -> Drawn:
     """Embeddings of MLE in the SVD plane at four steps of training."""
     method = definition.methods_of(item)[0]
-    figure = language_panels.planes_along_training(results, method, "snapshots.svd", "SVD component", GROUPS)
-    same = "" if definition.comparable else " Steps are scaled in proportion to the length of training."
-    return figure, f"{method.label}, first seed. {PROJECTION}{same}"
+    figure = language_panels.planes_along_training(
+        results, method, "snapshots.svd", "SVD component", GROUPS, definition.entry(item)["printed_steps"]
+    )
+    return figure, f"{method.label}, first seed. {PROJECTION}"
 
 
 def figure2(definition: Definition, item: str, results: Results) -> Drawn:
@@ -89,6 +90,7 @@ def figure3(definition: Definition, item: str, results: Results) -> Drawn:
         said = f", separable {np.mean(list(accuracy.values())):.2f}" if accuracy else ""
         axes.set_title(f"({letter}) {method.label}{said}", loc="left")
         axes.set(xlabel="SVD component 1", ylabel="SVD component 2" if letter == "a" else None)
+    language_panels.share_limits(panels[:-1])
     curves = panels[-1]
     for method in methods:
         values = language_panels.stacked(results.seeds_with_arrays(method), "best.singular_values")
@@ -98,7 +100,7 @@ def figure3(definition: Definition, item: str, results: Results) -> Drawn:
     curves.set_title("(c) singular values", loc="left")
     curves.set(xlabel="index", ylabel="singular value / largest", ylim=(0, 1.02))
     curves.legend(frameon=False, loc="upper right")
-    language_panels.draw_legend(strip, language_panels.group_handles(GROUPS))
+    language_panels.draw_legend(strip, language_panels.mean_handles(GROUPS))
     return figure, (
         f"{PROJECTION} Separable: balanced accuracy of the best linear classifier of rare against frequent tokens in "
         "the plane, mean over seeds; 0.5 is chance. Points are from the first seed. (c): "

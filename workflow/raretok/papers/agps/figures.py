@@ -21,8 +21,9 @@ GROUPS = ("high-frequency", "mid-frequency", "low-frequency")
 COUNTERPART = "The paper's figure shows a translation model; this is its counterpart for the language model."
 PLANE = (
     "Rows of the embedding matrix, centred, projected on their first two principal components; each point is a type. "
-    f"{language_panels.POINTS_SAID} The outermost 0.1% on each side are not shown."
+    f"{language_panels.PLANE_SAID}"
 )
+STEPS_SAID = "The steps are our choice: those of the paper's figure are missing in our copy of it."
 # Figures 5 to 7: share of the types in a window of the running mean; number of special types, which are not words.
 WINDOW, SPECIAL = 0.05, 4
 # Maximum number of types drawn per panel of cosines; the line uses all types.
@@ -34,7 +35,7 @@ def figure1(definition: Definition, item: str, results: Results) -> Drawn:
     """Embeddings of the baseline in the PCA plane at four steps of training."""
     method = definition.methods_of(item)[0]
     figure = language_panels.planes_along_training(results, method, "snapshots.pca", "PCA component", GROUPS)
-    return figure, f"{_corpus(definition, method)}, {method.label}, first seed. {PLANE}"
+    return figure, f"{_corpus(definition, method)}, {method.label}, first seed. {PLANE} {STEPS_SAID}"
 
 
 def _counterpart(draw, definition: Definition, item: str, results: Results) -> Drawn:
@@ -52,7 +53,6 @@ def _planes(definition: Definition, item: str, results: Results) -> Drawn:
     methods = with_arrays(results, definition.methods_of(item), "best.pca")
     figure = sheet(3.8)
     panels, strip = language_panels.panels_over_legend(figure, 1, len(methods))
-    low, high = np.full(2, np.inf), np.full(2, -np.inf)
     for letter, axes, method in zip("abc", panels[0], methods, strict=False):
         arrays = first_run(results, method)
         language_panels.scatter_groups(axes, arrays["best.pca"], arrays["bounds"])
@@ -60,15 +60,12 @@ def _planes(definition: Definition, item: str, results: Results) -> Drawn:
         said = f", S(w) {np.mean(cosine):.3f}" if cosine else ""
         axes.set_title(f"({letter}) {method.label}{said}", loc="left")
         axes.set_xlabel("PCA component 1")
-        limits = np.array([axes.get_xlim(), axes.get_ylim()])
-        low, high = np.minimum(low, limits[:, 0]), np.maximum(high, limits[:, 1])
-    for axes in panels[0]:
-        axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
     panels[0, 0].set_ylabel("PCA component 2")
-    language_panels.draw_legend(strip, language_panels.group_handles(GROUPS))
+    language_panels.share_limits(panels[0])
+    language_panels.draw_legend(strip, language_panels.mean_handles(GROUPS))
     return figure, (
-        f"{_corpus(definition, methods[0])}. {PLANE} All panels have the same limits. Points are from the first seed; "
-        "S(w), the mean cosine of all pairs, is a mean over seeds."
+        f"{_corpus(definition, methods[0])}. {PLANE} Points are from the first seed; S(w), the mean cosine of all pairs, is "
+        "a mean over seeds. Table 1 has the paper's S(w)."
     )
 
 

@@ -1,5 +1,7 @@
 """Panels of language models for several papers: embedding planes and curves along training."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -9,7 +11,7 @@ from raretok.reporting.claims.figure_claims import group_slices
 from raretok.reporting.definition import Method
 from raretok.reporting.figures.panels import mean_and_band
 from raretok.reporting.figures.shown import NotRun, first_run
-from raretok.reporting.figures.style import FREQUENT, MEDIUM, RARE, sheet
+from raretok.reporting.figures.style import BLACK, FREQUENT, MEDIUM, RARE, sheet
 from raretok.reporting.results import Results
 
 LOOKS = (
@@ -23,6 +25,13 @@ POINTS = 4_000
 POINTS_SAID = f"Of more than {POINTS:,} types, {POINTS:,} random ones are drawn."
 # Sentence on `mean_around_freeze` in captions.
 GAP_SAID = "Dots: the last snapshot of the freeze and the first after it; no line joins them."
+# Look of a group's mean.
+MEAN = {"s": 50, "edgecolor": BLACK, "linewidth": 1.2, "zorder": 3}
+# Sentence on `scatter_groups` in captions.
+PLANE_SAID = (
+    f"{POINTS_SAID} Large, with a black edge: each group's mean. Signs of components are chosen so that the rarest "
+    "group's mean is at the right and above. The outermost 0.1% on each side are not shown."
+)
 # Share of the points beyond each limit of a plane's axes, so that a few outliers do not set the scale.
 OUTSIDE = 0.001
 
@@ -36,22 +45,37 @@ def group_colours(bounds: np.ndarray, types: int) -> np.ndarray:
 
 
 def scatter_groups(axes: Axes, plane: np.ndarray, bounds: np.ndarray) -> None:
-    """Draw tokens in a plane (V x 2), coloured by group. The points are a bitmap inside svg and pdf."""
+    """Draw tokens in a plane (V x 2), coloured by group, and each group's mean. The points are a bitmap in svg and pdf.
+
+    The sign of a component is arbitrary; it is chosen so that the rare group's mean is not negative.
+    """
     plane, colours = plane.astype(float), group_colours(bounds, len(plane))
+    plane = plane * np.where(plane[group_slices(bounds)[2]].mean(0) < 0, -1, 1)
     # A fixed random order: drawn group by group, the last group would cover the others.
     order = np.random.default_rng(0).permutation(len(plane))[:POINTS]
     size = float(np.clip(12_000 / len(order), 0.8, 10))
     axes.scatter(*plane[order].T, c=colours[order], s=size, alpha=0.55, linewidth=0, rasterized=True)
+    for part, look in zip(group_slices(bounds), LOOKS, strict=True):
+        axes.scatter(*plane[part].mean(0), color=look["color"], marker=look["marker"], **MEAN)
     for set_limits, values in ((axes.set_xlim, plane[:, 0]), (axes.set_ylim, plane[:, 1])):
         low, high = np.quantile(values, [OUTSIDE, 1 - OUTSIDE])
         room = 0.06 * (high - low) or 1.0
         set_limits(low - room, high + room)
-    # The directions and scale of a projection have no meaning, but the origin does.
+    # The directions of a projection have no meaning, but the origin does.
     axes.axhline(0, color="#999999", linewidth=0.7, zorder=0.5)
     axes.axvline(0, color="#999999", linewidth=0.7, zorder=0.5)
     axes.tick_params(labelsize=8.5)
     axes.locator_params(nbins=5)
     axes.grid(False)
+
+
+def share_limits(panels: Sequence[Axes]) -> None:
+    """Give panels in a row the same limits, which include those of each."""
+    limits = np.array([[axes.get_xlim(), axes.get_ylim()] for axes in panels])
+    for axes in panels:
+        axes.set(xlim=(limits[:, 0, 0].min(), limits[:, 0, 1].max()))
+        axes.set(ylim=(limits[:, 1, 0].min(), limits[:, 1, 1].max()))
+        axes.tick_params(labelleft=axes is panels[0])
 
 
 def panels_over_legend(figure: Figure, rows: int, columns: int, **share) -> tuple[np.ndarray, Axes]:
@@ -71,17 +95,27 @@ def draw_legend(strip: Axes, handles: list) -> None:
 
 
 def group_handles(names: tuple[str, str, str]) -> list[Line2D]:
-    """Legend handles for `scatter_groups`."""
+    """Legend handles for points in the colours of groups."""
     return [
         Line2D([], [], linestyle="", marker="o", markersize=7, color=look["color"], label=name)
         for name, look in zip(names, LOOKS, strict=True)
     ]
 
 
-def planes_along_training(results: Results, method: Method, key: str, axis: str, names: tuple[str, str, str]) -> Figure:
+def mean_handles(names: tuple[str, str, str]) -> list[Line2D]:
+    """Legend handles for the groups of `scatter_groups`, with the look of their means."""
+    handles = group_handles(names)
+    for handle, look in zip(handles, LOOKS, strict=True):
+        handle.set(marker=look["marker"], markersize=8, markeredgecolor=BLACK)
+    return handles
+
+
+def planes_along_training(
+    results: Results, method: Method, key: str, axis: str, names: tuple[str, str, str], printed: Sequence[int] = ()
+) -> Figure:
     """The first seed's snapshots in a plane (`key`: snapshots.svd or .pca), one panel each with its step as title.
 
-    axis: name of a component. names: of the groups. Raises NotRun.
+    axis: name of a component. names: of the groups. printed: the paper's step of each panel. Raises NotRun.
     """
     arrays = first_run(results, method) or {}
     planes = arrays.get(key, [])
@@ -89,12 +123,16 @@ def planes_along_training(results: Results, method: Method, key: str, axis: str,
         raise NotRun
     figure = sheet(2.9)
     panels, strip = panels_over_legend(figure, 1, len(planes))
-    for letter, axes, plane, step in zip("abcdefgh", panels[0], planes, arrays["snapshots.steps"], strict=False):
+    # A short training can have fewer snapshots, because equal steps are one.
+    of_paper = printed if len(printed) == len(planes) else [None] * len(planes)
+    steps = map(int, arrays["snapshots.steps"])
+    for letter, axes, plane, step, known in zip("abcdefgh", panels[0], planes, steps, of_paper, strict=False):
         scatter_groups(axes, plane, arrays["bounds"])
-        axes.set_title(f"({letter}) step {int(step):,}", loc="left")
+        axes.set_title(step_title(letter, "step", step, known), loc="left", fontsize=9.5)
         axes.set_xlabel(f"{axis} 1")
     panels[0, 0].set_ylabel(f"{axis} 2")
-    draw_legend(strip, group_handles(names))
+    share_limits(panels[0])
+    draw_legend(strip, mean_handles(names))
     return figure
 
 
