@@ -135,7 +135,7 @@ def test_captions_have_the_number_of_seeds(counts, note):
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_the_sign_of_a_component_does_not_change_a_plane(sign):
-    plane = np.random.default_rng(0).normal(size=(100, 2)) + [0, 1]
+    plane = np.random.default_rng(0).normal(size=(100, 2))
     plane[80:] += [3, 2]
     axes = style.sheet(3).subplots()
     scatter_groups(axes, sign * plane, np.array([30, 80]))

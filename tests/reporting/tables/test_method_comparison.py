@@ -11,7 +11,7 @@ import pytest
 from fake_results import read_csv
 
 from raretok.__main__ import main
-from raretok.papers.cross.figures import figure1, free_offsets
+from raretok.papers.cross.figures import drawn_lines, figure1, free_offsets
 from raretok.reporting.claims.improvement import improvements
 from raretok.reporting.figures.shown import NotRun
 from raretok.reporting.figures.style import house_style, sheet
@@ -319,11 +319,11 @@ def test_missing_runs_are_named_and_the_rest_is_shown(tmp_path):
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["BPE tokens", "Translation"]
     assert figure.axes[0].get_title(loc="right") == f"not run: {OTHERS - 3} of {OTHERS} methods"
     assert "95% t interval over at most 3 seeds" in text
-    # Hollow points are provisional: one of three, and all if the first method is.
-    for axes, hollow, full in ((figure.axes[0], 1, 2), (figure.axes[1], OTHERS, 0)):
-        faces = [bars[0].get_markerfacecolor() for bars in axes.containers]
-        assert (faces.count("white"), len(faces) - faces.count("white")) == (hollow, full)
-        assert "provisional: runs are missing" in [text.get_text() for text in axes.get_legend().get_texts()]
+    # Provisional are one of three points, and all if the first method is.
+    for axes, provisional, number in ((figure.axes[0], 1, 3), (figure.axes[1], OTHERS, OTHERS)):
+        names = [text.get_text() for text in axes.texts if "  " in text.get_text()]
+        assert (sum("provisional" in name for name in names), len(names)) == (provisional, number)
+    assert "Provisional: runs are missing" in text
 
 
 def test_unfinished_seeds_do_not_change_the_choice(tmp_path):
@@ -356,8 +356,13 @@ def test_the_figure_notes_different_seeds(tmp_path):
 
     _, results = made(tmp_path, left_out=left_out)
     with house_style():
-        _, text = figure1(fake.definition(TABLE), "figure1", results)
-    assert "95% t interval over at most 2 seeds" in text
+        figure, text = figure1(fake.definition(TABLE), "figure1", results)
+    assert "95% t interval over at most 2 seeds; hollow: one seed" in text
+    for axes in figure.axes:
+        hollow = [line for line in axes.lines if line.get_markerfacecolor() == "white"]
+        assert [round(float(line.get_ydata()[0]), 1) for line in hollow] == [0.4]  # Freeze
+        names = [text.get_text() for text in axes.texts if "  " in text.get_text()]
+        assert all(re.search(r"  x\d+\.\d\d(, provisional)?$", name) for name in names)
 
 
 def test_the_figure_has_a_line_of_the_first_method_with_a_constant(tmp_path):
@@ -406,6 +411,18 @@ def test_numbers_of_near_points_do_not_overlap():
         ]
         boxes = [number.get_window_extent() for number in numbers]
     assert not any(box.count_overlaps(boxes[:index]) for index, box in enumerate(boxes))
+
+
+def test_numbers_stay_off_lines():
+    with house_style():
+        axes = sheet(4).subplots()
+        axes.set(xlim=(0, 1), ylim=(0, 1))
+        axes.axhline(0.5)
+        axes.errorbar(0.5, 0.55, xerr=0.2)
+        ((offset,), (free,)) = (free_offsets(axes, [(0.5, 0.48)], lines) for lines in ((), drawn_lines(axes)))
+    above, below = offset[1] > 0, free[1] < 0
+    assert above
+    assert below
 
 
 def test_everything_renders_without_runs(tmp_path):

@@ -64,8 +64,8 @@ def _planes(definition: Definition, item: str, results: Results) -> Drawn:
     language_panels.share_limits(panels[0])
     language_panels.draw_legend(strip, language_panels.mean_handles(GROUPS))
     return figure, (
-        f"{_corpus(definition, methods[0])}. {PLANE} Points are from the first seed; S(w), the mean cosine of all pairs, is "
-        "a mean over seeds. Table 1 has the paper's S(w)."
+        f"{_corpus(definition, methods[0])}. {PLANE} Points are from the first seed; S(w), the mean cosine of all "
+        "pairs, is a mean over seeds. Table 1 has the paper's S(w)."
     )
 
 

@@ -1,10 +1,14 @@
 """Figures of the comparison of all methods (docs/comparison.md)."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
 from matplotlib.lines import Line2D
+from matplotlib.path import Path
 from matplotlib.ticker import LogLocator, NullLocator
-from matplotlib.transforms import Bbox
+from matplotlib.transforms import Affine2D, Bbox
 
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.figures.shown import Drawn, NotRun
@@ -54,9 +58,10 @@ def figure1(definition: Definition, item: str, results: Results) -> Drawn:
     for axes, found in zip(panels, known.values(), strict=True):
         write_numbers(axes, in_order(found))
     seeds = max(numbers, default=0)
-    over = {1: "one seed, so no intervals: inconclusive"}
     most = "" if len(numbers) == 1 else "at most "
-    over = over.get(seeds, f"95% t interval over {most}{seeds} seeds")
+    hollow = "; hollow: one seed, inconclusive" if 1 in numbers else ""
+    over = f"95% t interval over {most}{seeds} seeds{hollow}"
+    over = "one seed, so no intervals: inconclusive" if seeds < 2 else over
     about_line = (
         f"Line: {baseline['label']} with one constant added to the logits of all rare types after training; ticks: 1, "
         "2 and 3 nats. Right of it, a method costs more than this constant for the same gain. "
@@ -67,6 +72,8 @@ def figure1(definition: Definition, item: str, results: Results) -> Drawn:
         f"frequent tokens, logarithmic beyond {LINEAR:g}%. Shaded: a gain without a loss. Circles: single methods; "
         "diamonds: combinations."
     )
+    if any(point.is_provisional for found in known.values() for point in found if point.is_drawn):
+        text += " Provisional: runs are missing, which could change the choice among a method's values."
     return figure, text
 
 
@@ -106,7 +113,7 @@ def draw_points(axes: Axes, shown: list[Point], first: str) -> None:
             markersize=6,
             elinewidth=1,
             capsize=2,
-            markerfacecolor="white" if point.is_provisional else look["color"],
+            markerfacecolor="white" if has_one_seed(point) else look["color"],
             **look,
         )
     axes.set_xscale("symlog", linthresh=LINEAR, linscale=1.0)
@@ -127,11 +134,16 @@ def draw_points(axes: Axes, shown: list[Point], first: str) -> None:
         looks["combination"] = COMBINED
     names = [*looks]
     handles = [Line2D([], [], linestyle="none", **look) for look in looks.values()]
-    if any(point.is_provisional for point in shown):
+    if any(map(has_one_seed, shown)):
         handles.append(Line2D([], [], linestyle="none", markerfacecolor="white", **(SINGLE | {"color": "#555555"})))
-        names.append("provisional: runs are missing")
+        names.append("one seed")
     lines, labels = axes.get_legend_handles_labels()
     axes.legend(handles + lines, names + labels, loc="lower left", framealpha=0.9)
+
+
+def has_one_seed(point: Point) -> bool:
+    """Whether a drawn point has no interval because it rests on one seed."""
+    return min(point.frequent.seeds, point.rare.seeds) < 2
 
 
 def write_missing(axes: Axes, found: list[Point]) -> None:
@@ -164,14 +176,15 @@ def write_names(axes: Axes, ordered: list[Point]) -> None:
     """Write a list of the numbered names on the right."""
     places = np.linspace(0.98, 0.02, max(len(ordered), MOST_NAMES))
     for number, (place, point) in enumerate(zip(places, ordered, strict=False), 1):
-        text = f"{number}  {point.label}  x{gain_of(point.rare.mean):.3g}"
+        provisional = ", provisional" if point.is_provisional else ""
+        text = f"{number}  {point.label}  x{gain_of(point.rare.mean):.2f}{provisional}"
         axes.text(NAMES, place, text, transform=axes.transAxes, va="center", **look_of_text(point))
 
 
 def write_numbers(axes: Axes, ordered: list[Point]) -> None:
     """Write a number beside each point; the panel has its final place."""
     points = [(point.frequent.mean, gain_of(point.rare.mean)) for point in ordered]
-    offsets = free_offsets(axes, points)
+    offsets = free_offsets(axes, points, drawn_lines(axes))
     for number, (point, place, offset) in enumerate(zip(ordered, points, offsets, strict=True), 1):
         look = look_of_text(point)
         line = {"arrowstyle": "-", "linewidth": 0.5, "color": look["color"], "shrinkA": 0, "shrinkB": 3}
@@ -185,8 +198,31 @@ def width_of(number: int) -> float:
     return 6.0 * len(str(number))
 
 
-def free_offsets(axes: Axes, points: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Offset of each point's number, in typographic points: off all markers and earlier numbers, as near as can be."""
+def cost_of(box: Bbox, taken: list[Bbox], lines: Sequence[Path]) -> tuple[int, int]:
+    """How many boxes and lines a number in `box` would cover; the fewer boxes the better."""
+    return box.count_overlaps(taken), sum(line.intersects_bbox(box, filled=False) for line in lines)
+
+
+def drawn_lines(axes: Axes) -> list[Path]:
+    """The lines of a panel, those of intervals included, in typographic points."""
+    lines = [(line.get_path(), line.get_transform()) for line in axes.lines if line.get_linestyle() != "None"]
+    lines += [
+        (path, axes.transData)
+        for bars in axes.collections
+        if isinstance(bars, LineCollection)
+        for path in bars.get_paths()
+    ]
+    points = Affine2D().scale(72 / axes.figure.dpi)
+    return [(transform + points).transform_path(path) for path, transform in lines]
+
+
+def free_offsets(
+    axes: Axes, points: list[tuple[float, float]], lines: Sequence[Path] = ()
+) -> list[tuple[float, float]]:
+    """Offset of each point's number, in typographic points, as near as can be.
+
+    It stays off all markers and earlier numbers, then off `lines`.
+    """
     places = axes.transData.transform(points) * 72 / axes.figure.dpi
     taken = [Bbox.from_bounds(x - 4, y - 4, 8, 8) for x, y in places]
     found = []
@@ -197,6 +233,6 @@ def free_offsets(axes: Axes, points: list[tuple[float, float]]) -> list[tuple[fl
             (radius * right - width / 2, radius * up - HEIGHT / 2) for radius in RINGS for right, up in DIRECTIONS
         ]
         boxes = {offset: Bbox.from_bounds(x + offset[0], y + offset[1], width, HEIGHT) for offset in around}
-        found.append(min(around, key=lambda offset: boxes[offset].count_overlaps(taken)))
+        found.append(min(around, key=lambda offset: cost_of(boxes[offset], taken, lines)))
         taken.append(boxes[found[-1]])
     return found
