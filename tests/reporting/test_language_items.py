@@ -197,7 +197,14 @@ def test_neighbours_of_printed_and_of_our_queries(language):
     assert cell(table, "MLE", own, "5")["published"] == ""
     assert table["value"].str.contains("†").any()
     assert float(cell(table, "AGG", "share")["value"]) == pytest.approx(0.3, rel=0.01)
-    assert "†: a token of the rare group." in (language.folder / "tables" / "agg" / "table13.md").read_text()
+    text = (language.folder / "tables" / "agg" / "table13.md").read_text()
+    assert "†: a token of the rare group." in text
+    assert "Our queries are not the paper's: 3 rare types of " in text
+    ours, printed = text.split("#### The paper's queries and neighbours\n")
+    assert f"| {QUERY} |" in ours
+    assert "Werewolf" not in ours
+    assert "| MLE | 1 | ASUS | Steam |" in printed
+    assert "– (" not in text
 
 
 def test_hyperparameters_of_several_experiments(language):
@@ -259,7 +266,8 @@ def test_figures_name_the_scale_and_stay_small(language, paper, item):
     stem = language.folder / "figures" / paper / item
     svg = Path(f"{stem}.svg").read_text()
     title = re.search(r"<dc:title>(.*?)</dc:title>", svg)[1]
-    assert f"Figure {item.removeprefix('figure')}. " in title
+    number = item.removeprefix("figure").replace("-lm", ", language model")
+    assert f"Figure {number}. " in title
     assert "small scale, real data; not comparable with the paper" in title
     assert "Not run" not in svg
     assert len(svg) < 1_500_000

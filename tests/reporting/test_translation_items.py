@@ -156,6 +156,14 @@ def test_figures_of_agps(translation, item):
         ]
 
 
+def test_a_query_that_is_not_the_papers_is_described(translation, monkeypatch):
+    table = translation.definitions["agps"]["tables"]["table10"]
+    assert "query “optimum”, a target word. Points" in translation.figure("agps", "figure5")[1]
+    monkeypatch.setitem(table, "queries", ["Hund", *table["queries"][1:]])
+    text = "query “optimum”, a target word (the paper translates En-De and has “Hund”)."
+    assert text in translation.figure("agps", "figure5")[1]
+
+
 def test_rare_words_that_the_freeze_leaves_out_are_counted(translation, monkeypatch):
     record = {"settings": {"method": {"gate": {"until": 400}}}, "derived": {"rare_types": 5094, "frozen_types": 1918}}
     monkeypatch.setattr(Results, "training", lambda *_: record)

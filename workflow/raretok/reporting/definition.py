@@ -88,7 +88,9 @@ class Definition:
         kind, number = ("Table", "table") if item in self.tables else ("Figure", "figure")
         if entry.get("kind") == "readings":
             kind, number = "Readings", "readings-"
-        return f"{kind} {item.removeprefix(number)}. {entry['title']}"
+        # The paper has a figure 1; figure1-lm is ours.
+        number = item.removeprefix(number).replace("-lm", "-language model").replace("-", ", ")
+        return f"{kind} {number}. {entry['title']}"
 
     def scale_note(self) -> str:
         """The scale, with a warning if its numbers are not comparable with the paper's."""

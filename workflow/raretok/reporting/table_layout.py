@@ -6,6 +6,7 @@ from itertools import groupby
 from operator import itemgetter
 
 from raretok.reporting.tables.cells import Cell
+from raretok.reporting.tables.neighbour_table import PRINTED
 
 # Tables with at most this many value columns have groups as columns, as in the papers.
 MOST_COLUMNS = 12
@@ -63,7 +64,7 @@ def layout(cells: list[Cell]) -> Layout:
     cells = [cell for cell in cells if cell.row in _shown_rows(cells)]
     groups = list(dict.fromkeys(cell.group for cell in cells))
     known = {(cell.column, cell.group) for cell in cells if cell.value is not None or cell.published}
-    numbers = not any(isinstance(cell.value, str) for cell in cells)
+    numbers = not any(isinstance(cell.value, str) or cell.block == PRINTED for cell in cells)
     across = len(groups) > 1 and numbers and 0 < len(known) <= MOST_COLUMNS
     several = len(groups) > 1
     directions = {cell.column: cell.direction for cell in cells if cell.direction != "none"}

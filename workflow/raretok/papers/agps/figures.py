@@ -8,6 +8,8 @@ from functools import partial
 
 import numpy as np
 
+from raretok.data.tokenizers.bpe_joint import SEPARATOR
+from raretok.metrics.type_language import TARGET, language_of
 from raretok.reporting import translation_metrics
 from raretok.reporting.corpus_names import corpus_title
 from raretok.reporting.definition import Definition, Method
@@ -74,12 +76,12 @@ def _cosines(definition: Definition, item: str, results: Results, query: int) ->
     methods = with_arrays(results, definition.methods_of(item), "best.query_cosines")
     figure = sheet(3.5)
     panels, strip = language_panels.panels_over_legend(figure, 1, len(methods), sharex=True, sharey=True)
-    word = ""
+    word = said_of_query = ""
     for letter, axes, method in zip("abc", panels[0], methods, strict=False):
         arrays = first_run(results, method)
         if len(arrays["best.query_cosines"]) <= query:
             continue
-        word = visible_text(str(arrays["vocabulary"][int(arrays["best.neighbour_queries"][query])]))
+        word, said_of_query = _query(definition, arrays, query)
         rho = list(_of_query(results, method, arrays, query).values())
         said = f", Spearman {np.mean(rho):+.2f}" if rho else ""
         axes.set_title(f"({letter}) {method.label}{said}", loc="left")
@@ -87,16 +89,28 @@ def _cosines(definition: Definition, item: str, results: Results, query: int) ->
         axes.set_xlabel("index by decreasing frequency")
     if not word:
         raise NotRun
-    word = word.removeprefix("␣")
     panels[0, 0].set_ylabel(f"cosine with “{word}”")
     means = [axes.get_legend_handles_labels()[0] for axes in panels[0]]
     handles = [*language_panels.group_handles(GROUPS), *max(means, key=len)[:1]]
     language_panels.draw_legend(strip, handles)
     return figure, (
-        f"{_corpus(definition, methods[0])}, query “{word}”; types that occur in training, sorted by their frequency "
-        f"on the target side; the first seed's. {DRAWN_SAID} Line: running mean over {WINDOW:.0%} of the types. "
+        f"{_corpus(definition, methods[0])}, query {said_of_query}. Points: types that occur in training, sorted by "
+        f"their frequency on the target side; the first seed's. {DRAWN_SAID} Line: running mean over {WINDOW:.0%} of "
+        "the types. "
         "Spearman's correlation of index and cosine, mean over seeds: above 0, rare words are nearer."
     )
+
+
+def _query(definition: Definition, arrays: dict[str, np.ndarray], query: int) -> tuple[str, str]:
+    """One of a run's queries, and the caption's words on it: its language, and the paper's query if that differs."""
+    identity = int(arrays["best.neighbour_queries"][query])
+    word = visible_text(str(arrays["vocabulary"][identity])).removeprefix("␣")
+    side = "target" if language_of(arrays["source_counts"], arrays["counts"])[identity] == TARGET else "source"
+    # A type without the separator ends a word, of which it can be a part.
+    part = " or the end of one" if any(str(name).endswith(SEPARATOR) for name in arrays["vocabulary"]) else ""
+    printed = definition.tables["table10"]["queries"][query]
+    paper = "" if word == printed else f" (the paper translates En-De and has “{printed}”)"
+    return word, f"“{word}”, a {side} word{part}{paper}"
 
 
 def _of_query(results: Results, method: Method, arrays: dict[str, np.ndarray], query: int) -> dict[int, float]:

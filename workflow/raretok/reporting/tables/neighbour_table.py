@@ -1,10 +1,12 @@
 """Tables of nearest tokens of given queries, for two languages of characters or for a vocabulary."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from raretok.reporting.corpus_names import corpus_title
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.results import Results, printed_numbers, read_published, summarise
 from raretok.reporting.tables.cells import NOT_PRINTED, NOT_RUN, Cell, mark_best, numbers_of
@@ -14,6 +16,8 @@ RELATED = "Related characters among the nearest three"
 # Shown name of the column: (group of the metric related_neighbours, format)
 RELATED_COLUMNS = {"of A and a (of 12)": ("Aa", ".1f"), "of all letters (share)": ("letters", ".3f")}
 RARE_SHARE = "Rare tokens among the nearest of all rare tokens"
+# Heading of printed queries that no run has; the cells have no value of ours.
+PRINTED = "The paper's queries and neighbours"
 RARE = "†"
 OTHER_SHARE = "Neighbours of the other language among all of these"
 OTHER = "‡"
@@ -42,6 +46,9 @@ def neighbour_cells(definition: Definition, item: str, results: Results, publish
     for method in methods:
         cells += _cells(method, runs[method.name], queries, ranks, printed, neighbour, absent)
     if not of_characters:
+        if own:
+            cells = [replace(cell, block="" if cell.column in own else PRINTED) for cell in cells]
+            cells.sort(key=lambda cell: cell.block == PRINTED)
         rare = entry.get("rare_group")
         what = ("rare_neighbours", rare, "down", RARE_SHARE)
         what = what if rare else ("neighbours_other_language", "", "up", OTHER_SHARE)
@@ -54,6 +61,16 @@ def neighbour_cells(definition: Definition, item: str, results: Results, publish
             fields |= {"note": "" if summary else NOT_RUN, "format": shown, "direction": "up", "block": RELATED}
             cells.append(Cell(row=method.label, column=column, **fields))
     return cells
+
+
+def query_sentences(definition: Definition, item: str, cells: list[Cell]) -> list[str]:
+    """Sentence on our queries and their corpus, if they are not the paper's."""
+    if not any(cell.block == PRINTED for cell in cells):
+        return []
+    (experiment,) = {method.experiment for method in definition.methods_of(item)}
+    own = list(dict.fromkeys(cell.column for cell in cells if not cell.block))
+    title = corpus_title(definition.corpus(experiment))
+    return [f"Our queries are not the paper's: {len(own)} rare types of {title}, which can be parts of words."]
 
 
 def _cells(

@@ -15,7 +15,7 @@ from raretok.reporting.tables.comparison_table import better_methods, comparison
 from raretok.reporting.tables.generated_table import generated_cells
 from raretok.reporting.tables.gpt2_table import gpt2_cells
 from raretok.reporting.tables.hyperparameter_table import hyperparameter_cells
-from raretok.reporting.tables.neighbour_table import neighbour_cells
+from raretok.reporting.tables.neighbour_table import neighbour_cells, query_sentences
 from raretok.reporting.tables.readings_table import reading_cells, reading_outcomes
 from raretok.reporting.tables.table_text import latex, markdown
 
@@ -29,7 +29,7 @@ KINDS = {
     "comparison": comparison_cells,
 }
 # Sentences above the numbers, by kind of table: functions of (definition, item, cells).
-SENTENCES = {"readings": reading_outcomes, "comparison": better_methods}
+SENTENCES = {"readings": reading_outcomes, "comparison": better_methods, "neighbours": query_sentences}
 COLUMNS = ["row", "column", "group", "published", "value", "spread", "seeds", "difference", "note"]
 # Additional columns of tables with intervals.
 BOUNDS = ["lower", "upper"]

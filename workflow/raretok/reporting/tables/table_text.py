@@ -9,7 +9,7 @@ from dataclasses import replace
 from raretok.reporting.definition import Definition
 from raretok.reporting.table_layout import layout
 from raretok.reporting.tables.cells import NOT_MEASURED, NOT_RUN, Cell, blocks
-from raretok.reporting.tables.neighbour_table import OTHER, RARE
+from raretok.reporting.tables.neighbour_table import OTHER, PRINTED, RARE
 from raretok.reporting.tables.readings_table import ReadingCell
 
 # Maximum length of displayed text; the csv has the full text.
@@ -61,6 +61,7 @@ def prose_columns(cells: list[Cell]) -> set[str]:
 
 def legend(definition: Definition, cells: list[Cell]) -> list[str]:
     """Explanations of the table's marks, one sentence each."""
+    cells = [cell for cell in cells if cell.block != PRINTED]
     seeds = max((cell.seeds for cell in cells), default=0)
     sentences = []
     if any(cell.spread for cell in cells):
@@ -132,7 +133,7 @@ def markdown(definition: Definition, item: str, cells: list[Cell], sentences: Se
         parts.append(_markdown(" ".join(sentences)))
     for heading, block in blocks(cells):
         if heading:
-            parts.append(f"#### {heading} ({definition.scale_title})")
+            parts.append(f"#### {heading}" + (f" ({definition.scale_title})" if heading != PRINTED else ""))
         parts.append(markdown_grid(under_heading(block)))
     parts.append(" ".join(legend(definition, cells)))
     notes = remarks(cells)
@@ -169,6 +170,8 @@ def markdown_grid(cells: list[Cell]) -> str:
 def _markdown_cell(cell: Cell | None) -> str:
     if cell is None:
         return ""
+    if cell.block == PRINTED:
+        return _markdown(cell.published)
     own = _markdown(shortened(number(cell), MARKDOWN_CHARACTERS))
     own = f"**{own}**" if cell.best else own
     over_seeds = f" ± {spread(cell)}" if spread(cell) else ""
