@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 import pytest
 from fake_page import HOSTILE
 
+from raretok.reporting.page.page_claims import in_words
 from raretok.reporting.page.page_words import findings
 
 PAPERS = ("stop_jostling", "agg")
@@ -104,6 +105,9 @@ def test_the_first_page_summarises_results_and_shows_every_claim(page):
     assert "<h1>Two papers on rare tokens: what holds up</h1>" in index
     lead = between(index, '<div class="lead">', "</div>")
     assert '<b>9</b> <span class="chip reproduced">reproduced</span>' in lead
+    total = re.search(r"judge (\d+) claims", lead)[1]
+    assert int(total) == sum(map(int, re.findall(r"<b>(\d+)</b>", lead))) > 9
+    assert '<td role="cell" data-head="Seeds">2</td>' in index
     assert "<p>Of the inconclusive ones" in lead
     for paper in PAPERS:
         own = set(re.findall(r'<tr role="row" id="claim-([^"]+)"', page.pages[paper]))
@@ -207,9 +211,29 @@ def test_the_summary_counts_only_experiments():
         made,
         made | {"verdict": "not reproduced", "sentence": "B"},
         made | {"verdict": "inconclusive", "lean": "against it", "seeds": "1"},
+        made | {"verdict": "inconclusive", "seeds": "3"},
         made | {"verdict": "not run"},
         made | {"kind": "mathematics", "verdict": "holds"},
     ]
     said = findings(claims)
-    assert said.startswith("Of the inconclusive ones 0 point the paper's way and 1 against it. Reproduced: A (")
+    assert said.startswith(
+        "Of the inconclusive ones 0 point the paper's way, 1 against it, 1 neither way. Reproduced: A ("
+    )
     assert said.endswith("Not reproduced: B (ours x2). Not counted above: mathematics: 1 holds.")
+
+
+@pytest.mark.parametrize(
+    ("changes", "untested_size", "said"),
+    [
+        ({"seeds": "1"}, False, "one seed"),
+        ({"p": "0.2"}, True, "p = 0.2"),
+        ({"p": "0.2", "part": "HR"}, False, "joint p = 0.2"),
+        ({"p": "0.01", "alone": "reproduced"}, False, "Holm's correction"),
+        ({"verdict": "reproduced"}, False, ""),
+        ({"verdict": "reproduced"}, True, "direction only"),
+    ],
+)
+def test_a_claim_has_the_reason_of_its_verdict(changes, untested_size, said):
+    claim = dict.fromkeys(("printed", "ours", "lower", "predict_lower", "size", "lean", "unit", "part", "p"), "")
+    claim |= {"verdict": "inconclusive", "alone": "inconclusive", "seeds": "3"}
+    assert in_words(claim | changes, untested_size)["verdict_said"] == said

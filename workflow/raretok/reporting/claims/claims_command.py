@@ -39,6 +39,7 @@ from raretok.reporting.results import Results, printed_numbers, read_published
 from raretok.reporting.statistics.moderated_t import estimate
 
 EXPERIMENT, MATHEMATICS, ARITHMETIC = "experiment", "mathematics", "printed_arithmetic"
+STATED = "stated"  # in the column `size` of config/papers/<paper>/claims.csv
 SYNTHETIC = "not judged on synthetic text"
 NOTHING_CLAIMED = "the paper claims no direction"
 COLUMNS = [
@@ -98,7 +99,7 @@ def is_testable(claim, definition: Definition) -> bool:
 
 def states_size(claim, definition: Definition) -> bool:
     """Whether the paper's text states the size of an effect, and this scale's numbers are comparable with it."""
-    return claim.size == "stated" and definition.comparable
+    return claim.size == STATED and definition.comparable
 
 
 def is_synthetic(definition: Definition) -> bool:

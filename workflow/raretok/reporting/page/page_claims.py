@@ -4,8 +4,8 @@ from collections import Counter
 
 from raretok.reporting.claims.claim_runs import rests_on
 from raretok.reporting.claims.claim_text import number
-from raretok.reporting.claims.claims_command import ARITHMETIC, EXPERIMENT, MATHEMATICS
-from raretok.reporting.claims.verdicts import AGAINST, TOWARDS
+from raretok.reporting.claims.claims_command import ARITHMETIC, EXPERIMENT, MATHEMATICS, STATED
+from raretok.reporting.claims.verdicts import AGAINST, REPRODUCED, TOWARDS, UNDECIDED
 from raretok.reporting.definition import Definition
 from raretok.reporting.deviations import items_of, of_claim
 from raretok.reporting.page.page_forest import drawn_row
@@ -27,7 +27,7 @@ def claims_of(definition: Definition, claims: list[dict], sources: Sources) -> l
             "runs": _runs(published[claim["id"]], published, definition, sources),
             "drawn": drawn_row(claim, published[claim["id"]]),
         }
-        | in_words(claim)
+        | in_words(claim, published[claim["id"]].size == STATED and not definition.comparable)
         for claim in own_claims(definition, claims)
     ]
 
@@ -49,8 +49,11 @@ def own_claims(definition: Definition, claims: list[dict]) -> list[dict]:
     ]
 
 
-def in_words(claim: dict) -> dict[str, str]:
-    """A claim's numbers as text: printed, ours, both intervals, and the remarks on size and lean."""
+def in_words(claim: dict, untested_size: bool) -> dict[str, str]:
+    """A claim's numbers as text: printed, ours, both intervals, and the remarks on size, lean and verdict.
+
+    untested_size: whether the paper's text states a size that this scale does not test.
+    """
     bounds = {
         name: f"{short(claim[lower])} to {short(claim[upper])}" if claim[lower] else ""
         for name, lower, upper in (("interval", "lower", "upper"), ("predicted", "predict_lower", "predict_upper"))
@@ -61,7 +64,21 @@ def in_words(claim: dict) -> dict[str, str]:
         "our_value": short(claim["ours"], claim["unit"]),
         "size_said": f"{size} {bounds['predicted']}" if size else "",
         "lean_said": {TOWARDS: "points the paper's way", AGAINST: "points against it"}.get(claim["lean"], ""),
+        "verdict_said": _about_verdict(claim, untested_size),
     }
+
+
+def _about_verdict(claim: dict, untested_size: bool) -> str:
+    """Why a claim is inconclusive, or that only its direction is reproduced; else empty."""
+    if claim["verdict"] == REPRODUCED and untested_size:
+        return "direction only"
+    if claim["verdict"] != UNDECIDED:
+        return ""
+    if claim["seeds"] == "1":
+        return "one seed"
+    if claim["alone"] != UNDECIDED:
+        return "Holm's correction"
+    return f"{'joint ' if claim['part'] else ''}p = {short(claim['p'])}" if claim["p"] else ""
 
 
 def verdicts(claims: list[dict]) -> Counter:
@@ -71,10 +88,12 @@ def verdicts(claims: list[dict]) -> Counter:
 
 def leanings(claims: list[dict]) -> str:
     """A sentence on the leans of undecided claims; empty if there are none."""
-    counts = Counter(claim["lean"] for claim in claims if claim["lean"] and claim["kind"] == EXPERIMENT)
-    if not counts:
+    undecided = [claim for claim in claims if claim["verdict"] == UNDECIDED and claim["kind"] == EXPERIMENT]
+    if not undecided:
         return ""
-    return f"Of the inconclusive ones {counts[TOWARDS]} point the paper's way and {counts[AGAINST]} against it."
+    counts = Counter(claim["lean"] for claim in undecided)
+    neither = f", {counts['']} neither way" if counts[""] else ""
+    return f"Of the inconclusive ones {counts[TOWARDS]} point the paper's way, {counts[AGAINST]} against it{neither}."
 
 
 def short(value: str, unit: str = "") -> str:
