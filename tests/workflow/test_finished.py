@@ -147,4 +147,6 @@ def test_only_a_report_of_all_recorded_runs_changes_the_readme():
     assert report.makes_readme(table(ROOT, **recorded))
     assert not report.makes_readme(table(ROOT, **recorded, papers=["agg", "agps"]))
     assert not report.makes_readme(table(ROOT, **recorded, seeds=1))
+    assert report.readme(table(ROOT, **recorded)) == ["README.md"]
+    assert report.readme(table(ROOT, **recorded, seeds=1)) == []
     assert not report.makes_readme(table(ROOT, finished=False))

@@ -304,6 +304,8 @@ rule page:
         compared=reporting.comparisons(),
         printed=expand("<config>/papers/{paper}/{file}.csv", paper=TABLE.papers, file=["claims", "numbers"]),
         deviations="<docs>/deviations.md",
+        readme=reporting.readme(),
+        inserted="<results>/readme.md" if reporting.makes_readme() else [],  # changes the README first
     output:
         pages=reporting.pages(),
     log:
@@ -322,6 +324,7 @@ rule page:
             --results {params.results:q} \
             --published {params.published:q} \
             --deviations {input.deviations:q} \
+            --readme {input.readme:q} \
             --command {params.command:q} \
             --output {output.pages[0]:q} \
             2>{log:q}

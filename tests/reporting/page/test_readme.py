@@ -11,6 +11,7 @@ from raretok.core.errors import UserError
 from raretok.experiments.run_table import load
 from raretok.reporting.csv_rows import read_rows
 from raretok.reporting.definition import definition_of
+from raretok.reporting.page.page_words import what_was_found
 from raretok.reporting.page.readme_command import insert_section, readme_text, with_claims
 from raretok.reporting.record import provenance
 from raretok.rule_inputs import report
@@ -40,6 +41,17 @@ def test_numbers_and_pictures_are_those_of_recorded_results():
     findings = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
     assert with_claims(findings, read_rows(folder / "claims.csv"), "small") == findings
     assert findings.count("<!-- small ") > 10
+
+
+def test_the_report_opens_with_two_sentences_of_each_point_of_the_readme():
+    found = what_was_found(ROOT / "README.md", ROOT / "results" / "report")
+    papers = [path.parent.name for path in ROOT.glob("config/papers/*/paper.yaml")]
+    assert len(found) == len(papers)
+    for text in found:
+        assert text.startswith("<strong>")
+        assert len(re.findall(r"\.(?= [A-Z]|$)", text)) in (1, 2)
+        for link in re.findall(r'href="([^"#]*)', text):
+            assert (ROOT / link.removeprefix("../../")).exists()
 
 
 def test_findings_have_the_recorded_numbers():

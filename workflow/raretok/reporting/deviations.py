@@ -70,7 +70,7 @@ def read_deviations(path: Path, papers: list[str], folder: Path) -> list[Deviati
             if not named:
                 raise UserError(f"{path}: '{row[0].content}' names nothing under `{COLUMN}`; `{WHOLE}` means a paper.")
             name, *_ = words
-            shown = {column: _html(parser, cell, path.parent, folder) for column, cell in words.items()}
+            shown = {column: inline_html(parser, cell, path, folder) for column, cell in words.items()}
             found.append(
                 Deviation(
                     name=_plain(words[name]),
@@ -130,14 +130,15 @@ def _tables(tokens: list[Token]) -> Iterator[tuple[str, list[list[Token]]]]:
             yield section, [[cell.children[0].token for cell in row.children] for row in rows]
 
 
-def _html(parser: MarkdownIt, cell: Token, source: Path, folder: Path) -> Markup:
-    for part in cell.children:
+def inline_html(parser: MarkdownIt, text: Token, source: Path, folder: Path) -> Markup:
+    """A line of the Markdown file `source` as HTML for a page in `folder`."""
+    for part in text.children:
         link = part.attrGet("href") if part.type == "link_open" else None
         if link and "://" not in link:
             path, mark, place = str(link).partition("#")
-            target = source / path if path else source / "deviations.md"
+            target = source.parent / path if path else source
             part.attrSet("href", relative_link(target, folder) + mark + place)
-    return Markup(parser.renderer.renderInline(cell.children, parser.options, {}))
+    return Markup(parser.renderer.renderInline(text.children, parser.options, {}))
 
 
 def _plain(cell: Token) -> str:

@@ -49,6 +49,11 @@ def makes_readme(table: RunTable) -> bool:
     return table.config["recorded"] and set(paper_ids(table.project)) <= set(table.papers) and not table.config["seeds"]
 
 
+def readme(table: RunTable) -> list[str]:
+    """The README, whose findings are those on the recorded results, for a report of these; else nothing."""
+    return ["README.md"] if makes_readme(table) else []
+
+
 def entry(table: RunTable, wildcards) -> dict:
     """The config entry of a table or figure; raises UserError if there is none."""
     entries = table.papers[wildcards.paper]["tables"] | table.papers[wildcards.paper]["figures"]

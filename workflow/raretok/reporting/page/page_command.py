@@ -22,7 +22,16 @@ from raretok.reporting.page.page_claims import KINDS, claims_of, short, verdicts
 from raretok.reporting.page.page_forest import TICKS
 from raretok.reporting.page.page_items import Sources, figure, tables
 from raretok.reporting.page.page_statistics import agreement_rows, improvement_rows, paired_test_rows
-from raretok.reporting.page.page_words import PICTURE, abbreviations, data_sets, findings, pages_of, title_of
+from raretok.reporting.page.page_words import (
+    PICTURE,
+    abbreviations,
+    counts_in_words,
+    data_sets,
+    findings,
+    pages_of,
+    title_of,
+    what_was_found,
+)
 from raretok.reporting.page.pictures import as_data
 from raretok.reporting.page.provenance import provenance
 from raretok.reporting.report_options import add_report_arguments
@@ -36,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     add_report_arguments(parser, "path of index.html; the other pages are written to the same folder")
     parser.add_argument("--deviations", type=Path, default=Path("docs/deviations.md"))
+    parser.add_argument("--readme", type=Path, nargs="?", help="the README, if it has findings on these results")
     parser.add_argument("--command", default="snakemake --cores all", help="command that makes a file of these results")
 
 
@@ -51,6 +61,7 @@ def main(arguments: argparse.Namespace) -> None:
         deviations=read_deviations(arguments.deviations, [one.paper for one in definitions], folder),
     )
     rows = {name: read_rows(arguments.results / f"{name}.csv") for name in ("claims", "agreement", "improvement")}
+    found = what_was_found(arguments.readme, folder) if arguments.readme else []
     papers = [_paper(definition, rows, sources) for definition in definitions]
     claims = [claim for paper in papers for claim in paper["claims"]]
     costs = pd.read_csv(arguments.results / "cost.csv")
@@ -64,7 +75,9 @@ def main(arguments: argparse.Namespace) -> None:
         "deviations": sources.link(arguments.deviations),
         "statistics_page": sources.link(arguments.deviations.with_name("statistics.md")),
         "counts": verdicts(claims),
-        "said": findings(claims),
+        "found": found,
+        "findings_page": sources.link(arguments.deviations.with_name("findings.md")),
+        "said": counts_in_words(claims) if found else findings(claims),
         "abbreviations": abbreviations(claims),
         "costs": _costs(definitions, costs),
         "total": f"{len(costs)} run{'s' if len(costs) != 1 else ''}, {hours(costs)}",

@@ -2,17 +2,24 @@
 
 import re
 from collections import Counter
+from pathlib import Path
+
+from markdown_it import MarkdownIt
+from markupsafe import Markup
 
 from raretok.reporting.claims.claims_command import ARITHMETIC, EXPERIMENT, MATHEMATICS
 from raretok.reporting.claims.verdicts import OTHER_VERDICTS, REFUTED, REPRODUCED
 from raretok.reporting.corpus_names import corpus_title
 from raretok.reporting.definition import Definition
+from raretok.reporting.deviations import inline_html
 from raretok.reporting.page.page_claims import KINDS, leanings
 from raretok.reporting.page.provenance import runs_of
 from raretok.reporting.results import Results
 
 # Number of claims that a sentence names.
 NAMED = 2
+# The README's section with one point per paper, and the number of sentences that the report takes from each.
+FOUND, SENTENCES = "## What was found\n", 2
 # Kinds of claims that are counted separately, with their names in sentences.
 APART = {kind: KINDS[kind] for kind in (MATHEMATICS, ARITHMETIC)} | {EXPERIMENT: "experiments"}
 # Abbreviations of methods, groups and columns that a page explains at its top.
@@ -68,9 +75,23 @@ def title_of(papers: list[dict]) -> str:
     return f"{ {2: 'Two', 3: 'Three', 4: 'Four', 5: 'Five'}.get(number, number) } papers on rare tokens"
 
 
+def what_was_found(readme: Path, folder: Path) -> list[Markup]:
+    """The first sentences of every point of the README's section `FOUND`, as HTML for a page in `folder`."""
+    section = readme.read_text(encoding="utf-8").partition(FOUND)[2].partition("\n## ")[0]
+    points = [" ".join(point.split()) for point in re.split(r"^- ", section, flags=re.MULTILINE)[1:]]
+    said = [" ".join(re.split(r"(?<=\.) (?=[A-Z])", point)[:SENTENCES]) for point in points]
+    parser = MarkdownIt("commonmark", {"html": False})
+    return [inline_html(parser, token, readme, folder) for text in said for token in parser.parseInline(text)]
+
+
 def findings(claims: list[dict]) -> str:
-    """What the counts by verdict do not say: leans, the first decided claims, and claims that are not counted."""
-    return " ".join(filter(None, [leanings(claims), standing_out(claims), unjudged_counts(claims)]))
+    """The first decided claims, and what the counts by verdict do not say."""
+    return " ".join(filter(None, [standing_out(claims), counts_in_words(claims)]))
+
+
+def counts_in_words(claims: list[dict]) -> str:
+    """What the counts by verdict do not say: leans, and claims that are not counted."""
+    return " ".join(filter(None, [leanings(claims), unjudged_counts(claims)]))
 
 
 def unjudged_counts(claims: list[dict]) -> str:
