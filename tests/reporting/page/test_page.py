@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 import pytest
 from fake_page import HOSTILE
 
+from raretok.reporting.page.page_card import rounded
 from raretok.reporting.page.page_claims import in_words
 from raretok.reporting.page.page_words import findings
 
@@ -115,6 +116,14 @@ def test_the_first_page_summarises_results_and_shows_every_claim(page):
         linked = set(re.findall(rf'href="{paper}.html#claim-([^"]+)"', index))
         assert own == linked
         assert len(own) == {"stop_jostling": 44, "agg": 53}[paper]
+
+
+def test_numbers_of_the_cards_have_three_digits(page):
+    values = (41780.17, 999.7, 438.67, 10.97, 0.0123, None)
+    assert [*map(rounded, values)] == ["41,800", "1,000", "439", "11.0", "0.0123", ""]
+    cards = between(page.pages["index"], '<ul class="cards">', "<section")
+    for number in re.findall(r"(?:paper|ours)</span> ([\d.,]+)", cards):
+        assert len(re.sub(r"\D", "", number).lstrip("0")) <= 3 or number.endswith("0")
 
 
 def test_abbreviations_are_explained_at_the_top(page):

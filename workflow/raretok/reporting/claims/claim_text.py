@@ -1,5 +1,7 @@
 """The sentence of a claim with its numbers: printed quantity, ours with its interval, number of seeds."""
 
+import math
+
 from raretok.reporting.claims.claim_parts import in_unit
 from raretok.reporting.claims.quantities import RATIO
 from raretok.reporting.claims.verdicts import CORRECTED, FAILS, HOLDS, Finding
@@ -19,6 +21,7 @@ def shown_numbers(finding: Finding) -> dict[str, float | None]:
     return {name: in_unit(value, part.log) for name, value in values.items()}
 
 
+THOUSAND = 999.5  # from here on three digits round to a thousand or more
 PREDICTED = ("predict_lower", "predict_upper")
 
 
@@ -40,6 +43,11 @@ def claim_sentence(claim, finding: Finding, shown: dict[str, float | None]) -> s
 
 
 def number(value: float, unit: str) -> str:
-    """A number with three digits and its unit: x1.22, 0.7 BLEU, 0.0123; three decimals near 1."""
-    text = f"{value:.3f}" if 0.9 < abs(value) < 1.1 and value != round(value) else f"{value:.3g}"
+    """A number with three digits and its unit: x1.22, 0.7 BLEU, 0.0123, 41,800; three decimals near 1."""
+    if 0.9 < abs(value) < 1.1 and value != round(value):
+        text = f"{value:.3f}"
+    elif THOUSAND <= abs(value) < math.inf:
+        text = f"{float(f'{value:.3g}'):,.0f}"
+    else:
+        text = f"{value:.3g}"
     return f"x{text}" if unit == RATIO else f"{text} {unit}".strip()

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable
 from pathlib import Path
 
+from raretok.reporting.claims.claim_text import THOUSAND, number
 from raretok.reporting.definition import Definition
 from raretok.reporting.results import Results
 from raretok.reporting.tables.cells import Cell
@@ -27,11 +28,18 @@ def card(definition: Definition, results: Results, published: Path) -> dict | No
     shown_cells = [cell for cell in map(cells.get, labels) if cell and (cell.value is not None or cell.published)]
     printed, ours = _shares(map(_printed, shown_cells)), _shares(cell.value for cell in shown_cells)
     bars = [
-        (cell.row, (of_paper, cell.published), (own, "" if own is None else format(cell.value, cell.format)))
+        (cell.row, (of_paper, rounded(_printed(cell)) or cell.published), (own, rounded(cell.value)))
         for cell, of_paper, own in zip(shown_cells, printed, ours, strict=True)
     ]
     known = [share for share in (*printed, *ours) if share is not None]
     return {"says": shown["says"], "bars": bars, "longest": max([1.0, *known])}
+
+
+def rounded(value: float | None) -> str:
+    """A number with three digits, trailing zeros included; empty for None."""
+    if value is None:
+        return ""
+    return f"{value:#.3g}".rstrip(".") if abs(value) < THOUSAND else number(value, "")
 
 
 def _shares(values: Iterable[float | None]) -> list[float | None]:
