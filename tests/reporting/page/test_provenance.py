@@ -33,6 +33,13 @@ def test_seeds_are_in_numerical_order():
     method = Method("mle", "MLE", "a", tuple(range(1, 12)))
     found = provenance(Shown(), Results())
     assert found["facts"]["Seeds"] == "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11"
+    assert found["facts"]["Training time"] == "0.00 hours of wall time"
+    assert found["copies"] == 0
+    hour = Results().trainings(method)[1] | {"seconds": 3600}
+    Results.trainings = lambda self, method: {1: hour, 2: hour | {"same_as": {"method": "other"}}}
+    found = provenance(Shown(), Results())
+    assert found["facts"]["Training time"] == "1.00 hours of wall time"
+    assert (found["done"], found["copies"]) == (2, 1)
     Results.trainings = lambda self, method: {}
     found = provenance(Shown(), Results())
     assert found["facts"] == {"Runs": "0 of 11"}

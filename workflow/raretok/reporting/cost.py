@@ -36,8 +36,13 @@ def costs(paths: list[Path]) -> pd.DataFrame:
     a CPU, and the maximum over processes.
     """
     records = [read_json(path) for path in paths]
-    table = pd.DataFrame([_row(one) for one in records if "same_as" not in one["training"]], columns=COLUMNS)
+    table = pd.DataFrame([_row(one) for one in records if not is_copy(one["training"])], columns=COLUMNS)
     return table.sort_values(["paper", "experiment", "method", "seed"], kind="stable")
+
+
+def is_copy(training: dict) -> bool:
+    """Whether a run has the files of another with the same settings, and was not trained itself."""
+    return "same_as" in training
 
 
 def by_device(table: pd.DataFrame) -> list[dict]:

@@ -80,7 +80,7 @@ def main(arguments: argparse.Namespace) -> None:
         "said": counts_in_words(claims) if found else findings(claims),
         "abbreviations": abbreviations(claims),
         "costs": _costs(definitions, costs),
-        "total": f"{len(costs)} run{'s' if len(costs) != 1 else ''}, {hours(costs)}",
+        "total": hours(costs),
         "heading": f"{title_of(papers)}: what holds up",
         "link_of": lambda run, seed: sources.link(results.record_of(run.method, seed)),
         "command": arguments.command,

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import yaml
 
+from raretok.reporting.cost import is_copy
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.results import Results
 
@@ -105,10 +106,11 @@ def provenance(definition: Definition, results: Results) -> dict:
         "Data (sha256)": {training["data"] for training in trainings},
     }
     done, expected = count(runs)
-    hours = sum(training["seconds"] for training in trainings) / 3600
+    copies = sum(map(is_copy, trainings))
+    hours = sum(training["seconds"] for training in trainings if not is_copy(training)) / 3600
     facts = {"Runs": f"{done} of {expected}"}
     if done:
-        facts["Training time"] = f"{hours:.2f} hours in all"
+        facts["Training time"] = f"{hours:.2f} hours of wall time"
         facts |= {name: ", ".join(map(str, sorted(values))) for name, values in seen.items()}
     return {
         "id": definition.paper,
@@ -119,5 +121,6 @@ def provenance(definition: Definition, results: Results) -> dict:
         "own": {one.anchor: in_yaml(without(one.settings, common[one.method.experiment])) for one in finished},
         "done": done,
         "expected": expected,
+        "copies": copies,
         "missing": missing(runs),
     }
