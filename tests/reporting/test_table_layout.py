@@ -1,6 +1,6 @@
 """Table layout: groups as columns, arrows, names, rows without numbers."""
 
-from raretok.reporting.table_layout import MOST_COLUMNS, layout
+from raretok.reporting.table_layout import MOST_COLUMNS, layout, readable
 from raretok.reporting.tables.cells import Cell
 
 GROUPS = ("freq", "med", "rare")
@@ -58,3 +58,11 @@ def test_a_reading_that_was_not_run_has_no_row():
         Cell("neither", "PPL"),
     ]
     assert [row for row, *_ in layout(cells).rows] == ["SE", "SE [matrix]"]
+
+
+def test_keys_in_texts_have_the_names_of_their_columns():
+    said = readable("Baseline (PPL_best LR, margin_PT, margin_PT_sigma): hidden_dimension of iwslt14_de-en, mu_1, a_LR.")
+    assert said == (
+        "Baseline (PPL at best T LR, margin (pre-trained), σ of margin (pre-trained)): "
+        "hidden dimension of iwslt14_de-en, mu_1, a_LR."
+    )

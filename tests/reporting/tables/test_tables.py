@@ -104,7 +104,7 @@ def test_neighbours_gpt2_and_hyperparameters(tables):
     assert margin["seeds"] == "2"
     width = cell(table, "GPT-2 XL", "d_model")
     assert (width["value"], width["spread"], width["seeds"]) == ("1600", "", "")
-    assert cell(table, "GPT-2 XL", "margin_PT")["note"] == "no checkpoint: gpt2_weights is skip"
+    assert cell(table, "GPT-2 XL", "margin_PT")["note"] == "the pre-trained weights were not downloaded"
     table = read_csv(tables / "table4.csv")
     assert (table["published"].astype(float) == table["value"].astype(float)).all()
     assert len(table) == 16

@@ -16,16 +16,17 @@ NAMES = {
     "PPL_best": "PPL at best T",
     "T_best": "best T",
     "d_model": "width",
-    "margin_init": "margin, random",
+    "margin_init": "margin (random)",
     "margin_init_sigma": "its σ",
-    "margin_PT": "margin, pre-trained",
+    "margin_PT": "margin (pre-trained)",
     "margin_PT_sigma": "its σ",
-    "alpha_init": "alpha, random",
+    "alpha_init": "alpha (random)",
     "alpha_init_sigma": "its σ",
-    "alpha_PT": "alpha, pre-trained",
+    "alpha_PT": "alpha (pre-trained)",
     "alpha_PT_sigma": "its σ",
 }
 
+DEVIATION = "_sigma"  # suffix of the columns with the standard deviation of another
 MACHINE_NAME = re.compile(r"[a-z]{2,}(_([a-z]+|AGG|UL))+")
 
 Key = tuple[str, str]  # column, group
@@ -92,6 +93,17 @@ def layout(cells: list[Cell]) -> Layout:
 def shown_name(name: str) -> str:
     """A row's or column's display name: `weight_decay` becomes weight decay."""
     return NAMES.get(name) or (name.replace("_", " ") if MACHINE_NAME.fullmatch(name) else name)
+
+
+def readable(text: str) -> str:
+    """`text` with the display names of the columns and other keys in it."""
+    return re.sub(r"(?<![\w-])[A-Za-z]+(_[A-Za-z]+)+(?![\w-])", lambda match: _name_alone(match[0]), text)
+
+
+def _name_alone(name: str) -> str:
+    """A display name that needs no column before it: a column of deviations is only called `its σ` in a table."""
+    base = name.removesuffix(DEVIATION)
+    return f"σ of {NAMES[base]}" if base != name and base in NAMES else shown_name(name)
 
 
 def _shown_rows(cells: list[Cell]) -> set[str]:

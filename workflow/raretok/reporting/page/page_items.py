@@ -11,7 +11,7 @@ from raretok.reporting.figures.shown import NOT_RUN
 from raretok.reporting.page.pictures import description, size, smallest
 from raretok.reporting.page.provenance import count, missing, runs_of
 from raretok.reporting.results import Results
-from raretok.reporting.table_layout import layout
+from raretok.reporting.table_layout import layout, readable
 from raretok.reporting.tables.cells import blocks
 from raretok.reporting.tables.table_command import cells_of, sentences_of
 from raretok.reporting.tables.table_text import legend, number, prose_columns, remarks, spread, under_heading
@@ -66,9 +66,9 @@ def table(definition: Definition, item: str, sources: Sources) -> dict:
         "not_run": not_run,
         # Alternative readings of a table are folded; grids of equal rank are not.
         "folded": bool(grids) and not grids[0]["heading"],
-        "sentences": sentences_of(definition, item, cells),
+        "sentences": [*map(readable, sentences_of(definition, item, cells))],
         "legend": " ".join(legend(definition, cells)),
-        "remarks": remarks(cells),
+        "remarks": [*map(readable, remarks(cells))],
         "number": number,
         "spread": spread,
         "waits": bool(about["expected"]) and all(cell.value is None for cell in cells),

@@ -7,6 +7,7 @@ from raretok.experiments.grids import has_candidates
 from raretok.reporting.corpus_names import corpus_title
 from raretok.reporting.definition import Definition
 from raretok.reporting.page.page_claims import short
+from raretok.reporting.table_layout import readable
 
 METRICS = {"bleu": "BLEU", "chrf": "chrF"}
 # Words for the better direction of a column.
@@ -17,7 +18,7 @@ def agreement_rows(rows: list[dict[str, str]], paper: str) -> list[tuple[str, ..
     """A paper's rows of agreement.csv as text; missing numbers are empty."""
     return [
         (
-            *(row[key] for key in ("item", "column", "group", "rows", "seeds", "pairs")),
+            *(readable(row[key]) for key in ("item", "column", "group", "rows", "seeds", "pairs")),
             *(_number(row[key]) for key in ("sign_agreement", "kendall_tau", "spearman", "cv_star")),
             row["note"],
         )
@@ -30,7 +31,7 @@ def improvement_rows(rows: list[dict[str, str]], paper: str) -> list[tuple[str, 
     """A paper's rows of improvement.csv as text, each number with its interval."""
     return [
         (
-            *(row[key] for key in ("item", "row", "against", "column", "group")),
+            *(readable(row[key]) for key in ("item", "row", "against", "column", "group")),
             BETTER[row["better"]],
             row["seeds"],
             _number(row["difference"]) + _interval(row["lower"], row["upper"]),

@@ -6,6 +6,8 @@ from raretok.reporting.definition import Definition
 from raretok.reporting.results import GPT2_COLUMNS, Results, gpt2_values, printed_numbers, summarise
 from raretok.reporting.tables.cells import NOT_PRINTED, NOT_RUN, Cell, numbers_of
 
+NO_WEIGHTS = "the pre-trained weights were not downloaded"
+
 
 def gpt2_cells(definition: Definition, item: str, results: Results, published: Path) -> list[Cell]:
     """Effective margin and alpha of GPT-2 (stop_jostling, table 3), from `gpt2/<repository>.json`."""
@@ -17,8 +19,9 @@ def gpt2_cells(definition: Definition, item: str, results: Results, published: P
         for column, (_, key) in GPT2_COLUMNS.items():
             summary = summarise(gpt2_values(measured, column))
             number = printed.get((item, row, column, ""))
-            # A measurement gives the reason for a missing part: no weights were provided.
-            missing = ((measured or {}).get("reason") or NOT_RUN) if summary is None else ""
+            # Only a measurement without weights gives a reason.
+            absent = NO_WEIGHTS if measured and measured.get("reason") else NOT_RUN
+            missing = absent if summary is None else ""
             notes = [number.note if number else NOT_PRINTED, missing]
             cells.append(
                 Cell(
