@@ -61,8 +61,8 @@ def test_a_reading_that_was_not_run_has_no_row():
 
 
 def test_keys_in_texts_have_the_names_of_their_columns():
-    said = readable("Baseline (PPL_best LR, margin_PT, margin_PT_sigma): hidden_dimension of iwslt14_de-en, mu_1, a_LR.")
+    said = readable("MLE (PPL_best LR, margin_PT, margin_PT_sigma): hidden_dimension of iwslt14_de-en, mu_1, a_LR.")
     assert said == (
-        "Baseline (PPL at best T LR, margin (pre-trained), σ of margin (pre-trained)): "
+        "MLE (PPL at best T LR, margin (pre-trained), σ of margin (pre-trained)): "
         "hidden dimension of iwslt14_de-en, mu_1, a_LR."
     )

@@ -1,14 +1,20 @@
 """Report pages: no network, escaped content, links to files, runs behind the numbers."""
 
+import json
 import re
 from html.parser import HTMLParser
 
+import fake_comparison
 import pytest
 from fake_page import HOSTILE
+from fake_results import make_report
 
+from raretok.__main__ import main
+from raretok.reporting.definition import definition_of
 from raretok.reporting.page.page_card import rounded
 from raretok.reporting.page.page_claims import in_words
 from raretok.reporting.page.page_words import findings
+from raretok.rule_inputs import report
 
 PAPERS = ("stop_jostling", "agg")
 
@@ -165,6 +171,18 @@ def test_groups_of_tokens_are_columns_as_in_the_paper(page):
     table = between(page.pages["agg"], '<h3 id="agg-table3">')
     assert '<th scope="colgroup" colspan="4" class="over">PPL ↓</th>' in table
     assert table.index(">freq</th>") < table.index(">med</th>") < table.index(">rare</th>")
+
+
+def test_a_comparison_opens_with_its_outcome_and_its_figure(tmp_path):
+    table = fake_comparison.workflow("smoke")
+    fake_comparison.write(tmp_path, table, lambda experiment, method: (0.0, 0.0, 40.0))
+    definition = json.dumps(report.definition(table, "cross"))
+    fake_comparison.results_of(tmp_path, definition_of(json.loads(definition))).metrics.to_csv(tmp_path / "metrics.csv")
+    where = [f"--definition={definition}", f"--results={tmp_path}"]
+    assert main(["figure", "--item=figure1", *where, f"--output-stem={tmp_path}/figures/cross/figure1"]) == 0
+    text = make_report(tmp_path, definition).with_name("cross.html").read_text(encoding="utf-8")
+    assert text.index("<p>") < text.index('<h2 id="figures">') < text.index('<h2 id="tables">')
+    assert text.index('<a href="#figures">') < text.index('<a href="#tables">')
 
 
 def test_pictures_have_descriptions_for_screen_readers(tags):

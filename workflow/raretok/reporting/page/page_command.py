@@ -62,7 +62,10 @@ def main(arguments: argparse.Namespace) -> None:
     )
     rows = {name: read_rows(arguments.results / f"{name}.csv") for name in ("claims", "agreement", "improvement")}
     found = what_was_found(arguments.readme, folder) if arguments.readme else []
-    papers = [_paper(definition, rows, sources) for definition in definitions]
+    papers = [
+        _paper(definition, rows, sources) | {"found": sentences}
+        for definition, sentences in zip(definitions, found or [""] * len(definitions), strict=True)
+    ]
     claims = [claim for paper in papers for claim in paper["claims"]]
     costs = pd.read_csv(arguments.results / "cost.csv")
     shared = {

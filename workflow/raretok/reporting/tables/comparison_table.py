@@ -6,6 +6,7 @@ from pathlib import Path
 
 from raretok.reporting.definition import Definition
 from raretok.reporting.results import Results, summarise
+from raretok.reporting.table_layout import readable
 from raretok.reporting.tables.cells import NOT_RUN, Cell, blocks, mark_best, numbers_of
 from raretok.reporting.tables.method_comparison import (
     ROLES,
@@ -28,8 +29,8 @@ BETTER = {
     "isotropy_sign_free": "up",
     "zipfian_isotropy": "up",
 }
-CHOSEN, MEMORY = "chosen", "GiB"
-UNCORRECTED = "By 95% intervals over seeds, not corrected for the number of methods."
+CHOSEN, MEMORY, SEEDS = "chosen", "GiB", "seeds"
+UNCORRECTED = "By 95% intervals over seeds, not corrected for the number of methods. One seed has no interval."
 # Whether a fitted temperature lies at an end of the searched interval; old recorded runs lack this metric.
 AT_BOUND = {"metric": "temperature_at_bound", "split": "valid@best"}
 
@@ -90,25 +91,41 @@ def _row(
 ) -> list[Cell]:
     columns = {name: how for name, how in entry["columns"].items() if experiment in how["of"]}
     if one.method is None:
-        names = [*columns, *(change_column(role, first.label) for role in ROLES), time_column(first.label), MEMORY]
-        return [Cell(one.label, name, note=NOT_RUN) for name in (CHOSEN, *names)]
-    cells = [_chosen_cell(one, measured(results, one.method, AT_BOUND, ""))]
-    expected = len(one.method.seeds)
-    for name, how in columns.items():
-        values = measured(results, one.method, how, how["of"][experiment])
-        note = _missing(len(values), expected)
-        cells.append(_mean_cell(one.label, name, values, how["format"], note, BETTER.get(how["metric"], "none")))
+        changes = [change_column(role, first.label) for role in ROLES]
+        names = [*changes, SEEDS, *columns, CHOSEN, time_column(first.label), MEMORY]
+        return [Cell(one.label, name, note=NOT_RUN) for name in names]
     changes = changes_against(results, columns, experiment, one, first) if one is not first else {}
-    for role in ROLES:
-        cells.append(_change_cell(one.label, change_column(role, first.label), changes.get(role)))
+    cells = [_change_cell(one.label, change_column(role, first.label), changes.get(role)) for role in ROLES]
+    values = {name: measured(results, one.method, how, how["of"][experiment]) for name, how in columns.items()}
+    seeds, expected = max(map(len, values.values())), len(one.method.seeds)
+    cells.append(Cell(one.label, SEEDS, value=f"{seeds} of {expected}" if seeds < expected else f"{seeds}"))
+    for name, how in columns.items():
+        made = _mean_cell(
+            one.label,
+            name,
+            values[name],
+            how["format"],
+            _missing(len(values[name]), expected),
+            BETTER.get(how["metric"], "none"),
+        )
+        cells.append(replace(made, remarks=()) if len(values[name]) == seeds else made)
     ours = results.trainings(one.method)
+    derived = next(iter(ours.values())).get("derived") or {}
+    cells.append(_chosen_cell(one, values_used(one.words, derived), measured(results, one.method, AT_BOUND, "")))
     ratios, why = seconds_against(ours, results.trainings(first.method) if first.method else {})
     cells.append(_mean_cell(one.label, time_column(first.label), ratios, ".2f", why))
     memory = {seed: training["peak_memory_gib"] for seed, training in ours.items()}
     return [*cells, _mean_cell(one.label, MEMORY, memory, ".2f")]
 
 
-def _chosen_cell(one: Chosen, at_bound: dict[int, float]) -> Cell:
+def values_used(words: str, derived: dict) -> str:
+    """A candidate's values in words, with those in units of the corpus as the run `derived` them."""
+    pairs = [part.partition("=") for part in words.split(", ")]
+    used = [f"{name}={derived[name]:.4g}" if derived.get(name) else name + mark + value for name, mark, value in pairs]
+    return readable(", ".join(used))
+
+
+def _chosen_cell(one: Chosen, used: str, at_bound: dict[int, float]) -> Cell:
     where = f"on {len(one.seeds)} seed{'s' if len(one.seeds) != 1 else ''}" if one.seeds else "without a common seed"
     note = (
         f"of {one.finished} of {one.tried} candidates, {where}: the lowest validation perplexity, {one.criterion:.4g}"
@@ -119,7 +136,7 @@ def _chosen_cell(one: Chosen, at_bound: dict[int, float]) -> Cell:
     if number := sum(value > 0 for value in at_bound.values()):
         seeds = f"{number} of {len(one.method.seeds)} seeds"
         remarks.append(f"in {seeds} the temperature is at an end of the searched interval and may not be the best")
-    return Cell(one.label, CHOSEN, value=one.words, note="; ".join([note, *remarks]), remarks=tuple(remarks))
+    return Cell(one.label, CHOSEN, value=used, note="; ".join([note, *remarks]), remarks=tuple(remarks))
 
 
 def _mean_cell(
@@ -134,14 +151,14 @@ def _mean_cell(
 
 def _change_cell(row: str, column: str, found: Change | None) -> Cell:
     if found is None:
-        return Cell(row, column, format="+.2f")
+        return Cell(row, column, format="+.1f")
     if found.interval:
         note = "95% interval {:.6g} to {:.6g}".format(*found.interval)
     elif not math.isfinite(found.mean):
         note = "not finite in some seeds"
     else:
         note = "one seed: no interval" if found.seeds == 1 else "equal values in all seeds: no interval"
-    return Cell(row, column, value=found.mean, seeds=found.seeds, note=note, format="+.2f", interval=found.interval)
+    return Cell(row, column, value=found.mean, seeds=found.seeds, note=note, format="+.1f", interval=found.interval)
 
 
 def _missing(seeds: int, expected: int) -> str:
