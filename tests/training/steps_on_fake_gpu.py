@@ -16,8 +16,9 @@ CASES = [(TRANSLATION, name) for name in FIRST] + [(OTHERS[k % 2], name) for k, 
 class Event:
     """Stands for `torch.cuda.Event`."""
 
-    def record(self):
-        """Nothing is under way."""
+    def record(self, stream):
+        """Nothing is under way; a stream is its device here, which need not be the current one."""
+        assert stream.type == fake_gpu.DEVICE
 
     def synchronize(self):
         """Nothing is under way."""
@@ -40,6 +41,7 @@ def trained(settings, task, device, waits):
 @pytest.mark.parametrize(("experiment", "method"), CASES)
 def test_a_step_has_no_wait_and_no_mixed_devices(experiment, method, request, monkeypatch):
     monkeypatch.setattr(torch.cuda, "Event", Event)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: device)
     settings, task = tiny(experiment, method, request)
     expected, _ = trained(settings, task, "cpu", [])
     with fake_gpu.FakeGpu() as gpu:

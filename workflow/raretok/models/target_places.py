@@ -116,7 +116,7 @@ class ToHost:
             self.copy = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
             self.copy.copy_(tensor, non_blocking=True)
             self.arrived = torch.cuda.Event()
-            self.arrived.record()
+            self.arrived.record(torch.cuda.current_stream(tensor.device))
 
     def wait(self) -> torch.Tensor:
         """The tensor on the host."""
