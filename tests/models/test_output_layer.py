@@ -448,6 +448,20 @@ def test_bf16_is_as_close_to_float64_as_plain_cross_entropy(gate, types):
     assert (mine <= 1.05 * plain).all(), mine / plain
 
 
+@pytest.mark.parametrize("autocast", [True, False])
+def test_in_float16_the_tail_has_a_gradient(autocast):
+    """Each of 999 types has a probability of 2e-10, which float16 rounds to 0."""
+    w = torch.zeros(1000, 4)
+    w[0, 0] = 22.0
+    w = (w if autocast else w.half()).requires_grad_()
+    h = torch.eye(4, dtype=w.dtype)[:1]
+    with torch.autocast("cpu", torch.float16, enabled=autocast):
+        loss = output_loss(build_method({}), None, h, w, torch.tensor([0])).loss
+    (gradient,) = torch.autograd.grad(65536 * loss, w)
+    expected = torch.full((999,), 65536 * math.exp(-22.0)).to(w.dtype)
+    torch.testing.assert_close(gradient[1:, 0], expected, rtol=1e-3, atol=0)
+
+
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("gate", ["none", "agg", "freeze_bc", "alg1"])
 def test_the_form_for_the_compiler_is_equal(monkeypatch, gate, smoothing):

@@ -98,6 +98,9 @@ def output_loss(
     low = weight.dtype
     if torch.is_autocast_enabled(hidden.device.type) and low == torch.float32:
         low = torch.get_autocast_dtype(hidden.device.type)
+    if low == torch.float16:
+        # Float16 has no number below 3e-8, and the factor of a GradScaler reaches D only in the backward pass.
+        low = torch.float32
     chunks = ChunkLoss(method, places, batch, inputs, padding, soft_cap, low, torch.is_grad_enabled())
     if token_weights is not None:
         chunks.weights = places.of_kept(token_weights.detach().flatten())
