@@ -191,3 +191,15 @@ def test_special_types_do_not_count_as_rare_for_alpha():
 def test_wrong_values_are_refused(part, sentence):
     with pytest.raises(UserError, match=f"method.gate.*{sentence}"):
         build_method({"gate": {"name": "agg"} | part})
+
+
+def test_a_state_read_to_the_cpu_continues_on_its_device():
+    gate = agg.AGG(alpha=0.7, memory=3)
+    saved = Steps(gate)
+    saved.step(torch.tensor([0, 0, 1]))
+    restored = gate.start(replace(facts(), device="meta"))
+    restored.load(saved.state.state())
+    restored.begin_step(torch.zeros(3, dtype=torch.int64, device="meta"))
+    state = restored.state()
+    assert state["recent"].device == state["total"].device
+    assert len(state["recent"]) == 6

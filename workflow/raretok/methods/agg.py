@@ -139,7 +139,8 @@ class Counters:
         self.total.copy_(state["total"])
         self.step, self.recent, self.current = int(state["step"]), deque(), None
         if "recent" in state:
-            self.recent.extend(state["recent"].split(state["recent_sizes"].tolist()))
+            # A file may have been read to another device.
+            self.recent.extend(state["recent"].to(self.total.device).split(state["recent_sizes"].tolist()))
 
 
 def checked_alpha(alpha: float, facts) -> float:
