@@ -18,6 +18,11 @@ from pathlib import Path
 
 from raretok.core.errors import UserError
 
+try:
+    from _ast_unparse import Unparser  # since Python 3.14
+except ImportError:
+    from ast import _Unparser as Unparser
+
 PACKAGE = Path(__file__).parents[1]
 # Cache of parsed programs, which saves a second; used only where Snakemake's own folder exists.
 KEPT = PACKAGE.parents[1] / ".snakemake" / "programs"
@@ -57,21 +62,17 @@ IGNORED = frozenset(
 )
 
 
-def sources_of(module: str, ignored: frozenset[str] = IGNORED) -> list[str]:
-    """Files of `module` (such as `raretok.training.loop`) and of all raretok modules that it imports, directly or not.
+def sources_of(*modules: str) -> list[str]:
+    """Files of `modules` (such as `raretok.training.loop`) and of all raretok modules that they import, directly or not.
 
-    Imports inside functions count. So does the `__init__.py` of an enclosing package if it holds code. `ignored`
-    modules are left out and not followed. Returns sorted paths below the project's folder; raises UserError if the
+    Imports inside functions count. So does the `__init__.py` of an enclosing package if it holds code. `IGNORED`
+    modules are left out and not followed. Returns sorted paths below the project's folder; raises UserError if a
     module does not exist.
     """
-    if file_of(module) is None:
-        raise UserError(f"there is no workflow/{module.replace('.', '/')}.py")
-    return list(_sources(module, ignored))
-
-
-def all_sources(*modules: str) -> list[str]:
-    """The sources of several modules, each file once."""
-    return sorted({path for module in modules for path in sources_of(module)})
+    for module in modules:
+        if file_of(module) is None:
+            raise UserError(f"there is no workflow/{module.replace('.', '/')}.py")
+    return sorted({path for module in modules for path in _sources(module)})
 
 
 def model_module(name: str) -> str:
@@ -97,28 +98,23 @@ def figures_module(paper: str) -> str:
 @cache
 def code_of(*modules: str) -> str:
     """sha256 of the programs in `modules` and all their imports; comments, docstrings and layout do not count."""
-    return digest_of(all_sources(*modules))
-
-
-def digest_of(paths: list[str]) -> str:
-    """sha256 of the programs in the files `paths`."""
     digest = hashlib.sha256()
-    for path in paths:
+    for path in sources_of(*modules):
         digest.update(_program(PACKAGE.parents[1] / path)[0].encode())
     return digest.hexdigest()
 
 
 @cache
-def _sources(module: str, ignored: frozenset[str]) -> tuple[str, ...]:
+def _sources(module: str) -> tuple[str, ...]:
     found, waiting = set(), {module}
     while waiting:
         name = waiting.pop()
         # A requested module counts even if it is ignored as an import of others.
-        if name not in found and (name == module or name not in ignored):
+        if name not in found and (name == module or name not in IGNORED):
             found.add(name)
             waiting |= imports_of(name)
     files = (file_of(name) for name in found if holds_code(name))
-    return tuple(sorted(file.relative_to(PACKAGE.parents[1]).as_posix() for file in files))
+    return tuple(file.relative_to(PACKAGE.parents[1]).as_posix() for file in files)
 
 
 @cache
@@ -179,7 +175,7 @@ def _maker() -> bytes:
     return sys.version.encode() + Path(__file__).read_bytes()
 
 
-class _Unparser(ast._Unparser):
+class _Unparser(Unparser):
     """`ast.unparse` with Python 3.11's quotes in f-strings, so that all Python versions give the same digest."""
 
     quotes = ("'", '"', '"""', "'''")

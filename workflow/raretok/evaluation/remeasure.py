@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from raretok.core.code_digest import digest_of, sources_of
+from raretok.core.code_digest import code_of
 from raretok.core.errors import UserError
 from raretok.core.files import atomic_path, read_arrays, read_json, write_json
 from raretok.data.codec import codec_of
@@ -162,7 +162,7 @@ def remeasure(
         with atomic_path(folder / "arrays.npz") as temporary:
             save(temporary, **(arrays | newer))
     if changes or newer:
-        digest = digest_of(sources_of("raretok.evaluation.remeasure"))
+        digest = code_of("raretok.evaluation.remeasure")
         for change in changes:
             change.row["sources"] = digest
         record.setdefault("evaluation", {})["remeasured"] = {"sources": digest, "arrays": sorted(newer)}
