@@ -69,6 +69,7 @@ def test_a_tempered_model_divides_its_logits_and_nothing_else():
     tempered = Tempered(model, 0.5)
     assert torch.equal(tempered.logits(hidden), model.logits(hidden) / 0.5)
     assert tempered.output_weight is model.output_weight
+    assert tempered.output_bias is None
     assert torch.equal(tempered(torch.zeros(1, 3, dtype=torch.int64)), model(torch.zeros(1, 3, dtype=torch.int64)))
 
 

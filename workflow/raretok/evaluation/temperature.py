@@ -19,7 +19,12 @@ FITTED = "fitted_perplexity"
 
 
 class Tempered:
-    """A model whose logits are divided by a temperature."""
+    """A model whose logits are divided by a temperature.
+
+    Its bias is not named: scores without it are not needed, and would cost a second softmax.
+    """
+
+    output_bias = None
 
     def __init__(self, model: torch.nn.Module, temperature: float):
         self.model, self.temperature = model, temperature
