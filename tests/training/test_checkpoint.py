@@ -5,9 +5,12 @@ import torch
 from safetensors.torch import load_file
 
 from raretok.core.errors import UserError
+from raretok.core.tensor_files import save_tensors
 from raretok.training.checkpoint import (
+    FILE_NAME,
     drop_weights,
     gather_snapshots,
+    load_checkpoint,
     load_weights,
     save_snapshot,
     save_weights,
@@ -46,3 +49,10 @@ def test_snapshots_are_merged_into_one_file(tmp_path):
     with pytest.raises(UserError, match="snapshot-0000008"):
         gather_snapshots(tmp_path, [7, 8], tmp_path / "more.safetensors", "run")
     assert not (tmp_path / "more.safetensors").exists()
+
+
+def test_a_state_of_older_code_is_not_continued(tmp_path):
+    """Its format may be another one, so the run begins again."""
+    facts = {"run": "run", "data": "data", "sources": "older", "version": 4}
+    save_tensors(tmp_path / FILE_NAME, {"w": torch.ones(2)}, {"facts": facts})
+    assert load_checkpoint(tmp_path, "run", "data", "newer") is None

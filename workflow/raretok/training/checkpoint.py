@@ -23,8 +23,6 @@ from raretok.core.files import atomic_path, read_tensor_header
 from raretok.core.tensor_files import load_tensors, save_tensors
 
 FILE_NAME = "checkpoint.safetensors"
-# Increased when the contents of a checkpoint change, so that old ones are refused.
-VERSION = 5
 
 
 def save_checkpoint(folder: Path, groups: dict[str, dict[str, torch.Tensor]], facts: dict) -> None:
@@ -35,7 +33,7 @@ def save_checkpoint(folder: Path, groups: dict[str, dict[str, torch.Tensor]], fa
     tensors = {f"{prefix}.{name}": value for prefix, group in groups.items() for name, value in group.items()}
     # Separate copies on the CPU, because safetensors cannot store shared tensors.
     tensors = {name: value.detach().to("cpu", copy=True) for name, value in tensors.items()}
-    save_tensors(folder / FILE_NAME, tensors, {"facts": facts | {"version": VERSION}})
+    save_tensors(folder / FILE_NAME, tensors, {"facts": facts})
 
 
 def load_checkpoint(
@@ -55,7 +53,7 @@ def load_checkpoint(
     anew = "delete it to start this run anew"
     tensors, metadata = load_tensors(path, anew)
     facts = metadata.get("facts", {})
-    for what, expected in (("version", VERSION), ("run", run), ("data", data), ("counts", counts)):
+    for what, expected in (("run", run), ("data", data), ("counts", counts)):
         if facts.get(what) != expected:
             raise UserError(f"{path} belongs to another {what} ({facts.get(what)}, not {expected}); {anew}")
     if facts["sources"] != sources:
