@@ -28,22 +28,21 @@ def keep(output: Path, folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     for name in FILES:
-        try:
-            os.link(output / name, folder / name)
-        except OSError:
-            shutil.copyfile(output / name, folder / name)
+        _link(output / name, folder / name)
 
 
 def restore(folder: Path, output: Path, identity: dict[str, str]) -> bool:
-    """Copy the files kept in `folder` to `output` if they belong to this training; returns whether they do.
+    """Link the files kept in `folder` to `output` if they belong to this training; returns whether they do.
 
     identity: the hashes `run`, `data` and `sources`, which must match the kept record.
     """
     if not holds(folder, identity):
         return False
+    output.mkdir(parents=True, exist_ok=True)
     for name in FILES:
-        copy_file(folder / name, output / name)
-    keep(output, folder)
+        (output / name).unlink(missing_ok=True)
+        _link(folder / name, output / name)
+        os.utime(output / name)  # Snakemake compares it with the time of the input files
     return True
 
 
@@ -76,3 +75,11 @@ def holds(folder: Path, identity: dict[str, str]) -> bool:
         return False
     record = read_json(folder / RECORD)
     return all((record | {"run": record["hash"]}).get(key) == value for key, value in identity.items())
+
+
+def _link(source: Path, target: Path) -> None:
+    """Make `target` a hard link to `source`, or a copy where there are no links."""
+    try:
+        os.link(source, target)
+    except OSError:
+        copy_file(source, target)
