@@ -12,7 +12,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-import torch
 
 from raretok import __version__
 from raretok.core.errors import UserError
@@ -31,10 +30,12 @@ def comet_rows(
     references: Sequence[str],
     decoding: Decoding,
     split: str,
+    device: str,
 ) -> list[dict]:
     """Mean COMET of the sentences by `model`, a name of the Hugging Face hub or the path of a checkpoint.
 
-    Without the program: no row, and one line in the log. Raises UserError if the program fails.
+    device: `cpu` or `cuda`. Without the program: no row, and one line in the log. Raises UserError if the program
+    fails.
     """
     program = shutil.which(PROGRAM)
     if program is None:
@@ -47,7 +48,7 @@ def comet_rows(
             paths[flag].write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         result = Path(name) / "scores.json"
         words = [word for flag, path in paths.items() for word in (flag, str(path))]
-        gpus = str(int(torch.cuda.is_available()))
+        gpus = str(int(device != "cpu"))
         command = [program, *words, "--model", model, "--quiet", "--gpus", gpus, "--to_json", str(result)]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode or not result.exists():

@@ -79,7 +79,7 @@ def evaluate_run(
                 found.add(translation.calibration_rows(scores, corpus.counts, settings["calibration_bins"]))
             frequencies = translation.target_frequencies(corpus) if settings.get("f1_buckets") else Counter()
             for split in splits:
-                rows, texts = translate_split(model, pairs[split], codec, settings, frequencies, groups)
+                rows, texts = translate_split(model, pairs[split], codec, settings, frequencies, groups, device)
                 found.rows, found.hypotheses[split] = found.rows + rows, texts
             if settings.get("alignment"):
                 found.rows += translation.alignment_rows(weights, groups[0], corpus, links, device)
@@ -123,7 +123,7 @@ def kept_rows(
 
 
 def translate_split(
-    model: torch.nn.Module, pairs, codec, settings: Mapping, frequencies: Counter, groups: list
+    model: torch.nn.Module, pairs, codec, settings: Mapping, frequencies: Counter, groups: list, device: str
 ) -> tuple[list[dict], list[str]]:
     """Metric rows of the translations of one split by the best checkpoint, and their plain lines.
 
@@ -134,7 +134,8 @@ def translate_split(
     ids = decode(model, pairs, decoding)
     rows, texts = translation.translation_rows(ids, pairs, codec, decoding, split, settings.get("tokenised_bleu"))
     if settings.get("comet"):
-        rows += comet_rows(settings["comet"], pairs.texts("source"), texts, pairs.texts("target"), decoding, split)
+        sides = pairs.texts("source"), texts, pairs.texts("target")
+        rows += comet_rows(settings["comet"], *sides, decoding, split, device)
     if settings.get("fit_temperature"):
         rows += translation.used_rows(ids, groups[0], split)
     if settings.get("f1_buckets"):
