@@ -54,6 +54,18 @@ def test_unchanged_results_are_accepted(copied):
     assert {"train", "evaluate", "prepare"}.isdisjoint(planned(snakemake(copied, "-n", TABLE8).stdout))
 
 
+def test_a_project_that_ran_older_code_accepts_results_of_this_code(finished, tmp_path):
+    here = shutil.copytree(finished, tmp_path / "here")
+    for path in (here / ".snakemake" / "metadata").rglob("*"):
+        if path.is_file() and (record := read_json(path))["rule"] in ("prepare", "train", "evaluate"):
+            write_json(path, record | {"params": [f"{one} of older code" for one in record["params"]]})
+    before = planned(snakemake(here, "-n", TABLE8).stdout)
+    assert before["prepare"] == 1
+    assert before["train"] == before["evaluate"] == 2
+    assert not accepted(here).refused
+    assert {"train", "evaluate", "prepare"}.isdisjoint(planned(snakemake(here, "-n", TABLE8).stdout))
+
+
 def test_results_of_other_settings_code_or_data_are_refused(copied):
     folder = copied / "results" / "smoke" / "runs" / RUN
     record = read_json(folder / "training.json")

@@ -1,13 +1,17 @@
 """The command `accept`: marks finished results from another machine, or in a fresh clone, as up to date.
 
-Snakemake remakes a file if one of its inputs is newer. After a copy or a clone all files have the time of that day, and
-Snakemake's record of parameters, such as code digests, is missing. Each result records what it was made from, so valid
-ones can be recognised: they get the current time, the others a time in 1970.
+Snakemake remakes a file if one of its inputs is newer, or if its record of parameters, such as code digests, differs.
+After a copy or a clone all files have the time of that day, and a record is of files that were here before. Each result
+records what it was made from, so valid ones can be recognised: they get the current time and lose Snakemake's record,
+the others get a time in 1970.
 """
 
 import argparse
 import hashlib
 import os
+import subprocess
+import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,6 +32,8 @@ EVALUATED = ("arrays.npz", "hypotheses.json", "measurable.npz", "metrics.json")
 LINKS = (".links", ".json")
 # Time of files to be remade, older than any input; Snakemake would take 0 for no time.
 LONG_AGO = (1, 1)
+# Files per call of `snakemake --cleanup-metadata`, since the length of a command is limited.
+AT_ONCE = 2000
 
 
 @dataclass
@@ -58,7 +64,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def accept(table: RunTable) -> Accepted:
-    """Give the current time to the files of all finished runs that the config and code of `table` would reproduce.
+    """Mark the files of all finished runs that the config and code of `table` would reproduce as up to date.
 
     Prepared data must exist too, with the checksums that the runs were made from. Raises UserError for a table that
     only renders finished runs.
@@ -68,6 +74,7 @@ def accept(table: RunTable) -> Accepted:
             f"{table.results} is only rendered, with nothing to accept; leave out recorded=true and finished=true"
         )
     accepted, fresh = Accepted(), set()
+    valid: list[Path] = []
     for run in table.runs.values():
         folder = table.root / table.folder(run)
         if not (folder / RECORD).exists():
@@ -82,9 +89,12 @@ def accept(table: RunTable) -> Accepted:
         # Shared files first: a file must not be older than its inputs.
         for path in read_files(table, run):
             if path not in fresh:
-                os.utime(path, LONG_AGO if is_of_other_code(path) else None)
+                other = is_of_other_code(path)
+                os.utime(path, LONG_AGO if other else None)
                 fresh.add(path)
+                valid += [] if other else [path]
         touch(folder, FILES)
+        valid += [folder / name for name in FILES]
         accepted.trained.append(run)
         reason = other_evaluation(table, run, record, folder)
         if reason:
@@ -92,7 +102,9 @@ def accept(table: RunTable) -> Accepted:
             touch(folder, EVALUATED, LONG_AGO)
         elif (folder / "metrics.json").exists():
             touch(folder, EVALUATED)
+            valid += [folder / name for name in EVALUATED]
             accepted.evaluated.append(run)
+    drop_records(table.root, valid)
     for path in map(table.root.joinpath, gpt2_measured(table)):
         if path.exists() and read_json(path).get("sources") != command_code("measure-gpt2"):
             # Without a checkpoint it has no input, so no time could mark it as outdated.
@@ -169,3 +181,19 @@ def touch(folder: Path, names: tuple[str, ...], times: tuple[int, int] | None = 
     for name in names:
         if (folder / name).exists():
             os.utime(folder / name, times)
+
+
+def drop_records(root: Path, paths: Iterable[Path]) -> None:
+    """Delete Snakemake's records of these files: without one, Snakemake compares only times."""
+    if not (root / ".snakemake").exists():
+        return
+    names = [str(path.relative_to(root)) for path in paths]
+    # An empty workflow is enough, and starts faster.
+    command = [sys.executable, "-m", "snakemake", "--snakefile", os.devnull, "--workflow-profile", "none"]
+    command += ["--directory", str(root), "--cleanup-metadata"]
+    for start in range(0, len(names), AT_ONCE):
+        done = subprocess.run([*command, *names[start : start + AT_ONCE]], capture_output=True, text=True)
+        # Snakemake also fails if a file has no record, after it has deleted the others.
+        if done.returncode and "metadata was not present" not in done.stderr:
+            reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+            raise UserError(f"Snakemake's records of the accepted files could not be deleted: {reason}")
