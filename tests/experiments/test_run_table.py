@@ -15,6 +15,7 @@ import yaml
 from raretok.core.config_files import merge
 from raretok.core.errors import UserError
 from raretok.experiments import run_table
+from raretok.machine import commands
 
 ROOT = Path(__file__).parents[2]
 PRINTED = ROOT / "config" / "papers" / "stop_jostling" / "numbers.csv"
@@ -292,6 +293,23 @@ def test_a_scale_cannot_change_experiments_that_the_paper_lacks(project, section
     edit(scale, lambda s: s["papers"]["stop_jostling"][section].update(shakspeare={}))
     with pytest.raises(UserError, match=rf"smoke\.yaml: papers\.stop_jostling\.{section}\.shakspeare is not in the"):
         load(project)
+
+
+def test_a_scale_cannot_change_an_unknown_paper(project):
+    scale = project / "config" / "scales" / "smoke.yaml"
+    edit(scale, lambda s: s["papers"].update(stop_jostlin=s["papers"].pop("stop_jostling")))
+    with pytest.raises(UserError, match=r"smoke\.yaml: papers names 'stop_jostlin'; it can be agg, agps"):
+        load(project)
+
+
+def test_the_folder_of_results_need_not_be_the_project(project, tmp_path_factory, capsys):
+    edit(project / "config" / "scales" / "smoke.yaml", lambda scale: scale.update(seeds=3))
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    where = ["--root", str(elsewhere), "--project", str(project), "--papers", "stop_jostling"]
+    assert commands.main(["runs", *where]) == 0
+    assert "results/smoke/runs/shakespeare/baseline/seed3" in capsys.readouterr().out
+    assert commands.main(["accept", *where]) == 0
+    assert "accepted 0 training(s)" in capsys.readouterr().out
 
 
 def test_a_scale_that_overrides_an_unknown_key_is_refused(project):

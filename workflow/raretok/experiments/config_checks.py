@@ -8,11 +8,11 @@ from raretok.data.catalogue import find_corpus
 from raretok.models import config_classes
 
 
-def check_name(key: str, name: str, known: list[str]) -> None:
-    """Raises UserError if `name` is not in `known`; this also rejects paths that leave the folder."""
+def check_name(key: str, name: str, known: list[str], where: str = "config") -> None:
+    """Raises UserError if `name` is not in `known`; this also rejects paths that leave the folder. where: a file."""
     if name not in known:
         verb = "names" if key == "papers" else "is"
-        raise UserError(f"config: {key} {verb} {name!r}; it can be {', '.join(sorted(known))}")
+        raise UserError(f"{where}: {key} {verb} {name!r}; it can be {', '.join(sorted(known))}")
 
 
 def check_choices(config: dict) -> None:

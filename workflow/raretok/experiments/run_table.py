@@ -231,6 +231,8 @@ def load(config: dict, root: Path | str = ".", project: Path | None = None) -> R
     check_choices(config)
     check_finished(config, root, results_folder(config))
     scale = read_config(scale_path, Scale)
+    for paper in scale["papers"]:
+        check_name("papers", paper, paper_ids(project), where=str(scale_path))
     published, papers = {}, {}
     for paper in config["papers"]:
         path = project / "config" / "papers" / paper / "paper.yaml"
@@ -300,6 +302,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     """Print the run table."""
-    table = load(config_options.config_of(arguments), arguments.root)
+    table = load(config_options.config_of(arguments), arguments.root, arguments.project)
     for run in table.runs.values():
         print(run.json() if arguments.json else f"{run.hash}  {table.folder(run)}")

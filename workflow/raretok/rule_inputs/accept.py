@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     """Accept finished results, and print which ones were not accepted and why."""
-    table = load(config_options.config_of(arguments), arguments.root)
+    table = load(config_options.config_of(arguments), arguments.root, arguments.project)
     accepted = accept(table)
     for name, reason in accepted.refused.items():
         print(f"not accepted: {name}: {reason}")
