@@ -5,7 +5,7 @@ import statistics
 from raretok.experiments.run_size import size_of, training_of
 from raretok.experiments.run_table import Run, RunTable
 from raretok.planning import throughput
-from raretok.rule_inputs.resources import gpu_percent
+from raretok.planning.preflight import find_device
 
 
 class Speed:
@@ -17,8 +17,10 @@ class Speed:
 
     def __init__(self, table: RunTable):
         machines = throughput.load(table.project)
-        is_gpu = gpu_percent(table) > 0
-        self.machine = next(machine for name, machine in machines.items() if (name != throughput.CPU) == is_gpu)
+        _, name, _ = find_device(table.config["device"], machines)
+        # An unknown GPU counts as the fastest known one: a run that does not fit in the time left saves its state.
+        fastest = min(machines.values(), key=lambda machine: (machine.name == throughput.CPU, machine.slower))
+        self.machine = machines[name] if name else fastest
         self.ratios: dict[str, list[float]] = {}
 
     def planned(self, run: Run) -> float:
