@@ -83,11 +83,12 @@ def with_table(module: ModuleType, table: RunTable) -> SimpleNamespace:
 
 
 def wildcard_patterns(table: RunTable) -> dict[str, str]:
-    """Constraints of the wildcards, so that no rule matches a target with an unknown name."""
-    papers = table.papers.values()
+    """Constraints of the wildcards, so that no rule matches a target with an unknown name.
+
+    They do not reach wildcards in a pathvar, as of rules train and evaluate, for which `RunTable.run` refuses such names.
+    """
     names = {
-        "experiment": [name for paper in papers for name in paper["experiments"]],
-        "method": [name for paper in papers for name in paper["methods"]],
+        "experiment": [name for paper in table.papers.values() for name in paper["experiments"]],
         "seed": map(str, table.seeds),
         "paper": table.papers,
     }

@@ -1,6 +1,7 @@
 """Order of runs: that of a file, or baselines and headline methods first."""
 
 import json
+import re
 from pathlib import Path
 
 from raretok.core.errors import UserError
@@ -36,8 +37,7 @@ def _name(entry: str | dict, path: Path) -> str:
     """The run named by an entry."""
     if isinstance(entry, dict):
         entry = RUN_NAME.format(**{"experiment": "", "method": "", "seed": ""} | entry)
-    parts = entry.split("/") if isinstance(entry, str) else []
-    if len(parts) != 3 or not all(parts) or not parts[2].removeprefix("seed").isdecimal():
+    if not (isinstance(entry, str) and re.fullmatch(r"[^/]+/[^/]+/seed\d+", entry)):
         raise UserError(f"{path} names {entry!r}, which is no run; write EXPERIMENT/METHOD/seedN")
     return entry
 
