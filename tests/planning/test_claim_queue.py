@@ -77,9 +77,18 @@ def test_the_queue_as_text():
     folder = "results/small/runs/x/cheap"
     targets = f"{folder}/seed3/metrics.json {folder}/seed4/metrics.json"
     assert lines[-1] == f"Start with: snakemake --cores all --config scale=small 'seeds=[3,4]' -- {targets}"
+    seeds = (5, 1, 2, 7, 8, 9, 12)
+    several = queue({"a": Decision("", 2, tuple(run("cheap", seed) for seed in seeds), sure=True)}, prices)
+    assert " x/cheap 1,2,5,7-9,12 " in lines_of(several, SimpleNamespace(scale="small"))[1]
     assert "No run would decide a claim" in lines_of([], None)[0]
 
 
 def test_missing_results_are_one_sentence(tmp_path, capsys):
     assert main(["plan", "--claims", "--scale", "small", "--root", str(ROOT), "--results", str(tmp_path)]) == 2
     assert "no metrics.csv" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("options", [["--json"], ["--results", "results"]])
+def test_options_of_the_queue_need_claims(options, capsys):
+    assert main(["plan", "--scale", "small", "--root", str(ROOT), *options]) == 2
+    assert f"error: {options[0]} needs --claims" in capsys.readouterr().err

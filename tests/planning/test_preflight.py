@@ -6,6 +6,7 @@ from collections import namedtuple
 from pathlib import Path
 
 import pytest
+import yaml
 
 from raretok.__main__ import main
 from raretok.planning import preflight
@@ -36,6 +37,22 @@ def test_the_plan_is_printed_and_written(root, capsys):
     assert plan.startswith(printed.partition("Cost of each run")[0])
     assert f"\n{RUN} " in plan
     assert "H200: 3 measured rows" in plan
+
+
+def test_an_unknown_run_is_an_error(root, capsys):
+    assert check(root, only=[RUN, "shakespeare/baseline/seed01"]) == 2
+    assert "there is no run shakespeare/baseline/seed01" in capsys.readouterr().err
+    assert not (root / "results/smoke/plan.txt").exists()
+
+
+def test_the_memory_of_an_unmeasured_machine_is_unknown(root, capsys):
+    path = root / "config/throughput.yaml"
+    speeds = yaml.safe_load(path.read_text())
+    speeds["machines"] = {"mine": {"source": "a test"}}
+    speeds["measured"] = [{k: v for k, v in speeds["measured"][0].items() if k != "gib"} | {"machine": "mine"}]
+    path.write_text(yaml.safe_dump(speeds))
+    assert check(root) == 0
+    assert re.search(r"peak GiB .*\nstop_jostling +1 .* \? ", capsys.readouterr().out)
 
 
 def test_finished_runs_are_not_planned(root, capsys):

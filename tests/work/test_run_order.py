@@ -40,7 +40,9 @@ def test_an_order_is_lines_or_json(tmp_path, text):
     assert named_seeds(read_order(path)) == [1, 2]
 
 
-@pytest.mark.parametrize("text", ["", "a/m\n", "a/m/seedx\n", "a/m/1\n", "a/m/n/seed1\n", "[1]", json.dumps({"method": "m"}), "{broken\n"])
+@pytest.mark.parametrize(
+    "text", ["", "a/m\n", "a/m/seedx\n", "a/m/1\n", "a/m/n/seed1\n", "[1]", json.dumps({"method": "m"}), "{broken\n"]
+)
 def test_names_of_unknown_runs_are_refused_with_the_file(tmp_path, text):
     path = tmp_path / "order"
     path.write_text(text)

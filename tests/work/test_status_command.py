@@ -40,7 +40,7 @@ def said(project, capsys):
 
 
 def test_nothing_started(project, capsys, tmp_path_factory):
-    begins = "tiny: 3 models: 0 done, 3 not begun, "
+    begins = "tiny: 3 models: 0 done; 3 not begun; "
     assert said(project, capsys)[0].startswith(begins)
     elsewhere = ["--root", str(tmp_path_factory.mktemp("results")), "--project", str(project)]
     assert main(["status", "--scale", "tiny", "--papers", "stop_jostling", *elsewhere]) == 0
@@ -70,7 +70,7 @@ def test_running_failed_and_interrupted_trainings_are_listed(project, states, ca
     with only_one(running):
         lines = said(project, capsys)
     assert (
-        "0 done, 0 not begun, 0 trained, not measured, 1 interrupted, with a saved state, 1 failed, 1 at work"
+        "0 done; 0 not begun; 0 trained, not measured; 1 interrupted, with a saved state; 1 failed; 1 at work"
         in lines[0]
     )
     assert lines[1] == "at work:"
@@ -94,4 +94,4 @@ def test_a_training_whose_process_is_gone_is_interrupted(project, states, capsys
     then = time.time() - silent
     for path in (folder / HOLDER, log):
         os.utime(path, (then, then))
-    assert said(project, capsys)[0].startswith(f"tiny: 3 models: 0 done, {3 - at_work} not begun, ")
+    assert said(project, capsys)[0].startswith(f"tiny: 3 models: 0 done; {3 - at_work} not begun; ")

@@ -188,17 +188,19 @@ class RunTable:
         digest = hashlib.sha256(canonical_json(everything).encode()).hexdigest()[:HASH_DIGITS]
         return Run(paper, experiment, method, seed, everything, digest)
 
-    @cached_property
-    def by_name(self) -> dict[str, Run]:
-        """All runs by name."""
-        return {run.name: run for run in self.runs.values()}
-
     def run(self, experiment: str, method: str, seed: int | str) -> Run:
-        """A run of the table; raises UserError if it does not exist, such as seed 01 beside seed 1."""
-        name = RUN_NAME.format(experiment=experiment, method=method, seed=seed)
-        if name not in self.by_name:
+        """A run of the table; raises UserError if it does not exist."""
+        return self.named(RUN_NAME.format(experiment=experiment, method=method, seed=seed))
+
+    def named(self, name: str) -> Run:
+        """The run EXPERIMENT/METHOD/seedN; raises UserError if it does not exist, such as seed01 beside seed1."""
+        if name not in self._by_name:
             raise UserError(f"there is no run {name} at scale {self.scale} with seeds {self.seeds}")
-        return self.by_name[name]
+        return self._by_name[name]
+
+    @cached_property
+    def _by_name(self) -> dict[str, Run]:
+        return {run.name: run for run in self.runs.values()}
 
     def folder(self, run: Run) -> str:
         """Folder of a run's final files."""

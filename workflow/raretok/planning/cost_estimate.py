@@ -34,8 +34,8 @@ class RunCost:
         passes = training.steps * training.passes
         return passes * machine.seconds(size_of(self.run.settings), training.tokens)
 
-    def gib(self, machine: Machine) -> float:
-        """Peak memory of its training in GiB."""
+    def gib(self, machine: Machine) -> float | None:
+        """Peak memory of its training in GiB; None if the machine has no row with a memory."""
         return machine.gib(size_of(self.run.settings), training_of(self.run.settings).tokens)
 
 
@@ -43,6 +43,12 @@ def costs_of(table: RunTable) -> list[RunCost]:
     """The cost of every training of a table, in order; runs that copy another's files are left out."""
     keeps_weights = table.config["keep_weights"]
     return [_cost(run, keeps_weights) for run in table.runs.values() if same_training(table, run) is None]
+
+
+def largest_gib(costs: list[RunCost], machine: Machine) -> float | None:
+    """The largest peak memory of these trainings in GiB; None if it is unknown, or if there are none."""
+    known = [size for cost in costs if (size := cost.gib(machine)) is not None]
+    return max(known, default=None)
 
 
 def _cost(run: Run, keeps_weights: bool) -> RunCost:

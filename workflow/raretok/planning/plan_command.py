@@ -4,6 +4,7 @@ import argparse
 import json
 from pathlib import Path
 
+from raretok.core.errors import UserError
 from raretok.experiments import config_options
 from raretok.experiments.run_table import load_to_train
 from raretok.planning import plan_text
@@ -27,7 +28,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Print the plan."""
+    """Print the plan; raises UserError for options that belong to another one."""
+    for option in ("json", "results"):
+        if getattr(arguments, option) and not arguments.claims:
+            raise UserError(f"--{option} needs --claims")
     if arguments.measured:
         print("\n".join(f"  - {json.dumps(row)}" for row in speeds.rows_of(arguments.measured)))
         return

@@ -6,7 +6,7 @@ from itertools import groupby
 from raretok.data.catalogue import Wanted
 from raretok.experiments.run_table import RUN_NAME, RunTable
 from raretok.experiments.trained_runs import same_training
-from raretok.planning.cost_estimate import RunCost, data_bytes
+from raretok.planning.cost_estimate import RunCost, data_bytes, largest_gib
 from raretok.planning.fetch import in_words
 from raretok.planning.throughput import CPU, Machine
 
@@ -37,7 +37,7 @@ def plan_rows(groups: dict[str, list[RunCost]], machines: list[Machine]) -> tupl
             in_thousands(max(cost.parameters for cost in costs)),
             in_thousands(sum(cost.tokens for cost in costs)),
             *(short(sum(cost.seconds(machine) for cost in costs) / 3600) for machine in machines),
-            short(max(cost.gib(first) for cost in costs)),
+            "?" if (peak := largest_gib(costs, first)) is None else short(peak),
             short(sum(cost.bytes for cost in costs) / 1e9),
         ]
         for name, costs in groups.items()
@@ -81,8 +81,8 @@ def hours_notes(machines: list[Machine]) -> list[str]:
     lines = [
         "Hours are for training on one device, without evaluation. On CPUs they are CPU time and include validation; "
         "on GPUs validation was not timed, which takes longest where it decodes translations by beam search.",
-        "They are scaled by the number of operations from the measured model that is nearest in it. A small model "
-        "alone on a GPU takes longer, because it waits for kernels to be launched.",
+        "They are scaled from the measured model with the most similar number of operations, in proportion. A small "
+        "model alone on a GPU takes longer, because it waits for kernels to be launched.",
     ]
     for machine in machines:
         if machine.than:

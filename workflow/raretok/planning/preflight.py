@@ -16,7 +16,7 @@ from raretok.data.download.download_command import in_mirror, published_path
 from raretok.experiments import config_options
 from raretok.experiments.run_table import RunTable, load_to_train
 from raretok.planning import throughput as speeds
-from raretok.planning.cost_estimate import RunCost, costs_of, data_bytes
+from raretok.planning.cost_estimate import RunCost, costs_of, data_bytes, largest_gib
 from raretok.planning.plan_text import default_machines, plan_details, summary
 from raretok.planning.throughput import CPU, Machine
 from raretok.rule_inputs import resources as hardware
@@ -39,6 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> None:
     """Check and print; raises UserError if something would fail."""
     table = load_to_train(arguments)
+    for name in arguments.only or ():
+        table.named(name)  # raises UserError if there is no such run
     costs = [cost for cost in costs_of(table) if _is_due(cost, table, arguments)]
     files = _files(table, costs, arguments)
     known = speeds.load(table.project)
@@ -48,8 +50,8 @@ def main(arguments: argparse.Namespace) -> None:
     machines = [known[machine]] if machine else default_machines(known)
     lines = summary(table, costs, files, machines)
     lines += [f"Device: {said}"]
-    largest = max((cost.gib(machines[0]) for cost in costs), default=0)
-    if memory and largest > memory:
+    largest = largest_gib(costs, machines[0])
+    if memory and largest and largest > memory:
         lines += [f"Warning: the largest model is estimated to take {largest:.0f} GiB of the device's {memory:.0f}."]
     lines += [check_disk(table, costs, files), check_data(table, files)]
     output = arguments.output or table.root / table.results / "plan.txt"

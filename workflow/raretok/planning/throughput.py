@@ -91,9 +91,12 @@ class Machine:
         row = nearest(self.rows, size)
         return self.slower * row.seconds * size.flops * tokens / (row.size.flops * row.tokens)
 
-    def gib(self, size: Size, tokens: int) -> float:
-        """Peak memory of training a model with passes over `tokens` targets."""
-        row = nearest([row for row in self.rows if row.gib], size)
+    def gib(self, size: Size, tokens: int) -> float | None:
+        """Peak memory of training a model with passes over `tokens` targets; None if no row has a memory."""
+        known = [row for row in self.rows if row.gib]
+        if not known:
+            return None
+        row = nearest(known, size)
         rest = max(0.0, row.gib - GIB_PER_PARAMETER * row.size.parameters)
         extent = size.layers * size.width * tokens / (row.size.layers * row.size.width * row.tokens)
         return GIB_PER_PARAMETER * size.parameters + rest * extent

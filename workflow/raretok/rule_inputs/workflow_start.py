@@ -85,7 +85,7 @@ def with_table(module: ModuleType, table: RunTable) -> SimpleNamespace:
 def wildcard_patterns(table: RunTable) -> dict[str, str]:
     """Constraints of the wildcards, so that no rule matches a target with an unknown name.
 
-    They do not reach wildcards in a pathvar, as of rules train and evaluate, for which `RunTable.run` refuses such names.
+    They do not reach wildcards in a pathvar, as in rules train and evaluate, where `RunTable.run` refuses such names.
     """
     names = {
         "experiment": [name for paper in table.papers.values() for name in paper["experiments"]],

@@ -53,8 +53,7 @@ def order_runs(table: RunTable, names: list[str] | None = None) -> list[Run]:
     Ties are in the order of the config. Raises UserError for a name that is not in the table.
     """
     if names is not None:
-        parts = (name.split("/") for name in names)
-        return [table.run(experiment, method, seed.removeprefix("seed")) for experiment, method, seed in parts]
+        return [table.named(name) for name in names]
     # The methods that the README shows of a paper, and the baseline.
     headline = {
         paper: {next(iter(settings["methods"])), *settings.get("headline", {}).get("methods", [])}

@@ -47,7 +47,7 @@ def main(arguments: argparse.Namespace) -> None:
     table = load_to_train(arguments)
     found = {run.name: status_of(table, run) for run in table.runs.values()}
     counts = [f"{sum(one == state for one, _ in found.values())} {state}" for state in reversed(STATES)]
-    print(f"{table.scale}: {len(found)} models: {', '.join(counts)}")
+    print(f"{table.scale}: {len(found)} models: {'; '.join(counts)}")
     for state in LISTED:
         lines = [f"  {name}  {words}".rstrip() for name, (one, words) in found.items() if one == state]
         if lines:

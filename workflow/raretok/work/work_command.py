@@ -28,9 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--order",
         type=Path,
-        help="train only the runs in this file, in its order: one EXPERIMENT/METHOD/seedN per line, or the JSON of "
-        "`raretok plan` or `runs` (default: baselines and headline methods, then the first seed of all others, then "
-        "further seeds)",
+        help="train only the runs in this file, in its order: one EXPERIMENT/METHOD/seedN per line, or the output of "
+        "`raretok plan --claims --json` or `raretok runs --json` (default: baselines and headline methods, then the "
+        "first seed of all others, then further seeds)",
     )
     parser.add_argument(
         "--again", action="store_true", help="also train runs that are in results/recorded (default: leave them out)"
@@ -61,6 +61,8 @@ def main(arguments: argparse.Namespace) -> None:
     missing = [name for name in EVALUATION_PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
         log(f"runs are trained but not evaluated: {', '.join(missing)} not installed")
+    if table.config["processes"] > 1:
+        log(f"processes: {table.config['processes']} is ignored, because `work` trains each run in one process")
     limit = "no time limit" if arguments.minutes is None else f"{arguments.minutes:g} minutes"
     log(f"{len(waiting)} of {len(runs)} runs to do, {arguments.workers} at a time, {limit}")
     jobs = Jobs(table, arguments.workers, evaluates=not missing)
