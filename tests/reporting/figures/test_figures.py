@@ -28,7 +28,7 @@ def test_titles_name_the_scale(figures, item):
     svg = (figures / f"{item}.svg").read_text()
     title = re.search(r"<dc:title>(.*?)</dc:title>", svg)[1]
     assert title.startswith(f"Stop Jostling (Turumtaev 2025): Figure {item.removeprefix('figure')}. ")
-    assert "small scale, real data" in title
+    assert title.endswith("(the paper's own scale)")
 
 
 def test_every_format_is_written_and_the_same_bytes_again(scale, tmp_path, monkeypatch):

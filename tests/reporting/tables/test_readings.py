@@ -187,7 +187,7 @@ def test_intervals_are_in_the_table_and_in_the_csv(tmp_path):
     cells, text = said(tmp_path, BY_METHOD, values)
     definition = definition_of(BY_METHOD)
     shown = markdown(definition, ITEM, cells, [text])
-    assert "### T: Readings X1. X (small scale)" in shown
+    assert "### T: Readings X1. X (the paper's own scale)" in shown
     assert "+0.0200 \\[-0.0048, +0.0448]" in shown
     assert "a - b: mean difference, paired by seed, with its 95% t interval in brackets." in shown
     assert "+0.0200 {[}-0.0048, +0.0448{]}" in latex(definition, ITEM, cells, [text])

@@ -70,7 +70,7 @@ def test_further_readings_are_compared_with_the_same_printed_value(tables):
     rows = ["Proposed+SE (margin=2)", "Proposed+SE (margin=2) [listing]", "Proposed+SE (margin=2) [listing, last step]"]
     assert [cell(table, row, "PPL", "LR")["published"] for row in rows] == ["10.41"] * 3
     text = (tables / "table1.md").read_text()
-    assert "#### Weights after the last step (small scale, real data)" in text
+    assert "#### Weights after the last step (the paper's own scale)" in text
 
 
 def test_infinite_perplexity_has_no_temperature(tables):

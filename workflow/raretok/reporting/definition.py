@@ -93,9 +93,14 @@ class Definition:
         return f"{kind} {number}. {entry['title']}"
 
     def scale_note(self) -> str:
-        """The scale, with a warning if its numbers are not comparable with the paper's."""
-        if self.comparable or not self.printed:
+        """The scale in a title; a smaller one comes with a warning that its numbers are not comparable.
+
+        A comparable scale changes only the number of seeds, so its name would read as a smaller size.
+        """
+        if not self.printed:
             return self.scale_title
+        if self.comparable:
+            return "the paper's own scale"
         return f"{self.scale_title}; not comparable with the paper"
 
     def of(self, item: str) -> "Definition":

@@ -133,7 +133,7 @@ def markdown(definition: Definition, item: str, cells: list[Cell], sentences: Se
         parts.append(_markdown(" ".join(sentences)))
     for heading, block in blocks(cells):
         if heading:
-            parts.append(f"#### {heading}" + (f" ({definition.scale_title})" if heading != PRINTED else ""))
+            parts.append(f"#### {heading}" + (f" ({definition.scale_note()})" if heading != PRINTED else ""))
         parts.append(markdown_grid(under_heading(block)))
     parts.append(" ".join(legend(definition, cells)))
     notes = remarks(cells)
