@@ -19,6 +19,7 @@ from raretok.reporting import translation_metrics
 from raretok.reporting.collect import read_item
 from raretok.reporting.corpus_names import corpus_title, unigram_text
 from raretok.reporting.definition import parse_definition
+from raretok.reporting.figures import style
 from raretok.reporting.figures.figure_command import draw as draw_figure
 from raretok.reporting.figures.style import house_style
 from raretok.reporting.results import read_results
@@ -236,6 +237,22 @@ def test_without_data_sets_every_item_says_so(tmp_path):
 def test_names_of_corpora_for_readers():
     assert corpus_title("wmt14_en-de_bpe37k") == "WMT14 En-De (bpe37k)"
     assert corpus_title("tatoeba_eo-en") == "tatoeba Eo-En"
+
+
+def test_a_figure_beyond_the_scale_is_one_line(tmp_path):
+    definition = fake_translation.definition_of(left_out=["wmt14_de-en"])
+    definition["figures"] = {"figure7": definition["figures"]["figure7"]}
+    run = copy.deepcopy(definition)
+    for name, method in run["methods"].items():
+        method["trained"] = ["iwslt14_de-en"] if name == "zero" else []
+    collected(tmp_path, run)
+    figure, caption = draw_figure(parse_definition(json.dumps(definition)), "figure7", read_results(tmp_path))
+    assert caption == "Not run: beyond this scale."
+    style.save(figure, tmp_path / "figures" / "natural_bias" / "figure7", "Title", caption)
+    style._captioned(figure, "Title", caption)
+    assert [part.get_text() for part in figure.texts] == [caption, "Title", ""]
+    page = make_report(tmp_path, json.dumps(definition)).with_name("natural_bias.html").read_text(encoding="utf-8")
+    assert "WMT14 De-En (beyond this scale)</li>" in page
 
 
 def test_the_page_shows_natural_bias(bias, tmp_path):

@@ -39,8 +39,8 @@ def draw(definition: Definition, item: str, results: Results) -> Drawn:
         experiment = definition.entry(item).get("experiment")
         beyond = experiment is not None and experiment not in definition.settings
         why = str(reason) or ("beyond this scale" if beyond else "")
-        figure, text = sheet(0.6, 5.0), ": ".join(filter(None, [NOT_RUN, why])) + "."
-        figure.text(0.02, 0.5, text, va="center", color="#555555")
+        figure, text = sheet(0.35), ": ".join(filter(None, [NOT_RUN, why])) + "."
+        figure.text(0.011, 0.5, text, va="center", color="#555555")
         return figure, text
 
 

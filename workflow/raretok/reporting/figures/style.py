@@ -121,10 +121,11 @@ def _captioned(figure: Figure, title: str, text: str) -> Bbox:
     """Write title and caption around the drawing; returns the bounding box of all, in inches."""
     width, height = figure.get_size_inches()
     above = textwrap.fill(title, int(width * 10.5))
-    below = textwrap.fill(text, int(width * 13.5))
+    # A figure without runs is its caption.
+    below = "" if text in [part.get_text() for part in figure.texts] else textwrap.fill(text, int(width * 13.5))
     figure.text(0.1 / width, 1 + 0.08 / height, above, va="bottom", ha="left", fontsize=11, fontweight="bold")
     figure.text(0.1 / width, -0.08 / height, below, va="top", ha="left", fontsize=9.5, color="#333333")
-    lines = [LINE * (1 + part.count("\n")) + 0.15 for part in (below, above)]
+    lines = [LINE * (1 + part.count("\n")) + 0.15 if part else 0 for part in (below, above)]
     return Bbox([[0, -lines[0]], [width, height + lines[1]]])
 
 
