@@ -14,6 +14,7 @@ from fake_translation import collected, verdicts_of
 
 from raretok.__main__ import main
 from raretok.papers.natural_bias.bias_starts import IWSLT14
+from raretok.papers.natural_bias.claims import STAYS
 from raretok.papers.natural_bias.data_set_panels import LOOKS
 from raretok.reporting import translation_metrics
 from raretok.reporting.collect import read_item
@@ -49,8 +50,9 @@ def test_every_figure_is_complete(bias, item):
     if item in ("figure1", "figure13", "figure14"):
         assert [title.split("\n")[0] for title in shown] == [*SIX, "WMT14 De-En"]
     if item in ("figure2", "figure12"):
-        assert shown[0].endswith("\nin place of IWSLT14 De-En")
-        assert "in place" not in shown[1]
+        on = ",\non newstest2014" if item == "figure12" else ""
+        assert shown[0] == f"Multi30k De-En\nin place of IWSLT14 De-En{on}"
+        assert shown[1] == f"IWSLT14 En-De{on}"
 
 
 def test_files_name_the_scale(bias, tmp_path):
@@ -185,11 +187,68 @@ def test_points_of_a_grid_are_means_over_the_same_seeds(bias):
     assert len(zero) > 1
     figure, text = draw_figure(shown, "figure11", replace(bias.results, values=values))
     (line,) = [line for line in figure.axes[0].get_lines() if line.get_label() == "not regularised (zero bias)"]
-    assert line.get_ydata()[0] == pytest.approx(zero[1] / 100)
+    assert line.get_ydata()[0] == pytest.approx(zero[1])
     assert "One seed." in text
     values[IWSLT14, "zero", "bleu", "", "test@best"].pop(1)
     text = draw_figure(shown, "figure11", replace(bias.results, values=values))[1]
     assert text == "Not run: a seed that all these methods have."
+
+
+def test_points_start_at_0_and_say_if_they_are_too_low(bias):
+    values = {key: dict(of) for key, of in bias.results.values.items()}
+    for (experiment, _, metric, _, split), of_seed in values.items():
+        if (metric, split) == ("bleu", "domain.newstest2014@best"):
+            low = 0.01 if experiment == IWSLT14 else 1.2
+            of_seed.update({seed: low * seed for seed in of_seed})
+    shown = parse_definition(json.dumps(bias.definition))
+    figure, _ = draw_figure(shown, "figure12", replace(bias.results, values=values))
+    low, high = figure.axes[:2]
+    assert next(tick for tick in low.get_yticks() if low.get_ylim()[0] <= tick) == 0
+    assert low.get_ylim()[1] == 1
+    assert [text.get_text() for text in low.texts][-1] == "below 1 BLEU"
+    assert "below 1 BLEU" not in [text.get_text() for text in high.texts]
+    text = draw_figure(shown, "figure16", bias.results)[1]
+    assert text.endswith("validation text; here it is test text: newstest2014.")
+
+
+def test_points_of_a_grid_are_compared_with_the_spread_of_zero_bias(bias):
+    (axes,) = _axes(bias, "figure11")
+    zero = list(
+        translation_metrics.in_domain(
+            bias.results, parse_definition(json.dumps(bias.definition)).methods["zero"]
+        ).values()
+    )
+    (band,) = axes.patches
+    assert band.get_height() == pytest.approx(2 * np.std(zero, ddof=1))
+    assert {container.lines[0].get_linestyle() for container in axes.containers} == {"None"}
+
+
+def test_figure_5_shows_the_difference_from_zero_bias_by_seed(bias):
+    axes = _axes(bias, "figure5")
+    below = next(one for one in axes if one.get_ylabel() == "minus zero bias")
+    shown = parse_definition(json.dumps(bias.definition))
+    curves = {}
+    for name in ("zero", "unigram"):
+        runs = bias.results.seeds_with_arrays(shown.methods[name].within(IWSLT14))
+        curves[name] = np.stack([translation_metrics.curve(arrays)[1] for _, arrays in runs])
+    line = below.get_lines()[-1]
+    assert line.get_color() == LOOKS["unigram"]["color"]
+    assert np.allclose(line.get_ydata(), (curves["unigram"] - curves["zero"]).mean(0))
+
+
+@pytest.mark.parametrize(
+    ("item", "key", "largest"), [("figure13", "divergence", "zero"), ("figure14", "norm", "unigram")]
+)
+def test_figures_13_and_14_show_changes_and_the_limit_of_the_claim(bias, item, key, largest):
+    panel = draw(bias.definition, item, bias.folder)[0][0]
+    shown = parse_definition(json.dumps(bias.definition))
+    values = {}
+    for name in ("zero", "unigram"):
+        runs = bias.results.seeds_with_arrays(shown.methods[name].within(IWSLT14))
+        values[name] = np.stack([arrays[f"output_bias.{key}"] for _, arrays in runs]).mean(0)
+    for line, of in zip(panel.get_lines(), values.values(), strict=True):
+        assert np.allclose(line.get_ydata(), of - of[0], atol=1e-5)
+    assert panel.patches[0].get_height() == pytest.approx(2 * STAYS * values[largest][0])
 
 
 def test_the_legend_covers_all_panels(bias, tmp_path):
@@ -201,7 +260,8 @@ def test_the_legend_covers_all_panels(bias, tmp_path):
     for item in ("figure5", "figure13"):
         axes, _ = _all_axes(bias.definition, item, tmp_path)
         legends = [legend for one in axes if (legend := one.get_legend())]
-        assert [text.get_text() for text in legends[0].get_texts()] == ["Zero bias", "Log-unigram bias"]
+        shade = {"figure5": "first fifth of training", "figure13": "±5% of the larger start"}[item]
+        assert [text.get_text() for text in legends[0].get_texts()] == [shade, "Zero bias", "Log-unigram bias"]
 
 
 def test_a_start_has_one_colour_in_all_figures(bias):
@@ -236,7 +296,8 @@ def test_without_data_sets_every_item_says_so(tmp_path):
 
 def test_names_of_corpora_for_readers():
     assert corpus_title("wmt14_en-de_bpe37k") == "WMT14 En-De (bpe37k)"
-    assert corpus_title("tatoeba_eo-en") == "tatoeba Eo-En"
+    assert corpus_title("tatoeba_eo-en") == "Tatoeba Eo-En"
+    assert corpus_title("flores200") == "FLORES-200"
 
 
 def test_a_figure_beyond_the_scale_is_one_line(tmp_path):

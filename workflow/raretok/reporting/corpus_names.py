@@ -3,7 +3,7 @@
 # Display names of corpora; others are shown unchanged.
 NAMES = {"afromt": "AfroMT", "autshumato": "Autshumato", "iwslt14": "IWSLT14", "kirundi": "Kirundi"}
 NAMES |= {"multi30k": "Multi30k", "wmt14": "WMT14", "wikitext-2": "WikiText-2", "wikitext-103": "WikiText-103"}
-NAMES |= {"tiny_shakespeare": "tiny Shakespeare"}
+NAMES |= {"tiny_shakespeare": "tiny Shakespeare", "flores200": "FLORES-200", "ntrex": "NTREX", "tatoeba": "Tatoeba"}
 PUBLISHED_TEXT = "C4"
 # Replacements for C4's English text, by the first part of a corpus's name (config/corpora.yaml, external_counts).
 IN_PLACE_OF_C4 = {"multi30k": "WikiText-2", "synthetic": "synthetic text"}
@@ -22,9 +22,9 @@ def corpus_title(name: str) -> str:
     return " ".join(filter(None, words)) + (f" ({more})" if more else "")
 
 
-def data_set(corpus: str, experiment: str, more: str = "", link: str = " ") -> str:
-    """An experiment's actual corpus, followed by the paper's if it differs. more: text inserted after the former."""
-    title = corpus_title(corpus) + more
+def data_set(corpus: str, experiment: str, link: str = " ") -> str:
+    """An experiment's actual corpus, followed by the paper's if it differs."""
+    title = corpus_title(corpus)
     return title if corpus == experiment else f"{title}{link}in place of {corpus_title(experiment)}"
 
 

@@ -1,14 +1,11 @@
-"""Panels of natural_bias along training, one per data set: divergences, validation BLEU, norm of the bias."""
-
-from collections.abc import Callable
-from functools import partial
+"""Panels of natural_bias along training, one per data set: divergences, validation BLEU, change of the bias."""
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import LogLocator
 
 from raretok.papers.natural_bias.bias_starts import NONE, UNIGRAM, ZERO
-from raretok.papers.natural_bias.data_set_panels import LOOKS, panels_of, paper_experiments, title_of
+from raretok.papers.natural_bias.claims import EARLY, PRINTED_STEPS, STAYS
+from raretok.papers.natural_bias.data_set_panels import LOOKS, panels_over_strip, paper_experiments, title_of
 from raretok.reporting import translation_metrics
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.figures.language_panels import draw_legend, stacked
@@ -18,118 +15,144 @@ from raretok.reporting.results import Results
 
 # Reference distributions, in the colours of the nearest starts: log-unigram and zero; gold tokens have none.
 REFERENCES = {"unigram": LOOKS[UNIGRAM], "uniform": LOOKS[ZERO], "empirical": LOOKS[NONE]}
-# On a logarithmic axis, BLEU of 0 is drawn at this value.
-LEAST_BLEU = 0.1
 # Number of marked points per curve.
 MARKS = 8
+SHORT = {ZERO: "zero", UNIGRAM: "log-unigram"}
+# Shading of a part of an axis that a claim refers to.
+SHADE = "#EDEDED"
 
-Curve = tuple[str, dict, np.ndarray, np.ndarray]  # label, look, steps (k,), values (seeds, k)
+Curves = dict[int, tuple[np.ndarray, np.ndarray]]  # steps and values, by seed
 
 
 def divergences(definition: Definition, method: Method, results: Results) -> Drawn:
     """Divergence of one method's model from each reference by step, on a logarithmic axis."""
-
-    def curves(experiment: str) -> list[Curve]:
-        runs = results.seeds_with_arrays(method.within(experiment))
-        steps = stacked(runs, "divergence.steps")
-        if steps is None:
-            return []
-        values = {name: stacked(runs, f"divergence.{name}") for name in REFERENCES}
-        return [
-            (f"from {name}", look | {"markersize": 4.5}, steps[0], values[name]) for name, look in REFERENCES.items()
-        ]
-
-    def finish(axes: Axes) -> None:
+    runs = {experiment: results.seeds_with_arrays(method.within(experiment)) for experiment in definition.settings}
+    drawn = {one: of for one, of in runs.items() if stacked(of, "divergence.steps") is not None}
+    figure, (panels,), strip = _panels(definition, list(drawn), (2.5,))
+    for axes, of in zip(panels, drawn.values(), strict=True):
+        for name, look in REFERENCES.items():
+            steps, values = stacked(of, "divergence.steps")[0], stacked(of, f"divergence.{name}")
+            mean_and_band(axes, steps, values, f"from {name}", look | {"markersize": 4.5})
         # Shows step 0 too.
         axes.set_xscale("symlog", linthresh=1, linscale=0.4)
         axes.xaxis.set_major_formatter("{x:g}")
         axes.minorticks_off()
-        axes.set(xlabel="training step (log scale)", ylabel="divergence (nats)", xlim=(-0.15, None), ylim=(0, None))
-
-    text = (
+        axes.set(xlabel="training step (log scale)", xlim=(-0.15, None), ylim=(0, None))
+    _label(panels, "divergence (nats)")
+    _draw_legend(strip, panels)
+    return figure, (
         f"{method.label}; mean over positions of the validation text of KL(unigram || model), KL(uniform || model) "
-        "and, for the empirical distribution, -log p(gold token). The direction of the divergence is our choice."
+        "and, for the empirical distribution, -log p(gold token). The direction of the divergence is our choice. "
+        f"{means_note(map(len, drawn.values()), BAND)}"
     )
-    return _along_training(definition, list(definition.settings), curves, finish, text)
 
 
 def validation_curves(definition: Definition, methods: list[Method], results: Results) -> Drawn:
-    """Validation BLEU of each start by step."""
+    """Validation BLEU of each start by step, and below it the difference from the zero start, paired by seed."""
+    drawn = {}
+    for experiment in paper_experiments(definition):
+        found = {method: _validation(results.seeds_with_arrays(method.within(experiment))) for method in methods}
+        if any(found.values()):
+            drawn[experiment] = {method: curves for method, curves in found.items() if curves}
+    figure, (levels, differences), strip = _panels(definition, list(drawn), (2.2, 1.6))
+    for above, below, (experiment, found) in zip(levels, differences, drawn.items(), strict=True):
+        until = translation_metrics.scaled(definition, experiment, EARLY, PRINTED_STEPS)
+        for axes in (above, below):
+            axes.axvspan(0, until, color=SHADE, zorder=0, label="first fifth of training")
+        below.axhline(0, linewidth=1.8, color=LOOKS[ZERO]["color"])
+        base = next((curves for method, curves in found.items() if method.name == ZERO), {})
+        for method, curves in found.items():
+            steps, values = _stacked(curves)
+            look = _look(method, len(steps))
+            mean_and_band(above, steps, values, method.label, look)
+            common = sorted(curves.keys() & base.keys())
+            if common and method.name != ZERO:
+                (steps, ours), (_, theirs) = (_stacked({seed: of[seed] for seed in common}) for of in (curves, base))
+                length = min(ours.shape[1], theirs.shape[1])
+                mean_and_band(below, steps[:length], ours[:, :length] - theirs[:, :length], None, look)
+        above.set(xlim=(0, None), ylim=(0, None))
+        above.tick_params(labelbottom=False)
+        below.set(xlim=above.get_xlim(), xlabel="training step")
+    _label(levels, "validation BLEU")
+    _label(differences, "minus zero bias")
+    _draw_legend(strip, levels)
+    counts = [len(curves) for found in drawn.values() for curves in found.values()]
+    return figure, (
+        "BLEU of the validation text by sacrebleu; below it, the difference from zero bias with the same seed. The "
+        "paper draws BLEU alone, on a logarithmic axis. The claim is about the first fifth of training (our reading of "
+        f'"early"). {means_note(counts, BAND)}'
+    )
 
-    def measured(runs):
-        curves = [found for _, arrays in runs if (found := translation_metrics.curve(arrays)) is not None]
-        if not curves:
-            return None
-        length = min(len(steps) for steps, _ in curves)
-        return curves[0][0][:length], np.stack([np.maximum(values[:length], LEAST_BLEU) for _, values in curves])
 
-    def finish(axes):
-        axes.set_yscale("log")
-        axes.yaxis.set_minor_locator(LogLocator(subs=(2, 5)))
-        axes.yaxis.set_major_formatter("{x:g}")
-        axes.yaxis.set_minor_formatter("{x:g}")
-        axes.tick_params(axis="y", which="minor", labelsize=9)
-        axes.set(xlabel="training step", ylabel="validation BLEU (log scale)", xlim=(0, None))
-
-    text = f"BLEU of the validation text by sacrebleu; values below {LEAST_BLEU:g} are drawn at {LEAST_BLEU:g}."
-    curves = partial(_of_starts, methods, results, measured)
-    return _along_training(definition, paper_experiments(definition), curves, finish, text)
-
-
-def bias_curves(
-    definition: Definition, methods: list[Method], results: Results, key: str, unit: str, text: str
+def bias_changes(
+    definition: Definition, methods: list[Method], results: Results, key: str, unit: str, largest: str, text: str
 ) -> Drawn:
-    """An observation of the output bias (`output_bias.<key>`) by step."""
+    """Change since step 0 of an observation of the output bias (`output_bias.<key>`).
 
-    def measured(runs):
-        steps, values = stacked(runs, "output_bias.steps"), stacked(runs, f"output_bias.{key}")
-        return None if steps is None or values is None else (steps[0], values)
+    The paper draws the values, between which such changes are too small to see; their starts are in the panels.
+    largest: the start whose value the claim takes as 100%.
+    """
+    drawn = {}
+    for experiment in definition.settings:
+        for method in methods:
+            runs = results.seeds_with_arrays(method.within(experiment))
+            steps, values = (stacked(runs, f"output_bias.{name}") for name in ("steps", key))
+            if values is not None:
+                drawn.setdefault(experiment, {})[method] = steps[0], values
+    figure, (panels,), strip = _panels(definition, list(drawn), (2.5,))
+    for axes, found in zip(panels, drawn.values(), strict=True):
+        starts = {method: float(values[:, 0].mean()) for method, (_, values) in found.items()}
+        for most in (STAYS * start for method, start in starts.items() if method.name == largest):
+            axes.axhspan(-most, most, color=SHADE, zorder=0, label=f"±{STAYS:.0%} of the larger start")
+        for method, (steps, values) in found.items():
+            mean_and_band(axes, steps, values - values[:, :1], method.label, _look(method, len(steps)))
+        said = ", ".join(f"{value:.{2 if value < 100 else 0}f} ({SHORT[one.name]})" for one, value in starts.items())
+        axes.text(0.02, 0.98, f"from {said}", transform=axes.transAxes, va="top", fontsize=9, color="#555555")
+        axes.set(xlabel="training step", xlim=(0, None))
+        axes.margins(y=0.15)
+    _label(panels, unit)
+    _draw_legend(strip, panels)
+    counts = [len(values) for found in drawn.values() for _, values in found.values()]
+    return figure, (
+        f"Change since step 0 of {text}; in grey, the values at step 0. The paper draws the values, between which such "
+        f"changes are too small to see. {means_note(counts, f'{BAND}, often narrower than the line')}"
+    )
 
-    def finish(axes):
-        axes.set(xlabel="training step", ylabel=unit, xlim=(0, None))
-        axes.margins(y=0.1)
-        axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
 
-    curves = partial(_of_starts, methods, results, measured)
-    return _along_training(definition, list(definition.settings), curves, finish, text)
-
-
-def _of_starts(
-    methods: list[Method],
-    results: Results,
-    measured: Callable[[list], tuple[np.ndarray, np.ndarray] | None],
-    experiment: str,
-) -> list[Curve]:
-    """One curve per start; `measured`: steps (k,) and values (seeds, k) of a method's runs, None without runs."""
-    curves = []
-    for method in methods:
-        found = measured(results.seeds_with_arrays(method.within(experiment)))
-        if found is not None:
-            look = LOOKS[method.name] | {"markevery": max(1, len(found[0]) // MARKS), "markersize": 5}
-            curves.append((method.label, look, *found))
-    return curves
-
-
-def _along_training(
-    definition: Definition,
-    experiments: list[str],
-    curves: Callable[[str], list[Curve]],
-    finish: Callable[[Axes], None],
-    text: str,
-) -> Drawn:
-    """One panel per experiment that has `curves`, with one legend for all; `finish` is called last on each panel."""
-    drawn = {experiment: found for experiment in experiments if (found := curves(experiment))}
-    if not drawn:
+def _panels(definition: Definition, experiments: list[str], heights: tuple[float, ...]) -> tuple:
+    """`panels_over_strip` with the data sets as titles; raises NotRun if there are none."""
+    if not experiments:
         raise NotRun
-    figure, panels, strip = panels_of(len(drawn), over_legend=True)
-    for axes, (experiment, found) in zip(panels, drawn.items(), strict=True):
+    figure, kinds, strip = panels_over_strip(len(experiments), heights)
+    for axes, experiment in zip(kinds[0], experiments, strict=True):
         axes.set_title(title_of(definition, experiment), loc="left")
-        for label, look, steps, values in found:
-            mean_and_band(axes, steps, values, label, look)
-        finish(axes)
-    handles = {line.get_label(): line for axes in panels for line in axes.get_legend_handles_labels()[0]}
-    for axes in panels[1:]:
-        axes.set_ylabel(axes.get_ylabel() if axes.get_subplotspec().is_first_col() else None)
+    return figure, kinds, strip
+
+
+def _label(panels: list[Axes], label: str) -> None:
+    for axes in panels:
+        axes.set_ylabel(label if axes.get_subplotspec().is_first_col() else None)
+
+
+def _draw_legend(strip: Axes, panels: list[Axes]) -> None:
+    """One legend of what any panel shows."""
+    handles = {one.get_label(): one for axes in panels for one in axes.get_legend_handles_labels()[0]}
     draw_legend(strip, list(handles.values()))
-    seeds = [len(values) for found in drawn.values() for *_, values in found]
-    return figure, f"{text} {means_note(seeds, BAND)}"
+
+
+def _look(method: Method, points: int) -> dict:
+    """A start's look, above the zero start, from which the one without a bias hardly differs."""
+    look = LOOKS[method.name] | {"markevery": max(1, points // MARKS), "markersize": 5}
+    return look if method.name == ZERO else look | {"zorder": 2.5}
+
+
+def _validation(runs: list[tuple[int, dict[str, np.ndarray]]]) -> Curves:
+    """Validation BLEU of the runs that translated."""
+    curves = {seed: translation_metrics.curve(arrays) for seed, arrays in runs}
+    return {seed: curve for seed, curve in curves.items() if curve is not None}
+
+
+def _stacked(curves: Curves) -> tuple[np.ndarray, np.ndarray]:
+    """Steps (k,) and values (seeds, k), cut to the shortest."""
+    length = min(len(steps) for steps, _ in curves.values())
+    return next(iter(curves.values()))[0][:length], np.stack([values[:length] for _, values in curves.values()])

@@ -191,7 +191,7 @@ def f12_ood(evidence: Evidence) -> Found:
             values = [_ood(domain)(here, name) for name in (NONE, ZERO, UNIGRAM)]
             truths.append(here.per_seed(lambda *_: Truth(True, 0.0), *values))
             means = ", ".join(f"{float(np.mean(list(of.values()))):.2f}" for of in values)
-            said.append(f"{corpus} on {domain} {means}")
+            said.append(f"{corpus} on {corpus_title(domain)} {means}")
         return truths
 
     parts, without = each(evidence, list(evidence.definition.settings), judge)

@@ -25,27 +25,44 @@ LOOKS = {NONE: METHODS["none"], ZERO: METHODS["zero"], UNIGRAM: METHODS["unigram
 SHORT = {NONE: "none", ZERO: "zero", UNIGRAM: "log-\nunigram"}
 # Minimum span of a panel's axis in BLEU or chrF, as in the paper.
 LEAST_SPAN = 0.5
+# Differences of scores below this say nothing: such a panel starts at 0 and ends here.
+MEANINGLESS = 1.0
 ENDS = ((min, -1), (max, 1))
 
 
-def panels_of(number: int, over_legend: bool = False) -> tuple[Figure, list[Axes], Axes | None]:
-    """A sheet with that many panels, three per row, unused places removed; and a strip for one legend."""
+def panels_of(number: int) -> tuple[Figure, list[Axes]]:
+    """A sheet with that many panels, three per row, unused places removed."""
     columns = min(COLUMNS, number)
     rows = math.ceil(number / columns)
-    figure = sheet((0.75 if over_legend else 0.4) + 2.5 * rows, WIDTHS[columns])
-    if over_legend:
-        grid, strip = panels_over_legend(figure, rows, columns)
-    else:
-        grid, strip = figure.subplots(rows, columns, squeeze=False), None
-    shown, others = np.split(grid.ravel(), [number])
-    for axes in others:
+    figure = sheet(0.4 + 2.5 * rows, WIDTHS[columns])
+    return figure, _without_unused(figure.subplots(rows, columns, squeeze=False).ravel(), number)
+
+
+def panels_over_strip(number: int, heights: tuple[float, ...]) -> tuple[Figure, list[list[Axes]], Axes]:
+    """A sheet as of `panels_of` with one legend strip below; each place has a panel per height, below each other.
+
+    heights: in inches. Panels of one height share the y axis. Returns the figure, the panels of each height, the strip.
+    """
+    columns = min(COLUMNS, number)
+    rows = math.ceil(number / columns)
+    figure = sheet(0.75 + sum(heights) * rows, WIDTHS[columns])
+    grid, strip = panels_over_legend(figure, rows * len(heights), columns, height_ratios=heights * rows)
+    kinds = [_without_unused(grid[kind :: len(heights)].ravel(), number) for kind in range(len(heights))]
+    for first, *others in kinds:
+        for axes in others:
+            axes.sharey(first)
+    return figure, kinds, strip
+
+
+def _without_unused(places: np.ndarray, number: int) -> list[Axes]:
+    for axes in places[number:]:
         axes.set_axis_off()
-    return figure, list(shown), strip
+    return list(places[:number])
 
 
-def title_of(definition: Definition, experiment: str, more: str = "") -> str:
+def title_of(definition: Definition, experiment: str) -> str:
     """An experiment's actual corpus, and below it the paper's if it differs."""
-    return data_set(definition.corpus(experiment), experiment, more, "\n")
+    return data_set(definition.corpus(experiment), experiment, "\n")
 
 
 def paper_experiments(definition: Definition) -> list[str]:
@@ -59,7 +76,7 @@ def draw_points(
     """Draw a point per method, the mean over seeds with standard error; returns the number of seeds of each.
 
     text: name of the text behind the start from other unigrams. The paper's axes do not start at 0, so that differences
-    are visible; hence points with numbers instead of bars.
+    are visible; hence points with numbers instead of bars. Scores are never negative, and neither are their axes.
     """
     found = [(method, list(of.values())) for method in methods if (of := values(method))]
     means = [float(np.mean(of)) for _, of in found]
@@ -71,7 +88,13 @@ def draw_points(
         axes.annotate(f"{mean:.2f}", (place, mean), (9, 0), textcoords="offset points", va="center", fontsize=9)
     low, high = (pick(mean + sign * error for mean, error in zip(means, errors, strict=True)) for pick, sign in ENDS)
     span = max(LEAST_SPAN, 1.5 * (high - low))
-    axes.set_ylim((low + high - span) / 2, (low + high + span) / 2)
+    floor = max(0.0, (low + high - span) / 2)
+    if high < MEANINGLESS:
+        floor, span = 0.0, MEANINGLESS
+        note = f"below {MEANINGLESS:g} {unit}"
+        axes.text(0.5, 0.98, note, transform=axes.transAxes, ha="center", va="top", color="#777777")
+    # Below 0 there is no tick, only room for the point.
+    axes.set_ylim(floor or -0.08 * span, floor + span)
     axes.set_xticks(range(len(found)), [names[method.name] for method, _ in found])
     axes.set_xlim(-0.5, len(found) - 0.3)
     axes.yaxis.set_major_locator(MaxNLocator(5, min_n_ticks=3))

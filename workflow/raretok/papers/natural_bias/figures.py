@@ -11,8 +11,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from raretok.papers.natural_bias import data_set_panels
-from raretok.papers.natural_bias.along_training import bias_curves, divergences, validation_curves
-from raretok.papers.natural_bias.bias_starts import IWSLT14, WMT14, ZERO
+from raretok.papers.natural_bias.along_training import bias_changes, divergences, validation_curves
+from raretok.papers.natural_bias.bias_starts import IWSLT14, UNIGRAM, WMT14, ZERO
 from raretok.papers.natural_bias.claims import PRINTED_STEPS, REGULARISED
 from raretok.reporting import translation_metrics
 from raretok.reporting.corpus_names import corpus_title, unigram_text
@@ -25,9 +25,9 @@ from raretok.reporting.statistics.intervals import standard_error
 TEXT = "of the test text by sacrebleu, cased and detokenised"
 # Figure 11: strengths, in colours that no start has; neighbours are drawn at steps that differ by this factor.
 STRENGTHS = (
-    {"color": PINK, "linestyle": "-", "marker": "v"},
-    {"color": SKY, "linestyle": "-.", "marker": "X"},
-    {"color": YELLOW, "linestyle": (0, (8, 2)), "marker": "P"},
+    {"color": PINK, "marker": "v"},
+    {"color": SKY, "marker": "X"},
+    {"color": YELLOW, "marker": "P"},
 )
 APART = 1.04
 # Slopes in figure 4: metric, font weight, and name.
@@ -76,10 +76,10 @@ def _points(
             drawn.append((experiment, more, values, here))
     if not drawn:
         raise NotRun
-    figure, panels, _ = data_set_panels.panels_of(len(drawn))
+    figure, panels = data_set_panels.panels_of(len(drawn))
     seeds = []
     for axes, (experiment, more, values, here) in zip(panels, drawn, strict=True):
-        axes.set_title(data_set_panels.title_of(definition, experiment, more), loc="left")
+        axes.set_title(data_set_panels.title_of(definition, experiment) + more, loc="left")
         seeds += data_set_panels.draw_points(axes, here, values, unit, unigram_text(definition.corpus(experiment)))
     return figure, data_set_panels.points_note(seeds), [experiment for experiment, *_ in drawn]
 
@@ -179,7 +179,8 @@ figure10 = partial(
 def figure11(definition: Definition, item: str, results: Results) -> Drawn:
     """BLEU of models that are first regularised away from the unigram distribution, by the step at which this ends.
 
-    Seeds differ by more BLEU than the points do, so all points are means over the same seeds.
+    Seeds differ by as much BLEU as the points do, so all points are means over the same seeds, no line suggests a
+    trend, and a band shows how far seeds of the zero start differ.
     """
     figure = sheet(4.2, 7.5)
     axes = figure.subplots()
@@ -202,30 +203,32 @@ def figure11(definition: Definition, item: str, results: Results) -> Drawn:
         raise NotRun
     if not common:
         raise NotRun("a seed that all these methods have")
-    plain = [value / 100 for seed, value in found[base.name].items() if seed in common]
+    plain, spread = list(found[base.name].values()), ""
     if plain:
-        mean, error = float(np.mean(plain)), standard_error(plain)
-        look = {"color": data_set_panels.LOOKS[ZERO]["color"], "linestyle": data_set_panels.LOOKS[ZERO]["linestyle"]}
-        axes.axhline(mean, linewidth=1.5, label="not regularised (zero bias)", **look)
-        if error:
-            axes.axhspan(mean - error, mean + error, color=look["color"], alpha=0.12, linewidth=0)
+        mean, colour = np.mean([found[base.name][seed] for seed in common]), data_set_panels.LOOKS[ZERO]["color"]
+        axes.axhline(mean, linewidth=1.5, label="not regularised (zero bias)", color=colour)
+        if len(plain) > 1:
+            deviation = np.std(plain, ddof=1)
+            axes.axhspan(mean - deviation, mean + deviation, color=colour, alpha=0.12, linewidth=0)
+            spread = f" The band is one sample standard deviation of zero bias over its {len(plain)} seeds."
     for place, (look, (strength, points)) in enumerate(zip(cycle(STRENGTHS), sorted(swept.items()), strict=False)):
         steps = sorted(points)
-        means = [np.mean(points[step]) / 100 for step in steps]
-        errors = [standard_error(points[step]) / 100 for step in steps]
+        means = [np.mean(points[step]) for step in steps]
+        errors = [standard_error(points[step]) for step in steps] if len(common) > 1 else None
         places = np.array(steps) * APART ** (place - (len(swept) - 1) / 2)
-        axes.errorbar(places, means, errors, capsize=3, linewidth=1.8, label=f"strength {strength}", **look)
+        look = look | {"linestyle": "none", "markersize": 8, "capsize": 3}
+        axes.errorbar(places, means, errors, label=f"strength {strength}", **look)
     known = sorted({step for points in swept.values() for step in points})
     axes.set_xscale("log")
     axes.set_xticks(known, [f"{step:,}" for step in known])
     axes.minorticks_off()
     axes.margins(x=0.1, y=0.2)
-    axes.set(xlabel="step at which regularisation ends (log scale)", ylabel="test BLEU (0 to 1)")
+    axes.set(xlabel="step at which regularisation ends (log scale)", ylabel="test BLEU")
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
     corpus = corpus_title(definition.corpus(base.experiment))
     return figure, (
         f"{corpus}. Data set, strengths and numbers of steps are our choice: the paper prints none. "
-        f"{means_note([len(common)], 'bars and band: standard error')} The vertical axis does not start at 0."
+        f"{means_note([len(common)], 'bars: standard error')}{spread} The vertical axis does not start at 0."
         f"{_absent(missing)}"
     )
 
@@ -237,15 +240,15 @@ def figure12(definition: Definition, item: str, results: Results) -> Drawn:
 
 
 def figure13(definition: Definition, item: str, results: Results) -> Drawn:
-    """Divergence of softmax(b) from the unigram distribution along training."""
-    text = "KL(unigram || softmax(b)) of the output bias b, in nats."
-    return bias_curves(definition, definition.methods_of(item), results, "divergence", "KL divergence (nats)", text)
+    """Change of the divergence of softmax(b) from the unigram distribution along training."""
+    text, unit = "KL(unigram || softmax(b)) of the output bias b", "change of the KL (nats)"
+    return bias_changes(definition, definition.methods_of(item), results, "divergence", unit, ZERO, text)
 
 
 def figure14(definition: Definition, item: str, results: Results) -> Drawn:
-    """Norm of the bias along training."""
-    text = "Euclidean norm of the output bias b (the paper does not say which norm)."
-    return bias_curves(definition, definition.methods_of(item), results, "norm", "norm of the bias", text)
+    """Change of the norm of the bias along training."""
+    text = "the Euclidean norm of the output bias b (the paper does not say which norm)"
+    return bias_changes(definition, definition.methods_of(item), results, "norm", "change of the norm", UNIGRAM, text)
 
 
 def figure15(definition: Definition, item: str, results: Results) -> Drawn:
@@ -264,8 +267,10 @@ def figure16(definition: Definition, item: str, results: Results) -> Drawn:
     """The models of figure 15 on the other domain."""
     experiments = _with_c4(definition)
     drawn, text = _other_domains(definition, item, results, experiments, translation_metrics.validation_domains)
-    validation = f"{translation_metrics.VALIDATION_TEXT} is one; all other texts here are test texts"
-    paper = f"The paper uses the other corpus's validation text; {validation}."
+    found = {name: None for one in experiments for name in translation_metrics.validation_domains(results, one)}
+    found.pop(translation_metrics.VALIDATION_TEXT, None)
+    tested = f"; here it is test text: {', '.join(map(corpus_title, found))}" if found else ""
+    paper = f"The paper uses the other corpus's validation text{tested}."
     return drawn, f"{text}{data_set_panels.in_place_of_c4(definition, experiments)} {paper}"
 
 
@@ -282,8 +287,9 @@ def _other_domains(
     domains: Callable[[Results, str], list[str]],
 ) -> Drawn:
     """One panel of points per experiment and per domain that its runs translated."""
+    values = translation_metrics.out_of_domain
     places = [
-        (experiment, f" on {domain}", partial(translation_metrics.out_of_domain, results, domain=domain))
+        (experiment, f",\non {corpus_title(domain)}", partial(values, results, domain=domain))
         for experiment in experiments
         for domain in domains(results, experiment)
     ]
