@@ -158,6 +158,7 @@ rule figure:
     input:
         definition="<results>/definitions/{paper}.json",
         measured=reporting.measurements_to_show,
+        published=reporting.printed,
     output:
         svg=report(
             "<results>/figures/{paper}/{item}.svg",
@@ -174,6 +175,7 @@ rule figure:
     conda:
         "../../envs/report.yaml"
     params:
+        published=reporting.papers_folder,
         results=subpath(output.svg, ancestor=3),
         stem=subpath(output.svg, strip_suffix=".svg"),
         code=code.of_figures,
@@ -183,6 +185,7 @@ rule figure:
             --item {wildcards.item:q} \
             --definition {input.definition:q} \
             --results {params.results:q} \
+            --published {params.published:q} \
             --output-stem {params.stem:q} \
             &>{log:q}
         """

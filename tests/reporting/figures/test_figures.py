@@ -5,18 +5,19 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from fake_results import ROOT
+from fake_results import PUBLISHED, ROOT, TEMPERATURES
 
 from raretok.__main__ import main
-from raretok.papers.stop_jostling.figures import _example, figure2, figureS1
+from raretok.papers.stop_jostling.figures import _example, figure2, figure4, figure5, figure7, figureS1
 from raretok.reporting.definition import parse_definition
 from raretok.reporting.figures import style
 from raretok.reporting.figures.language_panels import draw_legend, panels_over_legend, scatter_groups
 from raretok.reporting.figures.shown import first_run, means_note
-from raretok.reporting.results import read_results
+from raretok.reporting.results import printed_numbers, read_results
 
 # All formats; other tests draw svg only (conftest.py).
 METADATA = style.METADATA
@@ -28,7 +29,8 @@ def test_titles_name_the_scale(figures, item):
     svg = (figures / f"{item}.svg").read_text()
     title = re.search(r"<dc:title>(.*?)</dc:title>", svg)[1]
     assert title.startswith(f"Stop Jostling (Turumtaev 2025): Figure {item.removeprefix('figure')}. ")
-    assert title.endswith("(the paper's own scale)")
+    # Figure 1 is a drawing.
+    assert title.endswith("(the paper's own scale)") == (item != "figure1")
 
 
 def test_every_format_is_written_and_the_same_bytes_again(scale, tmp_path, monkeypatch):
@@ -45,6 +47,46 @@ def test_figure4_names_its_position(figures):
     assert "position 3 of 16: the first where both models rank" in (figures / "figure4.svg").read_text()
 
 
+def test_figure4_names_the_methods_of_the_targets_probabilities(scale):
+    definition, results = parse_definition(json.dumps(scale.definition)), read_results(scale.folder)
+    (axes,) = figure4(definition, "figure4", results)[0].axes
+    assert re.fullmatch(r"target .*: 0\.\d\d by Baseline, 0\.\d\d by Proposed \(margin=2\)", axes.texts[0].get_text())
+
+
+def test_zero_is_the_middle_of_the_colours_of_figure5(scale):
+    definition, results = parse_definition(json.dumps(scale.definition)), read_results(scale.folder)
+    panels = figure5(definition, "figure5", results)[0].axes
+    assert [panel.images[0].get_clim() for panel in panels[1:3]] == [(-1, 1)] * 2
+
+
+def test_figure7_has_the_numbers_of_the_table_and_of_the_paper(scale):
+    """The mean over seeds of the lowest perplexity and its T; the minimum of the mean curve is another."""
+    definition, results = parse_definition(json.dumps(scale.definition)), read_results(scale.folder)
+    (axes,) = figure7(definition, "figure7", results)[0].axes
+    for method, text in zip(definition.methods_of("figure7"), axes.get_legend().get_texts(), strict=True):
+        curves = np.stack([arrays["best.perplexity.HR"] for _, arrays in results.seeds_with_arrays(method)])
+        lowest, place = curves.min(1).mean(), TEMPERATURES[curves.argmin(1)].mean()
+        assert text.get_text() == f"{method.label}, 2 seeds\n{lowest:.2f} at {place:.2f}"
+    printed = replace(results, printed=printed_numbers(PUBLISHED, "stop_jostling"))
+    (axes,) = figure7(definition, "figure7", printed)[0].axes
+    assert axes.get_legend().get_texts()[0].get_text().endswith(" (paper: 5.01 at 1.08)")
+
+
+def test_figure_s1_shows_the_printed_numbers(scale):
+    definition, results = parse_definition(json.dumps(scale.definition)), read_results(scale.folder)
+    results = replace(results, printed=printed_numbers(PUBLISHED, "stop_jostling"))
+    for axes in figureS1(definition, "figureS1", results)[0].axes[1:]:
+        lines = [line.get_ydata()[0] for line in axes.get_lines() if line.get_linestyle() == ":"]
+        assert lines == [0.3714, 0.4544]
+
+
+def test_the_command_reads_the_printed_numbers(scale, tmp_path):
+    for arguments, shown in (([], False), ([f"--published={PUBLISHED}"], True)):
+        arguments += [f"--definition={scale.text}", f"--results={scale.folder}", f"--output-stem={tmp_path / 'a'}"]
+        assert main(["figure", "--item=figure7", *arguments]) == 0
+        assert ("paper: 5.01 at 1.08" in (tmp_path / "a.svg").read_text()) == shown
+
+
 def test_figure2_shows_the_expected_counts(scale):
     text = json.dumps(scale.definition)
     results = read_results(scale.folder)
@@ -59,8 +101,8 @@ def test_figure_s1_shows_every_seed_of_every_reading(scale):
     definition, results = parse_definition(json.dumps(scale.definition)), read_results(scale.folder)
     figure, _ = figureS1(definition, "figureS1", results)
     methods = [definition.methods[name] for name in definition.figures["figureS1"]["methods"]]
-    by_seed, by_cosine, _ = figure.axes
-    for method, points, same in zip(methods, by_seed.lines, by_cosine.lines, strict=False):
+    _, by_seed, by_cosine = figure.axes  # the strip of the legend is first
+    for method, points, same in zip(methods, by_seed.lines[:3], by_cosine.lines[:3], strict=True):
         accuracies = list(results.per_seed(method, "accuracy", "LR").values())
         assert len(accuracies) == len(method.seeds)
         assert (points.get_label(), list(points.get_ydata()), list(same.get_ydata())) == (

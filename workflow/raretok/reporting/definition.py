@@ -79,7 +79,9 @@ class Definition:
     summary: dict = field(default_factory=dict)  # what was easy and difficult, and what the authors' code showed
 
     def heading(self, item: str) -> str:
-        """The title of a table or figure, including the scale."""
+        """The title of a table or figure, including the scale; a figure of no method is the same at every scale."""
+        if item in self.figures and not self.figures[item].get("methods"):
+            return self.caption(item)
         return f"{self.caption(item)} ({self.scale_note()})"
 
     def caption(self, item: str) -> str:

@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -69,6 +69,7 @@ class Results:
     folder: Path
     metrics: pd.DataFrame
     values: dict[tuple, dict[int, float]]  # (experiment, method, metric, group, split): {seed: value}
+    printed: dict[tuple[str, str, str, str], "Printed"] = field(default_factory=dict)  # of a figure; `printed_numbers`
 
     def per_seed(
         self, method: Method, metric: str, group: str = "", checkpoint: str = "best", split: str | None = None

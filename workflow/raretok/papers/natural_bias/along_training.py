@@ -17,7 +17,7 @@ from raretok.reporting.results import Results
 REFERENCES = {"unigram": LOOKS[UNIGRAM], "uniform": LOOKS[ZERO], "empirical": LOOKS[NONE]}
 # Number of marked points per curve.
 MARKS = 8
-SHORT = {ZERO: "zero", UNIGRAM: "log-unigram"}
+SHORT = {ZERO: "zero", UNIGRAM: "unigram"}
 # Shading of a part of an axis that a claim refers to.
 SHADE = "#EDEDED"
 

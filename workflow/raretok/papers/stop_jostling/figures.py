@@ -10,19 +10,20 @@ import numpy as np
 from raretok.metrics.clusters import figure_order, mask
 from raretok.metrics.neighbours import cosines
 from raretok.papers.stop_jostling import schematic
-from raretok.reporting.definition import Definition
+from raretok.reporting.definition import Definition, Method
 from raretok.reporting.figures.language_panels import draw_legend, panels_over_legend
 from raretok.reporting.figures.panels import draw_mask, draw_plane, language_ticks, mean_and_band
-from raretok.reporting.figures.shown import Drawn, NotRun, first_run, seeds_note
-from raretok.reporting.figures.style import HIGH, LOW, look_of, not_run, sheet, symbol_ticks
-from raretok.reporting.results import Results
+from raretok.reporting.figures.shown import BAND, Drawn, NotRun, first_run, seeds_note
+from raretok.reporting.figures.style import HIGH, LOW, look_of, not_run, sheet, symbol_ticks, visible
+from raretok.reporting.results import Printed, Results
 
 PPL_LIMIT = 15  # as in the authors' notebook
+LEAST_DRAWN = 1e-12  # probability below which figure 4 shows no bar
 
 
 def figure1(definition: Definition, item: str, results: Results) -> Drawn:
     """Schematic drawing of the three kinds of gradient step of an embedding."""
-    figure = sheet(3.6)
+    figure = sheet(3.2)
     schematic.draw(list(figure.subplots(1, 3)))
     return figure, (
         "A training position moves embeddings in three ways; thick arrows are gradient steps. Cross-entropy "
@@ -118,19 +119,23 @@ def figure4(definition: Definition, item: str, results: Results) -> Drawn:
     for shift, method, values in zip((-0.22, 0.22), methods, distributions, strict=True):
         axes.bar(places + shift, values[order], 0.44, label=method.label, color=look_of(method)["color"])
     axes.set_yscale("log")
-    axes.yaxis.set_major_formatter("{x:g}")
-    lowest = min(values[values > 0].min() for values in distributions)
-    axes.set_ylim(max(lowest / 2, 1e-9), 3)
+    lowest = max(min(values[values > 0].min() for values in distributions) / 2, LEAST_DRAWN)
+    axes.set_ylim(lowest, 3)
+    cut = any((values < lowest).any() for values in distributions)
     place = int(np.flatnonzero(order == target)[0])
     highest = max(values[target] for values in distributions)
-    numbers = " and ".join(f"{values[target]:.2f}" for values in distributions)
-    axes.annotate(f"target: {numbers}", (place, highest), (0, 6), textcoords="offset points", ha="left")
+    numbers = ", ".join(
+        f"{values[target]:.2f} by {method.label}" for method, values in zip(methods, distributions, strict=True)
+    )
+    said = f"target {visible(symbols[target])}: {numbers}"
+    axes.annotate(said, (place, highest), (0, 6), textcoords="offset points", ha="left")
     symbol_ticks(axes, [symbols[k] for k in order])
     axes.set(xlabel="character, sorted by the baseline's probability", ylabel="probability (log scale)")
     axes.legend(frameon=False, loc="upper right")
     return figure, (
         f"Stored validation position {position + 1} of {len(runs[0]['best.example_targets.HR'])}: {rule}. "
         "Renormalised over the high-resource language's characters, as in the authors' notebook. First seed."
+        + (f" Probabilities below {lowest:.0e} have no bar." if cut else "")
     )
 
 
@@ -150,7 +155,7 @@ def _example(baseline: dict, proposed: dict) -> tuple[int, str]:
 
 def figure5(definition: Definition, item: str, results: Results) -> Drawn:
     """Expected clusters, and cosine similarities of the embeddings of two models."""
-    figure = sheet(4.2)
+    figure = sheet(3.3)
     panels = figure.subplots(1, 3)
     methods = definition.methods_of(item)
     runs = [first_run(results, method) for method in methods]
@@ -161,16 +166,18 @@ def figure5(definition: Definition, item: str, results: Results) -> Drawn:
     order = figure_order(symbols)
     draw_mask(panels[0], mask(symbols)[np.ix_(order, order)])
     matrices = [None if run is None else cosines(run["best.embeddings"])[np.ix_(order, order)] for run in runs]
-    lowest = min(matrix.min() for matrix in matrices if matrix is not None)
-    image = None
+    drawn = None
     for axes, method, matrix in zip(panels[1:], methods, matrices, strict=True):
         axes.set_title(method.label, loc="left")
         if matrix is None:
             not_run(axes, method.label)
             continue
-        image = axes.imshow(matrix, cmap="cividis", vmin=lowest, vmax=1, interpolation="nearest")
+        image = axes.imshow(matrix, cmap="RdBu_r", vmin=-1, vmax=1, interpolation="nearest")
         language_ticks(axes, len(symbols))
-    figure.colorbar(image, ax=list(panels[1:]), shrink=0.75, label="cosine similarity")
+        drawn = axes
+    # Inside the axes' place, so as high as the matrix.
+    place = drawn.inset_axes([1.04, 0, 0.05, 1])
+    figure.colorbar(image, cax=place, ticks=[-1, -0.5, 0, 0.5, 1], label="cosine similarity")
     return figure, (
         "Characters are sorted by language, by NA (no letters), UC (upper case), LC (lower case), and alphabetically. "
         "ID: same character; T: its version in the other language; C: its other case; T+C: both. "
@@ -228,15 +235,27 @@ def figureS1(definition: Definition, item: str, results: Results) -> Drawn:
         axes.axhline(half, color="#555555", linewidth=0.8, linestyle="--")
     note = {"transform": by_seed.get_yaxis_transform(), "ha": "right", "va": "top"}
     by_seed.text(0.995, half, "halfway between the printed numbers", **note)
+    for method in methods:
+        if not method.reading and (printed := _printed(definition, results, method, "Accuracy", "LR")):
+            for axes in panels:
+                axes.axhline(printed.value, color=look_of(method)["color"], linewidth=1, linestyle=":")
+            look = {"color": look_of(method)["color"], "transform": by_cosine.get_yaxis_transform()}
+            by_cosine.text(0.995, printed.value, f"printed: {printed.text}", **note | look)
     by_seed.set(xlabel="seed", ylabel="accuracy of low-resource tokens", xticks=sorted(seeds))
     by_seed.grid(visible=False, axis="x")
     by_cosine.set(xlabel="mean cosine of a character's two versions")
     draw_legend(strip, handles)
     return figure, (
-        "One point per run, at margin 1. The paper prints one seed, lower without separated embeddings than with them. "
-        "If the method made the difference, its points would lie above the line in most seeds and the others' below. "
-        "Right: the same runs, by the cosine of a character's embeddings in the two languages."
+        "One point per run, at margin 1. The paper prints one seed (dotted lines), lower without separated embeddings "
+        "than with them. If the method made the difference, its points would lie above the dashed line in most seeds and "
+        "the others' below. Right: the same runs, by the cosine of a character's embeddings in the two languages."
     )
+
+
+def _printed(definition: Definition, results: Results, method: Method, column: str, group: str) -> Printed | None:
+    """The paper's number of a method, from the first table that prints it; None if there is none."""
+    keys = ((table, method.printed_label, column, group) for table in definition.tables)
+    return next((results.printed[key] for key in keys if key in results.printed), None)
 
 
 def _temperature(definition: Definition, item: str, results: Results, group: str) -> Drawn:
@@ -251,22 +270,27 @@ def _temperature(definition: Definition, item: str, results: Results, group: str
         if not len(runs) or not np.isfinite(curves).any():
             continue
         line = look | {"marker": ""}
+        temperatures, curves = runs[0]["temperatures"], curves[np.isfinite(curves).any(1)]
+        # As in the tables: means of each seed's lowest perplexity and of its T.
+        lowest, place = np.nanmin(curves, 1).mean(), temperatures[np.nanargmin(curves, 1)].mean()
         # Near T = 0 seeds differ by orders of magnitude, and the band would cross the figure.
         curves[:, curves.mean(0) > 100 * np.nanmin(curves.mean(0))] = np.nan
-        mean = mean_and_band(axes, runs[0]["temperatures"], curves, None, line)
-        lowest = int(np.nanargmin(mean))
-        minima.append(mean[lowest])
-        place = runs[0]["temperatures"][lowest]
+        mean_and_band(axes, temperatures, curves, None, line)
+        minima.append(lowest)
         axes.plot(
             place,
-            mean[lowest],
+            lowest,
             color=look["color"],
             marker=look["marker"],
             markersize=9,
             markeredgecolor="white",
             zorder=5,
         )
-        axes.plot([], [], label=f"{method.label}: {mean[lowest]:.2f} at {place:.2f}", **look)
+        numbers = f"{method.label}, {len(curves)} seed{'s' * (len(curves) > 1)}\n{lowest:.2f} at {place:.2f}"
+        printed = [_printed(definition, results, method, column, group) for column in ("PPL_best", "T_best")]
+        if all(printed):
+            numbers += f" (paper: {printed[0].text} at {printed[1].text})"
+        axes.plot([], [], label=numbers, **look)
     if not minima:
         raise NotRun
     # The authors' limit, unless it would hide a minimum.
@@ -278,8 +302,8 @@ def _temperature(definition: Definition, item: str, results: Results, group: str
     axes.legend(title="lowest perplexity and its T", alignment="left", frameon=False, **beside)
     return (
         figure,
-        f"Markers: the minimum of each curve. Perplexities above {limit:.0f} are cut off. "
-        + seeds_note(results, methods),
+        f"Markers: mean over seeds of the lowest perplexity and its T. Perplexities above {limit:.0f} are cut off. "
+        f"Where there are several seeds, {BAND}.",
     )
 
 

@@ -22,7 +22,7 @@ def draw(panels: list[Axes]) -> None:
         ("3  Non-target marginalisation", "every other embedding moves away from\nthe hidden state, relevant or not"),
     )
     for axes, (title, text) in zip(panels, texts, strict=True):
-        axes.set(xlim=(-3.2, 3.2), ylim=(-1.9, 3.9), aspect="equal", xticks=[], yticks=[])
+        axes.set(xlim=(-3.2, 3.2), ylim=(-2.05, 3.9), aspect="equal", xticks=[], yticks=[])
         axes.grid(False)
         axes.spines[:].set_visible(False)
         axes.set_title(title, loc="left", fontweight="bold").set_in_layout(False)
@@ -37,7 +37,7 @@ def draw(panels: list[Axes]) -> None:
 def _context(axes: Axes) -> None:
     _vector(axes, TARGET, GREEN, "w of the target", (0.12, 0.02), "left")
     for end, moved, name, offset in (
-        ((-1.55, 0.95), (-1.15, 1.25), "w of input 1", (-0.1, 0.3)),
+        ((-1.55, 0.95), (-1.15, 1.25), "w of input 1", (0.35, 0.55)),
         ((-1.75, -0.3), (-1.6, 0.15), "w of input 2", (-0.1, -0.26)),
     ):
         _vector(axes, end, CONTEXT, name, offset, "right" if offset[1] > 0 else "center")
@@ -59,9 +59,8 @@ def _others(axes: Axes) -> None:
     for end in FAR:
         _vector(axes, end, CONTEXT, "", (0, 0), "center")
         _step(axes, end, (end[0] * 1.04, end[1] - 0.42), ORANGE)
-    axes.text(-0.6, -1.1, "irrelevant:\nspared by thresholding", fontsize=9, ha="center", va="center").set_in_layout(
-        False
-    )
+    said = axes.text(-0.3, -1.05, "irrelevant:\nspared by\nthresholding", fontsize=9, ha="center", va="center")
+    said.set_in_layout(False)
 
 
 def _vector(axes: Axes, end: tuple, colour: str, name: str, offset: tuple, side: str) -> None:

@@ -2,6 +2,7 @@
 
 import argparse
 import importlib
+from dataclasses import replace
 from pathlib import Path
 
 from raretok.core.code_digest import figures_module
@@ -10,7 +11,7 @@ from raretok.reporting.collect import read_item
 from raretok.reporting.definition import Definition, read_definition
 from raretok.reporting.figures.shown import NOT_RUN, Drawn, NotRun
 from raretok.reporting.figures.style import house_style, save, sheet
-from raretok.reporting.results import Results
+from raretok.reporting.results import Results, printed_numbers
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,6 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--item", required=True, help="the figure, such as figure3")
     parser.add_argument("--definition", required=True, help="the paper's file of `raretok definition`")
     parser.add_argument("--results", type=Path, required=True, help="folder of the scale, with runs/")
+    parser.add_argument("--published", type=Path, help="folder of the papers' printed numbers; else none is drawn")
     parser.add_argument("--output-stem", type=Path, required=True, help="path of the outputs without .svg, .png, .pdf")
 
 
@@ -26,7 +28,10 @@ def main(arguments: argparse.Namespace) -> None:
     definition, item = read_definition(arguments.definition), arguments.item
     definition.entry(item)
     with house_style():
-        figure, text = draw(definition, item, read_item(arguments.results, definition, item))
+        results = read_item(arguments.results, definition, item)
+        if arguments.published:
+            results = replace(results, printed=printed_numbers(arguments.published, definition.paper))
+        figure, text = draw(definition, item, results)
         title = f"{definition.title}: {definition.heading(item)}"
         save(figure, arguments.output_stem, title, text)
 

@@ -136,10 +136,14 @@ def not_run(axes: Axes, name: str) -> None:
     axes.grid(False)
 
 
+def visible(symbol: str) -> str:
+    """A character as text of a figure."""
+    return {"\n": "\\n", " ": "␣", "$": r"\$"}.get(symbol, symbol)
+
+
 def symbol_ticks(axes: Axes, symbols: list[str]) -> None:
     """Label every position of the x axis with its character, in two rows so that labels do not overlap."""
-    shown = [{"\n": "\\n", " ": "␣"}.get(symbol, symbol).replace("$", r"\$") for symbol in symbols]
-    labels = [name if k % 2 == 0 else f"\n{name}" for k, name in enumerate(shown)]
+    labels = [visible(symbol) if k % 2 == 0 else f"\n{visible(symbol)}" for k, symbol in enumerate(symbols)]
     axes.set_xticks(range(len(labels)), labels, fontsize=8.5, family="monospace", linespacing=1.0)
     axes.set_xlim(-0.8, len(labels) - 0.2)
     axes.grid(False, axis="x")
