@@ -17,7 +17,6 @@ from raretok.reporting.results import Results
 REFERENCES = {"unigram": LOOKS[UNIGRAM], "uniform": LOOKS[ZERO], "empirical": LOOKS[NONE]}
 # Number of marked points per curve.
 MARKS = 8
-SHORT = {ZERO: "zero", UNIGRAM: "unigram"}
 # Shading of a part of an axis that a claim refers to.
 SHADE = "#EDEDED"
 
@@ -106,7 +105,7 @@ def bias_changes(
             axes.axhspan(-most, most, color=SHADE, zorder=0, label=f"±{STAYS:.0%} of the larger start")
         for method, (steps, values) in found.items():
             mean_and_band(axes, steps, values - values[:, :1], method.label, _look(method, len(steps)))
-        said = ", ".join(f"{value:.{2 if value < 100 else 0}f} ({SHORT[one.name]})" for one, value in starts.items())
+        said = ", ".join(f"{value:.{2 if value < 100 else 0}f} ({one.name})" for one, value in starts.items())
         axes.text(0.02, 0.98, f"from {said}", transform=axes.transAxes, va="top", fontsize=9, color="#555555")
         axes.set(xlabel="training step", xlim=(0, None))
         axes.margins(y=0.15)

@@ -247,8 +247,8 @@ def figureS1(definition: Definition, item: str, results: Results) -> Drawn:
     draw_legend(strip, handles)
     return figure, (
         "One point per run, at margin 1. The paper prints one seed (dotted lines), lower without separated embeddings "
-        "than with them. If the method made the difference, its points would lie above the dashed line in most seeds and "
-        "the others' below. Right: the same runs, by the cosine of a character's embeddings in the two languages."
+        "than with them. If the method made the difference, its points would lie above the dashed line in most seeds "
+        "and the others' below. Right: the same runs, by the cosine of a character's embeddings in the two languages."
     )
 
 
