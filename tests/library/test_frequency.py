@@ -80,6 +80,12 @@ def test_ids_outside_the_vocabulary_are_refused():
         for wrong in (-1, 10):
             with pytest.raises(ValueError, match=f"an id is {wrong}, but there are 10 types"):
                 call([3, wrong])
+        with pytest.raises(ValueError, match="ids are of type float64; give token ids, whole numbers"):
+            call([0.7, 2.9])
+
+
+def test_no_ids_have_no_groups():
+    assert FrequencyGroups(COUNTS).of([]).tolist() == []
 
 
 def test_groups_by_mass_are_the_smallest_that_reach_it():

@@ -2,6 +2,7 @@
 
 import copy
 import inspect
+import sys
 
 import pytest
 import torch
@@ -282,6 +283,16 @@ def test_two_processes_with_sharded_weights_train_as_one(tmp_path):
     for rank in range(2):
         found = torch.load(tmp_path / f"{rank}.pt", weights_only=True)
         torch.testing.assert_close(found, alone, rtol=1e-4, atol=1e-5)
+
+
+def test_data_parallel_is_refused(monkeypatch):
+    """It copies the model to every GPU, but the copies' forward passes are those of the original."""
+    module = sys.modules["torch.nn.parallel.replicate"]
+    monkeypatch.setattr(module, "_broadcast_coalesced_reshape", lambda tensors, devices, *_, **__: [tensors] * len(devices))
+    model = tiny("llama")
+    with raretok.patch(model), pytest.raises(ValueError, match="torch.nn.DataParallel; start one process per GPU"):
+        module.replicate(torch.nn.Sequential(model), [0, 1])
+    assert len(module.replicate(model, [0, 1])) == 2
 
 
 class Squared(transformers.LlamaForCausalLM):

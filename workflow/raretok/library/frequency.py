@@ -30,9 +30,7 @@ def count_targets(texts: Iterable, types: int, ignore_index: int = -100) -> np.n
     """
     counts = np.zeros(types, dtype=np.int64)
     for text in texts:
-        ids = to_numpy(text).ravel()
-        if len(ids) and ids.dtype.kind not in "iu":
-            raise ValueError(f"a text is of type {ids.dtype}; give token ids, whole numbers")
+        ids = _to_ids(text).ravel()
         ids = ids[ids != ignore_index].astype(np.int64)
         if len(ids) and not 0 <= ids.min() <= ids.max() < types:
             wrong = ids.min() if ids.min() < 0 else ids.max()
@@ -174,7 +172,7 @@ class FrequencyGroups:
 
     def _ranks_of(self, ids) -> np.ndarray:
         """The rank of each id, in the shape of ids; checked, because numpy allows negative indices."""
-        ids = to_numpy(ids)
+        ids = _to_ids(ids)
         wrong = (ids < 0) | (ids >= len(self.ranks))
         if wrong.any():
             raise ValueError(
@@ -229,6 +227,15 @@ def to_numpy(values) -> np.ndarray:
         values = values.detach().cpu()
         return (values.float() if values.dtype == torch.bfloat16 else values).numpy()
     return np.asarray(values)
+
+
+def _to_ids(values) -> np.ndarray:
+    """Ids as an array of integers; raises ValueError for other types."""
+    ids = to_numpy(values)
+    if ids.size and ids.dtype.kind not in "iu":
+        raise ValueError(f"ids are of type {ids.dtype}; give token ids, whole numbers")
+    # An empty list has no integers.
+    return ids if ids.size else ids.astype(np.int64)
 
 
 def _named(values) -> dict:

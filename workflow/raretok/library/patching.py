@@ -37,7 +37,7 @@ def patch(model: torch.nn.Module, loss: object | None = None, **options) -> "Pat
 
     Returns a handle, which is also a context manager. Raises ValueError if the model's logits are not its last hidden
     vectors times its output embedding (apart from a scale and a soft cap), if the output embedding is quantised or has
-    a LoRA adapter, and if the model is already patched.
+    a LoRA adapter, and if the model is already patched. `torch.nn.DataParallel` raises it for a patched model.
     """
     if isinstance(loss, OutputLoss):
         if options:
@@ -85,13 +85,19 @@ class Patched:
         self._call: dict | None = None
         self._loss: torch.Tensor | None = None
         self._asked = False
-        names = ((model, "forward"), (model, "_loss_function"), (self._head, "forward"))
+        names = (
+            (model, "forward"),
+            (model, "_loss_function"),
+            (model, "_replicate_for_data_parallel"),
+            (self._head, "forward"),
+        )
         self._before = [(module, name, vars(module).get(name)) for module, name in names]
         self._own_forward, self._own_loss = model.forward, model.loss_function
         self._own_head = self._head.forward
         self._names = tuple(inspect.signature(self._own_forward).parameters)
         model.forward = _Forward(self)
         model.loss_function = self._loss_function
+        model._replicate_for_data_parallel = _no_replica
         self._head.forward = self._head_forward
 
     def undo(self) -> None:
@@ -219,6 +225,11 @@ class _Forward:
 
     def __call__(self, *arguments, **named):
         return self.patched._forward(*arguments, **named)
+
+
+def _no_replica() -> None:
+    """Replaces the method that `nn.DataParallel` copies a model with; the copies would all call the original."""
+    raise ValueError("a patched model does not work with torch.nn.DataParallel; start one process per GPU with torchrun")
 
 
 def _linear(model: torch.nn.Module) -> torch.nn.Linear:
