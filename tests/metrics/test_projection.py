@@ -5,7 +5,6 @@ import pytest
 
 from raretok.metrics.projection import (
     plane,
-    principal_components,
     relative_singular_values,
     relative_translation_distance,
     translation_distance,
@@ -18,35 +17,35 @@ def test_coordinates_are_along_the_covariances_eigenvectors():
     w = RNG.normal(size=(30, 6)) * [5, 4, 1, 1, 1, 1]
     centred = w - w.mean(0)
     values, vectors = np.linalg.eigh(centred.T @ centred)
-    plane = principal_components(w)
+    points = plane(w, centred=True)
     for component, j in enumerate(np.argsort(-values)[:2]):
         vector = vectors[:, j] * np.sign(vectors[np.abs(vectors[:, j]).argmax(), j])
-        np.testing.assert_allclose(plane[:, component], centred @ vector, atol=1e-9)
+        np.testing.assert_allclose(points[:, component], centred @ vector, atol=1e-9)
 
 
 def test_a_shift_changes_nothing_and_distances_survive_a_rotation():
     w = RNG.normal(size=(20, 5)) * [5, 4, 1, 1, 1]
-    plane = principal_components(w)
-    np.testing.assert_allclose(principal_components(w + 7.0), plane, atol=1e-9)
+    points = plane(w, centred=True)
+    np.testing.assert_allclose(plane(w + 7.0, centred=True), points, atol=1e-9)
     rotation = np.linalg.qr(RNG.normal(size=(5, 5)))[0]
-    rotated = principal_components(w @ rotation)
-    assert translation_distance(rotated) == pytest.approx(translation_distance(plane), rel=1e-9)
+    rotated = plane(w @ rotation, centred=True)
+    assert translation_distance(rotated) == pytest.approx(translation_distance(points), rel=1e-9)
 
 
 def test_the_sign_is_fixed():
     # The largest entry of the only direction is the first, so coordinates rise with it.
     w = np.outer([-1.0, 0.0, 1.0], [0.9, -0.3])
     for sign in (1, -1):
-        plane = principal_components(sign * w)
-        assert np.sign(plane[:, 0]).tolist() == (np.array([-1, 0, 1]) * sign).tolist()
-        assert np.abs(plane[:, 1]).max() < 1e-12
+        points = plane(sign * w, centred=True)
+        assert np.sign(points[:, 0]).tolist() == (np.array([-1, 0, 1]) * sign).tolist()
+        assert np.abs(points[:, 1]).max() < 1e-12
 
 
 @pytest.mark.parametrize("shape", [(1, 3), (4, 1), (2, 2)])
 def test_odd_sizes_give_two_columns(shape):
-    plane = principal_components(RNG.normal(size=shape))
-    assert plane.shape == (shape[0], 2)
-    assert np.isfinite(plane).all()
+    points = plane(RNG.normal(size=shape), centred=True)
+    assert points.shape == (shape[0], 2)
+    assert np.isfinite(points).all()
 
 
 def test_distance_is_between_a_character_and_its_translation():
@@ -75,8 +74,6 @@ def test_the_uncentred_plane_is_that_of_the_svd(shape, centred):
     expected = (left * values)[:, :2]
     # Equal up to the sign of each axis.
     np.testing.assert_allclose(np.abs(plane(w, centred)), np.abs(expected), atol=1e-8)
-    if centred:
-        np.testing.assert_allclose(plane(w, centred), principal_components(w), atol=1e-8)
     relative = relative_singular_values(w)
     assert relative.shape == (shape[1],)
     values = np.linalg.svd(w, compute_uv=False)

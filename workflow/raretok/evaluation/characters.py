@@ -199,7 +199,7 @@ def weight_metrics(
     hits, slots = neighbours.related_share(ids, symbols)
     share = hits / slots if slots else float("nan")
     add("related_neighbours", "letters", share, slots, unit="share", neighbours=k)
-    plane = projection.principal_components(output)
+    plane = projection.plane(output, centred=True)
     made = {"matrix": "output", "components": 2}
     add("pca_distance", "", projection.translation_distance(plane), n, **made)
     relative = projection.relative_translation_distance(plane)

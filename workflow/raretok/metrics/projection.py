@@ -8,19 +8,6 @@ ties, is positive. NaN if W is not finite.
 import numpy as np
 
 
-def principal_components(embeddings: np.ndarray) -> np.ndarray:
-    """First two coordinates (V x 2, float64) of the centred rows of W (V x d).
-
-    The axes are the leading right singular vectors of the centred matrix. Missing components (d or V too small) are 0.
-    """
-    w = np.asarray(embeddings, dtype=np.float64)
-    if not np.isfinite(w).all():
-        return np.full((len(w), 2), np.nan)
-    centred = w - w.mean(0)
-    _, _, directions = np.linalg.svd(centred, full_matrices=False)
-    return _project(centred, directions[:2])
-
-
 def plane(embeddings: np.ndarray, centred: bool) -> np.ndarray:
     """Coordinates (V x 2, float64) of the rows of W (V x d) on its first two right singular vectors.
 
