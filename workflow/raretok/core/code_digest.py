@@ -63,7 +63,7 @@ IGNORED = frozenset(
 
 
 def sources_of(*modules: str) -> list[str]:
-    """Files of `modules` (such as `raretok.training.loop`) and of all raretok modules that they import, directly or not.
+    """Files of `modules` (such as `raretok.training.loop`), and of the raretok modules they import, directly or not.
 
     Imports inside functions count. So does the `__init__.py` of an enclosing package if it holds code. `IGNORED`
     modules are left out and not followed. Returns sorted paths below the project's folder; raises UserError if a

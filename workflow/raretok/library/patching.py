@@ -229,7 +229,9 @@ class _Forward:
 
 def _no_replica() -> None:
     """Replaces the method that `nn.DataParallel` copies a model with; the copies would all call the original."""
-    raise ValueError("a patched model does not work with torch.nn.DataParallel; start one process per GPU with torchrun")
+    raise ValueError(
+        "torch.nn.DataParallel does not work with a patched model; start the script with torchrun, one process per GPU"
+    )
 
 
 def _linear(model: torch.nn.Module) -> torch.nn.Linear:
