@@ -17,7 +17,7 @@ from raretok.evaluation import language, measurable
 from raretok.evaluation.remeasure import OF_CHANCE
 from raretok.evaluation.text_scores import score
 from raretok.metrics.isotropy import EIGENVECTORS, isotropy
-from raretok.metrics.neighbours import nearest
+from raretok.metrics.neighbours import nearest_to
 from raretok.metrics.separability import separability
 from raretok.models.building import load_model
 
@@ -161,7 +161,7 @@ def test_metrics_of_the_matrix_are_those_of_its_groups(language_run, prepared):
         if checkpoint == "best":
             occur = np.flatnonzero((prepared.counts > 0) & (np.arange(len(w)) > 3))
             assert len(occur) < len(w) - 3  # <s> and <pad> alone never occur
-            ids = occur[nearest(w[occur], 4)[0][occur >= third]]
+            ids = occur[nearest_to(w[occur], np.arange(len(occur)), 4)[0][occur >= third]]
             assert value["rare_neighbours", "rare", split] == pytest.approx((ids >= third).mean())
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from raretok.metrics.neighbours import cosines, nearest, nearest_to, related, related_share
+from raretok.metrics.neighbours import cosines, nearest_to, related, related_share
 
 RNG = np.random.default_rng(0)
 SYMBOLS = ["!", "A", "B", "a", "b", "c"]
@@ -21,6 +21,10 @@ PROPOSED = {
     "A_LR": "A_HR B_LR a_LR",
     "a_LR": "a_HR i_LR A_LR",
 }
+
+
+def nearest(w, k):
+    return nearest_to(w, np.arange(len(w)), k)
 
 
 def test_nearest_equals_a_full_sort():

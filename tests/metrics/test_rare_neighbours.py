@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from raretok.metrics import rare_neighbours
-from raretok.metrics.neighbours import nearest, nearest_to, occurring
+from raretok.metrics.neighbours import nearest_to, occurring
 from raretok.metrics.rare_neighbours import rare_share
 
 
@@ -16,7 +16,7 @@ from raretok.metrics.rare_neighbours import rare_share
 def test_share_is_that_of_the_lists(monkeypatch, held, first_rare, k):
     monkeypatch.setattr(rare_neighbours, "COSINES", held)
     w = np.random.default_rng(0).normal(0.2, 1, (30, 4)).astype(np.float32)
-    ids, _ = nearest(w, k)
+    ids, _ = nearest_to(w, np.arange(len(w)), k)
     share, slots = rare_share(torch.from_numpy(w), first_rare, k)
     assert slots == ids[first_rare:].size
     assert share == pytest.approx((ids[first_rare:] >= first_rare).mean())
@@ -40,7 +40,7 @@ def test_special_and_unseen_types_neither_ask_nor_answer(monkeypatch):
     assert ids.tolist() == list(range(4, 28))
     w = np.random.default_rng(2).normal(0.1, 1, (30, 4)).astype(np.float32)
     w[[2, 28, 29]] = w[[27, 26, 25]]  # an unmasked one would be the nearest of all
-    expected, cosines = nearest(w[ids], 5)
+    expected, cosines = nearest_to(w[ids], np.arange(len(ids)), 5)
     found, values = nearest_to(w, ids, 5, known)
     np.testing.assert_array_equal(found, ids[expected])
     np.testing.assert_allclose(values, cosines, atol=1e-6)

@@ -13,7 +13,7 @@ import yaml
 
 from raretok.__main__ import main
 from raretok.metrics.clusters import mask_cosines
-from raretok.metrics.neighbours import nearest
+from raretok.metrics.neighbours import nearest_to
 from raretok.metrics.projection import relative_translation_distance
 from raretok.reporting.cost import costs
 from raretok.reporting.definition import parse_definition
@@ -173,7 +173,7 @@ def _arrays(name: str, truth: dict, generator: np.random.Generator) -> dict[str,
             lowest = lowest if np.isfinite(lowest) else 30.0
             arrays[f"{checkpoint}.perplexity.{group}"] = lowest * np.exp(2.2 * np.log(TEMPERATURES / best) ** 2)
         arrays[f"{checkpoint}.embeddings"] = embeddings = _embeddings(name, counts, generator)
-        ids, cosines = nearest(embeddings, 3)
+        ids, cosines = nearest_to(embeddings, np.arange(len(embeddings)), 3)
         arrays[f"{checkpoint}.neighbours"], arrays[f"{checkpoint}.neighbour_cosines"] = ids, cosines
         centred = embeddings - embeddings.mean(0)
         arrays[f"{checkpoint}.pca"] = centred @ np.linalg.svd(centred, full_matrices=False)[2][:2].T

@@ -192,7 +192,7 @@ def weight_metrics(
             add(name, group, value, n, groups="language", matrix="input", eigenvectors=vectors)
     for group, (value, pairs) in clusters.mask_cosines(output, symbols).items():
         add("mask_cosine", group, value, pairs, matrix="output", pairs="without_self", mask="both_languages")
-    ids, cosines = neighbours.nearest(output, settings["neighbours"])
+    ids, cosines = neighbours.nearest_to(output, np.arange(len(output)), settings["neighbours"])
     k = f"top{ids.shape[1]}"
     hits, slots = neighbours.related_share(ids, symbols, "Aa")
     add("related_neighbours", "Aa", hits, slots, unit="count", neighbours=k)

@@ -13,16 +13,6 @@ def cosines(embeddings: np.ndarray) -> np.ndarray:
     return unit @ unit.T
 
 
-def nearest(embeddings: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Ids and cosines (V x k each) of the k nearest tokens of each token, itself excluded.
-
-    Sorted by decreasing cosine, ties by id. k is limited to V - 1.
-    """
-    similarity = cosines(embeddings)
-    np.fill_diagonal(similarity, -np.inf)
-    return _largest(similarity, k)
-
-
 def occurring(counts: np.ndarray, special: Sequence[int]) -> np.ndarray:
     """Which of V types can be queries and neighbours: those that occur in training (`counts`) and are not special.
 
@@ -39,8 +29,8 @@ def nearest_to(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Ids and cosines (q x k each) of the k nearest tokens of each of the q ids `queries`, itself excluded.
 
-    Like `nearest`, for vocabularies whose V x V cosines do not fit in memory: q x V are held. known: possible
-    neighbours (V booleans, which include the queries); by default all. k is limited to their number minus one.
+    Sorted by decreasing cosine, ties by id. q x V cosines are in memory. known: possible neighbours (V booleans, which
+    include the queries); by default all. k is limited to their number minus one.
     """
     unit = unit_rows(embeddings)
     similarity = unit[queries] @ unit.T
@@ -73,8 +63,8 @@ def related(symbols: list[str]) -> np.ndarray:
 def related_share(neighbour_ids: np.ndarray, symbols: list[str], queries: str | None = None) -> tuple[int, int]:
     """Number of related characters among the neighbours of the letters, and number of neighbours.
 
-    neighbour_ids: 2n x k, from `nearest`. queries: letters of both languages to use ("Aa" gives table 2's 12 neighbours
-    for k = 3); None: every letter.
+    neighbour_ids: 2n x k, from `nearest_to`. queries: letters of both languages to use ("Aa" gives table 2's 12
+    neighbours for k = 3); None: every letter.
     """
     chosen = [i for i, s in enumerate(symbols) if (s.isalpha() if queries is None else s in queries)]
     rows = np.array(chosen + [i + len(symbols) for i in chosen], dtype=int)

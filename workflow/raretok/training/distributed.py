@@ -66,15 +66,6 @@ def share(items):
     return items[len(items) * rank // size : len(items) * (rank + 1) // size]
 
 
-def total(tensor):
-    """The sum of a tensor over processes, in place, on every process."""
-    if processes.size() > 1:
-        from torch import distributed
-
-        distributed.all_reduce(tensor)
-    return tensor
-
-
 def gather(value) -> list:
     """The values of all processes, on every process, by rank."""
     if processes.size() == 1:

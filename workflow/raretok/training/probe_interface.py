@@ -5,7 +5,7 @@ The whole state of an observation is its `tensors`, of fixed sizes. The trainer 
 `measure` between steps.
 
 With several processes, each sees its own rows of a micro-batch. Sums over positions must be summed over processes
-(`distributed.total`) before norms or means are taken. All processes have the same `tensors` at the end of a step.
+(`methods.counting.summed`) before norms or means are taken. All processes have the same `tensors` at the end of a step.
 """
 
 from dataclasses import dataclass

@@ -3,7 +3,7 @@
 import torch
 
 from raretok.core.errors import UserError
-from raretok.training import distributed
+from raretok.methods.counting import summed
 from raretok.training.distribution_probes import Divergence, OutputBias
 from raretok.training.probe_interface import MicroBatch, Observation
 
@@ -51,7 +51,7 @@ class GradientNorms(Observation):
             marginal.T @ batch.hidden,
         )
         # The matrices are summed over processes before the norm is taken.
-        g1, g2, g3 = (distributed.total(part).norm(dim=1).double() for part in parts)
+        g1, g2, g3 = (summed(part).norm(dim=1).double() for part in parts)
         aligned, zero = g1 + g2, g3 == 0
         self.tensors["sum_aligned"] += aligned
         self.tensors["sum_marginal"] += g3
@@ -119,7 +119,7 @@ class RareAlignment(Observation):
 
     def end(self) -> None:
         if self.place is not None:
-            negative, total, number = distributed.total(self.sums)
+            negative, total, number = summed(self.sums)
             self.tensors["negative_share"][self.place] = negative / number
             self.tensors["mean"][self.place] = total / number
 

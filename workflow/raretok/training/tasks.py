@@ -14,6 +14,7 @@ from torch.nn import functional as F
 
 from raretok.data.text.block_batches import TRAIN, VALID, Blocks, draw_blocks
 from raretok.methods import TrainingFacts
+from raretok.methods.counting import summed
 from raretok.training import distributed
 
 # Number of validation logits in memory at a time: 2^24, 64 MiB.
@@ -117,7 +118,7 @@ class Task:
                 sums[0] += negative_log_likelihood(model, inputs, targets, self.padding)
                 sums[1] += targets.numel() if self.padding is None else (targets != self.padding).sum()
         model.train()
-        total, positions = distributed.total(sums).tolist()
+        total, positions = summed(sums).tolist()
         return total / positions
 
     def sample(self, positions: int) -> Iterator[Batch]:

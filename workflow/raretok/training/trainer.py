@@ -13,6 +13,7 @@ from raretok.machine import processes
 from raretok.machine.clock import log
 from raretok.machine.device import has_bfloat16
 from raretok.methods import TrainingFacts, build_method
+from raretok.methods.counting import summed
 from raretok.methods.unigram import log_unigram
 from raretok.models.building import build_model
 from raretok.training import distributed, random_states
@@ -103,7 +104,7 @@ class Trainer:
                 loss = loss + self.accumulate(inputs, targets)
         nll = self.criterion.nll
         if processes.size() > 1:
-            loss, nll = distributed.total(torch.stack([loss.double(), nll])) / processes.size()
+            loss, nll = summed(torch.stack([loss.double(), nll])) / processes.size()
         for observation in self.observations.values():
             observation.end()
         result = StepResult(loss, nll, self.clip())

@@ -67,20 +67,12 @@ class Blocks:
 
     def draw(self, step: int) -> tuple[np.ndarray, np.ndarray]:
         """Inputs and targets of step `step` (from 0), sequences x context each, int64."""
-        blocks = self._read(step)
-        return blocks[:, :-1], blocks[:, 1:]
-
-    def targets(self, step: int) -> np.ndarray:
-        """Targets of step `step`, sequences x context, int64."""
-        return self._read(step)[:, 1:]
-
-    def _read(self, step: int) -> np.ndarray:
-        """The blocks of a step with the token after each, sequences x (context + 1)."""
         epoch, place = divmod(step, self.steps_per_epoch)
         chosen = self._order(epoch)[place * self.sequences : (place + 1) * self.sequences]
         starts = chosen * self.context
         # One slice per block is cheaper on a memory map than an index for every token.
-        return np.stack([self.tokens[start : start + self.context + 1] for start in starts]).astype(np.int64)
+        blocks = np.stack([self.tokens[start : start + self.context + 1] for start in starts]).astype(np.int64)
+        return blocks[:, :-1], blocks[:, 1:]
 
     def _permutation(self, epoch: int) -> np.ndarray:
         return np.random.default_rng((self.seed, TRAIN, epoch)).permutation(self.blocks)
