@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from raretok.experiments.run_table import load
+from raretok.reporting.page.page_words import PICTURE, pages_of
 from raretok.rule_inputs import report
 
 ROOT = Path(__file__).parents[2]
@@ -36,3 +37,14 @@ def test_a_table_has_only_the_printed_file_of_its_kind(kind):
 def test_a_table_of_metrics_has_none():
     numbers = f"{ROOT}/config/papers/stop_jostling/numbers.csv"
     assert report.printed(TABLE, SimpleNamespace(paper="stop_jostling", item="table1")) == [numbers]
+
+
+def test_the_pages_are_those_that_the_report_writes():
+    papers = [{"id": paper, "title": paper, "claims": []} for paper in TABLE.papers]
+    names = [page["file"] for page in pages_of(papers)]
+    assert report.pages(TABLE) == [f"results/paper/report/{name}" for name in (*names, PICTURE)]
+
+
+def test_labels_name_the_experiments_of_a_figure_that_shows_all():
+    labels = report.labels(TABLE, SimpleNamespace(paper="natural_bias", item="figure1"))
+    assert labels["groups"] == ", ".join(TABLE.papers["natural_bias"]["experiments"])

@@ -63,6 +63,15 @@ def test_infinite_values_and_equal_differences_have_no_interval():
     assert found["probability"] == 0.625  # above: 2 and 1 under infinity; a tie: 1 and 1; below: 2 over 1
 
 
+def test_infinities_of_both_signs_have_no_mean():
+    up, down = pair([1.0, 1.0], [math.inf, 2.0]), pair([math.inf, 1.0], [1.0, 2.0])
+    for pairs in ([up, down], [pair([1.0, math.inf], [math.inf, 1.0])]):
+        row = compare(pairs, "up")
+        assert row["seeds"] == 2
+        assert not any(row[name] for name in ("difference", "lower", "upper", "bootstrap_lower", "bootstrap_upper"))
+        assert row["probability"]
+
+
 def test_only_common_seeds_are_compared(tmp_path):
     published = write_published(tmp_path, {("Base", ""): "1"})
     results = results_of(tmp_path, {"base": [1.0, math.nan, 5.0, math.nan, 8.0], "other": [2.0, 3.0, 7.0, 9.0]})

@@ -39,9 +39,12 @@ def all_items(table: RunTable) -> list[str]:
 
 
 def pages(table: RunTable) -> list[str]:
-    """The pages of the report: index, one per paper, and common ones."""
-    names = ["index", *table.papers, "method", "cost", "provenance"]
-    return [f"{table.results}/report/{name}.html" for name in names]
+    """The pages of the report: index, one per paper, and common ones; and the picture of the README.
+
+    The names are those of reporting/page, whose import would slow down every dry run.
+    """
+    names = [f"{page}.html" for page in ("index", *table.papers, "method", "cost", "provenance")]
+    return [f"{table.results}/report/{name}" for name in (*names, "overview.svg")]
 
 
 def makes_readme(table: RunTable) -> bool:
@@ -237,13 +240,15 @@ def title(table: RunTable, wildcards) -> str:
 def labels(table: RunTable, wildcards) -> dict[str, str]:
     """Labels of a table or figure for `snakemake --report`: title, methods, seeds and groups."""
     paper, item = wildcards.paper, entry(table, wildcards)
-    methods = item.get("methods", [])
+    methods, compared = item.get("methods", []), item.get("experiments", [])
+    if compared == "all":
+        compared = table.papers[paper]["experiments"]
     return {
         "item": wildcards.item,
         "title": item["title"],
         "methods": ", ".join(table.published[paper]["methods"][method]["label"] for method in methods),
         "seeds": ", ".join(map(str, sorted({seed for name in methods for seed in table.seeds_of(paper, name)}))),
-        "groups": ", ".join(map(str, item.get("groups") or item.get("experiments") or [])),
+        "groups": ", ".join(map(str, item.get("groups") or compared)),
     }
 
 

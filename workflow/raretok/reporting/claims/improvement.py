@@ -5,6 +5,7 @@ corrected for the number of comparisons.
 """
 
 import argparse
+import math
 import statistics
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -138,11 +139,11 @@ def compare(pairs: list[Pair], better: str) -> dict:
     """The columns of improvement.csv from `seeds` on, for one data set or the mean over several.
 
     difference: method minus first, in the column's unit, mean over common seeds; `lower` and `upper` are its 95% t
-    interval, `bootstrap_...` its bootstrap interval. probability: that a run of the method is better in the direction
+    interval, `bootstrap_...` its bootstrap interval; empty if infinities of both signs meet. probability: that a run of the method is better in the direction
     `better` (up, down); empty without a direction, and for one seed, where it could only be 0, 1 or a half.
     """
     seeds = _shared_seeds(pairs)
-    differences = [statistics.fmean(difference(other[seed], first[seed]) for first, other in pairs) for seed in seeds]
+    differences = [_mean([difference(other[seed], first[seed]) for first, other in pairs]) for seed in seeds]
     mean = t_interval(differences)
     again = bootstrap_interval(differences)
     chance = None
@@ -150,7 +151,13 @@ def compare(pairs: list[Pair], better: str) -> dict:
         samples = [[[of_one[seed] for seed in seeds] for of_one in column] for column in zip(*pairs, strict=True)]
         chance = probability_of_improvement(*(samples if better == "up" else reversed(samples)))
     numbers = (*mean, again.lower, again.upper, *(chance or Interval(None, None, None)))
-    return {"seeds": len(seeds)} | dict(zip(COLUMNS[8:], map(csv_number, numbers), strict=True))
+    known = (None if number is None or math.isnan(number) else number for number in numbers)
+    return {"seeds": len(seeds)} | dict(zip(COLUMNS[8:], map(csv_number, known), strict=True))
+
+
+def _mean(values: list[float]) -> float:
+    """The mean of `values`; NaN if infinities of both signs meet, for which `fmean` raises an error."""
+    return statistics.fmean(values) if all(map(math.isfinite, values)) else sum(values)
 
 
 def _paired(group: str, first: dict[int, float], other: dict[int, float]) -> dict[str, Pair]:

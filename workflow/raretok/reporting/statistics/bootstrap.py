@@ -21,7 +21,8 @@ def bootstrap_interval(values: Sequence[float]) -> Interval:
 
     No bounds if the values have no spread, as for a t interval.
     """
-    mean = float(np.mean(values))
+    with np.errstate(invalid="ignore"):  # infinities of both signs have no mean
+        mean = float(np.mean(values))
     if not has_spread(values):
         return Interval(mean, None, None)
     return Interval(mean, *_bounds([values], np.mean))
