@@ -4,7 +4,10 @@ A full disk is one sentence.
 """
 
 import argparse
+import contextlib
 import errno
+import re
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -13,17 +16,20 @@ from raretok.core.errors import Interrupted, UserError
 from raretok.machine import commands
 from raretok.machine.slurm import failing_nodes
 
+RULES = (Path(__file__).parents[2] / "workflow" / "rules").glob("*.smk")
+
 
 @pytest.fixture
 def log(tmp_path, monkeypatch, capsys):
-    """Write the log of a job: its number, its node, and the end of its command."""
+    """Write to the log of a job: its number, its node, and its error, if any."""
 
     def write(number, node, error):
         def command(arguments):
-            raise error
+            if error:
+                raise error
 
         monkeypatch.setenv("SLURMD_NODENAME", node)
-        with pytest.raises(type(error)):
+        with pytest.raises(type(error)) if error else contextlib.nullcontext():
             commands.run("train", command, argparse.Namespace())
         path = tmp_path / f"{number}.txt"
         with path.open("a") as file:
@@ -37,6 +43,9 @@ def test_a_node_with_two_failed_runs_gets_no_further_attempt(log):
     broken = RuntimeError("CUDA error: uncorrectable ECC error")
     logs = {log(0, "n07", broken), log(0, "n07", broken), log(1, "n08", broken)}
     assert failing_nodes(logs) == []
+    assert failing_nodes([*logs, log(2, "n07", broken)]) == ["n07"]
+    # A later success of a run takes back its failures.
+    assert failing_nodes([*logs, log(2, "n08", None)]) == []
     assert failing_nodes([*logs, log(2, "n07", broken)]) == ["n07"]
 
 
@@ -54,3 +63,13 @@ def test_a_full_disk_is_one_sentence(monkeypatch, capsys, file, said):
     monkeypatch.setattr(commands.importlib, "import_module", lambda name: module)
     assert commands.main(["runs"]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_the_help_lists_commands_of_users_first(capsys):
+    with pytest.raises(SystemExit):
+        commands.main(["--help"])
+    users, rules = capsys.readouterr().out.split("commands that the rules call:")
+    assert "\n  work " in users
+    assert "\n  train " in rules
+    called = set(re.findall(r"-m raretok ([a-z0-9-]+)", "".join(path.read_text() for path in RULES)))
+    assert called == set(commands.FOR_RULES)

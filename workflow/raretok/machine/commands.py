@@ -1,4 +1,4 @@
-"""The commands that the rules call: `python -m raretok COMMAND --help`.
+"""The commands, of users and of the rules: `python -m raretok COMMAND --help`.
 
 Each command is a module with `add_arguments(parser)` and `main(arguments)`. A module is imported only when its command
 is called, so that rendering a table does not import torch.
@@ -13,16 +13,29 @@ from collections.abc import Callable
 
 from raretok import __version__
 from raretok.core.errors import EXIT_INTERRUPTED, EXIT_USER_ERROR, Interrupted, UserError
-from raretok.machine.slurm import name_node, queue_again
+from raretok.machine.slurm import DONE, FAILED, name_node, queue_again
 
 # command: (module, help)
-COMMANDS = {
+FOR_USERS = {
+    "plan": ("raretok.planning.plan_command", "estimate the cost of the runs of the config: hours, memory, storage"),
     "runs": ("raretok.experiments.run_table", "print the run table of the config, one run per line"),
-    "accept": (
-        "raretok.rule_inputs.accept",
-        "accept finished results from another machine if nothing has changed",
-    ),
     "fetch": ("raretok.planning.fetch", "fill a data mirror with the files that the runs of the config need"),
+    "work": (
+        "raretok.work.work_command",
+        "train and evaluate as many runs as time allows, without Snakemake; with --order, in the order of a file",
+    ),
+    "status": ("raretok.work.status_command", "show running jobs, failures and their reasons, and what is left"),
+    "accept": ("raretok.rule_inputs.accept", "accept finished results from another machine if nothing has changed"),
+    "verify": ("raretok.planning.verify", "retrain what one claim needs, and compare with the recorded result"),
+    "record": ("raretok.reporting.record", "copy the files of a scale's report to results/recorded"),
+    "remeasure": ("raretok.evaluation.remeasure", "measure recorded runs again from their kept files"),
+    "compare-recorded": (
+        "raretok.evaluation.compare_recorded",
+        "compare recorded translations that were not compared before, with significance tests",
+    ),
+    "site": ("raretok.reporting.site", "build a folder for a static host: the recorded report and the documentation"),
+}
+FOR_RULES = {
     "download": (
         "raretok.data.download.download_command",
         "get one file of a data set from its URLs or a data mirror, and verify it",
@@ -38,54 +51,47 @@ COMMANDS = {
     "count-unigrams": ("raretok.data.pairs.count_unigrams", "count the types of a corpus in one shard of another text"),
     "merge-counts": ("raretok.data.pairs.merge_counts", "add up the counts of shards"),
     "align": ("raretok.data.alignment.align_command", "link the words of both sides of a parallel text"),
-    "plan": ("raretok.planning.plan_command", "estimate the cost of the runs of the config: hours, memory, storage"),
     "preflight": (
         "raretok.planning.preflight",
         "check devices, disk and data before a long workflow, and print the plan",
     ),
-    "verify": ("raretok.planning.verify", "retrain what one claim needs, and compare with the recorded result"),
     "train": ("raretok.training.train_command", "train one run, continuing where an interrupted one stopped"),
-    "work": (
-        "raretok.work.work_command",
-        "train and evaluate as many runs as time allows, the most decisive first, without Snakemake",
-    ),
-    "status": ("raretok.work.status_command", "show running jobs, failures and their reasons, and what is left"),
     "train-together": ("raretok.training.train_together_command", "train several runs of one shape in one job"),
     "evaluate": ("raretok.evaluation.evaluate_command", "measure one trained run"),
-    "compare-recorded": (
-        "raretok.evaluation.compare_recorded",
-        "test recorded translations of an experiment against each other where they are new",
+    "compare": (
+        "raretok.evaluation.compare_command",
+        "test whether translations of systems differ by more than chance",
     ),
-    "remeasure": ("raretok.evaluation.remeasure", "measure recorded runs again from their kept files"),
-    "compare": ("raretok.evaluation.compare_command", "test whether translations of two systems differ by chance"),
     "measure-gpt2": ("raretok.evaluation.gpt2_margins", "effective margin and alpha of a GPT-2 checkpoint"),
     "definition": ("raretok.rule_inputs.definition_command", "write the config of a paper for its report"),
     "collect": ("raretok.reporting.collect", "gather the metrics of all runs into one csv"),
     "cost": ("raretok.reporting.cost", "gather the training cost of all runs into one csv"),
     "table": ("raretok.reporting.tables.table_command", "render one table of a paper, published beside reproduced"),
     "figure": ("raretok.reporting.figures.figure_command", "render one figure of a paper"),
-    "claims": ("raretok.reporting.claims.claims_command", "give a verdict on every claim of a paper"),
+    "claims": ("raretok.reporting.claims.claims_command", "give a verdict on every claim of the papers"),
     "agreement": ("raretok.reporting.claims.agreement", "compute how far our numbers agree with the printed ones"),
     "improvement": ("raretok.reporting.claims.improvement", "compare every method with the first one of its table"),
-    "record": ("raretok.reporting.record", "copy the files of a scale's report to results/recorded"),
     "readme": (
         "raretok.reporting.page.readme_command",
         "write the main numbers of the recorded results into the README",
     ),
     "page": ("raretok.reporting.page.page_command", "render the report: pages that need no network"),
-    "site": ("raretok.reporting.site", "build a folder for a static host: the recorded report and the documentation"),
 }
+COMMANDS = FOR_USERS | FOR_RULES
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command; return its exit status."""
     argv = sys.argv[1:] if argv is None else argv
     width = max(map(len, COMMANDS)) + 2
-    overview = "\n".join(f"  {name:{width}}{summary}" for name, (_, summary) in COMMANDS.items())
+    lists = [
+        "\n".join([f"{head}:", *(f"  {name:{width}}{summary}" for name, (_, summary) in commands.items())])
+        for head, commands in (("commands", FOR_USERS), ("commands that the rules call", FOR_RULES))
+    ]
     parser = argparse.ArgumentParser(
         prog="raretok",
-        description=__doc__.splitlines()[0],
-        epilog=f"commands:\n{overview}",
+        description="`raretok COMMAND --help` shows the options of a command.",
+        epilog="\n\n".join(lists),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=__version__)
@@ -122,12 +128,19 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def run(name: str, command: Callable[[argparse.Namespace], None], arguments: argparse.Namespace) -> None:
-    """Run a command; if it fails on a cluster node, name the node."""
+    """Run a command; on a cluster node, name the node if it fails, or if it is done and a rule keeps its log."""
     try:
         command(arguments)
     except (UserError, Interrupted):
         raise
     except Exception:
-        if on_node := name_node():
-            print(f"raretok {name}: {on_node}", file=sys.stderr)
+        say_node(name, FAILED)
         raise
+    if name in FOR_RULES:
+        say_node(name, DONE)
+
+
+def say_node(name: str, outcome: str) -> None:
+    """Print the outcome of a command on this node, for the log; nothing outside a cluster."""
+    if on_node := name_node(outcome):
+        print(f"raretok {name}: {on_node}", file=sys.stderr)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 # A signal that arrives earlier than this before the limit has another cause. SLURM may send it up to a minute early.
 NEAR = timedelta(minutes=7)
-FAILED = "failed on node"
+FAILED, DONE = "failed on node", "done on node"
 # Number of different runs that must fail on a node before second attempts avoid it.
 TOO_MANY = 2
 
@@ -34,17 +34,21 @@ def queue_again() -> bool:
     return command_output("scontrol", "requeue", job, failed="refused") != "refused"
 
 
-def name_node() -> str:
-    """The line by which a failing command names its node, for `failing_nodes`; empty outside SLURM."""
+def name_node(outcome: str) -> str:
+    """The line by which a command names its node, for `failing_nodes`; empty outside SLURM. outcome: FAILED or DONE."""
     node = os.environ.get("SLURMD_NODENAME")
-    return f"{FAILED} {node}" if node else ""
+    return f"{outcome} {node}" if node else ""
 
 
 def failing_nodes(logs: Iterable[Path]) -> list[str]:
-    """Nodes on which the commands of at least TOO_MANY of these logs failed, not counting mistakes of the user."""
+    """Nodes on which the commands of at least TOO_MANY of these logs failed, not counting mistakes of the user.
+
+    Failures before a log's last success do not count, because the node may have been repaired since.
+    """
     found = collections.Counter()
     for log in logs:
-        found.update(set(re.findall(rf"{FAILED} (\S+)", log.read_text(encoding="utf-8", errors="replace"))))
+        _, _, recent = log.read_text(encoding="utf-8", errors="replace").rpartition(DONE)
+        found.update(set(re.findall(rf"{FAILED} (\S+)", recent)))
     return sorted(node for node, runs in found.items() if runs >= TOO_MANY)
 
 
