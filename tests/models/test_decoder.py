@@ -175,7 +175,7 @@ def test_xavier_matrices_are_fairseqs():
     [(6, 8, 512, 41e6, 43e6), (24, 16, 1024, 347e6, 349e6)],
 )
 def test_the_papers_language_models_have_their_numbers_of_parameters(layers, heads, width, low, high):
-    """agg: 42M, and 347M to 349M by our own count (inventory A17); tied over 44,256 types."""
+    """agg: 42M, and 347M to 349M by our own count (docs/deviations.md, A17); tied over 44,256 types."""
     settings = {"name": "decoder", "layers": layers, "heads": heads, "width": width, "context": 1024, "bias": True}
     for positions in ("learned", "sinusoidal"):
         with torch.device("meta"):

@@ -1,7 +1,7 @@
 """Evaluation of a run of a translation model: translations, weights of both checkpoints, and observations.
 
 Cost: the test split and each domain are decoded once (best checkpoint); the test split is scored twice (once if the
-last checkpoint is the best) and the validation split once; AlignSim, if requested, takes V^2 d / 2 products.
+last checkpoint is the best) and the validation split once; AlignSim, if requested, takes V^2 d products.
 """
 
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Parameters that depend on tokens per step or on the length of training, rescaled for a scale (inventory 5.3)."""
+"""Parameters that depend on tokens per step or on the length of training, rescaled for a scale (docs/deviations.md)."""
 
 import dataclasses
 
@@ -7,7 +7,7 @@ from raretok.methods import DEFAULTS, KINDS, build_part
 
 
 def scale_factors(experiment: dict, published: dict) -> dict[str, float]:
-    """Ratio of the scale's tokens per step and number of steps to the published ones (inventory 5.3).
+    """Ratio of the scale's tokens per step and number of steps to the published ones (docs/deviations.md, Scaled runs).
 
     If `training.rare` derives rarity from the corpus's own counts, the ratio of tokens per step is 1.
     """

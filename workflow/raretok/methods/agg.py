@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from raretok.methods.counting import bound_of_share, step_counts
 
-# Keeps Eq. 8 finite while no rare token has occurred (authors' code; inventory A5).
+# Keeps Eq. 8 finite while no rare token has occurred (authors' code; docs/deviations.md, A5).
 EPSILON = 1e-7
 DIVISORS = ("elapsed", "memory")
 
@@ -14,10 +14,10 @@ DIVISORS = ("elapsed", "memory")
 class AGG:
     """Gate: adaptive gradient gating (agg, Eqs. 5 to 10), from counts of the last K steps.
 
-    a_k counts type k among the targets of the last `memory` steps, including the current one (inventory A4), and
-    a type is rare while a_k / d < alpha, with d = min(step, memory). For rare types g1_k = a_k / d gates the
-    gradient from positions with a frequent target, and g2_k = min(a_k / mean of rare a, 1) the gradient from
-    positions with another rare target; both are 1 otherwise. Special types are never rare (A6).
+    a_k counts type k among the targets of the last `memory` steps, including the current one (docs/deviations.md, A4),
+    and a type is rare while a_k / d < alpha, with d = min(step, memory). For rare types g1_k = a_k / d gates the
+    gradient from positions with a frequent target, and g2_k = min(a_k / mean of rare a, 1) the gradient from positions
+    with another rare target; both are 1 otherwise. Special types are never rare (A6).
 
     Args:
         alpha: mean count per step below which a type is rare, proportional to tokens per step; `raretok.agg_alpha`
@@ -144,7 +144,7 @@ class Counters:
 
 
 def checked_alpha(alpha: float, facts) -> float:
-    """alpha for this run, derived if the run is scaled (inventory 5.3).
+    """alpha for this run, derived if the run is scaled (docs/deviations.md, Scaled runs).
 
     Counts per step of a scaled run differ from the paper's. The alpha that the paper selected (`rare.alpha`) becomes
     the bound that makes `rare.share` of the target types rare over the training split; other alphas keep their ratio

@@ -13,8 +13,8 @@ class AGPS:
 
     Rare words that are not a target of the step get f1 times the gradient from targets that are not rare, and f2 times
     that from rare targets; f1 = min(c / mu_1, 1), f2 = min(c / mu_2, 1), with c the training count (Eqs. 13, 14;
-    inventory G5). Rare words that are a target, and all other words, get the full gradient. A factor that is the same
-    for all rare words is refused.
+    docs/deviations.md, G5). Rare words that are a target, and all other words, get the full gradient. A factor that is
+    the same for all rare words is refused.
 
     Args:
         rare_from: i_r, the rank by decreasing training count from which words are rare, at least 1.
@@ -54,10 +54,10 @@ class AGPS:
 class State:
     """The rare words, their two fixed factors, and the words that are targets of the current step.
 
-    A scaled run derives i_r and mu from its own counts (inventory 5.3). i_r is the smallest rank such that words from
-    there on make up at most `rare.mass` of the training tokens. mu_2 is the count below which the share `touches` of
-    the rare words lies, and mu_1 keeps its ratio to mu_2; without `touches` both are proportional to the training
-    tokens.
+    A scaled run derives i_r and mu from its own counts (docs/deviations.md, Scaled runs). i_r is the smallest rank such
+    that words from there on make up at most `rare.mass` of the training tokens. mu_2 is the count below which the share
+    `touches` of the rare words lies, and mu_1 keeps its ratio to mu_2; without `touches` both are proportional to the
+    training tokens.
     """
 
     def __init__(self, gate: AGPS, facts):
@@ -132,7 +132,7 @@ def check_gates(counts, **mus: float) -> None:
 
 
 def reference(h, w, y, f1, f2, rare_from):
-    """Algorithm 1 with the indices of inventory G3: the sum L1 + L2 (G4), L2 over rare targets alone.
+    """Algorithm 1 with the indices of docs/deviations.md, G3: the sum L1 + L2 (G4), L2 over rare targets alone.
 
     h N x d, w V x d, y N, f1 and f2 V, words from index `rare_from` on rare. L1 is the NLL.
     """
@@ -153,7 +153,7 @@ def reference(h, w, y, f1, f2, rare_from):
 
 
 def reference_eq15(h, w, y, f1, f2, rare_from):
-    """Eq. 15 with the bracket of inventory G2: the gradient of the summed NLL with respect to w, V x d."""
+    """Eq. 15 with the bracket of docs/deviations.md, G2: the gradient of the summed NLL with respect to w, V x d."""
     import torch
 
     p = torch.softmax(h @ w.T, dim=1)

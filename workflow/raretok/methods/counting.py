@@ -12,7 +12,7 @@ def frequency_ranks(facts):
     """Rank of every type by decreasing training count, V integers: special types first, ties by id.
 
     Ids of a language corpus are in this order already; in a joint vocabulary of two languages the target side's counts
-    decide (inventory G6).
+    decide (docs/deviations.md, G6).
     """
     import numpy as np
 
@@ -29,7 +29,8 @@ def first_rare_rank(rare_from: int, facts) -> int:
     """The rank from which types are rare: `rare_from`, or its counterpart if the run is scaled.
 
     In a scaled run, types from that rank on make up at most `rare.mass` of the training tokens; it is the smallest such
-    rank (inventory 5.3). Raises ValueError if no type, or every one that is not special, would be rare.
+    rank (docs/deviations.md, Scaled runs). Raises ValueError if no type, or every one that is not special, would be
+    rare.
     """
     import numpy as np
 

@@ -14,8 +14,8 @@ class Freeze:
     """Gate: drops parts of the gradient of rare rows, or freezes the rows (agg, sections 3.2 and 3.3).
 
     The gradient of a rare row is (a) from positions where it is the target, (b) from positions with a target that
-    is not rare, (c) from positions with another rare target (agg, Eq. 4; inventory A2). Special types are never rare;
-    types that never occur always are.
+    is not rare, (c) from positions with another rare target (agg, Eq. 4; docs/deviations.md, A2). Special types are
+    never rare; types that never occur always are.
 
     Args:
         part: `b`, `c` or `bc` drop those parts. `all` keeps rows as initialised, without gradient of output or input

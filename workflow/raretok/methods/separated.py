@@ -1,4 +1,4 @@
-"""Separated embeddings: the vector of each token is its own parameter (stop_jostling, 4.5; inventory S1).
+"""Separated embeddings: the vector of each token is its own parameter (stop_jostling, 4.5; docs/deviations.md, S1).
 
 The paper says that AdamW then skips tokens without gradient. The printed listing does not: every vector gets a gradient
 of zeros, never None, so momentum and weight decay still move it. This gives three readings.

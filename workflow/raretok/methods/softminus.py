@@ -1,4 +1,4 @@
-"""Softminus: logits decrease smoothly towards the threshold (stop_jostling, G.1; inventory S13)."""
+"""Softminus: logits decrease smoothly towards the threshold (stop_jostling, G.1; docs/deviations.md, S13)."""
 
 import math
 from dataclasses import dataclass

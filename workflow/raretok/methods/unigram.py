@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class UnigramDivergence:
-    """Penalty: -strength * KL(unigram || p) at every position, for the first steps (natural_bias, A.4; inventory N9).
+    """Penalty: -strength * KL(unigram || p) at every position, in the first steps (natural_bias, A.4).
 
-    Early in training a model comes close to the unigram distribution; the penalty keeps it away.
+    Early in training a model comes close to the unigram distribution; the penalty prevents it (docs/deviations.md, N9).
 
     Args:
         strength: lambda, the weight of the penalty, at least 0.
@@ -54,7 +54,7 @@ class TokenPenalty:
 def log_unigram(counts):
     """Log relative frequencies of types, V, float64. counts: of training targets, V integers.
 
-    One is added to every count, so that types that never occur have a finite logarithm (inventory N5).
+    One is added to every count, so that types that never occur have a finite logarithm (docs/deviations.md, N5).
     """
     import numpy as np
     import torch

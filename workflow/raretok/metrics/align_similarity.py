@@ -34,9 +34,9 @@ def align_similarity(
 ) -> np.ndarray:
     """AlignSim of each of the N types, (N,) float64; NaN for types without a link.
 
-    embeddings: W, N x d. gold: the counts a. tau: of the softmax (printed 10^1; inventory, G9). itself: whether i is an
-    entry of its own vectors, as printed. float32 products, float64 sums: at tau = 10 the result is within 10^-5 of the
-    dense form in float64, relative.
+    embeddings: W, N x d. gold: the counts a. tau: of the softmax (printed 10^1; docs/deviations.md, G9). itself:
+    whether i is an entry of its own vectors, as printed. float32 products, float64 sums: at tau = 10 the result is
+    within 10^-5 of the dense form in float64, relative.
     """
     unit = torch.from_numpy(unit_rows(embeddings).astype(np.float32)).to(device)
     types = len(unit)

@@ -15,8 +15,8 @@ class EncoderDecoderConfig(ModelOptions):
 
     encoder_layers: Positive
     decoder_layers: Positive
-    # Width inside a feed-forward layer; null: four times the model's (inventory N2: the literal reading of natural_bias
-    # is 512 or 256 with the same width).
+    # Width inside a feed-forward layer; null: four times the model's (docs/deviations.md, N2: the literal reading of
+    # natural_bias is 512 or 256 with the same width).
     inner: Positive | None = None
     activation: Literal["relu", "gelu"] = "relu"
     # Layer norms before each residual addition and once at the end (pre), or after each addition (post).

@@ -1,1 +1,1 @@
-"""Parallel corpora: cleaning, joint tokenizers, token ids, batches."""
+"""Parallel corpora: cleaning, token ids, counts, batches."""

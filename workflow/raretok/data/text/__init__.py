@@ -1,1 +1,1 @@
-"""Language corpora: tokenizers, token ids, frequency groups, blocks."""
+"""Language corpora: token ids, frequency groups, blocks, pairs of similar words."""
