@@ -24,9 +24,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from raretok.core.special_types import END, PAD, START
 from raretok.data.pairs.prepared_pairs import load_pairs
 from raretok.data.prepared_corpus import load_manifest
-from raretok.models.beam_search import END, PADDING, START, translate
+from raretok.models.beam_search import translate
 from raretok.models.building import build_model, load_model
 from raretok.models.encoder_decoder import EncoderDecoder
 
@@ -48,7 +49,7 @@ def random_case(number: int) -> tuple[EncoderDecoder, list[np.ndarray], int]:
     """A model that never ends a sentence, sources, and the number of ids to write, including the last </s>."""
     model = build_model(MODEL, VOCABULARY, seed=1).eval().requires_grad_(False)
     # CTranslate2 would write the first two.
-    model.output_bias[[START, PADDING, END]] = -1e4
+    model.output_bias[[START, PAD, END]] = -1e4
     generator = np.random.default_rng(1)
     lengths = generator.normal(*LENGTH, number).round().clip(4, 40).astype(int)
     sources = [np.append(generator.integers(4, VOCABULARY, length - 1), END) for length in lengths]

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from raretok.data.special_types import PAD
+from raretok.core.special_types import PAD
 
 
 class PlainAttention(nn.Module):
@@ -120,7 +120,7 @@ class Plain:
             smoothing = settings["method"].get("loss", {}).get("label_smoothing", 0.0)
             self.model = plain = PlainTransformer(model, corpus.types, smoothing).to(device)
         else:
-            plain = PlainDecoder(model, task.vocabulary).to(device)
+            plain = PlainDecoder(model, len(task.counts())).to(device)
             self.model = torch.compile(plain) if compiled and device == "cuda" else plain
             self.text = torch.from_numpy(corpus.tokens("train").astype(np.int64))
         self.parameters = [parameter for parameter in plain.parameters() if parameter.requires_grad]

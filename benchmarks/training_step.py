@@ -28,7 +28,7 @@ from gpu_stages.tables import table
 from plain_loops import Plain
 
 from raretok.core.config_files import merge
-from raretok.data.special_types import END, SPECIAL
+from raretok.core.special_types import END, SPECIAL
 from raretok.machine.device import has_bfloat16, keep_freed_memory
 from raretok.training.training_run import Training
 

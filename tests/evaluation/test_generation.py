@@ -5,7 +5,7 @@ import pytest
 import torch
 from tests.evaluation.conftest import Cumulative, NextToken
 
-from raretok.evaluation.generation import distinct_tokens, greedy, prefixes
+from raretok.evaluation.generation import greedy, prefixes
 from raretok.models.building import build_model
 
 
@@ -42,7 +42,3 @@ def test_prefixes_are_evenly_spaced_and_distinct():
     assert found[:, 0].tolist() == [0, 8, 16, 24]
     assert (np.diff(found, axis=1) == 1).all()
     assert prefixes(tokens, 25, 6)[:, 0].tolist() == list(range(25))
-
-
-def test_distinct_tokens_are_counted_text_by_text():
-    assert distinct_tokens(np.array([[1, 1, 1], [1, 2, 3], [5, 6, 5]])).tolist() == [1, 3, 2]

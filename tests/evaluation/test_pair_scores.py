@@ -5,8 +5,8 @@ import pytest
 import torch
 from tests.evaluation.conftest import TRANSLATION_MODEL
 
+from raretok.core.special_types import END, START
 from raretok.data.pairs.prepared_pairs import load_pairs
-from raretok.data.special_types import END, START
 from raretok.evaluation import pair_scores, text_scores
 from raretok.evaluation.pair_scores import score_pairs
 from raretok.models.building import build_model

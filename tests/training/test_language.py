@@ -109,7 +109,7 @@ def test_counters_hold_the_targets_of_the_last_epoch(language, make_language_run
         trainer = stepped(language, run, steps)
         task = LanguageTask(language, run["settings"], "cpu")
         expected = sum(
-            task.targets(step).bincount(minlength=task.vocabulary) for step in range(max(0, steps - 5), steps)
+            task.targets(step).bincount(minlength=language.types) for step in range(max(0, steps - 5), steps)
         )
         assert torch.equal(trainer.criterion.gate.total, expected)
 
@@ -125,7 +125,7 @@ def test_the_loop_regenerates_the_targets_that_leave_the_memory(tmp_path, langua
     task = LanguageTask(language, run["settings"], "cpu")
     for step in range(50):
         remembered = [task.targets(number) for number in range(max(0, step - 4), step + 1)]
-        mean = torch.cat(remembered).bincount(minlength=task.vocabulary).double() / len(remembered)
+        mean = torch.cat(remembered).bincount(minlength=language.types).double() / len(remembered)
         assert sizes[step] == (mean[4:] < 0.9).sum()
     assert len(set(sizes)) > 3
 

@@ -11,8 +11,8 @@ from torch.nn import functional as F
 
 from raretok.core.errors import UserError
 from raretok.core.files import read_json
+from raretok.core.special_types import PAD
 from raretok.data.pairs.prepared_pairs import load_pairs
-from raretok.data.special_types import PAD
 from raretok.methods.unigram import log_unigram
 from raretok.models.building import load_model
 from raretok.training import translation_task as translation_module
@@ -118,7 +118,7 @@ def test_gates_count_real_targets_of_the_target_side(translation, make_translati
     task, trainer = trainer_of(translation, run)
     for step in range(3):
         trainer.begin([targets for _, targets in task.micro_batches(step)])
-    expected = sum(task.targets(step).bincount(minlength=task.vocabulary) for step in range(3))
+    expected = sum(task.targets(step).bincount(minlength=translation.types) for step in range(3))
     assert torch.equal(trainer.criterion.gate.total, expected)
     assert expected[PAD] == 0
     facts = task.facts()

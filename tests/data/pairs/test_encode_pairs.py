@@ -7,6 +7,7 @@ import pytest
 
 from raretok.__main__ import main
 from raretok.core.errors import UserError
+from raretok.core.special_types import END
 from raretok.data.catalogue import PairFiles
 from raretok.data.codec import codec_of
 from raretok.data.pairs import encode_pairs as module
@@ -15,7 +16,6 @@ from raretok.data.pairs.encode_pairs import encode_pairs
 from raretok.data.pairs.prepared_pairs import load_pairs
 from raretok.data.pairs.reverse_pairs import reverse_pairs
 from raretok.data.prepared_corpus import load_manifest
-from raretok.data.special_types import END
 from raretok.data.synthetic.synthetic_pairs import write_pairs
 from raretok.data.tokenizers.bpe_joint import BpeJoint
 

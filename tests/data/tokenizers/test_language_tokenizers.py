@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from raretok.core.errors import UserError
+from raretok.core.special_types import END, UNKNOWN
 from raretok.data.codec import codec_of
 from raretok.data.prepared_corpus import load_manifest
-from raretok.data.special_types import END, UNKNOWN
 from raretok.data.text.encode_text import encode
 from raretok.data.tokenizers.bpe import Bpe, byte_characters, text_of, train_merges
 from raretok.data.tokenizers.words import Words

@@ -1,4 +1,4 @@
-"""Errors, files, config files, code digests.
+"""Errors, files, config files, code digests, special types.
 
 May import no other room.
 """

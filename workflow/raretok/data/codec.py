@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 from raretok.core.errors import UserError
 from raretok.core.files import read_json
+from raretok.core.special_types import SPECIAL, UNKNOWN
 from raretok.data.pairs.preparation import Preparation
 from raretok.data.prepared_corpus import Corpus
-from raretok.data.special_types import SPECIAL, UNKNOWN
 from raretok.data.tokenizers import TOKENIZER, load_tokenizer
 
 

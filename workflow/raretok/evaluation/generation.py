@@ -26,8 +26,3 @@ def greedy(model: torch.nn.Module, begun: torch.Tensor, length: int, context: in
             hidden = model(text[:, -context:])[:, -1]
             text = torch.cat([text, model.logits(hidden).argmax(1, keepdim=True)], dim=1)
     return text[:, begun.shape[1] :]
-
-
-def distinct_tokens(texts: np.ndarray) -> np.ndarray:
-    """Uniq of each text (B x L): number of distinct tokens, (B,) int64."""
-    return np.array([len(np.unique(text)) for text in texts], dtype=np.int64)

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 import numpy as np
 import torch
 
+from raretok.core.special_types import END, UNKNOWN
 from raretok.data.codec import Codec
-from raretok.data.special_types import END, UNKNOWN
 from raretok.data.text.frequency_groups import masses
 from raretok.data.tokenizers import tokenizer_class
 from raretok.evaluation import generation, measurable
@@ -281,7 +281,7 @@ def generated_rows(
     asked = settings["prefixes"]
     begun = generation.prefixes(corpus.tokens("test"), asked["number"], asked["length"])
     texts = generation.greedy(model, torch.from_numpy(begun).to(device), asked["continuation"], context).cpu().numpy()
-    found = generation.distinct_tokens(texts)
+    found = np.array([len(np.unique(text)) for text in texts])
     fields = {
         "prefixes": asked["number"],
         "prefix": asked["length"],

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from raretok.core.special_types import PAD
 from raretok.data.pairs.pair_batches import collate, in_batches, lengths
-from raretok.data.special_types import PAD
 from raretok.evaluation.text_scores import TOKENS, limits_of, score_positions
 
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from raretok.core.special_types import END, PAD, START
 from raretok.models.beam_candidates import best_continuations
 from raretok.models.encoder_decoder import EncoderDecoder
 
-START, PADDING, END = 0, 1, 2
 # Hypotheses times source positions decoded together. On a CPU, matrix products reach full speed at a few hundred rows
 # (measured: a row takes 1.5 times as long with 60 rows as with 300); a GPU needs thousands.
 BATCH_TOKENS = {"cpu": 8192, "cuda": 65_536}
@@ -108,7 +108,7 @@ def beam_search(
 
     The model must be in evaluation mode. A sentence's result does not depend on the other sentences of its batch.
     """
-    lengths = (source != PADDING).sum(1)
+    lengths = (source != PAD).sum(1)
     limits = length_limit(lengths) if max_length is None else torch.full_like(lengths, max_length)
     state = Beam.begin(limits.clamp_(max=model.config.context))
     results: list[tuple[list[int], float]] = [([], -math.inf)] * len(source)
@@ -116,7 +116,7 @@ def beam_search(
     soonest = int(limits.min())
     while True:
         log_probabilities = model.logits(model.step(state.written[:, :, -1], cache)).float().log_softmax(2)
-        log_probabilities[:, :, [START, PADDING]] = -math.inf
+        log_probabilities[:, :, [START, PAD]] = -math.inf
         if state.length >= soonest:
             forbid_all_but(END, log_probabilities, state.limits <= state.length)
         hypotheses = state.scores.shape[1]
@@ -192,7 +192,7 @@ def _batches(
         longest = min(len(sources[order[0]]), context)
         number = max(1, budget // (longest * beam))
         places, order = order[:number], order[number:]
-        ids = torch.full((len(places), longest), PADDING)
+        ids = torch.full((len(places), longest), PAD)
         for row, place in enumerate(places):
             source = sources[place]
             if len(source) > context:

@@ -10,14 +10,13 @@ from torch import nn
 from torch.nn import functional as F
 
 from raretok.core.errors import UserError
+from raretok.core.special_types import PAD
 from raretok.models.blocks import DecoderBlock, EncoderBlock
 from raretok.models.decoding_cache import Cache, LayerCache
 from raretok.models.encoder_decoder_config import EncoderDecoderConfig
 from raretok.models.initialisation import draw_matrix
 from raretok.models.language_model import LanguageModel
 from raretok.models.layers import dropout, sinusoidal_table
-
-PADDING = 1
 
 
 class EncoderDecoder(LanguageModel):
@@ -73,9 +72,9 @@ class EncoderDecoder(LanguageModel):
         """Start the output bias from the types' log probabilities, and scale W to their norm if configured.
 
         log_unigram: of the training targets, V. outside: of another text, V, for a bias that starts from it. This is
-        called for every model: with `output_scale` the reference is always the norm of `log_unigram` (inventory N4), so
-        that W is the same for all. A bias `zero` stays 0 (N7). Calling it again changes nothing. Raises ValueError for
-        another number of types.
+        called for every model: with `output_scale` the reference is always the norm of `log_unigram`
+        (docs/deviations.md, N4), so that W is the same for all. A bias `zero` stays 0 (N7). Calling it again changes
+        nothing. Raises ValueError for another number of types.
         """
         start = log_unigram if outside is None else outside
         for values in (log_unigram, start):
@@ -97,7 +96,7 @@ class EncoderDecoder(LanguageModel):
 
     def encode(self, source: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Memory (B x S x d) and its mask: B x 1 x 1 x S, true except at padding; None: no padding."""
-        mask = (source != PADDING)[:, None, None]
+        mask = (source != PAD)[:, None, None]
         # Attention is faster without a mask. On a GPU, checking for padding would wait for it.
         if mask.device.type == "cpu" and mask.all():
             mask = None

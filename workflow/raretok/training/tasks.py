@@ -1,8 +1,8 @@
 """Training tasks: batches and validation for each kind of corpus.
 
-A task has `vocabulary`, `tokens_per_step` and `steps_per_epoch`, and provides the micro-batches of a step, all its
-targets, validation scores, and the facts that gates need. The batches of a step are a pure function of (seed, step), so
-earlier targets can be regenerated instead of stored.
+A task has `tokens_per_step` and `steps_per_epoch`, and provides the micro-batches of a step, all its targets,
+validation scores, and the facts that gates need. The batches of a step are a pure function of (seed, step), so earlier
+targets can be regenerated instead of stored.
 """
 
 import functools
@@ -31,7 +31,6 @@ Batch = tuple[Inputs, torch.Tensor]
 class Task:
     """Base class of the tasks for all kinds of corpus."""
 
-    vocabulary: int
     # Mean number of targets per step, without padding.
     tokens_per_step: int | float
     steps_per_epoch: int
@@ -201,7 +200,6 @@ class CharacterTask(BlockTask):
         super().__init__(settings, device)
         self.types = corpus.types
         self.type_counts = corpus.counts
-        self.vocabulary = 2 * corpus.types
         # One block and the character after it.
         self.texts = {
             TRAIN: corpus.tokens("train", at_least=self.context + 1),
@@ -235,7 +233,6 @@ class LanguageTask(BlockTask):
     def __init__(self, corpus, settings: dict, device: str):
         """corpus: from `data.prepared_corpus.load_manifest`. settings: a run's settings."""
         super().__init__(settings, device)
-        self.vocabulary = corpus.types
         self.special = tuple(corpus.special)
         self.type_counts = corpus.counts
         tokens = corpus.tokens("train", at_least=self.context + 1)

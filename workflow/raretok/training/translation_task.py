@@ -7,10 +7,10 @@ import numpy as np
 import torch
 
 from raretok.core.errors import UserError
+from raretok.core.special_types import PAD
 from raretok.data.codec import codec_of
 from raretok.data.pairs.pair_batches import PairBatches, collate, in_batches, lengths
 from raretok.data.pairs.prepared_pairs import load_pairs
-from raretok.data.special_types import PAD
 from raretok.models.beam_search import translate
 from raretok.training import distributed
 from raretok.training.tasks import Batch, Task
@@ -32,7 +32,6 @@ class TranslationTask(Task):
         """corpus: from `data.prepared_corpus.load_manifest`, of kind translation. settings: a run's settings."""
         super().__init__(settings, device)
         self.corpus = corpus
-        self.vocabulary = corpus.types
         self.special = tuple(corpus.special)
         self.type_counts = corpus.counts
         self.train, self.valid = load_pairs(corpus, "train"), load_pairs(corpus, "valid")

@@ -14,10 +14,10 @@ import numpy as np
 
 from raretok.core.errors import UserError
 from raretok.core.files import atomic_path
+from raretok.core.special_types import END
 from raretok.data.codec import codec_of
 from raretok.data.lines import batches_of, numbered_lines
 from raretok.data.prepared_corpus import load_manifest
-from raretok.data.special_types import END
 
 # Number of characters that are counted at a time.
 BATCH = 2**20

@@ -18,12 +18,12 @@ from pathlib import Path
 import numpy as np
 
 from raretok.core.errors import UserError
+from raretok.core.special_types import SPECIAL
 from raretok.data.catalogue import SPLITS, PairFiles, add_entry_arguments
 from raretok.data.pairs import held_out
 from raretok.data.pairs.pair_folder import SIDES, write_raw, write_split
 from raretok.data.pairs.parallel_text import read_pairs
 from raretok.data.pairs.preparation import Preparation, described, reason_to_drop
-from raretok.data.special_types import SPECIAL
 from raretok.data.text.encode_text import LEARNT_BYTES, count_final, order_by_frequency, write_manifest
 from raretok.data.tokenizers import published_file, read_published, tokenizer_class
 

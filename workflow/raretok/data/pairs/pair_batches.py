@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from raretok.core.errors import UserError
-from raretok.data.special_types import PAD, START
+from raretok.core.special_types import PAD, START
 from raretok.data.text.block_batches import TRAIN
 
 

@@ -10,9 +10,9 @@ from typing import TextIO
 import numpy as np
 
 from raretok.core.files import atomic_path
+from raretok.core.special_types import END
 from raretok.data.pairs.preparation import reason_to_drop
 from raretok.data.prepared_corpus import SIDES, checksum_of
-from raretok.data.special_types import END
 from raretok.data.text.encode_text import add_counts, write_ids
 
 # Ids per chunk of a file.

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from raretok.core.errors import UserError
+from raretok.core.special_types import END
 from raretok.data.prepared_corpus import Corpus
-from raretok.data.special_types import END
 
 # Ids per chunk in the search for line ends.
 CHUNK = 2**24

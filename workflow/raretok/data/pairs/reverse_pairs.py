@@ -8,9 +8,9 @@ from itertools import compress
 from pathlib import Path
 
 from raretok.core.files import copy_file, read_json
+from raretok.core.special_types import SPECIAL
 from raretok.data.pairs.pair_folder import SIDES, side_file, write_split
 from raretok.data.prepared_corpus import Corpus, load_manifest
-from raretok.data.special_types import SPECIAL
 from raretok.data.text.encode_text import count_final, order_by_frequency, write_manifest
 from raretok.data.tokenizers import load_tokenizer
 

@@ -17,10 +17,10 @@ import numpy as np
 
 from raretok.core.errors import UserError
 from raretok.core.files import atomic_path, write_json
+from raretok.core.special_types import SPECIAL, UNKNOWN
 from raretok.data.catalogue import SPLITS, add_entry_arguments
 from raretok.data.lines import batches_of, numbered_lines
 from raretok.data.prepared_corpus import VOCABULARY, checksum_of, digest
-from raretok.data.special_types import SPECIAL, UNKNOWN
 from raretok.data.tokenizers import published_file, read_published, tokenizer_class
 
 # Characters per batch, and bytes of the longest accepted line, since a line is tokenised in memory as a whole.

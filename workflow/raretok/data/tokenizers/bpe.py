@@ -9,9 +9,9 @@ from typing import Annotated, ClassVar, Literal, Required, TypedDict
 
 from raretok.core.errors import UserError
 from raretok.core.files import read_json, write_json
+from raretok.core.special_types import END, SPECIAL
 from raretok.core.type_check import Limit, keys
 from raretok.data.lines import numbered_lines
-from raretok.data.special_types import END, SPECIAL
 from raretok.data.tokenizers import TOKENIZER, Published
 
 # GPT-2's vocabulary, with the special types and filled up to a multiple of 8.

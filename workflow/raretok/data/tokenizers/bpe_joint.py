@@ -10,8 +10,8 @@ from typing import ClassVar, Literal, TypedDict
 
 from raretok.core.errors import UserError
 from raretok.core.files import write_json, write_text
+from raretok.core.special_types import SPECIAL, UNKNOWN
 from raretok.core.type_check import Positive
-from raretok.data.special_types import SPECIAL, UNKNOWN
 from raretok.data.tokenizers import TOKENIZER
 
 CODES = "codes.txt"

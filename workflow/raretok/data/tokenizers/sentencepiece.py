@@ -8,8 +8,8 @@ from typing import Annotated, ClassVar, Literal, Required, TypedDict
 
 from raretok.core.errors import UserError
 from raretok.core.files import atomic_path, write_json
+from raretok.core.special_types import SPECIAL, UNKNOWN
 from raretok.core.type_check import Limit, keys
-from raretok.data.special_types import SPECIAL, UNKNOWN
 from raretok.data.tokenizers import TOKENIZER, Published
 
 MODEL = "tokenizer.model"

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Annotated, ClassVar, Literal, NotRequired, TypedDict
 
 from raretok.core.files import write_json
+from raretok.core.special_types import END, SPECIAL, UNKNOWN
 from raretok.core.type_check import Limit
-from raretok.data.special_types import END, SPECIAL, UNKNOWN
 from raretok.data.tokenizers import TOKENIZER
 
 # Types of WikiText-103, an upper bound for entries without `types`.
