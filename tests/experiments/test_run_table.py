@@ -211,6 +211,9 @@ MISTAKES = [
     (lambda p: p["tables"]["table1"]["methods"].append("nobody"), "tables.table1.methods names 'nobody'"),
     (lambda p: p["methods"]["cwt"].update(label="Baseline"), "two methods have the label 'Baseline'"),
     (lambda p: p["methods"].update({"../up": {"label": "x"}}), "../up"),
+    (lambda p: p["experiments"].update({"a/b": p["experiments"]["shakespeare"]}), "a key of experiments is 'a/b'"),
+    (lambda p: p["experiments"].update({"a b": p["experiments"]["shakespeare"]}), "a key of experiments is 'a b'"),
+    (lambda p: p["methods"]["cwt"].update(experiments=[]), "methods.cwt.experiments"),
     (lambda p: p["methods"]["cwt"].update(model={"heads": 5}), "model.width is 128, which 5 heads"),
     (lambda p: p["methods"]["threshold_m1"]["loss"].update(margin=float("nan")), ".nan is not a number"),
 ]

@@ -11,6 +11,7 @@ from tests.workflow.running import snakemake
 from raretok.data.catalogue import SYNTHETIC_FILES
 from raretok.experiments.run_table import load
 from raretok.rule_inputs import resources as machine
+from raretok.rule_inputs.train import joint_runs
 
 PROFILE = ("--workflow-profile", "workflow/profiles/slurm")
 # An output of every tested rule
@@ -75,6 +76,14 @@ def test_further_attempts_request_more():
     assert machine.megabytes(8192)(None, attempt=2) == 16384
     assert machine.evaluation_minutes(table, run, attempt=2) == 2 * machine.evaluation_minutes(table, run, attempt=1)
     assert machine.data_minutes(table, run, attempt=2) == 2 * machine.data_minutes(table, run, attempt=1)
+
+
+def test_the_profile_names_every_group_of_runs_that_train_together():
+    profile = yte.process_yaml((ROOT / "workflow/profiles/slurm/config.yaml").read_text())
+    config = yaml.safe_load((ROOT / "config/config.yaml").read_text()) | {"scale": "paper", "together": 2}
+    groups = joint_runs(load(config, ROOT))
+    assert len(groups) > 300
+    assert groups.keys() <= profile["set-resources"].keys()
 
 
 def test_groups_name_existing_rules():

@@ -8,11 +8,12 @@ from raretok.core.files import read_json, write_json
 from raretok.data.lines import numbered_lines
 from raretok.metrics.translation_tests import compare_systems
 
+SPLIT = "test"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `compare`."""
-    parser.add_argument("--references", type=Path, required=True, help="plain target lines of the split")
-    parser.add_argument("--split", default="test", help="split of the translations (default: %(default)s)")
+    parser.add_argument("--references", type=Path, required=True, help="plain target lines of the test split")
     parser.add_argument(
         "--hypotheses",
         nargs="+",
@@ -20,8 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="LABEL=PATH",
         help="translations that `evaluate` wrote; all others are compared with the first",
     )
-    parser.add_argument("--samples", type=int, help="of each test (default: sacrebleu's 1,000 and 10,000)")
-    parser.add_argument("--seed", type=int, default=12345, help="of both tests (default: %(default)s)")
+    parser.add_argument("--samples", type=int, help="samples per test (default: sacrebleu's 1,000 and 10,000)")
     parser.add_argument("--output", type=Path, required=True, help="JSON to write")
 
 
@@ -33,23 +33,21 @@ def main(arguments: argparse.Namespace) -> None:
         label, equals, path = pair.partition("=")
         if not (label and equals and path) or label in systems:
             raise UserError(f"--hypotheses has {pair!r}; each must be LABEL=PATH with a label of its own")
-        systems[label] = _lines(Path(path), arguments.split, len(references))
+        systems[label] = _lines(Path(path), len(references))
     if len(systems) < 2:
         raise UserError("--hypotheses has one system; name at least two to compare")
-    if arguments.seed < 1:
-        raise UserError(f"--seed is {arguments.seed}; it must be at least 1")
-    found = compare_systems(systems, references, samples=arguments.samples, seed=arguments.seed)
-    write_json(arguments.output, {"split": arguments.split} | found)
+    found = compare_systems(systems, references, samples=arguments.samples)
+    write_json(arguments.output, {"split": SPLIT} | found)
 
 
-def _lines(path: Path, split: str, number: int) -> list[str]:
-    """The translations of a split in a file of `evaluate`; raises UserError unless there is one per reference."""
+def _lines(path: Path, number: int) -> list[str]:
+    """The test translations in a file of `evaluate`; raises UserError unless there is one per reference."""
     try:
-        lines = read_json(path)[split]
+        lines = read_json(path)[SPLIT]
     except (OSError, ValueError):
         raise UserError(f"{path} holds no translations; evaluate the run first") from None
     except (KeyError, TypeError):
-        raise UserError(f"{path} has no translations of {split}; evaluate the run with that split") from None
+        raise UserError(f"{path} has no translations of {SPLIT}; evaluate the run with that split") from None
     if len(lines) != number:
-        raise UserError(f"{path} has {len(lines):,} translations of {split}, but there are {number:,} references")
+        raise UserError(f"{path} has {len(lines):,} translations of {SPLIT}, but there are {number:,} references")
     return lines

@@ -41,8 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--hypotheses",
         type=Path,
-        help="JSON of translations by split to write, {} of other runs (default: of a translation hypotheses.json "
-        "beside the metrics)",
+        help="JSON file to write with the translations of each split; {} for other models (default: for a translation "
+        "model, hypotheses.json beside the metrics)",
     )
     parser.add_argument(
         "--measurable",

@@ -56,7 +56,8 @@ class Choices(TypedDict):
     # COMET model for translations, a name on the Hugging Face hub or the path of a checkpoint; null: no COMET. Needs
     # comet-score on PATH.
     comet: str | None
-    # Seconds of work that an interrupted training loses at most; changes no result.
+    # Seconds of work that an interrupted training loses at most (or 30 times as long as a save takes, if that is
+    # longer); changes no result.
     checkpoint_seconds: Positive
     # Whether to keep the weights of a run after its evaluation; not part of a run's identity.
     keep_weights: bool
@@ -297,7 +298,7 @@ class Method(TypedDict, total=False):
     # Name of its row in tables: as printed, with another reading in [brackets].
     label: Required[Text]
     # Experiments in which it is trained; default: all of the paper.
-    experiments: list[str]
+    experiments: SomeNames
     # Groups of data for which it is reported, if not all: a monolingual model has no numbers for the other language.
     groups: SomeNames
     # Number of seeds, if not the paper's or the scale's.
@@ -307,7 +308,7 @@ class Method(TypedDict, total=False):
     penalty: Part
     perturbation: Part
     embedding_update: Part
-    # Factor of the logits in training.
+    # Logits are multiplied by this number in training, not divided.
     training_temperature: AboveZero
     # Factor of the experiment's learning rates.
     rate: AboveZero
@@ -487,7 +488,8 @@ class Paper(TypedDict, total=False):
     printed: bool
     # Number of candidates that methods with a `grid` keep, from the first; default: all.
     candidates: Positive
-    experiments: Required[dict[str, Experiment]]
+    # Their names are names of result folders.
+    experiments: Required[dict[Name, Experiment]]
     # Their names are names of result folders.
     methods: Required[dict[Name, Method]]
     gpt2: Gpt2

@@ -15,7 +15,7 @@ def add_report_arguments(parser: argparse.ArgumentParser, output: str) -> None:
     """Declare the options for definitions, results, printed numbers, and `output`, the file to write."""
     parser.add_argument("--definitions", nargs="+", required=True, help="a file of `raretok definition` for each paper")
     parser.add_argument("--results", type=Path, required=True, help="folder of the scale, with metrics.csv")
-    parser.add_argument("--published", type=Path, default=Path("config/papers"))
+    parser.add_argument("--published", type=Path, default=Path("config/papers"), help="folder of the printed numbers")
     parser.add_argument("--output", type=Path, required=True, help=output)
 
 

@@ -44,7 +44,7 @@ FILES = ("metrics.csv", "claims.csv", "agreement.csv", "improvement.csv", "cost.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     add_report_arguments(parser, "path of index.html; the other pages are written to the same folder")
-    parser.add_argument("--deviations", type=Path, default=Path("docs/deviations.md"))
+    parser.add_argument("--deviations", type=Path, default=Path("docs/deviations.md"), help="list of deviations")
     parser.add_argument("--readme", type=Path, nargs="?", help="the README, if it has findings on these results")
     parser.add_argument("--command", default="snakemake --cores all", help="command that makes a file of these results")
 

@@ -46,5 +46,5 @@ def concordance(printed: Sequence[float], ours: Sequence[float]) -> Concordance:
 
 
 def order(first: float, second: float) -> int:
-    """1 if `first` is above `second`, -1 if it is below, 0 if they are equal or any is infinite."""
+    """1 if `first` is above `second`, -1 if it is below, 0 if they are equal or any is NaN."""
     return (first > second) - (first < second)
