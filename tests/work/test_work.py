@@ -153,3 +153,12 @@ def test_a_machine_with_torch_and_little_else_trains(project, tmp_path_factory):
     assert "not evaluated: sacrebleu, sacremoses, scipy, " in said
     assert (project / "results/tiny/runs/shakespeare/cosreg/seed1/training.json").exists()
     assert "accepted 1 training(s) and 0 evaluation(s) of 3 runs" in accepted(project)
+
+
+def test_processes_of_the_config_are_ignored_in_one_sentence(project):
+    """`--config` replaces the device of `start`, so this is `auto`; without time nothing starts."""
+    work = start(project, "--minutes", "0", "--config", "processes=2")
+    said = work.communicate(timeout=120)[1]
+    assert work.returncode == 0, said
+    assert "processes: 2 is ignored, because `work` trains each run in one process" in said
+    assert "3 left" in said

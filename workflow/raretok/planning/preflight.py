@@ -1,7 +1,7 @@
 """The command `preflight`: checks devices, disk and data before long jobs, and prints the plan.
 
 The workflow calls it when it starts with runs to train (workflow_start.py), and so does rule `preflight`. It writes the
-full plan to results/<scale>/plan.txt. Torch is imported only to find the device.
+full plan to results/<scale>/plan.txt.
 """
 
 import argparse
@@ -17,9 +17,8 @@ from raretok.experiments import config_options
 from raretok.experiments.run_table import RunTable, load_to_train
 from raretok.planning import throughput as speeds
 from raretok.planning.cost_estimate import RunCost, costs_of, data_bytes, largest_gib
+from raretok.planning.local_device import find_device
 from raretok.planning.plan_text import default_machines, plan_details, summary
-from raretok.planning.throughput import CPU, Machine
-from raretok.rule_inputs import resources as hardware
 from raretok.rule_inputs.required_files import files_of, is_here
 
 CACHE = Path("resources/cache")
@@ -71,26 +70,6 @@ def _files(table: RunTable, costs: list[RunCost], arguments: argparse.Namespace)
         split = (name.partition("/") for name in arguments.files)
         return [find_file(table.datasets, dataset, file) for dataset, _, file in split]
     return [one for one in files_of(table, [cost.run for cost in costs]) if not is_here(table, one)]
-
-
-def find_device(choice: str, machines: dict[str, Machine]) -> tuple[str, str | None, float | None]:
-    """The device that torch trains on, in words; its name in config/throughput.yaml (None: unknown); its memory in GiB.
-
-    Raises UserError for a requested GPU that is missing.
-    """
-    if choice == "cpu":
-        return "the CPU (device: cpu)", CPU, None
-    import torch
-
-    from raretok.machine.device import is_gpu
-
-    if not is_gpu(choice):
-        hidden = "; there is a driver, but torch sees no GPU" if hardware.GPU_DRIVER.exists() else ""
-        return f"the CPU: torch {torch.__version__} sees no GPU{hidden}", CPU, None
-    name, number = torch.cuda.get_device_name(), torch.cuda.device_count()
-    known = next((machine for machine in machines if machine in name), None)
-    unknown = "" if known else ", which is not in config/throughput.yaml"
-    return f"{number} x {name}{unknown}", known, torch.cuda.get_device_properties(0).total_memory / 2**30
 
 
 def check_disk(table: RunTable, costs: list[RunCost], files: list[Wanted]) -> str:

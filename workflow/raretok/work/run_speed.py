@@ -5,7 +5,7 @@ import statistics
 from raretok.experiments.run_size import size_of, training_of
 from raretok.experiments.run_table import Run, RunTable
 from raretok.planning import throughput
-from raretok.planning.preflight import find_device
+from raretok.planning.local_device import find_device
 
 
 class Speed:
