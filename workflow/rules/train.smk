@@ -106,7 +106,7 @@ for name, joint in training.joint_runs().items():
             slurm_extra=machine.slurm_extra,
         params:
             runs=partial(training.joint_runs_json, joint),
-            results=TABLE.results,
+            results=training.results_folder,
             machine=machine.options("device", "runs_per_gpu", "checkpoint_seconds"),
         shell:
             """

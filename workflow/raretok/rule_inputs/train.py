@@ -112,3 +112,8 @@ def _mark(table: RunTable, run: Run) -> str:
     Another run or other code has another mark, so existing marks rerun no group's job.
     """
     return f"{table.folder(run)}/together-{run.hash}-{code_that_trains(run)[:8]}"
+
+
+def results_folder(table: RunTable, wildcards) -> str:
+    """The results folder of the scale, in which a group's job keeps the files of its runs."""
+    return table.results
