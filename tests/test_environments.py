@@ -74,7 +74,8 @@ def distributions_in(files):
             elif isinstance(node, ast.ImportFrom) and not node.level:
                 found.add(node.module.partition(".")[0])
     distributions = packages_distributions()
-    names = found - sys.stdlib_module_names - {"raretok"}
+    # _ast_unparse is in the standard library from Python 3.14 on.
+    names = found - sys.stdlib_module_names - {"raretok", "_ast_unparse"}
     return {conda.normal(name) for module in names for name in distributions.get(module, [module])}
 
 
