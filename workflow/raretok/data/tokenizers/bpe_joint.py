@@ -10,14 +10,13 @@ from typing import ClassVar, Literal, TypedDict
 
 from raretok.core.errors import UserError
 from raretok.core.files import write_json, write_text
-from raretok.core.special_types import SPECIAL, UNKNOWN
+from raretok.core.special_types import SEPARATOR, SPECIAL, UNKNOWN
 from raretok.core.type_check import Positive
 from raretok.data.tokenizers import TOKENIZER
 
 CODES = "codes.txt"
 # Size of the cache of words and their pieces, which bounds memory.
 KNOWN_WORDS = 400_000
-SEPARATOR = "@@"
 
 
 class JointBytePairs(TypedDict):

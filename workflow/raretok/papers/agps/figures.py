@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from raretok.data.tokenizers.bpe_joint import SEPARATOR
+from raretok.core.special_types import SEPARATOR
 from raretok.metrics.type_language import TARGET, language_of
 from raretok.reporting import translation_metrics
 from raretok.reporting.corpus_names import corpus_title
