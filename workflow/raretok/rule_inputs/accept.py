@@ -93,16 +93,14 @@ def accept(table: RunTable) -> Accepted:
                 os.utime(path, LONG_AGO if other else None)
                 fresh.add(path)
                 valid += [] if other else [path]
-        touch(folder, FILES)
-        valid += [folder / name for name in FILES]
+        valid += touch(folder, FILES)
         accepted.trained.append(run)
         reason = other_evaluation(table, run, record, folder)
         if reason:
             accepted.refused[f"the evaluation of {run.name}"] = reason
             touch(folder, EVALUATED, LONG_AGO)
         elif (folder / "metrics.json").exists():
-            touch(folder, EVALUATED)
-            valid += [folder / name for name in EVALUATED]
+            valid += touch(folder, EVALUATED)
             accepted.evaluated.append(run)
     drop_records(table.root, valid)
     for path in map(table.root.joinpath, gpt2_measured(table)):
@@ -176,11 +174,12 @@ def is_of_other_code(path: Path) -> bool:
     return read_json(path.with_suffix(".json")).get("sources") != command_code("align")
 
 
-def touch(folder: Path, names: tuple[str, ...], times: tuple[int, int] | None = None) -> None:
-    """Give existing files `times`, by default the current time, in the order of `names`."""
-    for name in names:
-        if (folder / name).exists():
-            os.utime(folder / name, times)
+def touch(folder: Path, names: tuple[str, ...], times: tuple[int, int] | None = None) -> list[Path]:
+    """Give existing files `times`, by default the current time, in the order of `names`; returns these files."""
+    paths = [path for name in names if (path := folder / name).exists()]
+    for path in paths:
+        os.utime(path, times)
+    return paths
 
 
 def drop_records(root: Path, paths: Iterable[Path]) -> None:

@@ -59,9 +59,10 @@ def figure1(definition: Definition, item: str, results: Results) -> Drawn:
         write_numbers(axes, in_order(found))
     seeds = max(numbers, default=0)
     most = "" if len(numbers) == 1 else "at most "
-    hollow = "; hollow: one seed, inconclusive" if 1 in numbers else ""
-    over = f"95% t interval over {most}{seeds} seeds{hollow}"
-    over = "one seed, so no intervals: inconclusive" if seeds < 2 else over
+    over = "one seed, so no intervals: inconclusive"
+    if seeds > 1:
+        hollow = "; hollow: one seed, inconclusive" if 1 in numbers else ""
+        over = f"95% t interval over {most}{seeds} seeds{hollow}"
     about_line = (
         f"Line: {baseline['label']} with one constant added to the logits of all rare types after training; ticks: 1, "
         "2 and 3 nats. Right of it, a method costs more than this constant for the same gain. "

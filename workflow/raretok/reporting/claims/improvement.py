@@ -6,7 +6,6 @@ corrected for the number of comparisons.
 
 import argparse
 import math
-import statistics
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from raretok.reporting.definition import Definition, Method
 from raretok.reporting.report_options import add_report_arguments, write_for_papers
 from raretok.reporting.results import Printed, Results, printed_numbers
 from raretok.reporting.statistics.bootstrap import bootstrap_interval, probability_of_improvement
-from raretok.reporting.statistics.intervals import Interval, t_interval
+from raretok.reporting.statistics.intervals import Interval, mean_of, t_interval
 from raretok.reporting.tables.cells import DIRECTIONS, measured_at, places_of
 from raretok.reporting.tables.comparison_table import BETTER
 from raretok.reporting.tables.method_comparison import chosen_candidate, measured
@@ -144,7 +143,7 @@ def compare(pairs: list[Pair], better: str) -> dict:
     could only be 0, 1 or a half.
     """
     seeds = _shared_seeds(pairs)
-    differences = [_mean([difference(other[seed], first[seed]) for first, other in pairs]) for seed in seeds]
+    differences = [mean_of([difference(other[seed], first[seed]) for first, other in pairs]) for seed in seeds]
     mean = t_interval(differences)
     again = bootstrap_interval(differences)
     chance = None
@@ -154,11 +153,6 @@ def compare(pairs: list[Pair], better: str) -> dict:
     numbers = (*mean, again.lower, again.upper, *(chance or Interval(None, None, None)))
     known = (None if number is None or math.isnan(number) else number for number in numbers)
     return {"seeds": len(seeds)} | dict(zip(COLUMNS[8:], map(csv_number, known), strict=True))
-
-
-def _mean(values: list[float]) -> float:
-    """The mean of `values`; NaN if infinities of both signs meet, for which `fmean` raises an error."""
-    return statistics.fmean(values) if all(map(math.isfinite, values)) else sum(values)
 
 
 def _paired(group: str, first: dict[int, float], other: dict[int, float]) -> dict[str, Pair]:

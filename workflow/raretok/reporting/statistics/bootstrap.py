@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import stats
 
-from raretok.reporting.statistics.intervals import CONFIDENCE, Interval, has_spread
+from raretok.reporting.statistics.intervals import CONFIDENCE, Interval, has_spread, mean_of
 
 RESAMPLES = 4999
 SEED = 1
@@ -21,8 +21,7 @@ def bootstrap_interval(values: Sequence[float]) -> Interval:
 
     No bounds if the values have no spread, as for a t interval.
     """
-    with np.errstate(invalid="ignore"):  # infinities of both signs have no mean
-        mean = float(np.mean(values))
+    mean = mean_of(values)
     if not has_spread(values):
         return Interval(mean, None, None)
     return Interval(mean, *_bounds([values], np.mean))

@@ -31,11 +31,16 @@ class Interval(NamedTuple):
 
 def t_interval(values: list[float]) -> Interval:
     """Mean of `values` (one per seed) with its two-sided 95% t interval; no bounds if they have no spread."""
-    mean = statistics.fmean(values) if all(map(math.isfinite, values)) else sum(values)
+    mean = mean_of(values)
     if not has_spread(values):
         return Interval(mean, None, None)
     half = half_width(statistics.stdev(values), len(values))
     return Interval(mean, mean - half, mean + half)
+
+
+def mean_of(values: Sequence[float]) -> float:
+    """The mean of `values`; NaN if infinities of both signs meet, for which `fmean` raises an error."""
+    return statistics.fmean(values) if all(map(math.isfinite, values)) else sum(values)
 
 
 def half_width(spread: float, seeds: int) -> float:

@@ -131,12 +131,13 @@ def _cells(
         place = about | {"row": row, "column": column, "group": group, "format": how["format"]}
         if first is None:
             remarks = _remarks(definition, results, reading.method, values)
-            yield _value_cell(entry, place, values, numbers[0], missing_note(results, reading.method), remarks)
+            missing = "" if values else missing_note(results, reading.method)
+            yield _value_cell(entry, place, values, numbers[0], missing, remarks)
             continue
         others = first.per_seed(results, entry, how, group)
         if first.method.printed_label != reading.method.printed_label:
             numbers.append(printed.get((first.method.printed_label, column, group)))
-        missing = missing_note(results, (reading if others else first).method)
+        missing = "" if values and others else missing_note(results, (reading if others else first).method)
         yield _difference_cell(definition, place, values, others, numbers, missing)
 
 
@@ -156,13 +157,14 @@ def _value_cell(
 ) -> ReadingCell:
     found = summarise(values)
     reach = entry["decides"].get("reach")
-    notes = [] if found else [missing]
     if found and reach is not None and is_deciding(entry, place["column"], place["group"]):
         remarks = (
             f"{sum(value >= reach for value in values.values())} of {found.seeds} seeds reach {reach:g}",
             *remarks,
         )
-    return ReadingCell(**place, **numbers_of(found, number), note="; ".join([*notes, *remarks]), remarks=remarks)
+    return ReadingCell(
+        **place, **numbers_of(found, number), note="; ".join(filter(None, [missing, *remarks])), remarks=remarks
+    )
 
 
 def _difference_cell(
@@ -175,7 +177,7 @@ def _difference_cell(
 ) -> ReadingCell:
     """The paired difference of two readings; numbers: those printed, this reading's first, or one number for both.
 
-    missing: the note of a cell without values.
+    missing: why there are no values of one of them; empty if both have some.
     """
     gaps = [values[seed] - others[seed] for seed in sorted(values.keys() & others.keys())]
     gaps = [gap for gap in gaps if math.isfinite(gap)]
@@ -183,8 +185,7 @@ def _difference_cell(
     theirs = printed_difference(numbers)
     shown = {"published": "" if theirs is None else format(theirs, signed)}
     if not gaps:
-        both = bool(values and others)
-        return ReadingCell(**place | {"format": signed}, **shown, note=NOT_PAIRED if both else missing)
+        return ReadingCell(**place | {"format": signed}, **shown, note=missing or NOT_PAIRED)
     mean, *_ = found = t_interval(gaps)
     common = f"over the {len(gaps)} seeds that both have" if len(gaps) > 1 else "over the only seed that both have"
     return ReadingCell(

@@ -114,9 +114,8 @@ def remarks(cells: list[Cell]) -> list[str]:
         for row, places in rows.items():
             where = "" if len(places) == cells_in[row] else f" ({', '.join(places)})"
             alike.setdefault(where, []).append(row)
-        lines.append(
-            f"{'; '.join(', '.join(_merged(rows, names)) + where for where, rows in alike.items())}: {remark}."
-        )
+        told = (", ".join(_merged(found, names)) + where for where, found in alike.items())
+        lines.append(f"{'; '.join(told)}: {remark}.")
     return lines
 
 
