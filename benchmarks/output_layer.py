@@ -4,19 +4,21 @@
     python benchmarks/output_layer.py --device cuda --presets empirical gpt2-medium
 
 Rows: plain cross-entropy over all logits, and the same compiled; other libraries if they can be imported (torch's own
-`linear_cross_entropy` in chunks (2.13), Liger Kernel's fused linear cross-entropy, Cut Cross Entropy without
-approximation (`cce_exact`), the last two on a GPU); AGG as printed, with three sets of logits; and ours. `head frozen`:
-the matrix needs no gradient. `observed`: with log-probabilities and entropy of every position.
+`linear_cross_entropy` in chunks (2.13), Liger Kernel's fused linear cross-entropy, Cut Cross Entropy without its filter
+of small gradients, the last two on a GPU); AGG as printed, with three sets of logits; and ours. `head frozen`: the
+matrix needs no gradient. `observed`: with log-probabilities and entropy of every position.
 
-The whole step has the same decoder and fused AdamW for all rows; on a GPU its body is compiled and runs under bf16
-autocast. Repetitions are interleaved (row after row, again and again), so that drift of the machine's speed affects
-all. On a CPU, time is CPU seconds of one core, and peak memory is measured in a separate process: the peak of resident
-memory beyond that before the row's second step. On a GPU, a row named as compiled ends the run if compiling failed.
+The whole step has the same decoder and fused AdamW for all rows. On a CPU, repetitions are interleaved (row after row,
+again and again), so that drift of the machine's speed affects all; time is CPU seconds of one core, and peak memory is
+measured in a separate process: the peak of resident memory beyond that before the row's second step. On a GPU, rows
+follow one another, under bf16 autocast and with the decoder compiled; one that should be compiled and is not fails.
 """
 
 import argparse
+import functools
 import importlib.util
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -38,10 +40,7 @@ from raretok.models.softmax_gradient import fused_gradient
 
 @dataclass(frozen=True)
 class Preset:
-    """A model and a step: `sequences` of `context` tokens. memory: AGG's K, the steps of an epoch.
-
-    rare: from which a scaled run derives alpha.
-    """
+    """A model and a step: `sequences` of `context` tokens. memory: AGG's K, the steps of an epoch."""
 
     layers: int
     heads: int
@@ -50,7 +49,6 @@ class Preset:
     context: int
     sequences: int
     memory: int
-    rare: dict | None = None
 
     @property
     def tokens(self) -> int:
@@ -59,10 +57,12 @@ class Preset:
 
 
 PRESETS = {
-    "small": Preset(4, 4, 128, 8000, 128, 16, 1000, {"alpha": 0.03, "share": 0.2}),
-    "empirical": Preset(6, 8, 512, 44_256, 1024, 32, 3150, {"alpha": 0.03, "share": 0.2}),
-    "gpt2-medium": Preset(24, 16, 1024, 44_256, 1024, 32, 3150, {"alpha": 0.03, "share": 0.2}),
+    "small": Preset(4, 4, 128, 8000, 128, 16, 1000),
+    "empirical": Preset(6, 8, 512, 44_256, 1024, 32, 3150),
+    "gpt2-medium": Preset(24, 16, 1024, 44_256, 1024, 32, 3150),
 }
+# From which AGG's alpha is derived.
+RARE = {"alpha": 0.03, "share": 0.2}
 # Our rows: the config of the method.
 METHODS = {
     "ours, MLE": {},
@@ -87,6 +87,8 @@ OTHERS = [other + frozen for other in (TORCH, LIGER, CUT) for frozen in ("", FRO
 PRINTED, PRINTED_COMPILED = "AGG as printed, plain", "AGG as printed, torch.compile"
 # Number of batches, used in turn.
 BATCHES = 4
+# Steps of a row on a GPU before it is measured.
+WARM_UP = 5
 
 
 def plain_loss(hidden, weight, targets):
@@ -119,7 +121,8 @@ def others_loss(name: str) -> Callable:
         return lambda h, w, x, y: liger_fused_linear_cross_entropy(h.flatten(0, 1).to(low), w.to(low), y.flatten())
     from cut_cross_entropy import linear_cross_entropy
 
-    return lambda h, w, x, y: linear_cross_entropy(h.flatten(0, 1).to(low), w.to(low), y.flatten(), impl="cce_exact")
+    # Without the filter, which drops small gradients.
+    return lambda h, w, x, y: linear_cross_entropy(h.flatten(0, 1).to(low), w.to(low), y.flatten(), filter_eps=None)
 
 
 def zipf(preset: Preset) -> tuple[np.ndarray, np.ndarray]:
@@ -127,6 +130,16 @@ def zipf(preset: Preset) -> tuple[np.ndarray, np.ndarray]:
     probability = 1 / (np.arange(preset.vocabulary) + 2.7)
     probability /= probability.sum()
     return probability, np.maximum(1, probability * preset.memory * preset.tokens).astype(np.int64)
+
+
+@functools.lru_cache(maxsize=1)
+def decoder(preset: Preset, device: str):
+    """A model, its optimiser and its compiled form, shared by all rows, since compiling takes longer than measuring."""
+    settings = {name: getattr(preset, name) for name in ("layers", "heads", "width", "context")}
+    settings |= {"name": "decoder", "dropout": 0.0, "bias": True, "tied": True, "init_std": 0.02}
+    model = build_model(settings, preset.vocabulary, seed=1).to(device)
+    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+    return model, optimiser, torch.compile(model) if device == "cuda" else model
 
 
 class Row:
@@ -146,11 +159,7 @@ class Row:
         self.inputs, self.targets = ids[..., :-1].contiguous(), ids[..., 1:].contiguous()
         self.number = 0
         if whole:
-            settings = {name: getattr(preset, name) for name in ("layers", "heads", "width", "context")}
-            settings |= {"name": "decoder", "dropout": 0.0, "bias": True, "tied": True, "init_std": 0.02}
-            self.model = build_model(settings, preset.vocabulary, seed=1).to(device)
-            self.optimiser = torch.optim.AdamW(self.model.parameters(), lr=1e-4, fused=True)
-            self.body = torch.compile(self.model) if device == "cuda" else self.model
+            self.model, self.optimiser, self.body = decoder(preset, device)
         else:
             std = preset.width**-0.5
             self.weight = (std * torch.randn(preset.vocabulary, preset.width, device=device)).requires_grad_()
@@ -160,7 +169,7 @@ class Row:
         self.method = build_method(METHODS.get(name, METHODS["ours, AGG"]))
         if self.method.gate is not None:
             facts = TrainingFacts(
-                counts, (0, 1, 2, 3), preset.tokens, preset.memory, preset.rare, device,
+                counts, (0, 1, 2, 3), preset.tokens, preset.memory, RARE, device,
                 earlier_targets=lambda step: self.targets[step % BATCHES].flatten(),
             )  # fmt: skip
             self.gate = self.method.gate.start(facts)
@@ -181,7 +190,7 @@ class Row:
             return others_loss(name.removesuffix(FROZEN))
         is_plain = name.removesuffix(FROZEN) in (PLAIN, COMPILED)
         form = plain_loss if is_plain else printed_loss
-        form = torch.compile(form) if name in (COMPILED, PRINTED_COMPILED) else form
+        form = torch.compile(form, dynamic=False) if name in (COMPILED, PRINTED_COMPILED) else form
         if is_plain:
             return lambda h, w, x, y: form(h.flatten(0, 1), w, y.flatten())
         return lambda h, w, x, y: form(h.flatten(0, 1), w, y.flatten(), self.gate.gates(y)[0], self.gate.rare())
@@ -215,9 +224,11 @@ def rows_on(device: str) -> list[str]:
         CUT: device == "cuda" and importlib.util.find_spec("cut_cross_entropy"),
     }
     others = [name for name in OTHERS if here[name.removesuffix(FROZEN)]]
-    names = [PLAIN, PLAIN + FROZEN, COMPILED, *others, PRINTED, PRINTED_COMPILED, *METHODS]
+    # What the bars need comes first, because the time on a GPU may end early.
+    first = [PLAIN, COMPILED, *(name for name in others if not name.endswith(FROZEN)), "ours, MLE", "ours, AGG"]
+    names = dict.fromkeys([*first, PRINTED, *METHODS, PLAIN + FROZEN, *others, PRINTED_COMPILED])
     # On a CPU compiling takes a minute per row and speeds up nothing that is compared.
-    return names if device == "cuda" else [name for name in names if "compile" not in name]
+    return [name for name in names if device == "cuda" or "compile" not in name]
 
 
 def milliseconds(row: Row) -> float:
@@ -225,24 +236,9 @@ def milliseconds(row: Row) -> float:
     return 1e3 * seconds(row.step, row.device, time.process_time)
 
 
-def times(names: list[str], preset: Preset, device: str, whole: bool, repetitions: int) -> dict[str, list[float]]:
-    """Milliseconds of every row in every repetition, rows interleaved.
-
-    On a GPU only one row is in memory at a time, because the models of all rows may not fit.
-    """
-    if device == "cuda":
-        measured = {}
-        for name in names:
-            row = Row(name, preset, device, whole)
-            for _ in range(5):
-                milliseconds(row)
-            if name.startswith("ours, MLE") or name == "ours, AGG":
-                assert fused_gradient.is_at_work, f"{name} is said to be compiled, but torch.compile failed"
-            measured[name] = [milliseconds(row) for _ in range(repetitions)]
-            del row
-            torch.cuda.empty_cache()
-        return measured
-    rows = {name: Row(name, preset, device, whole) for name in names}
+def times(names: list[str], preset: Preset, whole: bool, repetitions: int) -> dict[str, list[float]]:
+    """Milliseconds of every row in every repetition on a CPU, rows interleaved."""
+    rows = {name: Row(name, preset, "cpu", whole) for name in names}
     measured = {name: [] for name in names}
     for row in rows.values():
         milliseconds(row)
@@ -258,17 +254,10 @@ def resident(kind: str) -> float:
         return next(int(line.split()[1]) for line in file if line.startswith(kind)) / 1024
 
 
-def peak_mebibytes(name: str, preset: Preset, device: str, whole: bool) -> float:
-    """Peak memory of one step beyond parameters, inputs and optimiser state, MiB."""
-    row = Row(name, preset, device, whole)
+def peak_mebibytes(name: str, preset: Preset, whole: bool) -> float:
+    """Peak memory of one step on a CPU beyond parameters, inputs and optimiser state, MiB."""
+    row = Row(name, preset, "cpu", whole)
     row.step()
-    if device == "cuda":
-        torch.cuda.synchronize()
-        torch.cuda.reset_peak_memory_stats()
-        before = torch.cuda.memory_allocated()
-        row.step()
-        torch.cuda.synchronize()
-        return (torch.cuda.max_memory_allocated() - (0 if whole else before)) / 2**20
     if not whole:
         row.weight.grad = None
     before = resident("VmRSS")
@@ -278,39 +267,58 @@ def peak_mebibytes(name: str, preset: Preset, device: str, whole: bool) -> float
     return resident("VmHWM") - before
 
 
-def memory(names: list[str], preset_name: str, device: str, whole: bool) -> dict[str, float]:
-    """Peak memory of every row, MiB; on a CPU each in its own process, which returns freed memory at once."""
-    measured = {}
-    for name in names:
-        if device == "cuda":
-            measured[name] = peak_mebibytes(name, PRESETS[preset_name], device, whole)
-            torch.cuda.empty_cache()
-            continue
-        command = [sys.executable, __file__, "--peak", json.dumps([name, preset_name, whole])]
-        environment = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536", "OMP_NUM_THREADS": "1"}
-        output = subprocess.run(command, check=True, capture_output=True, text=True, env=os.environ | environment)
-        measured[name] = float(output.stdout)
-    return measured
+def peak_of(name: str, preset_name: str, whole: bool) -> float:
+    """The same, in a process of its own, which returns freed memory at once."""
+    command = [sys.executable, __file__, "--peak", json.dumps([name, preset_name, whole])]
+    environment = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536", "OMP_NUM_THREADS": "1"}
+    output = subprocess.run(command, check=True, capture_output=True, text=True, env=os.environ | environment)
+    return float(output.stdout)
 
 
-def compare(preset_name: str, device: str, repetitions: int, names: list[str]) -> None:
-    """Print both tables of a preset."""
+def on_gpu(name: str, preset: Preset, whole: bool, repetitions: int) -> tuple[list[float], float]:
+    """Milliseconds of every repetition on a GPU, and peak memory, MiB; one row at a time, since all may not fit.
+
+    Memory of a whole step includes parameters and optimiser state, that of the layer alone neither.
+    """
+    row = Row(name, preset, "cuda", whole)
+    for _ in range(WARM_UP):
+        milliseconds(row)
+    if name.startswith("ours, MLE") or name == "ours, AGG":
+        assert fused_gradient.is_at_work, f"{name} is said to be compiled, but torch.compile failed"
+    taken = [milliseconds(row) for _ in range(repetitions)]
+    if not whole:
+        row.weight.grad = None
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    row.step()
+    torch.cuda.synchronize()
+    return taken, (torch.cuda.max_memory_allocated() - (0 if whole else before)) / 2**20
+
+
+def compare(preset_name: str, device: str, whole: bool, repetitions: int, names: list[str]) -> None:
+    """Print a table of a preset; on a GPU each row as soon as it is measured, and the error of a row that fails."""
     preset = PRESETS[preset_name]
-    for whole in (False, True):
-        taken = times(names, preset, device, whole, repetitions)
-        peaks = memory(names, preset_name, device, whole)
-        title = f"{preset_name}, {'whole step' if whole else 'layer alone'}: {preset.tokens:,} tokens, {device}"
-        print(f"\n{title:44}{'ms':>9}{'least':>9}{'of plain':>10}{'MiB':>9}{'of printed':>12}")
-        for name in names:
-            if device == "cpu":
-                pairs = zip(taken[name], taken[PLAIN], strict=True)
-                ratio = statistics.median(value / plain for value, plain in pairs)
-            else:
-                ratio = statistics.median(taken[name]) / statistics.median(taken[PLAIN])
-            print(
-                f"{name:44}{statistics.median(taken[name]):9.1f}{min(taken[name]):9.1f}{ratio:10.2f}"
-                f"{peaks[name]:9.0f}{peaks[name] / peaks[PRINTED]:12.2f}"
-            )
+    title = f"{preset_name}, {'whole step' if whole else 'layer alone'}: {preset.tokens:,} tokens, {device}"
+    print(f"\n{title:44}{'ms':>9}{'least':>9}{'of plain':>10}{'MiB':>9}", flush=True)
+    measured = times(names, preset, whole, repetitions) if device == "cpu" else {}
+    for name in names:
+        if device == "cpu":
+            pairs = zip(measured[name], measured[PLAIN], strict=True)
+            ratio, peak = statistics.median(value / plain for value, plain in pairs), peak_of(name, preset_name, whole)
+        else:
+            try:
+                measured[name], peak = on_gpu(name, preset, whole, repetitions)
+            except Exception as error:  # libraries, compilers and memory fail in many ways
+                print(f"{name:44}  {type(error).__name__}: {str(error).strip().splitlines()[0][:200]}", flush=True)
+                continue
+            finally:
+                torch.cuda.empty_cache()
+            plain = measured.get(PLAIN, [math.nan])
+            ratio = statistics.median(measured[name]) / statistics.median(plain)
+        print(
+            f"{name:44}{statistics.median(measured[name]):9.2f}{min(measured[name]):9.2f}{ratio:10.3f}{peak:9.0f}",
+            flush=True,
+        )
 
 
 def main() -> None:
@@ -325,13 +333,14 @@ def main() -> None:
         torch.set_num_threads(1)
     if arguments.peak:
         name, preset, whole = json.loads(arguments.peak)
-        print(peak_mebibytes(name, PRESETS[preset], "cpu", whole))
+        print(peak_mebibytes(name, PRESETS[preset], whole))
         return
     names = rows_on(arguments.device)
     if arguments.rows:
         names = [name for name in names if name in (PLAIN, PRINTED, *arguments.rows)]
-    for preset in arguments.presets:
-        compare(preset, arguments.device, arguments.repetitions, names)
+    for whole in (False, True):
+        for preset in arguments.presets:
+            compare(preset, arguments.device, whole, arguments.repetitions, names)
 
 
 if __name__ == "__main__":

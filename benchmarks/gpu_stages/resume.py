@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 import torch
@@ -31,32 +32,37 @@ DETERMINISTIC = "torch.use_deterministic_algorithms(True); "
 
 def main(bench) -> None:
     smoke = table("smoke")
-    for experiment, method, precision in CASES[: 1 if bench.tiny else None]:
-        run = smoke.run(experiment, method, 1)
-        manifest = ROOT / manifest_of(smoke, run)
-        if not manifest.exists():
-            bench.emit(run=run.name, skipped=f"{manifest} is not here")
-            continue
-        training = run.settings["training"] | {"precision": precision}
-        facts = vars(run) | {"settings": run.settings | {"training": training}}
-        for first in ("", DETERMINISTIC):
-            with tempfile.TemporaryDirectory() as folder:
-                places = [Path(folder, name) for name in ("unbroken", "again", "stopped")]
-                started = time.monotonic()
-                for place in places:
-                    train(facts, manifest, place, bench.device, first, stops=place.name == "stopped")
-                seconds = time.monotonic() - started
-                found = [load_file(place / "output" / "last.safetensors") for place in places]
-            again, resumed = (largest(found[0], other) for other in found[1:])
-            bench.emit(
-                run=run.name,
-                precision=precision,
-                deterministic=bool(first),
-                unbroken_again=again,
-                resumed=resumed,
-                seconds=round(seconds, 1),
-                ok=resumed == 0 or (again > 0 and not first),
-            )
+    cases = [(smoke.run(experiment, method, 1), precision) for experiment, method, precision in CASES]
+    cases = [(run, precision, first) for run, precision in cases for first in ("", DETERMINISTIC)]
+    # All at once: most of the time is that of starting a process.
+    with ThreadPoolExecutor(len(cases)) as pool:
+        done = [pool.submit(compared, smoke, *case, bench.device) for case in cases[: 2 if bench.tiny else None]]
+        for each in as_completed(done):
+            bench.emit(**each.result())
+
+
+def compared(smoke, run, precision: str, first: str, device: str) -> dict:
+    """Train a run three times, once with an interruption; the measurement."""
+    manifest = ROOT / manifest_of(smoke, run)
+    if not manifest.exists():
+        return {"run": run.name, "skipped": f"{manifest} is not here"}
+    facts = vars(run) | {"settings": run.settings | {"training": run.settings["training"] | {"precision": precision}}}
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(3) as pool:
+        places = [Path(folder, name) for name in ("unbroken", "again", "stopped")]
+        started = time.monotonic()
+        list(pool.map(lambda place: train(facts, manifest, place, device, first, place.name == "stopped"), places))
+        seconds = time.monotonic() - started
+        unbroken, *others = (load_file(place / "output" / "last.safetensors") for place in places)
+    again, resumed = (largest(unbroken, other) for other in others)
+    return {
+        "run": run.name,
+        "precision": precision,
+        "deterministic": bool(first),
+        "unbroken_again": again,
+        "resumed": resumed,
+        "seconds": round(seconds, 1),
+        "ok": resumed == 0 or (again > 0 and not first),
+    }
 
 
 def train(run: dict, manifest: Path, place: Path, device: str, first: str, stops: bool) -> None:

@@ -50,7 +50,7 @@ def waits(training, device: str) -> list[str]:
     places = []
 
     def note(message, *_, **__) -> None:
-        if "synchronizing" in str(message):
+        if "called a synchronizing" in str(message):
             own = [frame for frame in traceback.extract_stack() if "/raretok/" in frame.filename]
             places.append(f"{Path(own[-1].filename).name}:{own[-1].lineno}" if own else "elsewhere")
 

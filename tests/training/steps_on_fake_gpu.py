@@ -48,3 +48,14 @@ def test_a_step_has_no_wait_and_no_mixed_devices(experiment, method, request, mo
         weights, seen = trained(settings, task, fake_gpu.DEVICE, gpu.waits)
     assert seen[1:] == [[]] * (STEPS - 1)
     torch.testing.assert_close(weights, expected)
+
+
+def test_observations_between_steps_cost_no_wait_in_a_step(request, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "Event", Event)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: device)
+    settings, task = tiny(TRANSLATION, FIRST[0], request)
+    settings["model"]["output_bias"] = "unigram"
+    settings["method"] = settings["method"] | {"observe": [{"name": "output_bias", "every": 1}]}
+    with fake_gpu.FakeGpu() as gpu:
+        _, seen = trained(settings, task, fake_gpu.DEVICE, gpu.waits)
+    assert seen[1:] == [[]] * (STEPS - 1)

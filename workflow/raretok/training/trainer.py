@@ -18,7 +18,7 @@ from raretok.methods.unigram import log_unigram
 from raretok.models.building import build_model
 from raretok.training import distributed, random_states
 from raretok.training.optimiser import Optimiser
-from raretok.training.probe_interface import MicroBatch
+from raretok.training.probe_interface import MicroBatch, Observation
 from raretok.training.probes import build_observations
 from raretok.training.tasks import Batch, Inputs, hidden_of
 
@@ -56,15 +56,17 @@ class Trainer:
         """
         training = settings["training"]
         self.settings, self.device = settings, facts.device
-        self.model = build_model(settings["model"], len(facts.counts), seed=settings["seed"]).to(self.device)
+        self.model = build_model(settings["model"], len(facts.counts), seed=settings["seed"])
         self.model.checkpoint_activations = training.get("activation_checkpointing", False)
         self.model.train()
+        # Before the device: norms and singular vectors (and the signs of these) are then the same for all devices.
         start_output_bias(self.model, settings["model"], facts.counts, outside_counts)
         self.padding = facts.padding
         method = build_method(settings["method"])
         for part in (method.penalty, method.embedding_update):
             if hasattr(part, "parametrise"):
                 part.parametrise(self.model)
+        self.model.to(self.device)
         try:
             self.criterion = OutputLoss.of_run(method, facts)
         except ValueError as error:
@@ -78,6 +80,8 @@ class Trainer:
         observe = settings["method"].get("observe", [])
         self.observations = build_observations(observe, self.model, training, self.criterion.gate)
         self.keeps_gradients = any(observation.needs_gradients for observation in self.observations.values())
+        # Whether any of them sees micro-batches; dropping padding makes the host wait for a GPU.
+        self.is_looked_at = any(type(each).look is not Observation.look for each in self.observations.values())
         self.criterion.keeps_logits = self.keeps_gradients
         self.input_vectors: torch.Tensor | None = None
         if self.keeps_gradients:
@@ -124,7 +128,7 @@ class Trainer:
         if self.keeps_gradients:
             self.criterion.logits.retain_grad()
         loss.backward()
-        if self.observations:
+        if self.is_looked_at:
             self.observe(inputs[-1] if isinstance(inputs, tuple) else inputs, targets, hidden, weight)
         return loss.detach()
 
@@ -161,7 +165,7 @@ class Trainer:
     def observe(self, inputs, targets, hidden, weight) -> None:
         """Pass a micro-batch to the observations after its backward pass, without padding."""
         targets = targets.flatten()
-        shown = slice(None) if self.padding is None else targets != self.padding
+        shown = slice(None) if self.padding is None else (targets != self.padding).nonzero().squeeze(1)
         batch = MicroBatch(
             inputs.flatten()[shown], targets[shown], hidden.detach().flatten(0, 1)[shown], weight.detach()
         )
