@@ -36,6 +36,7 @@ from raretok.methods import TrainingFacts, build_method
 from raretok.models.building import build_model
 from raretok.models.output_layer import output_loss
 from raretok.models.softmax_gradient import fused_gradient
+from raretok.models.target_places import Places
 
 
 @dataclass(frozen=True)
@@ -87,8 +88,8 @@ OTHERS = [other + frozen for other in (TORCH, LIGER, CUT) for frozen in ("", FRO
 PRINTED, PRINTED_COMPILED = "AGG as printed, plain", "AGG as printed, torch.compile"
 # Number of batches, used in turn.
 BATCHES = 4
-# Steps of a row on a GPU before it is measured.
-WARM_UP = 5
+# Steps of a repetition on a GPU; as many come before the first.
+STEPS = 5
 
 
 def plain_loss(hidden, weight, targets):
@@ -185,7 +186,9 @@ class Row:
         name = self.name
         if name in METHODS:
             observe = name.endswith("observed")
-            return lambda h, w, x, y: output_loss(self.method, self.gate, h, w, y, inputs=x, observe=observe).loss
+            return lambda h, w, x, y: (
+                output_loss(self.method, self.gate, h, w, y, inputs=x, observe=observe, places=self.places).loss
+            )
         if name in OTHERS:
             return others_loss(name.removesuffix(FROZEN))
         is_plain = name.removesuffix(FROZEN) in (PLAIN, COMPILED)
@@ -201,6 +204,8 @@ class Row:
         self.number += 1
         if self.counts:
             self.gate.begin_step(y.flatten())
+        # Before the decoder, as in training.
+        self.places = Places(self.gate, y, None) if self.name in METHODS else None
         with torch.autocast(self.device, torch.bfloat16, enabled=self.device == "cuda"):
             if self.whole:
                 hidden, weight = self.body(x), self.model.output_weight
@@ -232,8 +237,8 @@ def rows_on(device: str) -> list[str]:
 
 
 def milliseconds(row: Row) -> float:
-    """One step."""
-    return 1e3 * seconds(row.step, row.device, time.process_time)
+    """One step on a CPU."""
+    return 1e3 * seconds(row.step, "cpu", time.process_time)
 
 
 def times(names: list[str], preset: Preset, whole: bool, repetitions: int) -> dict[str, list[float]]:
@@ -281,11 +286,16 @@ def on_gpu(name: str, preset: Preset, whole: bool, repetitions: int) -> tuple[li
     Memory of a whole step includes parameters and optimiser state, that of the layer alone neither.
     """
     row = Row(name, preset, "cuda", whole)
-    for _ in range(WARM_UP):
-        milliseconds(row)
+
+    def steps() -> None:
+        # As in training, where the host prepares a step while the GPU computes the one before.
+        for _ in range(STEPS):
+            row.step()
+
+    steps()
     if name.startswith("ours, MLE") or name == "ours, AGG":
         assert fused_gradient.is_at_work, f"{name} is said to be compiled, but torch.compile failed"
-    taken = [milliseconds(row) for _ in range(repetitions)]
+    taken = [1e3 * seconds(steps, "cuda") / STEPS for _ in range(repetitions)]
     if not whole:
         row.weight.grad = None
     torch.cuda.reset_peak_memory_stats()

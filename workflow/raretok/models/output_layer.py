@@ -146,8 +146,7 @@ def _run(chunks: ChunkLoss, hidden, weight, bias, logits, needed: list[bool], pe
         bias_gradient = torch.zeros_like(bias, dtype=high) if needed[2] else None
         logits_gradient = None if logits is None else torch.zeros_like(logits)
         gates = None if places.gates is None or weight_gradient is None else places.gates.to(high)
-        gating = None if gates is None else GatedGradient(gates, places, weight_gradient)
-        past = None
+        gating = past = None
         fuses = chunks.is_cross_entropy and not chunks.on_tokens and chunks.observed is None and device in FUSED_DEVICES
         size = chunk_size(places.number, chunk_positions(len(weight), low.itemsize, device))
         buffer = low_weight.new_empty(size, len(weight))
@@ -170,7 +169,9 @@ def _run(chunks: ChunkLoss, hidden, weight, bias, logits, needed: list[bool], pe
             if not chunks.with_gradient:
                 continue
             d, extra = chunk.d, chunk.extra
-            if gating is not None:
+            if gates is not None:
+                # Not before the first chunk: on a GPU its products run while the host waits for the sizes.
+                gating = GatedGradient(gates, places, weight_gradient) if gating is None else gating
                 gating.add(d, extra, low_h, part)
             if extra is not None:
                 d += extra
