@@ -32,7 +32,7 @@ from raretok import (
     ZLoss,
 )
 from raretok.methods import softminus, threshold, unlikelihood, z_loss
-from raretok.models import chunk_loss, output_layer, softmax_gradient
+from raretok.models import chunk_loss, fused_gradient, output_layer
 
 # Parts, and the loss of each position from z (n x V), y (n) and the positions in 2 x 7 sequences x.
 LOSSES = {
@@ -126,20 +126,29 @@ def test_weights_scale_cap_and_reduction_equal_autograd(monkeypatch, name, gate,
         assert_same(gradients(ours, *leaves), gradients(theirs, *leaves))
 
 
-@pytest.mark.parametrize("name", ["plain", "smoothed"])
+def on_a_gpu(monkeypatch, compiles=True):
+    """Use the code that a GPU compiles, uncompiled, or its fallback without a compiler."""
+    fusion = fused_gradient.Fusion()
+    fusion.works = compiles
+    monkeypatch.setattr(output_layer, "FUSED_DEVICES", ("cpu",))
+    monkeypatch.setattr(fused_gradient, "fusion", fusion)
+    monkeypatch.setattr(torch, "compile", lambda function: function)
+
+
+@pytest.mark.parametrize("name", LOSSES)
 @pytest.mark.parametrize("cap", [None, 1.5])
 @pytest.mark.parametrize("compiles", [True, False])
 def test_weights_and_cap_in_the_form_for_the_compiler(monkeypatch, name, cap, compiles):
     """The code that a GPU compiles, run uncompiled, and its fallback without a compiler."""
-    monkeypatch.setattr(output_layer, "FUSED_DEVICES", ("cpu",))
     monkeypatch.setattr(output_layer, "chunk_positions", lambda *_: 4)
-    monkeypatch.setattr(softmax_gradient.fused_gradient, "compiled", softmax_gradient.softmax_gradient)
-    monkeypatch.setattr(softmax_gradient.fused_gradient, "works", compiles)
-    hidden, weight, bias, targets, token_weights, _ = setting()
+    on_a_gpu(monkeypatch, compiles)
+    hidden, weight, bias, targets, token_weights, inputs = setting()
     parts, position_loss = LOSSES[name]
     for weights in (None, token_weights):
-        ours = OutputLoss(**parts, soft_cap=cap)(hidden, weight, targets, bias=bias, token_weights=weights)
-        theirs = literal(hidden, weight, bias, targets, position_loss, cap=cap)
+        ours = OutputLoss(**parts, soft_cap=cap)(
+            hidden, weight, targets, bias=bias, inputs=inputs, token_weights=weights
+        )
+        theirs = literal(hidden, weight, bias, targets, position_loss, cap=cap, inputs=inputs)
         theirs = theirs if weights is None else theirs * weights[targets != -100]
         assert_same(gradients(ours, hidden, weight, bias), gradients(theirs.mean(), hidden, weight, bias))
 
@@ -189,7 +198,10 @@ def test_a_given_number_divides_the_sum():
 
 @pytest.mark.parametrize("parts", [{}, {"loss": Threshold(margin=1.0)}, {"penalty": ZLoss(0.1)}])
 @pytest.mark.parametrize("reduction", ["mean", "none"])
-def test_observed_statistics_are_of_the_models_own_logits(monkeypatch, parts, reduction):
+@pytest.mark.parametrize("form", ["cpu", "gpu"])
+def test_observed_statistics_are_of_the_models_own_logits(monkeypatch, form, parts, reduction):
+    if form == "gpu":
+        on_a_gpu(monkeypatch)
     monkeypatch.setattr(output_layer, "chunk_positions", lambda *_: 5)
     monkeypatch.setattr(chunk_loss, "ROWS", 3)
     hidden, weight, bias, targets, token_weights, _ = setting()

@@ -24,7 +24,7 @@ from raretok.methods import (
     unlikelihood,
     z_loss,
 )
-from raretok.models import chunk_loss, output_layer, softmax_gradient, target_places
+from raretok.models import chunk_loss, fused_gradient, output_layer, softmax_gradient, target_places
 from raretok.models.output_layer import output_loss
 
 TOLERANCE = {"rtol": 0, "atol": 1e-12}
@@ -196,6 +196,14 @@ def run(case, config, gate_name="none", penalty_name="none", **options):
     return result, gate
 
 
+@pytest.fixture
+def as_on_a_gpu(monkeypatch):
+    """The code that a GPU compiles, run uncompiled."""
+    monkeypatch.setattr(output_layer, "FUSED_DEVICES", ("cpu",))
+    monkeypatch.setattr(fused_gradient, "fusion", fused_gradient.Fusion())
+    monkeypatch.setattr(torch, "compile", lambda function: function)
+
+
 @pytest.mark.parametrize("penalty", PENALTIES)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("gate", GATES)
@@ -207,6 +215,19 @@ def test_every_combination_equals_plain_autograd(monkeypatch, gate, loss, penalt
         case = random_case(seed, bias=bias, padding=padding)
         result, state = run(case, config, gate, penalty)
         assert_same(result.loss, literal(case, state, position_loss, PENALTIES[penalty]), case.leaves)
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+@pytest.mark.parametrize(
+    "loss", ["cross_entropy", "smoothing", "threshold", "detached_under", "softminus", "softminus_detached"]
+)
+@pytest.mark.parametrize("gate", ["none", "agg", "freeze_bc"])
+def test_closed_forms_on_a_gpu_equal_plain_autograd(monkeypatch, as_on_a_gpu, gate, loss, penalty):
+    monkeypatch.setattr(output_layer, "chunk_positions", lambda *_: 4)
+    config, position_loss = LOSSES[loss]
+    case = random_case(3)
+    result, state = run(case, config, gate, penalty)
+    assert_same(result.loss, literal(case, state, position_loss, PENALTIES[penalty]), case.leaves)
 
 
 def test_contrastive_negatives_are_the_whole_micro_batch_without_padding(monkeypatch):
@@ -463,41 +484,53 @@ def test_in_float16_the_tail_has_a_gradient(autocast):
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
-@pytest.mark.parametrize("gate", ["none", "agg", "freeze_bc", "alg1"])
-def test_the_form_for_the_compiler_is_equal(monkeypatch, gate, smoothing):
-    """The code that a GPU compiles, run uncompiled, is as exact and works in place."""
-    monkeypatch.setattr(output_layer, "FUSED_DEVICES", ("cpu",))
-    monkeypatch.setattr(output_layer, "chunk_positions", lambda *_: 4)
-    monkeypatch.setattr(softmax_gradient.fused_gradient, "compiled", softmax_gradient.softmax_gradient)
-    case = random_case(15)
-    config = {"loss": {"name": "cross_entropy", "label_smoothing": smoothing}}
-    result, state = run(case, config, gate)
-    assert_same(
-        result.loss,
-        literal(case, state, lambda z, y, h, w: cross_entropy.reference(z, y, smoothing), None),
-        case.leaves,
-    )
-    z = torch.randn(5, 9, dtype=torch.bfloat16)
-    expected = softmax_gradient.cross_entropy_gradient(z.float(), torch.arange(5), smoothing)
-    terms, nll, d = softmax_gradient.fused_gradient(z, torch.arange(5), smoothing)
-    assert d is z
-    torch.testing.assert_close((terms, nll), expected[:2])
-    torch.testing.assert_close(d.float(), expected[2], rtol=2**-8, atol=0)
+def test_the_form_for_the_compiler_works_in_place(as_on_a_gpu, smoothing):
+    z, targets = torch.randn(5, 9, dtype=torch.bfloat16), torch.arange(5)
+    expected = softmax_gradient.cross_entropy_gradient(z.float(), targets, smoothing)
+    nll, _ = fused_gradient.softmax_gradient(z, z.gather(1, targets[:, None]), targets, smoothing)
+    torch.testing.assert_close(nll, expected[1])
+    torch.testing.assert_close(z.float(), expected[2], rtol=2**-8, atol=0)
 
 
-def test_without_a_compiler_the_loss_still_works(monkeypatch):
+@pytest.mark.parametrize("config", [{}, {"loss": {"name": "threshold", "margin": 1}}])
+def test_without_a_compiler_the_loss_still_works(monkeypatch, config):
     def broken(*_):
         raise RuntimeError("no compiler here\nat all")
 
-    fusion = softmax_gradient.Fusion()
+    fusion = fused_gradient.Fusion()
     monkeypatch.setattr(output_layer, "FUSED_DEVICES", ("cpu",))
-    monkeypatch.setattr(output_layer, "fused_gradient", fusion)
+    monkeypatch.setattr(fused_gradient, "fusion", fusion)
     monkeypatch.setattr(torch, "compile", lambda form: broken)
     case = random_case(16)
     with pytest.warns(UserWarning, match=r"torch.compile does not work here \(no compiler here\)"):
-        result, state = run(case, {}, "agg")
-    assert_same(result.loss, literal(case, state, LOSSES["cross_entropy"][1], None), case.leaves)
+        result, state = run(case, config, "agg")
+    reference = LOSSES["threshold" if config else "cross_entropy"][1]
+    assert_same(result.loss, literal(case, state, reference, None), case.leaves)
     assert not fusion.works
+
+
+@pytest.mark.parametrize("penalty", [None, {"name": "unlikelihood"}])
+@pytest.mark.parametrize(
+    "loss", [{"name": "cross_entropy", "label_smoothing": 0.1}, {"name": "threshold", "margin": 1}]
+)
+def test_the_compiled_passes_equal_the_uncompiled_ones(monkeypatch, loss, penalty):
+    """With a real compiler, which this machine has for the CPU."""
+    monkeypatch.setattr(fused_gradient, "fusion", fused_gradient.Fusion())
+    monkeypatch.setattr(output_layer, "chunk_positions", lambda *_: 16)
+    case = random_case(19)
+    method = build_method(LOSSES[loss][0] | ({"penalty": penalty} if penalty else {}))
+
+    def found():
+        result = output_loss(
+            method, None, case.h, case.w, case.y, inputs=case.x, bias=case.b, padding=case.padding, observe=True
+        )
+        return [result.loss, result.observed.entropy, *torch.autograd.grad(result.loss, case.leaves)]
+
+    expected = found()
+    monkeypatch.setattr(output_layer, "FUSED_DEVICES", ("cpu",))
+    compiled = found()
+    assert fused_gradient.fusion.works
+    torch.testing.assert_close(compiled, expected, **TOLERANCE)
 
 
 class Waits(TorchDispatchMode):

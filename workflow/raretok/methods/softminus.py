@@ -20,6 +20,8 @@ class Softminus:
     """
 
     kind = "loss"
+    # Logits equal to theta are dropped.
+    is_strict = True
 
     margin: float
     c: float = 1.0
@@ -49,31 +51,28 @@ class Softminus:
         raised = z + self.c * (-gap.neg().expm1()).log()
         return outputs.cross_entropy(raised.masked_fill(under, -math.inf))
 
-    def kept(self, outputs, out):
-        """Write 1 for every logit above the threshold and 0 for the others into out, N x V."""
-        import torch
+    def least_kept(self, outputs, target_logits):
+        """theta, N x 1; target_logits: N x 1."""
+        return target_logits - self.margin
 
-        torch.gt(outputs.logits, outputs.target_logits() - self.margin, out=out)
+    def of_kept(self, nll, mass, number):
+        """Loss and gradient of each position from statistics of its row; returns loss, divisor and entry, N each.
 
-    def from_softmax(self, p, kept, nll, targets):
-        """Loss of each position, N; its gradient with respect to the logits overwrites p.
+        The gradient is the softmax of the kept logits over the divisor (None: 1), plus the entry at the target.
+        nll: -log p[y], N. mass: the kept mass, N. number: returns n, the number of kept logits, N.
 
-        p: softmax of all logits, N x V. kept: N x V. nll: -log p[y], N. With q = exp(-margin) p[y], the threshold's
-        probability, and m the sum of p - q over the n kept logits: loss = nll + log m - log(1 - exp(-margin)). Its
-        gradient is p / m for a kept logit, and -1 / (1 - exp(-margin)) more for the target. Through the threshold the
-        target gets exp(-margin) / (1 - exp(-margin)) - n q / m. The floor is not needed, since no logarithm of a small
-        gap is taken.
+        With q = exp(-margin) p[y], the threshold's probability, and m the sum of p - q over the kept logits: loss = nll
+        + log m - log(1 - exp(-margin)). Its gradient is p / m for a kept logit, and -1 / (1 - exp(-margin)) more for
+        the target. Through the threshold the target gets exp(-margin) / (1 - exp(-margin)) - n q / m. The floor is not
+        needed, since no logarithm of a small gap is taken.
         """
         share = -math.expm1(-self.margin)
-        q, n = (-nll - self.margin).exp(), kept.sum(dim=1)
-        p *= kept
-        mass = p.sum(dim=1) - n * q
-        p /= mass[:, None]
-        own = p.new_full((len(p),), -1 / share)
+        q, n = (-nll - self.margin).exp(), number()
+        mass = mass - n * q
+        own = nll.new_full(nll.shape, -1 / share)
         if not self.detach_threshold:
             own += (1 - share) / share - n * q / mass
-        p.scatter_add_(1, targets[:, None], own[:, None])
-        return nll + mass.log() - math.log(share)
+        return nll + mass.log() - math.log(share), mass, own
 
 
 def reference(z, y, margin, c=1.0, detach_threshold=False):

@@ -19,6 +19,8 @@ class Threshold:
 
     kind = "loss"
     has_closed_form = True
+    # Logits equal to theta are kept.
+    is_strict = False
 
     margin: float | None = None
     alpha: float | None = None
@@ -30,41 +32,31 @@ class Threshold:
         if (self.alpha if self.margin is None else self.margin) < 0:
             raise ValueError("a margin below 0 would drop the target itself")
 
-    def _least_kept(self, outputs):
-        """theta, N x 1."""
+    def least_kept(self, outputs, target_logits):
+        """theta, N x 1; target_logits: N x 1."""
         if self.margin is not None:
             margin = self.margin
         else:
             target_rows = outputs.weight.detach()[outputs.targets]
             margin = self.alpha * (outputs.hidden.detach().norm(dim=1) * target_rows.norm(dim=1))[:, None]
-        return outputs.target_logits().detach() - margin
+        return target_logits.detach() - margin
 
     def __call__(self, outputs):
         """Loss of each position, N."""
         z = outputs.logits
-        under = z.detach() < self._least_kept(outputs)
+        under = z.detach() < self.least_kept(outputs, outputs.target_logits())
         kept = z.detach().where(under, z) if self.detach_under else z.masked_fill(under, -math.inf)
         return outputs.cross_entropy(kept)
 
-    def kept(self, outputs, out):
-        """Write 1 for every kept logit and 0 for the others into out, N x V."""
-        import torch
+    def of_kept(self, nll, mass, number):
+        """Loss and gradient of each position from statistics of its row; returns loss, divisor and entry, N each.
 
-        torch.ge(outputs.logits, self._least_kept(outputs), out=out)
-
-    def from_softmax(self, p, kept, nll, targets):
-        """Loss of each position, N; its gradient with respect to the logits overwrites p.
-
-        p: softmax of all logits, N x V. kept: N x V. nll: -log p[y], N. The kept mass is at least 1 / V, since the
-        largest logit is kept.
+        The gradient is the softmax of the kept logits over the divisor (None: 1), plus the entry at the target.
+        nll: -log p[y], N. mass: the kept mass, N, at least 1 / V, since the largest logit is kept. number: not
+        used.
         """
-        p *= kept
-        if not self.detach_under:
-            mass = p.sum(dim=1)
-            p /= mass[:, None]
-            nll = nll + mass.log()
-        p.scatter_add_(1, targets[:, None], p.new_full((len(p), 1), -1.0))
-        return nll
+        own = nll.new_full(nll.shape, -1.0)
+        return (nll, None, own) if self.detach_under else (nll + mass.log(), mass, own)
 
 
 def reference(z, y, margin, detach_under=False):

@@ -35,13 +35,13 @@ class Unlikelihood:
         terms = (-log_p.expm1()).clamp_min(FLOOR).log()
         return -self.alpha * terms.masked_fill(~counts, 0.0).sum(dim=1)
 
-    def closed_form(self, outputs, p, log_normaliser):
-        """The penalty and its gradient for `softmax_gradient.cross_entropy_gradient`; p: the softmax, N x V.
+    def closed_form(self, outputs, probability, log_normaliser):
+        """The penalty and its gradient for `softmax_gradient.cross_entropy_gradient`.
 
         With r_c = alpha p_c / (1 - p_c) the gradient is r_k at the candidates k, minus p_k times the sum of all r_c.
         """
         candidates, counts = self.candidates(outputs)
-        p = p.gather(1, candidates)
+        p = probability(candidates)
         rest = 1 - p
         terms = rest.clamp_min(FLOOR).log().masked_fill_(~counts, 0.0)
         ratios = (self.alpha * p / rest).masked_fill_(~counts | (rest < FLOOR), 0.0)

@@ -23,8 +23,8 @@ class ZLoss:
         """The penalty of each position, N."""
         return self.strength * outputs.log_normaliser().square()
 
-    def closed_form(self, outputs, p, log_normaliser):
-        """The penalty and its gradient for `softmax_gradient.cross_entropy_gradient`; p: the softmax, N x V."""
+    def closed_form(self, outputs, probability, log_normaliser):
+        """The penalty and its gradient for `softmax_gradient.cross_entropy_gradient`."""
         return self.strength * log_normaliser.square(), 2 * self.strength * log_normaliser, None, None
 
 

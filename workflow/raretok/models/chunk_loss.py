@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import torch
 
+from raretok.models.fused_gradient import fused_gradient
 from raretok.models.outputs import Observed, Outputs, OutputsWithSoftmax, is_on_tokens, is_ungated, token_losses
 from raretok.models.softmax_gradient import capped, cross_entropy_gradient, dropping_gradient, softmax_of
 from raretok.models.target_places import Places
@@ -94,15 +95,28 @@ class ChunkLoss:
         return self.method.perturbation is None and self.method.training_temperature == 1.0
 
     @property
-    def is_cross_entropy(self) -> bool:
-        """Whether D has the closed form softmax minus target, with the closed form of a penalty if there is one.
+    def drops(self) -> bool:
+        """Whether the loss drops logits and has a closed form."""
+        return self.is_plain and not self.on_tokens and getattr(self.method.loss, "has_closed_form", False)
 
-        A penalty that bypasses a gate needs a D of its own, so it cannot be added.
-        """
-        penalty = self.method.penalty
-        apart = self.places.gates is not None and is_ungated(penalty)
-        is_closed = not self.on_tokens or (hasattr(penalty, "closed_form") and not apart)
+    @property
+    def is_closed_cross_entropy(self) -> bool:
+        """Whether D has the closed form softmax minus target, and the penalty, if there is one, a closed form, too."""
+        is_closed = not self.on_tokens or hasattr(self.method.penalty, "closed_form")
         return self.is_plain and is_closed and getattr(self.method.loss, "is_cross_entropy", False)
+
+    @property
+    def is_cross_entropy(self) -> bool:
+        """Whether the same holds for the sum of both; a penalty that bypasses a gate needs a D of its own."""
+        apart = self.places.gates is not None and is_ungated(self.method.penalty)
+        return self.is_closed_cross_entropy and not apart
+
+    def fused(self, z, part: slice, hidden, weight) -> Chunk | None:
+        """As `chunk`, compiled for a GPU, for logits of any precision; None for what cannot be compiled."""
+        found = None
+        if self.drops or self.is_closed_cross_entropy:
+            found = fused_gradient(self, z, part, hidden, weight)
+        return None if found is None else Chunk(*found)
 
     def chunk(self, z, part: slice, hidden, weight) -> Chunk:
         """Loss and gradients of one chunk. z: n x V, is overwritten. part: its kept positions.
@@ -140,9 +154,8 @@ class ChunkLoss:
             see = functools.partial(self.observed.see, self.places.positions(part), targets)
             out = self.buffer("softmax", z)
         loss = self.method.loss
-        drops = self.is_plain and not self.on_tokens and getattr(loss, "has_closed_form", False)
-        if self.is_cross_entropy or drops:
-            if drops:
+        if self.is_cross_entropy or self.drops:
+            if self.drops:
                 outputs, kept = Outputs(z, hidden, weight.detach(), targets), self.buffer("kept", z)
                 chunk = Chunk(*dropping_gradient(loss, outputs, kept=kept, see=see, out=out))
             else:

@@ -23,10 +23,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch.autograd.function import once_differentiable
 
-from raretok.models.chunk_loss import Chunk, ChunkLoss
+from raretok.models.chunk_loss import ChunkLoss
 from raretok.models.gated_gradient import GatedGradient, accumulate
 from raretok.models.outputs import Observed, Outputs, is_on_tokens, of_batch
-from raretok.models.softmax_gradient import fused_gradient
 from raretok.models.target_places import Places
 
 # Bytes of a chunk's logits: what fits into a CPU's cache, and what keeps a GPU busy.
@@ -35,7 +34,7 @@ CHUNK_BYTES = {"cpu": 8 * 2**20, "cuda": 352 * 2**20}
 LEAST_POSITIONS = 256
 # Matrix products on a GPU work in tiles of this many rows.
 TILE = 128
-# Devices on which a compiled kernel computes D of cross-entropy.
+# Devices on which compiled kernels compute D where it has a closed form.
 FUSED_DEVICES = ("cuda",)
 
 
@@ -147,7 +146,6 @@ def _run(chunks: ChunkLoss, hidden, weight, bias, logits, needed: list[bool], pe
         logits_gradient = None if logits is None else torch.zeros_like(logits)
         gates = None if places.gates is None or weight_gradient is None else places.gates.to(high)
         gating = past = None
-        fuses = chunks.is_cross_entropy and not chunks.on_tokens and chunks.observed is None and device in FUSED_DEVICES
         size = chunk_size(places.number, chunk_positions(len(weight), low.itemsize, device))
         buffer = low_weight.new_empty(size, len(weight))
         for start in range(0, places.number, size):
@@ -159,9 +157,8 @@ def _run(chunks: ChunkLoss, hidden, weight, bias, logits, needed: list[bool], pe
             if logits is not None:
                 plain = z if chunks.soft_cap is None else chunks.soft_cap * (z.to(high) / chunks.soft_cap).tanh()
                 logits.data[places.positions(part)] = plain.to(logits.dtype)
-            if fuses:
-                chunk = Chunk(*fused_gradient(z, y, chunks.method.loss.label_smoothing, weights, chunks.soft_cap))
-            else:
+            chunk = chunks.fused(z, part, h.to(high), weight) if device in FUSED_DEVICES else None
+            if chunk is None:
                 chunk = chunks.chunk(z.to(high), part, h.to(high), weight)
             total += chunk.sums(weights)
             if losses is not None:

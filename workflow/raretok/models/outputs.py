@@ -155,6 +155,10 @@ class Observed:
     def see(self, where, targets, z, p, log_normaliser) -> None:
         """Fill in the positions `where`, n, from the model's logits z, n x V, and their softmax p."""
         target_logits = z.gather(1, targets[:, None]).squeeze(1)
+        self.fill(where, target_logits, log_normaliser, log_normaliser - torch.linalg.vecdot(p, z), z.amax(dim=1))
+
+    def fill(self, where, target_logits, log_normaliser, entropy, largest) -> None:
+        """The same from statistics of each position, n."""
         self.log_probability[where] = target_logits - log_normaliser
-        self.entropy[where] = log_normaliser - torch.linalg.vecdot(p, z)
-        self.is_best[where] = target_logits >= z.amax(dim=1)
+        self.entropy[where] = entropy
+        self.is_best[where] = target_logits >= largest
