@@ -4,6 +4,10 @@ import torch
 
 from raretok.models.target_places import Places
 
+# Entries of E that are held before their product is added: none on a CPU, where they are in the cache now, and on a GPU
+# so many that a few small kernels per chunk remain.
+HELD = {"cpu": 0, "cuda": 2**24}
+
 
 class GatedGradient:
     """E^T h for the gated columns, and X^T h for the gradient X of an ungated penalty, summed over chunks.
@@ -20,24 +24,39 @@ class GatedGradient:
         self.place[columns] = torch.arange(len(columns), device=columns.device)
         self.sum = weight_gradient.new_zeros(len(columns), weight_gradient.shape[1])
         self.ungated = None
+        # Of the chunks since the last product: D at chosen positions and gated columns, those positions and their h.
+        self.held: list[tuple] = []
 
     def add(self, d, extra, h, part: slice) -> None:
         """Add a chunk. d: D, n x V. extra: X, n x V, or None. h: hidden vectors, n x d. part: its kept positions."""
+        columns = self.places.columns
         if extra is not None:
             self.ungated = torch.zeros_like(self.sum) if self.ungated is None else self.ungated
-            accumulate(self.ungated, extra[:, self.places.columns].to(h.dtype), h)
+            accumulate(self.ungated, extra[:, columns].to(h.dtype), h)
         chosen = self.places.chosen(part)
         if not len(chosen) or not len(self.sum):
             return
-        targets, classes = self.places.targets[part][chosen], self.places.classes[part][chosen]
-        factor, place = self.difference[classes], self.place[targets]
+        self.held.append((d[chosen[:, None], columns], chosen + part.start, h[chosen]))
+        if sum(entries.numel() for entries, *_ in self.held) > HELD.get(d.device.type, HELD["cuda"]):
+            self.add_held()
+
+    def add_held(self) -> None:
+        """Add E^T h of the chunks held so far."""
+        if not self.held:
+            return
+        entries, positions, h = (
+            torch.cat(parts) if len(parts) > 1 else parts[0] for parts in zip(*self.held, strict=True)
+        )
+        self.held.clear()
+        targets = self.places.targets[positions]
+        factor, place = self.difference[self.places.classes[positions]], self.place[targets]
         own = torch.where(place < 0, factor[:, 0], 1 - self.first[targets])
         factor.scatter_(1, place.clamp_min(0)[:, None], own[:, None])
-        entries = d[chosen[:, None], self.places.columns] * factor
-        accumulate(self.sum, entries.to(h.dtype), h[chosen])
+        accumulate(self.sum, (entries * factor).to(h.dtype), h)
 
     def apply_to(self, weight_gradient) -> None:
         """Turn (D + X)^T h, V x d, into the gated gradient, in place."""
+        self.add_held()
         columns = self.places.columns
         first = self.first[columns, None]
         gated = weight_gradient[columns] * first + self.sum
