@@ -16,6 +16,7 @@ follow one another, under bf16 autocast and with the decoder compiled; one that 
 
 import argparse
 import functools
+import gc
 import importlib.util
 import json
 import math
@@ -298,6 +299,7 @@ def on_gpu(name: str, preset: Preset, whole: bool, repetitions: int) -> tuple[li
     taken = [1e3 * seconds(steps, "cuda") / STEPS for _ in range(repetitions)]
     if not whole:
         row.weight.grad = None
+    gc.collect()  # what the last step left
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()
     row.step()
