@@ -30,7 +30,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from gpu_stages.timing import seconds
+from gpu_stages.timing import seconds, seconds_of
 from torch.nn import functional as F
 
 from raretok.methods import TrainingFacts, build_method
@@ -293,10 +293,9 @@ def on_gpu(name: str, preset: Preset, whole: bool, repetitions: int) -> tuple[li
         for _ in range(STEPS):
             row.step()
 
-    steps()
+    taken = [1e3 * taken / STEPS for taken in seconds_of(steps, "cuda", repetitions, warm_up=1)]
     if name in METHODS:
         assert fusion.is_at_work, "torch.compile failed"
-    taken = [1e3 * seconds(steps, "cuda") / STEPS for _ in range(repetitions)]
     if not whole:
         row.weight.grad = None
     gc.collect()  # what the last step left

@@ -15,9 +15,8 @@ from raretok.rule_inputs import train
 from raretok.training.training_run import Training
 
 STEPS = 3
-# Adam divides a gradient by its size, so rounding decides entries near 0; most are not. A matrix scaled to the norm of
-# the output bias has the most of them: on a CPU two threads instead of one change its weights by 0.5%, others by 0.1%.
-BAR = 5e-2
+# Adam divides a gradient by its size, so rounding decides entries near 0; most are not.
+BAR = 2e-2
 
 
 def main(bench) -> None:

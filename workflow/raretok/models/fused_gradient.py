@@ -151,7 +151,8 @@ def _in_two_passes(chunks, z, part: slice, targets, target_logits, weights, hidd
     loss, soft_cap, types = chunks.method.loss, chunks.soft_cap, z.shape[1]
     positions, observed = chunks.places.positions(part), chunks.observed
     target_logits, _ = high_precision(target_logits, soft_cap)
-    outputs = Outputs(z, hidden, weight.detach(), targets, None, chunks.inputs, positions, chunks.padding)
+    hidden, weight = hidden.to(chunks.high), weight.detach()
+    outputs = Outputs(z, hidden, weight, targets, None, chunks.inputs, positions, chunks.padding)
     threshold = (loss.least_kept(outputs, target_logits), loss.is_strict) if chunks.drops else (None, False)
     label_smoothing = getattr(loss, "label_smoothing", 0.0)
     found = fusion(row_statistics, z, *threshold, bool(label_smoothing), observed is not None, soft_cap)
@@ -163,43 +164,40 @@ def _in_two_passes(chunks, z, part: slice, targets, target_logits, weights, hidd
     if observed is not None:
         observed.fill(positions, target_logits, log_normaliser, entropy, largest)
 
-    factors, constants = torch.ones_like(nll), None
+    scale = torch.ones_like(nll) if weights is None else weights
+    factors, constants = scale, None
     if chunks.drops:
         values, divisor, own = loss.of_kept(nll, mass, lambda: number)
         terms = [(1.0, values)]
-        factors = factors if divisor is None else factors / divisor
+        factors = scale if divisor is None else scale / divisor
     else:
         terms = smoothed_terms(nll, None if mean is None else log_normaliser - mean, label_smoothing)
         own = torch.full_like(nll, label_smoothing - 1)
-        constants = torch.full_like(nll, -label_smoothing / types) if label_smoothing else None
+        constants = -label_smoothing / types * scale if label_smoothing else None
     ids = extra = None
     if chunks.on_tokens:
-        values, slopes, ids, entries = chunks.method.penalty.closed_form(
-            outputs, lambda ids: (high_precision(z.gather(1, ids), soft_cap)[0] - log_normaliser[:, None]).exp(),
-            log_normaliser,
-        )  # fmt: skip
+
+        def probability(ids):
+            return (high_precision(z.gather(1, ids), soft_cap)[0] - log_normaliser[:, None]).exp()
+
+        values, slopes, ids, entries = chunks.method.penalty.closed_form(outputs, probability, log_normaliser)
         terms.append((1.0, values))
     if not chunks.with_gradient:
         return terms, nll, None, None
     if ids is not None:
+        entries = entries * scale[:, None]
         if soft_cap is not None:
-            entries = entries * high_precision(z.gather(1, ids), soft_cap)[1]
-        entries = (entries if weights is None else entries * weights[:, None]).to(z.dtype)
-    if chunks.on_tokens and not chunks.is_cross_entropy:
-        # The penalty bypasses the gate.
-        slopes = slopes if weights is None else slopes * weights
-        zeros = torch.zeros_like(nll)
-        extra = fusion(write_gradient, z.clone(), targets, log_normaliser, slopes, None, zeros, None, False, soft_cap)
-        if extra is None:
-            return None
-        if ids is not None:
-            extra.scatter_add_(1, ids, entries)
-    elif chunks.on_tokens:
+            entries *= high_precision(z.gather(1, ids), soft_cap)[1]
+    if chunks.on_tokens and chunks.is_cross_entropy:
         factors = factors * (1 + slopes)
-    if weights is not None:
-        factors, own = factors * weights, own * weights
-        constants = None if constants is None else constants * weights
-    d = fusion(write_gradient, z, targets, log_normaliser, factors, constants, own, *threshold, soft_cap)
-    if d is not None and extra is None and ids is not None:
-        d.scatter_add_(1, ids, entries)
-    return None if d is None else (terms, nll, d, extra)
+    elif chunks.on_tokens:
+        # The penalty bypasses the gate.
+        of_softmax, of_target = slopes * scale, torch.zeros_like(nll)
+        arguments = targets, log_normaliser, of_softmax, None, of_target, None, False, soft_cap
+        extra = fusion(write_gradient, z.clone(), *arguments)
+    d = fusion(write_gradient, z, targets, log_normaliser, factors, constants, own * scale, *threshold, soft_cap)
+    if d is None:
+        return None
+    if ids is not None:
+        (d if extra is None else extra).scatter_add_(1, ids, entries.to(z.dtype))
+    return terms, nll, d, extra

@@ -157,7 +157,7 @@ def _run(chunks: ChunkLoss, hidden, weight, bias, logits, needed: list[bool], pe
             if logits is not None:
                 plain = z if chunks.soft_cap is None else chunks.soft_cap * (z.to(high) / chunks.soft_cap).tanh()
                 logits.data[places.positions(part)] = plain.to(logits.dtype)
-            chunk = chunks.fused(z, part, h.to(high), weight) if device in FUSED_DEVICES else None
+            chunk = chunks.fused(z, part, h, weight) if device in FUSED_DEVICES else None
             if chunk is None:
                 chunk = chunks.chunk(z.to(high), part, h.to(high), weight)
             total += chunk.sums(weights)
