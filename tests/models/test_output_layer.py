@@ -381,14 +381,14 @@ def test_a_frozen_matrix_gets_no_gradient():
 
 
 def test_chunks_are_few_nearly_equal_and_multiples_of_a_tile():
-    assert output_layer.chunk_positions(44_256, 2, "cuda") == 4096
-    assert [output_layer.chunk_size(n, 4096) for n in (0, 1, 4096, 4097, 32_768, 33_000)] == [
+    assert output_layer.chunk_positions(44_256, 2, "cuda") == 4864
+    assert [output_layer.chunk_size(n, 4864) for n in (0, 1, 4864, 4865, 32_768, 33_000)] == [
         128,
         128,
-        4096,
-        2176,
-        4096,
-        3712,
+        4864,
+        2560,
+        4736,
+        4736,
     ]
     assert output_layer.chunk_size(9, 4) == 4
 

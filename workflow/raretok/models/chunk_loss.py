@@ -52,11 +52,10 @@ class Chunk:
             None if past_weight[0] is None else sum(past_weight),
         )
 
-    def sums(self, weights: torch.Tensor | None) -> torch.Tensor:
-        """The summed loss, weighted, and the summed plain NLL, 2."""
-        terms = [(factor, values if weights is None else values * weights) for factor, values in self.terms]
-        loss = sum(values.sum() if factor == 1.0 else factor * values.sum() for factor, values in terms)
-        return torch.stack([loss, self.nll.sum()])
+    def losses(self) -> torch.Tensor:
+        """The loss of every position, n."""
+        first, *others = (values if factor == 1.0 else factor * values for factor, values in self.terms)
+        return sum(others, first)
 
 
 @dataclass

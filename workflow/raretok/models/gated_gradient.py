@@ -12,11 +12,12 @@ HELD = {"cpu": 0, "cuda": 2**24}
 class GatedGradient:
     """E^T h for the gated columns, and X^T h for the gradient X of an ungated penalty, summed over chunks.
 
-    gates: 2 x V, one gate vector per class. weight_gradient: V x d, gives precision and device.
+    gates: 2 x V, one gate vector per class. hidden: of the kept positions, n x d. weight_gradient: V x d, gives
+    precision and device.
     """
 
-    def __init__(self, gates, places: Places, weight_gradient):
-        self.places, columns = places, places.columns
+    def __init__(self, gates, places: Places, hidden, weight_gradient):
+        self.places, self.hidden, columns = places, hidden, places.columns
         self.first = gates[0]
         self.difference = gates[:, columns] - gates[0, columns]
         # For each type, its index in `columns`, or -1.
@@ -24,8 +25,8 @@ class GatedGradient:
         self.place[columns] = torch.arange(len(columns), device=columns.device)
         self.sum = weight_gradient.new_zeros(len(columns), weight_gradient.shape[1])
         self.ungated = None
-        # Of the chunks since the last product: D at chosen positions and gated columns, those positions and their h.
-        self.held: list[tuple] = []
+        # Of the chunks since the last product: D at chosen positions and gated columns, and those positions.
+        self.held: list[tuple[torch.Tensor, torch.Tensor]] = []
 
     def add(self, d, extra, h, part: slice) -> None:
         """Add a chunk. d: D, n x V. extra: X, n x V, or None. h: hidden vectors, n x d. part: its kept positions."""
@@ -34,42 +35,46 @@ class GatedGradient:
             self.ungated = torch.zeros_like(self.sum) if self.ungated is None else self.ungated
             accumulate(self.ungated, extra[:, columns].to(h.dtype), h)
         chosen = self.places.chosen(part)
-        if not len(chosen) or not len(self.sum):
+        if not len(chosen) or not len(columns):
             return
-        self.held.append((d[chosen[:, None], columns], chosen + part.start, h[chosen]))
-        if sum(entries.numel() for entries, *_ in self.held) > HELD.get(d.device.type, HELD["cuda"]):
-            self.add_held()
+        self.held.append((d[(chosen - part.start)[:, None], columns], chosen))
+        if sum(entries.numel() for entries, _ in self.held) > HELD.get(d.device.type, HELD["cuda"]):
+            self.add_held(h.dtype)
 
-    def add_held(self) -> None:
-        """Add E^T h of the chunks held so far."""
+    def add_held(self, low: torch.dtype) -> None:
+        """Add E^T h of the chunks held so far. low: precision of the product."""
         if not self.held:
             return
-        entries, positions, h = (
-            torch.cat(parts) if len(parts) > 1 else parts[0] for parts in zip(*self.held, strict=True)
-        )
+        entries, positions = (torch.cat(parts) if len(parts) > 1 else parts[0] for parts in zip(*self.held, strict=True))
         self.held.clear()
         targets = self.places.targets[positions]
         factor, place = self.difference[self.places.classes[positions]], self.place[targets]
         own = torch.where(place < 0, factor[:, 0], 1 - self.first[targets])
         factor.scatter_(1, place.clamp_min(0)[:, None], own[:, None])
-        accumulate(self.sum, (entries * factor).to(h.dtype), h)
+        accumulate(self.sum, entries.mul_(factor).to(low), self.hidden[positions].to(low))
 
-    def apply_to(self, weight_gradient) -> None:
-        """Turn (D + X)^T h, V x d, into the gated gradient, in place."""
-        self.add_held()
+    def apply_to(self, weight_gradient, low: torch.dtype) -> None:
+        """Turn (D + X)^T h, V x d, into the gated gradient, in place. low: precision of products."""
+        self.add_held(low)
         columns = self.places.columns
         first = self.first[columns, None]
-        gated = weight_gradient[columns] * first + self.sum
+        gated = torch.addcmul(self.sum, weight_gradient[columns], first)
         if self.ungated is not None:
             gated += (1 - first) * self.ungated
         weight_gradient.index_copy_(0, columns, gated)
 
 
-def accumulate(weight_gradient, d, h) -> None:
-    """Add D^T h to V x d. If that has higher precision than D, the sum is computed in it where the device can."""
+def accumulate(weight_gradient, d, h, is_first: bool = False) -> None:
+    """Add D^T h to V x d, or write it there if it `is_first`.
+
+    If V x d has higher precision than D, the sum is computed in it where the device can.
+    """
+    old = 0 if is_first else 1
     if weight_gradient.dtype == d.dtype:
-        weight_gradient.addmm_(d.T, h)
+        weight_gradient.addmm_(d.T, h, beta=old)
     elif d.is_cuda and hasattr(torch.ops.aten.addmm, "dtype_out"):
-        torch.addmm(weight_gradient, d.T, h, out_dtype=weight_gradient.dtype, out=weight_gradient)
+        torch.addmm(weight_gradient, d.T, h, beta=old, out_dtype=weight_gradient.dtype, out=weight_gradient)
+    elif is_first:
+        weight_gradient.copy_(d.T @ h)
     else:
         weight_gradient += d.T @ h

@@ -29,7 +29,7 @@ from raretok.models.outputs import Observed, Outputs, is_on_tokens, of_batch
 from raretok.models.target_places import Places
 
 # Bytes of a chunk's logits: what fits into a CPU's cache, and what keeps a GPU busy.
-CHUNK_BYTES = {"cpu": 8 * 2**20, "cuda": 352 * 2**20}
+CHUNK_BYTES = {"cpu": 8 * 2**20, "cuda": 420 * 2**20}
 # Smallest chunk, in positions: every chunk reads and writes all of dL/dW.
 LEAST_POSITIONS = 256
 # Matrix products on a GPU work in tiles of this many rows.
@@ -123,25 +123,26 @@ def output_loss(
 
 @dataclass
 class _Pass:
-    """Result of one pass over a micro-batch: sums of loss and NLL (2), losses of positions (N), gradients."""
+    """Result of one pass over a micro-batch: weighted losses of the kept positions (n), summed NLL, gradients."""
 
-    total: torch.Tensor
-    losses: torch.Tensor | None
+    losses: torch.Tensor
+    nll: torch.Tensor
     gradients: list
 
 
-def _run(chunks: ChunkLoss, hidden, weight, bias, logits, needed: list[bool], per_position: bool = False) -> _Pass:
+def _run(chunks: ChunkLoss, hidden, weight, bias, logits, needed: list[bool]) -> _Pass:
     """Compute all chunks. needed: whether hidden, weight and bias need a gradient."""
     places, low, high, device = chunks.places, chunks.low, chunks.high, hidden.device.type
     needed = [need and chunks.with_gradient for need in needed]
     with torch.autocast(device, enabled=False):
         low_weight, low_bias = weight.to(low), None if bias is None else bias.to(low)
         kept = hidden if places.kept is None else hidden[places.kept]
-        total = torch.zeros(2, dtype=torch.float64, device=hidden.device)
-        losses = hidden.new_zeros(len(hidden), dtype=high) if per_position else None
+        losses, nlls = [hidden.new_empty(0, dtype=high)], [hidden.new_empty(0, dtype=high)]
         # A matrix that is not trained needs no gate.
         hidden_gradient = torch.empty_like(kept) if needed[0] else None
-        weight_gradient = torch.zeros_like(weight, dtype=high) if needed[1] else None
+        # The first chunk writes to it, if there is one.
+        like = torch.empty_like if places.number else torch.zeros_like
+        weight_gradient = like(weight, dtype=high) if needed[1] else None
         bias_gradient = torch.zeros_like(bias, dtype=high) if needed[2] else None
         logits_gradient = None if logits is None else torch.zeros_like(logits)
         gates = None if places.gates is None or weight_gradient is None else places.gates.to(high)
@@ -151,7 +152,6 @@ def _run(chunks: ChunkLoss, hidden, weight, bias, logits, needed: list[bool], pe
         for start in range(0, places.number, size):
             part = slice(start, min(start + size, places.number))
             h, y = kept[part], places.targets[part]
-            weights = None if chunks.weights is None else chunks.weights[part].to(high)
             low_h = h.to(low)
             z = linear(low_h, low_weight, low_bias, buffer[: len(y)])
             if logits is not None:
@@ -160,40 +160,46 @@ def _run(chunks: ChunkLoss, hidden, weight, bias, logits, needed: list[bool], pe
             chunk = chunks.fused(z, part, h, weight) if device in FUSED_DEVICES else None
             if chunk is None:
                 chunk = chunks.chunk(z.to(high), part, h.to(high), weight)
-            total += chunk.sums(weights)
-            if losses is not None:
-                losses[places.positions(part)] = sum(factor * values for factor, values in chunk.terms)
+            # Added up after the last chunk, since small kernels cost a GPU time.
+            losses.append(chunk.losses())
+            nlls.append(chunk.nll)
             if not chunks.with_gradient:
                 continue
             d, extra = chunk.d, chunk.extra
             if gates is not None:
                 # Not before the first chunk: on a GPU its products run while the host waits for the sizes.
-                gating = GatedGradient(gates, places, weight_gradient) if gating is None else gating
+                gating = GatedGradient(gates, places, kept, weight_gradient) if gating is None else gating
                 gating.add(d, extra, low_h, part)
             if extra is not None:
                 d += extra
             low_d = d.to(low)
             if hidden_gradient is not None:
-                hidden_part = (low_d @ low_weight).to(hidden.dtype)
-                past_hidden = chunk.past_hidden
-                hidden_gradient[part] = hidden_part if past_hidden is None else hidden_part + past_hidden
+                own = hidden_gradient[part]
+                if own.dtype == low:
+                    torch.mm(low_d, low_weight, out=own)
+                else:
+                    own.copy_(low_d @ low_weight)
+                if chunk.past_hidden is not None:
+                    own += chunk.past_hidden
             if logits is not None:
                 logits_gradient[places.positions(part)] = d.to(logits.dtype)
             if bias_gradient is not None:
                 bias_gradient += d.sum(dim=0, dtype=high)
             if weight_gradient is None:
                 continue
-            accumulate(weight_gradient, low_d, low_h)
+            accumulate(weight_gradient, low_d, low_h, is_first=start == 0)
             if chunk.past_weight is not None:
                 past = chunk.past_weight if past is None else past + chunk.past_weight
         if gating is not None:
-            gating.apply_to(weight_gradient)
+            gating.apply_to(weight_gradient, low)
         chunks.buffers.clear()
         if past is not None and weight_gradient is not None:
             weight_gradient += past
         if places.kept is not None and hidden_gradient is not None:
             hidden_gradient = torch.zeros_like(hidden).index_copy_(0, places.kept, hidden_gradient)
-    return _Pass(total, losses, [hidden_gradient, weight_gradient, bias_gradient, logits_gradient])
+        losses, nll = torch.cat(losses), torch.cat(nlls).sum(dtype=torch.float64)
+        losses = losses if chunks.weights is None else losses * chunks.weights.to(high)
+    return _Pass(losses, nll, [hidden_gradient, weight_gradient, bias_gradient, logits_gradient])
 
 
 def _without_second_derivatives(backward):
@@ -217,9 +223,9 @@ class _ChunkedLoss(torch.autograd.Function):
         ctx.scale = scale
         ctx.dtypes = [None if tensor is None else tensor.dtype for tensor in (hidden, weight, bias, logits)]
         ctx.gradients = found.gradients
-        loss, nll = (found.total[0] * scale).to(chunks.high), found.total[1]
-        ctx.mark_non_differentiable(nll)
-        return loss, nll
+        loss = (found.losses.sum(dtype=torch.float64) * scale).to(chunks.high)
+        ctx.mark_non_differentiable(found.nll)
+        return loss, found.nll
 
     @staticmethod
     @_without_second_derivatives
@@ -244,14 +250,9 @@ class _PositionLosses(torch.autograd.Function):
     def forward(ctx, hidden, weight, bias, chunks):
         ctx.save_for_backward(hidden, weight, bias)
         ctx.chunks = chunks
-        found = _run(
-            replace(chunks, with_gradient=False, buffers={}), hidden, weight, bias, None, [False] * 3, per_position=True
-        )
-        losses, nll = found.losses, found.total[1]
-        if chunks.weights is not None:
-            losses = losses * chunks.places.to_all(chunks.weights).to(losses.dtype)
-        ctx.mark_non_differentiable(nll)
-        return losses, nll
+        found = _run(replace(chunks, with_gradient=False, buffers={}), hidden, weight, bias, None, [False] * 3)
+        ctx.mark_non_differentiable(found.nll)
+        return chunks.places.to_all(found.losses), found.nll
 
     @staticmethod
     @_without_second_derivatives

@@ -95,10 +95,10 @@ class Places:
         return values if self.kept is None else values.new_zeros(self.size).index_copy(0, self.kept, values)
 
     def chosen(self, part: slice) -> torch.Tensor:
-        """Indices, within a slice of the kept positions, of targets outside the first class or gated themselves."""
+        """The kept positions in a slice whose target is outside the first class or gated itself."""
         host, device = self._chosen
         first, last = torch.searchsorted(host, torch.tensor([part.start, part.stop])).tolist()
-        return device[first:last] - part.start
+        return device[first:last]
 
     def _to_device(self, indices: torch.Tensor) -> torch.Tensor:
         """Indices copied to the targets' device without waiting."""
