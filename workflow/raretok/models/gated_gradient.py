@@ -45,8 +45,8 @@ class GatedGradient:
         """Add E^T h of the chunks held so far. low: precision of the product."""
         if not self.held:
             return
-        entries, positions = (torch.cat(parts) if len(parts) > 1 else parts[0] for parts in zip(*self.held, strict=True))
-        self.held.clear()
+        held, self.held = self.held, []
+        entries, positions = (torch.cat(parts) if len(parts) > 1 else parts[0] for parts in zip(*held, strict=True))
         targets = self.places.targets[positions]
         factor, place = self.difference[self.places.classes[positions]], self.place[targets]
         own = torch.where(place < 0, factor[:, 0], 1 - self.first[targets])
