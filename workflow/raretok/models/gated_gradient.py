@@ -12,12 +12,12 @@ HELD = {"cpu": 0, "cuda": 2**24}
 class GatedGradient:
     """E^T h for the gated columns, and X^T h for the gradient X of an ungated penalty, summed over chunks.
 
-    gates: 2 x V, one gate vector per class. hidden: of the kept positions, n x d. weight_gradient: V x d, gives
-    precision and device.
+    gates: 2 x V, one gate vector per class. hidden: of the kept positions, n x d. low: precision of the products.
+    weight_gradient: V x d, gives the precision of the sums.
     """
 
-    def __init__(self, gates, places: Places, hidden, weight_gradient):
-        self.places, self.hidden, columns = places, hidden, places.columns
+    def __init__(self, gates, places: Places, hidden, low: torch.dtype, weight_gradient):
+        self.places, self.hidden, self.low, columns = places, hidden, low, places.columns
         self.first = gates[0]
         self.difference = gates[:, columns] - gates[0, columns]
         # For each type, its index in `columns`, or -1.
@@ -28,21 +28,21 @@ class GatedGradient:
         # Of the chunks since the last product: D at chosen positions and gated columns, and those positions.
         self.held: list[tuple[torch.Tensor, torch.Tensor]] = []
 
-    def add(self, d, extra, h, part: slice) -> None:
-        """Add a chunk. d: D, n x V. extra: X, n x V, or None. h: hidden vectors, n x d. part: its kept positions."""
+    def add(self, d, extra, part: slice) -> None:
+        """Add a chunk. d: D, n x V. extra: X, n x V, or None. part: its kept positions."""
         columns = self.places.columns
         if extra is not None:
             self.ungated = torch.zeros_like(self.sum) if self.ungated is None else self.ungated
-            accumulate(self.ungated, extra[:, columns].to(h.dtype), h)
+            accumulate(self.ungated, extra[:, columns].to(self.low), self.hidden[part].to(self.low))
         chosen = self.places.chosen(part)
         if not len(chosen) or not len(columns):
             return
         self.held.append((d[(chosen - part.start)[:, None], columns], chosen))
         if sum(entries.numel() for entries, _ in self.held) > HELD.get(d.device.type, HELD["cuda"]):
-            self.add_held(h.dtype)
+            self.add_held()
 
-    def add_held(self, low: torch.dtype) -> None:
-        """Add E^T h of the chunks held so far. low: precision of the product."""
+    def add_held(self) -> None:
+        """Add E^T h of the chunks held so far."""
         if not self.held:
             return
         held, self.held = self.held, []
@@ -51,11 +51,11 @@ class GatedGradient:
         factor, place = self.difference[self.places.classes[positions]], self.place[targets]
         own = torch.where(place < 0, factor[:, 0], 1 - self.first[targets])
         factor.scatter_(1, place.clamp_min(0)[:, None], own[:, None])
-        accumulate(self.sum, entries.mul_(factor).to(low), self.hidden[positions].to(low))
+        accumulate(self.sum, entries.mul_(factor).to(self.low), self.hidden[positions].to(self.low))
 
-    def apply_to(self, weight_gradient, low: torch.dtype) -> None:
-        """Turn (D + X)^T h, V x d, into the gated gradient, in place. low: precision of products."""
-        self.add_held(low)
+    def apply_to(self, weight_gradient) -> None:
+        """Turn (D + X)^T h, V x d, into the gated gradient, in place."""
+        self.add_held()
         columns = self.places.columns
         first = self.first[columns, None]
         gated = torch.addcmul(self.sum, weight_gradient[columns], first)

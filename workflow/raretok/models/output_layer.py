@@ -168,8 +168,8 @@ def _run(chunks: ChunkLoss, hidden, weight, bias, logits, needed: list[bool]) ->
             d, extra = chunk.d, chunk.extra
             if gates is not None:
                 # Not before the first chunk: on a GPU its products run while the host waits for the sizes.
-                gating = GatedGradient(gates, places, kept, weight_gradient) if gating is None else gating
-                gating.add(d, extra, low_h, part)
+                gating = GatedGradient(gates, places, kept, low, weight_gradient) if gating is None else gating
+                gating.add(d, extra, part)
             if extra is not None:
                 d += extra
             low_d = d.to(low)
@@ -191,7 +191,7 @@ def _run(chunks: ChunkLoss, hidden, weight, bias, logits, needed: list[bool]) ->
             if chunk.past_weight is not None:
                 past = chunk.past_weight if past is None else past + chunk.past_weight
         if gating is not None:
-            gating.apply_to(weight_gradient, low)
+            gating.apply_to(weight_gradient)
         chunks.buffers.clear()
         if past is not None and weight_gradient is not None:
             weight_gradient += past
