@@ -36,3 +36,17 @@ def test_styles_that_occur_twice_become_classes():
 def test_groups_without_attributes_go_and_what_they_hold_stays():
     text = '<g id="a">\n<g>\n<g clip-path="b">\n<g fill="d"/>\n<g>\n<use/>\n</g>\n</g>\n</g>\n<text>c</text>\n</g>'
     assert smaller_svg(text) == '\n<g clip-path="b">\n<g fill="d"/>\n<use/>\n</g>\n<text>c</text>'
+
+
+def test_markers_and_clip_paths_get_short_names_and_stay_linked():
+    marker, clip = "m0123456789", "pabcdef0123"
+    text = f'<path id="{marker}"/><use xlink:href="#{marker}"/><clipPath id="{clip}"/><g clip-path="url(#{clip})"/>'
+    short = '<path id="n0"/><use xlink:href="#n0"/><clipPath id="n1"/><g clip-path="url(#n1)"/>'
+    assert smaller_svg(f"{text}<text>{marker}</text>") == f"{short}<text>{marker}</text>"
+
+
+def test_the_usual_font_is_set_once():
+    usual = "font-family: 'DejaVu Sans', 'Verdana', sans-serif"
+    text = f'<style>*{{a: b}}</style><text style="font-size: 9px; {usual}"/><text style="font-family: other"/>'
+    shown = f'<style>*{{{usual}; a: b}}\n</style><text style="font-size: 9px"/><text style="font-family: other"/>'
+    assert smaller_svg(text) == shown

@@ -22,6 +22,10 @@ LONG = 10
 NO_ROTATION = re.compile(r' transform="rotate\(-?0 [^"]*"')
 # Ids of groups, which nothing refers to; those of markers and clip paths stay.
 GROUP_ID = re.compile(r'(?<=<g) id="[^"]*"')
+# Markers and clip paths, named by matplotlib with eleven characters, at each of their uses.
+NAME = re.compile(r'(?<=["#])[mp][0-9a-f]{10}\b')
+# The font of nearly all texts, which the rule for all elements can set.
+FONT = "font-family: 'DejaVu Sans', 'Verdana', sans-serif"
 GROUP = re.compile(r"\n?(?:<g( [^>]*)?(?<!/)>|</g>)")
 
 
@@ -30,7 +34,8 @@ def smaller_svg(text: str) -> str:
     text = BITMAP.sub(lambda match: f"data:image/png;base64,{_in_few_colours(match[1])}", text)
     text = COORDINATES.sub(lambda match: match[1] + LONG_NUMBER.sub(r"\1", match[2]) + match[3], text)
     text = LINES.sub(_line, NO_ROTATION.sub("", text))
-    return _with_classes(_without_bare_groups(GROUP_ID.sub("", re.sub(r"\s*\n\s*", "\n", text))))
+    text = _without_bare_groups(GROUP_ID.sub("", re.sub(r"\s*\n\s*", "\n", text)))
+    return _with_classes(_with_short_names(text.replace(f"; {FONT}", "").replace("*{", f"*{{{FONT}; ", 1)))
 
 
 def _line(match: re.Match) -> str:
@@ -54,6 +59,12 @@ def _without_bare_groups(text: str) -> str:
         return match[0] if kept[-1] else ""
 
     return GROUP.sub(shown, text)
+
+
+def _with_short_names(text: str) -> str:
+    """The same with markers and clip paths numbered: a plot of many points refers to them thousands of times."""
+    numbers = {name: f"n{place}" for place, name in enumerate(dict.fromkeys(NAME.findall(text)))}
+    return NAME.sub(lambda match: numbers[match[0]], text)
 
 
 def _with_classes(text: str) -> str:
