@@ -33,6 +33,7 @@ import torch
 from gpu_stages.timing import seconds, seconds_of
 from torch.nn import functional as F
 
+from raretok.machine.transfers import ToHost, put
 from raretok.methods import TrainingFacts, build_method
 from raretok.models.building import build_model
 from raretok.models.fused_gradient import fusion
@@ -157,8 +158,10 @@ class Row:
         ids = np.random.default_rng(1).choice(
             preset.vocabulary, (BATCHES, preset.sequences, preset.context + 1), p=probability
         )
-        ids = torch.from_numpy(ids).to(device)
-        self.inputs, self.targets = ids[..., :-1].contiguous(), ids[..., 1:].contiguous()
+        ids = torch.from_numpy(ids)
+        # Targets come from the CPU and are counted there, as in training.
+        self.on_host = ids[..., 1:].contiguous()
+        self.inputs, self.targets = ids[..., :-1].contiguous().to(device), self.on_host.to(device)
         self.number = 0
         if whole:
             self.model, self.optimiser, self.body = decoder(preset, device)
@@ -172,7 +175,7 @@ class Row:
         if self.method.gate is not None:
             facts = TrainingFacts(
                 counts, (0, 1, 2, 3), preset.tokens, preset.memory, RARE, device,
-                earlier_targets=lambda step: self.targets[step % BATCHES].flatten(),
+                earlier_targets=lambda step: self.on_host[step % BATCHES].flatten(),
             )  # fmt: skip
             self.gate = self.method.gate.start(facts)
             # The state after an epoch.
@@ -197,16 +200,16 @@ class Row:
         form = torch.compile(form, dynamic=False) if name in (COMPILED, PRINTED_COMPILED) else form
         if is_plain:
             return lambda h, w, x, y: form(h.flatten(0, 1), w, y.flatten())
-        return lambda h, w, x, y: form(h.flatten(0, 1), w, y.flatten(), self.gate.gates(y)[0], self.gate.rare())
+        rare = functools.partial(put, device=self.device)
+        return lambda h, w, x, y: form(h.flatten(0, 1), w, y.flatten(), self.places.gates, rare(self.gate.rare()))
 
     def step(self) -> None:
         """One step, or the layer's two passes."""
-        x, y = self.inputs[self.number % BATCHES], self.targets[self.number % BATCHES]
+        x, y, on_host = (ids[self.number % BATCHES] for ids in (self.inputs, self.targets, self.on_host))
         self.number += 1
         if self.counts:
-            self.gate.begin_step(y.flatten())
-        # Before the decoder, as in training.
-        self.places = Places(self.gate, y, None) if self.name in METHODS else None
+            self.gate.begin_step(on_host.flatten())
+        self.places = Places(self.gate, y, None, ToHost(on_host))
         with torch.autocast(self.device, torch.bfloat16, enabled=self.device == "cuda"):
             if self.whole:
                 hidden, weight = self.body(x), self.model.output_weight

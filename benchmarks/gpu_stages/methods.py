@@ -58,7 +58,7 @@ def values(settings, rare, seed, types, rows, context, width, device, precision)
     method = method.started(facts)
     gate = method.gate.start(facts) if method.gate is not None else None
     if gate is not None:
-        gate.begin_step(targets.flatten())
+        gate.begin_step(targets.flatten().cpu())
     with torch.autocast(device, torch.bfloat16, enabled=precision == torch.bfloat16):
         loss = output_loss(method, gate, hidden, weight, targets, inputs=inputs, bias=bias).loss
     loss.backward()

@@ -5,6 +5,7 @@ bar: 185 models of 8,000 steps in 15 minutes, 1,644 model-steps/s. Where `rareto
 stacks go.
 """
 
+import dataclasses
 import json
 import tempfile
 import time
@@ -16,7 +17,9 @@ from gpu_stages.layer import printed, row
 from gpu_stages.tables import ROOT, table
 from gpu_stages.working import work
 from raretok.core.files import read_json
+from raretok.experiments.run_table import RunTable
 from raretok.rule_inputs import train
+from raretok.training.finished_files import RECORD
 from raretok.work.run_status import saved_progress
 
 
@@ -25,8 +28,9 @@ def main(bench) -> None:
     sizes = (2,) if bench.tiny else (38, 185)
     for line in printed("together.py", "--device", bench.device, "--scale", scale, "--together", *sizes):
         bench.emit(what="stack", **row(line))
-    names = [run.name for run in runs_of(scale, number)]
-    data = table(scale, papers=["stop_jostling"])
+    runs = runs_of(scale, number)
+    names, seeds = [run.name for run in runs], max(run.seed for run in runs)
+    data = table(scale, papers=["stop_jostling"], seeds=seeds)
     manifest = ROOT / train.manifest(data, next(iter(data.runs.values())))
     if not manifest.exists():
         bench.emit(skipped=f"{manifest} is not here")
@@ -36,10 +40,10 @@ def main(bench) -> None:
             root = project(Path(folder), scale)
             (root / "order.json").write_text(json.dumps(names))
             started = time.monotonic()
-            order = ("--order", str(root / "order.json"), "--papers", "stop_jostling")
+            order = ("--order", str(root / "order.json"), "--papers", "stop_jostling", "--seeds", str(seeds))
             work(root, scale, workers, 0.3 if bench.tiny else 1.5, bench.device, *order)
             wall = time.monotonic() - started
-            steps, speeds = progress(root / "results" / scale)
+            steps, speeds = progress(dataclasses.replace(data, root=root))
         bench.emit(
             what="raretok work",
             workers=workers,
@@ -58,11 +62,13 @@ def project(folder: Path, scale: str) -> Path:
     return folder
 
 
-def progress(results: Path) -> tuple[int, list[float]]:
+def progress(data: RunTable) -> tuple[int, list[float]]:
     """Steps of all runs, finished or not, and the steps per second of each."""
-    done = [read_json(path) for path in results.glob("runs/*/*/*/training.json")]
-    found = [(record["settings"]["training"]["steps"], record["seconds"]) for record in done]
-    for folder in results.glob("state/*/*/*/*/"):
-        if state := saved_progress(folder):
+    found = []
+    for run in data.runs.values():
+        record = data.root / data.folder(run) / RECORD
+        if record.exists():
+            found.append((run.settings["training"]["steps"], read_json(record)["seconds"]))
+        elif state := saved_progress(data, run):
             found.append((state["step"], state["seconds"]))
     return sum(steps for steps, _ in found), [steps / seconds for steps, seconds in found if seconds]

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import distributed, multiprocessing
 
-from raretok.methods import TrainingFacts, agg, agps
+from raretok.methods import TrainingFacts, agg, agps, counting
 
 COUNTS = np.array([50, 40, 30, 20, 10, 5, 1])
 GATES = [agg.AGG(alpha=0.9, memory=2), agps.AGPS(rare_from=4, mu_1=9.0, mu_2=7.0)]
@@ -40,3 +40,14 @@ def test_two_processes_have_the_gates_of_one(tmp_path):
     assert not torch.equal(train(slice(0, 3)), alone)
     for rank in range(2):
         assert torch.equal(torch.load(tmp_path / f"{rank}.pt"), alone)
+
+
+def test_counts_are_summed_on_a_gpu_where_nccl_is_the_only_backend(monkeypatch):
+    summed_there = []
+    monkeypatch.setattr(distributed, "is_initialized", lambda: True)
+    monkeypatch.setattr(distributed, "get_backend", lambda: "nccl")
+    monkeypatch.setattr(torch.Tensor, "cuda", lambda counts: counts.clone())
+    monkeypatch.setattr(distributed, "all_reduce", lambda counts: summed_there.append(counts.mul_(2)))
+    targets = torch.tensor([0, 2, 2])
+    assert counting.step_counts(targets, 4).tolist() == [2, 0, 4, 0]
+    assert len(summed_there) == 1

@@ -562,8 +562,8 @@ def test_only_places_wait_for_the_device(monkeypatch, gate, penalty):
         known = target_places.Places(state, case.y, case.padding)
         assert not asked
         _ = known.targets, known.number
-        if known.gates is not None:
-            _ = known.classes, known.columns, known.chosen(slice(0, 1))
+        if known.has_gates:
+            _ = known.gates, known.classes, known.columns, known.chosen(slice(0, 1))
         assert len(asked) == 1
         with Waits() as waits:
             result = output_loss(

@@ -17,8 +17,9 @@ import numpy as np
 import torch
 from torch import distributed
 
+from raretok.machine.transfers import ToHost, put
 from raretok.methods import Method, TrainingFacts
-from raretok.methods.counting import NOT_COUNTED, checked_counts, checked_special, summed
+from raretok.methods.counting import checked_counts, checked_special, summed
 from raretok.methods.cross_entropy import CrossEntropy
 from raretok.methods.separated import Separated
 from raretok.models import output_layer
@@ -182,19 +183,25 @@ class OutputLoss(torch.nn.Module):
         self._told: deque[torch.Tensor] | None = None
         # Of the step: whether it has begun, its number of calls, divisor of summed losses, and summed plain NLL.
         self._has_begun, self._calls, self._normaliser, self._summed_nll = False, 1, None, 0.0
-        # Targets passed to `prepare`, and their places.
-        self._prepared: tuple[torch.Tensor | None, Places | None] = None, None
-        self._start("cpu" if facts is None else facts.device)
+        # Targets passed to `prepare`, and their copy.
+        self._prepared: tuple[torch.Tensor | None, ToHost | None] = None, None
+        # Frozen rows on the device.
+        self._frozen: torch.Tensor | None = None
+        self._start_gate()
+        self._move("cpu" if facts is None else facts.device)
 
-    def _start(self, device: torch.device | str) -> None:
-        """Start the parts that need counts, on a device; the gate only once the number of targets per step is known."""
-        self._device, self.method, self.gate = torch.device(device), self._parts, None
-        if self._facts is None:
-            return
-        facts, gate = dataclasses.replace(self._facts, device=str(device)), self._parts.gate
+    def _start_gate(self) -> None:
+        """Start the gate if its counts, and the number of targets per step if it needs that, are known."""
+        facts, gate = self._facts, self._parts.gate
+        self.gate = None
         if gate is not None and (facts.tokens_per_step or not getattr(gate, "needs_tokens_per_step", False)):
             self.gate = gate.start(facts)
-        self.method = self._parts.started(facts)
+
+    def _move(self, device: torch.device | str) -> None:
+        """Start the other parts that need counts on a device. The gate stays on the CPU."""
+        self._device, self._frozen, self.method = torch.device(device), None, self._parts
+        if self._facts is not None:
+            self.method = self._parts.started(dataclasses.replace(self._facts, device=str(device)))
 
     def extra_repr(self) -> str:
         """The parts, for printing the module."""
@@ -235,15 +242,14 @@ class OutputLoss(torch.nn.Module):
             self._begin(list(self._told), self._device)
 
     def prepare(self, targets: torch.Tensor) -> None:
-        """Process the targets of the next call before the model runs, which spares waiting for a GPU later.
+        """Start copying the targets of the next call to the CPU before the model runs, which shortens a later wait.
 
-        Without effect for a gate that counts targets only in the call.
+        Targets that are on the CPU, which a call also accepts, need no wait at all.
 
         Args:
             targets: those of the next call, on the device of the weights.
         """
-        if self._begins_at_once or self._parts.gate is None:
-            self._prepared = targets, Places(self.gate, targets, self._ignore_index)
+        self._prepared = targets, ToHost(targets)
 
     def forward(
         self,
@@ -263,7 +269,8 @@ class OutputLoss(torch.nn.Module):
         Args:
             hidden: input of the output layer, B x T x d or N x d; of any precision, also under autocast.
             weight: the output embedding, V x d, tied or not. If it needs no gradient, none is computed.
-            targets: the type that each position predicts, B x T or N (already shifted), or `ignore_index`.
+            targets: the type that each position predicts, B x T or N (already shifted), or `ignore_index`. They may be
+                on the CPU whatever the device of the weights, which spares waiting for a GPU.
             bias: of the output layer, V, or None.
             inputs: the token sequences that the model read, B x T; `Unlikelihood` needs them.
             token_weights: factors of the loss of each position, including penalties on tokens; shaped like targets, of
@@ -286,7 +293,9 @@ class OutputLoss(torch.nn.Module):
         needs_inputs = trains and getattr(self.method.penalty, "needs_inputs", False)
         self._check(hidden, weight, targets, bias, inputs if trains else None, needs_inputs, token_weights)
         device = weight.device
-        targets = targets.to(device)
+        (prepared, copy), self._prepared = self._prepared, (None, None)
+        copy = copy if prepared is targets else ToHost(targets)
+        targets = put(targets, device)
         if self.logit_scale != 1.0:
             hidden, bias = hidden * self.logit_scale, None if bias is None else bias * self.logit_scale
         asked = {
@@ -299,12 +308,13 @@ class OutputLoss(torch.nn.Module):
         }
         own = 1.0 if self.reduction == "sum" else number
         if not trains:
-            number = self._number([targets], device).clamp_min(1)
-            result = output_layer.output_loss(PLAIN, None, hidden, weight, targets, normaliser=own, **asked)
-            self.nll = result.nll / number
+            places = Places(None, targets, self._ignore_index, copy)
+            result = output_layer.output_loss(
+                PLAIN, None, hidden, weight, targets, normaliser=own, places=places, **asked
+            )
+            self.nll = result.nll / self._number([targets]).clamp_min(1)
             return self._returned(result, targets)
-        self._enter(targets)
-        (prepared, places), self._prepared = self._prepared, (None, None)
+        self._enter(targets if self._parts.gate is None else copy.wait(), device)
         result = output_layer.output_loss(
             self.method,
             self.gate,
@@ -314,9 +324,9 @@ class OutputLoss(torch.nn.Module):
             inputs=None if inputs is None else inputs.to(device),
             normaliser=self._normaliser if own is None else own,
             # Without begin_step, the share follows from `number`, the targets of the whole step, if given.
-            share=1 / self._calls if number is None else self._number([targets], device) / number,
+            share=1 / self._calls if number is None else self._number([targets]) / number,
             need_logits=self.keeps_logits,
-            places=places if prepared is targets else None,
+            places=Places(self.gate, targets, self._ignore_index, copy),
             **asked,
         )
         self._summed_nll = self._summed_nll + result.nll
@@ -333,11 +343,15 @@ class OutputLoss(torch.nn.Module):
     def rare(self) -> torch.Tensor | None:
         """Which types are rare for the gate now, V (bool); None without a gate, or before `AGG`'s first step."""
         counts_steps = getattr(self._parts.gate, "needs_tokens_per_step", False)
-        return None if self.gate is None or (counts_steps and not self.steps) else self.gate.rare()
+        return None if self.gate is None or (counts_steps and not self.steps) else put(self.gate.rare(), self._device)
 
     def frozen(self) -> torch.Tensor | None:
         """Rows of the embeddings that the optimiser must not change in this step, V (bool), or None."""
-        return self.gate.frozen() if hasattr(self.gate, "frozen") else None
+        rows = self.gate.frozen() if hasattr(self.gate, "frozen") else None
+        if rows is None:
+            return None
+        self._frozen = put(rows, self._device) if self._frozen is None else self._frozen
+        return self._frozen
 
     def derived(self) -> dict:
         """Numbers that the gate derived, such as the number of rare types; empty without a gate."""
@@ -358,14 +372,15 @@ class OutputLoss(torch.nn.Module):
         if self._facts is not None:
             told = state.get("targets_per_step")
             self._facts = dataclasses.replace(self._facts, tokens_per_step=None if told is None else told.item())
-        self._start(self._device)
+        self._start_gate()
+        self._move(self._device)
         if self.gate is not None:
             self.gate.load({name.removeprefix("gate."): value for name, value in state.items() if "gate." in name})
 
-    def _enter(self, targets: torch.Tensor) -> None:
+    def _enter(self, targets: torch.Tensor, device: torch.device) -> None:
         """Begin a call, and a step if none has begun; raises ValueError for targets that were not announced."""
         if self._told is None:
-            self._begin([targets], targets.device)
+            self._begin([targets], device)
         elif not self._told or self._told[0].numel() != targets.numel():
             raise ValueError(
                 "begin_step did not announce the targets of this call; call it before each step, with the targets of "
@@ -373,40 +388,37 @@ class OutputLoss(torch.nn.Module):
             )
         else:
             if not self._has_begun:
-                self._begin(list(self._told), targets.device)
+                self._begin(list(self._told), device)
             self._told.popleft()
 
     def _begin(self, batches: list[torch.Tensor], device: torch.device) -> None:
         """Begin a step: count the targets of this process's micro-batches before the first of them is used."""
-        number = summed(self._number(batches, device))
-        if self._facts is not None and self.gate is None and self._parts.gate is not None and number > 0:
+        if self._parts.gate is not None:
+            # Announced targets on a GPU have to be waited for.
+            batches = [batch.cpu() for batch in batches]
+        number = summed(self._number(batches))
+        if self._parts.gate is not None and self.gate is None and number > 0:
             # The first step with targets gives the number of targets per step, so the gate can start.
             self._facts = dataclasses.replace(self._facts, tokens_per_step=number.item())
-            self._start(device)
-        elif device != self._device:
-            before = self.gate
-            self._start(device)
-            if before is not None:
-                self.gate.load(before.state())
+            self._start_gate()
+        if device != self._device:
+            self._move(device)
         processes = distributed.get_world_size() if distributed.is_available() and distributed.is_initialized() else 1
-        self._normaliser, self._calls, self._summed_nll = number.clamp_min(1) / processes, len(batches), 0.0
+        self._normaliser = put(number.clamp_min(1) / processes, device)
+        self._calls, self._summed_nll = len(batches), 0.0
         self.steps, self._has_begun = self.steps + 1, True
         if self.gate is not None:
-            targets = torch.cat([batch.flatten() for batch in batches]).to(device, torch.int64)
-            # Masked, not removed: their number would have to come from the GPU.
-            ignored = self._ignore_index is not None
-            self.gate.begin_step(
-                targets.masked_fill(targets == self._ignore_index, NOT_COUNTED) if ignored else targets
-            )
+            targets = torch.cat([batch.flatten() for batch in batches]).to(torch.int64)
+            self.gate.begin_step(targets if self._ignore_index is None else targets[targets != self._ignore_index])
         until = getattr(self._parts.penalty, "until", None)
         if until is not None and self.steps > until and self.method.penalty is not None:
             self.method = dataclasses.replace(self.method, penalty=None)
 
-    def _number(self, batches: list[torch.Tensor], device: torch.device) -> torch.Tensor:
-        """Number of targets, a float64 scalar; it stays on the device, because reading it would wait for a GPU."""
+    def _number(self, batches: list[torch.Tensor]) -> torch.Tensor:
+        """Number of targets, a float64 scalar on their device, because reading it would wait for a GPU."""
         if self._ignore_index is None:
-            return torch.full((), sum(batch.numel() for batch in batches), dtype=torch.float64, device=device)
-        return sum((batch != self._ignore_index).sum(dtype=torch.float64) for batch in batches).to(device)
+            return torch.tensor(sum(batch.numel() for batch in batches), dtype=torch.float64)
+        return sum((batch != self._ignore_index).sum(dtype=torch.float64) for batch in batches)
 
     def _check(self, hidden, weight, targets, bias, inputs, needs_inputs: bool, token_weights) -> None:
         """Raise ValueError for wrong shapes, ids outside the vocabulary, or missing inputs."""

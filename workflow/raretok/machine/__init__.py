@@ -1,4 +1,4 @@
-"""Devices, GPU locks, signals, SLURM, the list of commands, and the server that starts jobs fast.
+"""Devices and copies to them, GPU locks, signals, SLURM, the list of commands, and the server that starts jobs fast.
 
 May import core.
 """

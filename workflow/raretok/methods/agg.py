@@ -60,7 +60,8 @@ class Counters:
     """The target counts of a run, summed over the last K steps.
 
     Targets that leave the sum are regenerated if possible (`facts.earlier_targets`), and kept otherwise; a ring buffer
-    of K steps' counts would hold K x V numbers (agg's own setting: 3,150 x 44,256).
+    of K steps' counts would hold K x V numbers (agg's own setting: 3,150 x 44,256). All is on the CPU, since the rare
+    types decide tensor sizes.
 
     total: V, 64-bit integers. step: number of steps counted. memory: K. alpha: the bound in use, derived for a scaled
     run. recent: this process's targets of the last K steps, if they are kept.
@@ -75,9 +76,9 @@ class Counters:
         epoch = facts.steps_per_epoch or max(1, round(facts.counts.sum() / facts.tokens_per_step))
         self.memory = gate.memory if gate.memory is not None else epoch
         self.last_step = epoch if gate.static else None
-        self.total = torch.zeros(self.types, dtype=torch.int64, device=facts.device)
+        self.total = torch.zeros(self.types, dtype=torch.int64)
         self.step, self.recent = 0, deque()
-        self.can_be_rare = torch.ones(self.types, dtype=torch.bool, device=facts.device)
+        self.can_be_rare = torch.ones(self.types, dtype=torch.bool)
         self.can_be_rare[list(facts.special)] = False
         self.current = None
 
@@ -89,7 +90,7 @@ class Counters:
         self.total += step_counts(targets, self.types)
         if self.step >= self.memory:
             leaving = self.recent.popleft() if self.recent else self.earlier_targets(self.step - self.memory)
-            self.total -= step_counts(leaving.to(targets), self.types)
+            self.total -= step_counts(leaving, self.types)
         if self.earlier_targets is None:
             self.recent.append(targets.int())
         self.step += 1
@@ -140,7 +141,7 @@ class Counters:
         self.step, self.recent, self.current = int(state["step"]), deque(), None
         if "recent" in state:
             # A file may have been read to another device.
-            self.recent.extend(state["recent"].to(self.total.device).split(state["recent_sizes"].tolist()))
+            self.recent.extend(state["recent"].cpu().split(state["recent_sizes"].tolist()))
 
 
 def checked_alpha(alpha: float, facts) -> float:

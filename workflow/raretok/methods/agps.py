@@ -77,11 +77,11 @@ class State:
                 scale = bound_of_share(rare_counts, gate.touches * len(rare_counts)) / gate.mu_2
             self.mu_1, self.mu_2 = gate.mu_1 * scale, gate.mu_2 * scale
         check_gates(rare_counts, mu_1=self.mu_1, mu_2=self.mu_2)
-        self.is_rare = torch.from_numpy(is_rare).to(facts.device)
-        count = torch.from_numpy(counts).to(facts.device).double()
+        self.is_rare = torch.from_numpy(is_rare)
+        count = torch.from_numpy(counts).double()
         self.f1 = (count / self.mu_1).clamp_max(1)
         self.f2 = (count / self.mu_2).clamp_max(1)
-        self.present = torch.zeros(self.types, dtype=torch.bool, device=facts.device)
+        self.present = torch.zeros(self.types, dtype=torch.bool)
 
     def begin_step(self, targets) -> None:
         """Mark the words that are targets of the step in any process."""

@@ -4,8 +4,6 @@ from collections.abc import Iterable
 
 # Base of a share: the types that occur in training, as in the papers, or all rows of the vocabulary.
 SHARE_OF = ("occurring", "all")
-# Marks positions without a target; negative, so that it is no type.
-NOT_COUNTED = -1
 
 
 def frequency_ranks(facts):
@@ -82,24 +80,21 @@ def bound_of_share(counts, wanted: float) -> float:
 def step_counts(targets, types: int):
     """How often each type is a target of a step, `types` integers, summed over processes.
 
-    targets: this process's share, any shape, with `NOT_COUNTED` at positions without a target.
+    targets: this process's share, any shape, on the CPU.
     """
-    import torch
-
-    targets = targets.flatten()
-    if targets.device.type == "cpu":
-        counts = targets[targets != NOT_COUNTED].bincount(minlength=types)
-    else:
-        # bincount and a mask would make the host wait for the device.
-        counts = torch.zeros(types, dtype=torch.int64, device=targets.device)
-        counts.scatter_add_(0, targets.clamp_min(0), (targets != NOT_COUNTED).long())
-    return summed(counts)
+    return summed(targets.flatten().bincount(minlength=types))
 
 
 def summed(tensor):
     """The tensor summed over processes, in place; unchanged for a single process."""
     from torch import distributed
 
-    if distributed.is_available() and distributed.is_initialized():
-        distributed.all_reduce(tensor)
+    if not (distributed.is_available() and distributed.is_initialized()):
+        return tensor
+    if tensor.device.type == "cpu" and distributed.get_backend() == "nccl":
+        # NCCL alone sums nothing on a CPU.
+        on_gpu = tensor.cuda()
+        distributed.all_reduce(on_gpu)
+        return tensor.copy_(on_gpu)
+    distributed.all_reduce(tensor)
     return tensor

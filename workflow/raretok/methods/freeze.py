@@ -63,11 +63,11 @@ class State:
         types = len(facts.counts)
         self.gate = gate
         rare = frequency_ranks(facts) >= first_rank(gate, facts)
-        self.is_rare = torch.from_numpy(rare).to(facts.device)
+        self.is_rare = torch.from_numpy(rare)
         self.is_frozen = None
         if gate.part == "all":
-            self.is_frozen = torch.from_numpy(rows_to_freeze(facts, rare)).to(facts.device)
-        open_, shut = torch.ones(types, dtype=torch.float64, device=facts.device), (~self.is_rare).double()
+            self.is_frozen = torch.from_numpy(rows_to_freeze(facts, rare))
+        open_, shut = torch.ones(types, dtype=torch.float64), (~self.is_rare).double()
         self.fixed_gates = torch.stack([shut if "b" in gate.part else open_, shut if "c" in gate.part else open_])
         self.step = 0
 
@@ -91,7 +91,7 @@ class State:
         return self.fixed_gates, self.is_rare[targets].long()
 
     def frozen(self):
-        """Rows that this step must not change, V (bool); None: it may change all."""
+        """Rows that this step must not change, V (bool), the same in all steps; None: it may change all."""
         return self.is_frozen if self.active else None
 
     def derived(self) -> dict:

@@ -4,7 +4,7 @@ A model `{name: decoder, layers: 4, ...}` of config is the class `Decoder` of `m
 fields of `DecoderConfig` of `models/decoder_config.py`. Neither the config modules nor this file import torch, since
 Snakemake reads options on every dry run.
 
-May import core.
+May import core and machine.
 """
 
 import dataclasses

@@ -107,7 +107,7 @@ class ChunkLoss:
     @property
     def is_cross_entropy(self) -> bool:
         """Whether the same holds for the sum of both; a penalty that bypasses a gate needs a D of its own."""
-        apart = self.places.gates is not None and is_ungated(self.method.penalty)
+        apart = self.places.has_gates and is_ungated(self.method.penalty)
         return self.is_closed_cross_entropy and not apart
 
     def fused(self, z, part: slice, hidden, weight) -> Chunk | None:
@@ -131,7 +131,7 @@ class ChunkLoss:
             own = slice(start, min(start + ROWS, len(z)))
             rows = self.rows(z[own], slice(part.start + own.start, part.start + own.stop), hidden[own], weight)
             if self.with_gradient:
-                if rows.extra is not None and self.places.gates is None:
+                if rows.extra is not None and not self.places.has_gates:
                     rows.d, rows.extra = rows.d + rows.extra, None
                 if rows.d.data_ptr() != z[own].data_ptr():
                     z[own] = rows.d

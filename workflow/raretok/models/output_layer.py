@@ -145,7 +145,7 @@ def _run(chunks: ChunkLoss, hidden, weight, bias, logits, needed: list[bool]) ->
         weight_gradient = like(weight, dtype=high) if needed[1] else None
         bias_gradient = torch.zeros_like(bias, dtype=high) if needed[2] else None
         logits_gradient = None if logits is None else torch.zeros_like(logits)
-        gates = None if places.gates is None or weight_gradient is None else places.gates.to(high)
+        gates = places.gates.to(high) if places.has_gates and weight_gradient is not None else None
         gating = past = None
         size = chunk_size(places.number, chunk_positions(len(weight), low.itemsize, device))
         buffer = low_weight.new_empty(size, len(weight))

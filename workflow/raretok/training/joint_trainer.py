@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
+from raretok.machine.transfers import put
 from raretok.models.stacked_decoder import StackedDecoder
 from raretok.models.stacked_output import StackedOutput
 from raretok.training.joint_optimiser import StackedOptimiser, update_and_decay
@@ -42,14 +43,18 @@ class JointTrainer:
         # Methods with one seed share their batches.
         self.tasks = list({member.task.seed: member.task for member in self.members}.values())
         seeds = [task.seed for task in self.tasks]
-        self.seed_of = torch.tensor([seeds.index(member.task.seed) for member in self.members], device=self.device)
+        # For each member the index of its seed.
+        self.seeds = [seeds.index(member.task.seed) for member in self.members]
+        self.seed_of = torch.tensor(self.seeds, device=self.device)
         self.output: StackedOutput | None = None
         self.penalised: list[bool] = []
 
     def backward(self) -> StepResult:
         """Clipped gradients of the next step, left in the stacked parameters; M losses and norms."""
-        inputs, targets = self.spread([task.draw(self.trainers[0].criterion.steps) for task in self.tasks])
-        for trainer, own in zip(self.trainers, targets, strict=True):
+        blocks = [task.draw(self.trainers[0].criterion.steps) for task in self.tasks]
+        inputs, targets = self.spread(blocks)
+        on_host = [torch.from_numpy(blocks[seed][1]).flatten() for seed in self.seeds]
+        for trainer, own in zip(self.trainers, on_host, strict=True):
             trainer.begin([own])
         x = self.model.embeddings(inputs)
         if any(trainer.keeps_gradients for trainer in self.trainers):
@@ -57,8 +62,10 @@ class JointTrainer:
         hidden = self.model.hidden(x)
         flat_hidden, flat_targets = self.by_member(hidden.detach()), targets.flatten(1)
         gates = {k: trainer.criterion.gate for k, trainer in enumerate(self.trainers)}
-        gatings = {k: gate.gates(flat_targets[k]) for k, gate in gates.items() if gate is not None}
-        gatings = {k: gating for k, gating in gatings.items() if gating is not None}
+        gatings = {k: gate.gates(on_host[k]) for k, gate in gates.items() if gate is not None}
+        gatings = {
+            k: [put(part, self.device) for part in gating] for k, gating in gatings.items() if gating is not None
+        }
         weight = self.model.output_weight
         result = self.output_now()(flat_hidden, weight.detach(), flat_targets, inputs, gatings)
         torch.autograd.backward([hidden, weight], [result.hidden.view_as(hidden), result.weight])

@@ -3,6 +3,7 @@
 import torch
 
 from raretok.core.errors import UserError
+from raretok.machine.transfers import put
 from raretok.methods.counting import summed
 from raretok.training.distribution_probes import Divergence, OutputBias
 from raretok.training.probe_interface import MicroBatch, Observation
@@ -72,7 +73,7 @@ class RareTypes(Observation):
 
     def begin(self, step: int, gate) -> None:
         if step < len(self.tensors["sizes"]):
-            self.tensors["sizes"][step] = gate.rare().sum()
+            self.tensors["sizes"][step] = int(gate.rare().sum())
 
 
 class RareAlignment(Observation):
@@ -95,7 +96,7 @@ class RareAlignment(Observation):
             "negative_share": torch.zeros(number, dtype=torch.float64, device=device),
             "mean": torch.zeros(number, dtype=torch.float64, device=device),
         }
-        # Index in the tensors and rare types of the current step; None if it is not observed.
+        # Index in the tensors and ids of the rare types of the current step; None if it is not observed.
         self.place: int | None = None
         self.rare: torch.Tensor | None = None
 
@@ -103,9 +104,10 @@ class RareAlignment(Observation):
         due = (step + 1) % self.every == 0
         self.place = (step + 1) // self.every - 1 if due else None
         if due:
-            self.rare = gate.rare()
+            device = self.tensors["mean"].device
+            self.rare = put(gate.rare().nonzero().flatten(), device)
             # Number of products below 0, their sum, number of all products.
-            self.sums = torch.zeros(3, dtype=torch.float64, device=self.rare.device)
+            self.sums = torch.zeros(3, dtype=torch.float64, device=device)
 
     @torch.no_grad()
     def look(self, batch: MicroBatch) -> None:

@@ -13,6 +13,7 @@ import torch
 from torch.nn import functional as F
 
 from raretok.data.text.block_batches import TRAIN, VALID, Blocks, draw_blocks
+from raretok.machine.transfers import put
 from raretok.methods import TrainingFacts
 from raretok.methods.counting import summed
 from raretok.training import distributed
@@ -24,7 +25,7 @@ NO_TARGET = -100
 
 # Input of a model: ids B x T, or a tuple of such tensors whose last one matches the targets.
 Inputs = torch.Tensor | tuple[torch.Tensor, ...]
-# Inputs and targets, B x T each.
+# Inputs on the device and targets on the CPU, B x T each; the counts of targets decide tensor sizes.
 Batch = tuple[Inputs, torch.Tensor]
 
 
@@ -56,7 +57,7 @@ class Task:
         raise NotImplementedError
 
     def targets(self, step: int) -> torch.Tensor:
-        """All targets of step `step`, flat, without padding."""
+        """All targets of step `step`, flat, without padding, on the CPU."""
         raise NotImplementedError
 
     def target_tokens(self, step: int) -> int:
@@ -120,8 +121,8 @@ class Task:
         total, positions = summed(sums).tolist()
         return total / positions
 
-    def sample(self, positions: int) -> Iterator[Batch]:
-        """A fixed part of the validation text with about this many targets."""
+    def sample(self, positions: int) -> Iterator[tuple[Inputs, torch.Tensor]]:
+        """A fixed part of the validation text with about this many targets, on the device."""
         seen = 0
         for block in self.validation_batches(0):
             if seen >= positions:
@@ -134,11 +135,7 @@ class Task:
         """An array, or a tuple of arrays, as tensors on the training device."""
         if isinstance(block, tuple):
             return tuple(self.put(part) for part in block)
-        tensor = torch.from_numpy(block)
-        if self.device != "cpu":
-            # A copy from pinned memory does not wait for the GPU's pending work.
-            return tensor.pin_memory().to(self.device, non_blocking=True)
-        return tensor
+        return put(torch.from_numpy(block), self.device)
 
 
 def hidden_of(model: Callable, inputs: Inputs) -> torch.Tensor:
@@ -181,12 +178,12 @@ class BlockTask(Task):
 
     def micro_batches(self, step: int) -> list[Batch]:
         """Inputs and targets of step `step`, one pair per micro-batch, batch_size x context each."""
-        inputs, targets = (self.put(block) for block in self.draw(step))
-        return list(zip(inputs.split(self.size), targets.split(self.size), strict=True))
+        inputs, targets = self.draw(step)
+        return list(zip(self.put(inputs).split(self.size), torch.from_numpy(targets).split(self.size), strict=True))
 
     def targets(self, step: int) -> torch.Tensor:
         """All targets of step `step`, flat."""
-        return self.put(self.draw(step)[1]).flatten()
+        return torch.from_numpy(self.draw(step)[1]).flatten()
 
 
 class CharacterTask(BlockTask):

@@ -12,6 +12,7 @@ from raretok.library.losses import OutputLoss
 from raretok.machine import processes
 from raretok.machine.clock import log
 from raretok.machine.device import has_bfloat16
+from raretok.machine.transfers import put
 from raretok.methods import TrainingFacts, build_method
 from raretok.methods.counting import summed
 from raretok.methods.unigram import log_unigram
@@ -129,12 +130,12 @@ class Trainer:
             self.criterion.logits.retain_grad()
         loss.backward()
         if self.is_looked_at:
-            self.observe(inputs[-1] if isinstance(inputs, tuple) else inputs, targets, hidden, weight)
+            sequences = inputs[-1] if isinstance(inputs, tuple) else inputs
+            self.observe(sequences, put(targets, self.device), hidden, weight)
         return loss.detach()
 
     def _loss(self, inputs: Inputs, targets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Hidden vectors, output matrix and loss for this process's inputs and targets."""
-        self.criterion.prepare(targets)
         # Embedding and output layer share a parametrised matrix, which is computed once per pass.
         with parametrize.cached(), self._precision():
             hidden, weight = hidden_of(self.forward, inputs), self.model.output_weight

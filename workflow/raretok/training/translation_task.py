@@ -13,7 +13,7 @@ from raretok.data.pairs.pair_batches import PairBatches, collate, in_batches, le
 from raretok.data.pairs.prepared_pairs import load_pairs
 from raretok.models.beam_search import translate
 from raretok.training import distributed
-from raretok.training.tasks import Batch, Task
+from raretok.training.tasks import Batch, Inputs, Task
 
 # Sentences translated between two checks for a stop signal.
 SENTENCES_AT_ONCE = 200
@@ -54,7 +54,7 @@ class TranslationTask(Task):
         """All targets of step `step`, flat, without padding."""
         offsets = self.train.target_offsets
         lines = [self.train.target[offsets[i] : offsets[i + 1]] for i in np.concatenate(self.batches.draw(step))]
-        return self.put(np.concatenate(lines).astype(np.int64))
+        return torch.from_numpy(np.concatenate(lines).astype(np.int64))
 
     def target_tokens(self, step: int) -> int:
         """Number of targets of step `step`, without padding."""
@@ -84,7 +84,7 @@ class TranslationTask(Task):
         """All pairs of the validation split, sorted by length, except those too long for the model."""
         return self._in_batches(self.validated)
 
-    def sample(self, positions: int) -> Iterator[Batch]:
+    def sample(self, positions: int) -> Iterator[tuple[Inputs, torch.Tensor]]:
         """Evenly spaced pairs of the validation split with about this many targets."""
         _, target = lengths(self.valid)
         number = min(len(self.validated), max(1, round(positions / target[self.validated].mean())))
@@ -132,7 +132,7 @@ class TranslationTask(Task):
 
     def _batch(self, pairs, chosen: np.ndarray) -> Batch:
         source, inputs, targets = collate(pairs, chosen)
-        return (self.put(source), self.put(inputs)), self.put(targets)
+        return (self.put(source), self.put(inputs)), torch.from_numpy(targets)
 
 
 def pairs_within_context(pairs, context: int) -> np.ndarray:
