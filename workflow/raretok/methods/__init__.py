@@ -28,14 +28,15 @@ DEFAULTS = {
 class TrainingFacts:
     """Facts about a run that its method's parts use before the first step.
 
-    counts: how often each type is a target of the training split (numpy array, V integers). special: ids that are
-    never rare (padding, end of line, ...). tokens_per_step: mean number of targets per step, over all processes; None
-    until the first step if the training code does not know it. steps_per_epoch: steps of one pass over the training
-    split; None: derived from counts and tokens_per_step. rare: how a scaled run derives the paper's numbers
-    (`training.rare` of its settings: alpha, share, mass, tokens), or None for the printed numbers. device: of the
-    state of losses, penalties and perturbations; a gate's is on the CPU. padding: the target id of positions without a target, or None. source_counts: like counts, for the source
-    side of a translation, since a rare target type can be a frequent source word. earlier_targets: regenerates this
-    process's targets of an earlier step (from 0); if None, a gate that needs them must keep them.
+    counts: how often each type is a target of the training split (numpy array, V integers). special: ids that are never
+    rare (padding, end of line, ...). tokens_per_step: mean number of targets per step, over all processes; None until
+    the first step if the training code does not know it. steps_per_epoch: steps of one pass over the training split;
+    None: derived from counts and tokens_per_step. rare: how a scaled run derives the paper's numbers (`training.rare`
+    of its settings: alpha, share, mass, tokens), or None for the printed numbers. device: of the state of losses,
+    penalties and perturbations; a gate's is on the CPU. padding: the target id of positions without a target, or None.
+    source_counts: like counts, for the source side of a translation, since a rare target type can be a frequent source
+    word. earlier_targets: regenerates this process's targets of an earlier step (from 0); if None, a gate that needs
+    them must keep them.
     """
 
     counts: object

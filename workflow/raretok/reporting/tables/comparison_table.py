@@ -54,7 +54,7 @@ def comparison_cells(definition: Definition, item: str, results: Results, publis
 
 
 def better_methods(definition: Definition, item: str, cells: list[Cell]) -> list[str]:
-    """For each task, the methods better than the first on rare tokens, and those of them no worse on frequent ones.
+    """For each task, the methods better than the first on rare tokens, and which of them are not worse on frequent ones.
 
     Judged by 95% intervals over seeds; provisional and diverged choices are left out.
     """
@@ -72,7 +72,7 @@ def better_methods(definition: Definition, item: str, cells: list[Cell]) -> list
         if rare and first not in doubtful:
             found, kept = (", ".join(map(names.get, rows)) or "none" for rows in (better, free))
             than = f"{heading}: better for rare tokens than {names[first]}"
-            said.append(f"{than}: {found}; of these, no worse for frequent ones: {kept}.")
+            said.append(f"{than}: {found}; of these, not measurably worse for frequent ones: {kept}.")
     return [*said, UNCORRECTED] if said else []
 
 
