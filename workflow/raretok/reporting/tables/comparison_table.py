@@ -54,7 +54,7 @@ def comparison_cells(definition: Definition, item: str, results: Results, publis
 
 
 def better_methods(definition: Definition, item: str, cells: list[Cell]) -> list[str]:
-    """For each task, the methods better than the first on rare tokens, and which of them are not worse on frequent ones.
+    """For each task, the methods better than the first on rare tokens, and those of them not worse on frequent ones.
 
     Judged by 95% intervals over seeds; provisional and diverged choices are left out.
     """
