@@ -43,6 +43,11 @@ class Places:
         return None if is_real.all() else is_real
 
     @cached_property
+    def _kept_host_targets(self) -> torch.Tensor:
+        """Targets of the kept positions on the host, n."""
+        return self._host_targets if self._is_real is None else self._host_targets[self._is_real]
+
+    @cached_property
     def kept(self) -> torch.Tensor | None:
         """Indices of the positions that have a target, n; None if all have one."""
         return None if self._is_real is None else put(self._is_real.nonzero().flatten(), self.device)
@@ -62,7 +67,7 @@ class Places:
         """Gates, 2 x V, and the class of each kept position's target, n, on the host; None if nothing is gated."""
         if self.gate is None:
             return None
-        return self.gate.gates(self._host_targets if self._is_real is None else self._host_targets[self._is_real])
+        return self.gate.gates(self._kept_host_targets)
 
     @property
     def has_gates(self) -> bool:
@@ -92,8 +97,7 @@ class Places:
     @cached_property
     def _chosen(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Kept positions outside the first class or with a gated target, on the host and on the device."""
-        targets = self._host_targets if self._is_real is None else self._host_targets[self._is_real]
-        chosen = ((self._gating[1] != 0) | self._is_gated[targets]).nonzero().flatten()
+        chosen = ((self._gating[1] != 0) | self._is_gated[self._kept_host_targets]).nonzero().flatten()
         return chosen, put(chosen, self.device)
 
     def positions(self, part: slice) -> torch.Tensor:
