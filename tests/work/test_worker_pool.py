@@ -91,6 +91,26 @@ def test_at_the_end_of_the_time_runs_are_stopped(table, capsys):
     assert capsys.readouterr().err.count("its state is saved") == 2
 
 
+@pytest.mark.parametrize("stage", ["train", "evaluate"])
+def test_a_signal_to_all_processes_fails_no_run(table, capsys, stage):
+    """It also ends the server of the jobs, whose exit status is then 255 although they have saved their state."""
+
+    def stop():
+        os.kill(os.getppid(), signal.SIGTERM)
+        sys.exit(255)
+
+    class Signalled(Jobs):
+        def start(self, run, now):
+            self.acts = {"baseline": stop} if now == stage else {}
+            return super().start(run, now)
+
+    pool = WorkerPool(Signalled(table), Speed(), None)
+    pool.work(list(table.runs.values()))
+    assert (pool.done, pool.failed, pool.signal) == ([], [], "SIGTERM")
+    said = {"train": "it continues from its last saved state", "evaluate": "it is trained"}[stage]
+    assert f"stopped shakespeare/baseline/seed1; {said}" in capsys.readouterr().err
+
+
 def test_a_run_of_another_command_is_left_to_it(table):
     first, second = (WorkerPool(Jobs(table), Speed(), None) for _ in range(2))
     lock = first.lock(table.run("shakespeare", "baseline", 1))

@@ -40,7 +40,7 @@ class ActiveRun:
 class WorkerPool:
     """Trains and evaluates runs, as many at a time as `jobs` allows, for at most `seconds` (None: no limit).
 
-    number: of all runs. done, failed: runs that ended. signal: name of the signal that stopped the work, if any.
+    number: of all runs. done, failed: runs that ended.
     """
 
     def __init__(self, jobs: Jobs, speed: Speed, seconds: float | None):
@@ -50,20 +50,24 @@ class WorkerPool:
         self.failed: list[Run] = []
         self.active: list[ActiveRun] = []
         self.number = 0
-        self.signal: str | None = None
+        self.flag: StopFlag | None = None
+
+    @property
+    def signal(self) -> str | None:
+        """Name of the signal that stopped the work, if any."""
+        return self.flag and self.flag.signal
 
     def work(self, runs: list[Run]) -> None:
         """Process `runs` in order; runs that do not fit into the remaining time are left out."""
-        flag, waiting = StopFlag(), deque(runs)
+        self.flag, waiting = StopFlag(), deque(runs)
         self.number = len(runs)
-        while not flag.signal and self.time_left() > 0:
+        while not self.signal and self.time_left() > 0:
             while len(self.active) < self.jobs.workers and self.start_next(waiting):
                 pass
             if not self.active:
                 break
             if self.look() and not self.table.config["keep_weights"]:
                 self.drop_weights(waiting)
-        self.signal = flag.signal
         self.stop()
         if waiting and not self.signal:
             log(f"{len(waiting)} run(s) do not fit into the remaining time, or are at work elsewhere")
@@ -131,14 +135,18 @@ class WorkerPool:
                 drop_weights(self.table, run)
 
     def end(self, work: ActiveRun, stopping: bool = False) -> None:
-        """Record the result of a run whose job has ended. stopping: start no further job."""
+        """Record the result of a run whose job has ended. stopping: start no further job.
+
+        A signal to all processes, as schedulers send, also ends the server of the jobs, so that their status is lost.
+        """
         status, run, seconds = work.process.exitcode, work.run, time.monotonic() - work.started
+        stopping = stopping or self.signal is not None
         to_evaluate = status == 0 and work.stage == TRAIN and self.jobs.evaluates and not is_evaluated(self.table, run)
         if to_evaluate and not stopping:
             self.start(run, EVALUATE, work.lock, work.started, work.share)
             return
         work.lock.release()
-        if to_evaluate:
+        if to_evaluate or (stopping and status and work.stage == EVALUATE):
             log(f"stopped {run.name}; it is trained")
         elif status == 0:
             self.speed.note(run, seconds, work.share)
@@ -147,7 +155,7 @@ class WorkerPool:
         elif status == EXIT_INTERRUPTED:
             log(f"stopped {run.name}; its state is saved")
         elif stopping:
-            log(f"stopped {run.name} ({work.stage}) before it could save anything")
+            log(f"stopped {run.name}; it continues from its last saved state")
         else:
             self.failed.append(run)
             path = log_of(self.table, run, work.stage)
