@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import digamma, polygamma, stdtr
 
-from raretok.reporting.statistics.moderated_t import FREE_ROWS, MOST_PRIOR_DF
+from raretok.reporting.statistics.moderated_t import FREE_ROWS, MOST_PRIOR_DF, OUTLYING
 from raretok.reporting.statistics.significance import LEVEL
 
 SEEDS = (2, 3, 5, 10)
@@ -95,8 +95,7 @@ def p_values(values: np.ndarray, tested: int, method: str, shift: float = 0.0) -
 
     method "levels": p of the rows themselves, each against a constant.
     """
-    rows, seeds = values.shape[-2:]
-    df = seeds - 1
+    df = values.shape[-1] - 1
     differences = values[..., 1:, :] - (0 if method == "levels" else values[..., :1, :])
     own = differences.var(-1, ddof=1)
     means = differences.mean(-1)[..., :tested] + shift
@@ -104,31 +103,45 @@ def p_values(values: np.ndarray, tested: int, method: str, shift: float = 0.0) -
     if method == LIMMA:
         variance, known = squeeze(own, df)
         known = np.minimum(known, own.shape[-1] * df)
-    elif method == "levels":
-        variance, known = squeeze(own, df)
-        known = np.minimum(known, max(0.0, min((own.shape[-1] - FREE_ROWS) / 2, MOST_PRIOR_DF)) / 2)
-    elif method == "ours":
-        known_df = df * (rows - 1) / rows
-        residuals = values - values.mean(-1, keepdims=True) - values.mean(-2, keepdims=True)
-        residuals += values.mean((-1, -2), keepdims=True)
-        variance, known = squeeze((residuals**2).sum(-1) / known_df, known_df)
-        variance = np.maximum(2 * variance, own.mean(-1))
-        known = np.minimum(known, max(0.0, min((rows - FREE_ROWS) / 2, MOST_PRIOR_DF)))
+    elif method != "t":
+        kept = own <= OUTLYING**2 * np.median(own, -1, keepdims=True)
+        if method == "levels":
+            number = kept.sum(-1)
+            variance, known = squeeze(own, df, kept)
+        else:
+            # The baseline is compared with every row, and belongs to the pool.
+            in_pool = np.insert(kept, 0, True, axis=-1)
+            number = in_pool.sum(-1)
+            known_df = df * (number - 1) / number
+            variance, known = squeeze(residual_squares(values, in_pool) / known_df[..., None], known_df, in_pool)
+            variance = np.maximum(2 * variance, own.mean(-1, where=kept))
+        most = np.clip((number - FREE_ROWS) / 2, 0, MOST_PRIOR_DF)
+        known = np.minimum(known, most / 2 if method == "levels" else most)
     if method != "t":
-        total = (known + df)[..., None]
-        posterior = (known[..., None] * variance[..., None] + df * posterior) / total
-    return 2 * stdtr(total, -np.abs(means / np.sqrt(posterior / seeds)))
+        known = known[..., None] * (1.0 if method == LIMMA else kept[..., :tested])
+        total = known + df
+        posterior = (known * variance[..., None] + df * posterior) / total
+    return 2 * stdtr(total, -np.abs(means / np.sqrt(posterior / (df + 1))))
 
 
-def squeeze(variances: np.ndarray, df: float) -> tuple[np.ndarray, np.ndarray]:
-    """s0^2 and d0 (1e6 for infinity) of each pool, over the last axis."""
-    logs = np.log(variances) - digamma(df / 2) + np.log(df / 2)
-    excess = logs.var(-1, ddof=1) - polygamma(1, df / 2)
+def residual_squares(values: np.ndarray, kept: np.ndarray) -> np.ndarray:
+    """Sums of squares of each row after removing what the `kept` rows share in a seed."""
+    rows = values - values.mean(-1, keepdims=True)
+    shared = rows.mean(-2, keepdims=True, where=kept[..., None])
+    return ((rows - shared) ** 2).sum(-1)
+
+
+def squeeze(variances: np.ndarray, df, kept: np.ndarray | bool = True) -> tuple[np.ndarray, np.ndarray]:
+    """s0^2 and d0 (1e6 for infinity) of each pool, over the `kept` rows of the last axis. df: of each pool or all."""
+    df = np.asarray(df, dtype=float)
+    logs = np.log(variances) + (np.log(df / 2) - digamma(df / 2))[..., None]
+    excess = logs.var(-1, ddof=1, where=kept) - polygamma(1, df / 2)
     varied = excess > 0
     # d0 of 1e6 and more counts as infinite, so that the Newton iterations start below it.
     half_df = trigamma_inverse(np.where(varied, np.maximum(excess, 2e-6), 1.0))
-    moments = np.exp(logs.mean(-1) + digamma(half_df) - np.log(half_df))
-    return np.where(varied, moments, variances.mean(-1)), np.where(varied, 2 * half_df, 1e6)
+    moments = np.exp(logs.mean(-1, where=kept) + digamma(half_df) - np.log(half_df))
+    means = variances.mean(-1, where=kept)
+    return np.where(varied, moments, means), np.where(varied, 2 * half_df, 1e6)
 
 
 def trigamma_inverse(values: np.ndarray) -> np.ndarray:

@@ -9,8 +9,10 @@ from types import SimpleNamespace
 import pytest
 from fake_results import PUBLISHED, read_csv
 from fake_table import definition_of, results_of, write_published
+from scipy import stats
 
 from raretok.__main__ import main
+from raretok.reporting.claims import claims_command
 from raretok.reporting.claims.claim_parts import Bound, Part, bounds_of, holds
 from raretok.reporting.claims.claims_command import COLUMNS, family_size, is_testable, judge_paper
 from raretok.reporting.claims.evidence import Evidence, of_paper
@@ -182,6 +184,35 @@ def test_a_ratio_is_tested_as_a_logarithm_seed_by_seed(tmp_path):
     assert row["size"] == "yes"
     row = judged(tmp_path, QUANTITY, {"unit": "BLEU", "null": "0"}, base=[4.0, 8.5], other=[2.0, 1.0])
     assert (row["ours"], row["says"][:50]) == ("4.75", "Base is larger: printed 1 BLEU, ours 4.75 BLEU (-3")
+
+
+def test_a_printed_size_of_runs_without_common_random_numbers_is_compared_with_such_runs(tmp_path, monkeypatch):
+    """Pairs of our runs agree to 1%, seeds differ by a factor of 1.3: printed is x2, ours x1.5."""
+    scores = {"other": [1.0, 1.3, 1.7, 2.2, 1.2]}
+    scores["base"] = [
+        1.5 * score * exact for score, exact in zip(scores["other"], (1.0, 1.01, 0.99, 1.0, 1.01), strict=True)
+    ]
+    claim = {"size": "stated"}
+    assert (judged(tmp_path, QUANTITY, claim, **scores)["alone"]) == "not reproduced"
+    drawn = {"random_numbers": lambda row: row == "Base"}
+    monkeypatch.setattr(claims_command, "of_paper", lambda paper, name: drawn.get(name, {}))
+    row = judged(tmp_path, QUANTITY, claim, **scores)
+    assert (row["alone"], row["size"]) == ("reproduced", "yes")
+    # By hand: Student's t of the mean, and Welch's degrees of freedom of the single runs.
+    logs = [[math.log(score) for score in scores[name]] for name in ("base", "other")]
+    first, second = map(statistics.variance, logs)
+    mean = statistics.variance([a - b for a, b in zip(*logs, strict=True)]) / 5
+    half = stats.t((first + second) ** 2 / ((first**2 + second**2) / 4)).ppf(0.975) * math.sqrt(first + second + mean)
+    bounds = [float(row["ours"]) * math.exp(sign * half) for sign in (-1, 1)]
+    assert [float(row[name]) for name in ("predict_lower", "predict_upper")] == pytest.approx(bounds, rel=1e-4)
+    drawn["random_numbers"] = lambda row: True
+    assert judged(tmp_path, QUANTITY, claim, **scores)["alone"] == "not reproduced"
+
+
+def test_separated_embeddings_are_compared_as_in_the_paper_with_other_random_numbers():
+    assert claims_command._draw_apart(("Proposed+SE (margin=1)", "Proposed (margin=1)"), "stop_jostling")
+    assert not claims_command._draw_apart(("Proposed (margin=1)", "Baseline"), "stop_jostling")
+    assert not claims_command._draw_apart(("AGG", "MLE"), "agg")
 
 
 def test_one_seed_only_leans(tmp_path):

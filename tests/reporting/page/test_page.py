@@ -2,16 +2,19 @@
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import fake_comparison
 import pytest
 from fake_page import HOSTILE
 from fake_results import make_report
+from fake_table import definition_of as made_up
+from fake_table import results_of, write_published
 
 from raretok.__main__ import main
 from raretok.reporting.definition import definition_of
-from raretok.reporting.page.page_card import rounded
+from raretok.reporting.page.page_card import card, rounded
 from raretok.reporting.page.page_claims import in_words
 from raretok.reporting.page.page_words import findings
 from raretok.rule_inputs import report
@@ -130,6 +133,23 @@ def test_numbers_of_the_cards_have_three_digits(page):
     cards = between(page.pages["index"], '<ul class="cards">', "<section")
     for number in re.findall(r"(?:paper|ours)</span> ([\d.,]+)", cards):
         assert len(re.sub(r"\D", "", number).lstrip("0")) <= 3 or number.endswith("0")
+
+
+def test_a_card_compares_means_over_the_same_seeds(tmp_path):
+    """Third, which was not run, does not count; the lucky third seed of Other is not shown."""
+    headline = {
+        "table": "table1",
+        "methods": ["base", "other", "third"],
+        "column": "Score",
+        "group": "",
+        "says": "Score",
+    }
+    definition = replace(made_up({"base": "Base", "other": "Other", "third": "Third"}), headline=headline)
+    write_published(tmp_path, {("Base", ""): "2", ("Other", ""): "1"})
+    results = results_of(tmp_path, {"base": [4.0, 5.0], "other": [2.0, 3.0, 100.0]})
+    found = card(definition, results, tmp_path)
+    assert found["seeds"] == [1, 2]
+    assert found["bars"] == [("Base", (1.0, "2.00"), (1.0, "4.50")), ("Other", (0.5, "1.00"), (2.5 / 4.5, "2.50"))]
 
 
 def test_abbreviations_are_explained_at_the_top(page):

@@ -30,10 +30,11 @@ def test_the_simulation_can_fail():
     assert rates.error_rate(rates.FAMILIES["agps"], 3, rates.equal, rates.LIMMA, PROJECTS) > BAR
 
 
+@pytest.mark.parametrize("spread", [rates.drawn, rates.larger(1, 30)], ids=["log-normal", "one outlier"])
 @pytest.mark.parametrize("rows", [3, 5, 14])
-def test_the_simulation_equals_the_tests_of_claims(rows):
+def test_the_simulation_equals_the_tests_of_claims(rows, spread):
     family = rates.Family(2, rows, min(4, rows - 1))
-    values = rates.contrasts(family, 3, 5, rates.drawn, np.random.default_rng(0))
+    values = rates.contrasts(family, 3, 5, spread, np.random.default_rng(0))
     simulated = rates.p_values(values, family.tested, "ours")
     plain, level = (rates.p_values(values, family.tested, method) for method in ("t", "levels"))
     for project, pool in np.ndindex(5, 2):

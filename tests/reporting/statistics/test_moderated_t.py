@@ -12,6 +12,7 @@ from raretok.reporting.statistics.moderated_t import (
     estimate,
     prior_of,
     row_variances,
+    single_runs,
     squeeze,
     trigamma_inverse,
 )
@@ -166,3 +167,31 @@ def test_a_baseline_with_a_large_spread_raises_the_pooled_variance():
     wild = prior_of(rows_of(table[1:] - table[0]))
     assert wild.variance == pytest.approx(np.mean((table[1:] - table[0]).var(1, ddof=1)))
     assert wild.variance > 10 * alike.variance
+
+
+def test_a_row_that_varies_far_more_is_left_out_of_the_pool_and_judged_alone():
+    generator = np.random.default_rng(3)
+    table = generator.standard_normal((9, 3)) * np.array([1.0] * 8 + [100.0])[:, None]
+    *rows, wild = rows_of(table[1:] - table[0])
+    assert estimate(rows[0], [*rows, wild]) == estimate(rows[0], rows)
+    assert estimate(wild, [*rows, wild]) == estimate(wild)
+    # A single seed of it cannot show this.
+    assert estimate({1: wild[1]}, rows).prior is not None
+
+
+def test_a_new_value_of_two_rows_without_common_seeds_has_both_variances():
+    generator = np.random.default_rng(4)
+    shared, own = generator.standard_normal(20), 0.01 * generator.standard_normal((2, 20))
+    first, second = (dict(enumerate(shared + part, 1)) for part in own)
+    paired = estimate({seed: first[seed] - second[seed] for seed in first})
+    single = single_runs([first, second])
+    # Welch and Satterthwaite; with equal variances and numbers 2 (n - 1).
+    assert single.sd == pytest.approx(math.sqrt(np.var(shared, ddof=1) * 2), rel=0.02)
+    assert single.df == pytest.approx(38, abs=0.1)
+    low, high = paired.prediction(single)
+    half = stats.t(single.df).ppf(0.975) * math.hypot(single.sd, paired.sd / math.sqrt(20))
+    assert (low, high) == pytest.approx((paired.mean - half, paired.mean + half))
+    assert paired.p_predicted(high, single) == pytest.approx(0.05)
+    assert paired.p_predicted(high) < 1e-6
+    assert single_runs([first, {1: 0.3}]) is None
+    assert single_runs([{1: 0.3, 2: 0.3}, {1: 1.0, 2: 1.0}]) is None

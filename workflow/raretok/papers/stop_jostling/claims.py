@@ -13,6 +13,15 @@ PROPERTY_SEEDS = range(1, 6)
 PROPERTY_CASES = 400
 
 
+def random_numbers(row: str) -> bool:
+    """Which random numbers the authors' code trained a printed row with.
+
+    Models with separated embeddings draw more of them when they are made, so that all of these have other initial
+    weights and another order of batches than all others, with the same seed (deviations, S1).
+    """
+    return "+SE" in row
+
+
 def f3_roa14(evidence: Evidence) -> Found:
     """Ratio of Average is below 1 exactly for the 14 least frequent low-resource characters."""
     below = {}

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from raretok.core.errors import UserError
 from raretok.reporting.claims.quantities import RATIO, in_scale
 from raretok.reporting.claims.truths import Truth, difference
-from raretok.reporting.statistics.moderated_t import Estimate
+from raretok.reporting.statistics.moderated_t import Estimate, Spread
 
 
 class Bound(NamedTuple):
@@ -34,9 +34,10 @@ class Bound(NamedTuple):
 
 @dataclass(frozen=True)
 class Part:
-    """One comparison of a claim. estimate, bounds, printed: logarithms if `log`, else in the claim's unit.
+    """One comparison of a claim. estimate, bounds, printed, single: logarithms if `log`, else in the claim's unit.
 
     label: distinguishes it from the claim's other comparisons. methods: (experiment, method) whose runs it uses.
+    single: the spread of the quantity of two runs that share no random numbers, if the paper's do not.
     """
 
     label: str
@@ -45,6 +46,7 @@ class Part:
     printed: float | None = None
     log: bool = False
     methods: tuple[tuple[str, str], ...] = ()
+    single: Spread | None = None
 
     @property
     def slack(self) -> float:

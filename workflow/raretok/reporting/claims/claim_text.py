@@ -12,7 +12,7 @@ def shown_numbers(finding: Finding) -> dict[str, float | None]:
     part = finding.binding
     if part is None:
         return {"printed": finding.printed} | dict.fromkeys(("ours", "lower", "upper", *PREDICTED))
-    (lower, upper), (first, last) = part.estimate.interval(), part.estimate.prediction()
+    (lower, upper), (first, last) = part.estimate.interval(), part.estimate.prediction(part.single)
     # No seed changes fixed weights or formulas; and some other comparison may have one seed where this one has more.
     if finding.seeds < 2:
         lower = upper = first = last = None

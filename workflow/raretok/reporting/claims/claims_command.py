@@ -139,6 +139,7 @@ def judge_table(claim, evidence: Evidence) -> Finding:
             printed=printed[place],
             log=is_ratio(claim),
             methods=one.methods,
+            single=one.single if _draw_apart(one.rows, claim.paper) else None,
         )
         for place, one in enumerate(found)
     )
@@ -156,6 +157,12 @@ def judge_table(claim, evidence: Evidence) -> Finding:
     note = "; ".join(filter(None, notes))
     sized = states_size(claim, definition)
     return judge(parts, note, kept, comparable=definition.comparable, states_size=sized)
+
+
+def _draw_apart(rows: tuple[str, ...], paper: str) -> bool:
+    """Whether the paper's rows were trained with different random numbers, so that its runs are not paired as ours."""
+    random_numbers = of_paper(paper, "random_numbers")
+    return bool(random_numbers) and len({random_numbers(row) for row in rows}) > 1
 
 
 def judge_named(claim, evidence: Evidence) -> Finding:

@@ -5,7 +5,8 @@ signed slack, the parts of a conjunction); the truth or slack on the printed num
 a note on what was measured. The slack, relative to `null` in config/papers/<paper>/claims.csv, is the claim's quantity;
 a `margin` there is the amount by which a slack may be negative. The function is named after the claim's id:
 `f1_rare_first` for `agg.f1.rare_first`. `FIXED` in a paper's module lists the claims that no training seed decides:
-those on formulas, and those in which a paper only reports numbers.
+those on formulas, and those in which a paper only reports numbers. `random_numbers` gives for a printed row which
+random numbers the paper trained it with; without it, all rows of a paper have the same.
 """
 
 import importlib
@@ -97,6 +98,6 @@ class Evidence:
 
 
 def of_paper(paper: str, name: str):
-    """The object with this name (a claim's, `FIXED`, `BESIDE`, `NEEDS`, `TOGETHER`) in a paper's module, or {}."""
+    """The object with this name (a claim's, `FIXED`, `BESIDE`, `random_numbers`, ...) in a paper's module, or {}."""
     module = claims_module(paper)
     return getattr(importlib.import_module(module), name, {}) if file_of(module) else {}

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from raretok.reporting.claims.jackknife import mean_of
 from raretok.reporting.claims.quantities import Comparison, Key, comparisons, in_scale, left_out_groups, of_this_scale
-from raretok.reporting.claims.truths import Missing
+from raretok.reporting.claims.truths import Missing, Undefined
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.results import Printed, Results, gpt2_values, is_initialised
+from raretok.reporting.statistics.moderated_t import Spread, single_runs
 from raretok.reporting.tables.cells import data_value, measured_at
 from raretok.reporting.tables.generated_table import UNIQ, metric_group
 
@@ -21,7 +22,8 @@ class Compared:
 
     values: by seed; for quantities without seeds a single value at 0. pool: the same quantity with each other method of
     the experiment as the first row, by seed. paired: whether it compares two rows that both have seeds. methods:
-    (experiment, method) whose runs it uses.
+    (experiment, method) whose runs it uses. rows: names of its rows in the paper. single: the spread of the quantity of
+    two runs that share no random numbers; None unless `paired` and known.
     """
 
     label: str
@@ -30,6 +32,8 @@ class Compared:
     pool: list[dict[int, float]]
     paired: bool
     methods: tuple[tuple[str, str], ...]
+    rows: tuple[str, ...]
+    single: Spread | None
 
 
 def compared(quantity: str, unit: str, definition: Definition, results: Results) -> list[Compared]:
@@ -47,7 +51,18 @@ def _compared(one: Comparison, label: str, unit: str, definition: Definition, re
     # Pooling needs a row that is compared with one other row or with none.
     poolable = len(rows) <= 2 and all(places.get(key) for key in one.keys if key[:2] == rows[0])
     pool = _pool(one, numbers, places, rows[0], unit, definition, results) if poolable else []
-    return Compared(label, by_seed(one, numbers, unit), bool(_seeded(numbers)), pool, paired, methods)
+    single = _single(one, rows, numbers, unit) if paired else None
+    names = tuple(row for _, row in rows)
+    return Compared(label, by_seed(one, numbers, unit), bool(_seeded(numbers)), pool, paired, methods, names, single)
+
+
+def _single(one: Comparison, rows: list, numbers: Numbers, unit: str) -> Spread | None:
+    """The spread of a comparison of two runs, one of each row, that have no random numbers in common."""
+    own = [Comparison(*(tuple(key for key in side if key[:2] == row) for side in one)) for row in rows]
+    try:
+        return single_runs([by_seed(part, {key: numbers[key] for key in part.keys}, unit) for part in own])
+    except Undefined:
+        return None
 
 
 def _pool(

@@ -158,6 +158,6 @@ def _p_of(part: Part) -> float | None:
 
 def _p_of_size(parts: tuple[Part, ...]) -> float | None:
     """The p of the test that new runs of ours have all printed sizes (Bonferroni over them); None without any."""
-    ps = [part.estimate.p_predicted(part.printed) for part in parts if part.printed is not None]
+    ps = [part.estimate.p_predicted(part.printed, part.single) for part in parts if part.printed is not None]
     known = [p for p in ps if p is not None]
     return min(1.0, len(known) * min(known)) if known else None

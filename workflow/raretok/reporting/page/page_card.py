@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from raretok.reporting.claims.claim_text import THOUSAND, number
-from raretok.reporting.definition import Definition
-from raretok.reporting.results import Results
+from raretok.reporting.definition import Definition, Method
+from raretok.reporting.results import Results, index_results
 from raretok.reporting.tables.cells import Cell
 from raretok.reporting.tables.table_command import cells_of
 
@@ -15,13 +15,18 @@ def card(definition: Definition, results: Results, published: Path) -> dict | No
     """The card described by `headline` in the paper's config, or None.
 
     Returns a dict: `says`, the caption; `bars`, tuples of a label, then for the paper and for us the number relative
-    to the first method and the number as text, each None if missing; `longest`, the largest ratio, at least 1.
+    to the first method and the number as text, each None if missing; `longest`, the largest ratio, at least 1;
+    `seeds`, the seeds that all methods with a run have, over which our numbers are means.
     """
     shown = definition.headline
     if not shown:
         return None
     item = shown["table"]
-    labels = [definition.of(item).methods[name].label for name in shown["methods"]]
+    methods = [definition.of(item).methods[name] for name in shown["methods"]]
+    seeds = _common_seeds(results, methods)
+    # A further seed of one method may be a lucky one.
+    results = index_results(results.folder, results.metrics[results.metrics["seed"].isin(seeds)])
+    labels = [method.label for method in methods]
     place = (shown["column"], shown["group"], "")
     cells = cells_of(definition, item, results, published)
     cells = {cell.row: cell for cell in cells if (cell.column, cell.group, cell.block) == place}
@@ -32,7 +37,13 @@ def card(definition: Definition, results: Results, published: Path) -> dict | No
         for cell, of_paper, own in zip(shown_cells, printed, ours, strict=True)
     ]
     known = [share for share in (*printed, *ours) if share is not None]
-    return {"says": shown["says"], "bars": bars, "longest": max([1.0, *known])}
+    return {"says": shown["says"], "bars": bars, "longest": max([1.0, *known]), "seeds": seeds}
+
+
+def _common_seeds(results: Results, methods: list[Method]) -> list[int]:
+    """The seeds that all of the methods with a run have."""
+    runs = [{seed for *run, seed in results.runs if run == [method.experiment, method.name]} for method in methods]
+    return sorted(set.intersection(*found)) if (found := [one for one in runs if one]) else []
 
 
 def rounded(value: float | None) -> str:

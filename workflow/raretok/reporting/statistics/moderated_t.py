@@ -16,6 +16,8 @@ as measured by benchmarks/claims_error_rate.py:
   whichever is larger: the seeds of the baseline may vary most.
 - d0 is at most half the number of rows beyond three, and at most 2; half of that for levels, which are correlated
   through their seeds.
+- A row whose own standard deviation is more than six times the median row's is left out of the pool, and is judged by
+  Student's t alone. What rows share in a seed is removed by least squares, which would spread its variance over all.
 
 Give ratios as logarithms. The seeds of a perplexity of 800 differ by more than those of one of 40, but their logarithms
 do not: by the delta method sd(log x) = sd(x) / x, and only similar variances can be pooled.
@@ -38,6 +40,8 @@ MOST_PRIOR_DF = 2.0
 FREE_ROWS = 3
 # If hardly any other row has a seed, a row has no degrees of freedom left; fewer than this are rounding errors.
 LEAST_DF = 0.05
+# A row with more than this many times the median row's standard deviation is not of their kind.
+OUTLYING = 6.0
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,14 @@ class Prior:
     """Prior of the variance of a quantity over seeds, from the rows of its metric; df is d0, its weight."""
 
     variance: float
+    df: float
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A standard deviation over seeds, with its degrees of freedom."""
+
+    sd: float
     df: float
 
 
@@ -64,15 +76,19 @@ class Estimate:
 
     def interval(self) -> tuple[float, float] | tuple[None, None]:
         """Two-sided 95% confidence interval of the mean; none for one seed."""
-        return self._around(self._error)
+        return self._around(self._error, self.df)
 
-    def prediction(self) -> tuple[float, float] | tuple[None, None]:
-        """95% interval of a new seed, such as the paper's run: half its width is t sd sqrt(1/n + 1)."""
-        return self._around(self._new_error)
+    def prediction(self, single: Spread | None = None) -> tuple[float, float] | tuple[None, None]:
+        """95% interval of a new seed, such as the paper's run: half its width is t sd sqrt(1/n + 1).
 
-    def p_predicted(self, value: float) -> float | None:
+        single: the spread of one new value, if it is not `sd`.
+        """
+        return self._around(*self._of_new(single))
+
+    def p_predicted(self, value: float, single: Spread | None = None) -> float | None:
         """Two-sided p of a value as that of one new seed: below 0.05 outside `prediction`; None if sd is unknown."""
-        return None if self.sd is None else float(2 * stdtr(self.df, -abs(value - self.mean) / self._new_error))
+        error, df = self._of_new(single)
+        return None if error is None else float(2 * stdtr(df, -abs(value - self.mean) / error))
 
     def p(self, null: float = 0.0) -> float | None:
         """Two-sided p for the mean being `null`; None for one seed, and if sd is unknown."""
@@ -83,15 +99,17 @@ class Estimate:
         """Standard error of the mean. One seed has none, even if sd is known, and so no verdict."""
         return None if self.sd is None or self.seeds < 2 else self.sd / math.sqrt(self.seeds)
 
-    @property
-    def _new_error(self) -> float | None:
-        """Standard deviation of a new seed around the mean."""
-        return None if self.sd is None else self.sd * math.sqrt(1 / self.seeds + 1)
+    def _of_new(self, single: Spread | None) -> tuple[float | None, float]:
+        """Standard deviation of a new value around the mean, and its degrees of freedom."""
+        if self.sd is None:
+            return None, self.df
+        single = single or Spread(self.sd, self.df)
+        return math.hypot(single.sd, self.sd / math.sqrt(self.seeds)), single.df
 
-    def _around(self, error: float | None) -> tuple[float, float] | tuple[None, None]:
+    def _around(self, error: float | None, df: float) -> tuple[float, float] | tuple[None, None]:
         if error is None:
             return None, None
-        half = float(stdtrit(self.df, (1 + CONFIDENCE) / 2)) * error
+        half = float(stdtrit(df, (1 + CONFIDENCE) / 2)) * error
         return self.mean - half, self.mean + half
 
 
@@ -109,19 +127,41 @@ def estimate(values: SeedValues, pool: Sequence[SeedValues] = (), compared: bool
         return Estimate(sum(numbers), None, 0.0, len(numbers))
     mean, seeds = statistics.fmean(numbers), len(numbers)
     own, df = (statistics.variance(numbers), seeds - 1) if has_spread(numbers) else (0.0, 0)
-    known = prior_of([values, *(row for row in pool if row != values)], compared) if pool else None
+    rows = alike([values, *(row for row in pool if row != values)]) if pool else []
+    is_alike = values in rows or seeds == 1
+    known = prior_of(rows, compared) if is_alike else None
     if known is None:
         return Estimate(mean, math.sqrt(own) if df else None, float(df), seeds)
     total = known.df + df
     return Estimate(mean, math.sqrt((known.df * known.variance + df * own) / total), total, seeds, known)
 
 
+def single_runs(rows: Sequence[SeedValues]) -> Spread | None:
+    """The spread of a sum or difference of single runs of several rows whose seeds have nothing in common.
+
+    Degrees of freedom by Welch and Satterthwaite; None if a row has one seed, or none of them any spread.
+    """
+    if any(len(row) < 2 or not all(map(math.isfinite, row.values())) for row in rows):
+        return None
+    variances = [statistics.variance(row.values()) for row in rows]
+    weights = sum(variance**2 / (len(row) - 1) for variance, row in zip(variances, rows, strict=True))
+    return Spread(math.sqrt(sum(variances)), sum(variances) ** 2 / weights) if weights else None
+
+
+def alike(rows: Sequence[SeedValues]) -> list[SeedValues]:
+    """The rows that can share a prior: those with several finite seeds that do not vary OUTLYING times as much."""
+    rows = [row for row in rows if len(row) > 1 and all(map(math.isfinite, row.values()))]
+    sds = [statistics.stdev(row.values()) if has_spread(list(row.values())) else 0.0 for row in rows]
+    most = OUTLYING * statistics.median(varied) if (varied := [sd for sd in sds if sd]) else 0.0
+    return [row for row, sd in zip(rows, sds, strict=True) if sd <= most]
+
+
 def prior_of(rows: Sequence[SeedValues], compared: bool = True) -> Prior | None:
     """The prior that rows of one metric give for the variance of each (see `estimate`); None for too few rows.
 
-    Source: Smyth 2004, Linear Models and Empirical Bayes Methods, section 6.2, with the limits described in the module.
+    rows: with several finite seeds. Source: Smyth 2004, Linear Models and Empirical Bayes Methods, section 6.2, with
+    the limits described in the module.
     """
-    rows = [row for row in rows if len(row) > 1 and all(map(math.isfinite, row.values()))]
     own, own_dfs = own_variances(rows)
     if compared:
         # The baseline: as a difference from itself it is 0 in every seed.
