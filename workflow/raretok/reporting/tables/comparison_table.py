@@ -151,14 +151,14 @@ def _mean_cell(
 
 def _change_cell(row: str, column: str, found: Change | None) -> Cell:
     if found is None:
-        return Cell(row, column, format="+.1f")
+        return Cell(row, column, format="+z.1f")
     if found.interval:
         note = "95% interval {:.6g} to {:.6g}".format(*found.interval)
     elif not math.isfinite(found.mean):
         note = "not finite in some seeds"
     else:
         note = "one seed: no interval" if found.seeds == 1 else "equal values in all seeds: no interval"
-    return Cell(row, column, value=found.mean, seeds=found.seeds, note=note, format="+.1f", interval=found.interval)
+    return Cell(row, column, value=found.mean, seeds=found.seeds, note=note, format="+z.1f", interval=found.interval)
 
 
 def _missing(seeds: int, expected: int) -> str:
