@@ -158,3 +158,8 @@ def test_the_version_is_the_same_everywhere():
 
     assert PROJECT["version"] == raretok.__version__
     assert f"\nversion: {raretok.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+
+
+def test_the_package_requires_the_snakemake_that_the_workflow_does():
+    (needed,) = re.findall(r'^min_version\("([\d.]+)"\)$', (ROOT / "Snakefile").read_text(), flags=re.MULTILINE)
+    assert f"snakemake>={needed},<10" in PROJECT["optional-dependencies"]["pipeline"]

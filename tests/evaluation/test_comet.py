@@ -47,11 +47,10 @@ def test_it_runs_on_the_device_of_the_evaluation(program, monkeypatch, has_gpu):
         comet_rows("large", *TEXTS, Decoding(4, 0.6), "test@best", "cpu")
 
 
-def test_comet_is_left_out_without_the_program(monkeypatch, tmp_path, capsys):
+def test_a_missing_program_is_an_error(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert comet_rows("some/model", *TEXTS, Decoding(4, 0.6), "test@best", "cpu") == []
-    said = capsys.readouterr()
-    assert (said.out + said.err).count("there is no comet-score on PATH") == 1
+    with pytest.raises(UserError, match=r"comet=some/model needs comet-score on PATH; .* comet=null leaves it out"):
+        comet_rows("some/model", *TEXTS, Decoding(4, 0.6), "test@best", "cpu")
 
 
 def test_its_errors_are_one_sentence(program):

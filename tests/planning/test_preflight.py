@@ -1,5 +1,6 @@
 """The preflight check: what would fail is one sentence before any job."""
 
+import json
 import re
 import shutil
 from collections import namedtuple
@@ -9,6 +10,8 @@ import pytest
 import yaml
 
 from raretok.__main__ import main
+from raretok.experiments.run_table import load
+from raretok.experiments.trained_runs import code_that_trains
 from raretok.planning import preflight
 
 ROOT = Path(__file__).parents[2]
@@ -61,9 +64,23 @@ def test_finished_runs_are_not_planned(root, capsys):
     assert "49 of 49 models to train" in capsys.readouterr().out
     record = root / "results/smoke/runs" / RUN / "training.json"
     record.parent.mkdir(parents=True)
-    record.write_text("{}")
-    assert main(options) == 0
-    assert "48 of 49 models to train" in capsys.readouterr().out
+    run = load(yaml.safe_load((root / "config/config.yaml").read_text()), root).named(RUN)
+    code = code_that_trains(run)
+    # A training with other settings, or by other code, is repeated.
+    for settings, sources, number in (("other", code, 49), (run.hash, "other", 49), (run.hash, code, 48)):
+        record.write_text(json.dumps({"hash": settings, "sources": sources}))
+        assert main(options) == 0
+        assert f"{number} of 49 models to train" in capsys.readouterr().out
+
+
+def test_weights_of_gpt2_are_among_the_files(root, capsys):
+    options = ["preflight", "--root", str(root), "--scale", "small", "--papers", "stop_jostling", "--elsewhere"]
+    for choice, number in (("skip", 1), ("hub", 5)):
+        assert main([*options, "--config", f"gpt2_weights={choice}"]) == 0
+        assert f"Data: {number} files to download" in capsys.readouterr().out
+    # They do not belong to a run.
+    assert check(root, "scale=small", "gpt2_weights=hub") == 0
+    assert "Data: 1 files to download" in capsys.readouterr().out
 
 
 def test_a_disk_that_is_too_small_is_an_error(root, capsys, monkeypatch):

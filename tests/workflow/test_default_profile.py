@@ -17,8 +17,9 @@ rule job:
 """
 
 
-@pytest.mark.parametrize(("visible", "share", "at_once"), [("0,1", 100, 2), ("0", 25, 4), ("", 0, 4)])
+@pytest.mark.parametrize(("visible", "share", "at_once"), [("0,1", 100, 2), ("0", 25, 4), ("", 0, 4), ("-1", 100, 4)])
 def test_gpu_jobs_run_as_many_at_a_time_as_there_are_gpus(tmp_path, visible, share, at_once):
+    """Without GPUs, which -1 hides as an empty list does, jobs run on the CPU, whatever share they request."""
     (tmp_path / "Snakefile").write_text(JOBS.replace("SHARE", str(share)))
     result = snakemake(tmp_path, "--cores", 8, "--profile", PROFILE, CUDA_VISIBLE_DEVICES=visible)
     assert result.returncode == 0, result.stdout

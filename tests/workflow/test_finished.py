@@ -1,5 +1,6 @@
 """The report of finished runs, with recorded runs as the finished ones."""
 
+import os
 import shlex
 import shutil
 from pathlib import Path
@@ -150,3 +151,13 @@ def test_only_a_report_of_all_recorded_runs_changes_the_readme():
     assert report.readme(table(ROOT, **recorded)) == ["README.md"]
     assert report.readme(table(ROOT, **recorded, seeds=1)) == []
     assert not report.makes_readme(table(ROOT, finished=False))
+
+
+def test_a_report_in_another_folder_leaves_the_readme_alone(tmp_path):
+    (tmp_path / "results" / "recorded").mkdir(parents=True)
+    (tmp_path / "results" / "recorded" / "small").symlink_to(RECORDED.parent)
+    recorded = run_table.load(table(ROOT, finished=False, recorded=True).config, tmp_path, project=ROOT)
+    assert report.metrics(recorded)
+    assert report.readme(recorded) == []
+    # As the Snakefile finds itself.
+    assert report.makes_readme(run_table.load(recorded.config, ROOT, project=Path(os.path.relpath(ROOT))))

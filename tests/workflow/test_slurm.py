@@ -273,8 +273,8 @@ def test_a_job_out_of_memory_gets_more(ready):
     # The estimate is too low: the job with Snakemake's processes takes more than that, but not three times as much.
     hardware = ready / "workflow/raretok/rule_inputs/resources.py"
     text = hardware.read_text()
-    assert "BASE_MEGABYTES = 1500" in text
-    hardware.write_text(text.replace("BASE_MEGABYTES = 1500", "BASE_MEGABYTES = 350"))
+    assert "BASE_MEGABYTES = 2500" in text
+    hardware.write_text(text.replace("BASE_MEGABYTES = 2500", "BASE_MEGABYTES = 350"))
     result = snakemake(ready, *PROFILE, f"{RUN}/training.json")
     assert result.returncode == 0, result.stdout
     jobs = submitted(result.stdout)

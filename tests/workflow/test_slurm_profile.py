@@ -1,6 +1,7 @@
 """Resources that the profile `slurm` requests, by a dry run without a cluster."""
 
 import re
+import shutil
 
 import pytest
 import yaml
@@ -55,6 +56,18 @@ def test_processes_and_stacks_request_their_gpus():
     stacked = trainings("together=64")
     assert (stacked["train_together_1"]["gpu"], stacked["train"]["gpu"]) == ("1", "0")
     assert stacked["train_together_1"]["slurm_extra"] == "--signal=TERM@120"
+
+
+@pytest.mark.skipif(shutil.which("squeue") is None, reason="needs SLURM's commands")
+def test_a_start_with_more_processes_than_the_profile_allows_is_refused(project):
+    """Snakemake would cut the requests of jobs, and every training would fail."""
+    run = "results/smoke/runs/shakespeare/baseline/seed1/training.json"
+    result = snakemake(project, *PROFILE, "--config", "processes=8", "--", run)
+    assert result.returncode == 1
+    assert (
+        "processes is 8, but a job may use only cores=4 and gpu=1; lower `processes`, or set `cores` and"
+        in result.stdout
+    )
 
 
 def test_time_limits_are_those_of_the_scale(asked):

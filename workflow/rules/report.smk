@@ -326,6 +326,7 @@ rule page:
             --definitions {input.definitions:q} \
             --results {params.results:q} \
             --published {params.published:q} \
+            --comparisons {input.compared:q} \
             --deviations {input.deviations:q} \
             --readme {input.readme:q} \
             --command {params.command:q} \

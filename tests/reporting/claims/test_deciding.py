@@ -163,6 +163,10 @@ def test_the_cost_of_an_experiment_without_runs_is_its_papers(tmp_path):
         run = {"paper": "agg", "experiment": "e", "method": method, "seed": 1, "device": "CPU, made up", "tokens": 1}
         run |= {"seconds": seconds, "peak_memory_gib": 1.0, "resumes": 0, "settings": {"training": {"threads": 1}}}
         path.write_text(json.dumps({"training": run, "metrics": []}))
-    of_agg, of_another = measured_prices(tmp_path, "agg"), measured_prices(tmp_path, "agps")
+    collected = pd.DataFrame([("e", "a", 1), ("e", "b", 1)], columns=["experiment", "method", "seed"])
+    results = Results(tmp_path, collected, {})
+    of_agg, of_another = measured_prices(results, "agg"), measured_prices(results, "agps")
     assert [of_agg("e", "b").minutes, of_agg("e", "c").minutes, of_agg("f", "a").minutes] == [3.0, 2.0, 2.0]
     assert of_another("f", "a") is None
+    # A run that metrics.csv leaves out, such as one of earlier settings, has no price.
+    assert measured_prices(Results(tmp_path, collected[:1], {}), "agg")("e", "b").minutes == 1.0

@@ -1,6 +1,7 @@
 """Paired tests on the pages, from files written by `raretok compare`."""
 
 import json
+import shutil
 
 import pytest
 from fake_results import make_report
@@ -11,6 +12,7 @@ from raretok.reporting.definition import parse_definition
 from raretok.reporting.page.page_statistics import paired_test_rows
 from raretok.reporting.results import COLUMNS
 
+COMPARISON = "comparisons/iwslt14_de-en/seed2.json"
 REFERENCES = [
     "a dog runs through the deep snow",
     "two men sit on a bench",
@@ -27,7 +29,7 @@ def results(tmp_path):
     for name, lines in (("none", wrong), ("unigram", REFERENCES), ("left_out", wrong)):
         (tmp_path / f"{name}.json").write_text(json.dumps({"test": lines}))
     systems = [f"{name}={tmp_path / name}.json" for name in ("none", "unigram", "left_out")]
-    output = tmp_path / "comparisons" / "iwslt14_de-en" / "seed2.json"
+    output = tmp_path / COMPARISON
     arguments = ["compare", f"--references={tmp_path / 'references.txt'}", "--hypotheses", *systems]
     assert main([*arguments, "--samples=100", f"--output={output}"]) == 0
     return tmp_path
@@ -35,7 +37,7 @@ def results(tmp_path):
 
 def test_every_metric_of_every_known_system(results):
     definition = parse_definition(json.dumps(definition_of()))
-    bleu, chrf = paired_test_rows(definition, results)
+    bleu, chrf = paired_test_rows(definition, [results / COMPARISON])
     assert bleu[:6] == ("iwslt14_de-en: Multi30k De-En", 2, "Log-unigram bias", "No bias", "BLEU", "100.00")
     assert chrf[4] == "chrF"
     ours, theirs, gap = map(float, bleu[5:8])
@@ -49,21 +51,26 @@ def test_paired_tests_of_candidates_are_not_shown(results):
     definition = definition_of()
     item = next(iter(definition["tables"]))
     definition["tables"][item] = definition["tables"][item] | {"candidates": {}}
-    assert paired_test_rows(parse_definition(json.dumps(definition)), results) == []
+    assert paired_test_rows(parse_definition(json.dumps(definition)), [results / COMPARISON]) == []
 
 
-def test_without_files_there_are_none(tmp_path):
-    assert paired_test_rows(parse_definition(json.dumps(definition_of())), tmp_path) == []
+def test_comparisons_of_other_experiments_are_not_shown(results):
+    other = results / "comparisons" / "afromt_af-en" / "seed2.json"
+    other.parent.mkdir()
+    shutil.copy(results / COMPARISON, other)
+    definition = definition_of()
+    del definition["settings"]["afromt_af-en"]
+    assert len(paired_test_rows(parse_definition(json.dumps(definition)), [other, results / COMPARISON])) == 2
 
 
 def test_the_page_shows_paired_tests_only_if_there_are_any(results, tmp_path):
     bare = json.dumps(definition_of() | {"tables": {}, "figures": {}})
     (results / "metrics.csv").write_text(",".join(COLUMNS) + "\n")
-    output = make_report(results, bare)
+    output = make_report(results, bare, comparisons=results / COMPARISON)
     page = output.with_name("natural_bias.html")
     shown = page.read_text(encoding="utf-8")
     assert "Paired tests of translations, over test sentences: 2</summary>" in shown
     assert "<td>Log-unigram bias</td>" in shown
-    (results / "comparisons" / "iwslt14_de-en" / "seed2.json").unlink()
+    # A file that the workflow leaves out, such as one of outdated translations, may still lie there.
     make_report(results, bare)
     assert "Paired tests" not in page.read_text(encoding="utf-8")

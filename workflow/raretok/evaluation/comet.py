@@ -1,4 +1,4 @@
-"""COMET of translations by the program comet-score of unbabel-comet (Rei et al. 2020), if it is on PATH.
+"""COMET of translations by the program comet-score of unbabel-comet (Rei et al. 2020).
 
 unbabel-comet pins old versions of common packages, so it belongs in an environment of its own:
 
@@ -18,7 +18,6 @@ from raretok.core.errors import UserError
 from raretok.core.files import read_json
 from raretok.evaluation.decoding import Decoding
 from raretok.evaluation.metric_rows import row
-from raretok.machine.clock import log
 
 PROGRAM = "comet-score"
 
@@ -34,13 +33,14 @@ def comet_rows(
 ) -> list[dict]:
     """Mean COMET of the sentences by `model`, a name of the Hugging Face hub or the path of a checkpoint.
 
-    device: `cpu` or `cuda`. Without the program: no row, and one line in the log. Raises UserError if the program
-    fails.
+    device: `cpu` or `cuda`. Raises UserError if the program is missing or fails: an evaluation without COMET would look
+    finished, and the workflow would not repeat it once the program is there.
     """
     program = shutil.which(PROGRAM)
     if program is None:
-        log(f"COMET of {split} is left out: there is no {PROGRAM} on PATH (docs/results.md says how to install it)")
-        return []
+        raise UserError(
+            f"comet={model} needs {PROGRAM} on PATH; docs/results.md says how to install it; comet=null leaves it out"
+        )
     with TemporaryDirectory() as name:
         texts = {"-s": sources, "-t": hypotheses, "-r": references}
         paths = {flag: Path(name) / f"text{flag}" for flag in texts}

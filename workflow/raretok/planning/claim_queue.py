@@ -56,7 +56,7 @@ def results_folder(table: RunTable, named: Path | None) -> Path:
 
 def prices_of(table: RunTable, results: Results, machine: Machine) -> Prices:
     """Prices of runs: as recorded, else as `plan` estimates them for `machine`, on one core."""
-    measured = measured_prices(results.folder)
+    measured = measured_prices(results)
     estimated = {(cost.run.experiment, cost.run.method): Price(cost.seconds(machine) / 60) for cost in costs_of(table)}
 
     def price(experiment: str, method: str) -> Price | None:

@@ -15,11 +15,12 @@ from raretok.data.catalogue import Wanted, find_file
 from raretok.data.download.download_command import in_mirror, published_path
 from raretok.experiments import config_options
 from raretok.experiments.run_table import RunTable, load_to_train
+from raretok.experiments.trained_runs import is_trained
 from raretok.planning import throughput as speeds
 from raretok.planning.cost_estimate import RunCost, costs_of, data_bytes, largest_gib
 from raretok.planning.local_device import find_device
 from raretok.planning.plan_text import default_machines, plan_details, summary
-from raretok.rule_inputs.required_files import files_of, is_here
+from raretok.rule_inputs.required_files import files_of, is_here, needed_files
 
 CACHE = Path("resources/cache")
 
@@ -30,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--only", nargs="*", help="runs to train, as EXPERIMENT/METHOD/seedN (default: all unfinished ones)"
     )
-    parser.add_argument("--files", nargs="*", help="files to get, as DATASET/FILE (default: those that the runs lack)")
+    parser.add_argument("--files", nargs="*", help="files to get, as DATASET/FILE (default: those that are missing)")
     parser.add_argument("--elsewhere", action="store_true", help="jobs run on other machines: do not check the device")
     parser.add_argument("--output", type=Path, help="where to write the plan (default: results/<scale>/plan.txt)")
 
@@ -61,7 +62,7 @@ def main(arguments: argparse.Namespace) -> None:
 def _is_due(cost: RunCost, table: RunTable, arguments: argparse.Namespace) -> bool:
     if arguments.only is not None:
         return cost.run.name in arguments.only
-    return not (table.root / table.folder(cost.run) / "training.json").exists()
+    return not is_trained(table, cost.run)
 
 
 def _files(table: RunTable, costs: list[RunCost], arguments: argparse.Namespace) -> list[Wanted]:
@@ -69,7 +70,9 @@ def _files(table: RunTable, costs: list[RunCost], arguments: argparse.Namespace)
     if arguments.files is not None:
         split = (name.partition("/") for name in arguments.files)
         return [find_file(table.datasets, dataset, file) for dataset, _, file in split]
-    return [one for one in files_of(table, [cost.run for cost in costs]) if not is_here(table, one)]
+    runs = [cost.run for cost in costs]
+    wanted = needed_files(table, runs) if arguments.only is None else files_of(table, runs)
+    return [one for one in wanted if not is_here(table, one)]
 
 
 def check_disk(table: RunTable, costs: list[RunCost], files: list[Wanted]) -> str:

@@ -48,8 +48,9 @@ def pages(table: RunTable) -> list[str]:
 
 
 def makes_readme(table: RunTable) -> bool:
-    """Whether the README is updated: from recorded results, with all papers and seeds."""
-    return table.config["recorded"] and set(paper_ids(table.project)) <= set(table.papers) and not table.config["seeds"]
+    """Whether the README is updated: in the project's own folder, from recorded results, with all papers and seeds."""
+    shows_all = set(paper_ids(table.project)) <= set(table.papers) and not table.config["seeds"]
+    return table.config["recorded"] and shows_all and table.root.resolve() == table.project.resolve()
 
 
 def readme(table: RunTable) -> list[str]:

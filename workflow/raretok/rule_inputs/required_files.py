@@ -11,13 +11,13 @@ RESOURCES = "resources/"
 MADE_HERE = f"{RESOURCES}synthetic/"
 
 
-def needed_files(table: RunTable) -> list[Wanted]:
-    """The files that the jobs of `table` request from rule `download`: those of all runs, and the weights of GPT-2."""
+def needed_files(table: RunTable, runs: Iterable[Run] | None = None) -> list[Wanted]:
+    """The files that jobs request from rule `download`: those of `runs` (default: all), and the weights of GPT-2."""
     checkpoints = []
     for paper in table.papers.values():
         for model in paper.get("gpt2", {"models": {}})["models"].values():
             checkpoints += evaluate.gpt2_checkpoint(table, SimpleNamespace(repository=model["repository"]))
-    return files_of(table, table.runs.values(), checkpoints)
+    return files_of(table, table.runs.values() if runs is None else runs, checkpoints)
 
 
 def files_of(table: RunTable, runs: Iterable[Run], checkpoints: Iterable[str] = ()) -> list[Wanted]:

@@ -1,10 +1,11 @@
 """Resources of the rules: threads, GPUs, memory, minutes. Memory and minutes grow with every attempt."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
 
+from raretok.core.errors import UserError
 from raretok.experiments.joint_runs import JointRuns
 from raretok.experiments.run_size import size_of
 from raretok.experiments.run_table import RunTable
@@ -14,9 +15,9 @@ from raretok.rule_inputs.train import joint_mark, run_of, same_record
 
 # Exists if an NVIDIA driver is loaded; asking torch would import it on every dry run.
 GPU_DRIVER = Path("/dev/nvidiactl")
-# Memory of any job; and memory per parameter: weights, gradients, two moments, best weights, and a copy of these while
-# the state is saved.
-BASE_MEGABYTES = 1500
+# Memory of any job: libraries, data and activations, of which recorded trainings on a CPU took up to 2,220 MiB; and
+# memory per parameter: weights, gradients, two moments, best weights, and a copy of these while the state is saved.
+BASE_MEGABYTES = 2500
 BYTES_PER_PARAMETER = 36
 # Seconds before the time limit at which SLURM sends SIGTERM, so that a training saves its state.
 EARLY_WARNING = "--signal=TERM@120"
@@ -88,6 +89,26 @@ def training_threads(table: RunTable, wildcards) -> int:
 def training_megabytes(table: RunTable, wildcards, attempt: int) -> int:
     """Memory of all processes of a training."""
     return run_megabytes(table, wildcards, attempt) * table.config["processes"]
+
+
+def check_processes(table: RunTable, limits: Mapping, elsewhere: bool) -> None:
+    """Raises UserError if a limit is below what `processes` need: Snakemake would cut the requests of jobs silently.
+
+    limits: Snakemake's by resource, as numbers or, in later versions, objects with a `value`. A limit of no GPUs stands
+    for a machine without GPUs. elsewhere: whether jobs run on other machines.
+    """
+    processes = table.config["processes"]
+    if elsewhere:
+        needed = {"_cores": processes, "gpu": processes * gpus(table)}
+        remedy = f"set `cores` and `resources: gpu` in workflow/profiles/slurm/config.yaml to {processes}"
+    else:
+        needed = {"gpu_percent": processes * gpu_percent(table)}
+        remedy = "use a machine with more GPUs (100 percent each)"
+    known = {name: getattr(limits.get(name), "value", limits.get(name)) for name in needed}
+    short = [f"{name.strip('_')}={known[name]}" for name in needed if known[name] and known[name] < needed[name]]
+    if processes > 1 and short:
+        limit = " and ".join(short)
+        raise UserError(f"processes is {processes}, but a job may use only {limit}; lower `processes`, or {remedy}")
 
 
 def training_minutes(table: RunTable) -> int:

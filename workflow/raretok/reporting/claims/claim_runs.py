@@ -4,7 +4,6 @@ import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from raretok.reporting.claims.evidence import of_paper
 from raretok.reporting.claims.quantities import comparisons, of_this_scale
@@ -136,9 +135,10 @@ def finished_seeds(results: Results) -> dict[Trained, set[int]]:
     return dict(seeds)
 
 
-def measured_prices(folder: Path, paper: str | None = None) -> Prices:
-    """Median cost of a method's recorded trainings in `folder`; else of its experiment's, else of the `paper`'s."""
-    paths = sorted(folder.glob("runs/*/*/*/metrics.json"))
+def measured_prices(results: Results, paper: str | None = None) -> Prices:
+    """Median cost of a method's trainings in `results`; else of its experiment's, else of the `paper`'s."""
+    named = (results.folder / "runs" / experiment / method / f"seed{seed}" for experiment, method, seed in results.runs)
+    paths = sorted(path for folder in named if (path := folder / "metrics.json").exists())
     known = defaultdict(list)
     table = costs(paths)
     for run, on_cpu, seconds in zip(table.to_dict("records"), *unit_seconds(table), strict=True) if paths else ():

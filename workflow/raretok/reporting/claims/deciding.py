@@ -67,7 +67,7 @@ def decisions(
 
     family: number of tests for Holm's correction. prices: cost of runs; by default that of recorded runs.
     """
-    prices = prices or measured_prices(results.folder, definition.paper)
+    prices = prices or measured_prices(results, definition.paper)
     seeds = finished_seeds(results)
     decided = sum(finding.p_holm is not None and finding.p_holm < LEVEL for _, finding in found)
     # Holm's next step

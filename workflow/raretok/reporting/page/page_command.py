@@ -44,6 +44,9 @@ FILES = ("metrics.csv", "claims.csv", "agreement.csv", "improvement.csv", "cost.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     add_report_arguments(parser, "path of index.html; the other pages are written to the same folder")
+    parser.add_argument(
+        "--comparisons", type=Path, nargs="*", default=[], help="files of `raretok compare` (default: no paired tests)"
+    )
     parser.add_argument("--deviations", type=Path, default=Path("docs/deviations.md"), help="list of deviations")
     parser.add_argument("--readme", type=Path, nargs="?", help="the README, if it has findings on these results")
     parser.add_argument("--command", default="snakemake --cores all", help="command that makes a file of these results")
@@ -63,7 +66,7 @@ def main(arguments: argparse.Namespace) -> None:
     rows = {name: read_rows(arguments.results / f"{name}.csv") for name in ("claims", "agreement", "improvement")}
     found = what_was_found(arguments.readme, folder) if arguments.readme else []
     papers = [
-        _paper(definition, rows, sources) | {"found": sentences}
+        _paper(definition, rows, sources, arguments.comparisons) | {"found": sentences}
         for definition, sentences in zip(definitions, found or [""] * len(definitions), strict=True)
     ]
     claims = [claim for paper in papers for claim in paper["claims"]]
@@ -120,7 +123,7 @@ def templates() -> Environment:
     return environment
 
 
-def _paper(definition: Definition, rows: dict[str, list[dict]], sources: Sources) -> dict:
+def _paper(definition: Definition, rows: dict[str, list[dict]], sources: Sources, comparisons: list[Path]) -> dict:
     claims = claims_of(definition, rows["claims"], sources)
     shown = {
         "id": definition.paper,
@@ -134,7 +137,7 @@ def _paper(definition: Definition, rows: dict[str, list[dict]], sources: Sources
         "figures": [figure(definition, item, sources) for item in definition.figures],
         "agreement": agreement_rows(rows["agreement"], definition.paper),
         "improvement": improvement_rows(rows["improvement"], definition.paper),
-        "paired_tests": paired_test_rows(definition, sources.results.folder),
+        "paired_tests": paired_test_rows(definition, comparisons),
         "claims": claims,
         "counts": verdicts(claims),
         "kinds": Counter(claim["kind"] for claim in claims),

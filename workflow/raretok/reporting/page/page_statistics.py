@@ -1,5 +1,6 @@
 """Rows of agreement.csv, improvement.csv and paired tests for the report pages."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from raretok.core.files import read_json
@@ -43,16 +44,17 @@ def improvement_rows(rows: list[dict[str, str]], paper: str) -> list[tuple[str, 
     ]
 
 
-def paired_test_rows(definition: Definition, results: Path) -> list[tuple]:
+def paired_test_rows(definition: Definition, comparisons: Sequence[Path]) -> list[tuple]:
     """Rows of the paired tests of `raretok compare`: one per system and metric, for one seed's test split.
 
-    The tests resample test sentences of one training each, so they do not cover other seeds. Papers whose methods have
-    candidates have no rows, because the first candidate need not be the chosen one.
+    comparisons: files of that command, <experiment>/seed<k>.json, of any papers. The results folder may hold more, of
+    earlier settings. The tests resample test sentences of one training each, so they do not cover other seeds. Papers
+    whose methods have candidates have no rows, because the first candidate need not be the chosen one.
     """
     rows = []
     for experiment in definition.settings if not has_candidates(vars(definition)) else ():
         title = f"{experiment}: {corpus_title(definition.settings[experiment]['corpus']['name'])}"
-        for path in sorted((results / "comparisons" / experiment).glob("seed*.json"), key=_seed):
+        for path in sorted((one for one in comparisons if one.parent.name == experiment), key=_seed):
             found, known = read_json(path)["comparisons"], definition.methods.keys()
             tests = [one for one in found if {one["system"], one["baseline"]} <= known]
             p = {(one["system"], one["metric"], one["test"]): f"{one['p']:.4f}" for one in tests}
