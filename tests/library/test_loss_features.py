@@ -196,6 +196,15 @@ def test_a_given_number_divides_the_sum():
         assert part.nll.item() == pytest.approx(total / 12, rel=1e-12)
 
 
+@pytest.mark.parametrize("number", [0, torch.tensor(0)])
+@pytest.mark.parametrize("parts", [{}, {"penalty": MuLoss(0.1)}])
+def test_a_given_number_of_0_gives_gradients_of_0(parts, number):
+    """transformers' Trainer passes it for a step whose labels are all ignored."""
+    hidden, weight, bias, targets, *_ = setting()
+    loss = OutputLoss(**parts)(hidden, weight, torch.full_like(targets, -100), bias=bias, number=number)
+    assert [value.abs().max().item() for value in gradients(loss, hidden, weight, bias)] == [0, 0, 0, 0]
+
+
 @pytest.mark.parametrize("parts", [{}, {"loss": Threshold(margin=1.0)}, {"penalty": ZLoss(0.1)}])
 @pytest.mark.parametrize("reduction", ["mean", "none"])
 @pytest.mark.parametrize("form", ["cpu", "gpu"])

@@ -306,6 +306,9 @@ class OutputLoss(torch.nn.Module):
             "per_position": self.reduction == "none",
             "observe": self.observe,
         }
+        if number is not None:
+            # A step without targets has loss 0 and not NaN.
+            number = number + (number == 0)
         own = 1.0 if self.reduction == "sum" else number
         if not trains:
             places = Places(None, targets, self._ignore_index, copy)
