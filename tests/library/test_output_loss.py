@@ -313,6 +313,7 @@ SENTENCES = [
     (lambda: OutputLoss(gate=Freeze(), counts=COUNTS), "part='b', 'c' or 'bc'"),
     (lambda: OutputLoss("threshold"), "loss= is 'threshold', which is no loss; give one of raretok's parts"),
     (lambda: OutputLoss(AGG(alpha=1.0), counts=COUNTS), "is no loss"),
+    (lambda: OutputLoss(Threshold), r"^loss= is the class Threshold; give an instance, Threshold\(...\)$"),
     (lambda: OutputLoss(training_temperature=0), "must be above 0"),
     (lambda: OutputLoss(gate=AGG(alpha=1.0), counts=[0, 0]), "counts must be V whole numbers"),
     (lambda: OutputLoss(gate=AGG(alpha=1.0), counts=[0.5, 1]), "counts must be V whole numbers"),

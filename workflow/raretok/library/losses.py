@@ -125,6 +125,9 @@ class OutputLoss(torch.nn.Module):
         parts = {"loss": loss, "gate": gate, "penalty": penalty, "perturbation": perturbation}
         parts = {kind: part for kind, part in parts.items() if part is not None}
         for kind, part in parts.items():
+            if isinstance(part, type):
+                name = part.__name__
+                raise ValueError(f"{kind}= is the class {name}; give an instance, {name}(...)")
             if getattr(part, "kind", None) != kind:
                 raise ValueError(f"{kind}= is {part!r}, which is no {kind}; give one of raretok's parts")
         if getattr(gate, "part", None) == "all":
