@@ -2,11 +2,12 @@
 
 import copy
 import inspect
+import re
 import sys
 
 import pytest
 import torch
-from tests.library.test_huggingface import batches, gradients
+from tests.library.test_huggingface import DOCS, batches, gradients
 from torch import distributed, multiprocessing
 from torch.distributed import fsdp
 from torch.nn import functional as F
@@ -177,6 +178,24 @@ def test_only_training_changes():
     model.train()
     own.train()
     assert torch.equal(model(ids, labels=labels).loss, own(ids, labels=labels).loss)
+
+
+@pytest.mark.parametrize("name", ["gemma2", "cohere", "granite"])
+def test_the_example_of_metrics_has_the_models_own_loss(name):
+    model = tiny(name).eval()
+    criterion, head = raretok.patch(model).criterion, model.get_output_embeddings()
+    ids = labelled()[0]
+    names = {
+        "torch": torch,
+        "model": model,
+        "criterion": criterion,
+        "head": head,
+        "ids": ids,
+        "counts": torch.arange(1, TYPES + 1),
+    }
+    (code,) = re.findall(r"## Metrics by frequency\n\n```python\n(.*?)```", DOCS, flags=re.DOTALL)
+    exec(code, names)
+    torch.testing.assert_close(names["nll"].mean().float(), model(ids, labels=ids).loss, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["gemma2", "cohere"])
