@@ -304,6 +304,22 @@ def test_two_processes_with_sharded_weights_train_as_one(tmp_path):
         torch.testing.assert_close(found, alone, rtol=1e-4, atol=1e-5)
 
 
+def test_hidden_vectors_move_to_the_device_of_the_head():
+    """As with accelerate's hook on the head of a model with a `device_map`; the device meta stands for another GPU."""
+    model, devices = tiny("llama", tie_word_embeddings=False), []
+    patched = raretok.patch(model)
+
+    def record(hidden, weight, targets, number, **_):
+        devices.extend((hidden.device.type, weight.device.type, number.device.type))
+        return hidden.sum()
+
+    patched.criterion.forward = record
+    model.lm_head.to("meta")
+    ids, labels = labelled()
+    assert model(ids, labels=labels, num_items_in_batch=torch.tensor(29)).loss.requires_grad
+    assert devices == ["meta"] * 3
+
+
 def test_data_parallel_is_refused(monkeypatch):
     """It copies the model to every GPU, but the copies' forward passes are those of the original."""
 
