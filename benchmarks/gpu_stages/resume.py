@@ -19,6 +19,7 @@ from safetensors.torch import load_file
 
 from gpu_stages.tables import ROOT, table
 from raretok.core.errors import EXIT_INTERRUPTED
+from raretok.core.files import CHECKPOINT
 from raretok.rule_inputs.train import manifest as manifest_of
 
 CASES = [
@@ -79,7 +80,7 @@ def train(run: dict, manifest: Path, place: Path, device: str, first: str, stops
     with (place / "log.txt").open("a") as log:
         process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
         if stops:
-            while not (place / "state" / "checkpoint.safetensors").exists() and process.poll() is None:
+            while not (place / "state" / CHECKPOINT).exists() and process.poll() is None:
                 time.sleep(0.002)
             process.send_signal(signal.SIGTERM)
             if process.wait() == EXIT_INTERRUPTED:

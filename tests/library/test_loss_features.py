@@ -11,6 +11,7 @@ import pytest
 import torch
 from tests.library.test_output_loss import COUNTS, EXACT, assert_same, batch, gradients
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 import raretok
 from raretok import (
@@ -196,6 +197,15 @@ def test_a_given_number_divides_the_sum():
         assert part.nll.item() == pytest.approx(total / 12, rel=1e-12)
 
 
+@pytest.mark.parametrize("number", [0, torch.tensor(0)])
+@pytest.mark.parametrize("parts", [{}, {"penalty": MuLoss(0.1)}])
+def test_a_given_number_of_0_gives_gradients_of_0(parts, number):
+    """transformers' Trainer passes it for a step whose labels are all ignored."""
+    hidden, weight, bias, targets, *_ = setting()
+    loss = OutputLoss(**parts)(hidden, weight, torch.full_like(targets, -100), bias=bias, number=number)
+    assert [value.abs().max().item() for value in gradients(loss, hidden, weight, bias)] == [0, 0, 0, 0]
+
+
 @pytest.mark.parametrize("parts", [{}, {"loss": Threshold(margin=1.0)}, {"penalty": ZLoss(0.1)}])
 @pytest.mark.parametrize("reduction", ["mean", "none"])
 @pytest.mark.parametrize("form", ["cpu", "gpu"])
@@ -246,6 +256,24 @@ def test_losses_of_positions_can_be_backpropagated_twice():
     losses = OutputLoss(Threshold(margin=1.0), reduction="none")(hidden, weight, targets, bias=bias)
     first = torch.autograd.grad(losses.sum(), weight, retain_graph=True)[0]
     torch.testing.assert_close(torch.autograd.grad(losses.sum(), weight)[0], first, **EXACT)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"loss": Softminus(margin=1.0, c=2.0)},
+        {"loss": Threshold(margin=1.0), "penalty": ZLoss(0.1)},
+        {"perturbation": Adversarial(alpha=0.1)},
+    ],
+)
+def test_checkpointing_does_not_compute_the_loss_again(parts):
+    """Its hooks see none of the tensors that the loss saves for its own autograd."""
+    hidden, weight, bias, targets, *_ = setting()
+    criterion, layer = OutputLoss(**parts), torch.eye(hidden.shape[-1], dtype=hidden.dtype, requires_grad=True)
+    loss = checkpoint(lambda x: criterion(x @ layer, weight, targets, bias=bias), hidden, use_reentrant=False)
+    found = gradients(loss, hidden, weight, bias)
+    assert criterion.steps == 1
+    assert_same(found, gradients(OutputLoss(**parts)(hidden, weight, targets, bias=bias), hidden, weight, bias))
 
 
 @pytest.mark.parametrize("reduction", ["mean", "none"])

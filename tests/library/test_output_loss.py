@@ -171,14 +171,16 @@ GATES = [
 ]
 
 
+def losses(criterion, seeds):
+    """Losses and gradients of a step for each seed."""
+    for seed in seeds:
+        hidden, weight, _, targets = batch(seed)
+        yield gradients(criterion(hidden, weight, targets), weight)
+
+
 @pytest.mark.parametrize("parts", GATES)
 @pytest.mark.parametrize("broken_after", [2, 4])
 def test_a_saved_state_continues_exactly(parts, broken_after):
-    def losses(criterion, seeds):
-        for seed in seeds:
-            hidden, weight, _, targets = batch(seed)
-            yield gradients(criterion(hidden, weight, targets), weight)
-
     unbroken = list(losses(OutputLoss(**parts, counts=COUNTS), range(8)))
     first = OutputLoss(**parts, counts=COUNTS)
     list(losses(first, range(broken_after)))
@@ -188,6 +190,18 @@ def test_a_saved_state_continues_exactly(parts, broken_after):
     second = OutputLoss(**parts, counts=COUNTS)
     second.load_state_dict(torch.load(file, weights_only=True))
     for ours, theirs in zip(losses(second, range(broken_after, 8)), unbroken[broken_after:], strict=True):
+        assert_same(ours, theirs)
+
+
+@pytest.mark.parametrize("parts", GATES)
+def test_a_state_in_memory_is_a_copy(parts):
+    """A training that rolls back to it repeats its steps exactly."""
+    criterion = OutputLoss(**parts, counts=COUNTS)
+    list(losses(criterion, range(2)))
+    state = criterion.state_dict()
+    first = list(losses(criterion, range(2, 5)))
+    criterion.load_state_dict(state)
+    for ours, theirs in zip(losses(criterion, range(2, 5)), first, strict=True):
         assert_same(ours, theirs)
 
 
@@ -299,6 +313,7 @@ SENTENCES = [
     (lambda: OutputLoss(gate=Freeze(), counts=COUNTS), "part='b', 'c' or 'bc'"),
     (lambda: OutputLoss("threshold"), "loss= is 'threshold', which is no loss; give one of raretok's parts"),
     (lambda: OutputLoss(AGG(alpha=1.0), counts=COUNTS), "is no loss"),
+    (lambda: OutputLoss(Threshold), r"^loss= is the class Threshold; give an instance, Threshold\(...\)$"),
     (lambda: OutputLoss(training_temperature=0), "must be above 0"),
     (lambda: OutputLoss(gate=AGG(alpha=1.0), counts=[0, 0]), "counts must be V whole numbers"),
     (lambda: OutputLoss(gate=AGG(alpha=1.0), counts=[0.5, 1]), "counts must be V whole numbers"),

@@ -101,3 +101,31 @@ def test_two_processes_train_as_one(tmp_path, wrap, options, weighted, within):
     for rank in range(2):
         found = torch.load(tmp_path / f"{rank}.pt", weights_only=True)
         torch.testing.assert_close(found, alone, rtol=0, atol=1e-12)
+
+
+def uneven(rank, store, folder, reduction):
+    """One step in the first process and two in the second, of as many texts."""
+    distributed.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
+    torch.save(summed_losses(range(1 + rank), reduction), f"{folder}/{rank}.pt")
+    distributed.destroy_process_group()
+
+
+def summed_losses(steps, reduction):
+    """The summed loss and `nll` of every step."""
+    model, found = Model({"loss": Threshold(margin=0.5), "reduction": reduction}), []
+    for step in steps:
+        ids = torch.randint(TYPES, (1 + step, 6), generator=torch.Generator().manual_seed(step))
+        loss = model(ids[:, :-1], ids[:, 1:]).sum()
+        loss.backward()
+        found.append(torch.stack([loss.detach(), model.criterion.nll]))
+    return found
+
+
+@pytest.mark.parametrize("reduction", ["sum", "none"])
+def test_sums_and_losses_of_positions_ignore_other_processes(tmp_path, reduction):
+    """So processes may take different numbers of steps."""
+    multiprocessing.start_processes(uneven, (tmp_path / "store", tmp_path, reduction), nprocs=2, start_method="fork")
+    alone = summed_losses(range(2), reduction)
+    for rank in range(2):
+        found = torch.load(tmp_path / f"{rank}.pt", weights_only=True)
+        torch.testing.assert_close(found, alone[: 1 + rank], rtol=0, atol=1e-12)

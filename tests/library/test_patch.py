@@ -2,11 +2,12 @@
 
 import copy
 import inspect
+import re
 import sys
 
 import pytest
 import torch
-from tests.library.test_huggingface import batches, gradients
+from tests.library.test_huggingface import DOCS, batches, gradients
 from torch import distributed, multiprocessing
 from torch.distributed import fsdp
 from torch.nn import functional as F
@@ -179,6 +180,24 @@ def test_only_training_changes():
     assert torch.equal(model(ids, labels=labels).loss, own(ids, labels=labels).loss)
 
 
+@pytest.mark.parametrize("name", ["gemma2", "cohere", "granite"])
+def test_the_example_of_metrics_has_the_models_own_loss(name):
+    model = tiny(name).eval()
+    criterion, head = raretok.patch(model).criterion, model.get_output_embeddings()
+    ids = labelled()[0]
+    names = {
+        "torch": torch,
+        "model": model,
+        "criterion": criterion,
+        "head": head,
+        "ids": ids,
+        "counts": torch.arange(1, TYPES + 1),
+    }
+    (code,) = re.findall(r"## Metrics by frequency\n\n```python\n(.*?)```", DOCS, flags=re.DOTALL)
+    exec(code, names)
+    torch.testing.assert_close(names["nll"].mean().float(), model(ids, labels=ids).loss, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("name", ["gemma2", "cohere"])
 def test_a_patched_method_equals_outputloss(name):
     """Unlikelihood gets the input sequences, and the loss the model's scale or soft cap."""
@@ -283,6 +302,22 @@ def test_two_processes_with_sharded_weights_train_as_one(tmp_path):
     for rank in range(2):
         found = torch.load(tmp_path / f"{rank}.pt", weights_only=True)
         torch.testing.assert_close(found, alone, rtol=1e-4, atol=1e-5)
+
+
+def test_hidden_vectors_move_to_the_device_of_the_head():
+    """As with accelerate's hook on the head of a model with a `device_map`; the device meta stands for another GPU."""
+    model, devices = tiny("llama", tie_word_embeddings=False), []
+    patched = raretok.patch(model)
+
+    def record(hidden, weight, targets, number, **_):
+        devices.extend((hidden.device.type, weight.device.type, number.device.type))
+        return hidden.sum()
+
+    patched.criterion.forward = record
+    model.lm_head.to("meta")
+    ids, labels = labelled()
+    assert model(ids, labels=labels, num_items_in_batch=torch.tensor(29)).loss.requires_grad
+    assert devices == ["meta"] * 3
 
 
 def test_data_parallel_is_refused(monkeypatch):

@@ -28,6 +28,15 @@ def test_token_nll(monkeypatch, text, at_once):
     assert raretok.perplexity(nll) == pytest.approx(expected.mean().exp().item())
 
 
+@pytest.mark.parametrize("soft_cap", [None, 1.5])
+def test_token_nll_scales_and_caps_logits_as_the_loss(text, soft_cap):
+    hidden, weight, bias, targets = text
+    hidden, weight, bias = hidden.double(), weight.double(), bias.double()
+    options = {"logit_scale": 0.3, "soft_cap": soft_cap}
+    expected = raretok.OutputLoss(reduction="none", **options).eval()(hidden, weight, targets, bias=bias)
+    torch.testing.assert_close(raretok.token_nll(hidden, weight, targets, bias, **options), expected)
+
+
 def test_shifted_targets_need_shifted_vectors(text):
     hidden, weight, _, targets = text
     with pytest.raises(ValueError, match=r"hidden has shape \(3, 5, 4\) and targets \(3, 4\)"):

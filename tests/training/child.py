@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from raretok.training.checkpoint import FILE_NAME
+from raretok.core.files import CHECKPOINT
 
 # A fork of this server starts in milliseconds; a new process imports torch for a second or two. The server itself
 # computes nothing, so that no thread is lost in a fork.
@@ -104,7 +104,7 @@ class Training:
         seen = set()
 
         def enough():
-            path = self.state / FILE_NAME
+            path = self.state / CHECKPOINT
             if path.exists():
                 file = path.stat()
                 seen.add((file.st_ino, file.st_mtime_ns))  # a new file may get the inode of one that was replaced

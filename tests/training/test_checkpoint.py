@@ -5,9 +5,9 @@ import torch
 from safetensors.torch import load_file
 
 from raretok.core.errors import UserError
+from raretok.core.files import CHECKPOINT
 from raretok.core.tensor_files import save_tensors
 from raretok.training.checkpoint import (
-    FILE_NAME,
     drop_weights,
     gather_snapshots,
     load_checkpoint,
@@ -54,5 +54,5 @@ def test_snapshots_are_merged_into_one_file(tmp_path):
 def test_a_state_of_older_code_is_not_continued(tmp_path):
     """Its format may be another one, so the run begins again."""
     facts = {"run": "run", "data": "data", "sources": "older", "version": 4}
-    save_tensors(tmp_path / FILE_NAME, {"w": torch.ones(2)}, {"facts": facts})
+    save_tensors(tmp_path / CHECKPOINT, {"w": torch.ones(2)}, {"facts": facts})
     assert load_checkpoint(tmp_path, "run", "data", "newer") is None

@@ -19,11 +19,10 @@ from tests.training.test_survival import assert_same_results
 
 from raretok.core.config_files import canonical_json
 from raretok.core.errors import UserError
-from raretok.core.files import read_json
+from raretok.core.files import CHECKPOINT, read_json
 from raretok.machine import processes
 from raretok.machine.process_launcher import first_failure, launch
 from raretok.training import distributed
-from raretok.training.checkpoint import FILE_NAME
 from raretok.training.random_states import own_seed
 
 STEPS = 20
@@ -181,7 +180,7 @@ class Command:
         return self.log.read_text()
 
     def wait_for_state(self):
-        wait_for((self.state / FILE_NAME).exists)
+        wait_for((self.state / CHECKPOINT).exists)
 
     def end(self, *arguments):
         return self.group.end(*arguments)
@@ -329,7 +328,7 @@ ENDS = [
 def test_the_launcher_passes_on_signals_and_reports_deaths(manifest, tmp_path, number, worker, status, sentence):
     run = canonical_json(run_of(SETTINGS, training={"steps": 10**6}))
     with launched(tmp_path, manifest, run) as (process, log):
-        wait_for((tmp_path / "state" / FILE_NAME).exists)
+        wait_for((tmp_path / "state" / CHECKPOINT).exists)
         started = workers(process)
         os.kill(process.pid if worker is None else started[worker], number)
         if number == signal.SIGTERM:

@@ -15,10 +15,9 @@ from tests.training.conftest import SETTINGS
 
 import raretok
 from raretok.core.config_files import canonical_json
-from raretok.core.files import read_json
+from raretok.core.files import CHECKPOINT, read_json
 from raretok.data.prepared_corpus import load_manifest
 from raretok.machine.commands import main
-from raretok.training.checkpoint import FILE_NAME
 from raretok.training.holder import HOLDER
 from raretok.training.loop import Options, train
 from raretok.training.refusal import WORKFLOW
@@ -64,7 +63,7 @@ def test_sigkill_at_several_points(tmp_path, manifest, run_json, unbroken):
     record = read_json(training.output / "training.json")
     assert record["resumes"] == 3
     assert record["tokens"] == 400 * 4 * 16
-    assert not (training.state / FILE_NAME).exists()
+    assert not (training.state / CHECKPOINT).exists()
 
 
 GATES = {
@@ -127,7 +126,7 @@ def test_kill_during_the_write_of_a_checkpoint(tmp_path, manifest, run_json, unb
     # The lock and its holder, the old checkpoint, the one being written, and the best weights that each of them names.
     best = {3: ["best-0000050.safetensors"], 6: ["best-0000050.safetensors", "best-0000100.safetensors"]}[write]
     assert names[0].startswith(".checkpoint.")
-    assert names[1:] == [*best, FILE_NAME, HOLDER, "lock"]
+    assert names[1:] == [*best, CHECKPOINT, HOLDER, "lock"]
     training = Training(tmp_path, manifest, run_json)
     assert training.end() == 0, training.text()
     assert f"continuing e/m seed 3 at step {20 * write - 20} of 400" in training.text()
@@ -151,7 +150,7 @@ def test_state_of_another_run_is_refused(tmp_path, manifest, run_json, make_run)
 
 def test_a_damaged_checkpoint_is_refused(tmp_path, manifest, run_json):
     interrupted(tmp_path, manifest, run_json)
-    path = tmp_path / "state" / FILE_NAME
+    path = tmp_path / "state" / CHECKPOINT
     path.write_bytes(path.read_bytes()[:1000])
     training = Training(tmp_path, manifest, run_json)
     assert training.end() == 2
@@ -179,7 +178,7 @@ def test_a_non_finite_loss_is_an_error(tmp_path, manifest, make_run):
     assert "learning rate" in text
     assert f"the last good state is in {training.state}" in text
     assert "Traceback" not in text
-    state = load_file(training.state / FILE_NAME)
+    state = load_file(training.state / CHECKPOINT)
     assert state["criterion.gate.step"] == state["observe-gradient_norms.steps"] > 0
     weights = [value for name, value in state.items() if name.startswith("model.")]
     assert weights

@@ -73,6 +73,8 @@ def read_arrays(source: Path | str) -> dict:
         raise UserError(f"{source} is damaged ({error}); delete it and run the workflow again") from None
 
 
+# The state of an unfinished training, in its state folder (`raretok.training.checkpoint`).
+CHECKPOINT = "checkpoint.safetensors"
 # The single metadata key of our tensor files (`raretok.core.tensor_files`); its value is JSON.
 METADATA = "raretok"
 

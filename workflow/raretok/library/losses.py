@@ -93,12 +93,15 @@ class OutputLoss(torch.nn.Module):
 
     Each call in training is one step of the optimiser; for steps of several micro-batches, call `begin_step`. With
     several processes (`torch.distributed`), each process passes its own micro-batch. Targets of all processes are
-    counted, and the mean is over all of them if gradients are averaged, as in DistributedDataParallel.
+    counted, and the mean is over all of them if gradients are averaged, as in DistributedDataParallel. `sum` and `none`
+    without a gate or `Contrastive` ignore other processes; otherwise all must take the same number of steps.
 
     `nll` is the mean plain negative log-likelihood in nats, a detached scalar; log it, since losses of methods are not
-    comparable. In training it accumulates over the micro-batches of a step, as the losses do. With `observe`,
-    `observed` has `log_probability` and `entropy` (nats) and `is_best` (no type has a larger logit than the target) of
-    the model's own logits in the last call, shaped like the targets and without gradient; 0 and False for ignored ones.
+    comparable. In training it accumulates over the micro-batches of a step, as the losses do. Its average over
+    processes is the mean over all their targets; where a process ignores the others, it is the mean over its own. With
+    `observe`, `observed` has `log_probability` and `entropy` (nats) and `is_best` (no type has a larger logit than the
+    target) of the model's own logits in the last call, shaped like the targets and without gradient; 0 and False for
+    ignored ones.
 
     `state_dict()` holds the counts of a gate, for an exact continuation. Save it for every process, because each keeps
     its own targets.
@@ -125,6 +128,9 @@ class OutputLoss(torch.nn.Module):
         parts = {"loss": loss, "gate": gate, "penalty": penalty, "perturbation": perturbation}
         parts = {kind: part for kind, part in parts.items() if part is not None}
         for kind, part in parts.items():
+            if isinstance(part, type):
+                name = part.__name__
+                raise ValueError(f"{kind}= is the class {name}; give an instance, {name}(...)")
             if getattr(part, "kind", None) != kind:
                 raise ValueError(f"{kind}= is {part!r}, which is no {kind}; give one of raretok's parts")
         if getattr(gate, "part", None) == "all":
@@ -306,6 +312,9 @@ class OutputLoss(torch.nn.Module):
             "per_position": self.reduction == "none",
             "observe": self.observe,
         }
+        if number is not None:
+            # A step without targets has loss 0 and not NaN.
+            number = number + (number == 0)
         own = 1.0 if self.reduction == "sum" else number
         if not trains:
             places = Places(None, targets, self._ignore_index, copy)
@@ -396,14 +405,17 @@ class OutputLoss(torch.nn.Module):
         if self._parts.gate is not None:
             # Announced targets on a GPU have to be waited for.
             batches = [batch.cpu() for batch in batches]
-        number = summed(self._number(batches))
+        number, processes = self._number(batches), 1
+        has_others = distributed.is_available() and distributed.is_initialized()
+        # Without a mean and a gate nothing is needed of other processes, which may take another number of steps.
+        if has_others and (self.reduction == "mean" or self._parts.gate is not None):
+            number, processes = summed(number), distributed.get_world_size()
         if self._parts.gate is not None and self.gate is None and number > 0:
             # The first step with targets gives the number of targets per step, so the gate can start.
             self._facts = dataclasses.replace(self._facts, tokens_per_step=number.item())
             self._start_gate()
         if device != self._device:
             self._move(device)
-        processes = distributed.get_world_size() if distributed.is_available() and distributed.is_initialized() else 1
         self._normaliser = put(number.clamp_min(1) / processes, device)
         self._calls, self._summed_nll = len(batches), 0.0
         self.steps, self._has_begun = self.steps + 1, True

@@ -42,7 +42,13 @@ CELLS = 2**24
 
 @torch.no_grad()
 def token_nll(
-    hidden: torch.Tensor, weight: torch.Tensor, targets: torch.Tensor, bias: torch.Tensor | None = None
+    hidden: torch.Tensor,
+    weight: torch.Tensor,
+    targets: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    *,
+    logit_scale: float = 1.0,
+    soft_cap: float | None = None,
 ) -> torch.Tensor:
     """-ln softmax(h W^T + b)[y] of each position, in nats; computed in chunks, so that N x V is never allocated.
 
@@ -51,6 +57,7 @@ def token_nll(
         weight: the output embedding, V x d.
         targets: ids, B x T or N; leave out positions without a target.
         bias: of the output layer, V, or None.
+        logit_scale, soft_cap: of the model, as in `OutputLoss`; `patch` finds them.
 
     Returns float64, shaped like targets. Raises ValueError for wrong shapes.
     """
@@ -62,7 +69,8 @@ def token_nll(
     rows = max(1, CELLS // len(weight))
     parts = []
     for h, y in zip(flat.split(rows), goals.split(rows), strict=True):
-        logits = torch.nn.functional.linear(h.to(weight.dtype), weight, bias)
+        logits = torch.nn.functional.linear(h.to(weight.dtype), weight, bias).double() * logit_scale
+        logits = logits if soft_cap is None else soft_cap * (logits / soft_cap).tanh()
         parts.append(_perplexity.negative_log_likelihood(logits, y))
     return torch.cat(parts).view(targets.shape)
 

@@ -140,6 +140,8 @@ class Patched:
         """Logits; in an intercepted pass the loss, and logits of the last position only."""
         if self._call is None:
             return self._own_head(hidden)
+        # As the hook of a model with a `device_map`, which this method replaces.
+        hidden = hidden.to(self._head.weight.device)
         # Computed here because sharded weights are whole only while their module runs.
         self._loss = self._loss_of(hidden, self._head.weight, self._head.bias)
         with torch.no_grad():
@@ -165,6 +167,9 @@ class Patched:
                 )
         if inputs is not None and inputs.shape != targets.shape:
             inputs = None
+        if isinstance(number, torch.Tensor):
+            # `Trainer` has it on the first device of the model.
+            number = number.to(weight.device)
         return criterion(hidden, weight, targets, bias=bias, inputs=inputs, number=number)
 
     def _loss_function(self, *arguments, **named) -> torch.Tensor:

@@ -129,7 +129,8 @@ class Counters:
         """Tensors for a checkpoint."""
         import torch
 
-        state = {"total": self.total, "step": torch.tensor(self.step)}
+        # A copy, because `begin_step` changes the counts in place.
+        state = {"total": self.total.clone(), "step": torch.tensor(self.step)}
         if self.recent:
             sizes = torch.tensor([len(targets) for targets in self.recent])
             state |= {"recent": torch.cat(list(self.recent)), "recent_sizes": sizes}

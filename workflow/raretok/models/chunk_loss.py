@@ -179,7 +179,9 @@ class ChunkLoss:
         softmax = softmax_of(z, self.buffer("softmax", z))
         if see is not None:
             see(z, *softmax)
-        with torch.set_grad_enabled(self.with_gradient):
+        # Hides tensors saved here from hooks of the caller; torch.utils.checkpoint would compute the whole loss again.
+        own_hooks = torch.autograd.graph.saved_tensors_hooks(lambda tensor: tensor, lambda tensor: tensor)
+        with torch.set_grad_enabled(self.with_gradient), own_hooks:
             leaves = [leaf.detach().requires_grad_(self.with_gradient) for leaf in (z, hidden, weight)]
             positions = self.places.positions(part) if self.on_tokens else None
             outputs = OutputsWithSoftmax(

@@ -19,10 +19,8 @@ from pathlib import Path
 import torch
 
 from raretok.core.errors import UserError
-from raretok.core.files import atomic_path, read_tensor_header
+from raretok.core.files import CHECKPOINT, atomic_path, read_tensor_header
 from raretok.core.tensor_files import load_tensors, save_tensors
-
-FILE_NAME = "checkpoint.safetensors"
 
 
 def save_checkpoint(folder: Path, groups: dict[str, dict[str, torch.Tensor]], facts: dict) -> None:
@@ -33,7 +31,7 @@ def save_checkpoint(folder: Path, groups: dict[str, dict[str, torch.Tensor]], fa
     tensors = {f"{prefix}.{name}": value for prefix, group in groups.items() for name, value in group.items()}
     # Separate copies on the CPU, because safetensors cannot store shared tensors.
     tensors = {name: value.detach().to("cpu", copy=True) for name, value in tensors.items()}
-    save_tensors(folder / FILE_NAME, tensors, {"facts": facts})
+    save_tensors(folder / CHECKPOINT, tensors, {"facts": facts})
 
 
 def load_checkpoint(
@@ -45,9 +43,9 @@ def load_checkpoint(
     the state belongs to another run (hash `run`) or to other data (hash `data`, and `counts` of another text if the run
     starts from one), or cannot be read.
     """
-    for leftover in folder.glob(f".{Path(FILE_NAME).stem}.*"):
+    for leftover in folder.glob(f".{Path(CHECKPOINT).stem}.*"):
         leftover.unlink(missing_ok=True)  # of a killed write, before its rename
-    path = folder / FILE_NAME
+    path = folder / CHECKPOINT
     if not path.exists():
         return None
     anew = "delete it to start this run anew"
@@ -131,7 +129,7 @@ def gather_snapshots(folder: Path, steps: Iterable[int], output: Path, run: str)
 
 def drop_state(folder: Path) -> None:
     """Remove the state of a finished training; its final files are kept elsewhere."""
-    (folder / FILE_NAME).unlink(missing_ok=True)
+    (folder / CHECKPOINT).unlink(missing_ok=True)
     drop_weights(folder, "best")
     drop_weights(folder, "validated")
     for path in folder.glob("snapshot-*.safetensors"):

@@ -13,6 +13,7 @@ import torch
 
 from raretok.core.code_digest import code_of
 from raretok.core.errors import UserError
+from raretok.core.files import CHECKPOINT
 from raretok.experiments.run_table import RUN_FOLDER, STATE_FOLDER
 from raretok.machine.clock import Clock, Saves, log
 from raretok.machine.device import keep_freed_memory
@@ -217,7 +218,7 @@ def is_trained_here(training: Training, output: Path, begun: Collection[str] | N
     if any(finished_files.holds(folder, training.identity) for folder in (training.output, output)):
         log(f"{training.name} is finished")
         return False
-    if (training.state / checkpoint.FILE_NAME).exists():
+    if (training.state / CHECKPOINT).exists():
         log(f"{training.name} was begun alone and goes on alone")
         return False
     if begun is not None and training.run["hash"] not in begun:

@@ -15,6 +15,7 @@ import torch
 from torch.nn.utils import parametrize
 
 from raretok.core.errors import NotFinite, UserError
+from raretok.core.files import CHECKPOINT
 from raretok.experiments.run_code import TASKS, training_code
 from raretok.machine import processes
 from raretok.machine.clock import Clock, log
@@ -269,6 +270,6 @@ def selection_criterion(training: dict, kind: str) -> str:
 
 def failure_advice(state: Path) -> str:
     """Advice to the user about a training that failed."""
-    is_there = (state / checkpoint.FILE_NAME).exists()
+    is_there = (state / CHECKPOINT).exists()
     kept = f"the last good state is in {state}" if is_there else "no state was saved before"
     return f"{kept}; lower training.schedule.peak or check the data"

@@ -4,14 +4,12 @@ import json
 import shutil
 from pathlib import Path
 
-from raretok.core.files import METADATA, read_json, read_tensor_header
+from raretok.core.files import CHECKPOINT, METADATA, read_json, read_tensor_header
 from raretok.experiments.run_table import Run, RunTable
 from raretok.experiments.trained_runs import code_that_trains, is_trained
 from raretok.rule_inputs import train
 from raretok.rule_inputs.accept import other_evaluation
 from raretok.training.finished_files import KEPT, RECORD, WEIGHTS
-
-CHECKPOINT = "checkpoint.safetensors"
 
 
 def done_already(table: RunTable, run: Run, recorded: bool) -> bool:
