@@ -198,6 +198,7 @@ def test_a_printed_size_of_runs_without_common_random_numbers_is_compared_with_s
     monkeypatch.setattr(claims_command, "of_paper", lambda paper, name: drawn.get(name, {}))
     row = judged(tmp_path, QUANTITY, claim, **scores)
     assert (row["alone"], row["size"]) == ("reproduced", "yes")
+    assert "compared with runs of different seeds" in row["note"]
     # By hand: Student's t of the mean, and Welch's degrees of freedom of the single runs.
     logs = [[math.log(score) for score in scores[name]] for name in ("base", "other")]
     first, second = map(statistics.variance, logs)

@@ -41,6 +41,7 @@ from raretok.reporting.statistics.moderated_t import estimate
 EXPERIMENT, MATHEMATICS, ARITHMETIC = "experiment", "mathematics", "printed_arithmetic"
 STATED = "stated"  # in the column `size` of config/papers/<paper>/claims.csv
 SYNTHETIC = "not judged on synthetic text"
+UNPAIRED = "the paper's rows have different random numbers, so its size is compared with runs of different seeds"
 NOTHING_CLAIMED = "the paper claims no direction"
 COLUMNS = [
     *("paper", "id", "kind", "sentence", "says", "quantity", "part", "unit", "printed", "ours", "lower", "upper"),
@@ -147,6 +148,8 @@ def judge_table(claim, evidence: Evidence) -> Finding:
     if len(found) < len(asked):
         missing = dict.fromkeys(experiment for *_, experiment in left_out_groups(definition))
         notes.append(f"without {', '.join(missing)}, which this scale leaves out")
+    if definition.comparable and any(part.single for part in parts):
+        notes.append(UNPAIRED)
     kept = None
     if not any(one.seeded for one in found):
         kept = holds(claim, [part.estimate.mean for part in parts])
