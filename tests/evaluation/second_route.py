@@ -273,11 +273,11 @@ def of_neighbours(w, data, groups, settings, model, found, arrays, run):
         return
     share = {side: c / c.sum() for side, c in (("source", data.source_counts), ("target", data.counts))}
     language = np.sign(share["target"] - share["source"])
-    others = [language[i] != language[query] for query, (ids, _) in zip(queries, near, strict=True) for i in ids]
+    others = [language[i] * language[query] < 0 for query, (ids, _) in zip(queries, near, strict=True) for i in ids]
     found["neighbours_other_language", "", "weights@best"] = np.mean(others) if others else math.nan
     for query in queries:
         ids = [i for i in known if i != query]
-        rho = stats.spearmanr(ids, u[ids] @ u[query]).statistic
+        rho = stats.spearmanr(-np.asarray(data.counts)[ids].astype(int), u[ids] @ u[query]).statistic
         found["cosine_rank_correlation", data.symbols[query], "weights@best"] = rho
 
 

@@ -202,7 +202,7 @@ def test_alignment_calibration_and_ranks_equal_their_modules(translation_run, pr
             np.testing.assert_allclose(cosines, unit @ unit[query], atol=1e-6)
             others = known[known != query]
             row = rows["cosine_rank_correlation", prepared_pairs.symbols[query], "weights@best"]
-            assert row["value"] == pytest.approx(spearman(others, (unit @ unit[query])[others]))
+            assert row["value"] == pytest.approx(spearman(-prepared_pairs.counts[others], (unit @ unit[query])[others]))
             assert row["n"] == len(others)
 
 

@@ -17,7 +17,7 @@ from raretok.reporting.claims.claims_command import judge_paper
 from raretok.reporting.claims.evidence import Evidence
 from raretok.reporting.claims.figure_claims import rare_first, rises, separations
 from raretok.reporting.claims.table_claims import has_seeds
-from raretok.reporting.claims.truths import Truth
+from raretok.reporting.claims.truths import Truth, Undefined
 from raretok.reporting.definition import parse_definition
 from raretok.reporting.figures.figure_command import draw as draw_figure
 from raretok.reporting.figures.style import house_style
@@ -390,7 +390,8 @@ def test_rare_first_needs_the_rare_group_to_be_first():
     apart[80:, 0] = 5
     bounds = np.array([30, 80])
     assert rare_first(np.stack([together, apart]), bounds) == Truth(True, 1.0)
-    assert not rare_first(np.stack([together, together]), bounds).holds
+    with pytest.raises(Undefined):
+        rare_first(np.stack([together, together]), bounds)
     frequent = np.zeros((100, 2))
     frequent[:20, 0] = 5
     assert not rare_first(np.stack([frequent, apart]), np.array([20, 80])).holds

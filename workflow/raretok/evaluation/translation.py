@@ -213,12 +213,12 @@ def query_rows(
 
     weights: W, V x d. neighbours: ids of the nearest types, q x k. known: types that count, V booleans.
     """
-    cosines = query_cosines(weights, queries)
+    cosines, counts = query_cosines(weights, queries), np.asarray(corpus.counts, dtype=np.int64)
     types = int(known.sum()) - 1
     fields = {"correlation": "spearman", "types": "occurring", "checkpoint": "best"}
     rows = [
         row("cosine_rank_correlation", corpus.symbols[query], "weights@best", value, types, **fields)
-        for query, value in zip(queries, rank_correlations(cosines, queries, known), strict=True)
+        for query, value in zip(queries, rank_correlations(cosines, queries, known, counts), strict=True)
     ]
     share = other_language_share(queries, neighbours, language_of(corpus.source_counts, corpus.counts))
     fields = {"language": "larger_share", "checkpoint": "best"}

@@ -12,15 +12,16 @@ def query_cosines(embeddings: np.ndarray, queries: np.ndarray) -> np.ndarray:
     return unit[queries] @ unit.T
 
 
-def rank_correlations(cosines: np.ndarray, queries: np.ndarray, known: np.ndarray) -> list[float]:
-    """Spearman's correlation of a type's index with its cosine with the query, for each query.
+def rank_correlations(cosines: np.ndarray, queries: np.ndarray, known: np.ndarray, counts: np.ndarray) -> list[float]:
+    """Spearman's correlation of a type's frequency rank with its cosine with the query, for each query.
 
-    cosines: (q, V). Ids are ordered by decreasing target-side frequency. known: types that count (V booleans), except
-    the query itself. Above 0: rare types are nearer than frequent ones.
+    cosines: (q, V). known: types that count (V booleans), except the query itself. counts: of the target side (V).
+    Types with equal counts share a rank, as all those do that occur on the source side only. Above 0: rare types are
+    nearer than frequent ones.
     """
     found = []
     for query, row in zip(queries, cosines, strict=True):
         others = np.flatnonzero(known)
         others = others[others != query]
-        found.append(spearman(others, row[others]))
+        found.append(spearman(-counts[others], row[others]))
     return found

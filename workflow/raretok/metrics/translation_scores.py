@@ -1,8 +1,8 @@
 """BLEU and chrF of translations by sacrebleu, with signatures.
 
 `bleu`, `chrf` and `chrf++` are for plain, cased text with sacrebleu's defaults (natural_bias, section 4.1).
-`bleu_tokenised` is the older score that agg and agps print: BLEU of Moses tokens with hyphenated words split into
-three, in references too (the authors' `compound_split_bleu.sh`). It is higher for German, depends on the tokeniser, and
+`bleu_tokenised` is the older score that agg and agps print: BLEU of Moses tokens with words split at hyphens, in
+references too (the authors' `compound_split_bleu.sh`). It is higher for German, depends on the tokeniser, and
 is not comparable with `bleu`.
 """
 

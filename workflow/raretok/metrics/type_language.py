@@ -12,7 +12,10 @@ def language_of(source_counts: np.ndarray, target_counts: np.ndarray) -> np.ndar
 
 
 def other_language_share(queries: np.ndarray, neighbours: np.ndarray, language: np.ndarray) -> float:
-    """Share of the neighbours (q x k ids) of q types in another language than their query; NaN without neighbours."""
+    """Share of the neighbours (q x k ids) of q types in the other language than their query; NaN without neighbours.
+
+    A type of BOTH languages is in neither's other one.
+    """
     if not neighbours.size:
         return float("nan")
-    return float((language[neighbours] != language[queries][:, None]).mean())
+    return float((language[neighbours] * language[queries][:, None] < 0).mean())

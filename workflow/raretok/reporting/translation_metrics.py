@@ -89,7 +89,7 @@ def other_language(arrays: dict[str, np.ndarray], query: int) -> np.ndarray | No
 
 
 def rank_correlations(results: Results, method: Method) -> dict[str, dict[int, float]]:
-    """Spearman's correlation of type index and cosine, by query (the type as text) and seed.
+    """Spearman's correlation of frequency rank and cosine, by query (the type as text) and seed.
 
     Above 0: rare types are nearer to the query than frequent ones.
     """

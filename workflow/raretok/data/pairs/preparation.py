@@ -87,7 +87,10 @@ def described(entry: Mapping) -> dict:
 
 
 def split_compounds(words: str) -> str:
-    """Moses tokens with hyphenated words split into three, as in the compound-split BLEU of WMT14 En-De."""
+    """Moses tokens with hyphenated words split, as in the compound-split BLEU of WMT14 En-De.
+
+    A hyphen becomes one token; the ` @-@ ` of aggressive tokens matches at its own hyphen and becomes three.
+    """
     return COMPOUND.sub(r"\1 ##AT##-##AT## \2", words)
 
 

@@ -67,7 +67,8 @@ def f2_follow(evidence: Evidence, names: dict[str, str]) -> Found:
     freeze = until(evidence, name)
 
     def judge(steps, products):
-        before, after = steps <= freeze, steps >= freeze
+        before = steps <= freeze
+        after = steps >= steps[before].max(initial=freeze)
         if before.sum() < 2 or after.sum() < 2:
             raise Missing("fewer than two snapshots on one side of the freeze's end")
         return all_of(

@@ -5,7 +5,7 @@ import numpy as np
 from raretok.metrics.rank_correlation import spearman
 from raretok.reporting.claims.evidence import Evidence
 from raretok.reporting.claims.table_claims import common_seeds
-from raretok.reporting.claims.truths import Missing, Truth, greater
+from raretok.reporting.claims.truths import Missing, Truth, Undefined, greater
 from raretok.reporting.tables.cells import measured_at
 
 # A group has left the bulk if its centroid is this many spreads of the points from the centre (our choice).
@@ -36,11 +36,13 @@ def separations(plane: np.ndarray, bounds: np.ndarray, *, balanced: bool = False
 def rare_first(planes: np.ndarray, bounds: np.ndarray, *, balanced: bool = False) -> Truth:
     """Whether the third group leaves the bulk at an earlier checkpoint than both others; slack in checkpoints.
 
-    planes: s x V x 2, in training order.
+    planes: s x V x 2, in training order. Raises Undefined if no group ever leaves it.
     """
     values = np.stack([separations(plane, bounds, balanced=balanced) for plane in planes])
     left = [int(np.argmax(column >= LEFT)) if (column >= LEFT).any() else len(values) for column in values.T]
     slack = float(min(left[:2]) - left[2])
+    if min(left) == len(values):
+        raise Undefined("no group leaves the bulk in some run")
     return Truth(slack > 0, slack)
 
 
