@@ -91,7 +91,7 @@ rule all:
         reporting.pages(),
         # inputs of the pages; named here so that a deleted one is remade
         reporting.all_items(),
-        "<results>/readme.md" if reporting.makes_readme() else [],
+        "<results>/in_readme.md" if reporting.makes_readme() else [],
 
 
 if not TABLE.render_only:

@@ -9,7 +9,7 @@ REQUIRED INPUTS:
 
 OUTPUTS:
 
-    readme = results/recorded/<scale>/readme.md, inserted into README.md; numbers in docs/findings.md
+    readme = results/recorded/<scale>/in_readme.md, inserted into README.md; numbers in docs/findings.md
 """
 
 
@@ -27,7 +27,7 @@ rule readme:
         definitions=expand("<results>/definitions/{paper}.json", paper=TABLE.papers),
     output:
         # README.md is not an output, because Snakemake deletes outputs before a job, and most of it is written by hand.
-        text="<results>/readme.md",
+        text="<results>/in_readme.md",
     log:
         "<logs>/readme.txt",
     conda:

@@ -308,7 +308,7 @@ rule page:
         printed=expand("<config>/papers/{paper}/{file}.csv", paper=TABLE.papers, file=["claims", "numbers"]),
         deviations="<docs>/deviations.md",
         readme=reporting.readme(),
-        inserted="<results>/readme.md" if reporting.makes_readme() else [],  # changes the README first
+        inserted="<results>/in_readme.md" if reporting.makes_readme() else [],  # changes the README first
     output:
         pages=reporting.pages(),
     log:

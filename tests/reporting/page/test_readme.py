@@ -29,13 +29,13 @@ def test_the_example_of_the_losses_runs():
 
 
 def test_numbers_and_pictures_are_those_of_recorded_results():
-    """If this fails, results, config or reporting changed: delete the folder's readme.md and run `make recorded`."""
+    """If this fails, results, config or reporting changed: delete the folder's in_readme.md and run `make recorded`."""
     config = yaml.safe_load((ROOT / "config" / "config.yaml").read_text(encoding="utf-8"))
     table = load(config | {"scale": "small", "recorded": True}, ROOT)
     folder = ROOT / table.results
     definitions = [definition_of(report.definition(table, paper)) for paper in table.papers]
     text = readme_text(definitions, folder, ROOT)
-    assert (folder / "readme.md").read_text(encoding="utf-8") == text
+    assert (folder / "in_readme.md").read_text(encoding="utf-8") == text
     assert insert_section(README, text, "small") == README
     assert "recorded small: begin" in README
     findings = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")

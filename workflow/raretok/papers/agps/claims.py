@@ -1,7 +1,7 @@
 """Claims of agps about figures and derivations; see `reporting/claims/evidence.py` for their return values.
 
-The paper's figures show translation models. If those were not run, claims that the language model can answer are judged
-on it, and the note says so. Thresholds marked as ours are tolerances that the paper does not state.
+The paper's figures show translation models. If those were not run, or if their low-frequency group has no word of the
+target language, claims that the language model can answer are judged on it, and the note says so. Thresholds marked as ours are tolerances that the paper does not state.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from raretok.reporting import translation_metrics
 from raretok.reporting.claims.evidence import Evidence, Found
 from raretok.reporting.claims.figure_claims import LEFT, beside_cited, rare_first, rises, until
 from raretok.reporting.claims.other_language import of_one_stem, of_other_language
-from raretok.reporting.claims.truths import Missing, Truth, all_of, at_least, greater
+from raretok.reporting.claims.truths import Missing, Truth, Undefined, all_of, at_least, greater
 
 # Translation methods, and the language model's methods that replace them.
 BASELINE, COSREG, AGPS = "translator", "cosreg_translation", "agps_translation"
@@ -47,10 +47,22 @@ def either(judge: Callable[..., Found]) -> Callable[[Evidence], Found]:
     return judged
 
 
+def with_low_words(evidence: Evidence, name: str) -> None:
+    """Raise Undefined if the low-frequency group of a method has no type that was ever a target.
+
+    Ids are ordered by counts of the target side, so words of the source language have the last ones. A small text may
+    have so many of them that they fill the group.
+    """
+    counts, bounds = evidence.array(name, "counts"), evidence.array(name, "bounds")
+    if not all(counts[seed][bounds[seed][-1] :].any() for seed in counts):
+        raise Undefined("the low-frequency group has no word of the target language")
+
+
 @either
 def f1_low_first(evidence: Evidence, names: dict[str, str]) -> Found:
     """The low-frequency group is the first to leave the bulk in the PCA projection."""
     name = names[BASELINE]
+    with_low_words(evidence, name)
     planes, bounds = evidence.array(name, "snapshots.pca"), evidence.array(name, "bounds")
     truths = evidence.per_seed(partial(rare_first, balanced=True), planes, bounds)
     note = (
@@ -64,6 +76,7 @@ def f1_low_first(evidence: Evidence, names: dict[str, str]) -> Found:
 def f2_follow(evidence: Evidence, names: dict[str, str]) -> Found:
     """Inner products within the high and mid groups rise faster once rare rows are trained."""
     name = names[FREEZE_UNTIL]
+    with_low_words(evidence, name)
     freeze = until(evidence, name)
 
     def judge(steps, products):
@@ -107,6 +120,7 @@ def eq8_sign(evidence: Evidence, names: dict[str, str]) -> Found:
 def eq7_pairs(evidence: Evidence, names: dict[str, str]) -> Found:
     """From some step on, the mean inner product of pairs of rare embeddings increases."""
     name = names[FREEZE_UNTIL]
+    with_low_words(evidence, name)
 
     def judge(steps, products):
         rare = products[:, LOW].astype(float)
@@ -124,6 +138,7 @@ def eq7_pairs(evidence: Evidence, names: dict[str, str]) -> Found:
 def f4_frequency_agnostic(evidence: Evidence, names: dict[str, str]) -> Found:
     """Groups are separable in the PCA plane for the baseline and CosReg, not for AGPS."""
     methods = (names[method] for method in (BASELINE, COSREG, AGPS))
+    with_low_words(evidence, names[BASELINE])
     baseline, cosreg, agps = (evidence.metric(name, "separability", "pca") for name in methods)
 
     def judge(*accuracies):
