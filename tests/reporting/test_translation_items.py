@@ -318,6 +318,32 @@ def test_each_part_of_a_claim_counts(translation, tmp_path, method, change, clai
     assert fails(found[claim])
 
 
+def test_a_group_without_words_of_the_target_language_decides_nothing(translation, tmp_path):
+    def change(arrays):
+        return arrays | {
+            "counts": np.where(np.arange(len(arrays["counts"])) < arrays["bounds"][-1], arrays["counts"], 0)
+        }
+
+    results = with_arrays(translation, tmp_path, "freeze_until_8k_translation", change)
+    found = judged(translation, results, {"agps": translation.definitions["agps"]})
+    for claim in ("agps.f2.follow", "agps.eq7.pairs"):
+        assert found[claim]["verdict"] == "inconclusive"
+        assert "no word of the target language" in found[claim]["note"]
+    assert found["agps.f4.frequency_agnostic"]["alone"] == "reproduced"
+
+
+def test_the_rise_after_the_freeze_begins_at_its_last_snapshot(translation, tmp_path):
+    """Without the snapshot at the end of the freeze, the jump right after it still counts."""
+
+    def change(arrays):
+        steps, products = np.array([100, 200, 300, 500, 600, 700]), np.array([0.10, 0.11, 0.12, 0.5, 0.5, 0.5])
+        return arrays | {"snapshots.steps": steps, "snapshots.inner_product": np.stack([products] * 3, 1)}
+
+    results = with_arrays(translation, tmp_path, "freeze_until_8k_translation", change)
+    row = judged(translation, results, {"agps": translation.definitions["agps"]})["agps.f2.follow"]
+    assert float(row["ours"]) > 0
+
+
 def test_a_correlation_of_a_fifth_is_not_close_to_none(translation):
     values = dict(translation.results.values)
     for key in values:

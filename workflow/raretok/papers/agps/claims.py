@@ -1,7 +1,8 @@
 """Claims of agps about figures and derivations; see `reporting/claims/evidence.py` for their return values.
 
 The paper's figures show translation models. If those were not run, or if their low-frequency group has no word of the
-target language, claims that the language model can answer are judged on it, and the note says so. Thresholds marked as ours are tolerances that the paper does not state.
+target language, claims that the language model can answer are judged on it, and the note says so. Thresholds marked as
+ours are tolerances that the paper does not state.
 """
 
 from collections.abc import Callable
@@ -81,7 +82,7 @@ def f2_follow(evidence: Evidence, names: dict[str, str]) -> Found:
 
     def judge(steps, products):
         before = steps <= freeze
-        after = steps >= steps[before].max(initial=freeze)
+        after = steps >= steps[before].max(initial=0)
         if before.sum() < 2 or after.sum() < 2:
             raise Missing("fewer than two snapshots on one side of the freeze's end")
         return all_of(
