@@ -1,6 +1,7 @@
 """Rows of agreement.csv, improvement.csv and paired tests for the report pages."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 
 from raretok.core.files import read_json
@@ -65,6 +66,13 @@ def paired_test_rows(definition: Definition, comparisons: Sequence[Path]) -> lis
                 both = (p[one["system"], one["metric"], test] for test in ("bootstrap", "randomisation"))
                 rows.append((title, _seed(path), *labels, METRICS[one["metric"]], *numbers, *both))
     return rows
+
+
+def blocks(rows: Sequence[tuple], leading: int) -> Iterator[tuple[int, tuple]]:
+    """Each row with the number of rows from it on that share its first `leading` cells, or 0 after the first of them."""
+    for _, group in groupby(rows, key=lambda row: row[:leading]):
+        alike = list(group)
+        yield from ((0 if number else len(alike), row) for number, row in enumerate(alike))
 
 
 def _seed(path: Path) -> int:
