@@ -70,7 +70,7 @@ def test_the_page_shows_paired_tests_only_if_there_are_any(results, tmp_path):
     page = output.with_name("natural_bias.html")
     shown = page.read_text(encoding="utf-8")
     assert "Paired tests of translations, over test sentences: 2</summary>" in shown
-    assert "<td>Log-unigram bias</td>" in shown
+    assert ">Log-unigram bias</th>" in shown
     # A file that the workflow leaves out, such as one of outdated translations, may still lie there.
     make_report(results, bare)
     assert "Paired tests" not in page.read_text(encoding="utf-8")
