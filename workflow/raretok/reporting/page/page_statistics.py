@@ -69,7 +69,7 @@ def paired_test_rows(definition: Definition, comparisons: Sequence[Path]) -> lis
 
 
 def blocks(rows: Sequence[tuple], leading: int) -> Iterator[tuple[int, tuple]]:
-    """Each row with the number of rows from it on that share its first `leading` cells, or 0 after the first of them."""
+    """Each row with the number of rows that share its first `leading` cells, or 0 if it is not the first of them."""
     for _, group in groupby(rows, key=lambda row: row[:leading]):
         alike = list(group)
         yield from ((0 if number else len(alike), row) for number, row in enumerate(alike))
