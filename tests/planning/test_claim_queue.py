@@ -73,13 +73,13 @@ def test_the_queue_as_text():
     steps = queue({"a": Decision("", 2, (run("cheap", 4), run("cheap", 3)), sure=True)}, prices)
     lines = lines_of(steps, SimpleNamespace(scale="small"))
     assert lines[0].split()[:2] == ["step", "runs"]
-    assert lines[1].split() == ["1", "x/cheap", "3,4", "20", "core-minutes", "0.33", "1", "0", "3", "a"]
+    assert lines[1].split() == ["1", "x/cheap", "3,", "4", "20", "core-minutes", "0.33", "1", "0", "3", "a"]
     folder = "results/small/runs/x/cheap"
     targets = f"{folder}/seed3/metrics.json {folder}/seed4/metrics.json"
     assert lines[-1] == f"Start with: snakemake --cores all --config scale=small 'seeds=[3,4]' -- {targets}"
     seeds = (5, 1, 2, 7, 8, 9, 12)
     several = queue({"a": Decision("", 2, tuple(run("cheap", seed) for seed in seeds), sure=True)}, prices)
-    assert " x/cheap 1,2,5,7-9,12 " in lines_of(several, SimpleNamespace(scale="small"))[1]
+    assert " x/cheap 1, 2, 5, 7-9, 12 " in lines_of(several, SimpleNamespace(scale="small"))[1]
     assert "No run would decide a claim" in lines_of([], None)[0]
 
 

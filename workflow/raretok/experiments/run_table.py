@@ -30,6 +30,7 @@ from raretok.experiments.config_checks import (
 from raretok.experiments.config_types import Choices, Paper, Scale
 from raretok.experiments.grids import expand, with_rate
 from raretok.experiments.scaling import resolve_parts, scale_evaluation, scale_factors
+from raretok.experiments.seeds import seed_list
 from raretok.methods import build_method
 from raretok.models import build_config
 
@@ -282,11 +283,6 @@ def as_yaml(value):
 def paper_ids(root: Path) -> list[str]:
     """The ids of all papers: folders of config/papers."""
     return [path.parent.name for path in (root / "config" / "papers").glob("*/paper.yaml")]
-
-
-def seed_list(seeds: int | list[int]) -> list[int]:
-    """[1, ..., n] for a number n; a list unchanged."""
-    return list(range(1, seeds + 1)) if isinstance(seeds, int) else list(seeds)
 
 
 def without_left_out(paper: dict, only: Iterable[str]) -> dict:

@@ -4,11 +4,11 @@ import json
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 
 from raretok.core.errors import UserError
 from raretok.experiments.run_table import RUN_NAME, RunTable
+from raretok.experiments.seeds import seed_ranges
 from raretok.planning.cost_estimate import costs_of
 from raretok.planning.plan_text import short, text_table
 from raretok.planning.throughput import Machine
@@ -173,17 +173,9 @@ def _target(run: RunName, table: RunTable) -> str:
 
 
 def _in_short(runs: tuple[RunName, ...]) -> str:
-    """The first runs as text, by method with their seeds: shakespeare/baseline 2,4-6."""
+    """The first runs as text, by method with their seeds: shakespeare/baseline 2, 4-6."""
     seeds: dict[tuple[str, str], list[int]] = {}
     for experiment, method, seed in runs:
         seeds.setdefault((experiment, method), []).append(seed)
-    words = [f"{experiment}/{method} {_ranges(each)}" for (experiment, method), each in seeds.items()]
+    words = [f"{experiment}/{method} {seed_ranges(each)}" for (experiment, method), each in seeds.items()]
     return "; ".join(words[:3]) + (f"; {len(words) - 3} more methods" if len(words) > 3 else "")
-
-
-def _ranges(seeds: list[int]) -> str:
-    """Seeds as text, three or more neighbours as a range: 1,2,4-6."""
-    # Neighbours differ by the same number from their places.
-    placed = groupby(enumerate(sorted(seeds)), key=lambda one: one[1] - one[0])
-    rows = ([seed for _, seed in row] for _, row in placed)
-    return ",".join(f"{row[0]}-{row[-1]}" if len(row) > 2 else ",".join(map(str, row)) for row in rows)

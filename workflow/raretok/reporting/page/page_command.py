@@ -12,6 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from raretok.core.files import write_text
+from raretok.experiments.seeds import seed_ranges
 from raretok.reporting.claims.verdicts import OTHER_VERDICTS, VERDICTS
 from raretok.reporting.cost import by_device, hours
 from raretok.reporting.csv_rows import read_rows
@@ -116,6 +117,7 @@ def templates() -> Environment:
         "ticks": TICKS,
         "slug": slug,
         "short": short,
+        "seed_ranges": seed_ranges,
         "as_data": as_data,
         "blocks": blocks,
         "script": Markup(script),

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import yaml
 
+from raretok.experiments.seeds import seed_ranges
 from raretok.reporting.cost import is_copy
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.results import Results
@@ -81,7 +82,7 @@ def missing(runs: list[Runs]) -> str:
     groups: dict[str, list[str]] = {}
     for one in runs:
         if one.missing:
-            seeds = f", seed{'s' if len(one.missing) > 1 else ''} {', '.join(map(str, one.missing))}"
+            seeds = f", seed{'s' if len(one.missing) > 1 else ''} {seed_ranges(one.missing)}"
             groups.setdefault(one.method.experiment + (seeds if one.trained else ""), []).append(one.method.label)
     return "; ".join(f"{place}: {', '.join(labels)}" for place, labels in groups.items())
 
