@@ -144,12 +144,15 @@ def test_a_card_compares_means_over_the_same_seeds(tmp_path):
         "group": "",
         "says": "Score",
     }
-    definition = replace(made_up({"base": "Base", "other": "Other", "third": "Third"}), headline=headline)
-    write_published(tmp_path, {("Base", ""): "2", ("Other", ""): "1"})
+    definition = replace(made_up({"base": "Base", "other": "Other (Ours)", "third": "Third"}), headline=headline)
+    write_published(tmp_path, {("Base", ""): "2", ("Other (Ours)", ""): "1"})
     results = results_of(tmp_path, {"base": [4.0, 5.0], "other": [2.0, 3.0, 100.0]})
     found = card(definition, results, tmp_path)
-    assert found["seeds"] == [1, 2]
-    assert found["bars"] == [("Base", (1.0, "2.00"), (1.0, "4.50")), ("Other", (0.5, "1.00"), (2.5 / 4.5, "2.50"))]
+    assert found["about"] == "means over 2 seeds"
+    assert found["bars"] == [
+        ("Base", (1.0, "2.00"), (1.0, "4.50 ± 0.71")),
+        ("Other", (0.5, "1.00"), (2.5 / 4.5, "2.50 ± 0.71")),
+    ]
 
 
 def test_abbreviations_are_explained_at_the_top(page):

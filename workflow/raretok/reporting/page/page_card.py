@@ -15,8 +15,8 @@ def card(definition: Definition, results: Results, published: Path) -> dict | No
     """The card described by `headline` in the paper's config, or None.
 
     Returns a dict: `says`, the caption; `bars`, tuples of a label, then for the paper and for us the number relative
-    to the first method and the number as text, each None if missing; `longest`, the largest ratio, at least 1;
-    `seeds`, the seeds that all methods with a run have, over which our numbers are means.
+    to the first method and the number as text, each None if missing; `longest`, the largest ratio, at least 1; `about`,
+    a clause on our numbers, which are means over the seeds that all methods with a run have, or empty.
     """
     shown = definition.headline
     if not shown:
@@ -33,11 +33,14 @@ def card(definition: Definition, results: Results, published: Path) -> dict | No
     shown_cells = [cell for cell in map(cells.get, labels) if cell and (cell.value is not None or cell.published)]
     printed, ours = _shares(map(_printed, shown_cells)), _shares(cell.value for cell in shown_cells)
     bars = [
-        (cell.row, (of_paper, rounded(_printed(cell)) or cell.published), (own, rounded(cell.value)))
+        # The printed labels call the authors' own method "(Ours)".
+        (cell.row.replace(" (Ours)", ""), (of_paper, rounded(_printed(cell)) or cell.published), (own, _ours(cell)))
         for cell, of_paper, own in zip(shown_cells, printed, ours, strict=True)
     ]
     known = [share for share in (*printed, *ours) if share is not None]
-    return {"says": shown["says"], "bars": bars, "longest": max([1.0, *known]), "seeds": seeds}
+    about = [f"means over {len(seeds)} seeds"] if len(seeds) > 1 else []
+    about += ["the paper prints no numbers"] if bars and not any(map(_printed, shown_cells)) else []
+    return {"says": shown["says"], "bars": bars, "longest": max([1.0, *known]), "about": "; ".join(about)}
 
 
 def _common_seeds(results: Results, methods: list[Method]) -> list[int]:
@@ -51,6 +54,13 @@ def rounded(value: float | None) -> str:
     if value is None:
         return ""
     return f"{value:#.3g}".rstrip(".") if abs(value) < THOUSAND else number(value, "")
+
+
+def _ours(cell: Cell) -> str:
+    """Our mean with its standard deviation over seeds, if there are several."""
+    if not cell.spread:
+        return rounded(cell.value)
+    return f"{rounded(cell.value)} ± {f'{cell.spread:#.2g}' if cell.spread < 100 else rounded(cell.spread)}"
 
 
 def _shares(values: Iterable[float | None]) -> list[float | None]:

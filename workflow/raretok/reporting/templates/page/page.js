@@ -6,10 +6,12 @@ if (claims) {
   const shown = claims.querySelector("output");
   const rows = [...claims.querySelectorAll(".claim")];
   const words = rows.map((row) => row.textContent.toLowerCase());
+  // Whether no filter hides a row or a part around it. Rows in closed details count.
+  const passes = (part) => part === claims || (getComputedStyle(part).display !== "none" && passes(part.parentElement));
   const filter = () => {
     const wanted = text.value.toLowerCase().split(/\s+/).filter(Boolean);
     rows.forEach((row, k) => { row.hidden = !wanted.every((word) => words[k].includes(word)); });
-    const seen = rows.filter((row) => row.checkVisibility({ contentVisibilityAuto: false })).length;
+    const seen = rows.filter(passes).length;
     shown.textContent = `${seen} of ${rows.length} claims`;
   };
   claims.addEventListener("input", filter);
