@@ -13,13 +13,15 @@ from fake_language import TRANSLATION
 from fake_results import PUBLISHED, cell, read_csv
 
 from raretok.__main__ import main
+from raretok.methods.freeze import rows_to_freeze
+from raretok.reporting import translation_metrics
 from raretok.reporting.claims.claims_command import judge_paper
 from raretok.reporting.claims.quantities import comparisons, of_this_scale
 from raretok.reporting.collect import read_item
 from raretok.reporting.definition import parse_definition
 from raretok.reporting.figures.figure_command import draw as draw_figure
 from raretok.reporting.figures.style import house_style
-from raretok.reporting.results import Results, read_results
+from raretok.reporting.results import Results, printed_numbers, read_results
 from raretok.reporting.tables.hyperparameter_table import equals_printed, value_of
 
 BIG = {"agg": "translation_big", "agps": "agps_translation_big"}
@@ -143,6 +145,7 @@ def test_figures_of_agps(translation, item):
         assert titles == [f"({letter}) step {step}" for letter, step in zip("abcd", (5, 25, 100, 500), strict=True)]
     if item == "figure2":
         assert "frozen until step 400 (in the paper until step 8,000). Dots" in text
+        assert "(a) all groups" not in titles
         curves = [line.get_xdata() for axes in figure.axes for line in axes.lines[:-1]]
         assert [(max(x) <= 400, min(x) > 400) for x in curves] == 3 * [(True, False), (False, True)]
     if item == "figure3":
@@ -151,9 +154,13 @@ def test_figures_of_agps(translation, item):
     if item in ("figure5", "figure6", "figure7"):
         word = fake_language.fake_translation.WORDS[int(item[-1]) - 5]
         assert f"“{word}”" in text
-        assert [re.sub(r"\d\.\d\d", "", title) for title in titles] == [
-            *("(a) Baseline, Spearman +", "(b) CosReg, Spearman +", "(c) AGPS, Spearman +")
+        assert [re.sub(r"\d\.\d\d", "_", title) for title in titles] == [
+            f"({letter}) {label}, Spearman +_ (seed 1)\nmean +_ ± _ (2 seeds)"
+            for letter, label in (("a", "Baseline"), ("b", "CosReg"), ("c", "AGPS"))
         ]
+        assert "Dotted line" not in text
+    # Exactly half of the made-up low-frequency types occur on the source side only.
+    assert "low-frequency types" not in text
 
 
 def test_a_query_that_is_not_the_papers_is_described(translation, monkeypatch):
@@ -164,10 +171,113 @@ def test_a_query_that_is_not_the_papers_is_described(translation, monkeypatch):
     assert text in translation.figure("agps", "figure5")[1]
 
 
-def test_rare_words_that_the_freeze_leaves_out_are_counted(translation, monkeypatch):
-    record = {"settings": {"method": {"gate": {"until": 400}}}, "derived": {"rare_types": 5094, "frozen_types": 1918}}
+def test_titles_of_cosines_tell_the_drawn_seed_from_the_mean(translation, monkeypatch):
+    values = {1: 0.074, 2: -0.191, 3: -0.231}
+    monkeypatch.setattr(translation_metrics, "rank_correlations", lambda *_: {"▁optimum": values})
+    assert titles_of(translation.figure("agps", "figure5")[0])[2] == (
+        "(c) AGPS, Spearman +0.07 (seed 1)\nmean −0.12 ± 0.17 (3 seeds)"
+    )
+    monkeypatch.setattr(translation_metrics, "rank_correlations", lambda *_: {"▁optimum": {1: -0.2}})
+    assert titles_of(translation.figure("agps", "figure5")[0])[2] == "(c) AGPS, Spearman −0.20 (seed 1)"
+
+
+def titles_of(figure):
+    return [axes.get_title(loc="left") for axes in figure.axes if axes.get_title(loc="left")]
+
+
+def test_captions_of_cosine_planes_name_only_printed_numbers(translation):
+    shown = parse_definition(json.dumps(translation.definitions["agps"]))
+    results = replace(translation.results, printed=printed_numbers(PUBLISHED, "agps"))
+    notes = [draw_figure(shown, item, results)[1].rpartition("Table 1")[2] for item in ("figure3", "figure4")]
+    assert notes == [
+        " has the paper's S(w) for Baseline and Freezing rare words.",
+        " has the paper's S(w) for Baseline; it prints none for CosReg and AGPS.",
+    ]
+
+
+def drawn_with(translation, folder, method, change, item):
+    """A figure of agps and its caption, with the arrays of one method as `change` leaves them."""
+    shown = parse_definition(json.dumps(translation.definitions["agps"]))
+    with house_style():
+        return draw_figure(shown, item, with_arrays(translation, folder, method, change))
+
+
+def ends_at(first):
+    """A change of arrays: from the id `first` on, no type occurs on the target side."""
+    return lambda arrays: arrays | {"counts": np.where(np.arange(len(arrays["counts"])) < first, arrays["counts"], 0)}
+
+
+@pytest.mark.parametrize("item", ["figure1", "figure3", "figure4", "figure5"])
+@pytest.mark.parametrize(
+    ("first", "said"),
+    [
+        # Of ids from 960 on, those that are even occur in the source.
+        (900, "None of the 240 low-frequency types occurs on the target side; 120 occur in the source."),
+        (1100, "170 of the 240 low-frequency types never occur on the target side."),
+    ],
+)
+def test_captions_name_low_frequency_types_without_a_target(translation, tmp_path, item, first, said):
+    assert said in drawn_with(translation, tmp_path, "translator", ends_at(first), item)[1]
+
+
+def test_types_without_an_order_by_frequency_are_marked(translation, tmp_path):
+    figure, text = drawn_with(translation, tmp_path, "translator", ends_at(900), "figure5")
+    assert "Dotted line: from index 900 on, no type occurs on the target side" in text
+    marks = [[line.get_xdata()[0] for line in axes.lines if line.get_linestyle() == ":"] for axes in figure.axes]
+    assert [place for places in marks for place in places] == [899.5]
+    legends = [legend for axes in figure.axes if (legend := axes.get_legend())]
+    assert [text.get_text() for text in legends[0].get_texts()][-1] == "frequency 0 from here"
+
+
+def frozen_until(monkeypatch, rare):
+    record = {"settings": {"method": {"gate": {"until": 400}}}, "derived": {"rare_types": rare}}
     monkeypatch.setattr(Results, "training", lambda *_: record)
-    assert "of 5,094 rare words, 3,176 are frequent source words" in translation.figure("agps", "figure2")[1]
+
+
+def test_frozen_types_are_counted_in_each_group(translation, monkeypatch):
+    """Rare are ids from 600 on; even ids are source words, more frequent than any rare target."""
+    frozen_until(monkeypatch, 600)
+    with np.load(next(translation.folder.glob("runs/*/freeze_until_8k_translation/seed1/arrays.npz"))) as archive:
+        facts = SimpleNamespace(counts=archive["counts"], source_counts=archive["source_counts"])
+        frozen = rows_to_freeze(facts, np.arange(1200) >= 600)
+    assert (int(frozen[600:960].sum()), int(frozen[960:].sum())) == (180, 120)
+    assert (
+        "The freeze holds 180 of 600 types of the mid-frequency group and 120 of 240 types of the low-frequency group. "
+        "The other rare words (180 and 120) are frequent source words, which train from the start because source and "
+        "target share the embeddings, so the low-frequency curve rises before the line. "
+    ) in translation.figure("agps", "figure2")[1]
+
+
+@pytest.mark.parametrize(
+    ("rare", "said"),
+    [(240, ""), (300, "The freeze holds 60 of 600 types of the mid-frequency group and 240 of 240 types of the low")],
+)
+def test_a_freeze_of_the_low_frequency_group_needs_no_numbers(translation, monkeypatch, tmp_path, rare, said):
+    frozen_until(monkeypatch, rare)
+
+    def change(arrays):
+        return {key: array for key, array in arrays.items() if key != "source_counts"}
+
+    text = drawn_with(translation, tmp_path, "freeze_until_8k_translation", change, "figure2")[1]
+    assert said in text
+    assert ("The freeze holds" in text, "source words" in text) == (bool(said), False)
+
+
+def test_curves_beside_a_much_larger_one_have_a_panel_of_their_own(translation, tmp_path):
+    def change(arrays):
+        return arrays | {"snapshots.inner_product": arrays["snapshots.inner_product"] * [1, 1, 20]}
+
+    figure, text = drawn_with(translation, tmp_path, "freeze_until_8k_translation", change, "figure2")
+    assert titles_of(figure) == ["(a) all groups", "(b) high- and mid-frequency only"]
+    first, second = (axes for axes in figure.axes if axes.get_title(loc="left"))
+    assert (len(first.lines), len(second.lines)) == (3 * 2 + 1, 2 * 2 + 1)
+    assert second.get_ylim()[1] < 2 < first.get_ylim()[1]
+    assert "Panel (b) has its own scale. " in text
+
+
+def test_the_end_of_a_freeze_lies_below_the_curves(translation):
+    (lines,) = (axes.lines for axes in translation.figure("agps", "figure2")[0].axes if len(axes.lines))
+    assert lines[-1].get_zorder() < min(line.get_zorder() for line in lines[:-1])
 
 
 def test_the_running_mean_is_in_the_legend_without_the_last_panel(translation, tmp_path):
@@ -319,11 +429,7 @@ def test_each_part_of_a_claim_counts(translation, tmp_path, method, change, clai
 
 
 def test_a_group_without_words_of_the_target_language_decides_nothing(translation, tmp_path):
-    def change(arrays):
-        return arrays | {
-            "counts": np.where(np.arange(len(arrays["counts"])) < arrays["bounds"][-1], arrays["counts"], 0)
-        }
-
+    change = ends_at(fake_language.fake_translation.BOUNDS[-1])
     results = with_arrays(translation, tmp_path, "freeze_until_8k_translation", change)
     found = judged(translation, results, {"agps": translation.definitions["agps"]})
     for claim in ("agps.f2.follow", "agps.eq7.pairs"):

@@ -11,6 +11,7 @@ import numpy as np
 from raretok.core.special_types import SEPARATOR
 from raretok.metrics.type_language import TARGET, language_of
 from raretok.reporting import translation_metrics
+from raretok.reporting.claims.figure_claims import group_slices
 from raretok.reporting.corpus_names import corpus_title
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.figures import language_panels
@@ -28,6 +29,9 @@ PLANE = (
 STEPS_SAID = "The steps are our choice: those of the paper's figure are missing in our copy of it."
 # Figures 5 to 7: share of the types in a window of the running mean; number of special types, which are not words.
 WINDOW, SPECIAL = 0.05, 4
+MINUS = "\N{MINUS SIGN}"
+# Figure 2: if a group's range of values is over this many times that of each other one, a panel shows these alone.
+HIDDEN = 5
 # Maximum number of types drawn per panel of cosines; the line uses all types.
 DRAWN = 4_000
 DRAWN_SAID = f"Of more than {DRAWN:,} types a random {DRAWN:,} are drawn."
@@ -37,7 +41,8 @@ def figure1(definition: Definition, item: str, results: Results) -> Drawn:
     """Embeddings of the baseline in the PCA plane at four steps of training."""
     method = definition.methods_of(item)[0]
     figure = language_panels.planes_along_training(results, method, "snapshots.pca", "PCA component", GROUPS)
-    return figure, f"{_corpus(definition, method)}, {method.label}, first seed. {PLANE} {STEPS_SAID}"
+    low = _without_target(first_run(results, method))
+    return figure, f"{_corpus(definition, method)}, {method.label}, first seed. {PLANE} {low}{STEPS_SAID}"
 
 
 def _counterpart(draw, definition: Definition, item: str, results: Results) -> Drawn:
@@ -48,6 +53,24 @@ def _counterpart(draw, definition: Definition, item: str, results: Results) -> D
 
 def _corpus(definition: Definition, method: Method) -> str:
     return corpus_title(definition.corpus(method.experiment))
+
+
+def _without_target(arrays: dict[str, np.ndarray]) -> str:
+    """Caption sentence on low-frequency types that never occur on the target side, if they are more than half of them.
+
+    Empty for a language model, whose runs have no counts of a source side. Claims on such a group decide nothing
+    (`claims.with_low_words`).
+    """
+    if "source_counts" not in arrays:
+        return ""
+    low = group_slices(arrays["bounds"])[2]
+    never = arrays["counts"][low] == 0
+    types, number, source = len(never), int(never.sum()), int((arrays["source_counts"][low][never] > 0).sum())
+    if 2 * number <= types:
+        return ""
+    if number == types:
+        return f"None of the {types:,} low-frequency types occurs on the target side; {source:,} occur in the source. "
+    return f"{number:,} of the {types:,} low-frequency types never occur on the target side. "
 
 
 def _planes(definition: Definition, item: str, results: Results) -> Drawn:
@@ -67,8 +90,21 @@ def _planes(definition: Definition, item: str, results: Results) -> Drawn:
     language_panels.draw_legend(strip, language_panels.mean_handles(GROUPS))
     return figure, (
         f"{_corpus(definition, methods[0])}. {PLANE} Points are from the first seed; S(w), the mean cosine of all "
-        "pairs, is a mean over seeds. Table 1 has the paper's S(w)."
-    )
+        f"pairs, is a mean over seeds. {_without_target(first_run(results, methods[0]))}"
+        f"{_printed_cosines(definition, methods, results)}"
+    ).strip()
+
+
+def _printed_cosines(definition: Definition, methods: list[Method], results: Results) -> str:
+    """Caption sentence on the methods whose S(w) the paper prints, which it does in table 1 only."""
+    rows = {method.name: method.printed_label for method in definition.methods_of("table1")}
+    printed = {row for item, row, column, _ in results.printed if (item, column) == ("table1", "S(w)")}
+    known = [method.label for method in methods if rows.get(method.name) in printed]
+    others = [method.label for method in methods if method.label not in known]
+    if not known:
+        return ""
+    without = f"; it prints none for {' and '.join(others)}" if others else ""
+    return f"Table 1 has the paper's S(w) for {' and '.join(known)}{without}."
 
 
 def _cosines(definition: Definition, item: str, results: Results, query: int) -> Drawn:
@@ -82,22 +118,53 @@ def _cosines(definition: Definition, item: str, results: Results, query: int) ->
         if len(arrays["best.query_cosines"]) <= query:
             continue
         word, said_of_query = _query(definition, arrays, query)
-        rho = list(_of_query(results, method, arrays, query).values())
-        said = f", Spearman {np.mean(rho):+.2f}" if rho else ""
-        axes.set_title(f"({letter}) {method.label}{said}", loc="left")
+        seed = results.seeds_with_arrays(method)[0][0]
+        said = _correlation_said(_of_query(results, method, arrays, query), seed)
+        axes.set_title(f"({letter}) {method.label}{said}", loc="left", fontsize=9.5)
         _draw_cosines(axes, arrays, query)
         axes.set_xlabel("index by decreasing frequency")
     if not word:
         raise NotRun
     panels[0, 0].set_ylabel(f"cosine with “{word}”")
     means = [axes.get_legend_handles_labels()[0] for axes in panels[0]]
-    handles = [*language_panels.group_handles(GROUPS), *max(means, key=len)[:1]]
+    handles = [*language_panels.group_handles(GROUPS), *max(means, key=len)]
     language_panels.draw_legend(strip, handles)
+    drawn = first_run(results, methods[0])
     return figure, (
         f"{_corpus(definition, methods[0])}, query {said_of_query}. Points: types that occur in training, sorted by "
         f"their frequency on the target side; the first seed's. {DRAWN_SAID} Line: running mean over {WINDOW:.0%} of "
-        "the types. "
-        "Spearman's correlation of index and cosine, mean over seeds: above 0, rare words are nearer."
+        f"the types. {_without_target(drawn)}{_unordered_said(drawn)}"
+        "Spearman's correlation is of frequency rank, which types of equal frequency share, and cosine: of the drawn "
+        "seed and, of several seeds, mean and sample standard deviation. Above 0, rare words are nearer."
+    )
+
+
+def _correlation_said(values: dict[int, float], seed: int) -> str:
+    """Part of a panel's title: the correlation of the drawn seed and, on a second line, mean and spread over seeds."""
+    said = f", Spearman {values[seed]:+.2f} (seed {seed})" if seed in values else ""
+    if len(values) > 1:
+        numbers = list(values.values())
+        said += f"\nmean {np.mean(numbers):+.2f} ± {np.std(numbers, ddof=1):.2f} ({len(values)} seeds)"
+    return said.replace("-", MINUS)
+
+
+def _first_unordered(counts: np.ndarray) -> int | None:
+    """The id from which no type occurs on the target side, in no order of frequency; None for fewer than two.
+
+    counts: V.
+    """
+    first = int(np.flatnonzero(counts)[-1]) + 1
+    return first if len(counts) - first > 1 else None
+
+
+def _unordered_said(arrays: dict[str, np.ndarray]) -> str:
+    """Caption sentence on the line of `_draw_cosines` at the types that never occur on the target side."""
+    first = _first_unordered(arrays["counts"])
+    if first is None:
+        return ""
+    return (
+        f"Dotted line: from index {first:,} on, no type occurs on the target side, so the order there is not one of "
+        "frequency. "
     )
 
 
@@ -142,44 +209,93 @@ def _draw_cosines(axes, arrays: dict[str, np.ndarray], query: int) -> None:
             label="running mean",
         )
     axes.axhline(0, color="#999999", linewidth=0.7, zorder=0.5)
+    first = _first_unordered(arrays["counts"])
+    if first is not None:
+        axes.axvline(first - 0.5, color="#000000", linewidth=1.2, linestyle=":", label="frequency 0 from here")
     axes.grid(False)
 
 
 def figure2(definition: Definition, item: str, results: Results) -> Drawn:
-    """Mean inner products within groups along training, with rare rows frozen until a step."""
-    figure = sheet(3.6)
-    panels, strip = language_panels.panels_over_legend(figure, 1, 1)
-    axes = panels[0, 0]
+    """Mean inner products within groups along training, with rare rows frozen until a step.
+
+    If one group's curve is so large that the others look flat, a second panel shows the others alone.
+    """
     methods = with_arrays(results, definition.methods_of(item), "snapshots.inner_product")
     method = methods[0]
     runs = results.seeds_with_arrays(method)
     products = language_panels.stacked(runs, "snapshots.inner_product")
     steps = next(arrays["snapshots.steps"] for _, arrays in runs if "snapshots.steps" in arrays)[: products.shape[1]]
     step = language_panels.end_of_freeze(results, method)
-    for group in (2, 1, 0):
-        look = language_panels.LOOKS[group]
-        language_panels.mean_around_freeze(axes, steps, products[:, :, group], step, GROUPS[group], look)
-    language_panels.freeze_line(axes, step)
-    axes.set(xlabel="training step", ylabel="mean inner product within the group", xlim=(0, None))
-    language_panels.draw_legend(strip, axes.get_legend_handles_labels()[0])
+    small = _hidden_groups(products)
+    shown = [(2, 1, 0), small] if small else [(2, 1, 0)]
+    figure = sheet(3.6)
+    panels, strip = language_panels.panels_over_legend(figure, 1, len(shown))
+    for axes, groups in zip(panels[0], shown, strict=True):
+        for group in groups:
+            look = language_panels.LOOKS[group]
+            language_panels.mean_around_freeze(axes, steps, products[:, :, group], step, GROUPS[group], look)
+        language_panels.freeze_line(axes, step)
+        axes.set(xlabel="training step", xlim=(0, None))
+    panels[0, 0].set_ylabel("mean inner product within the group")
+    second = ""
+    if small:
+        names = "- and ".join(GROUPS[group].removesuffix("-frequency") for group in reversed(small))
+        for axes, title in zip(panels[0], ("(a) all groups", f"(b) {names}-frequency only"), strict=True):
+            axes.set_title(title, loc="left")
+        second = "Panel (b) has its own scale. "
+    language_panels.draw_legend(strip, panels[0, 0].get_legend_handles_labels()[0])
     (printed,) = definition.entry(item)["printed_steps"]
     paper = "" if printed == step else f" (in the paper until step {printed:,})"
     return figure, (
         f"{_corpus(definition, method)}. Embeddings of rare words are frozen until step {step:,}{paper}. "
-        f"{_trained_anyway(results, method)}{language_panels.GAP_SAID} {seeds_note(results, methods)}"
+        f"{_frozen_said(results, method)}{_without_target(first_run(results, method))}{second}"
+        f"{language_panels.GAP_SAID} {seeds_note(results, methods)}"
     )
 
 
-def _trained_anyway(results: Results, method: Method) -> str:
-    """Caption sentence on the rare words that the freeze leaves out, which the record of a run counts."""
-    derived = results.training(method)["derived"]
-    rare, frozen = derived.get("rare_types", 0), derived.get("frozen_types", 0)
-    if rare == frozen:
+def _hidden_groups(products: np.ndarray) -> tuple[int, ...]:
+    """The groups beside one whose mean curve has over HIDDEN times the range of any other; empty if there is none.
+
+    products: seeds x steps x 3.
+    """
+    ranges = np.ptp(products.mean(0), axis=0)
+    largest = int(ranges.argmax())
+    others = tuple(group for group in (2, 1, 0) if group != largest)
+    return others if ranges[largest] > HIDDEN * ranges[list(others)].max() else ()
+
+
+def _frozen_said(results: Results, method: Method) -> str:
+    """Caption sentences on the number of frozen types per group; empty if they are exactly the low-frequency group."""
+    rare, arrays = results.training(method)["derived"].get("rare_types"), first_run(results, method)
+    if not rare:
         return ""
+    is_rare, is_frozen = _rare_and_frozen(arrays, rare)
+    groups = group_slices(arrays["bounds"])
+    if is_frozen[groups[2]].all() and is_frozen.sum() == len(is_frozen[groups[2]]):
+        return ""
+    frozen = [(name, is_frozen[part]) for name, part in zip(GROUPS, groups, strict=True) if is_rare[part].any()]
+    numbers = [f"{types.sum():,} of {len(types):,} types of the {name} group" for name, types in frozen]
+    text = f"The freeze holds {' and '.join(numbers)}. "
+    trained = [int((is_rare & ~is_frozen)[part].sum()) for part in groups]
+    if not any(trained):
+        return text
+    rises = ", so the low-frequency curve rises before the line" if trained[2] else ""
     return (
-        f"Source and target share the embeddings: of {rare:,} rare words, {rare - frozen:,} are frequent source words "
-        "and train from the start, so the low-frequency curve rises before the line. "
+        f"{text}The other rare words ({' and '.join(f'{number:,}' for number in trained if number)}) are frequent "
+        f"source words, which train from the start because source and target share the embeddings{rises}. "
     )
+
+
+def _rare_and_frozen(arrays: dict[str, np.ndarray], rare: int) -> tuple[np.ndarray, np.ndarray]:
+    """Which of the V types are rare, those with the last `rare` ids, and which of these are frozen (bools).
+
+    Frozen are rare types that are no frequent source words, as in `methods.freeze.rows_to_freeze`.
+    """
+    counts = arrays["counts"]
+    is_rare = np.arange(len(counts)) >= len(counts) - rare
+    if "source_counts" not in arrays:
+        return is_rare, is_rare
+    return is_rare, is_rare & (arrays["source_counts"] <= counts[is_rare].max())
 
 
 figure1_lm, figure2_lm = partial(_counterpart, figure1), partial(_counterpart, figure2)

@@ -143,8 +143,8 @@ def step_title(letter: str, words: str, step: int, printed: int | None) -> str:
 
 
 def freeze_line(axes: Axes, step: int) -> None:
-    """Draw a line at the step where the freeze of rare rows ends."""
-    axes.axvline(step, color="#888888", linewidth=1.3, label="end of freezing")
+    """Draw a line at the step where the freeze of rare rows ends, below the curves and their dots."""
+    axes.axvline(step, color="#888888", linewidth=1.3, zorder=1.5, label="end of freezing")
 
 
 def mean_around_freeze(axes: Axes, steps: np.ndarray, values: np.ndarray, step: int, label: str, look: dict) -> None:
