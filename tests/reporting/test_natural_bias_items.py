@@ -116,7 +116,7 @@ def test_data_sets_that_were_not_run_have_no_panel(tmp_path):
     collected(tmp_path, run)
     panels, text = draw(definition, "figure2", tmp_path)
     assert [axes.get_title(loc="left").split("\n")[0] for axes in panels] == SIX[:1]
-    assert "One seed; vertical axes" in text
+    assert "One seed. Each panel has its own scale" in text
     assert len(panels[0].texts) == 2  # a number beside each of two points
     for item in ("figure7", "figure8"):
         assert draw(definition, item, tmp_path)[1] == "Not run: beyond this scale."
