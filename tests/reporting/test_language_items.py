@@ -310,9 +310,25 @@ def test_one_seed_has_no_bar_and_every_alpha_its_number_of_seeds(language):
         bars = axes.containers[0].lines[2][0].get_segments()
         assert [len(bar) > 0 and bool(np.isfinite(bar).all()) for bar in bars] == [True, True, True, True, False]
     assert [label.get_text()[-3:] for label in panels[-1].get_xticklabels()] == ["n=2", "n=2", "n=2", "n=2", "n=1"]
-    assert "none for one seed. MLE: n=2." in text
+    assert "bars and the grey band of MLE: one sample standard deviation, none for one seed. MLE: n=2." in text
     legends = [legend for axes in figure.axes if (legend := axes.get_legend())]
     assert [label.get_text() for label in legends[0].get_texts()][-1] == "MLE"
+
+
+def test_the_spread_of_mle_is_a_band_and_bars_of_all_alphas_need_no_remark(language):
+    figure, text = figure_of(language, "figure5")
+    values = list(measured(language, "language_model", "mle", "perplexity", "total", "test@best").values())
+    bands = [axes.patches[0] for axes in figure.axes if axes.patches]
+    assert len(bands) == 9
+    assert bands[6].get_height() == pytest.approx(2 * np.std(values, ddof=1))
+    assert "none for one seed" not in text
+
+
+def test_the_first_steps_are_named_beside_the_papers(language, monkeypatch):
+    for printed, paper in ((1000, ""), (5000, " (paper: 5,000)")):
+        monkeypatch.setattr("raretok.papers.agg.figures.FIRST_STEPS", printed)
+        figure, _ = figure_of(language, "figure4")
+        assert f"up to step 1,000{paper}" in [axes.get_title(loc="left") for axes in figure.axes]
 
 
 def test_the_last_size_of_the_rare_group_stands_below_its_point(language):

@@ -13,6 +13,7 @@ from fake_results import ROOT, make_report, read_csv
 from fake_translation import collected, verdicts_of
 
 from raretok.__main__ import main
+from raretok.papers.natural_bias.along_training import _look
 from raretok.papers.natural_bias.bias_starts import IWSLT14
 from raretok.papers.natural_bias.claims import STAYS
 from raretok.papers.natural_bias.data_set_panels import LOOKS
@@ -25,6 +26,7 @@ from raretok.reporting.figures.figure_command import draw as draw_figure
 from raretok.reporting.figures.style import house_style
 from raretok.reporting.results import read_results
 
+ZERO_LINE = "not regularised (zero bias), same seeds"
 FIGURES = [f"figure{k}" for k in range(1, 17)]
 SIX = ["Multi30k De-En", "IWSLT14 En-De", "Kirundi Run-En", "AfroMT En-Run", "Autshumato Af-En", "AfroMT En-Af"]
 
@@ -114,7 +116,7 @@ def test_data_sets_that_were_not_run_have_no_panel(tmp_path):
     collected(tmp_path, run)
     panels, text = draw(definition, "figure2", tmp_path)
     assert [axes.get_title(loc="left").split("\n")[0] for axes in panels] == SIX[:1]
-    assert "One seed; vertical axes" in text
+    assert "One seed. Each panel has its own scale" in text
     assert len(panels[0].texts) == 2  # a number beside each of two points
     for item in ("figure7", "figure8"):
         assert draw(definition, item, tmp_path)[1] == "Not run: beyond this scale."
@@ -186,9 +188,9 @@ def test_points_of_a_grid_are_means_over_the_same_seeds(bias):
     zero = translation_metrics.in_domain(bias.results, shown.methods["zero"])
     assert len(zero) > 1
     figure, text = draw_figure(shown, "figure11", replace(bias.results, values=values))
-    (line,) = [line for line in figure.axes[0].get_lines() if line.get_label() == "not regularised (zero bias)"]
+    (line,) = [line for line in figure.axes[0].get_lines() if line.get_label() == ZERO_LINE]
     assert line.get_ydata()[0] == pytest.approx(zero[1])
-    assert "One seed." in text
+    assert "are of seed 1, the only one that all these models have; other seeds are left out." in text
     values[IWSLT14, "zero", "bleu", "", "test@best"].pop(1)
     text = draw_figure(shown, "figure11", replace(bias.results, values=values))[1]
     assert text == "Not run: a seed that all these methods have."
@@ -211,15 +213,17 @@ def test_points_start_at_0_and_say_if_they_are_too_low(bias):
     assert text.endswith("validation text; here it is test text: newstest2014.")
 
 
-def test_points_of_a_grid_are_compared_with_the_spread_of_zero_bias(bias):
-    (axes,) = _axes(bias, "figure11")
-    zero = list(
-        translation_metrics.in_domain(
-            bias.results, parse_definition(json.dumps(bias.definition)).methods["zero"]
-        ).values()
-    )
-    (band,) = axes.patches
-    assert band.get_height() == pytest.approx(2 * np.std(zero, ddof=1))
+def test_points_of_a_grid_are_compared_with_every_seed_of_zero_bias(bias):
+    """A band around the line could leave out a seed, because the line is the mean of some seeds."""
+    (axes,), text = _all_axes(bias.definition, "figure11", bias.folder)
+    zero = translation_metrics.in_domain(bias.results, parse_definition(json.dumps(bias.definition)).methods["zero"])
+    (line,) = [line for line in axes.get_lines() if line.get_label() == ZERO_LINE]
+    assert line.get_ydata()[0] == pytest.approx(np.mean(list(zero.values())))
+    assert {part.get_text(): part.get_position()[1] for part in axes.texts} == {
+        f"seed {seed}": pytest.approx(value) for seed, value in zero.items()
+    }
+    assert f"each seed of zero bias; their mean, {np.mean(list(zero.values())):.2f}, is in figure 2." in text
+    assert not axes.patches
     assert {container.lines[0].get_linestyle() for container in axes.containers} == {"None"}
 
 
@@ -234,6 +238,15 @@ def test_figure_5_shows_the_difference_from_zero_bias_by_seed(bias):
     line = below.get_lines()[-1]
     assert line.get_color() == LOOKS["unigram"]["color"]
     assert np.allclose(line.get_ydata(), (curves["unigram"] - curves["zero"]).mean(0))
+
+
+def test_starts_are_marked_at_different_steps(bias):
+    """Their curves nearly agree: markers at the same steps would hide each other."""
+    methods = [parse_definition(json.dumps(bias.definition)).methods[name] for name in ("none", "zero", "unigram")]
+    firsts, distances = zip(*(_look(method, 20)["markevery"] for method in methods), strict=True)
+    assert sorted(firsts) == [0, 1, 2]
+    assert min(distances) > 2
+    assert {_look(method, 1)["markevery"][0] for method in methods} == {0}
 
 
 @pytest.mark.parametrize(
@@ -260,20 +273,22 @@ def test_the_legend_covers_all_panels(bias, tmp_path):
     for item in ("figure5", "figure13"):
         axes, _ = _all_axes(bias.definition, item, tmp_path)
         legends = [legend for one in axes if (legend := one.get_legend())]
-        shade = {"figure5": "first fifth of training", "figure13": "±5% of the larger start"}[item]
+        shade = {"figure5": "end of the first fifth of training", "figure13": "±5% of the larger start"}[item]
         assert [text.get_text() for text in legends[0].get_texts()] == [shade, "Zero bias", "Log-unigram bias"]
 
 
 def test_a_start_has_one_colour_in_all_figures(bias):
     (axes,) = _axes(bias, "figure11")
     lines = {line.get_label(): line.get_color() for line in axes.get_lines()}
-    assert lines.pop("not regularised (zero bias)") == LOOKS["zero"]["color"]
+    assert lines.pop(ZERO_LINE) == LOOKS["zero"]["color"]
     strengths = [container.lines[0].get_color() for container in axes.containers]
     assert len(set(strengths)) == 2
     assert not set(strengths) & {look["color"] for look in LOOKS.values()}
     for item in ("figure5", "figure13", "figure14"):
         panels, _ = draw(bias.definition, item, bias.folder)
         for line in (line for axes in panels for line in axes.get_lines() if not line.get_label().startswith("_")):
+            if line.get_label().startswith("end of"):
+                continue
             name = {"No bias": "none", "Zero bias": "zero", "Log-unigram bias": "unigram"}[line.get_label()]
             assert line.get_color() == LOOKS[name]["color"]
 

@@ -12,6 +12,7 @@ import pytest
 from fake_results import PUBLISHED, ROOT, TEMPERATURES
 
 from raretok.__main__ import main
+from raretok.papers.stop_jostling import schematic
 from raretok.papers.stop_jostling.figures import _example, figure2, figure4, figure5, figure7, figureS1
 from raretok.reporting.definition import parse_definition
 from raretok.reporting.figures import style
@@ -111,6 +112,29 @@ def test_figure_s1_shows_every_seed_of_every_reading(scale):
             accuracies,
         )
         assert list(same.get_xdata()) == list(results.per_seed(method, "mask_cosine", "T").values())
+
+
+def test_figure_s1_explains_the_listing_and_its_seeds(scale):
+    definition, results = parse_definition(json.dumps(scale.definition)), read_results(scale.folder)
+    (listing,) = [method for method in definition.methods_of("figureS1") if method.reading == "listing"]
+    assert figureS1(definition, "figureS1", results)[1].endswith("its update is the one without separation.")
+    values = {key: dict(of_seed) for key, of_seed in results.values.items()}
+    for key, of_seed in values.items():
+        if key[:4] == (listing.experiment, listing.name, "accuracy", "LR"):
+            of_seed.pop(2)
+    _, text = figureS1(definition, "figureS1", replace(results, values=values))
+    assert text.endswith("without separation; only the other methods were extended to more seeds.")
+
+
+def test_steps_of_output_embeddings_in_figure1_are_parallel_to_the_hidden_state():
+    panels = list(style.sheet(3).subplots(1, 3))
+    schematic.draw(panels)
+    for axes, up in zip(panels[1:], (1, -1), strict=True):
+        arrows = [patch for patch in axes.patches if patch.get_linewidth() == schematic.STEP["linewidth"]]
+        ends = np.array([np.subtract(*arrow._posA_posB[::-1]) for arrow in arrows])
+        assert len(ends) == (1 if up > 0 else 4)
+        assert np.allclose(ends[:, 0], 0)
+        assert (up * ends[:, 1] > 0).all()
 
 
 def test_reporting_needs_no_torch():

@@ -11,7 +11,7 @@ import pytest
 from fake_results import read_csv
 
 from raretok.__main__ import main
-from raretok.papers.cross.figures import drawn_lines, figure1, free_offsets
+from raretok.papers.cross.figures import drawn_lines, figure1, free_offsets, loss_ticks
 from raretok.reporting.claims.improvement import improvements
 from raretok.reporting.figures.shown import NotRun
 from raretok.reporting.figures.style import house_style, sheet
@@ -203,6 +203,11 @@ def test_a_method_with_a_diverged_seed_is_not_named(tmp_path):
         figure, _ = figure1(fake.definition(TABLE), "figure1", results)
     assert figure.axes[1].get_title(loc="right") == f"infinite in some seed: 1 of {OTHERS} methods"
     assert not any(text.get_text().startswith("Threshold  ") for text in figure.axes[1].texts)
+
+
+def test_the_axis_of_losses_has_a_tick_where_it_turns_logarithmic():
+    assert loss_ticks(-3.0, 150.0) == [-2.0, -1.0, 0.0, 1.0, 2.0, 10.0, 100.0]
+    assert loss_ticks(-1.0, 1.0) == [-1.0, 0.0, 1.0]
 
 
 def test_changes_are_paired_by_seed():

@@ -12,10 +12,11 @@ from raretok.reporting.definition import Definition, Method
 from raretok.reporting.figures import language_panels
 from raretok.reporting.figures.panels import mean_and_band
 from raretok.reporting.figures.shown import Drawn, NotRun, first_run, seeds_note, with_arrays
-from raretok.reporting.figures.style import BASE, BLACK, GREY, METHODS, look_of, not_run, sheet
+from raretok.reporting.figures.style import BASE, BLACK, GREY, METHODS, SKY, look_of, not_run, sheet
 from raretok.reporting.results import Results
 from raretok.reporting.tables.cells import derived_remark
 
+FIRST_STEPS = 1000  # that figure 4 of the paper shows
 GROUPS = ("frequent", "medium", "rare")
 COSINE = "cosine of rare and frequent (right)"
 PROJECTION = (
@@ -121,6 +122,8 @@ def figure4(definition: Definition, item: str, results: Results) -> Drawn:
     mean = mean_and_band(axes, np.arange(1, sizes.shape[1] + 1), sizes, None, look)
     types = len(next(arrays["counts"] for _, arrays in runs if "counts" in arrays))
     axes.set(xlabel="training step", ylabel="tokens in the rare group", ylim=(0, None), xlim=(0, sizes.shape[1]))
+    steps = language_panels.step_and_papers(sizes.shape[1], FIRST_STEPS)
+    axes.set_title(f"up to step {steps}", loc="left")
     end = (sizes.shape[1], mean[-1])
     axes.plot(*end, marker="o", clip_on=False, **look)
     # Below the curve, which falls towards its end.
@@ -146,7 +149,7 @@ def figure5(definition: Definition, item: str, results: Results) -> Drawn:
     columns = (("perplexity", "perplexity"), ("uniq", "Uniq"), ("isotropy_sign_free", "I(W)"))
     rows = (
         ("rare", "rare tokens", language_panels.LOOKS[2] | {"linestyle": "-"}),
-        ("nonrare", "non-rare tokens", {"color": GREY, "linestyle": "--", "marker": "s"}),
+        ("nonrare", "non-rare tokens", {"color": SKY, "linestyle": "-", "marker": "s"}),
         ("total", "all tokens", BASE),
     )
     for row, (group, name, look) in zip(panels, rows, strict=True):
@@ -169,11 +172,13 @@ def figure5(definition: Definition, item: str, results: Results) -> Drawn:
         if (training := results.training(method)) and (training.get("derived") or {}).get("alpha")
     ]
     scaled = "" if definition.comparable or not derived else f" Alphas of this scale: {', '.join(derived)}."
+    band = f" and the grey band of {reference.label}" if reference and seeds[reference] > 1 else ""
+    lone = ", none for one seed" if 1 in seeds.values() else ""
     line = f" {reference.label}: n={seeds[reference]}." if reference and seeds[reference] else ""
     return figure, (
         "Rare, non-rare (frequent and medium) and all tokens, each on its own scale; (a) and (b): test text. "
-        "The paper's panels show rare and all tokens, its text discusses non-rare ones. Means over n seeds; bars: one "
-        f"sample standard deviation, none for one seed.{line}{scaled}"
+        "The paper's panels show rare and all tokens, its text discusses non-rare ones. Means over n seeds; bars"
+        f"{band}: one sample standard deviation{lone}.{line}{scaled}"
     )
 
 
@@ -192,8 +197,11 @@ def _against_alpha(
     points = {alpha: values for alpha, values in points.items() if values}
     line = list(results.per_seed(reference, metric, group).values()) if reference else []
     if line:
-        label = reference.label if group == "total" else None
-        axes.axhline(np.mean(line), color="#555555", linestyle=(0, (5, 2)), linewidth=1.4, label=label)
+        label, mean = reference.label if group == "total" else None, np.mean(line)
+        axes.axhline(mean, color=GREY, linestyle=(0, (5, 2)), linewidth=1.4, label=label)
+        if len(line) > 1:
+            deviation = np.std(line, ddof=1)
+            axes.axhspan(mean - deviation, mean + deviation, color=GREY, alpha=0.2, linewidth=0)
     if not points:
         not_run(axes, "AGG")
         return

@@ -70,8 +70,8 @@ def figure1(definition: Definition, item: str, results: Results) -> Drawn:
     text = (
         f"Change of test perplexity relative to {baseline['label']}, paired by seed, both tuned on the validation "
         f"text; {over}. {about_line if any(lines.values()) else ''}Up: better for rare tokens. Right: worse for "
-        f"frequent tokens, logarithmic beyond {LINEAR:g}%. Shaded: a gain without a loss. Circles: single methods; "
-        "diamonds: combinations."
+        f"frequent tokens, linear up to {LINEAR:g}% and logarithmic beyond. Shaded: a gain without a loss. "
+        "Circles: single methods; diamonds: combinations."
     )
     if any(point.is_provisional for found in known.values() for point in found if point.is_drawn):
         text += " Provisional: runs are missing, which could change the choice among a method's values."
@@ -111,7 +111,8 @@ def draw_points(axes: Axes, shown: list[Point], first: str) -> None:
             xerr=None if loss.interval is None else np.abs(np.subtract(loss.interval, loss.mean))[:, None],
             yerr=None if rare.interval is None else np.abs(gain_of(np.array(rare.interval)) - gain)[::-1, None],
             linestyle="none",
-            markersize=6,
+            markersize=5,
+            alpha=0.65,
             elinewidth=1,
             capsize=2,
             markerfacecolor="white" if has_one_seed(point) else look["color"],
@@ -125,12 +126,13 @@ def draw_points(axes: Axes, shown: list[Point], first: str) -> None:
     axes.yaxis.set_minor_locator(NullLocator())
     axes.set(xlabel="loss on frequent tokens", ylabel=f"gain on rare tokens: {first}'s perplexity / the method's")
     widen(axes)
+    axes.set_xticks(loss_ticks(*axes.get_xlim()))
     left, top = axes.get_xlim()[0], axes.get_ylim()[1]
     axes.fill_between([left, 0], 1, top, color="#009E73", alpha=0.08, linewidth=0)
     axes.axhline(1, color="#555555", linewidth=1)
     axes.axvline(0, color="#555555", linewidth=1)
     write_names(axes, in_order(shown))
-    looks = {"one change": SINGLE}
+    looks = {"single method": SINGLE}
     if any("+" in point.label for point in shown):
         looks["combination"] = COMBINED
     names = [*looks]
@@ -140,6 +142,15 @@ def draw_points(axes: Axes, shown: list[Point], first: str) -> None:
         names.append("one seed")
     lines, labels = axes.get_legend_handles_labels()
     axes.legend(handles + lines, names + labels, loc="lower left", framealpha=0.9)
+
+
+def loss_ticks(left: float, right: float) -> list[float]:
+    """Ticks between two losses in per cent: 0, powers of ten, and where the axis turns logarithmic."""
+    largest = max(-left, right)
+    sizes = [LINEAR] + [10.0**power for power in range(10) if 10.0**power <= largest]
+    return [
+        tick for tick in sorted({0.0} | {sign * size for size in sizes for sign in (-1, 1)}) if left <= tick <= right
+    ]
 
 
 def has_one_seed(point: Point) -> bool:

@@ -15,10 +15,10 @@ from raretok.reporting.results import Results
 
 # Reference distributions, in the colours of the nearest starts: log-unigram and zero; gold tokens have none.
 REFERENCES = {"unigram": LOOKS[UNIGRAM], "uniform": LOOKS[ZERO], "empirical": LOOKS[NONE]}
-# Number of marked points per curve.
-MARKS = 8
-# Shading of a part of an axis that a claim refers to.
-SHADE = "#EDEDED"
+# Number of marked points per curve, and the least distance between them, which leaves room for the other starts'.
+MARKS, APART = 8, 3
+# Looks of a part of an axis that a claim refers to, and of its end.
+SHADE, LIMIT = "#EDEDED", "#999999"
 
 Curves = dict[int, tuple[np.ndarray, np.ndarray]]  # steps and values, by seed
 
@@ -57,7 +57,8 @@ def validation_curves(definition: Definition, methods: list[Method], results: Re
     for above, below, (experiment, found) in zip(levels, differences, drawn.items(), strict=True):
         until = translation_metrics.scaled(definition, experiment, EARLY, PRINTED_STEPS)
         for axes in (above, below):
-            axes.axvspan(0, until, color=SHADE, zorder=0, label="first fifth of training")
+            # A line: a shade would look like the band of a method.
+            axes.axvline(until, color=LIMIT, linewidth=1, zorder=0, label="end of the first fifth of training")
         below.axhline(0, linewidth=1.8, color=LOOKS[ZERO]["color"])
         base = next((curves for method, curves in found.items() if method.name == ZERO), {})
         for method, curves in found.items():
@@ -78,8 +79,8 @@ def validation_curves(definition: Definition, methods: list[Method], results: Re
     counts = [len(curves) for found in drawn.values() for curves in found.values()]
     return figure, (
         "BLEU of the validation text by sacrebleu; below it, the difference from zero bias with the same seed. The "
-        "paper draws BLEU alone, on a logarithmic axis. The claim is about the first fifth of training (our reading of "
-        f'"early"). {means_note(counts, BAND)}'
+        "paper draws BLEU alone, on a logarithmic axis. The claim is about the first fifth of training, left of the "
+        f'vertical line (our reading of "early"). {means_note(counts, BAND)}'
     )
 
 
@@ -114,7 +115,7 @@ def bias_changes(
     counts = [len(values) for found in drawn.values() for _, values in found.values()]
     return figure, (
         f"Change since step 0 of {text}; in grey, the values at step 0. The paper draws the values, between which such "
-        f"changes are too small to see. {means_note(counts, f'{BAND}, often narrower than the line')}"
+        f"changes are too small to see. {means_note(counts, BAND)}"
     )
 
 
@@ -140,8 +141,13 @@ def _draw_legend(strip: Axes, panels: list[Axes]) -> None:
 
 
 def _look(method: Method, points: int) -> dict:
-    """A start's look, above the zero start, from which the one without a bias hardly differs."""
-    look = LOOKS[method.name] | {"markevery": max(1, points // MARKS), "markersize": 5}
+    """A start's look, above the zero start, from which the one without a bias hardly differs.
+
+    Each start has its markers at other points, so that those of nearly equal curves do not hide each other.
+    """
+    every = max(APART, points // MARKS)
+    first = [*LOOKS].index(method.name) % every if points > every else 0
+    look = LOOKS[method.name] | {"markevery": (first, every), "markersize": 5}
     return look if method.name == ZERO else look | {"zorder": 2.5}
 
 

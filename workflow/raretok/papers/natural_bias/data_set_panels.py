@@ -107,7 +107,10 @@ def points_note(seeds: list[int]) -> str:
     """Caption sentences on points and error bars."""
     over = over_seeds(seeds)
     spread = f"Mean and standard error over {over}" if over else "One seed"
-    return f"Points: initialisation of the output bias. {spread}; vertical axes span at least {LEAST_SPAN}."
+    return (
+        f"Points: initialisation of the output bias. {spread}. Each panel has its own scale, which spans at least "
+        f"{LEAST_SPAN} and does not start at 0 unless all values are low."
+    )
 
 
 def in_place_of_c4(definition: Definition, experiments: list[str]) -> str:

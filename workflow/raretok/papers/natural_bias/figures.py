@@ -8,6 +8,7 @@ from functools import partial
 from itertools import cycle
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from raretok.papers.natural_bias import data_set_panels
@@ -17,7 +18,7 @@ from raretok.papers.natural_bias.claims import PRINTED_STEPS, REGULARISED
 from raretok.reporting import translation_metrics
 from raretok.reporting.corpus_names import corpus_title, unigram_text
 from raretok.reporting.definition import Definition, Method
-from raretok.reporting.figures.shown import Drawn, NotRun, means_note
+from raretok.reporting.figures.shown import Drawn, NotRun
 from raretok.reporting.figures.style import PINK, SKY, YELLOW, sheet
 from raretok.reporting.results import Results
 from raretok.reporting.statistics.intervals import standard_error
@@ -179,8 +180,8 @@ figure10 = partial(
 def figure11(definition: Definition, item: str, results: Results) -> Drawn:
     """BLEU of models that are first regularised away from the unigram distribution, by the step at which this ends.
 
-    Seeds differ by as much BLEU as the points do, so all points are means over the same seeds, no line suggests a
-    trend, and a band shows how far seeds of the zero start differ.
+    Seeds differ by more BLEU than the points do, so points and the zero start's line are means over the same seeds, no
+    line suggests a trend, and dashes show how far all seeds of the zero start differ.
     """
     figure = sheet(4.2, 7.5)
     axes = figure.subplots()
@@ -203,14 +204,15 @@ def figure11(definition: Definition, item: str, results: Results) -> Drawn:
         raise NotRun
     if not common:
         raise NotRun("a seed that all these methods have")
-    plain, spread = list(found[base.name].values()), ""
+    plain, spread = found[base.name], ""
     if plain:
-        mean, colour = np.mean([found[base.name][seed] for seed in common]), data_set_panels.LOOKS[ZERO]["color"]
-        axes.axhline(mean, linewidth=1.5, label="not regularised (zero bias)", color=colour)
+        mean, colour = np.mean([plain[seed] for seed in common]), data_set_panels.LOOKS[ZERO]["color"]
+        axes.axhline(mean, linewidth=1.5, label="not regularised (zero bias), same seeds", color=colour)
         if len(plain) > 1:
-            deviation = np.std(plain, ddof=1)
-            axes.axhspan(mean - deviation, mean + deviation, color=colour, alpha=0.12, linewidth=0)
-            spread = f" The band is one sample standard deviation of zero bias over its {len(plain)} seeds."
+            _seed_dashes(axes, plain, colour)
+            spread = (
+                f" Dashes: each seed of zero bias; their mean, {np.mean(list(plain.values())):.2f}, is in figure 2."
+            )
     for place, (look, (strength, points)) in enumerate(zip(cycle(STRENGTHS), sorted(swept.items()), strict=False)):
         steps = sorted(points)
         means = [np.mean(points[step]) for step in steps]
@@ -228,9 +230,27 @@ def figure11(definition: Definition, item: str, results: Results) -> Drawn:
     corpus = corpus_title(definition.corpus(base.experiment))
     return figure, (
         f"{corpus}. Data set, strengths and numbers of steps are our choice: the paper prints none. "
-        f"{means_note([len(common)], 'bars: standard error')}{spread} The vertical axis does not start at 0."
-        f"{_absent(missing)}"
+        f"{_same_seeds(sorted(common))}{spread} The vertical axis does not start at 0; the paper's BLEU is between "
+        f"0 and 1, ours between 0 and 100.{_absent(missing)}"
     )
+
+
+def _seed_dashes(axes: Axes, of_seed: dict[int, float], colour: str) -> None:
+    """Draw a short dash at the right edge for each seed of the zero start, with its number."""
+    for seed, value in of_seed.items():
+        axes.plot([0.97, 1], [value, value], transform=axes.get_yaxis_transform(), color=colour, linewidth=3)
+        place = (0.96, value)
+        axes.text(*place, f"seed {seed}", transform=axes.get_yaxis_transform(), ha="right", va="bottom", fontsize=8.5)
+
+
+def _same_seeds(seeds: list[int]) -> str:
+    """Caption sentence on the seeds that every model has, to which points and line are restricted."""
+    names = ", ".join(map(str, seeds))
+    if len(seeds) == 1:
+        return (
+            f"Points and line are of seed {names}, the only one that all these models have; other seeds are left out."
+        )
+    return f"Points and line are means over the seeds that all these models have ({names}); bars: standard error."
 
 
 def figure12(definition: Definition, item: str, results: Results) -> Drawn:

@@ -26,7 +26,8 @@ def figure1(definition: Definition, item: str, results: Results) -> Drawn:
     figure = sheet(3.2)
     schematic.draw(list(figure.subplots(1, 3)))
     return figure, (
-        "A training position moves embeddings in three ways; thick arrows are gradient steps. Cross-entropy "
+        "A training position moves embeddings in three ways. Thick arrows are gradient steps: in 2 and 3 they are "
+        "parallel to the hidden state; in 1 the hidden state's own arrow is the effect of the others. Cross-entropy "
         "pushes all non-targets away from the hidden state at every position. Thresholding drops the logits far "
         "below the target's (shaded), so only rivals are pushed. A schematic drawing, the same at every scale."
     )
@@ -181,7 +182,7 @@ def figure5(definition: Definition, item: str, results: Results) -> Drawn:
     return figure, (
         "Characters are sorted by language, by NA (no letters), UC (upper case), LC (lower case), and alphabetically. "
         "ID: same character; T: its version in the other language; C: its other case; T+C: both. "
-        "The two similarity panels share one scale. First seed."
+        "HR, LR: high-resource and low-resource language. The two similarity panels share one scale. First seed."
     )
 
 
@@ -198,7 +199,7 @@ def figure6(definition: Definition, item: str, results: Results) -> Drawn:
             not_run(axes, method.label)
             continue
         draw_plane(axes, run["best.pca"], run["counts"])
-        axes.set(xlabel="first principal component" if axes is panels[1] else None, ylabel="second component")
+        axes.set(xlabel="first principal component" if axes is panels[1] else None, ylabel="second principal component")
         axes.set_aspect("equal")
         low, high = np.minimum(low, run["best.pca"].min(0)), np.maximum(high, run["best.pca"].max(0))
         drawn = axes
@@ -249,6 +250,20 @@ def figureS1(definition: Definition, item: str, results: Results) -> Drawn:
         "One point per run, at margin 1. The paper prints one seed (dotted lines), lower without separated embeddings "
         "than with them. If the method made the difference, its points would lie above the dashed line in most seeds "
         "and the others' below. Right: the same runs, by the cosine of a character's embeddings in the two languages."
+        f"{_about_readings(results, methods)}"
+    )
+
+
+def _about_readings(results: Results, methods: list[Method]) -> str:
+    """Caption sentences on the listing's reading of separated embeddings, and on its seeds if they are fewer."""
+    numbers = {method: len(results.per_seed(method, "accuracy", "LR")) for method in methods}
+    counts = [number for method, number in numbers.items() if method.reading == "listing"]
+    if not any(counts):
+        return ""
+    more = "; only the other methods were extended to more seeds" if max(counts) < max(numbers.values()) else ""
+    return (
+        " [listing]: separation as in the paper's printed code, where embeddings without a gradient still move. With "
+        f"tied embeddings its update is the one without separation{more}."
     )
 
 

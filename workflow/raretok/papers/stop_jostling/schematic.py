@@ -1,5 +1,7 @@
 """Schematic drawing of the three ways in which a training position moves embeddings (stop_jostling, figure 1)."""
 
+import math
+
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyArrowPatch, Wedge
 
@@ -9,8 +11,9 @@ CONTEXT = "#777777"
 # Looks of the embeddings and of the gradient steps.
 VECTOR = {"arrowstyle": "-|>", "mutation_scale": 13, "linewidth": 1.6, "shrinkA": 0}
 STEP = {"arrowstyle": "->", "mutation_scale": 14, "linewidth": 2.4, "shrinkA": 2}
-# End points of the vectors; the hidden state points up.
-HIDDEN, TARGET, RIVAL = (0.0, 2.0), (0.95, 1.65), (-1.0, 1.5)
+# End points of the vectors. The hidden state points up, and so does its multiple, the gradient of an output embedding:
+# the target's step is up, all others' are down.
+HIDDEN, TARGET, RIVAL = (0.0, 2.0), (1.05, 1.5), (-1.05, 1.5)
 FAR = ((-1.75, 0.25), (1.75, 0.35), (1.2, -0.55))
 
 
@@ -18,8 +21,8 @@ def draw(panels: list[Axes]) -> None:
     """Draw context alignment, target alignment and non-target marginalisation on three axes."""
     texts = (
         ("1  Context alignment", "embeddings of the input move, so that\nthe hidden state turns to the target"),
-        ("2  Target alignment", "the target's embedding moves\ntowards the hidden state"),
-        ("3  Non-target marginalisation", "every other embedding moves away from\nthe hidden state, relevant or not"),
+        ("2  Target alignment", "the target's embedding moves in\nthe direction of the hidden state"),
+        ("3  Non-target marginalisation", "every other embedding moves in the\nopposite direction, relevant or not"),
     )
     for axes, (title, text) in zip(panels, texts, strict=True):
         axes.set(xlim=(-3.2, 3.2), ylim=(-2.05, 3.9), aspect="equal", xticks=[], yticks=[])
@@ -47,7 +50,7 @@ def _context(axes: Axes) -> None:
 
 def _target(axes: Axes) -> None:
     _vector(axes, TARGET, GREEN, "w of the target", (0.12, 0.02), "left")
-    _step(axes, TARGET, (0.45, 1.87), GREEN)
+    _step(axes, TARGET, _along_hidden(TARGET, 0.55), GREEN)
 
 
 def _others(axes: Axes) -> None:
@@ -55,12 +58,18 @@ def _others(axes: Axes) -> None:
     axes.add_patch(Wedge((0, 0), 1.95, 152, 388, color=ORANGE, alpha=0.13, linewidth=0))
     _vector(axes, TARGET, GREEN, "target", (0.12, 0.02), "left")
     _vector(axes, RIVAL, CONTEXT, "rival", (-0.1, 0.08), "right")
-    _step(axes, RIVAL, (-1.4, 1.1), ORANGE)
+    _step(axes, RIVAL, _along_hidden(RIVAL, -0.55), ORANGE)
     for end in FAR:
         _vector(axes, end, CONTEXT, "", (0, 0), "center")
-        _step(axes, end, (end[0] * 1.04, end[1] - 0.42), ORANGE)
+        _step(axes, end, _along_hidden(end, -0.42), ORANGE)
     said = axes.text(-0.3, -1.05, "irrelevant:\nspared by\nthresholding", fontsize=9, ha="center", va="center")
     said.set_in_layout(False)
+
+
+def _along_hidden(end: tuple, length: float) -> tuple:
+    """The end of a step of an output embedding: parallel to the hidden state."""
+    size = math.hypot(*HIDDEN)
+    return end[0] + length * HIDDEN[0] / size, end[1] + length * HIDDEN[1] / size
 
 
 def _vector(axes: Axes, end: tuple, colour: str, name: str, offset: tuple, side: str) -> None:

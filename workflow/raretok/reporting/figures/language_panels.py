@@ -138,8 +138,13 @@ def planes_along_training(
 
 def step_title(letter: str, words: str, step: int, printed: int | None) -> str:
     """A panel's title: its letter, words and step, and the paper's step if that is known and another one."""
+    return f"({letter}) {words} {step_and_papers(step, printed)}"
+
+
+def step_and_papers(step: int, printed: int | None) -> str:
+    """`30 (paper: 1,000)`: a step, and the paper's if that is known and another one."""
     paper = "" if printed in (None, step) else f" (paper: {printed:,})"
-    return f"({letter}) {words} {step:,}{paper}"
+    return f"{step:,}{paper}"
 
 
 def freeze_line(axes: Axes, step: int) -> None:

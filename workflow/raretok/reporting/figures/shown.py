@@ -12,7 +12,7 @@ Drawn = tuple[Figure, str]
 
 # Start of the caption of a figure without runs.
 NOT_RUN = "Not run"
-BAND = "the band is one sample standard deviation"
+BAND = "the band is one sample standard deviation, often narrower than the line"
 
 
 class NotRun(Exception):
