@@ -32,19 +32,34 @@ def last_line(log: Path) -> str:
 
 def is_evaluated(table: RunTable, run: Run) -> bool:
     """Whether a trained run has metrics of this training, these settings and this code."""
+    return not evaluation_fault(table, run)
+
+
+def evaluation_fault(table: RunTable, run: Run) -> str:
+    """Why a trained run does not count as evaluated; empty if it does."""
     folder = table.root / table.folder(run)
     if not (folder / "metrics.json").exists():
-        return False
-    return not other_evaluation(table, run, read_json(folder / RECORD), folder)
+        return "there is no metrics.json"
+    return other_evaluation(table, run, read_json(folder / RECORD), folder)
+
+
+def must_train(table: RunTable, run: Run) -> bool:
+    """Whether a run must be trained, or its training completed, before it can be evaluated.
+
+    Also if it must be measured again but its weights were deleted after measuring (`keep_weights`).
+    """
+    if not is_trained(table, run):
+        return True
+    folder = table.root / table.folder(run)
+    return any(not (folder / name).exists() for name in WEIGHTS) and not is_evaluated(table, run)
 
 
 def trained_share(table: RunTable, run: Run) -> float:
-    """The share of a run's training that is done, from 0 to 1: by the step of its checkpoint, or 1 if it is trained.
+    """The share of a run's training that is done, from 0 to 1, by the step of its checkpoint; only for estimates.
 
-    Also 0 for a run that must be measured again but whose weights were deleted after measuring (`keep_weights`).
+    Also 1 if the final validation and the final files are missing; `must_train` says whether they are.
     """
-    folder = table.root / table.folder(run)
-    if is_trained(table, run) and (all((folder / name).exists() for name in WEIGHTS) or is_evaluated(table, run)):
+    if not must_train(table, run):
         return 1.0
     progress = saved_progress(table, run)
     return progress["step"] / run.settings["training"]["steps"] if progress else 0.0
