@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from raretok.training.finished_files import FILES
+from raretok.core.files import write_json
+from raretok.experiments.trained_runs import code_that_trains
+from raretok.training.finished_files import FILES, RECORD
 from raretok.work.jobs import PRELOADED, Jobs
 
 ROOT = Path(__file__).parents[2]
@@ -40,18 +42,24 @@ def test_a_job_has_the_command_of_its_rule(table_with, rule):
     assert words[words.index("--runs-per-gpu") + 1] == "3"
 
 
-def test_a_training_is_copied_only_if_its_weights_are_there(table_with, monkeypatch):
-    """They are deleted after measuring with `keep_weights: false`."""
+def test_only_a_training_by_this_code_whose_weights_are_there_is_copied(table_with, monkeypatch):
+    """Weights are deleted after measuring with `keep_weights: false`."""
     table = table_with()
-    run, record = table.run("shakespeare", "baseline", 1), table.root / "other/training.json"
-    monkeypatch.setattr("raretok.work.jobs.train.same_record", lambda *_: ["other/training.json"])
-    record.parent.mkdir()
-    for name in FILES:
-        (record.parent / name).touch()
+    run, other = (table.run("shakespeare", method, 1) for method in ("baseline", "threshold_m2"))
+    monkeypatch.setattr("raretok.work.run_status.same_training", lambda *_: other)
+    name = f"{table.folder(other)}/{RECORD}"
+    folder = table.root / table.folder(other)
+    folder.mkdir(parents=True)
+    for file in FILES:
+        (folder / file).touch()
     jobs = Jobs(table, 1, evaluates=True)
-    assert "other/training.json" in jobs.training(run)
-    (record.parent / "model.safetensors").unlink()
-    assert "other/training.json" not in jobs.training(run)
+    record = {"hash": other.hash, "sources": code_that_trains(other)}
+    write_json(folder / RECORD, record | {"sources": "other"})
+    assert name not in jobs.training(run)
+    write_json(folder / RECORD, record)
+    assert name in jobs.training(run)
+    (folder / "model.safetensors").unlink()
+    assert name not in jobs.training(run)
 
 
 @pytest.mark.slow

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from raretok.core.files import CHECKPOINT, METADATA, read_json, read_tensor_header
 from raretok.experiments.run_table import Run, RunTable
-from raretok.experiments.trained_runs import code_that_trains, is_trained
+from raretok.experiments.trained_runs import code_that_trains, is_trained, same_training
 from raretok.rule_inputs import train
 from raretok.rule_inputs.accept import other_evaluation
-from raretok.training.finished_files import KEPT, RECORD, WEIGHTS
+from raretok.training.finished_files import KEPT, RECORD, WEIGHTS, has_files
 
 
 def done_already(table: RunTable, run: Run, recorded: bool) -> bool:
@@ -52,6 +52,18 @@ def must_train(table: RunTable, run: Run) -> bool:
         return True
     folder = table.root / table.folder(run)
     return any(not (folder / name).exists() for name in WEIGHTS) and not is_evaluated(table, run)
+
+
+def copied_record(table: RunTable, run: Run) -> list[str]:
+    """The record of the training whose files a run copies; empty if the run is trained itself.
+
+    That training must be by the current code, and its weights must not have been deleted after measuring.
+    """
+    same = same_training(table, run)
+    if same is None or not is_trained(table, same, itself=True):
+        return []
+    record = f"{table.folder(same)}/{RECORD}"
+    return [record] if has_files(table.root / record) else []
 
 
 def trained_share(table: RunTable, run: Run) -> float:
