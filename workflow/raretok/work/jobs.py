@@ -90,7 +90,8 @@ def _do(table: RunTable, run: Run, stage: str, arguments: list[str], log: Path) 
         job_data.provide_for_training(table, run)
     else:
         job_data.provide_for_evaluation(table, run)
-    sys.exit(main(arguments))
+    # The SLURM job is that of `work`, which requeues it itself if a signal stops it.
+    sys.exit(main(arguments, requeues=False))
 
 
 def _stop_with_parent() -> None:
