@@ -9,7 +9,7 @@ from raretok.experiments.run_table import Run, RunTable
 from raretok.experiments.trained_runs import code_that_trains, is_trained, same_training
 from raretok.rule_inputs import train
 from raretok.rule_inputs.accept import other_evaluation
-from raretok.training.finished_files import KEPT, RECORD, WEIGHTS, has_files
+from raretok.training.finished_files import KEPT, RECORD, WEIGHTS, has_files, holds
 
 
 def done_already(table: RunTable, run: Run, recorded: bool) -> bool:
@@ -69,9 +69,12 @@ def copied_record(table: RunTable, run: Run) -> list[str]:
 def trained_share(table: RunTable, run: Run) -> float:
     """The share of a run's training that is done, from 0 to 1, by the step of its checkpoint; only for estimates.
 
-    Also 1 if the final validation and the final files are missing; `must_train` says whether they are.
+    Also 1 if its files are copied from another run, or from those kept with its state, and if only the final validation
+    and the final files are missing; `must_train` says whether the run is complete.
     """
-    if not must_train(table, run):
+    identity = {"run": run.hash, "sources": code_that_trains(run)}
+    has_kept_files = holds(table.root / train.state(table, run) / KEPT, identity)
+    if not must_train(table, run) or copied_record(table, run) or has_kept_files:
         return 1.0
     progress = saved_progress(table, run)
     return progress["step"] / run.settings["training"]["steps"] if progress else 0.0
