@@ -16,7 +16,19 @@ def done_already(table: RunTable, run: Run, recorded: bool) -> bool:
     """Whether a run is trained and evaluated. recorded: a recorded run with the same settings counts too."""
     if recorded and run.is_measured_in(table.root / "results" / "recorded" / table.scale / "runs" / run.name):
         return True
-    return is_trained(table, run) and is_evaluated(table, run)
+    return is_trained_here(table, run) and is_evaluated(table, run)
+
+
+def is_trained_here(table: RunTable, run: Run) -> bool:
+    """Whether this code trained a run on the prepared data, or on any data if none are prepared here."""
+    return holds(table.root / table.folder(run), identity_of(table, run))
+
+
+def identity_of(table: RunTable, run: Run) -> dict[str, str]:
+    """Hashes that identify a run's training, for `holds`; without that of the data if these are not prepared here."""
+    manifest = table.root / train.manifest(table, run)
+    data = {"data": read_json(manifest)["sha256"]} if manifest.exists() else {}
+    return {"run": run.hash, "sources": code_that_trains(run)} | data
 
 
 def log_of(table: RunTable, run: Run, stage: str) -> Path:
@@ -48,7 +60,7 @@ def must_train(table: RunTable, run: Run) -> bool:
 
     Also if it must be measured again but its weights were deleted after measuring (`keep_weights`).
     """
-    if not is_trained(table, run):
+    if not is_trained_here(table, run):
         return True
     folder = table.root / table.folder(run)
     return any(not (folder / name).exists() for name in WEIGHTS) and not is_evaluated(table, run)
@@ -57,10 +69,11 @@ def must_train(table: RunTable, run: Run) -> bool:
 def copied_record(table: RunTable, run: Run) -> list[str]:
     """The record of the training whose files a run copies; empty if the run is trained itself.
 
-    That training must be by the current code, and its weights must not have been deleted after measuring.
+    That training must be by the current code on the prepared data, and its weights must not have been deleted after
+    measuring.
     """
     same = same_training(table, run)
-    if same is None or not is_trained(table, same, itself=True):
+    if same is None or not (is_trained(table, same, itself=True) and is_trained_here(table, same)):
         return []
     record = f"{table.folder(same)}/{RECORD}"
     return [record] if has_files(table.root / record) else []
@@ -72,8 +85,7 @@ def trained_share(table: RunTable, run: Run) -> float:
     Also 1 if its files are copied from another run, or from those kept with its state, and if only the final validation
     and the final files are missing; `must_train` says whether the run is complete.
     """
-    identity = {"run": run.hash, "sources": code_that_trains(run)}
-    has_kept_files = holds(table.root / train.state(table, run) / KEPT, identity)
+    has_kept_files = holds(table.root / train.state(table, run) / KEPT, identity_of(table, run))
     if not must_train(table, run) or copied_record(table, run) or has_kept_files:
         return 1.0
     progress = saved_progress(table, run)

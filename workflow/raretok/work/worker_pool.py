@@ -12,7 +12,7 @@ from filelock import FileLock, Timeout
 
 from raretok.core.errors import EXIT_INTERRUPTED
 from raretok.experiments.run_table import Run
-from raretok.experiments.trained_runs import is_trained, same_training
+from raretok.experiments.trained_runs import same_training
 from raretok.machine.clock import log
 from raretok.machine.signals import StopFlag
 from raretok.work.jobs import EVALUATE, TRAIN, Jobs
@@ -22,6 +22,7 @@ from raretok.work.run_status import (
     drop_weights,
     evaluation_fault,
     is_evaluated,
+    is_trained_here,
     last_line,
     log_of,
     must_train,
@@ -90,7 +91,7 @@ class WorkerPool:
         under_way = [*waiting, *(work.run for work in self.active)]
         for run in list(waiting):
             same = same_training(self.table, run)
-            if same in under_way and not is_trained(self.table, same):
+            if same in under_way and not is_trained_here(self.table, same):
                 continue  # its files are copied from that training
             share = 1 - trained_share(self.table, run)
             if self.speed.expected(run, share) > self.time_left():
