@@ -68,6 +68,9 @@ def test_copied_files_name_the_other_run(tmp_path, corpus, make_run, no_signals)
     longer["training"]["steps"] = 61
     with pytest.raises(UserError, match="other settings or data"):
         adopt(longer)
+    write_json(tmp_path / "first" / "training.json", first | {"sources": "other"})
+    with pytest.raises(UserError, match="a training by other code"):
+        adopt(other["settings"])
     (tmp_path / "first" / "model.safetensors").unlink()
     with pytest.raises(UserError, match="a file beside it does not exist"):
         adopt(other["settings"])

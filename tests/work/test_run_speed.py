@@ -5,7 +5,12 @@ from collections import namedtuple
 import pytest
 import torch
 
+from raretok.core.files import write_json
+from raretok.experiments.trained_runs import code_that_trains
+from raretok.rule_inputs import train
+from raretok.training.finished_files import FILES, KEPT, RECORD
 from raretok.work.run_speed import Speed
+from raretok.work.run_status import trained_share
 
 
 def test_measured_times_correct_the_plan(table_with):
@@ -23,9 +28,25 @@ def test_measured_times_correct_the_plan(table_with):
     # A run that was half finished took half as long.
     speed.note(language, planned, share=0.5)
     assert speed.expected(language, share=0.25) == pytest.approx(planned / 2)
-    # A run that was only evaluated has no training time.
-    speed.note(language, 100 * planned, share=0)
+    # A run that was only evaluated or copied has no training time, and one that was almost finished hardly any.
+    for share in (0, 0.02):
+        speed.note(language, 100 * planned, share=share)
     assert speed.expected(language) == pytest.approx(2 * planned)
+
+
+@pytest.mark.parametrize("source", ["another run", "its own state"])
+def test_a_run_whose_files_are_copied_has_no_training_left(table_with, monkeypatch, source):
+    table = table_with()
+    run, other = (table.run("shakespeare", method, 1) for method in ("baseline", "threshold_m2"))
+    assert trained_share(table, run) == 0
+    folder = table.root / (table.folder(other) if source == "another run" else f"{train.state(table, run)}/{KEPT}")
+    folder.mkdir(parents=True)
+    for name in FILES:
+        (folder / name).touch()
+    trained = other if source == "another run" else run
+    write_json(folder / RECORD, {"hash": trained.hash, "sources": code_that_trains(trained)})
+    monkeypatch.setattr("raretok.work.run_status.same_training", lambda *_: other)
+    assert trained_share(table, run) == 1
 
 
 @pytest.mark.parametrize(

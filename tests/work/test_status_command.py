@@ -9,12 +9,13 @@ import torch
 from tests.work.conftest import METHODS
 
 from raretok.__main__ import main
-from raretok.core.files import write_json
+from raretok.core.files import write_json, write_text
 from raretok.experiments.trained_runs import code_that_trains
 from raretok.rule_inputs import train
 from raretok.training.checkpoint import save_checkpoint
+from raretok.training.finished_files import FILES, RECORD
 from raretok.training.holder import HOLDER, only_one
-from raretok.work.run_status import trained_share
+from raretok.work.run_status import done_already, must_train, trained_share
 
 LOG = "12:00:01 step 30/1200  loss 2.5  900 tokens/s  7.5 min left\n"
 
@@ -61,6 +62,23 @@ def test_a_state_of_other_code_is_no_progress(states, table_with):
     assert trained_share(table, run) == 0.25
     save_at(state, 300, "other")
     assert trained_share(table, run) == 0
+
+
+def test_a_training_on_other_data_does_not_count(project, table_with, capsys, monkeypatch):
+    monkeypatch.setattr("raretok.work.run_status.other_evaluation", lambda *_: "")
+    table = table_with()
+    run = table.run("shakespeare", "baseline", 1)
+    folder, manifest = project / table.folder(run), project / train.manifest(table, run)
+    for name in (*FILES, "metrics.json"):
+        write_text(folder / name, "")
+    write_json(folder / RECORD, {"hash": run.hash, "sources": code_that_trains(run), "data": "these"})
+    # On a machine without the data, results of another one count.
+    for data, is_done in ((None, True), ("these", True), ("others", False)):
+        if data:
+            write_json(manifest, {"sha256": data})
+        assert done_already(table, run, recorded=False) == is_done
+        assert must_train(table, run) != is_done
+        assert said(project, capsys)[0].startswith(f"tiny: 3 models: {int(is_done)} done; {3 - is_done} not begun; ")
 
 
 def test_running_failed_and_interrupted_trainings_are_listed(project, states, capsys, table_with):

@@ -7,10 +7,15 @@ import sys
 import time
 
 import pytest
+import torch
 
 from raretok.core.errors import EXIT_INTERRUPTED
-from raretok.training.finished_files import WEIGHTS
-from raretok.work import worker_pool
+from raretok.core.files import write_json
+from raretok.experiments.trained_runs import code_that_trains
+from raretok.rule_inputs import train
+from raretok.training.checkpoint import save_checkpoint
+from raretok.training.finished_files import FILES, RECORD, WEIGHTS
+from raretok.work import run_status, worker_pool
 from raretok.work.run_status import log_of
 from raretok.work.worker_pool import WorkerPool
 
@@ -53,6 +58,12 @@ def table(table_with):
     return table_with()
 
 
+@pytest.fixture(autouse=True)
+def measured(monkeypatch):
+    """Every evaluation counts, although these jobs write no metrics."""
+    monkeypatch.setattr(worker_pool, "evaluation_fault", lambda table, run: "")
+
+
 def names(runs):
     return [run.method for run in runs]
 
@@ -69,6 +80,31 @@ def test_a_failed_run_is_named_and_the_others_continue(table, capsys):
     assert "failed: train shakespeare/baseline/seed1: raretok train: error: it broke" in said
     assert "failed: train shakespeare/cosreg/seed1: was killed by SIGKILL" in said
     assert pool.speed.noted == ["threshold_m2"]
+
+
+@pytest.mark.parametrize("has_old_files", [False, True])
+def test_a_training_stopped_in_its_last_validation_is_completed(table, has_old_files):
+    """Its checkpoint is of the last step; files of other code may be in the run's folder."""
+    run = table.run("shakespeare", "baseline", 1)
+    facts = {"progress": {"step": run.settings["training"]["steps"]}, "sources": code_that_trains(run)}
+    save_checkpoint(table.root / train.state(table, run), {"model": {"weight": torch.ones(2)}}, facts)
+    if has_old_files:
+        folder = table.root / table.folder(run)
+        folder.mkdir(parents=True)
+        for name in FILES:
+            (folder / name).touch()
+        write_json(folder / RECORD, {"hash": run.hash, "sources": "other"})
+    pool = WorkerPool(Jobs(table), Speed(), None)
+    pool.work([run])
+    assert pool.jobs.started == [("baseline", "train"), ("baseline", "evaluate")]
+
+
+def test_an_evaluation_without_metrics_fails(table, monkeypatch, capsys):
+    monkeypatch.setattr(worker_pool, "evaluation_fault", run_status.evaluation_fault)
+    pool = WorkerPool(Jobs(table), Speed(), None)
+    pool.work([table.run("shakespeare", "baseline", 1)])
+    assert (names(pool.done), names(pool.failed)) == ([], ["baseline"])
+    assert "failed: evaluate shakespeare/baseline/seed1: there is no metrics.json" in capsys.readouterr().err
 
 
 def test_only_runs_that_fit_into_the_time_are_started(table, capsys):

@@ -80,8 +80,11 @@ FOR_RULES = {
 COMMANDS = FOR_USERS | FOR_RULES
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Run one command; return its exit status."""
+def main(argv: list[str] | None = None, requeues: bool = True) -> int:
+    """Run one command; return its exit status.
+
+    requeues: whether a command that is stopped near the time limit of its SLURM job requeues the job.
+    """
     argv = sys.argv[1:] if argv is None else argv
     width = max(map(len, COMMANDS)) + 2
     lists = [
@@ -118,7 +121,7 @@ def main(argv: list[str] | None = None) -> int:
         return EXIT_USER_ERROR
     except Interrupted as stop:
         print(f"raretok {name}: {stop}", file=sys.stderr)
-        if queue_again():
+        if requeues and queue_again():
             print(f"raretok {name}: the time limit is near; SLURM will start this job again", file=sys.stderr)
         return EXIT_INTERRUPTED
     except KeyboardInterrupt:

@@ -50,18 +50,20 @@ def adopt(record: Path, run: dict, output: Path, corpus) -> None:
     """Copy the final files of a training with equal settings to `output`, as those of `run`.
 
     record: its training.json. corpus: the training data of `run`. Raises UserError if that training or its weights do
-    not exist, or if it has other settings or data.
+    not exist, or if it has other settings, data or code.
     """
     if not has_files(record):
         raise UserError(f"{record} or a file beside it does not exist; train that run first, or leave --same-as out")
     trained = read_json(record)
     if training_key(trained["settings"]) != training_key(run["settings"]) or trained["data"] != corpus.sha256:
         raise UserError(f"{record} is of a training with other settings or data; leave --same-as out")
+    # The copy is taken for a training by the current code.
+    if trained["sources"] != training_code(run["settings"], corpus.kind):
+        raise UserError(f"{record} is of a training by other code; train that run again first, or leave --same-as out")
     for name in FILES[:-1]:
         copy_file(record.parent / name, output / name)
     same_as = {key: trained[key] for key in ("paper", "experiment", "method", "seed", "hash")}
-    sources = training_code(run["settings"], corpus.kind)
-    write_json(output / RECORD, trained | run | {"sources": sources, "same_as": same_as})
+    write_json(output / RECORD, trained | run | {"same_as": same_as})
 
 
 def has_files(record: Path) -> bool:

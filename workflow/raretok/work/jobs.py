@@ -10,9 +10,8 @@ from pathlib import Path
 
 from raretok.experiments.run_table import Run, RunTable
 from raretok.rule_inputs import evaluate, train
-from raretok.training.finished_files import has_files
 from raretok.work import job_data
-from raretok.work.run_status import log_of
+from raretok.work.run_status import copied_record, log_of
 
 TRAIN, EVALUATE = "train", "evaluate"
 # Forks of a server that has imported torch start at once. The server computes nothing and requests no GPU, because
@@ -50,10 +49,9 @@ class Jobs:
     def training(self, run: Run) -> list[str]:
         """Arguments of `raretok` that train a run, as in rule `train`."""
         table = self.table
-        same = [path for path in train.same_record(table, run) if has_files(table.root / path)]
         return [
             *("train", "--run", run.json(), "--manifest", train.manifest(table, run)),
-            *("--counts", *train.outside_counts(table, run), "--same-as", *same),
+            *("--counts", *train.outside_counts(table, run), "--same-as", *copied_record(table, run)),
             *("--output", table.folder(run), "--state", train.state(table, run)),
             *("--checkpoint-seconds", str(table.config["checkpoint_seconds"])),
             *self.device(),
@@ -92,7 +90,8 @@ def _do(table: RunTable, run: Run, stage: str, arguments: list[str], log: Path) 
         job_data.provide_for_training(table, run)
     else:
         job_data.provide_for_evaluation(table, run)
-    sys.exit(main(arguments))
+    # The SLURM job is that of `work`, which requeues it itself if a signal stops it.
+    sys.exit(main(arguments, requeues=False))
 
 
 def _stop_with_parent() -> None:

@@ -7,6 +7,10 @@ from raretok.experiments.run_table import Run, RunTable
 from raretok.planning import throughput
 from raretok.planning.local_device import find_device
 
+# Smallest share of a training from which its speed is measured. The seconds of a run include its start and evaluation,
+# which would dominate in a smaller one.
+LEAST_SHARE = 0.2
+
 
 class Speed:
     """Seconds of runs: the estimate of `raretok plan`, corrected by the runs of this session.
@@ -29,8 +33,8 @@ class Speed:
         return training.steps * training.passes * self.machine.seconds(size_of(run.settings), training.tokens)
 
     def note(self, run: Run, seconds: float, share: float = 1.0) -> None:
-        """Record that a run took `seconds` for this share of its training."""
-        if share > 0:
+        """Record that a run took `seconds` for this share of its training; a small share is ignored."""
+        if share >= LEAST_SHARE:
             self.ratios.setdefault(run.experiment, []).append(seconds / (share * self.planned(run)))
 
     def expected(self, run: Run, share: float = 1.0) -> float:

@@ -6,17 +6,29 @@ from pathlib import Path
 
 from raretok.core.files import CHECKPOINT, METADATA, read_json, read_tensor_header
 from raretok.experiments.run_table import Run, RunTable
-from raretok.experiments.trained_runs import code_that_trains, is_trained
+from raretok.experiments.trained_runs import code_that_trains, is_trained, same_training
 from raretok.rule_inputs import train
 from raretok.rule_inputs.accept import other_evaluation
-from raretok.training.finished_files import KEPT, RECORD, WEIGHTS
+from raretok.training.finished_files import KEPT, RECORD, WEIGHTS, has_files, holds
 
 
 def done_already(table: RunTable, run: Run, recorded: bool) -> bool:
     """Whether a run is trained and evaluated. recorded: a recorded run with the same settings counts too."""
     if recorded and run.is_measured_in(table.root / "results" / "recorded" / table.scale / "runs" / run.name):
         return True
-    return is_trained(table, run) and is_evaluated(table, run)
+    return is_trained_here(table, run) and is_evaluated(table, run)
+
+
+def is_trained_here(table: RunTable, run: Run) -> bool:
+    """Whether this code trained a run on the prepared data, or on any data if none are prepared here."""
+    return holds(table.root / table.folder(run), identity_of(table, run))
+
+
+def identity_of(table: RunTable, run: Run) -> dict[str, str]:
+    """Hashes that identify a run's training, for `holds`; without that of the data if these are not prepared here."""
+    manifest = table.root / train.manifest(table, run)
+    data = {"data": read_json(manifest)["sha256"]} if manifest.exists() else {}
+    return {"run": run.hash, "sources": code_that_trains(run)} | data
 
 
 def log_of(table: RunTable, run: Run, stage: str) -> Path:
@@ -32,19 +44,49 @@ def last_line(log: Path) -> str:
 
 def is_evaluated(table: RunTable, run: Run) -> bool:
     """Whether a trained run has metrics of this training, these settings and this code."""
+    return not evaluation_fault(table, run)
+
+
+def evaluation_fault(table: RunTable, run: Run) -> str:
+    """Why a trained run does not count as evaluated; empty if it does."""
     folder = table.root / table.folder(run)
     if not (folder / "metrics.json").exists():
-        return False
-    return not other_evaluation(table, run, read_json(folder / RECORD), folder)
+        return "there is no metrics.json"
+    return other_evaluation(table, run, read_json(folder / RECORD), folder)
+
+
+def must_train(table: RunTable, run: Run) -> bool:
+    """Whether a run must be trained, or its training completed, before it can be evaluated.
+
+    Also if it must be measured again but its weights were deleted after measuring (`keep_weights`).
+    """
+    if not is_trained_here(table, run):
+        return True
+    folder = table.root / table.folder(run)
+    return any(not (folder / name).exists() for name in WEIGHTS) and not is_evaluated(table, run)
+
+
+def copied_record(table: RunTable, run: Run) -> list[str]:
+    """The record of the training whose files a run copies; empty if the run is trained itself.
+
+    That training must be by the current code on the prepared data, and its weights must not have been deleted after
+    measuring.
+    """
+    same = same_training(table, run)
+    if same is None or not (is_trained(table, same, itself=True) and is_trained_here(table, same)):
+        return []
+    record = f"{table.folder(same)}/{RECORD}"
+    return [record] if has_files(table.root / record) else []
 
 
 def trained_share(table: RunTable, run: Run) -> float:
-    """The share of a run's training that is done, from 0 to 1: by the step of its checkpoint, or 1 if it is trained.
+    """The share of a run's training that is done, from 0 to 1, by the step of its checkpoint; only for estimates.
 
-    Also 0 for a run that must be measured again but whose weights were deleted after measuring (`keep_weights`).
+    Also 1 if its files are copied from another run, or from those kept with its state, and if only the final validation
+    and the final files are missing; `must_train` says whether the run is complete.
     """
-    folder = table.root / table.folder(run)
-    if is_trained(table, run) and (all((folder / name).exists() for name in WEIGHTS) or is_evaluated(table, run)):
+    has_kept_files = holds(table.root / train.state(table, run) / KEPT, identity_of(table, run))
+    if not must_train(table, run) or copied_record(table, run) or has_kept_files:
         return 1.0
     progress = saved_progress(table, run)
     return progress["step"] / run.settings["training"]["steps"] if progress else 0.0

@@ -14,12 +14,11 @@ from pathlib import Path
 from raretok.core.files import read_json
 from raretok.experiments import config_options
 from raretok.experiments.run_table import Run, RunTable, load_to_train
-from raretok.experiments.trained_runs import is_trained
 from raretok.machine.slurm import failing_nodes
 from raretok.rule_inputs import train
 from raretok.training.holder import HOLDER
 from raretok.work.jobs import EVALUATE, TRAIN
-from raretok.work.run_status import is_evaluated, last_line, log_of, saved_progress
+from raretok.work.run_status import is_evaluated, is_trained_here, last_line, log_of, saved_progress
 
 # A training on another machine counts as dead after this many seconds without a line in its log; it writes one every
 # ten.
@@ -59,7 +58,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 def status_of(table: RunTable, run: Run) -> tuple[str, str]:
     """The status of a run, one of STATES, and details."""
-    if is_trained(table, run):
+    if is_trained_here(table, run):
         if is_evaluated(table, run):
             return DONE, ""
         error = failure_reason(log_of(table, run, EVALUATE))

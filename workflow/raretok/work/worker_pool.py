@@ -12,12 +12,22 @@ from filelock import FileLock, Timeout
 
 from raretok.core.errors import EXIT_INTERRUPTED
 from raretok.experiments.run_table import Run
-from raretok.experiments.trained_runs import is_trained, same_training
+from raretok.experiments.trained_runs import same_training
 from raretok.machine.clock import log
 from raretok.machine.signals import StopFlag
 from raretok.work.jobs import EVALUATE, TRAIN, Jobs
 from raretok.work.run_speed import Speed
-from raretok.work.run_status import done_already, drop_weights, is_evaluated, last_line, log_of, trained_share
+from raretok.work.run_status import (
+    done_already,
+    drop_weights,
+    evaluation_fault,
+    is_evaluated,
+    is_trained_here,
+    last_line,
+    log_of,
+    must_train,
+    trained_share,
+)
 
 # Seconds between checks of clock and signals.
 PATIENCE = 0.5
@@ -81,7 +91,7 @@ class WorkerPool:
         under_way = [*waiting, *(work.run for work in self.active)]
         for run in list(waiting):
             same = same_training(self.table, run)
-            if same in under_way and not is_trained(self.table, same):
+            if same in under_way and not is_trained_here(self.table, same):
                 continue  # its files are copied from that training
             share = 1 - trained_share(self.table, run)
             if self.speed.expected(run, share) > self.time_left():
@@ -90,11 +100,14 @@ class WorkerPool:
             if lock is None:
                 continue
             waiting.remove(run)
+            # The checkpoint of a training that still lacks its final validation is of the last step, so the share does
+            # not decide the stage.
+            stage = TRAIN if must_train(self.table, run) else EVALUATE
             # Another command may have finished it meanwhile; or it is trained, and evaluation lacks its packages.
-            if done_already(self.table, run, recorded=False) or (not share and not self.jobs.evaluates):
+            if done_already(self.table, run, recorded=False) or (stage == EVALUATE and not self.jobs.evaluates):
                 lock.release()
                 continue
-            self.start(run, TRAIN if share else EVALUATE, lock, time.monotonic(), share)
+            self.start(run, stage, lock, time.monotonic(), share)
             return True
         return False
 
@@ -145,22 +158,23 @@ class WorkerPool:
         if to_evaluate and not stopping:
             self.start(run, EVALUATE, work.lock, work.started, work.share)
             return
+        fault = evaluation_fault(self.table, run) if status == 0 and work.stage == EVALUATE else ""
         work.lock.release()
         if to_evaluate or (stopping and status and work.stage == EVALUATE):
             log(f"stopped {run.name}; it is trained")
-        elif status == 0:
+        elif status == 0 and not fault:
             self.speed.note(run, seconds, work.share)
             self.done.append(run)
             log(f"done with {run.name} in {seconds:.0f} s; {len(self.done)} of {self.number}")
         elif status == EXIT_INTERRUPTED:
             log(f"stopped {run.name}; its state is saved")
-        elif stopping:
+        elif stopping and not fault:
             log(f"stopped {run.name}; it continues from its last saved state")
         else:
             self.failed.append(run)
             path = log_of(self.table, run, work.stage)
             killed = f"was killed by {signal.Signals(-status).name}" if status < 0 else ""
-            how = killed or last_line(path) or "no reason given"
+            how = fault or killed or last_line(path) or "no reason given"
             log(f"failed: {work.stage} {run.name}: {how} ({path})")
 
     def stop(self) -> None:
