@@ -10,7 +10,7 @@ from raretok.core.errors import NotFinite, UserError
 from raretok.machine import gpu_locks
 from raretok.machine.clock import log
 from raretok.training.finished_files import adopt
-from raretok.training.holder import only_one
+from raretok.training.holder import only_one, remove_leftovers
 from raretok.training.refusal import note_error, refuse_again
 
 
@@ -91,6 +91,7 @@ def main(arguments: argparse.Namespace) -> None:
 
         def hold() -> None:
             held.enter_context(only_one(arguments.state))
+            remove_leftovers(arguments.state, arguments.output)
             refuse_again(arguments.state)
 
         distributed.on_first(hold)
