@@ -515,7 +515,7 @@ def test_recorded_arrays_of_a_language_model_are_small(tmp_path):
     training |= {"versions": {"torch": "0"}, "seconds": 1.0, "resumes": 0}
     (folder / "metrics.json").write_text(json.dumps({"training": training, "metrics": []}))
     (folder / "history.csv").write_text("step\n")
-    (place,) = record(tmp_path, tmp_path / "kept")
+    ((place,), _) = record(tmp_path, tmp_path / "kept")
     assert (place / "arrays.npz").stat().st_size < 600_000
     with np.load(place / "arrays.npz") as again:
         assert set(again.files) == set(kept)

@@ -133,6 +133,21 @@ def test_kill_during_the_write_of_a_checkpoint(tmp_path, manifest, run_json, unb
     assert_same_results(training.output, unbroken)
 
 
+@pytest.mark.parametrize("name", [".snapshot-", ".model."])
+def test_temporary_files_of_killed_writes_are_removed(tmp_path, language_manifest, make_language_run, name):
+    run = canonical_json(make_language_run())
+    training = Training(tmp_path, language_manifest, run, hang=(name, 1, tmp_path / "in-the-middle"))
+    training.wait_for((tmp_path / "in-the-middle").exists)
+    assert training.end(signal.SIGKILL) == -signal.SIGKILL
+    assert len(list(tmp_path.glob(f"*/{name}*.part.safetensors"))) == 1
+    of_evaluation = training.output / ".metrics.abc.part.json"
+    training.output.mkdir(exist_ok=True)
+    of_evaluation.touch()
+    training = Training(tmp_path, language_manifest, run)
+    assert training.end() == 0, training.text()
+    assert list(tmp_path.rglob(".*.part*")) == [of_evaluation]
+
+
 def interrupted(folder, manifest, run, checkpoints=1):
     training = Training(folder, manifest, run)
     training.wait_for_checkpoints(checkpoints)

@@ -8,9 +8,8 @@ from raretok.experiments.run_table import Run, RunTable
 from raretok.experiments.trained_runs import same_training
 from raretok.planning.throughput import Machine
 
-# Bytes per parameter: of a run's two kept checkpoints, and of its state during training with the previous copy and the
-# best weights.
-KEPT, STATE = 8, 36
+# Bytes per parameter: of weights, and of the saved state (weights and two moments), of which two exist during a write.
+WEIGHTS, SAVED = 4, 12
 SNAPSHOT_BYTES = 2  # per entry of the output matrix
 # Metrics, arrays, histories and translations of a run.
 SMALL_FILES = 10**6
@@ -52,10 +51,14 @@ def largest_gib(costs: list[RunCost], machine: Machine) -> float | None:
 
 
 def _cost(run: Run, keeps_weights: bool) -> RunCost:
-    size = size_of(run.settings)
-    kept = size.parameters * KEPT + snapshots_of(run.settings) * size.types * size.width * SNAPSHOT_BYTES
-    kept *= keeps_weights
-    return RunCost(run, size.parameters, training_of(run.settings).total, kept + SMALL_FILES, size.parameters * STATE)
+    size, average = size_of(run.settings), run.settings["training"].get("average", 0)
+    snapshots = snapshots_of(run.settings) * size.types * size.width * SNAPSHOT_BYTES
+    # A new best or validated model is written before the one that it replaces is removed.
+    validated = (average or 1) + 1
+    state = size.parameters * (2 * SAVED + validated * WEIGHTS) + snapshots
+    # The best and the last model; at the end, snapshots are in the state, too, until they have been copied.
+    kept = (size.parameters * 2 * WEIGHTS + snapshots) * keeps_weights
+    return RunCost(run, size.parameters, training_of(run.settings).total, kept + SMALL_FILES, state)
 
 
 def data_bytes(files: list[Wanted]) -> int:

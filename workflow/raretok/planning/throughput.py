@@ -141,12 +141,15 @@ def rows_of(results: Path) -> list[dict]:
     """One row per finished run in `results` (a scale's folder, or results/recorded/<scale>); UserError if none exist.
 
     Seconds are those of the whole training, including validation, divided by its passes. On a CPU they are CPU time per
-    thread if that is known, which other work on the machine hardly changes.
+    thread if that is known, which other work on the machine hardly changes. Processes share the rows of a pass, so time
+    is multiplied by their number, and the memory of a whole pass is unknown. A run that copied another's files has no
+    row, and neither has one trained together with others, whose passes are those of a larger model.
     """
     paths = sorted(results.glob("runs/*/*/*/metrics.json"))
     if not paths:
         raise UserError(f"{results} holds no evaluated run; run the workflow at that scale first")
-    return [_row(path, read_json(path)["training"]) for path in paths]
+    trained = ((path, read_json(path)["training"]) for path in paths)
+    return [_row(path, run) for path, run in trained if "same_as" not in run and run.get("together", 1) == 1]
 
 
 def _row(path: Path, run: dict) -> dict:
@@ -155,12 +158,16 @@ def _row(path: Path, run: dict) -> dict:
     seconds = run["seconds"]
     if on_cpu and run.get("cpu_seconds"):
         seconds = run["cpu_seconds"] / run["settings"]["training"]["threads"]
-    return {
+    processes = run.get("processes", 1)  # missing in older records
+    row = {
         "machine": CPU if on_cpu else run["device"],
         "what": f"{run['experiment']}/{run['method']}/seed{run['seed']}",
         "shape": vars(size_of(run["settings"])),
         "tokens": training.tokens,
-        "seconds": round(seconds / (training.steps * training.passes), 5),
+        "seconds": round(processes * seconds / (training.steps * training.passes), 5),
         "gib": round(run["peak_memory_gib"], 3),
         "where": path.parents[4].as_posix(),
     }
+    if processes > 1:
+        del row["gib"]
+    return row

@@ -7,16 +7,19 @@ shows, are dropped: 8,000 types with four snapshots take less than 600 KB per ru
 """
 
 import argparse
+import io
+import json
 from pathlib import Path
 
 import numpy as np
 
 from raretok.core.errors import UserError
-from raretok.core.files import atomic_path, copy_file, read_arrays, read_json, write_json, write_text
+from raretok.core.files import atomic_path, copy_file, read_arrays, read_json, write_text
 
-# Files of every evaluated run, and of the scale.
-RUN_FILES = ("metrics.json", "history.csv")
+METRICS = "metrics.json"
+HISTORY = "history.csv"
 ARRAYS = "arrays.npz"
+# Not every run has these.
 HYPOTHESES = "hypotheses.json"
 MEASURABLE = "measurable.npz"
 KEPT_SPLIT = "test"
@@ -32,33 +35,46 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     """Run the command `record`."""
-    kept = record(arguments.results, arguments.output)
+    kept, left = record(arguments.results, arguments.output)
+    for name, reason in left.items():
+        print(f"not recorded: {name}: {reason}")
     recorded = sum(1 for _ in arguments.output.glob("runs/*/*/*/metrics.json"))
     print(f"kept {len(kept)} run(s) of {arguments.results} in {arguments.output}, which now holds {recorded}")
 
 
-def record(results: Path, output: Path) -> list[Path]:
-    """Copy the report's files of every evaluated run; returns the runs' folders below `output`.
+def record(results: Path, output: Path) -> tuple[list[Path], dict[str, str]]:
+    """Copy the report's files of every evaluated run.
 
     A run that was recorded before is replaced; recorded runs that are not in `results` stay, since they may come from
-    another machine. Raises UserError if nothing has been evaluated.
+    another machine. Returns the recorded runs' folders below `output`, and why other runs were left out, by name.
+    Raises UserError if nothing has been evaluated.
     """
     finished = sorted(path.parent for path in results.glob("runs/*/*/*/metrics.json"))
     if not finished:
         raise UserError(f"{results} holds no evaluated run; run the workflow at that scale first")
-    kept = [output / folder.relative_to(results) for folder in finished]
-    for folder, target in zip(finished, kept, strict=True):
-        for name in RUN_FILES:
-            copy_file(folder / name, target / name)
-        if (folder / MEASURABLE).exists():  # older runs have none
-            copy_file(folder / MEASURABLE, target / MEASURABLE)
-        _keep_arrays(folder / ARRAYS, target / ARRAYS)
-        _keep_hypotheses(folder / HYPOTHESES, target / HYPOTHESES)
+    kept, left = [], {}
+    for folder in finished:
+        target = output / folder.relative_to(results)
+        try:
+            # Read before anything is written, so that a record never mixes files of two trainings.
+            files = _recorded_files(folder)
+            reason = _reason_to_leave(json.loads(files[METRICS]), folder, target)
+        except FileNotFoundError as error:
+            reason = f"{Path(error.filename).name} is missing; train or evaluate the run first"
+        if reason:
+            left[folder.relative_to(results / "runs").as_posix()] = reason
+            continue
+        for name in {HYPOTHESES, MEASURABLE} - files.keys():
+            (target / name).unlink(missing_ok=True)  # of an earlier evaluation
+        for name, content in files.items():
+            with atomic_path(target / name) as temporary:
+                temporary.write_bytes(content)
+        kept.append(target)
     for pattern in SCALE_FILES:
         for path in results.glob(pattern):
             copy_file(path, output / path.relative_to(results))
     write_text(output / "README.md", provenance(sorted(path.parent for path in output.glob("runs/*/*/*/metrics.json"))))
-    return kept
+    return kept, left
 
 
 def provenance(folders: list[Path]) -> str:
@@ -93,17 +109,43 @@ def kept_arrays(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return kept
 
 
-def _keep_arrays(source: Path, target: Path) -> None:
+def _recorded_files(folder: Path) -> dict[str, bytes]:
+    """Contents of a run's files as they are recorded, by name, metrics.json last.
+
+    Raises FileNotFoundError if a file that every run has is missing, as while the run is trained again.
+    """
+    files = {name: (folder / name).read_bytes() for name in (METRICS, HISTORY)}
+    files[ARRAYS] = _arrays(folder / ARRAYS)
+    if (folder / MEASURABLE).exists():  # older runs have none
+        files[MEASURABLE] = (folder / MEASURABLE).read_bytes()
+    # What `raretok compare` needs; runs without translations, and older ones, have no such file.
+    translated = read_json(folder / HYPOTHESES) if (folder / HYPOTHESES).exists() else {}
+    if KEPT_SPLIT in translated:
+        text = json.dumps({KEPT_SPLIT: translated[KEPT_SPLIT]}, indent=1, ensure_ascii=False)
+        files[HYPOTHESES] = f"{text}\n".encode()
+    return files | {METRICS: files.pop(METRICS)}
+
+
+def _reason_to_leave(metrics: dict, folder: Path, target: Path) -> str:
+    """Why a run with these metrics is not recorded; empty if it is. target: its folder of recorded files."""
+    trained = folder / "training.json"  # may be missing in results of another machine
+    if trained.exists() and read_json(trained) != metrics["training"]:
+        return "it was trained again since its evaluation; evaluate it first"
+    if not (target / METRICS).exists():
+        return ""
+    recorded = read_json(target / METRICS)
+    evaluation = dict(recorded.get("evaluation", {}))
+    is_remeasured = evaluation.pop("remeasured", None) is not None
+    if is_remeasured and (recorded["training"], evaluation) == (metrics["training"], metrics.get("evaluation", {})):
+        return "its recorded metrics were remeasured from this evaluation and stay"
+    return ""
+
+
+def _arrays(source: Path) -> bytes:
+    """The content of a run's arrays as they are recorded."""
     arrays = read_arrays(source)
     if "bounds" not in arrays:  # a character model, whose arrays are small
-        copy_file(source, target)
-        return
-    with atomic_path(target) as temporary, open(temporary, "wb") as file:
-        np.savez_compressed(file, **kept_arrays(arrays))
-
-
-def _keep_hypotheses(source: Path, target: Path) -> None:
-    """Keep what `raretok compare` needs; runs without translations, and older ones, have no such file."""
-    translated = read_json(source) if source.exists() else {}
-    if KEPT_SPLIT in translated:
-        write_json(target, {KEPT_SPLIT: translated[KEPT_SPLIT]})
+        return source.read_bytes()
+    content = io.BytesIO()
+    np.savez_compressed(content, **kept_arrays(arrays))
+    return content.getvalue()

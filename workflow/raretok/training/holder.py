@@ -11,6 +11,7 @@ from filelock import FileLock, Timeout
 
 from raretok.core.errors import UserError
 from raretok.core.files import write_json
+from raretok.training.finished_files import FILES, KEPT
 
 # Name of the record in a state folder. A killed training leaves it behind, but its process is gone.
 HOLDER = "holder.json"
@@ -38,3 +39,15 @@ def only_one(state: Path) -> Iterator[None]:
     finally:
         (state / HOLDER).unlink(missing_ok=True)
         lock.release()
+
+
+def remove_leftovers(state: Path, output: Path) -> None:
+    """Remove temporary files of killed writes from a run's folders; the caller holds the run's lock.
+
+    Nobody else writes in the state folder, but an evaluation may write other files in `output`.
+    """
+    leftovers = list(state.glob(".*.part*"))
+    for folder in (output, state / KEPT):
+        leftovers += [path for name in FILES for path in folder.glob(f".{Path(name).stem}.*.part*")]
+    for path in leftovers:
+        path.unlink(missing_ok=True)

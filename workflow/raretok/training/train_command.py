@@ -10,7 +10,7 @@ from raretok.core.errors import NotFinite, UserError
 from raretok.machine import gpu_locks
 from raretok.machine.clock import log
 from raretok.training.finished_files import adopt
-from raretok.training.holder import only_one
+from raretok.training.holder import only_one, remove_leftovers
 from raretok.training.refusal import note_error, refuse_again
 
 
@@ -59,12 +59,15 @@ def add_option_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     """Train; see `raretok.training.loop.train` for the errors."""
-    from raretok.data.prepared_corpus import load_manifest
+    from raretok.data.prepared_corpus import load_manifest, other_definition
     from raretok.machine import processes
     from raretok.machine.process_launcher import launch
     from raretok.training import distributed
 
     run = read_run(arguments.run)
+    definition = run["settings"].get("corpus", {}).get("definition")
+    if definition and (reason := other_definition(arguments.manifest, definition)):
+        raise UserError(reason)
     if arguments.same_as:
         record, *_ = arguments.same_as
         adopt(record, run, arguments.output, load_manifest(arguments.manifest))
@@ -91,6 +94,7 @@ def main(arguments: argparse.Namespace) -> None:
 
         def hold() -> None:
             held.enter_context(only_one(arguments.state))
+            remove_leftovers(arguments.state, arguments.output)
             refuse_again(arguments.state)
 
         distributed.on_first(hold)
