@@ -17,8 +17,6 @@ from raretok.core.errors import UserError
 from raretok.core.files import read_json
 
 SIDES = ("source", "target")  # of a translation
-# Key of a definition: counts of the corpus's types in other texts, by name.
-EXTERNAL = "external_counts"
 VOCABULARY, COUNTS, SOURCE_COUNTS = "vocabulary.json", "counts.npy", "source_counts.npy"
 
 
@@ -116,29 +114,6 @@ def load_manifest(path: Path | str) -> Corpus:
         if found != expected:
             raise UserError(f"{part} beside {path} is damaged: its checksum does not match; {again}")
     return corpus
-
-
-def changed_parts(path: Path | str, definition: Mapping) -> set[str]:
-    """The keys of a corpus's definition (`catalogue.corpus_definition`) with other values in the manifest at `path`.
-
-    `raretok work` writes the definition into the manifest; without one, or without a manifest, nothing counts as
-    changed. Only external counts that `definition` names are compared.
-    """
-    try:
-        made = read_json(path)["definition"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return set()
-    named = definition.get(EXTERNAL, {})
-    definition = {**definition, EXTERNAL: named}
-    made = made | {EXTERNAL: {name: text for name, text in made.get(EXTERNAL, {}).items() if name in named}}
-    return {key for key in made.keys() | definition.keys() if made.get(key) != definition.get(key)}
-
-
-def other_definition(path: Path | str, definition: Mapping) -> str:
-    """The error if the manifest at `path` is of a corpus with another definition (`changed_parts`); else empty."""
-    changed = ", ".join(sorted(changed_parts(path, definition)))
-    again = "make it again with `raretok work --data-only`"
-    return f"{path} is of a corpus with another definition ({changed}); {again}" if changed else ""
 
 
 def _contents(corpus: Corpus, split: str) -> Iterator[np.ndarray | Path]:

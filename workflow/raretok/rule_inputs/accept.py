@@ -20,7 +20,6 @@ import numpy as np
 from raretok.core.config_files import canonical_json
 from raretok.core.errors import UserError
 from raretok.core.files import read_json
-from raretok.data.prepared_corpus import other_definition
 from raretok.experiments import config_options
 from raretok.experiments.run_table import Run, RunTable, load
 from raretok.experiments.trained_runs import code_that_measures, code_that_trains
@@ -124,8 +123,6 @@ def other_training(table: RunTable, run: Run, record: dict, folder: Path) -> str
     manifest = train.manifest(table, run)
     if not (table.root / manifest).exists():
         return f"its data are not here; copy or make {manifest} first"
-    if other := other_definition(table.root / manifest, run.settings["corpus"]["definition"]):
-        return other
     if read_json(table.root / manifest)["sha256"] != record["data"]:
         return f"it was trained on other data than {manifest} describes"
     for path in train.outside_counts(table, run):

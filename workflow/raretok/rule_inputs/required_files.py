@@ -26,7 +26,7 @@ def files_of(table: RunTable, runs: Iterable[Run], checkpoints: Iterable[str] = 
     Runs request the texts of their corpora and other domains, published tokenizers, texts whose unigrams are counted,
     and word similarity sets.
     """
-    paths = dict.fromkeys([*(path for run in runs for path in files_read_by(table, run)), *checkpoints])
+    paths = dict.fromkeys([*(path for run in runs for path in _of_run(table, run)), *checkpoints])
     found = []
     for path in paths:
         if path.startswith(RESOURCES) and not path.startswith(MADE_HERE):
@@ -40,7 +40,7 @@ def is_here(table: RunTable, wanted: Wanted) -> bool:
     return (table.root / RESOURCES / wanted.dataset / wanted.name).exists()
 
 
-def files_read_by(table: RunTable, run: Run) -> list[str]:
+def _of_run(table: RunTable, run: Run) -> list[str]:
     """Paths that a run and its evaluation read and that no job makes from other files."""
     corpus = run.settings["corpus"]["name"]
     corpus = table.corpora[corpus].get("reverse_of", corpus)

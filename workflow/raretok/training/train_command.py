@@ -59,15 +59,12 @@ def add_option_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     """Train; see `raretok.training.loop.train` for the errors."""
-    from raretok.data.prepared_corpus import load_manifest, other_definition
+    from raretok.data.prepared_corpus import load_manifest
     from raretok.machine import processes
     from raretok.machine.process_launcher import launch
     from raretok.training import distributed
 
     run = read_run(arguments.run)
-    definition = run["settings"].get("corpus", {}).get("definition")
-    if definition and (reason := other_definition(arguments.manifest, definition)):
-        raise UserError(reason)
     if arguments.same_as:
         record, *_ = arguments.same_as
         adopt(record, run, arguments.output, load_manifest(arguments.manifest))

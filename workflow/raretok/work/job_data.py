@@ -1,11 +1,9 @@
 """Data of runs: existing files are used as they are, missing ones are made by the commands of the rules.
 
-So a machine without tokenizers can use prepared data that was copied to it. A manifest made here names the corpus's
-definition; if that changes, the corpus and what was made with it are made again. Paths are relative to the project's
-folder, which is the current one.
+So a machine without tokenizers can use prepared data that was copied to it. Paths are relative to the project's folder,
+which is the current one.
 """
 
-import shutil
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -14,23 +12,15 @@ from types import SimpleNamespace
 
 from filelock import FileLock
 
-from raretok.core.files import read_json, write_json
-from raretok.data import catalogue
-from raretok.data.prepared_corpus import EXTERNAL, changed_parts
 from raretok.experiments.run_table import Run, RunTable
-from raretok.machine.clock import log
 from raretok.rule_inputs import data, evaluate, tokenize, train
-from raretok.rule_inputs.required_files import files_read_by
 
 SYNTHETIC = "resources/synthetic/"
-# Keys of a corpus's definition that decide its texts.
-TEXT_PARTS = {"synthetic", "checksum", "checksums", "files", "domains", EXTERNAL}
 
 
 def provide_for_training(table: RunTable, run: Run) -> None:
     """Provide the corpus of a run, and the counts that its output bias starts from."""
     corpus = run.settings["corpus"]["name"]
-    _drop_changed(table, run)
     _provide_corpus(table, corpus)
     for path in train.outside_counts(table, run):
         _provide_counts(table, corpus, Path(path).stem, path)
@@ -43,36 +33,10 @@ def provide_for_evaluation(table: RunTable, run: Run) -> None:
         _provide_links(table, run.settings["corpus"]["name"], path)
 
 
-def _drop_changed(table: RunTable, run: Run) -> None:
-    """Remove a corpus of another definition than the run's, with its counts and word links, and with changed texts."""
-    name, definition = run.settings["corpus"]["name"], run.settings["corpus"]["definition"]
-    forward = table.corpora[name].get("reverse_of", name)
-    not_reversed = {key: value for key, value in definition.items() if key != "reversed"}
-    for corpus, expected in {forward: not_reversed, name: definition}.items():
-        manifest = Path(table.results, "data", corpus, "manifest.json")
-        with _lock(table, str(manifest)):
-            changed = changed_parts(manifest, expected)
-            if not changed:
-                continue
-            log(f"{manifest.parent} has another definition ({', '.join(sorted(changed))}) and is made again")
-            # A reversed corpus has no texts of its own, and published word pairs belong to no corpus.
-            texts = set(files_read_by(table, run)) - set(evaluate.similarity_files(table, run))
-            stale = texts if changed & TEXT_PARTS and corpus == forward else set()
-            if "tokenizer" in changed:
-                stale |= set(catalogue.tokenizer_file(table.corpora, corpus))
-            for path in stale:
-                Path(path).unlink(missing_ok=True)
-            for folder in ("counts", "alignments"):
-                shutil.rmtree(Path(table.results, folder, corpus), ignore_errors=True)
-            # Last, so that the change is still seen after a kill.
-            manifest.unlink()
-
-
 def _provide_corpus(table: RunTable, name: str) -> None:
     """results/<scale>/data/<corpus>: rules prepare, encode, encode_pairs and reverse_pairs."""
     wildcards, entry = SimpleNamespace(corpus=name), table.corpora[name]
     folder = f"{table.results}/data/{name}"
-    manifest = f"{folder}/manifest.json"
     common = ("--corpus", name, "--output", folder)
     described = ("--entry", data.corpus_entry(table, wildcards))
 
@@ -94,18 +58,8 @@ def _provide_corpus(table: RunTable, name: str) -> None:
             _provide_files(table, *tokenize.pair_texts(table, wildcards), *published)
             texts = tokenize.texts_by_split(table, wildcards)
             _command("encode-pairs", *common, *described, "--texts", texts, "--published", *published)
-        # Outside the digest of the manifest, and not by the commands, whose changed code would rerun rules.
-        write_json(manifest, read_json(manifest) | {"definition": _definition(table, name)})
 
-    _once(table, manifest, make)
-
-
-def _definition(table: RunTable, name: str) -> dict:
-    """The definition of a corpus as in the settings of its runs, with all its external counts."""
-    names = table.corpora[table.corpora[name].get("reverse_of", name)].get(EXTERNAL, {})
-    definitions = [catalogue.corpus_definition(table.corpora, table.datasets, name, counts) for counts in names]
-    outside = {counts: text for definition in definitions for counts, text in definition[EXTERNAL].items()}
-    return catalogue.corpus_definition(table.corpora, table.datasets, name) | {EXTERNAL: outside}
+    _once(table, f"{folder}/manifest.json", make)
 
 
 def _provide_counts(table: RunTable, corpus: str, text: str, path: str) -> None:
@@ -154,16 +108,11 @@ def _once(table: RunTable, path: str, make: Callable[[], None]) -> None:
     """Make a missing file in one process, while other processes that need it wait."""
     if Path(path).exists():
         return
-    with _lock(table, path):
-        if not Path(path).exists():
-            make()
-
-
-def _lock(table: RunTable, path: str) -> FileLock:
-    """The lock of a file while it is made."""
     lock = Path(table.results, "state", "work", f"{path}.lock")
     lock.parent.mkdir(parents=True, exist_ok=True)
-    return FileLock(lock)
+    with FileLock(lock):
+        if not Path(path).exists():
+            make()
 
 
 def _command(*arguments: str) -> None:
