@@ -67,9 +67,11 @@ def verdicts(language):
     return {row["id"]: row for row in rows}
 
 
-def figure_of(language, item, results=None):
-    """A figure of agg, and its caption."""
-    definition = parse_definition(json.dumps(DEFINITIONS["agg"]))
+def figure_of(language, item, results=None, **entry):
+    """A figure of agg, and its caption. entry: keys of the figure's config that the test changes."""
+    figures = DEFINITIONS["agg"]["figures"]
+    changed = DEFINITIONS["agg"] | {"figures": figures | {item: figures[item] | entry}}
+    definition = parse_definition(json.dumps(changed))
     with house_style():
         return draw_figure(definition, item, results or language.results)
 
@@ -324,10 +326,9 @@ def test_the_spread_of_mle_is_a_band_and_bars_of_all_alphas_need_no_remark(langu
     assert "none for one seed" not in text
 
 
-def test_the_first_steps_are_named_beside_the_papers(language, monkeypatch):
+def test_the_first_steps_are_named_beside_the_papers(language):
     for printed, paper in ((1000, ""), (5000, " (paper: 5,000)")):
-        monkeypatch.setattr("raretok.papers.agg.figures.FIRST_STEPS", printed)
-        figure, _ = figure_of(language, "figure4")
+        figure, _ = figure_of(language, "figure4", printed_steps=[printed])
         assert f"up to step 1,000{paper}" in [axes.get_title(loc="left") for axes in figure.axes]
 
 

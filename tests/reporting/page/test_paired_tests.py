@@ -9,7 +9,7 @@ from fake_translation import definition_of
 
 from raretok.__main__ import main
 from raretok.reporting.definition import parse_definition
-from raretok.reporting.page.page_statistics import blocks, paired_test_rows
+from raretok.reporting.page.page_statistics import paired_test_rows, with_rowspans
 from raretok.reporting.results import COLUMNS
 
 COMPARISON = "comparisons/iwslt14_de-en/seed2.json"
@@ -78,4 +78,4 @@ def test_the_page_shows_paired_tests_only_if_there_are_any(results, tmp_path):
 
 def test_cells_that_rows_share_are_written_once():
     rows = [("a", "x", 1), ("a", "x", 2), ("a", "y", 3), ("b", "x", 4), ("a", "x", 5)]
-    assert list(blocks(rows, 2)) == [(2, rows[0]), (0, rows[1]), *((1, row) for row in rows[2:])]
+    assert list(with_rowspans(rows, 2)) == [(2, rows[0]), (0, rows[1]), *((1, row) for row in rows[2:])]

@@ -447,7 +447,7 @@ class Figure(TypedDict, total=False):
     # Columns that improvement.csv compares, each with `of`.
     columns: Columns
     labels: Labels
-    # The paper's steps of the panels, or the one until which it freezes rare rows.
+    # The paper's steps of the panels, the one until which it freezes rare rows, or the last one shown.
     printed_steps: list[Positive]
 
 

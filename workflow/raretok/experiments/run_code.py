@@ -27,6 +27,11 @@ def training_code(settings: dict, kind: str) -> str:
     return code_of("raretok.training.loop", TASKS[kind], model_module(settings["model"]["name"]), *tokenizer, *methods)
 
 
+def is_copy(training: dict) -> bool:
+    """Whether a training's record is of files copied from another run with the same settings."""
+    return "same_as" in training
+
+
 def evaluation_code(settings: dict, kind: str) -> str:
     """Digest of the code that measures a run with these training settings on a corpus of this kind."""
     model = model_module(settings["model"]["name"])

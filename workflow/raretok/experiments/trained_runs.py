@@ -4,7 +4,7 @@ from collections import defaultdict
 from functools import lru_cache
 
 from raretok.core.files import read_json
-from raretok.experiments.run_code import evaluation_code, observations_of, training_code, training_key
+from raretok.experiments.run_code import evaluation_code, is_copy, observations_of, training_code, training_key
 from raretok.experiments.run_table import Run, RunTable
 
 
@@ -22,7 +22,7 @@ def is_trained(table: RunTable, run: Run, itself: bool = False) -> bool:
     """Whether this code trained a run, on any machine. itself: not if its files are copies of another run's."""
     path = table.root / table.folder(run) / "training.json"
     record = read_json(path) if path.exists() else {}
-    if itself and "same_as" in record:
+    if itself and is_copy(record):
         return False
     return (record.get("hash"), record.get("sources")) == (run.hash, code_that_trains(run))
 

@@ -20,6 +20,7 @@ from raretok.core.config_files import read_config
 from raretok.core.errors import UserError
 from raretok.core.files import read_json
 from raretok.core.type_check import AboveZero, Limit, Positive, keys
+from raretok.experiments.run_code import is_copy
 from raretok.experiments.run_size import Size, size_of, training_of
 
 GIB_PER_PARAMETER = 16 / 2**30
@@ -149,7 +150,7 @@ def rows_of(results: Path) -> list[dict]:
     if not paths:
         raise UserError(f"{results} holds no evaluated run; run the workflow at that scale first")
     trained = ((path, read_json(path)["training"]) for path in paths)
-    return [_row(path, run) for path, run in trained if "same_as" not in run and run.get("together", 1) == 1]
+    return [_row(path, run) for path, run in trained if not is_copy(run) and run.get("together", 1) == 1]
 
 
 def _row(path: Path, run: dict) -> dict:
@@ -159,15 +160,13 @@ def _row(path: Path, run: dict) -> dict:
     if on_cpu and run.get("cpu_seconds"):
         seconds = run["cpu_seconds"] / run["settings"]["training"]["threads"]
     processes = run.get("processes", 1)  # missing in older records
-    row = {
+    memory = {"gib": round(run["peak_memory_gib"], 3)} if processes == 1 else {}
+    return {
         "machine": CPU if on_cpu else run["device"],
         "what": f"{run['experiment']}/{run['method']}/seed{run['seed']}",
         "shape": vars(size_of(run["settings"])),
         "tokens": training.tokens,
         "seconds": round(processes * seconds / (training.steps * training.passes), 5),
-        "gib": round(run["peak_memory_gib"], 3),
+        **memory,
         "where": path.parents[4].as_posix(),
     }
-    if processes > 1:
-        del row["gib"]
-    return row

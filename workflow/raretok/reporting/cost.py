@@ -6,6 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from raretok.core.files import read_json
+from raretok.experiments.run_code import is_copy
 from raretok.reporting.csv_rows import write_table
 
 COLUMNS = [
@@ -38,11 +39,6 @@ def costs(paths: list[Path]) -> pd.DataFrame:
     records = [read_json(path) for path in paths]
     table = pd.DataFrame([_row(one) for one in records if not is_copy(one["training"])], columns=COLUMNS)
     return table.sort_values(["paper", "experiment", "method", "seed"], kind="stable")
-
-
-def is_copy(training: dict) -> bool:
-    """Whether a run has the files of another with the same settings, and was not trained itself."""
-    return "same_as" in training
 
 
 def by_device(table: pd.DataFrame) -> list[dict]:

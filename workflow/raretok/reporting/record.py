@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from raretok.core.errors import UserError
-from raretok.core.files import atomic_path, copy_file, read_arrays, read_json, write_text
+from raretok.core.files import atomic_path, copy_file, read_arrays, read_json, write_json, write_text
 
 METRICS = "metrics.json"
 HISTORY = "history.csv"
@@ -57,15 +57,18 @@ def record(results: Path, output: Path) -> tuple[list[Path], dict[str, str]]:
         target = output / folder.relative_to(results)
         try:
             # Read before anything is written, so that a record never mixes files of two trainings.
-            files = _recorded_files(folder)
+            files, translations = _recorded_files(folder), _translations(folder)
             reason = _reason_to_leave(json.loads(files[METRICS]), folder, target)
         except FileNotFoundError as error:
             reason = f"{Path(error.filename).name} is missing; train or evaluate the run first"
         if reason:
             left[folder.relative_to(results / "runs").as_posix()] = reason
             continue
-        for name in {HYPOTHESES, MEASURABLE} - files.keys():
-            (target / name).unlink(missing_ok=True)  # of an earlier evaluation
+        for name, content in ((HYPOTHESES, translations), (MEASURABLE, files.get(MEASURABLE))):
+            if not content:
+                (target / name).unlink(missing_ok=True)  # of an earlier evaluation
+        if translations:
+            write_json(target / HYPOTHESES, translations)
         for name, content in files.items():
             with atomic_path(target / name) as temporary:
                 temporary.write_bytes(content)
@@ -118,12 +121,13 @@ def _recorded_files(folder: Path) -> dict[str, bytes]:
     files[ARRAYS] = _arrays(folder / ARRAYS)
     if (folder / MEASURABLE).exists():  # older runs have none
         files[MEASURABLE] = (folder / MEASURABLE).read_bytes()
-    # What `raretok compare` needs; runs without translations, and older ones, have no such file.
-    translated = read_json(folder / HYPOTHESES) if (folder / HYPOTHESES).exists() else {}
-    if KEPT_SPLIT in translated:
-        text = json.dumps({KEPT_SPLIT: translated[KEPT_SPLIT]}, indent=1, ensure_ascii=False)
-        files[HYPOTHESES] = f"{text}\n".encode()
     return files | {METRICS: files.pop(METRICS)}
+
+
+def _translations(folder: Path) -> dict:
+    """What `raretok compare` needs of a run's translations; empty for other runs, and older ones."""
+    translated = read_json(folder / HYPOTHESES) if (folder / HYPOTHESES).exists() else {}
+    return {KEPT_SPLIT: translated[KEPT_SPLIT]} if KEPT_SPLIT in translated else {}
 
 
 def _reason_to_leave(metrics: dict, folder: Path, target: Path) -> str:

@@ -16,7 +16,6 @@ from raretok.reporting.figures.style import BASE, BLACK, GREY, METHODS, SKY, loo
 from raretok.reporting.results import Results
 from raretok.reporting.tables.cells import derived_remark
 
-FIRST_STEPS = 1000  # that figure 4 of the paper shows
 GROUPS = ("frequent", "medium", "rare")
 COSINE = "cosine of rare and frequent (right)"
 PROJECTION = (
@@ -122,7 +121,8 @@ def figure4(definition: Definition, item: str, results: Results) -> Drawn:
     mean = mean_and_band(axes, np.arange(1, sizes.shape[1] + 1), sizes, None, look)
     types = len(next(arrays["counts"] for _, arrays in runs if "counts" in arrays))
     axes.set(xlabel="training step", ylabel="tokens in the rare group", ylim=(0, None), xlim=(0, sizes.shape[1]))
-    steps = language_panels.step_and_papers(sizes.shape[1], FIRST_STEPS)
+    (printed,) = definition.entry(item)["printed_steps"]
+    steps = language_panels.step_and_papers(sizes.shape[1], printed)
     axes.set_title(f"up to step {steps}", loc="left")
     end = (sizes.shape[1], mean[-1])
     axes.plot(*end, marker="o", clip_on=False, **look)

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from raretok.papers.natural_bias import data_set_panels
 from raretok.papers.natural_bias.along_training import bias_changes, divergences, validation_curves
-from raretok.papers.natural_bias.bias_starts import IWSLT14, UNIGRAM, WMT14, ZERO
+from raretok.papers.natural_bias.bias_starts import UNIGRAM, WMT14, ZERO
 from raretok.papers.natural_bias.claims import PRINTED_STEPS, REGULARISED
 from raretok.reporting import translation_metrics
 from raretok.reporting.corpus_names import corpus_title, unigram_text
@@ -274,18 +274,18 @@ def figure14(definition: Definition, item: str, results: Results) -> Drawn:
 def figure15(definition: Definition, item: str, results: Results) -> Drawn:
     """Validation BLEU of the best checkpoint, with a start from C4's unigrams too."""
     text = "BLEU of the validation text at its best checkpoint, as measured during training."
-    text += data_set_panels.in_place_of_c4(definition, _with_c4(definition))
+    text += data_set_panels.in_place_of_c4(definition, _of_this_scale(definition, item))
     values = translation_metrics.best_validation
-    return _bars(definition, item, results, values, "validation BLEU", text, _with_c4)
+    return _bars(definition, item, results, values, "validation BLEU", text, partial(_of_this_scale, item=item))
 
 
-def _with_c4(definition: Definition) -> list[str]:
-    return [experiment for experiment in (IWSLT14, WMT14) if experiment in definition.settings]
+def _of_this_scale(definition: Definition, item: str) -> list[str]:
+    return [experiment for experiment in definition.compared(item) if experiment in definition.settings]
 
 
 def figure16(definition: Definition, item: str, results: Results) -> Drawn:
     """The models of figure 15 on the other domain."""
-    experiments = _with_c4(definition)
+    experiments = _of_this_scale(definition, item)
     drawn, text = _other_domains(definition, item, results, experiments, translation_metrics.validation_domains)
     found = {name: None for one in experiments for name in translation_metrics.validation_domains(results, one)}
     found.pop(translation_metrics.VALIDATION_TEXT, None)

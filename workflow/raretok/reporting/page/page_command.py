@@ -22,7 +22,7 @@ from raretok.reporting.page.page_card import card
 from raretok.reporting.page.page_claims import KINDS, claims_of, short, verdicts
 from raretok.reporting.page.page_forest import TICKS
 from raretok.reporting.page.page_items import Sources, figure, tables
-from raretok.reporting.page.page_statistics import agreement_rows, blocks, improvement_rows, paired_test_rows
+from raretok.reporting.page.page_statistics import agreement_rows, improvement_rows, paired_test_rows, with_rowspans
 from raretok.reporting.page.page_words import (
     PICTURE,
     abbreviations,
@@ -119,7 +119,7 @@ def templates() -> Environment:
         "short": short,
         "seed_ranges": seed_ranges,
         "as_data": as_data,
-        "blocks": blocks,
+        "with_rowspans": with_rowspans,
         "script": Markup(script),
         "script_sha256": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     }

@@ -68,7 +68,7 @@ def paired_test_rows(definition: Definition, comparisons: Sequence[Path]) -> lis
     return rows
 
 
-def blocks(rows: Sequence[tuple], leading: int) -> Iterator[tuple[int, tuple]]:
+def with_rowspans(rows: Sequence[tuple], leading: int) -> Iterator[tuple[int, tuple]]:
     """Each row with the number of rows that share its first `leading` cells, or 0 if it is not the first of them."""
     for _, group in groupby(rows, key=lambda row: row[:leading]):
         alike = list(group)

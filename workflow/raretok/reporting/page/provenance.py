@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import yaml
 
+from raretok.experiments.run_code import is_copy
 from raretok.experiments.seeds import seed_ranges
-from raretok.reporting.cost import is_copy
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.results import Results
 
