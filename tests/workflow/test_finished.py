@@ -55,7 +55,7 @@ def test_a_run_of_other_settings_counts_as_missing(half):
     assert {str(Path(path).parent) for path in shown} == {f"results/small/runs/{FINISHED[0]}"}
     assert left_out(report.outdated(finished)) == (
         f"left out, made with other settings than the config has now: results/small/runs/{FINISHED[1]}; "
-        "without finished=true or recorded=true they are trained again"
+        "without finished=true or recorded=true they are made again"
     )
     definition = definition_of(report.definition(finished, "stop_jostling"))
     results = read_item(half / "results/small", definition, "table1")
@@ -63,6 +63,15 @@ def test_a_run_of_other_settings_counts_as_missing(half):
     assert results.trainings(definition.methods["threshold_m1"]) == {}
     # Without `finished`, it is trained again, and nothing is left out.
     assert report.outdated(table(half, finished=False)) == []
+
+
+@pytest.mark.parametrize(("change", "current"), [({"window": 4096}, False), ({"comet": "a-model"}, True)])
+def test_so_does_a_run_of_another_evaluation_except_for_comet(half, change, current):
+    path = half / "results/small/runs" / FINISHED[2] / "metrics.json"
+    content = read_json(path)
+    content["evaluation"]["settings"] |= change
+    write_json(path, content)
+    assert report.outdated(table(half)) == ([] if current else [str(path.parent.relative_to(half))])
 
 
 def test_paired_tests_of_runs_with_other_settings_are_not_shown(project):

@@ -40,7 +40,7 @@ def compare_recorded(table: RunTable, data: Path) -> list[Path]:
     systems = defaultdict(dict)
     for run in table.runs.values():
         folder = table.root / table.folder(run)
-        if has_candidates(table.papers[run.paper]) or not run.is_measured_in(folder):
+        if has_candidates(table.papers[run.paper]) or not table.is_measured_in(run, folder):
             continue
         if (folder / "hypotheses.json").exists():
             key = (run.experiment, run.seed, run.settings["corpus"]["name"])

@@ -6,6 +6,7 @@ This module and its imports do not import torch, since Snakemake loads them on e
 import argparse
 import dataclasses
 import hashlib
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -60,11 +61,6 @@ class Run:
     def name(self) -> str:
         """The run's name in paths."""
         return RUN_NAME.format(experiment=self.experiment, method=self.method, seed=self.seed)
-
-    def is_measured_in(self, folder: Path) -> bool:
-        """Whether a run's folder has metrics of these settings."""
-        path = folder / "metrics.json"
-        return path.exists() and read_json(path)["training"]["hash"] == self.hash
 
     @property
     def kind(self) -> str:
@@ -206,6 +202,20 @@ class RunTable:
     def folder(self, run: Run) -> str:
         """Folder of a run's final files."""
         return f"{self.results}/runs/{run.name}"
+
+    def is_measured_in(self, run: Run, folder: Path) -> bool:
+        """Whether a folder has metrics of this run, trained and evaluated with these settings.
+
+        The first records do not have the settings of their evaluation and count as equal. COMET may be left out.
+        """
+        path = folder / "metrics.json"
+        if not path.exists():
+            return False
+        measured = read_json(path)
+        made = measured.get("evaluation", {}).get("settings")
+        wanted = json.loads(self.evaluation(run.experiment))
+        same = made is None or made | {"comet": None} == wanted | {"comet": None}
+        return measured["training"]["hash"] == run.hash and same
 
     def evaluation(self, experiment: str) -> str:
         """Canonical JSON of the evaluation settings of an experiment."""

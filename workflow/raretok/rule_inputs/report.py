@@ -103,7 +103,7 @@ def outdated(table: RunTable) -> list[str]:
 
 
 def _is_outdated(table: RunTable, run: Run, folder: str) -> bool:
-    return (table.root / folder / "metrics.json").exists() and not run.is_measured_in(table.root / folder)
+    return (table.root / folder / "metrics.json").exists() and not table.is_measured_in(run, table.root / folder)
 
 
 def measurements_to_show(table: RunTable, wildcards) -> list[str]:

@@ -61,7 +61,7 @@ def left_out(folders: list[str]) -> str:
     more = f", and {len(folders) - 1} more" if len(folders) > 1 else ""
     return (
         f"left out, made with other settings than the config has now: {folders[0]}{more}; "
-        "without finished=true or recorded=true they are trained again"
+        "without finished=true or recorded=true they are made again"
     )
 
 

@@ -14,7 +14,8 @@ from raretok.training.finished_files import KEPT, RECORD, WEIGHTS, has_files, ho
 
 def done_already(table: RunTable, run: Run, recorded: bool) -> bool:
     """Whether a run is trained and evaluated. recorded: a recorded run with the same settings counts too."""
-    if recorded and run.is_measured_in(table.root / "results" / "recorded" / table.scale / "runs" / run.name):
+    kept = table.root / "results" / "recorded" / table.scale / "runs" / run.name
+    if recorded and table.is_measured_in(run, kept):
         return True
     return is_trained_here(table, run) and is_evaluated(table, run)
 
