@@ -47,7 +47,8 @@ class Choices(TypedDict):
     device: Literal["auto", "cpu", "cuda"]
     # Number of jobs that may share a GPU of this machine; use more than 1 for tiny models.
     runs_per_gpu: Annotated[Positive, Limit("maximum", 100)]
-    # Number of processes that train one run, each on its own GPU; results differ only by rounding.
+    # Number of processes that train one run, each on its own GPU. Without dropout, results differ only by
+    # rounding; with dropout they are another sample.
     processes: Positive
     # Largest number of character runs of one shape that one job trains together; results differ only by rounding.
     together: Annotated[Positive, Limit("maximum", 256)]

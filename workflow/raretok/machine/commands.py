@@ -22,16 +22,16 @@ FOR_USERS = {
     "fetch": ("raretok.planning.fetch", "fill a data mirror with the files that the runs of the config need"),
     "work": (
         "raretok.work.work_command",
-        "train and evaluate as many runs as time allows, without Snakemake; with --order, in the order of a file",
+        "train and evaluate as many runs as time allows, without Snakemake",
     ),
     "status": ("raretok.work.status_command", "show running jobs, failures and their reasons, and what is left"),
     "accept": ("raretok.rule_inputs.accept", "accept finished results from another machine if nothing has changed"),
     "verify": ("raretok.planning.verify", "retrain what one claim needs, and compare with the recorded result"),
     "record": ("raretok.reporting.record", "copy the files of a scale's report to results/recorded"),
-    "remeasure": ("raretok.evaluation.remeasure", "measure recorded runs again from their kept files"),
+    "remeasure": ("raretok.evaluation.remeasure", "recompute metrics of recorded runs from their kept files"),
     "compare-recorded": (
         "raretok.evaluation.compare_recorded",
-        "compare recorded translations that were not compared before, with significance tests",
+        "run the significance tests that are missing for recorded translations",
     ),
     "site": ("raretok.reporting.site", "build a folder for a static host: the recorded report and the documentation"),
 }
@@ -62,11 +62,11 @@ FOR_RULES = {
         "raretok.evaluation.compare_command",
         "test whether translations of systems differ by more than chance",
     ),
-    "measure-gpt2": ("raretok.evaluation.gpt2_margins", "effective margin and alpha of a GPT-2 checkpoint"),
+    "measure-gpt2": ("raretok.evaluation.gpt2_margins", "measure the effective margin and alpha of a GPT-2 checkpoint"),
     "definition": ("raretok.rule_inputs.definition_command", "write the config of a paper for its report"),
     "collect": ("raretok.reporting.collect", "gather the metrics of all runs into one csv"),
     "cost": ("raretok.reporting.cost", "gather the training cost of all runs into one csv"),
-    "table": ("raretok.reporting.tables.table_command", "render one table of a paper, published beside reproduced"),
+    "table": ("raretok.reporting.tables.table_command", "render one table of a paper, printed values beside ours"),
     "figure": ("raretok.reporting.figures.figure_command", "render one figure of a paper"),
     "claims": ("raretok.reporting.claims.claims_command", "give a verdict on every claim of the papers"),
     "agreement": ("raretok.reporting.claims.agreement", "compute how far our numbers agree with the printed ones"),
@@ -92,8 +92,8 @@ def main(argv: list[str] | None = None, requeues: bool = True) -> int:
         for head, commands in (("commands", FOR_USERS), ("commands that the rules call", FOR_RULES))
     ]
     parser = argparse.ArgumentParser(
-        prog="raretok",
-        description="`raretok COMMAND --help` shows the options of a command.",
+        prog="python -m raretok",
+        description="`python -m raretok COMMAND --help` shows the options of a command.",
         epilog="\n\n".join(lists),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -102,7 +102,7 @@ def main(argv: list[str] | None = None, requeues: bool = True) -> int:
     name = parser.parse_args(argv[:1]).command
     module_name, summary = COMMANDS[name]
     module = importlib.import_module(module_name)
-    command_parser = argparse.ArgumentParser(prog=f"raretok {name}", description=summary)
+    command_parser = argparse.ArgumentParser(prog=f"python -m raretok {name}", description=summary)
     module.add_arguments(command_parser)
     arguments = command_parser.parse_args(argv[1:])
     try:

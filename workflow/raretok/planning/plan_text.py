@@ -79,8 +79,8 @@ def markdown(heads: list[str], rows: list[list[str]]) -> list[str]:
 def hours_notes(machines: list[Machine]) -> list[str]:
     """Notes on the hours: what they include, and how they are estimated."""
     lines = [
-        "Hours are for training on one device, without evaluation. On CPUs they are CPU time and include validation; "
-        "on GPUs validation was not timed, which takes longest where it decodes translations by beam search.",
+        "Hours are for training on one device, without evaluation. On CPUs they are CPU time, with validation. On "
+        "GPUs they leave out validation, which takes longest where it decodes translations by beam search.",
         "They are scaled from the measured model with the most similar number of operations, in proportion. A small "
         "model alone on a GPU takes longer, because it waits for kernels to be launched.",
     ]

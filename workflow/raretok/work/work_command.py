@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--again", action="store_true", help="also train runs that are in results/recorded (default: leave them out)"
     )
     parser.add_argument(
-        "--data-only", action="store_true", help="only make the data that the runs read, to copy them elsewhere"
+        "--data-only", action="store_true", help="only prepare the data of the runs, to copy it to another machine"
     )
 
 

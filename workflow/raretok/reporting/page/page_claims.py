@@ -92,8 +92,9 @@ def leanings(claims: list[dict]) -> str:
     if not undecided:
         return ""
     counts = Counter(claim["lean"] for claim in undecided)
+    towards, against = (counts[lean] or "none" for lean in (TOWARDS, AGAINST))
     neither = f", {counts['']} neither way" if counts[""] else ""
-    return f"Of the inconclusive ones {counts[TOWARDS]} point the paper's way, {counts[AGAINST]} against it{neither}."
+    return f"Of the inconclusive ones {towards} point the paper's way, {against} against it{neither}."
 
 
 def short(value: str, unit: str = "") -> str:

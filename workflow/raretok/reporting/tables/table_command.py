@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--item", required=True, help="the table, such as table1")
     parser.add_argument("--definition", required=True, help="the paper's file of `raretok definition`")
     parser.add_argument("--results", type=Path, required=True, help="folder of the scale, with runs/")
-    parser.add_argument("--published", type=Path, default=Path("config/papers"))
+    parser.add_argument("--published", type=Path, default=Path("config/papers"), help="folder of the printed numbers")
     parser.add_argument("--output-stem", type=Path, required=True, help="path of the outputs without .csv, .md, .tex")
 
 
