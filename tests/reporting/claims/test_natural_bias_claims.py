@@ -11,7 +11,7 @@ from fake_translation import collected, verdicts_of
 from raretok.papers.natural_bias import bias_starts as starts
 from raretok.papers.natural_bias import claims as natural_bias
 from raretok.reporting import translation_metrics
-from raretok.reporting.claims.truths import Truth
+from raretok.reporting.claims.truths import Truth, Undefined
 from raretok.reporting.definition import parse_definition
 from raretok.reporting.results import read_results
 
@@ -142,8 +142,8 @@ def test_each_claim_on_metrics_flips_alone(bias, tmp_path, change, claims):
     [
         ("zero", "divergence.unigram", lambda values: values + 9, {"f1.unigram_early"}),
         ("zero", "divergence.unigram", lambda values: np.linspace(1.0, 0.1, len(values)), {"f1.unigram_early"}),
-        # The minimum is at step 60 of 1,000, and 40 is the latest.
-        ("zero", "divergence.steps", lambda steps: steps * 3, {"f1.unigram_early"}),
+        # The minimum is at step 80 of 1,000, later than an observation at 40, which is the latest.
+        ("zero", "divergence.steps", lambda steps: steps * 4, {"f1.unigram_early"}),
         # Lower in the first fifth, much higher after it.
         (
             "unigram",
@@ -181,12 +181,15 @@ def test_each_claim_on_arrays_flips_alone(bias, tmp_path, method, key, change, c
 
 
 def test_latest_step_of_figure1_is_scaled():
-    """2,000 of 50,000 steps are 40 of 1,000; a minimum at 40 is early enough, at 41 it is late."""
-    arrays = [np.array(values) for values in ([0, 40, 80], [3.0, 1.0, 2.0], [2.0, 3.0, 3.0], [9.0, 8.0, 7.0])]
+    """2,000 of 50,000 steps are 40 of 1,000; a minimum at 40 is early enough, after another observation at 40 late."""
+    arrays = [np.array(values) for values in ([0, 20, 40], [3.0, 2.0, 1.0], [2.0, 3.0, 3.0], [9.0, 8.0, 7.0])]
     # The slack of an early step is above 0, even at the limit: a slack of 0 is never decided.
     for limit in (40.0, 40.9):
         assert natural_bias._matched(limit, *arrays) == Truth(True, pytest.approx(1 / limit))
-    assert not natural_bias._matched(39.9, *arrays).holds
+    assert not natural_bias._matched(20.0, *arrays).holds
+    # The true minimum may be at 39, between the observations at 20 and 40.
+    with pytest.raises(Undefined, match="between the observations at steps 20 and 40"):
+        natural_bias._matched(39.9, *arrays)
     definition = parse_definition(json.dumps(fake_translation.definition_of()))
     assert translation_metrics.scaled(definition, "iwslt14_de-en", 2000, 50_000) == 40
 

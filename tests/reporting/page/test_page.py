@@ -268,7 +268,7 @@ def test_the_summary_counts_only_experiments():
         made | {"kind": "mathematics", "verdict": "holds"},
     ]
     said = findings(claims)
-    leans = "0 point the paper's way, 1 against it, 1 neither way"
+    leans = "none point the paper's way, 1 against it, 1 neither way"
     assert said.startswith("Reproduced: A (")
     assert said.endswith(
         f"Not reproduced: B (ours x2). Of the inconclusive ones {leans}. Not counted above: mathematics: 1 holds."

@@ -184,7 +184,7 @@ def test_a_new_value_of_two_rows_without_common_seeds_has_both_variances():
     shared, own = generator.standard_normal(20), 0.01 * generator.standard_normal((2, 20))
     first, second = (dict(enumerate(shared + part, 1)) for part in own)
     paired = estimate({seed: first[seed] - second[seed] for seed in first})
-    single = single_runs([first, second])
+    single = single_runs([first, second], [first, second])
     # Welch and Satterthwaite; with equal variances and numbers 2 (n - 1).
     assert single.sd == pytest.approx(math.sqrt(np.var(shared, ddof=1) * 2), rel=0.02)
     assert single.df == pytest.approx(38, abs=0.1)
@@ -193,5 +193,14 @@ def test_a_new_value_of_two_rows_without_common_seeds_has_both_variances():
     assert (low, high) == pytest.approx((paired.mean - half, paired.mean + half))
     assert paired.p_predicted(high, single) == pytest.approx(0.05)
     assert paired.p_predicted(high) < 1e-6
-    assert single_runs([first, {1: 0.3}]) is None
-    assert single_runs([{1: 0.3, 2: 0.3}, {1: 1.0, 2: 1.0}]) is None
+    alone, equal = [first, {1: 0.3}], [{1: 0.3, 2: 0.3}, {1: 1.0, 2: 1.0}]
+    assert single_runs(alone, alone) is None
+    assert single_runs(equal, equal) is None
+
+
+def test_three_seeds_do_not_hide_a_spread_that_twenty_show():
+    few, twenty = {1: 0.37, 2: 0.38, 3: 0.37}, dict(enumerate([0.37] * 18 + [0.48, 0.46], 1))
+    known = single_runs([few, few], [twenty, few])
+    variances = np.var(list(twenty.values()), ddof=1), np.var(list(few.values()), ddof=1)
+    assert known.sd == pytest.approx(math.sqrt(sum(variances)))
+    assert known.df == pytest.approx(sum(variances) ** 2 / (variances[0] ** 2 / 19 + variances[1] ** 2 / 2))

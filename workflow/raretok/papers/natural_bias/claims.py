@@ -33,7 +33,7 @@ from raretok.papers.natural_bias.bias_starts import (
 )
 from raretok.reporting import translation_metrics
 from raretok.reporting.claims.evidence import Evidence, Found
-from raretok.reporting.claims.truths import Missing, Truth, all_of, at_least, greater
+from raretok.reporting.claims.truths import Missing, Truth, Undefined, all_of, at_least, greater
 from raretok.reporting.corpus_names import corpus_title, unigram_text
 
 REGULARISED = "regularised"  # prefix of the methods of figure 11
@@ -60,6 +60,9 @@ def f1_unigram_early(evidence: Evidence) -> Found:
 
 def _matched(latest: float, steps, unigram, uniform, empirical) -> Truth:
     place = int(np.nanargmin(unigram))
+    before, after = (float(steps[min(max(place + side, 0), len(steps) - 1)]) for side in (-1, 1))
+    if before < latest < after:
+        raise Undefined(f"the minimum lies between the observations at steps {before:g} and {after:g}")
     others = [greater(float(values[place]), float(unigram[place])) for values in (uniform, empirical)]
     # The last step counts as one to spare, because a difference of 0 can never be told from chance.
     spare = math.floor(latest) + 1 - float(steps[place])

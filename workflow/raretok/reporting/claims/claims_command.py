@@ -22,11 +22,13 @@ from raretok.reporting.claims.quantities import comparisons, in_scale, left_out_
 from raretok.reporting.claims.table_claims import compared, expected_seeds, has_seeds, printed_quantities
 from raretok.reporting.claims.truths import Missing, Truth, Undefined
 from raretok.reporting.claims.verdicts import (
+    AGAINST,
     CORRECTED,
     FAILS,
     HOLDS,
     NOT_JUDGED,
     NOT_RUN,
+    REFUTED,
     UNDECIDED,
     Finding,
     corrected,
@@ -43,6 +45,7 @@ STATED = "stated"  # in the column `size` of config/papers/<paper>/claims.csv
 SYNTHETIC = "not judged on synthetic text"
 UNPAIRED = "the paper's rows have different random numbers, so its size is compared with runs of different seeds"
 NOTHING_CLAIMED = "the paper claims no direction"
+FAILS_PRINTED = "fails on the printed numbers"
 COLUMNS = [
     *("paper", "id", "kind", "sentence", "says", "quantity", "part", "unit", "printed", "ours", "lower", "upper"),
     *("predict_lower", "predict_upper", "seeds", "direction", "size", "lean", "p", "p_holm", "p_size", "verdict"),
@@ -76,7 +79,23 @@ def findings(definition: Definition, results: Results, published: Path) -> list[
     evidence = evidence_of(definition, results, published)
     rows = list(evidence.claims.values())
     found = corrected([finding_of(claim, evidence) for claim in rows], family_size(rows, definition))
-    return list(zip(rows, found, strict=True))
+    return refuted_together(list(zip(rows, found, strict=True)))
+
+
+def refuted_together(found: list[tuple]) -> list[tuple]:
+    """The claims with findings, where a conjunction of claims is refuted with one of them.
+
+    A part has its own seeds and pool, which the conjunction's joint test does not.
+    """
+    refuted = {claim.id for claim, finding in found if finding.verdict == REFUTED}
+    after = []
+    for claim, finding in found:
+        parts = [part for part in of_paper(claim.paper, "TOGETHER").get(claim.id, ()) if part in refuted]
+        if parts and finding.verdict == UNDECIDED:
+            note = "; ".join(filter(None, [finding.note, f"refuted with {', '.join(parts)}"]))
+            finding = replace(finding, verdict=REFUTED, direction=AGAINST, lean="", note=note)
+        after.append((claim, finding))
+    return after
 
 
 def evidence_of(definition: Definition, results: Results, published: Path) -> Evidence:
@@ -241,7 +260,7 @@ def _beside(claim, evidence: Evidence) -> str:
 def _row(claim, finding: Finding, scale: str) -> dict:
     shown = shown_numbers(finding)
     ours = f"ours, not the paper's: {claim.ours}" if claim.ours else ""
-    fails = "fails on the printed numbers" if claim.holds_on_printed_numbers == "no" else ""
+    fails = FAILS_PRINTED if claim.holds_on_printed_numbers == "no" else ""
     if claim.kind != EXPERIMENT:
         fails = scale = ""
     numbers = shown | {name: getattr(finding, name) for name in ("p", "p_holm", "p_size")}

@@ -51,18 +51,46 @@ def _compared(one: Comparison, label: str, unit: str, definition: Definition, re
     # Pooling needs a row that is compared with one other row or with none.
     poolable = len(rows) <= 2 and all(places.get(key) for key in one.keys if key[:2] == rows[0])
     pool = _pool(one, numbers, places, rows[0], unit, definition, results) if poolable else []
-    single = _single(one, rows, numbers, unit) if paired else None
+    single = _single(one, rows, numbers, places, unit, definition, results) if paired else None
     names = tuple(row for _, row in rows)
     return Compared(label, by_seed(one, numbers, unit), bool(_seeded(numbers)), pool, paired, methods, names, single)
 
 
-def _single(one: Comparison, rows: list, numbers: Numbers, unit: str) -> Spread | None:
-    """The spread of a comparison of two runs, one of each row, that have no random numbers in common."""
-    own = [Comparison(*(tuple(key for key in side if key[:2] == row) for side in one)) for row in rows]
+def _single(
+    one: Comparison, rows: list, numbers: Numbers, places: dict, unit: str, definition: Definition, results: Results
+) -> Spread | None:
+    """The spread of a comparison of two runs, one of each row, that have no random numbers in common.
+
+    A row varies at least as much as the method of its experiment with the most seeds: three seeds do not show that one
+    in ten ends elsewhere.
+    """
+    own, known = [], []
     try:
-        return single_runs([by_seed(part, {key: numbers[key] for key in part.keys}, unit) for part in own])
+        for row in rows:
+            part = Comparison(*(tuple(key for key in side if key[:2] == row) for side in one))
+            own.append(by_seed(part, {key: numbers[key] for key in part.keys}, unit))
+            of_row = {key: places.get(key) for key in part.keys}
+            if not all(of_row.values()):
+                known.append(own[-1])
+                continue
+            found = [_of_method(results, method, of_row) for method in _trained(definition, of_row)]
+            most = by_seed(part, max(found, key=lambda values: min(map(len, values.values()))), unit)
+            known.append(most if len(most) > len(own[-1]) else own[-1])
     except Undefined:
         return None
+    return single_runs(own, known)
+
+
+def _trained(definition: Definition, places: dict) -> list[Method]:
+    """The methods that are trained in the experiment of these places, which is one."""
+    experiment = next(iter(places.values()))[1].experiment
+    methods = [method.within(experiment) for method in definition.methods.values()]
+    return [method for method in methods if method.is_trained_in(experiment)]
+
+
+def _of_method(results: Results, method: Method, places: dict) -> Numbers:
+    """The numbers at these places, of another method."""
+    return {key: measured_at(results, entry, method, how, group) for key, (entry, _, how, group) in places.items()}
 
 
 def _pool(
@@ -75,15 +103,7 @@ def _pool(
     """
     own = {key: place for key, place in places.items() if key[:2] == subject}
     other = {key: place for key, place in places.items() if key[:2] != subject and place}
-    experiment = next(iter(own.values()))[1].experiment
-    trained = [
-        method.within(experiment)
-        for method in definition.methods.values()
-        if method.within(experiment).is_trained_in(experiment)
-    ]
-
-    def of_method(method: Method, keys: dict) -> dict:
-        return {key: measured_at(results, entry, method, how, group) for key, (entry, _, how, group) in keys.items()}
+    trained = _trained(definition, own)
 
     def with_each(numbers: dict, against: set[str]) -> list[dict]:
         found = []
@@ -91,7 +111,7 @@ def _pool(
             if method.name in against:
                 continue
             try:
-                values = by_seed(one, numbers | of_method(method, own), unit)
+                values = by_seed(one, numbers | _of_method(results, method, own), unit)
             except Missing:
                 continue
             if len(values) > 1 and all(map(math.isfinite, values.values())):
@@ -101,8 +121,8 @@ def _pool(
     found = with_each(numbers, {place[1].name for place in other.values()})
     if found or not other:
         return found
-    most = max(trained, key=lambda method: min(map(len, of_method(method, other).values())))
-    return with_each(numbers | of_method(most, other), {most.name})
+    most = max(trained, key=lambda method: min(map(len, _of_method(results, method, other).values())))
+    return with_each(numbers | _of_method(results, most, other), {most.name})
 
 
 def by_seed(one: Comparison, numbers: Numbers, unit: str) -> dict[int, float]:

@@ -4,8 +4,8 @@ from collections import Counter
 
 from raretok.reporting.claims.claim_runs import rests_on
 from raretok.reporting.claims.claim_text import number
-from raretok.reporting.claims.claims_command import ARITHMETIC, EXPERIMENT, MATHEMATICS, STATED
-from raretok.reporting.claims.verdicts import AGAINST, REPRODUCED, TOWARDS, UNDECIDED
+from raretok.reporting.claims.claims_command import ARITHMETIC, EXPERIMENT, FAILS_PRINTED, MATHEMATICS, STATED
+from raretok.reporting.claims.verdicts import AGAINST, REFUTED, REPRODUCED, TOWARDS, UNDECIDED
 from raretok.reporting.definition import Definition
 from raretok.reporting.deviations import items_of, of_claim
 from raretok.reporting.page.page_forest import drawn_row
@@ -95,6 +95,13 @@ def leanings(claims: list[dict]) -> str:
     towards, against = (counts[lean] or "none" for lean in (TOWARDS, AGAINST))
     neither = f", {counts['']} neither way" if counts[""] else ""
     return f"Of the inconclusive ones {towards} point the paper's way, {against} against it{neither}."
+
+
+def contradicted(claims: list[dict]) -> str:
+    """A sentence on refuted claims that the paper's own numbers refute, too; empty if there are none."""
+    refuted = [claim for claim in claims if claim["verdict"] == REFUTED and claim["kind"] == EXPERIMENT]
+    of_print = sum(FAILS_PRINTED in claim.get("note", "") for claim in refuted)
+    return f"Of those not reproduced, {of_print} fail on the paper's printed numbers, too." if of_print else ""
 
 
 def short(value: str, unit: str = "") -> str:

@@ -12,7 +12,7 @@ from raretok.reporting.claims.verdicts import OTHER_VERDICTS, REFUTED, REPRODUCE
 from raretok.reporting.corpus_names import corpus_title
 from raretok.reporting.definition import Definition
 from raretok.reporting.deviations import inline_html
-from raretok.reporting.page.page_claims import KINDS, leanings
+from raretok.reporting.page.page_claims import KINDS, contradicted, leanings
 from raretok.reporting.page.provenance import runs_of
 from raretok.reporting.results import Results
 
@@ -90,8 +90,8 @@ def findings(claims: list[dict]) -> str:
 
 
 def counts_in_words(claims: list[dict]) -> str:
-    """What the counts by verdict do not say: leans, and claims that are not counted."""
-    return " ".join(filter(None, [leanings(claims), unjudged_counts(claims)]))
+    """What the counts by verdict do not say: contradictions in print, leans, and claims that are not counted."""
+    return " ".join(filter(None, [contradicted(claims), leanings(claims), unjudged_counts(claims)]))
 
 
 def unjudged_counts(claims: list[dict]) -> str:

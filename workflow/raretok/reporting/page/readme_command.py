@@ -10,7 +10,7 @@ from raretok.core.files import relative_link, write_text
 from raretok.reporting.claims.verdicts import VERDICTS
 from raretok.reporting.csv_rows import read_rows
 from raretok.reporting.definition import Definition, read_definition
-from raretok.reporting.page.page_claims import leanings, own_claims, verdicts
+from raretok.reporting.page.page_claims import contradicted, leanings, own_claims, verdicts
 from raretok.reporting.page.page_words import PICTURE, SHARED_PAGES, unjudged_counts
 from raretok.reporting.page.provenance import count, runs_of
 from raretok.reporting.report_options import add_report_arguments
@@ -114,6 +114,7 @@ def _overview(definitions: list[Definition], results: Results, claims: list[dict
     own = [claim for definition in definitions for claim in own_claims(definition, claims)]
     said = [
         "Claims about experiments by verdict; a claim with one seed is never decided.",
+        contradicted(own),
         leanings(own),
         unjudged_counts(own),
     ]

@@ -136,15 +136,19 @@ def estimate(values: SeedValues, pool: Sequence[SeedValues] = (), compared: bool
     return Estimate(mean, math.sqrt((known.df * known.variance + df * own) / total), total, seeds, known)
 
 
-def single_runs(rows: Sequence[SeedValues]) -> Spread | None:
+def single_runs(rows: Sequence[SeedValues], known: Sequence[SeedValues]) -> Spread | None:
     """The spread of a sum or difference of single runs of several rows whose seeds have nothing in common.
 
-    Degrees of freedom by Welch and Satterthwaite; None if a row has one seed, or none of them any spread.
+    known: for each row, a similar row with the most seeds; a row varies at least as much. Degrees of freedom by Welch
+    and Satterthwaite; None if a row has one seed, or none of them any spread.
     """
-    if any(len(row) < 2 or not all(map(math.isfinite, row.values())) for row in rows):
+    if any(len(row) < 2 or not all(map(math.isfinite, row.values())) for row in [*rows, *known]):
         return None
-    variances = [statistics.variance(row.values()) for row in rows]
-    weights = sum(variance**2 / (len(row) - 1) for variance, row in zip(variances, rows, strict=True))
+    spreads = [
+        max((statistics.variance(row.values()), len(row) - 1) for row in pair) for pair in zip(rows, known, strict=True)
+    ]
+    variances = [variance for variance, _ in spreads]
+    weights = sum(variance**2 / df for variance, df in spreads)
     return Spread(math.sqrt(sum(variances)), sum(variances) ** 2 / weights) if weights else None
 
 
