@@ -78,10 +78,6 @@ wildcard_constraints:
     **wildcard_patterns(TABLE),
 
 
-localrules:
-    all,
-
-
 rule all:
     """
     Every table, figure and claim of the papers in config/config.yaml, as pages

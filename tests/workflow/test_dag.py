@@ -77,10 +77,16 @@ def test_another_workflow_can_use_this_one_as_a_module(project):
     (code,) = re.findall(r"<!-- module:begin -->\n```python\n(.*?)```\n<!-- module:end -->", page, flags=re.DOTALL)
     other = project / "other"
     other.mkdir()
-    (other / "Snakefile").write_text(code.replace("/path/to/raretok", str(project)))
+    code = code.replace("/path/to/raretok", str(project)) + 'print("local:", *workflow._localrules)\n'
+    (other / "Snakefile").write_text(code)
     result = snakemake(other, "-n", "raretok_all")
     assert result.returncode == 0, result.stdout
     assert planned(result.stdout)["raretok_train"] == ALL
+    # A directive `localrules` would name rules without the prefix, and downloads would start on compute nodes.
+    (local,) = re.findall(r"^local: (.*)$", result.stdout, flags=re.MULTILINE)
+    short = "download merge_counts definition collect cost claims agreement improvement page"
+    assert set(local.split()) == {f"raretok_{rule}" for rule in short.split()}
+    assert "localrules directive" not in result.stdout
 
 
 def test_all_gpu_jobs_of_a_cluster_get_the_partition_of_one_line(project):

@@ -13,10 +13,6 @@ OUTPUTS:
 """
 
 
-localrules:
-    readme,
-
-
 rule readme:
     """
     Insert the report's figure, links and verdicts between this scale's markers in README.md, if it has them
@@ -30,6 +26,7 @@ rule readme:
         text="<results>/in_readme.md",
     log:
         "<logs>/readme.txt",
+    localrule: True
     conda:
         "../../envs/report.yaml"
     params:

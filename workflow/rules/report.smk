@@ -23,18 +23,9 @@ OUTPUTS:
 These rules need neither torch nor a GPU, and training and evaluation read none of their files. A table or figure reads
 only the arrays of its own methods. Two params appear in no shell line; they are there because Snakemake reruns a job
 when they change: `code`, a digest of the program that makes an output, and `digest`, one of a paper's config.
+
+Tables and figures may be cluster jobs; the other rules take seconds and are local.
 """
-
-
-# These take seconds, too little for a cluster job.
-localrules:
-    definition,
-    collect,
-    cost,
-    claims,
-    agreement,
-    improvement,
-    page,
 
 
 rule collect:
@@ -47,6 +38,7 @@ rule collect:
         metrics="<results>/metrics.csv",
     log:
         "<logs>/collect.txt",
+    localrule: True
     conda:
         "../../envs/report.yaml"
     params:
@@ -70,6 +62,7 @@ rule cost:
         cost="<results>/cost.csv",
     log:
         "<logs>/cost.txt",
+    localrule: True
     conda:
         "../../envs/report.yaml"
     params:
@@ -94,6 +87,7 @@ rule definition:
         definition="<results>/definitions/{paper}.json",
     log:
         "<logs>/definition/{paper}.txt",
+    localrule: True
     conda:
         "../../envs/report.yaml"
     params:
@@ -209,6 +203,7 @@ rule claims:
         ),
     log:
         "<logs>/claims.txt",
+    localrule: True
     conda:
         "../../envs/report.yaml"
     params:
@@ -244,6 +239,7 @@ rule agreement:
         ),
     log:
         "<logs>/agreement.txt",
+    localrule: True
     conda:
         "../../envs/report.yaml"
     params:
@@ -278,6 +274,7 @@ rule improvement:
         ),
     log:
         "<logs>/improvement.txt",
+    localrule: True
     conda:
         "../../envs/report.yaml"
     params:
@@ -313,6 +310,7 @@ rule page:
         pages=reporting.pages(),
     log:
         "<logs>/page.txt",
+    localrule: True
     conda:
         "../../envs/report.yaml"
     params:
