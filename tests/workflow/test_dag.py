@@ -217,6 +217,28 @@ def test_comments_and_code_of_other_jobs_rerun_nothing(finished, tmp_path):
     assert reasons(changed) == {}
 
 
+@pytest.mark.parametrize("profile", ["default", "slurm"])
+def test_layout_of_a_shell_line_reruns_nothing(finished, tmp_path, profile):
+    """Nor where its output goes; `code` in the params covers the program."""
+    changed = shutil.copytree(finished, tmp_path / "changed")
+    rule = changed / "workflow/rules/train.smk"
+    reworded(rule, "raretok train ", "raretok  train ")
+    reworded(rule, ">>{log:q} 2>&1", "&>>{log:q}")
+    assert reasons(changed, "--workflow-profile", f"workflow/profiles/{profile}") == {}
+
+
+def test_another_way_to_align_aligns_again(project):
+    """The way is a default in the program, so that no shell line has a setting which params do not."""
+    links = "results/smoke/alignments/synthetic_translation_bpe/train.links"
+    profile = ("--workflow-profile", "workflow/profiles/default")
+    assert snakemake(project, "--cores", "1", links, *profile).returncode == 0
+    reworded(project / "workflow/rules/align.smk", "raretok align ", "raretok  align ")
+    assert planned(snakemake(project, "-n", links, *profile).stdout) == {}
+    command = project / "workflow/raretok/data/alignment/align_command.py"
+    reworded(command, 'SYMMETRISATION = "grow-diag-final-and"', 'SYMMETRISATION = "intersect"')
+    assert planned(snakemake(project, "-n", links, *profile).stdout) == {"align": 1, "total": 1}
+
+
 @pytest.mark.parametrize(
     ("file", "old", "new", "again"),
     [
