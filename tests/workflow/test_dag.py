@@ -274,6 +274,13 @@ def test_a_changed_method_retrains_only_its_runs(finished, tmp_path):
     assert reasons(changed)["train"] == 1
 
 
+def test_other_words_for_the_same_seeds_rerun_nothing(finished):
+    """seeds: null means 1 at scale smoke."""
+    assert reasons(finished, "--config", "seeds=1") == reasons(finished, "--config", "seeds=[1]") == {}
+    more = reasons(finished, "--config", "seeds=2")
+    assert (more["definition"], more["train"], more["table"]) == (1, 2, 1)
+
+
 def test_mirror_and_hardware_retrain_nothing(finished):
     assert (
         reasons(finished, "--config", "data_mirror=config", "device=cpu", "processes=2", "checkpoint_seconds=5") == {}

@@ -91,7 +91,7 @@ rule definition:
     conda:
         "../../envs/report.yaml"
     params:
-        config=reporting.definition_config(),
+        config=reporting.definition_config,
         project=str(PROJECT),
         digest=reporting.definition_digest,
     shell:
