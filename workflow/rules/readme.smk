@@ -20,7 +20,7 @@ rule readme:
     input:
         metrics="<results>/metrics.csv",
         claims="<results>/claims.csv",
-        definitions=expand("<results>/definitions/{paper}.json", paper=TABLE.papers),
+        definitions=DEFINITIONS,
     output:
         # README.md is not an output, because Snakemake deletes outputs before a job, and most of it is written by hand.
         text="<results>/in_readme.md",

@@ -27,6 +27,10 @@ when they change: `code`, a digest of the program that makes an output, and `dig
 Tables and figures may be cluster jobs; the other rules take seconds and are local.
 """
 
+# Files of all papers: their config for the report, and their claims and printed numbers.
+DEFINITIONS = expand("<results>/definitions/{paper}.json", paper=TABLE.papers)
+PRINTED = expand("<config>/papers/{paper}/{file}.csv", paper=TABLE.papers, file=["claims", "numbers"])
+
 
 rule collect:
     """
@@ -190,10 +194,10 @@ rule claims:
     Give a verdict on every claim of the papers
     """
     input:
-        definitions=expand("<results>/definitions/{paper}.json", paper=TABLE.papers),
+        definitions=DEFINITIONS,
         metrics="<results>/metrics.csv",
         measured=reporting.measurements_for_claims(),
-        printed=expand("<config>/papers/{paper}/{file}.csv", paper=TABLE.papers, file=["claims", "numbers"]),
+        printed=PRINTED,
     output:
         claims=report(
             "<results>/claims.csv",
@@ -226,10 +230,10 @@ rule agreement:
     Compare our numbers with the printed ones: signs, ranks, coefficients of variation
     """
     input:
-        definitions=expand("<results>/definitions/{paper}.json", paper=TABLE.papers),
+        definitions=DEFINITIONS,
         metrics="<results>/metrics.csv",
         gpt2=reporting.gpt2_measured(),
-        printed=expand("<config>/papers/{paper}/{file}.csv", paper=TABLE.papers, file=["claims", "numbers"]),
+        printed=PRINTED,
     output:
         agreement=report(
             "<results>/agreement.csv",
@@ -262,7 +266,7 @@ rule improvement:
     Compare every method with the baseline of its table, over training seeds
     """
     input:
-        definitions=expand("<results>/definitions/{paper}.json", paper=TABLE.papers),
+        definitions=DEFINITIONS,
         metrics="<results>/metrics.csv",
         numbers=expand("<config>/papers/{paper}/numbers.csv", paper=TABLE.papers),
     output:
@@ -297,12 +301,12 @@ rule page:
     Render the report as HTML pages that need no network
     """
     input:
-        definitions=expand("<results>/definitions/{paper}.json", paper=TABLE.papers),
+        definitions=DEFINITIONS,
         metrics="<results>/metrics.csv",
         summaries=expand("<results>/{name}.csv", name=["claims", "agreement", "improvement", "cost"]),
         shown=reporting.all_items(),
         compared=reporting.comparisons(),
-        printed=expand("<config>/papers/{paper}/{file}.csv", paper=TABLE.papers, file=["claims", "numbers"]),
+        printed=PRINTED,
         deviations="<docs>/deviations.md",
         readme=reporting.readme(),
         inserted="<results>/in_readme.md" if reporting.makes_readme() else [],  # changes the README first
