@@ -15,13 +15,13 @@ export PYTHON CONFIG
 # The scale whose results are recorded, and rendered by `make recorded`.
 RECORDED_SCALE = $(or $(SCALE),small)
 
-# The package whose public names are the API reference, and how their docstrings are written.
-API = raretok --docformat google --no-show-source
+# The API reference of the package's public names; the folder to write it to follows.
+API = .venv/bin/python -m pdoc raretok --docformat google --no-show-source --output-directory
 
 PYTEST = PATH="$(CURDIR)/.venv/bin:$$PATH" OMP_NUM_THREADS=1 .venv/bin/python -m pytest
 
 .PHONY: report recorded finished record record-page site remeasure accept slurm fetch test test-workflow torture test-slurm lint docs crate clean help \
-	environment environment-test environment-report
+	environment environment-test environment-report without-config
 
 report: environment ## reproduce the papers and print where the report is (the default)
 	@sh envs/run.sh "$(if $(SCALE),scale=$(SCALE)) $$CONFIG" --cores $(CORES) $(ARGS)
@@ -35,11 +35,11 @@ recorded: environment-report ## render the report of results/recorded/SCALE (def
 finished: environment-report ## render the report of the finished runs of SCALE, even while others are running
 	@sh envs/run.sh "$(if $(SCALE),scale=$(SCALE)) finished=true $$CONFIG" --cores $(CORES) $(ARGS)
 
-record: environment ## copy the results that the report of SCALE (default small) needs to results/recorded/SCALE
+record: without-config environment ## copy the results that the report of SCALE (default small) needs to results/recorded/SCALE
 	@.venv/bin/python -m raretok record --results results/$(RECORDED_SCALE) --output results/recorded/$(RECORDED_SCALE)
 	@.venv/bin/python -m raretok compare-recorded --scale $(RECORDED_SCALE) --data results/$(RECORDED_SCALE)/data
 
-remeasure: environment ## recompute metrics of the recorded runs of SCALE (default small) with the current code, without weights
+remeasure: without-config environment ## recompute metrics of the recorded runs of SCALE (default small) with the current code, without weights
 	@.venv/bin/python -m raretok remeasure --recorded results/recorded/$(RECORDED_SCALE) --data results/$(RECORDED_SCALE)/data $(ARGS)
 
 accept: environment ## accept finished results of SCALE from another machine, if data, settings and code are the same
@@ -72,15 +72,15 @@ record-page: ## render the report of results/recorded/SCALE (default small) and 
 
 site: environment-test ## build site/ for any static host: recorded report, documentation, API reference
 	@.venv/bin/python -m raretok site --output site
-	@.venv/bin/python -m pdoc $(API) --output-directory site/api
+	@$(API) site/api
 
 docs: environment-test ## build the API reference of the losses and metrics in docs-site/
-	@.venv/bin/python -m pdoc $(API) --output-directory docs-site && echo "docs-site/index.html"
+	@$(API) docs-site && echo "docs-site/index.html"
 
 crate: environment ## pack the finished workflow of SCALE with its provenance, as a Workflow Run RO-Crate
 	@sh envs/crate.sh "$(if $(SCALE),scale=$(SCALE)) $$CONFIG" $(ARGS)
 
-clean: ## remove the results of SCALE (or of config's scale) and caches; keep .venv and downloads
+clean: without-config ## remove the results of SCALE (or of config's scale) and caches; keep .venv and downloads
 	@sh envs/clean.sh "$(SCALE)"
 
 help: ## show this help
@@ -89,7 +89,7 @@ help: ## show this help
 	@echo "Variables: SCALE=smoke|small|small_gpu|paper, CONFIG='seeds=3 data_mirror=FOLDER', CORES=all,"
 	@echo "           N=50, PYTHON=python3, MIRROR=folder, ARGS=further arguments of Snakemake, pytest or raretok fetch (--dry-run)"
 
-environment:
+environment: ## install the pinned packages into .venv
 	@sh envs/setup.sh
 
 environment-test:
@@ -97,3 +97,6 @@ environment-test:
 
 environment-report:
 	@sh envs/setup.sh report
+
+without-config:
+	@[ -z "$$CONFIG" ] || { echo "raretok: CONFIG has no effect on $(firstword $(MAKECMDGOALS)); give SCALE alone" >&2; exit 2; }

@@ -7,8 +7,9 @@ raretok: four papers on rare tokens, from download to report.
     snakemake --cores all results/smoke/figures/stop_jostling/figure3.svg   one figure
 
 Stages, in order: data, tokenize, train, evaluate, report. Input functions, params and resources of the rules are
-functions in workflow/raretok/rule_inputs: `training.manifest` in a rule is the function `manifest` of
-rule_inputs/train.py, with the run table as its first argument.
+functions in workflow/raretok/rule_inputs, with the run table as their first argument: `training.state` in a rule is the
+function `state` of rule_inputs/train.py. Likewise texts stands for data.py, corpora for tokenize.py, evaluation for
+evaluate.py, reporting for report.py, machine for resources.py, and code for code.py.
 """
 
 import os
@@ -78,10 +79,6 @@ wildcard_constraints:
     **wildcard_patterns(TABLE),
 
 
-localrules:
-    all,
-
-
 rule all:
     """
     Every table, figure and claim of the papers in config/config.yaml, as pages
@@ -114,7 +111,13 @@ if reporting.makes_readme():
 
 for name in TABLE.papers:
 
+    if workflow.is_rule(name):
+        raise WorkflowError(f"config/papers/{name}: a rule has this name; give the paper another one")
+
     rule:
+        """
+        All tables and figures of one paper
+        """
         name:
             name
         input:

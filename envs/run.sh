@@ -5,6 +5,8 @@ set -u
 
 config=$1
 shift
+# More than --cores N or --workflow-profile slurm: perhaps a dry run, a list of rules, or a single table.
+options=$(($# > 2))
 . envs/read_config.sh
 venv=.venv
 # Reports of finished runs need no torch (envs/setup.sh report).
@@ -40,18 +42,18 @@ if [ -n "$finished" ]; then
 else
     python envs/unlock.py || exit 1
 fi
+started=$(mktemp) || exit 1
 # Ctrl-C reaches Snakemake and its jobs, which save their state; this shell waits for them and reports.
 trap : INT TERM
 python -m snakemake "$@"
 status=$?
+report=results/${recorded:+recorded/}$scale/report/index.html
+made=$(find "$report" -newer "$started" 2>/dev/null)
+rm -f "$started"
 if [ "$status" -ne 0 ]; then
     echo "raretok: not finished, see the message above. Finished work is kept; the same command continues from there." >&2
     exit "$status"
 fi
-case " $* " in
-    *" -n "* | *" --dry-run "*) exit 0 ;;
-esac
-report=results/${recorded:+recorded/}$scale/report/index.html
-if [ -f "$report" ]; then
+if [ -n "$made" ] || { [ "$options" = 0 ] && [ -f "$report" ]; }; then
     echo "raretok: the report is $report"
 fi

@@ -20,6 +20,11 @@ fail() {
     exit 1
 }
 
+# A link may lead to the environment of another checkout, which would lose its stamp or its packages.
+for folder in .venv .venv-report; do
+    [ ! -L "$folder" ] || fail "$folder is a link, and what it leads to may belong to another checkout; remove the link."
+done
+
 # The last sentence a user sees when pip failed: the usual causes in plain words, else pip's own error.
 explain() {
     if grep -q -i 'no space left on device' "$log"; then

@@ -135,6 +135,20 @@ def test_a_report_does_not_use_an_outdated_environment(tmp_path):
     assert not stamp.exists()
 
 
+@pytest.mark.parametrize("level", ["run", "test", "report"])
+def test_an_environment_that_is_a_link_is_left_alone(tmp_path, level):
+    """It may be that of another checkout."""
+    shutil.copytree(ROOT / "envs", tmp_path / "envs")
+    stamp = tmp_path / "other" / "complete-run"
+    stamp.parent.mkdir()
+    stamp.write_text("the key of another folder\n")
+    (tmp_path / ".venv").symlink_to("other")
+    result = subprocess.run(["sh", "envs/setup.sh", level], cwd=tmp_path, capture_output=True, text=True)
+    assert result.returncode == 1
+    assert result.stderr.startswith("raretok: .venv is a link, and what it leads to may belong to another checkout")
+    assert [path.name for path in stamp.parent.iterdir()] == ["complete-run"]
+
+
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 

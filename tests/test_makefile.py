@@ -1,6 +1,8 @@
-"""The Makefile: `make help`, `make clean`, and the number of cores."""
+"""The Makefile: `make help`, `make clean`, what CONFIG may be, the number of cores, and the last line of `make`."""
 
+import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -16,6 +18,13 @@ def test_help_names_every_scale():
     shown = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     named = shown.partition("SCALE=")[2].partition(",")[0].split("|")
     assert sorted(named) == SCALES
+
+
+def test_help_has_every_target_of_users():
+    shown = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    (phony,) = re.findall(r"^\.PHONY: ((?:.*\\\n)*.*)$", (ROOT / "Makefile").read_text(), flags=re.M)
+    own = {"environment-test", "environment-report", "without-config"}
+    assert set(re.findall(r"^  (\S+) ", shown, flags=re.M)) == set(phony.replace("\\", "").split()) - own
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -67,6 +76,37 @@ def test_config_belongs_into_config(project):
     for option, status in (("--config seeds=1", 2), ("-C seeds=1", 2), ("--configfile my.yaml", 0)):
         done = subprocess.run(["sh", "envs/run.sh", "", *option.split()], cwd=project, capture_output=True)
         assert done.returncode == status, option
+
+
+@pytest.mark.parametrize("target", ["record", "remeasure", "clean"])
+def test_config_is_refused_where_it_has_no_effect(project, target):
+    done = subprocess.run(["make", target, "CONFIG=scale=small seeds=1"], cwd=project, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"raretok: CONFIG has no effect on {target}; give SCALE alone\n" in done.stderr
+    assert left(project) == SCALES
+
+
+@pytest.mark.parametrize(
+    ("options", "made", "named"),
+    [
+        ("--cores all", False, True),
+        ("--cores all --dryrun", False, False),
+        ("--cores all --list-rules", False, False),
+        ("--cores all --forcerun page", True, True),
+    ],
+)
+def test_the_report_is_named_if_it_was_asked_for_or_made(project, options, made, named):
+    """Without options also if it was up to date; with options, Snakemake may only have listed something."""
+    report = project / "results" / "smoke" / "report" / "index.html"
+    report.parent.mkdir()
+    report.touch()
+    os.utime(report, (0, 0))
+    if made:
+        python = project / ".venv" / "bin" / "python"
+        python.write_text(f"#!/bin/sh\nsleep 0.1; touch {shlex.quote(str(report))}\n")
+    command = ["sh", "envs/run.sh", "scale=smoke", *options.split()]
+    done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=True)
+    assert ("raretok: the report is results/smoke/report/index.html\n" in done.stdout) == named
 
 
 def left(project):

@@ -77,10 +77,16 @@ def test_another_workflow_can_use_this_one_as_a_module(project):
     (code,) = re.findall(r"<!-- module:begin -->\n```python\n(.*?)```\n<!-- module:end -->", page, flags=re.DOTALL)
     other = project / "other"
     other.mkdir()
-    (other / "Snakefile").write_text(code.replace("/path/to/raretok", str(project)))
+    code = code.replace("/path/to/raretok", str(project)) + 'print("local:", *workflow._localrules)\n'
+    (other / "Snakefile").write_text(code)
     result = snakemake(other, "-n", "raretok_all")
     assert result.returncode == 0, result.stdout
     assert planned(result.stdout)["raretok_train"] == ALL
+    # A directive `localrules` would name rules without the prefix, and downloads would start on compute nodes.
+    (local,) = re.findall(r"^local: (.*)$", result.stdout, flags=re.MULTILINE)
+    short = "download merge_counts definition collect cost claims agreement improvement page"
+    assert set(local.split()) == {f"raretok_{rule}" for rule in short.split()}
+    assert "localrules directive" not in result.stdout
 
 
 def test_all_gpu_jobs_of_a_cluster_get_the_partition_of_one_line(project):
@@ -211,6 +217,28 @@ def test_comments_and_code_of_other_jobs_rerun_nothing(finished, tmp_path):
     assert reasons(changed) == {}
 
 
+@pytest.mark.parametrize("profile", ["default", "slurm"])
+def test_layout_of_a_shell_line_reruns_nothing(finished, tmp_path, profile):
+    """Nor where its output goes; `code` in the params covers the program."""
+    changed = shutil.copytree(finished, tmp_path / "changed")
+    rule = changed / "workflow/rules/train.smk"
+    reworded(rule, "raretok train ", "raretok  train ")
+    reworded(rule, ">>{log:q} 2>&1", "&>>{log:q}")
+    assert reasons(changed, "--workflow-profile", f"workflow/profiles/{profile}") == {}
+
+
+def test_another_way_to_align_aligns_again(project):
+    """The way is a default in the program, so that no shell line has a setting which params do not."""
+    links = "results/smoke/alignments/synthetic_translation_bpe/train.links"
+    profile = ("--workflow-profile", "workflow/profiles/default")
+    assert snakemake(project, "--cores", "1", links, *profile).returncode == 0
+    reworded(project / "workflow/rules/align.smk", "raretok align ", "raretok  align ")
+    assert planned(snakemake(project, "-n", links, *profile).stdout) == {}
+    command = project / "workflow/raretok/data/alignment/align_command.py"
+    reworded(command, 'SYMMETRISATION = "grow-diag-final-and"', 'SYMMETRISATION = "intersect"')
+    assert planned(snakemake(project, "-n", links, *profile).stdout) == {"align": 1, "total": 1}
+
+
 @pytest.mark.parametrize(
     ("file", "old", "new", "again"),
     [
@@ -244,6 +272,13 @@ def test_a_changed_method_retrains_only_its_runs(finished, tmp_path):
         lambda paper: paper["methods"]["dut_m1"]["loss"].update(margin=1.25),
     )
     assert reasons(changed)["train"] == 1
+
+
+def test_other_words_for_the_same_seeds_rerun_nothing(finished):
+    """seeds: null means 1 at scale smoke."""
+    assert reasons(finished, "--config", "seeds=1") == reasons(finished, "--config", "seeds=[1]") == {}
+    more = reasons(finished, "--config", "seeds=2")
+    assert (more["definition"], more["train"], more["table"]) == (1, 2, 1)
 
 
 def test_mirror_and_hardware_retrain_nothing(finished):

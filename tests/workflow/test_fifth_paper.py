@@ -54,6 +54,17 @@ def figure1(definition, item, results):
 '''
 
 
+def test_a_paper_may_not_have_the_name_of_a_rule(project):
+    """Each paper is a rule."""
+    folder = project / "config" / "papers" / "table"
+    folder.mkdir()
+    for name, text in (("paper.yaml", PAPER), ("numbers.csv", NUMBERS), ("claims.csv", CLAIMS)):
+        (folder / name).write_text(text, encoding="utf-8")
+    result = snakemake(project, "-n", "--config", "papers=[table]")
+    assert result.returncode == 1
+    assert "config/papers/table: a rule has this name; give the paper another one" in result.stdout
+
+
 @pytest.mark.timeout(600)
 def test_a_fifth_paper_needs_two_folders_and_one_line(project):
     said, shown = project / "config/papers/fifth", project / "workflow/raretok/papers/fifth"

@@ -10,7 +10,8 @@ OUTPUTS:
     links  = results/<scale>/alignments/<corpus>/train.links, in Pharaoh's format
     record = results/<scale>/alignments/<corpus>/train.json, which tool of which version, and how many links
 
-AlignSim compares the similarity of embeddings with these links. The job has one thread, because it sums floating-point
+AlignSim compares the similarity of embeddings with these links. How the directions are combined is the command's default,
+so that `code` contains it. The job has one thread, because it sums floating-point
 numbers, whose order decides the result.
 """
 
@@ -43,8 +44,6 @@ rule align:
         OMP_NUM_THREADS={threads} python -m raretok align \
             --source {input.source:q} \
             --target {input.target:q} \
-            --tool auto \
-            --symmetrisation grow-diag-final-and \
             --output {output.links:q} \
             --record {output.record:q} \
             &>{log:q}

@@ -17,11 +17,6 @@ own entry as JSON. Archives and unfinished downloads lie in resources/cache/, wh
 from raretok.data.catalogue import SYNTHETIC_FILES
 
 
-# Cluster nodes often have no network.
-localrules:
-    download,
-
-
 rule download:
     """
     Download {wildcards.file} of {wildcards.dataset}, or take it from the data mirror
@@ -34,6 +29,7 @@ rule download:
     wildcard_constraints:
         dataset="|".join(TABLE.datasets),
         file=".+",
+    localrule: True  # cluster nodes often have no network
     conda:
         "../../envs/data.yaml"
     params:

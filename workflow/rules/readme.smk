@@ -13,10 +13,6 @@ OUTPUTS:
 """
 
 
-localrules:
-    readme,
-
-
 rule readme:
     """
     Insert the report's figure, links and verdicts between this scale's markers in README.md, if it has them
@@ -24,12 +20,13 @@ rule readme:
     input:
         metrics="<results>/metrics.csv",
         claims="<results>/claims.csv",
-        definitions=expand("<results>/definitions/{paper}.json", paper=TABLE.papers),
+        definitions=DEFINITIONS,
     output:
         # README.md is not an output, because Snakemake deletes outputs before a job, and most of it is written by hand.
         text="<results>/in_readme.md",
     log:
         "<logs>/readme.txt",
+    localrule: True
     conda:
         "../../envs/report.yaml"
     params:

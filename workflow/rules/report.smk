@@ -23,18 +23,13 @@ OUTPUTS:
 These rules need neither torch nor a GPU, and training and evaluation read none of their files. A table or figure reads
 only the arrays of its own methods. Two params appear in no shell line; they are there because Snakemake reruns a job
 when they change: `code`, a digest of the program that makes an output, and `digest`, one of a paper's config.
+
+Tables and figures may be cluster jobs; the other rules take seconds and are local.
 """
 
-
-# These take seconds, too little for a cluster job.
-localrules:
-    definition,
-    collect,
-    cost,
-    claims,
-    agreement,
-    improvement,
-    page,
+# Files of all papers: their config for the report, and their claims and printed numbers.
+DEFINITIONS = expand("<results>/definitions/{paper}.json", paper=TABLE.papers)
+PRINTED = expand("<config>/papers/{paper}/{file}.csv", paper=TABLE.papers, file=["claims", "numbers"])
 
 
 rule collect:
@@ -47,6 +42,7 @@ rule collect:
         metrics="<results>/metrics.csv",
     log:
         "<logs>/collect.txt",
+    localrule: True
     conda:
         "../../envs/report.yaml"
     params:
@@ -70,6 +66,7 @@ rule cost:
         cost="<results>/cost.csv",
     log:
         "<logs>/cost.txt",
+    localrule: True
     conda:
         "../../envs/report.yaml"
     params:
@@ -94,10 +91,11 @@ rule definition:
         definition="<results>/definitions/{paper}.json",
     log:
         "<logs>/definition/{paper}.txt",
+    localrule: True
     conda:
         "../../envs/report.yaml"
     params:
-        config=reporting.definition_config(),
+        config=reporting.definition_config,
         project=str(PROJECT),
         digest=reporting.definition_digest,
     shell:
@@ -196,10 +194,10 @@ rule claims:
     Give a verdict on every claim of the papers
     """
     input:
-        definitions=expand("<results>/definitions/{paper}.json", paper=TABLE.papers),
+        definitions=DEFINITIONS,
         metrics="<results>/metrics.csv",
         measured=reporting.measurements_for_claims(),
-        printed=expand("<config>/papers/{paper}/{file}.csv", paper=TABLE.papers, file=["claims", "numbers"]),
+        printed=PRINTED,
     output:
         claims=report(
             "<results>/claims.csv",
@@ -209,6 +207,7 @@ rule claims:
         ),
     log:
         "<logs>/claims.txt",
+    localrule: True
     conda:
         "../../envs/report.yaml"
     params:
@@ -231,10 +230,10 @@ rule agreement:
     Compare our numbers with the printed ones: signs, ranks, coefficients of variation
     """
     input:
-        definitions=expand("<results>/definitions/{paper}.json", paper=TABLE.papers),
+        definitions=DEFINITIONS,
         metrics="<results>/metrics.csv",
         gpt2=reporting.gpt2_measured(),
-        printed=expand("<config>/papers/{paper}/{file}.csv", paper=TABLE.papers, file=["claims", "numbers"]),
+        printed=PRINTED,
     output:
         agreement=report(
             "<results>/agreement.csv",
@@ -244,6 +243,7 @@ rule agreement:
         ),
     log:
         "<logs>/agreement.txt",
+    localrule: True
     conda:
         "../../envs/report.yaml"
     params:
@@ -266,7 +266,7 @@ rule improvement:
     Compare every method with the baseline of its table, over training seeds
     """
     input:
-        definitions=expand("<results>/definitions/{paper}.json", paper=TABLE.papers),
+        definitions=DEFINITIONS,
         metrics="<results>/metrics.csv",
         numbers=expand("<config>/papers/{paper}/numbers.csv", paper=TABLE.papers),
     output:
@@ -278,6 +278,7 @@ rule improvement:
         ),
     log:
         "<logs>/improvement.txt",
+    localrule: True
     conda:
         "../../envs/report.yaml"
     params:
@@ -300,12 +301,12 @@ rule page:
     Render the report as HTML pages that need no network
     """
     input:
-        definitions=expand("<results>/definitions/{paper}.json", paper=TABLE.papers),
+        definitions=DEFINITIONS,
         metrics="<results>/metrics.csv",
         summaries=expand("<results>/{name}.csv", name=["claims", "agreement", "improvement", "cost"]),
         shown=reporting.all_items(),
         compared=reporting.comparisons(),
-        printed=expand("<config>/papers/{paper}/{file}.csv", paper=TABLE.papers, file=["claims", "numbers"]),
+        printed=PRINTED,
         deviations="<docs>/deviations.md",
         readme=reporting.readme(),
         inserted="<results>/in_readme.md" if reporting.makes_readme() else [],  # changes the README first
@@ -313,6 +314,7 @@ rule page:
         pages=reporting.pages(),
     log:
         "<logs>/page.txt",
+    localrule: True
     conda:
         "../../envs/report.yaml"
     params:

@@ -52,11 +52,6 @@ PAIRS = {
 }
 
 
-# A single addition, too little for a cluster job.
-localrules:
-    merge_counts,
-
-
 rule prepare:
     """
     Turn the text of {wildcards.corpus} into token ids
@@ -239,6 +234,7 @@ rule merge_counts:
         "<logs>/merge_counts/{corpus}/{text}.txt",
     wildcard_constraints:
         text=corpora.of_kind("unigrams"),
+    localrule: True  # a single addition, too little for a cluster job
     conda:
         "../../envs/data.yaml"
     params:

@@ -216,8 +216,11 @@ def definition_digest(table: RunTable, wildcards) -> str:
     return hashlib.sha256(json.dumps(definition(table, wildcards.paper)).encode()).hexdigest()
 
 
-def definition_config(table: RunTable) -> list[str]:
-    """The values of config.yaml that determine the definition of a paper, as for --config."""
+def definition_config(table: RunTable, wildcards, output) -> list[str]:
+    """The values of config.yaml that determine the definition of a paper, as for --config.
+
+    Snakemake compares no params that depend on `output`: other words for the same definition rerun nothing.
+    """
     return [f"{key}={json.dumps(table.config[key])}" for key in ("scale", "seeds", "recorded", "finished")]
 
 

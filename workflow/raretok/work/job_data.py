@@ -83,9 +83,8 @@ def _provide_links(table: RunTable, corpus: str, path: str) -> None:
     """results/<scale>/alignments/<corpus>/train.links: rule align."""
     data = f"{table.results}/data/{corpus}/train"
     texts = ("--source", f"{data}.source.tok.txt", "--target", f"{data}.target.tok.txt")
-    how = ("--tool", "auto", "--symmetrisation", "grow-diag-final-and")
     record = str(Path(path).with_suffix(".json"))
-    _once(table, path, partial(_command, "align", *texts, *how, "--output", path, "--record", record))
+    _once(table, path, partial(_command, "align", *texts, "--output", path, "--record", record))
 
 
 def _provide_files(table: RunTable, *paths: str) -> None:
