@@ -4,8 +4,11 @@ import copy
 import io
 from dataclasses import replace
 
+import numpy as np
 import pytest
+import safetensors.torch
 import torch
+from torch.distributed import checkpoint as distributed_checkpoint
 from torch.nn import functional as F
 
 from raretok import (
@@ -205,6 +208,55 @@ def test_a_state_in_memory_is_a_copy(parts):
         assert_same(ours, theirs)
 
 
+def of_dict(trained, new):
+    """States of earlier versions were a dictionary."""
+    new.set_extra_state(trained.state())
+
+
+def of_safetensors(trained, new):
+    new.load_state_dict(safetensors.torch.load(safetensors.torch.save(trained.state_dict())))
+
+
+@pytest.mark.parametrize("copied", [of_dict, of_safetensors])
+def test_a_new_object_continues_from_other_files(copied):
+    trained, new = (OutputLoss(gate=AGG(alpha=0.3, memory=3), counts=COUNTS) for _ in range(2))
+    list(losses(trained, range(4)))
+    copied(trained, new)
+    for ours, theirs in zip(losses(new, range(4, 8)), losses(trained, range(4, 8)), strict=True):
+        assert_same(ours, theirs)
+
+
+@pytest.mark.filterwarnings("ignore:torch.distributed is")
+def test_a_distributed_checkpoint_is_never_loaded_without_the_counts(tmp_path):
+    """It fills the tensors of a new object, which must have the size of the saved ones."""
+    trained, new, other = (OutputLoss(gate=AGG(alpha=0.3, memory=3), counts=COUNTS) for _ in range(3))
+    list(losses(trained, range(4)))
+    distributed_checkpoint.save(trained.state_dict(), checkpoint_id=tmp_path)
+    with pytest.raises(distributed_checkpoint.api.CheckpointException, match="Size mismatch"):
+        distributed_checkpoint.load(new.state_dict(), checkpoint_id=tmp_path)
+    list(losses(other, range(10, 16)))
+    state = other.state_dict()
+    distributed_checkpoint.load(state, checkpoint_id=tmp_path)
+    other.load_state_dict(state)
+    assert other.steps == 4
+    for ours, theirs in zip(losses(other, range(4, 8)), losses(trained, range(4, 8)), strict=True):
+        assert_same(ours, theirs)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"gate": AGG(alpha=np.float64(0.3), memory=np.int64(3))},
+        {"loss": Threshold(margin=torch.tensor(1.0)), "training_temperature": np.float32(0.5)},
+    ],
+)
+def test_a_state_has_python_numbers(parts):
+    state = io.BytesIO()
+    torch.save(OutputLoss(**parts, counts=COUNTS).state_dict(), state)
+    state.seek(0)
+    OutputLoss(**parts, counts=COUNTS).load_state_dict(torch.load(state, weights_only=True))
+
+
 def test_a_state_saved_before_the_first_step_has_no_counts():
     """AGG without `targets_per_step` has not started yet."""
     hidden, weight, _, targets = batch(8)
@@ -242,7 +294,7 @@ def test_a_gate_that_has_stopped_counting_keeps_no_targets():
     kept = []
     for _ in range(5):
         criterion(hidden, weight, targets)
-        kept.append(len(criterion.get_extra_state().get("gate.recent_sizes", ())))
+        kept.append(len(criterion.state().get("gate.recent_sizes", ())))
     assert kept == [1, 2, 3, 0, 0]
 
 
@@ -296,7 +348,7 @@ def test_a_first_step_without_targets_does_not_set_targets_per_step():
             gradients(late(hidden, weight, targets), hidden, weight),
             gradients(usual(hidden, weight, targets), hidden, weight),
         )
-    assert late.get_extra_state()["targets_per_step"] == 12
+    assert late.state()["targets_per_step"] == 12
 
 
 SENTENCES = [

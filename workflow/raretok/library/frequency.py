@@ -76,7 +76,7 @@ def agg_alpha(
         raise ValueError("counts must have at least two different values, or no type is rarer than another")
     unused = len(plain) - len(occurring) if share_of == "all" else 0
     bound = bound_of_share(occurring, share * (len(occurring) + unused) - unused)
-    return bound * targets_per_step / int(counts.sum())
+    return float(bound * targets_per_step / int(counts.sum()))
 
 
 class FrequencyGroups:

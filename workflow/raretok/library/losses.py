@@ -9,6 +9,7 @@ complete examples.
 """
 
 import dataclasses
+import io
 import warnings
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -104,7 +105,7 @@ class OutputLoss(torch.nn.Module):
     ignored ones.
 
     `state_dict()` holds the counts of a gate, for an exact continuation. Save it for every process, because each keeps
-    its own targets.
+    its own targets; loading the state of another process raises ValueError.
     """
 
     def __init__(
@@ -366,17 +367,42 @@ class OutputLoss(torch.nn.Module):
         """Numbers that the gate derived, such as the number of rare types; empty without a gate."""
         return {} if self.gate is None else self.gate.derived()
 
-    def get_extra_state(self) -> dict:
-        """The content of `state_dict`: tensors, and the parts as plain values."""
-        state = {"parts": _described(self._parts), "steps": torch.tensor(self.steps)}
+    def state(self) -> dict[str, torch.Tensor]:
+        """The tensors of `state_dict`, for a checkpoint of whoever knows the parts."""
+        state = {"steps": torch.tensor(self.steps)}
         if self._facts is not None and self._facts.tokens_per_step is not None:
             state["targets_per_step"] = torch.tensor(self._facts.tokens_per_step, dtype=torch.float64)
-        return state | {f"gate.{name}": value for name, value in (self.gate.state() if self.gate else {}).items()}
+        of_gate = self.gate.state() if self.gate else {}
+        if "recent" in of_gate:
+            state["process"] = torch.tensor(_process())
+        return state | {f"gate.{name}": value for name, value in of_gate.items()}
 
-    def set_extra_state(self, state: dict) -> None:
-        """Continue from a `state_dict`; raises ValueError if its parts are different."""
+    def get_extra_state(self) -> torch.Tensor:
+        """The content of `state_dict`: a file of `state()` and the parts, as bytes (uint8).
+
+        One tensor, because safetensors saves nothing else, and torch.distributed.checkpoint silently leaves out keys
+        that appear only after the first step.
+        """
+        file = io.BytesIO()
+        torch.save({"parts": _described(self._parts)} | self.state(), file)
+        return torch.frombuffer(file.getbuffer(), dtype=torch.uint8)
+
+    def set_extra_state(self, state: torch.Tensor | dict) -> None:
+        """Continue from a `state_dict`, or from `state()`.
+
+        Raises ValueError if its parts are different, or if it holds the targets of another process.
+        """
+        if isinstance(state, torch.Tensor):
+            state = torch.load(io.BytesIO(state.cpu().numpy().tobytes()), weights_only=True)
         if state.get("parts", ours := _described(self._parts)) != ours:
             raise ValueError(f"the state belongs to other parts: {state['parts']}, not {ours}")
+        if "process" in state and state["process"].tolist() != _process():
+            (rank, size), (our_rank, our_size) = state["process"].tolist(), _process()
+            raise ValueError(
+                f"the state holds the targets of process {rank} of {size}, but this is process {our_rank} of "
+                f"{our_size}; each process must save and load its own state. If their number has changed, do not load "
+                "the state of the criterion, so that its gate counts anew"
+            )
         self.steps, self._told, self._has_begun = int(state["steps"]), None, False
         if self._facts is not None:
             told = state.get("targets_per_step")
@@ -406,10 +432,9 @@ class OutputLoss(torch.nn.Module):
             # Announced targets on a GPU have to be waited for.
             batches = [batch.cpu() for batch in batches]
         number, processes = self._number(batches), 1
-        has_others = distributed.is_available() and distributed.is_initialized()
         # Without a mean and a gate nothing is needed of other processes, which may take another number of steps.
-        if has_others and (self.reduction == "mean" or self._parts.gate is not None):
-            number, processes = summed(number), distributed.get_world_size()
+        if self.reduction == "mean" or self._parts.gate is not None:
+            number, (_, processes) = summed(number), _process()
         if self._parts.gate is not None and self.gate is None and number > 0:
             # The first step with targets gives the number of targets per step, so the gate can start.
             self._facts = dataclasses.replace(self._facts, tokens_per_step=number.item())
@@ -487,12 +512,23 @@ def _outside(ids: torch.Tensor, types: int, ignored: int | None) -> int | None:
     return ids[wrong][0].item() if wrong.any() else None
 
 
+def _process() -> list[int]:
+    """Rank of this process and number of processes."""
+    if not (distributed.is_available() and distributed.is_initialized()):
+        return [0, 1]
+    return [distributed.get_rank(), distributed.get_world_size()]
+
+
 def _described(method: Method) -> dict:
-    """A method as plain values."""
+    """A method as plain values; a file with numpy numbers could not be loaded with `weights_only=True`."""
     parts = {kind: part for kind, part in vars(method).items() if dataclasses.is_dataclass(part)}
-    return {kind: {"name": type(part).__name__, **vars(part)} for kind, part in parts.items()} | {
-        "training_temperature": method.training_temperature
-    }
+    found = {kind: {"name": type(part).__name__, **_plain(vars(part))} for kind, part in parts.items()}
+    return found | _plain({"training_temperature": method.training_temperature})
+
+
+def _plain(values: dict) -> dict:
+    """Values with numbers of numpy and tensors as Python numbers."""
+    return {name: value.item() if hasattr(value, "item") else value for name, value in values.items()}
 
 
 def _shape(tensor: torch.Tensor) -> str:
