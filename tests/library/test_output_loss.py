@@ -396,20 +396,41 @@ def test_wrong_shapes_and_targets_are_refused():
         criterion(hidden, weight, targets.clamp_min(0) + 13 * (targets >= 0))
     with pytest.raises(ValueError, match="bias is 12; it must be 13, one per row of weight"):
         criterion(hidden, weight, targets, bias=torch.zeros(12))
+    for wrong, shown in (
+        (targets.double(), "torch.float64"),
+        (targets.short(), "torch.int16"),
+        (targets.numpy(), "int64"),
+        (targets.tolist(), "list"),
+    ):
+        with pytest.raises(ValueError, match=f"targets are {shown}; give a tensor of token ids"):
+            criterion(hidden, weight, wrong)
+    for reduction in ("sum", "none"):
+        with pytest.raises(ValueError, match=f"leave it out, or reduction='{reduction}'"):
+            OutputLoss(reduction=reduction)(hidden, weight, targets, number=3)
+    with pytest.raises(ValueError, match="hidden is 5; it must be B x T x d or N x d"):
+        criterion(hidden[0, 0], weight, targets[0, 0])
     assert criterion.steps == 0
     unlikelihood = OutputLoss(penalty=Unlikelihood())
     with pytest.raises(ValueError, match="Unlikelihood needs inputs="):
         unlikelihood(hidden, weight, targets)
     with pytest.raises(ValueError, match="Unlikelihood needs inputs="):
         unlikelihood(hidden.flatten(0, 1), weight, targets.flatten(), inputs=targets.flatten())
-    for wrong in (-100, 13):
-        with pytest.raises(ValueError, match=f"an input is {wrong}; inputs must be ids from 0 to 12"):
+    for wrong in (-1, 13):
+        with pytest.raises(
+            ValueError, match=f"an input is {wrong}; inputs must be ids from 0 to 12, or -100 for padding"
+        ):
             unlikelihood(hidden, weight, targets, inputs=torch.full_like(targets, wrong))
     assert unlikelihood.steps == 0
     criterion.begin_step(targets)
     criterion(hidden, weight, targets)
     with pytest.raises(ValueError, match="begin_step did not announce the targets"):
         criterion(hidden, weight, targets)
+    # Unshifted labels are as many, and would be counted in place of the targets.
+    criterion.begin_step(targets.roll(1, dims=1))
+    with pytest.raises(ValueError, match="begin_step did not announce the targets"):
+        criterion(hidden, weight, targets)
+    criterion.begin_step(targets.flatten().int())
+    criterion(hidden, weight, targets)
     # A refused step is not counted, and does not start the gate.
     criterion = OutputLoss(gate=AGG(alpha=0.3, memory=2), counts=COUNTS)
     criterion.begin_step([])

@@ -31,6 +31,8 @@ __all__ = ["OutputLoss", "output_loss"]
 
 PLAIN = Method(CrossEntropy(), Separated("matrix"))
 REDUCTIONS = ("mean", "sum", "none")
+# Types of ids that torch gathers by.
+INTEGERS = (torch.int64, torch.int32)
 
 
 def output_loss(
@@ -73,7 +75,8 @@ class OutputLoss(torch.nn.Module):
         penalty: `CosReg(...)`, `MuLoss(...)`, `ZLoss(...)`, `Unlikelihood(...)` or `UnigramDivergence(...)`, added to
             the loss, or None.
         perturbation: `Adversarial(...)`, or None.
-        training_temperature: factor of the logits in training, above 0.
+        training_temperature: factor of the logits in training, above 0: the loss is that of training_temperature * z
+            (stop_jostling multiplies, too).
         counts: how often each type is a target in the training text, V whole numbers (`raretok.count_targets`).
             Required by gates and by losses and penalties that use frequencies. V is the number of rows of `weight`,
             including unused ones.
@@ -279,15 +282,16 @@ class OutputLoss(torch.nn.Module):
             targets: the type that each position predicts, B x T or N (already shifted), or `ignore_index`. They may be
                 on the CPU whatever the device of the weights, which spares waiting for a GPU.
             bias: of the output layer, V, or None.
-            inputs: the token sequences that the model read, B x T; `Unlikelihood` needs them.
+            inputs: the token sequences that the model read, B x T, or `ignore_index` for padding; `Unlikelihood` needs
+                them.
             token_weights: factors of the loss of each position, including penalties on tokens; shaped like targets, of
                 any sign, without gradient. The mean is still over the number of targets, so weights with mean 1 keep
                 the loss's size. They affect neither gates nor `nll`.
             number: divisor of the sum instead of the number of targets, for trainers that know the number of the step
-                (`num_items_in_batch` of transformers).
+                (`num_items_in_batch` of transformers); only with `reduction="mean"`.
 
-        Raises ValueError for wrong shapes, for targets and inputs outside the vocabulary (checked only on a CPU), and
-        for targets that `begin_step` did not announce.
+        Raises ValueError for wrong shapes, for targets and inputs that are not whole numbers or outside the vocabulary
+        (checked only on a CPU), and for targets that `begin_step` did not announce (on a GPU: another number of them).
         """
         named = {"bias": bias, "inputs": inputs, "token_weights": token_weights, "number": number}
         if torch.compiler.is_compiling():
@@ -299,6 +303,8 @@ class OutputLoss(torch.nn.Module):
         trains = self.training and torch.is_grad_enabled()
         needs_inputs = trains and getattr(self.method.penalty, "needs_inputs", False)
         self._check(hidden, weight, targets, bias, inputs if trains else None, needs_inputs, token_weights)
+        if number is not None and self.reduction != "mean":
+            raise ValueError(f"number= divides the sum of a mean loss; leave it out, or reduction={self.reduction!r}")
         device = weight.device
         (prepared, copy), self._prepared = self._prepared, (None, None)
         copy = copy if prepared is targets else ToHost(targets)
@@ -416,7 +422,7 @@ class OutputLoss(torch.nn.Module):
         """Begin a call, and a step if none has begun; raises ValueError for targets that were not announced."""
         if self._told is None:
             self._begin([targets], device)
-        elif not self._told or self._told[0].numel() != targets.numel():
+        elif not self._told or not _are_same(self._told[0], targets):
             raise ValueError(
                 "begin_step did not announce the targets of this call; call it before each step, with the targets of "
                 "all its micro-batches"
@@ -464,6 +470,13 @@ class OutputLoss(torch.nn.Module):
                 "weight is sharded; call OutputLoss in the forward pass of the module that fully_shard wraps together "
                 "with the head, where the weight is whole"
             )
+        if getattr(targets, "dtype", None) not in INTEGERS:
+            raise ValueError(
+                f"targets are {getattr(targets, 'dtype', type(targets).__name__)}; give a tensor of token ids, "
+                "torch.int64 or torch.int32"
+            )
+        if hidden.dim() < 2:
+            raise ValueError(f"hidden is {_shape(hidden)}; it must be B x T x d or N x d")
         if hidden.shape[:-1] != targets.shape:
             raise ValueError(
                 f"hidden is {_shape(hidden)}, but targets are {_shape(targets)}; they must be {_shape(hidden[..., 0])}"
@@ -492,14 +505,25 @@ class OutputLoss(torch.nn.Module):
                 f"a target is {wrong}; it must be below {len(weight)}, the number of rows of weight, or "
                 f"{self._ignore_index} to be ignored"
             )
-        wrong = _outside(inputs, len(weight), None) if needs_inputs else None
+        wrong = _outside(inputs, len(weight), self._ignore_index) if needs_inputs else None
         if wrong is not None:
-            raise ValueError(f"an input is {wrong}; inputs must be ids from 0 to {len(weight) - 1}")
+            raise ValueError(
+                f"an input is {wrong}; inputs must be ids from 0 to {len(weight) - 1}, or {self._ignore_index} "
+                "for padding"
+            )
 
 
 def _is_on_tokens(penalty) -> bool:
     """Whether a penalty, started or not, has a value per position."""
     return is_on_tokens(penalty) or hasattr(penalty, "start")
+
+
+def _are_same(announced: torch.Tensor, targets: torch.Tensor) -> bool:
+    """Whether targets are the announced ones; on a GPU, where comparing would wait, whether they are as many."""
+    if announced.numel() != targets.numel():
+        return False
+    on_cpu = announced.device.type == targets.device.type == "cpu"
+    return not on_cpu or bool((announced.flatten() == targets.flatten()).all())
 
 
 def _outside(ids: torch.Tensor, types: int, ignored: int | None) -> int | None:
