@@ -2,6 +2,7 @@
 
 import copy
 import io
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -399,10 +400,10 @@ def test_wrong_shapes_and_targets_are_refused():
     for wrong, shown in (
         (targets.double(), "torch.float64"),
         (targets.short(), "torch.int16"),
-        (targets.numpy(), "int64"),
+        (targets.numpy(), "ndarray"),
         (targets.tolist(), "list"),
     ):
-        with pytest.raises(ValueError, match=f"targets are {shown}; give a tensor of token ids"):
+        with pytest.raises(ValueError, match=f"targets are of type {shown}; give a tensor of token ids"):
             criterion(hidden, weight, wrong)
     for reduction in ("sum", "none"):
         with pytest.raises(ValueError, match=f"leave it out, or reduction='{reduction}'"):
@@ -416,9 +417,7 @@ def test_wrong_shapes_and_targets_are_refused():
     with pytest.raises(ValueError, match="Unlikelihood needs inputs="):
         unlikelihood(hidden.flatten(0, 1), weight, targets.flatten(), inputs=targets.flatten())
     for wrong in (-1, 13):
-        with pytest.raises(
-            ValueError, match=f"an input is {wrong}; inputs must be ids from 0 to 12, or -100 for padding"
-        ):
+        with pytest.raises(ValueError, match=f"an input is {wrong}; inputs must be ids from 0 to 12, or -100 for"):
             unlikelihood(hidden, weight, targets, inputs=torch.full_like(targets, wrong))
     assert unlikelihood.steps == 0
     criterion.begin_step(targets)
@@ -426,11 +425,10 @@ def test_wrong_shapes_and_targets_are_refused():
     with pytest.raises(ValueError, match="begin_step did not announce the targets"):
         criterion(hidden, weight, targets)
     # Unshifted labels are as many, and would be counted in place of the targets.
-    criterion.begin_step(targets.roll(1, dims=1))
-    with pytest.raises(ValueError, match="begin_step did not announce the targets"):
-        criterion(hidden, weight, targets)
-    criterion.begin_step(targets.flatten().int())
-    criterion(hidden, weight, targets)
+    for announced, is_right in ((targets.flatten().int(), True), (targets.roll(1, dims=1), False)):
+        criterion.begin_step(announced)
+        with nullcontext() if is_right else pytest.raises(ValueError, match="begin_step did not announce the targets"):
+            criterion(hidden, weight, targets)
     # A refused step is not counted, and does not start the gate.
     criterion = OutputLoss(gate=AGG(alpha=0.3, memory=2), counts=COUNTS)
     criterion.begin_step([])

@@ -75,8 +75,8 @@ class OutputLoss(torch.nn.Module):
         penalty: `CosReg(...)`, `MuLoss(...)`, `ZLoss(...)`, `Unlikelihood(...)` or `UnigramDivergence(...)`, added to
             the loss, or None.
         perturbation: `Adversarial(...)`, or None.
-        training_temperature: factor of the logits in training, above 0: the loss is that of training_temperature * z
-            (stop_jostling multiplies, too).
+        training_temperature: factor T of the logits in training, above 0: the loss is that of the logits T z, as in
+            stop_jostling (appendix E).
         counts: how often each type is a target in the training text, V whole numbers (`raretok.count_targets`).
             Required by gates and by losses and penalties that use frequencies. V is the number of rows of `weight`,
             including unused ones.
@@ -98,7 +98,8 @@ class OutputLoss(torch.nn.Module):
     Each call in training is one step of the optimiser; for steps of several micro-batches, call `begin_step`. With
     several processes (`torch.distributed`), each process passes its own micro-batch. Targets of all processes are
     counted, and the mean is over all of them if gradients are averaged, as in DistributedDataParallel. `sum` and `none`
-    without a gate or `Contrastive` ignore other processes; otherwise all must take the same number of steps.
+    without a gate or `Contrastive` ignore other processes; otherwise all must take the same number of steps, and with
+    `Contrastive` the same number of calls.
 
     `nll` is the mean plain negative log-likelihood in nats, a detached scalar; log it, since losses of methods are not
     comparable. In training it accumulates over the micro-batches of a step, as the losses do. Its average over
@@ -470,11 +471,9 @@ class OutputLoss(torch.nn.Module):
                 "weight is sharded; call OutputLoss in the forward pass of the module that fully_shard wraps together "
                 "with the head, where the weight is whole"
             )
-        if getattr(targets, "dtype", None) not in INTEGERS:
-            raise ValueError(
-                f"targets are {getattr(targets, 'dtype', type(targets).__name__)}; give a tensor of token ids, "
-                "torch.int64 or torch.int32"
-            )
+        of_type = targets.dtype if isinstance(targets, torch.Tensor) else type(targets).__name__
+        if of_type not in INTEGERS:
+            raise ValueError(f"targets are of type {of_type}; give a tensor of token ids, torch.int64 or torch.int32")
         if hidden.dim() < 2:
             raise ValueError(f"hidden is {_shape(hidden)}; it must be B x T x d or N x d")
         if hidden.shape[:-1] != targets.shape:
