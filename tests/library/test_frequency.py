@@ -34,6 +34,7 @@ def test_alpha_makes_the_given_share_rare(share):
 def test_alpha_ignores_special_and_unused_types():
     plain = agg_alpha([8, 4, 2, 1], 10, 0.5)
     assert plain == 3 * 10 / 15
+    assert type(agg_alpha(np.array([8, 4, 2, 1]), np.float64(10), 0.5)) is float
     assert agg_alpha([8, 4, 2, 1, 0, 85], 100, 0.5, special=[5]) == 3
     # Half of all six types, of which two never occur.
     assert agg_alpha([8, 4, 2, 0, 0, 1], 15, 0.5, share_of="all") == 1.5

@@ -210,8 +210,24 @@ def test_a_state_in_memory_is_a_copy(parts):
 
 
 def of_dict(trained, new):
-    """States of earlier versions were a dictionary."""
-    new.set_extra_state(trained.state())
+    """States of earlier versions were a dictionary, without the process."""
+    parts = {
+        "loss": {"name": "CrossEntropy", "label_smoothing": 0.0},
+        "embedding_update": {"name": "Separated", "reading": "matrix"},
+        "gate": {
+            "name": "AGG",
+            "alpha": 0.3,
+            "memory": 3,
+            "g1": True,
+            "g2": True,
+            "static": False,
+            "divisor": "elapsed",
+        },
+        "training_temperature": 1.0,
+    }
+    state = trained.state()
+    assert state.pop("process").tolist() == [0, 1]
+    new.load_state_dict({"_extra_state": {"parts": parts} | state})
 
 
 def of_safetensors(trained, new):
