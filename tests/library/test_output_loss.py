@@ -211,18 +211,11 @@ def test_a_state_in_memory_is_a_copy(parts):
 
 def of_dict(trained, new):
     """States of earlier versions were a dictionary, without the process."""
+    gate = {"alpha": 0.3, "memory": 3, "g1": True, "g2": True, "static": False, "divisor": "elapsed"}
     parts = {
         "loss": {"name": "CrossEntropy", "label_smoothing": 0.0},
         "embedding_update": {"name": "Separated", "reading": "matrix"},
-        "gate": {
-            "name": "AGG",
-            "alpha": 0.3,
-            "memory": 3,
-            "g1": True,
-            "g2": True,
-            "static": False,
-            "divisor": "elapsed",
-        },
+        "gate": {"name": "AGG"} | gate,
         "training_temperature": 1.0,
     }
     state = trained.state()
